@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positioned reads of a file.
+#include "base/input_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace wbscope {
+namespace {
+
+constexpr std::size_t kHashBlock = 1 << 20;
+
+[[noreturn]] void throw_unreadable(const std::string& path, const std::string& why,
+                                   const std::string& fix) {
+  throw Error(Exit::kInput, {.slug = "cannot-read",
+                             .object = path,
+                             .text = why,
+                             .at = {},
+                             .have = {},
+                             .effect = "nothing was written",
+                             .fix = fix});
+}
+
+}  // namespace
+
+InputFile::InputFile(std::string path) : path_(std::move(path)) {
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) {
+    throw_unreadable(path_, std::string("cannot open: ") + std::strerror(errno),
+                     "name a trace.dat or a run folder that you can read");
+  }
+  struct stat info {};
+  if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd_);
+    throw_unreadable(path_, "found something that is not a regular file, wanted a trace.dat",
+                     "name a trace.dat or a run folder that holds one");
+  }
+  size_ = static_cast<std::uint64_t>(info.st_size);
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::string InputFile::name() const {
+  const auto slash = path_.find_last_of('/');
+  return slash == std::string::npos ? path_ : path_.substr(slash + 1);
+}
+
+std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out) const {
+  std::size_t done = 0;
+  while (done < out.size() && offset + done < size_) {
+    const ssize_t n = ::pread(fd_, out.data() + done, out.size() - done,
+                              static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      throw_unreadable(path_,
+                       "cannot read at offset " + std::to_string(offset + done) + ": " +
+                           std::strerror(errno),
+                       "copy the file to a sound disk and try again");
+    }
+    if (n == 0) break;  // somebody cut the file short
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+std::string InputFile::hash() const {
+  std::vector<std::byte> block(kHashBlock);
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (std::uint64_t offset = 0; offset < size_;) {
+    const std::size_t n = read_some(offset, block);
+    if (n == 0) break;
+    XXH3_64bits_update(&state, block.data(), n);
+    offset += n;
+  }
+  char text[24];
+  std::snprintf(text, sizeof(text), "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits_digest(&state)));
+  return text;
+}
+
+std::string read_text_file(const std::string& path, std::size_t max) {
+  const InputFile file(path);
+  std::string text;
+  // /proc files say size 0; sidecars are copies, but allow for both.
+  if (file.size() > max) {
+    throw_unreadable(path,
+                     "found " + std::to_string(file.size()) + " bytes, wanted at most " +
+                         std::to_string(max),
+                     "check that the file is what its name says");
+  }
+  text.resize(static_cast<std::size_t>(file.size()));
+  const std::size_t n = file.read_some(0, std::as_writable_bytes(std::span(text)));
+  text.resize(n);
+  return text;
+}
+
+}  // namespace wbscope

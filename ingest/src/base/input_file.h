@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// InputFile: positioned reads of a file, safe to share between threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace wbscope {
+
+// Reads by pread, not mmap: a file that is cut short while it is read then
+// gives an error instead of SIGBUS.
+class InputFile {
+ public:
+  // Raises: Error (exit 3) when path is no readable regular file.
+  explicit InputFile(std::string path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  // Fills as much of out as the file has at offset; returns the count of bytes.
+  [[nodiscard]] std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
+
+  // XXH3-64 of the whole file, as 16 hexadecimal digits.
+  [[nodiscard]] std::string hash() const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// A whole small text file. Raises: Error (exit 3) when it is larger than max.
+[[nodiscard]] std::string read_text_file(const std::string& path, std::size_t max);
+
+}  // namespace wbscope

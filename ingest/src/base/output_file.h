@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// OutputFile: a file that appears under its name only when it is whole.
+#pragma once
+
+#include <string>
+
+namespace wbscope {
+
+// Work goes into temp_path(), in the directory of the target. commit() makes
+// it durable and renames it; without commit() it is removed.
+class OutputFile {
+ public:
+  // Raises: Error (exit 2) when path exists and not force; Error (exit 5) when
+  // the directory cannot be written.
+  OutputFile(std::string path, bool force);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const std::string& temp_path() const noexcept { return temp_path_; }
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temp_path_;
+  bool force_;
+  bool committed_ = false;
+};
+
+}  // namespace wbscope

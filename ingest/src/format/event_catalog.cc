@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event formats of a trace as plans for reading records.
+#include "format/event_catalog.h"
+
+#include <traceevent/event-parse.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <set>
+
+namespace wbscope {
+namespace {
+
+constexpr std::size_t kMaxFields = 512;
+constexpr std::uint32_t kMaxRecordBytes = 1u << 16;
+constexpr int kMaxPrintDepth = 64;
+constexpr std::uint32_t kMaxEventId = 65535;
+
+struct TepDeleter {
+  void operator()(tep_handle* tep) const noexcept { tep_free(tep); }
+};
+using Tep = std::unique_ptr<tep_handle, TepDeleter>;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+// Letters, digits and '_'; a name from a file never reaches SQL otherwise.
+std::string identifier(std::string_view name) {
+  std::string out(name.substr(0, 128));
+  for (char& c : out) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') c = '_';
+  }
+  return out.empty() ? "_" : out;
+}
+
+// The first name of the row name, name_2, name_3 ... that is still free.
+// SQLite compares names without regard to case.
+std::string unique_name(const std::string& wanted, std::set<std::string>& taken) {
+  std::string name = wanted;
+  for (int n = 2; !taken.insert(lower(name)).second; ++n) name = wanted + "_" + std::to_string(n);
+  return name;
+}
+
+// The rest of the line that starts with key, for formats that do not parse.
+std::string_view line_value(std::string_view text, std::string_view key) {
+  for (std::size_t at = 0; at < text.size();) {
+    auto end = text.find('\n', at);
+    if (end == std::string_view::npos) end = text.size();
+    const auto line = text.substr(at, end - at);
+    if (line.starts_with(key)) {
+      const auto value = line.substr(key.size());
+      const auto first = value.find_first_not_of(" \t");
+      return first == std::string_view::npos ? std::string_view{} : value.substr(first);
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+bool is_char_type(std::string_view type) {
+  return type.find("char") != std::string_view::npos &&
+         type.find("unsigned") == std::string_view::npos;
+}
+
+FieldKind field_kind(const tep_format_field& field) {
+  const std::string_view type = field.type == nullptr ? "" : field.type;
+  const bool dynamic = (field.flags & (TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_RELATIVE)) != 0;
+  const bool relative = (field.flags & TEP_FIELD_IS_RELATIVE) != 0;
+  const auto element = field.elementsize;
+  const bool integers = element == 2 || element == 4 || element == 8;
+  if (dynamic) {
+    if (field.size != 4) return FieldKind::kBytes;
+    if (is_char_type(type)) return relative ? FieldKind::kRelText : FieldKind::kDynText;
+    return relative ? FieldKind::kRelArray : FieldKind::kDynArray;
+  }
+  if ((field.flags & TEP_FIELD_IS_ARRAY) != 0) {
+    if (is_char_type(type)) return field.size == 0 ? FieldKind::kRestText : FieldKind::kText;
+    if (integers && field.size > 0 && static_cast<unsigned>(field.size) % element == 0) {
+      return FieldKind::kArray;
+    }
+    return FieldKind::kBytes;
+  }
+  if (field.size == 1 || field.size == 2 || field.size == 4 || field.size == 8) {
+    return FieldKind::kInteger;
+  }
+  // ftrace:print of old kernels says "char buf; size:0".
+  if (field.size == 0 && is_char_type(type)) return FieldKind::kRestText;
+  return FieldKind::kBytes;
+}
+
+const char* labelled_field(const tep_print_arg* arg, int depth) {
+  if (arg == nullptr || depth > kMaxPrintDepth) return nullptr;
+  switch (arg->type) {
+    case TEP_PRINT_FIELD:
+      return arg->field.name;
+    case TEP_PRINT_TYPE:
+      return labelled_field(arg->typecast.item, depth + 1);
+    case TEP_PRINT_OP: {
+      const char* left = labelled_field(arg->op.left, depth + 1);
+      return left != nullptr ? left : labelled_field(arg->op.right, depth + 1);
+    }
+    default:
+      return nullptr;
+  }
+}
+
+void add_labels(const tep_print_arg* field, const tep_print_flag_sym* symbols, bool is_flag,
+                std::vector<EnumLabel>& out) {
+  const char* name = labelled_field(field, 0);
+  if (name == nullptr) return;
+  for (const auto* symbol = symbols; symbol != nullptr; symbol = symbol->next) {
+    if (symbol->value == nullptr || symbol->str == nullptr) continue;
+    char* end = nullptr;
+    const std::int64_t value = std::strtoll(symbol->value, &end, 0);
+    if (end == symbol->value) continue;
+    out.push_back({.field = name, .value = value, .label = symbol->str, .is_flag = is_flag});
+  }
+}
+
+// __print_symbolic and __print_flags, wherever they stand in the print format.
+void collect_labels(const tep_print_arg* arg, int depth, std::vector<EnumLabel>& out) {
+  for (; arg != nullptr && depth <= kMaxPrintDepth; arg = arg->next) {
+    switch (arg->type) {
+      case TEP_PRINT_SYMBOL:
+        add_labels(arg->symbol.field, arg->symbol.symbols, false, out);
+        break;
+      case TEP_PRINT_FLAGS:
+        add_labels(arg->flags.field, arg->flags.flags, true, out);
+        break;
+      case TEP_PRINT_TYPE:
+        collect_labels(arg->typecast.item, depth + 1, out);
+        break;
+      case TEP_PRINT_OP:
+        collect_labels(arg->op.left, depth + 1, out);
+        collect_labels(arg->op.right, depth + 1, out);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+bool add_fields(const tep_event& event, EventPlan& plan) {
+  std::set<std::string> taken{"ts", "cpu", "tid", "buffer"};
+  for (const auto* f = event.format.fields; f != nullptr; f = f->next) {
+    if (plan.fields.size() >= kMaxFields || f->offset < 0 || f->size < 0 || f->name == nullptr) {
+      return false;
+    }
+    FieldPlan field;
+    field.name = f->name;
+    field.type = f->type == nullptr ? "" : f->type;
+    field.kind = field_kind(*f);
+    field.offset = static_cast<std::uint32_t>(f->offset);
+    field.bytes = static_cast<std::uint32_t>(f->size);
+    field.element_bytes = f->elementsize == 0 ? 1 : f->elementsize;
+    field.is_signed = (f->flags & TEP_FIELD_IS_SIGNED) != 0;
+    if (field.offset > kMaxRecordBytes || field.bytes > kMaxRecordBytes) return false;
+    const std::string column = identifier(field.name);
+    const bool clash = taken.contains(lower(column));
+    field.column = unique_name(clash ? "field_" + column : column, taken);
+    plan.min_bytes = std::max(plan.min_bytes, field.offset + field.bytes);
+    plan.fields.push_back(std::move(field));
+  }
+  return true;
+}
+
+void make_raw(EventPlan& plan, const CommonFields& common) {
+  plan.status = FormatStatus::kRaw;
+  plan.labels.clear();
+  plan.fields.clear();
+  plan.min_bytes = common.end;
+  plan.fields.push_back({.name = "payload",
+                         .column = "payload",
+                         .type = "",
+                         .kind = FieldKind::kBytes,
+                         .offset = common.end,
+                         .bytes = 0,
+                         .element_bytes = 1,
+                         .is_signed = false});
+}
+
+void read_common_fields(const tep_event& event, CommonFields& common) {
+  for (const auto* f = event.format.common_fields; f != nullptr; f = f->next) {
+    if (f->name == nullptr || f->offset < 0 || f->offset > 64) continue;
+    const std::string_view name = f->name;
+    if (name == "common_type" && (f->size == 2 || f->size == 4)) {
+      common.type_offset = static_cast<std::uint32_t>(f->offset);
+      common.type_bytes = static_cast<std::uint32_t>(f->size);
+    }
+    if (name == "common_pid" && f->size == 4) {
+      common.pid_offset = static_cast<std::uint32_t>(f->offset);
+    }
+  }
+  common.end = std::max(common.type_offset + common.type_bytes, common.pid_offset + 4);
+}
+
+PageLayout read_page_layout(tep_handle* tep, const TraceInfo& info) {
+  PageLayout layout;
+  layout.commit_bytes = info.long_bytes;
+  std::string text = info.header_page;
+  if (!text.empty() &&
+      tep_parse_header_page(tep, text.data(), text.size(), static_cast<int>(info.long_bytes)) == 0) {
+    const int bytes = tep_get_header_page_size(tep);
+    if (bytes == 4 || bytes == 8) layout.commit_bytes = static_cast<std::uint32_t>(bytes);
+  }
+  layout.commit_offset = 8;
+  layout.data_offset = layout.commit_offset + layout.commit_bytes;
+  return layout;
+}
+
+// Id and name for a format that libtraceevent gave up on.
+bool read_head_by_hand(std::string_view text, EventPlan& plan) {
+  const auto name = line_value(text, "name:");
+  const auto id = line_value(text, "ID:");
+  if (name.empty() || id.empty()) return false;
+  plan.name = std::string(name);
+  const auto [end, problem] = std::from_chars(id.data(), id.data() + id.size(), plan.id);
+  return problem == std::errc() && end != id.data();
+}
+
+}  // namespace
+
+EventCatalog build_event_catalog(const TraceInfo& info) {
+  tep_set_loglevel(TEP_LOG_NONE);
+  const Tep tep(tep_alloc());
+  tep_set_file_bigendian(tep.get(),
+                         info.order == ByteOrder::kBig ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
+  EventCatalog catalog;
+  catalog.page = read_page_layout(tep.get(), info);
+  tep_set_long_size(tep.get(), static_cast<int>(catalog.page.commit_bytes));
+
+  bool have_common = false;
+  std::set<std::string> tables;
+  std::set<std::string> seen;
+  for (const auto& format : info.formats) {
+    EventPlan plan;
+    plan.system = format.system;
+    plan.text = format.text;
+    tep_event* event = nullptr;  // owned by tep
+    const auto problem = tep_parse_format(tep.get(), &event, format.text.c_str(),
+                                          format.text.size(), format.system.c_str());
+    if (event != nullptr && event->name != nullptr && event->id >= 0) {
+      plan.name = event->name;
+      plan.id = static_cast<std::uint32_t>(event->id);
+      if (!have_common) read_common_fields(*event, catalog.common);
+      have_common = true;
+      if (problem != 0) plan.status = FormatStatus::kPartial;
+      if (add_fields(*event, plan)) {
+        if (problem == 0) collect_labels(event->print_fmt.args, 0, plan.labels);
+      } else {
+        make_raw(plan, catalog.common);
+      }
+    } else if (read_head_by_hand(format.text, plan)) {
+      make_raw(plan, catalog.common);
+    } else {
+      continue;
+    }
+    if (plan.id > kMaxEventId || !seen.insert(plan.full_name()).second) continue;
+    const std::string table = "ev_" + identifier(plan.name);
+    const bool clash = tables.contains(lower(table));
+    plan.table = unique_name(
+        clash ? "ev_" + identifier(plan.system) + "__" + identifier(plan.name) : table, tables);
+    plan.min_bytes = std::max(plan.min_bytes, catalog.common.end);
+    catalog.events.push_back(std::move(plan));
+  }
+  return catalog;
+}
+
+}  // namespace wbscope

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event formats of a trace as plans for reading records; the only user of
+// libtraceevent, which sees format text and nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracedat/page_walker.h"
+#include "tracedat/trace_info.h"
+
+namespace wbscope {
+
+enum class FieldKind : std::uint8_t {
+  kInteger,      // size 1, 2, 4 or 8
+  kText,         // char[n], ends at a NUL or at n
+  kRestText,     // char[] at the end of the record
+  kDynText,      // __data_loc char[]
+  kRelText,      // __rel_loc char[]
+  kArray,        // integers, element_bytes each
+  kDynArray,     // __data_loc of integers
+  kRelArray,     // __rel_loc of integers
+  kBytes,        // anything else, as a blob
+};
+
+// Where a field lies in a record and how it is read.
+struct FieldPlan {
+  std::string name;    // the kernel's
+  std::string column;  // of the table
+  std::string type;    // the kernel's C type
+  FieldKind kind = FieldKind::kInteger;
+  std::uint32_t offset = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t element_bytes = 1;
+  bool is_signed = false;
+};
+
+struct EnumLabel {
+  std::string field;
+  std::int64_t value = 0;
+  std::string label;
+  bool is_flag = false;
+};
+
+enum class FormatStatus : std::uint8_t { kParsed, kPartial, kRaw };
+
+struct EventPlan {
+  std::uint32_t id = 0;
+  std::string system;
+  std::string name;
+  std::string table;  // ev_<name>, or ev_<system>__<name> on a clash
+  FormatStatus status = FormatStatus::kParsed;
+  std::string text;
+  std::uint32_t min_bytes = 0;  // records shorter than this are not read
+  std::vector<FieldPlan> fields;
+  std::vector<EnumLabel> labels;
+
+  [[nodiscard]] std::string full_name() const { return system + ":" + name; }
+};
+
+// Where the fields common to all events lie.
+struct CommonFields {
+  std::uint32_t type_offset = 0;
+  std::uint32_t type_bytes = 2;
+  std::uint32_t pid_offset = 4;
+  std::uint32_t end = 8;  // bytes that every record must have
+};
+
+struct EventCatalog {
+  PageLayout page;
+  CommonFields common;
+  std::vector<EventPlan> events;  // in the order of the file
+};
+
+// Never raises for a format: what libtraceevent cannot parse becomes
+// FormatStatus::kRaw with one column "payload".
+[[nodiscard]] EventCatalog build_event_catalog(const TraceInfo& info);
+
+}  // namespace wbscope

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job "sqlite": container -> formats -> pages in parallel -> tables.
+#include "ingest.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "base/input_file.h"
+#include "base/interrupt.h"
+#include "base/output_file.h"
+#include "format/event_catalog.h"
+#include "pipeline/merge.h"
+#include "sidecar/sidecars.h"
+#include "sink/event_writer.h"
+#include "sink/run_writer.h"
+#include "tracedat/trace_file.h"
+
+namespace wbscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBlockBudget = 32u << 20;  // for all CPUs together
+constexpr std::size_t kMaxBlockBytes = 512u << 10;
+constexpr std::size_t kMinBlockBytes = 16u << 10;
+constexpr auto kProgressEvery = std::chrono::milliseconds(200);
+constexpr const char* kTraceName = "trace.dat";
+
+// The trace of a run folder, or the file itself.
+std::string trace_path(const std::string& source) {
+  std::error_code ignored;
+  if (!fs::is_directory(source, ignored)) return source;
+  const fs::path trace = fs::path(source) / kTraceName;
+  if (fs::exists(trace, ignored)) return trace.string();
+  throw Error(Exit::kInput, {.slug = "no-trace-in-folder",
+                             .object = source,
+                             .text = "found no file trace.dat in this folder",
+                             .at = {},
+                             .have = {},
+                             .effect = "nothing was written",
+                             .fix = "record with: trace-cmd record -o " + trace.string() + " ..."});
+}
+
+std::vector<bool> choose_events(const EventCatalog& catalog, const IngestOptions& options) {
+  std::vector<bool> wanted(catalog.events.size(), options.all);
+  for (std::size_t i = 0; i < wanted.size() && !options.all; ++i) {
+    const auto& event = catalog.events[i];
+    wanted[i] = std::any_of(options.globs.begin(), options.globs.end(), [&](const auto& glob) {
+      const std::string& subject =
+          glob.find(':') == std::string::npos ? event.name : event.full_name();
+      return ::fnmatch(glob.c_str(), subject.c_str(), 0) == 0;
+    });
+  }
+  return wanted;
+}
+
+std::vector<std::unique_ptr<CpuStream>> open_streams(const InputFile& file, const TraceInfo& info,
+                                                     const EventDispatch& dispatch) {
+  std::size_t regions = 0;
+  for (const auto& buffer : info.buffers) regions += buffer.regions.size();
+  const std::size_t block_bytes =
+      std::clamp(kBlockBudget / (2 * std::max<std::size_t>(regions, 1)), kMinBlockBytes,
+                 kMaxBlockBytes);
+  std::vector<std::unique_ptr<CpuStream>> streams;
+  for (std::uint32_t b = 0; b < info.buffers.size(); ++b) {
+    for (const auto& region : info.buffers[b].regions) {
+      if (region.bytes == 0) continue;
+      streams.push_back(
+          std::make_unique<CpuStream>(file, info, b, region, dispatch, block_bytes));
+    }
+  }
+  return streams;
+}
+
+// The third word of "Linux host 6.1.0 x86_64".
+std::string kernel_release(const std::string& uname) {
+  const auto first = uname.find(' ');
+  const auto second = first == std::string::npos ? first : uname.find(' ', first + 1);
+  if (second == std::string::npos) return {};
+  return uname.substr(second + 1, uname.find(' ', second + 1) - second - 1);
+}
+
+// What all streams say, added up.
+struct Totals {
+  EventTotals events;
+  std::uint64_t counted = 0;
+  std::uint64_t loaded = 0;
+  std::map<std::int32_t, TaskSpan> tasks;
+  Counters counters;
+  std::uint64_t lost_gaps = 0;
+  std::uint64_t lost_known = 0;
+};
+
+Totals add_up(const std::vector<std::unique_ptr<CpuStream>>& streams, const EventWriter& writer,
+              TraceInfo& info) {
+  Totals totals;
+  totals.events.loaded = writer.loaded();
+  totals.events.counted.resize(totals.events.loaded.size());
+  totals.counters.merge(writer.counters());
+  for (const auto& stream : streams) {
+    for (std::size_t i = 0; i < stream->counts().size(); ++i) {
+      totals.events.counted[i] += stream->counts()[i];
+      totals.counted += stream->counts()[i];
+    }
+    for (const auto& [tid, span] : stream->tasks()) {
+      const auto [place, is_new] = totals.tasks.try_emplace(tid, span);
+      if (is_new) continue;
+      place->second.first_ts = std::min(place->second.first_ts, span.first_ts);
+      place->second.last_ts = std::max(place->second.last_ts, span.last_ts);
+      place->second.events += span.events;
+    }
+    for (const auto& gap : stream->lost()) {
+      ++totals.lost_gaps;
+      totals.lost_known += gap.count.value_or(0);
+    }
+    totals.counters.merge(stream->counters());
+    if (stream->damage()) info.damage.push_back(*stream->damage());
+  }
+  for (const std::uint64_t n : totals.events.loaded) totals.loaded += n;
+  return totals;
+}
+
+void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
+                const std::string& hash) {
+  run.meta("schema_version", kSchemaVersion);
+  run.meta("wbscope_version", WBSCOPE_VERSION);
+  run.meta("source_name", file.name());
+  run.meta("source_bytes", static_cast<std::int64_t>(file.size()));
+  run.meta("source_hash", "xxh3:" + hash);
+  run.meta("format", "trace.dat v" + std::to_string(info.version));
+  run.meta("compression", info.compression_name);
+  run.meta("endian", info.order == ByteOrder::kBig ? "big" : "little");
+  run.meta("long_bytes", std::int64_t{info.long_bytes});
+  run.meta("page_bytes", std::int64_t{info.page_bytes});
+  run.meta("cpus_count", std::int64_t{info.cpus_count});
+  run.meta("clock", info.clock);
+  run.meta("recorder_version", info.recorder_version);
+  run.meta("uname", info.uname);
+  run.meta("kernel_release", kernel_release(info.uname));
+}
+
+void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
+  run.meta("events_count", static_cast<std::int64_t>(totals.counted));
+  run.meta("loaded_count", static_cast<std::int64_t>(totals.loaded));
+  run.meta("lost_gaps_count", static_cast<std::int64_t>(totals.lost_gaps));
+  run.meta("lost_events_count", static_cast<std::int64_t>(totals.lost_known));
+  std::int64_t first = INT64_MAX;
+  std::int64_t last = INT64_MIN;
+  for (const auto& [tid, span] : totals.tasks) {
+    first = std::min(first, span.first_ts);
+    last = std::max(last, span.last_ts);
+  }
+  if (!totals.tasks.empty()) {
+    run.meta("first_ts", first);
+    run.meta("last_ts", last);
+  }
+  run.meta("damaged", std::int64_t{info.damage.empty() ? 0 : 1});
+  std::string damage;
+  for (const auto& item : info.damage) {
+    damage += (damage.empty() ? "" : "; ") + item.text + " (" + item.at + ")";
+  }
+  run.meta("damage", damage);
+}
+
+void warn_of_damage(const Reporter& reporter, const InputFile& file, const TraceInfo& info,
+                    std::uint64_t events) {
+  for (Message message : info.damage) {
+    message.slug = "damaged-trace";
+    message.object = file.path();
+    message.effect = std::to_string(events) +
+                     " events before or beside the damage were read; meta.damaged is 1";
+    message.fix = "record or copy the trace again; trace-cmd report shows what it can read";
+    reporter.warning(message);
+  }
+}
+
+// Nothing could be read at all: say why, with the first damage as the cause.
+[[noreturn]] void throw_nothing_readable(const InputFile& file, const TraceInfo& info) {
+  Message message = info.damage.empty()
+                        ? Message{.slug = "no-buffers",
+                                  .object = {},
+                                  .text = "found no recorded buffer in the file",
+                                  .at = {},
+                                  .have = {},
+                                  .effect = {},
+                                  .fix = {}}
+                        : info.damage.front();
+  message.object = file.path();
+  message.effect = "no event could be read; nothing was written";
+  message.fix = "record or copy the trace again (a recorder that was killed leaves "
+                "trace.dat.cpu* files: trace-cmd restore)";
+  throw Error(Exit::kInput, message);
+}
+
+}  // namespace
+
+void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
+  const InputFile file(trace_path(options.source));
+  OutputFile output(options.output, options.force);
+  TraceInfo info;
+  try {
+    info = read_trace_info(file);
+  } catch (ParseError& error) {
+    error.message().object = file.path();
+    if (error.message().effect.empty()) error.message().effect = "nothing was written";
+    if (error.message().fix.empty()) error.message().fix = "record or copy the trace again";
+    throw;
+  }
+  const EventCatalog catalog = build_event_catalog(info);
+  if (info.buffers.empty() || catalog.events.empty()) throw_nothing_readable(file, info);
+  const std::vector<bool> wanted = choose_events(catalog, options);
+  const EventDispatch dispatch(catalog, wanted);
+
+  Database db(output.temp_path(), output.path(), Database::Mode::kCreate);
+  // The file is thrown away whole on any failure, so it needs no journal.
+  db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+          "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
+  RunWriter run(db);
+  EventWriter writer(db, catalog, wanted, info.order);
+
+  const unsigned threads =
+      options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  std::future<std::string> hash =
+      std::async(std::launch::async, [&file] { return file.hash(); });
+  Totals totals;
+  {
+    WorkerPool pool(threads);
+    Merger merger(open_streams(file, info, dispatch), pool);
+    auto last_report = std::chrono::steady_clock::now();
+    merger.run(
+        [&writer](const CpuStream& stream, const RecordRef& ref, std::span<const std::byte> data) {
+          writer.write(ref.event, ref.ts, stream.cpu(), ref.tid, stream.buffer(), data);
+        },
+        [&] {
+          throw_if_interrupted();
+          const auto now = std::chrono::steady_clock::now();
+          if (now - last_report < kProgressEvery) return;
+          last_report = now;
+          reporter.progress(merger.consumed(), file.size());
+        });
+    totals = add_up(merger.streams(), writer, info);
+    for (const auto& stream : merger.streams()) {
+      run.lost_events(stream->cpu(), stream->buffer(), stream->lost());
+    }
+  }
+  totals.counters.add(Counter::kFormatsNotParsed,
+                      static_cast<std::uint64_t>(std::count_if(
+                          catalog.events.begin(), catalog.events.end(), [](const auto& event) {
+                            return event.status == FormatStatus::kRaw;
+                          })));
+  run.formats(catalog, wanted);
+  run.event_counts(catalog, wanted, totals.events);
+  run.buffers(info);
+  run.cpu_stats(info);
+  run.tasks(totals.tasks, info.cmdlines);
+  run.ingest_stats(totals.counters);
+  write_meta(run, file, info, hash.get());
+  write_totals(run, totals, info);
+
+  std::vector<Message> warnings;
+  if (fs::is_directory(options.source)) warnings = load_sidecars(db, options.source);
+  throw_if_interrupted();
+  db.exec("COMMIT");
+  db.close();
+  output.commit();
+
+  warn_of_damage(reporter, file, info, totals.counted);
+  for (const auto& warning : warnings) reporter.warning(warning);
+  reporter.done(output.path(), totals.counted, totals.loaded, !info.damage.empty());
+}
+
+}  // namespace wbscope

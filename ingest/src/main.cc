@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// wbscope-ingest: arguments, the one catch block, exit codes.
+#include <sqlite3.h>
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/reporter.h"
+#include "ingest.h"
+#include "timeline.h"
+
+namespace {
+
+using wbscope::Error;
+using wbscope::Exit;
+using wbscope::Reporter;
+
+constexpr const char* kUsage =
+    "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
+    "                             [--force] [--threads N] [--json-lines]\n"
+    "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
+    "                             [--force] [--json-lines]\n"
+    "SRC is a trace.dat or a run folder. GLOB matches \"system:name\" or \"name\"; without any,\n"
+    "events are only counted. The program \"wbscope\" is the front end to this one.\n";
+
+[[noreturn]] void usage_error(const std::string& text) {
+  throw Error(Exit::kUsage, {.slug = "usage",
+                             .object = "wbscope-ingest",
+                             .text = text,
+                             .at = {},
+                             .have = {},
+                             .effect = {},
+                             .fix = "wbscope-ingest --help"});
+}
+
+// Arguments, taken one after the other.
+class Arguments {
+ public:
+  explicit Arguments(std::span<char*> args) : args_(args) {}
+  [[nodiscard]] bool empty() const noexcept { return args_.empty(); }
+  [[nodiscard]] std::string take() {
+    std::string word = args_.front();
+    args_ = args_.subspan(1);
+    return word;
+  }
+  [[nodiscard]] std::string value_of(const std::string& option) {
+    if (args_.empty()) usage_error(option + " needs a value");
+    return take();
+  }
+
+ private:
+  std::span<char*> args_;
+};
+
+void read_globs(const std::string& path, std::vector<std::string>& globs) {
+  std::ifstream in(path);
+  if (!in) usage_error("--events-file: cannot open " + path);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line[0] != '#') globs.push_back(line);
+  }
+}
+
+unsigned parse_threads(const std::string& text) {
+  unsigned threads = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (problem != std::errc() || end != text.data() + text.size() || threads < 1 || threads > 1024) {
+    usage_error("--threads: found \"" + text + "\", wanted a number from 1 to 1024");
+  }
+  return threads;
+}
+
+// Takes a positional argument or an option that both jobs have.
+bool take_common(const std::string& word, Arguments& args, std::string& source,
+                 std::string& output, bool& force) {
+  if (word == "-o" || word == "--output") {
+    output = args.value_of(word);
+  } else if (word == "--force") {
+    force = true;
+  } else if (word == "--json-lines") {
+    // read before the jobs are
+  } else if (!word.starts_with("-") && source.empty()) {
+    source = word;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void require(const std::string& source, const std::string& output) {
+  if (source.empty()) usage_error("found no source, wanted one");
+  if (output.empty()) usage_error("found no -o, wanted the name of the output");
+}
+
+void run_sqlite(Arguments args, const Reporter& reporter) {
+  wbscope::IngestOptions options;
+  while (!args.empty()) {
+    const std::string word = args.take();
+    if (word == "--events") {
+      options.globs.push_back(args.value_of(word));
+    } else if (word == "--events-file") {
+      read_globs(args.value_of(word), options.globs);
+    } else if (word == "--all") {
+      options.all = true;
+    } else if (word == "--threads") {
+      options.threads = parse_threads(args.value_of(word));
+    } else if (!take_common(word, args, options.source, options.output, options.force)) {
+      usage_error("found argument \"" + word + "\" that sqlite does not take");
+    }
+  }
+  require(options.source, options.output);
+  wbscope::ingest_to_sqlite(options, reporter);
+}
+
+void run_timeline(Arguments args, const Reporter& reporter) {
+  wbscope::TimelineOptions options;
+  while (!args.empty()) {
+    const std::string word = args.take();
+    if (word == "--setup") {
+      options.setup_path = args.value_of(word);
+    } else if (word == "--view") {
+      options.views.push_back(args.value_of(word));
+    } else if (!take_common(word, args, options.database, options.output, options.force)) {
+      usage_error("found argument \"" + word + "\" that timeline does not take");
+    }
+  }
+  require(options.database, options.output);
+  if (options.views.empty()) usage_error("found no --view, wanted at least one");
+  wbscope::export_timeline(options, reporter);
+}
+
+int run(std::span<char*> argv, const Reporter& reporter) {
+  Arguments args(argv);
+  if (args.empty()) usage_error("found no job, wanted sqlite or timeline");
+  const std::string job = args.take();
+  if (job == "--help" || job == "-h") {
+    std::fputs(kUsage, stdout);
+  } else if (job == "--version") {
+    std::printf("wbscope-ingest %s (SQLite %s)\n", WBSCOPE_VERSION, sqlite3_libversion());
+  } else if (job == "sqlite") {
+    run_sqlite(args, reporter);
+  } else if (job == "timeline") {
+    run_timeline(args, reporter);
+  } else {
+    usage_error("found job \"" + job + "\", wanted sqlite or timeline");
+  }
+  return static_cast<int>(Exit::kDone);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::span<char*> words(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0));
+  bool json_lines = false;
+  for (const char* word : words) json_lines |= std::string_view(word) == "--json-lines";
+  const Reporter reporter(json_lines);
+  wbscope::catch_interrupts();
+  try {
+    return run(words, reporter);
+  } catch (const Error& error) {
+    reporter.error(error.message());
+    return static_cast<int>(error.exit_code());
+  } catch (const std::exception& error) {
+    reporter.error({.slug = "bug",
+                    .object = "wbscope-ingest",
+                    .text = error.what(),
+                    .at = {},
+                    .have = {},
+                    .effect = "nothing was written",
+                    .fix = "report it with the command and, if you can, the trace"});
+    return static_cast<int>(Exit::kBug);
+  }
+}

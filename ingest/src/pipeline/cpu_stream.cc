@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records of one CPU, counted, and the wanted ones copied into blocks.
+#include "pipeline/cpu_stream.h"
+
+#include <algorithm>
+
+namespace wbscope {
+namespace {
+
+// Even where nothing is wanted, come back now and then for progress and ^C.
+constexpr int kMaxPiecesPerFill = 256;
+
+}  // namespace
+
+EventDispatch::EventDispatch(const EventCatalog& catalog, const std::vector<bool>& wanted)
+    : catalog_(catalog) {
+  std::uint32_t largest = 0;
+  for (const auto& event : catalog.events) largest = std::max(largest, event.id);
+  slots_.resize(std::size_t{largest} + 1);
+  for (std::uint32_t i = 0; i < catalog.events.size(); ++i) {
+    slots_[catalog.events[i].id] = {.event = i,
+                                    .min_bytes = catalog.events[i].min_bytes,
+                                    .known = true,
+                                    .wanted = wanted[i]};
+  }
+}
+
+CpuStream::CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t buffer_index,
+                     const CpuRegion& region, const EventDispatch& dispatch,
+                     std::size_t block_bytes)
+    : source_(file, info, info.buffers[buffer_index], region),
+      dispatch_(dispatch),
+      layout_(dispatch.catalog().page),
+      common_(dispatch.catalog().common),
+      order_(info.order),
+      buffer_(buffer_index),
+      cpu_(region.cpu),
+      page_bytes_(info.buffers[buffer_index].page_bytes),
+      block_bytes_(block_bytes),
+      has_tsc_(info.has_tsc && info.tsc_multiplier != 0),
+      tsc_multiplier_(info.tsc_multiplier),
+      tsc_shift_(info.tsc_shift),
+      ts_offset_(info.ts_offset_ns),
+      counts_(dispatch.catalog().events.size()) {}
+
+std::int64_t CpuStream::to_ns(std::uint64_t raw) const noexcept {
+  if (has_tsc_) {
+    raw = static_cast<std::uint64_t>(
+        (static_cast<unsigned __int128>(raw) * tsc_multiplier_) >> tsc_shift_);
+  }
+  // Wraps instead of overflowing: a hostile stamp must not be undefined.
+  return static_cast<std::int64_t>(raw + static_cast<std::uint64_t>(ts_offset_));
+}
+
+template <ByteOrder kOrder>
+void CpuStream::walk(std::span<const std::byte> page, RecordBlock& block) {
+  const auto on_record = [&](std::uint64_t raw_ts, std::span<const std::byte> record) {
+    if (record.size() < common_.end) [[unlikely]] {
+      counters_.add(Counter::kShortRecords);
+      return;
+    }
+    const std::uint32_t id =
+        common_.type_bytes == 2 ? load<std::uint16_t>(record.data() + common_.type_offset, kOrder)
+                                : load<std::uint32_t>(record.data() + common_.type_offset, kOrder);
+    const auto tid = load<std::int32_t>(record.data() + common_.pid_offset, kOrder);
+    const std::int64_t ts = to_ns(raw_ts);
+    if (ts < last_ts_) [[unlikely]] counters_.add(Counter::kTimeBackwards);
+    last_ts_ = ts;
+
+    const auto& slot = dispatch_.slot(id);
+    if (!slot.known) [[unlikely]] {
+      counters_.add(Counter::kUnknownEvents);
+      return;
+    }
+    ++counts_[slot.event];
+    if (current_ == nullptr || tid != current_tid_) {
+      current_ = &tasks_.try_emplace(tid, TaskSpan{.first_ts = ts, .last_ts = ts, .events = 0})
+                      .first->second;
+      current_tid_ = tid;
+    }
+    current_->last_ts = ts;
+    ++current_->events;
+
+    if (!slot.wanted) [[likely]] return;
+    if (record.size() < slot.min_bytes) {
+      counters_.add(Counter::kShortRecords);
+      return;
+    }
+    block.refs.push_back({.ts = ts,
+                          .offset = static_cast<std::uint32_t>(block.data.size()),
+                          .bytes = static_cast<std::uint32_t>(record.size()),
+                          .tid = tid,
+                          .event = slot.event});
+    block.data.insert(block.data.end(), record.begin(), record.end());
+  };
+
+  const std::size_t pages = page.size() / page_bytes_;
+  for (std::size_t i = 0; i < pages; ++i) {
+    const auto result = walk_page<kOrder>(page.subspan(i * page_bytes_, page_bytes_), layout_,
+                                          counters_, on_record);
+    counters_.add(Counter::kPages);
+    counters_.add(Counter::kBytesUncompressed, page_bytes_);
+    note_page(result, i);
+  }
+}
+
+void CpuStream::note_page(const PageResult& result, std::size_t page_index) {
+  if (result.lost) {
+    counters_.add(Counter::kLostGaps);
+    lost_.push_back({.ts = to_ns(result.first_ts), .count = result.lost->count});
+  }
+  if (result.is_page && result.complete) return;
+  counters_.add(result.is_page ? Counter::kBadRecords : Counter::kBadPages);
+  if (damage_) return;  // the first one is told, the counters have the rest
+  const std::string which = "page " + std::to_string(page_index) + " of the piece there: ";
+  damage_ = ParseError(result.is_page ? "bad-record" : "bad-page", "BUFFER FLYRECORD",
+                       source_.piece_offset(),
+                       which + (result.is_page
+                                    ? "record at byte " + std::to_string(result.bad_offset) +
+                                          " reaches over the page's end"
+                                    : "header claims more data than a page holds"),
+                       cpu_)
+                .message();
+}
+
+bool CpuStream::fill(RecordBlock& block) {
+  for (int piece = 0; piece < kMaxPiecesPerFill && block.data.size() < block_bytes_; ++piece) {
+    const auto pages = source_.next();
+    if (!pages) {
+      if (source_.damage()) damage_ = source_.damage();
+      return false;
+    }
+    if (order_ == ByteOrder::kLittle) {
+      walk<ByteOrder::kLittle>(*pages, block);
+    } else {
+      walk<ByteOrder::kBig>(*pages, block);
+    }
+  }
+  return true;
+}
+
+}  // namespace wbscope

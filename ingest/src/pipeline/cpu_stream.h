@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// CpuStream: the records of one CPU in one buffer, counted, and the wanted
+// ones copied into blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/counters.h"
+#include "format/event_catalog.h"
+#include "tracedat/page_source.h"
+
+namespace wbscope {
+
+// One wanted record; its bytes lie in the block that holds the reference.
+struct RecordRef {
+  std::int64_t ts = 0;  // ns (or ticks, for clocks that are not time)
+  std::uint32_t offset = 0;
+  std::uint32_t bytes = 0;
+  std::int32_t tid = 0;
+  std::uint32_t event = 0;  // index in EventCatalog::events
+};
+
+struct RecordBlock {
+  std::vector<RecordRef> refs;
+  std::vector<std::byte> data;
+
+  void clear() {
+    refs.clear();
+    data.clear();
+  }
+  [[nodiscard]] std::span<const std::byte> bytes(const RecordRef& ref) const noexcept {
+    return std::span(data).subspan(ref.offset, ref.bytes);
+  }
+};
+
+struct TaskSpan {
+  std::int64_t first_ts = 0;
+  std::int64_t last_ts = 0;
+  std::uint64_t events = 0;
+};
+
+struct LostGap {
+  std::int64_t ts = 0;
+  std::optional<std::uint64_t> count;
+};
+
+// Which events are wanted, and where to find an event by its id.
+class EventDispatch {
+ public:
+  EventDispatch(const EventCatalog& catalog, const std::vector<bool>& wanted);
+
+  struct Slot {
+    std::uint32_t event = 0;
+    std::uint32_t min_bytes = 0;
+    bool known = false;
+    bool wanted = false;
+  };
+  [[nodiscard]] const Slot& slot(std::uint32_t id) const noexcept {
+    return id < slots_.size() ? slots_[id] : none_;
+  }
+  [[nodiscard]] const EventCatalog& catalog() const noexcept { return catalog_; }
+
+ private:
+  const EventCatalog& catalog_;
+  std::vector<Slot> slots_;
+  Slot none_;
+};
+
+class CpuStream {
+ public:
+  CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t buffer_index,
+            const CpuRegion& region, const EventDispatch& dispatch, std::size_t block_bytes);
+
+  // Appends wanted records until the block is full or the pages end.
+  // Returns false when the pages have ended.
+  [[nodiscard]] bool fill(RecordBlock& block);
+
+  [[nodiscard]] std::uint32_t cpu() const noexcept { return cpu_; }
+  [[nodiscard]] std::uint32_t buffer() const noexcept { return buffer_; }
+
+  // Complete once fill() has returned false.
+  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  [[nodiscard]] const std::unordered_map<std::int32_t, TaskSpan>& tasks() const noexcept {
+    return tasks_;
+  }
+  [[nodiscard]] const std::vector<LostGap>& lost() const noexcept { return lost_; }
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] const std::optional<Message>& damage() const noexcept { return damage_; }
+  [[nodiscard]] std::uint64_t consumed() const noexcept { return source_.consumed(); }
+
+ private:
+  template <ByteOrder kOrder>
+  void walk(std::span<const std::byte> page, RecordBlock& block);
+  [[nodiscard]] std::int64_t to_ns(std::uint64_t raw) const noexcept;
+  void note_page(const PageResult& result, std::size_t page_index);
+
+  PageSource source_;
+  const EventDispatch& dispatch_;
+  PageLayout layout_;
+  CommonFields common_;
+  ByteOrder order_;
+  std::uint32_t buffer_;
+  std::uint32_t cpu_;
+  std::uint32_t page_bytes_;
+  std::size_t block_bytes_;
+  bool has_tsc_;
+  std::uint32_t tsc_multiplier_;
+  std::uint32_t tsc_shift_;
+  std::int64_t ts_offset_;
+
+  std::vector<std::uint64_t> counts_;
+  std::unordered_map<std::int32_t, TaskSpan> tasks_;
+  TaskSpan* current_ = nullptr;
+  std::int32_t current_tid_ = 0;
+  std::int64_t last_ts_ = INT64_MIN;
+  std::vector<LostGap> lost_;
+  Counters counters_;
+  std::optional<Message> damage_;
+};
+
+}  // namespace wbscope

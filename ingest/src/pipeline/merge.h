@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Merger: reads all CPUs in parallel and gives their wanted records in order
+// of time.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "pipeline/cpu_stream.h"
+#include "pipeline/worker_pool.h"
+
+namespace wbscope {
+
+// Memory is bounded: each stream has at most two blocks, and a stream whose
+// blocks are both full is not read on until one has been used up.
+class Merger {
+ public:
+  using OnRecord =
+      std::function<void(const CpuStream& stream, const RecordRef& ref,
+                         std::span<const std::byte> record)>;
+  using OnTick = std::function<void()>;  // now and then; may throw to stop
+
+  Merger(std::vector<std::unique_ptr<CpuStream>> streams, WorkerPool& pool);
+  // Waits for reads that are under way.
+  ~Merger();
+  Merger(const Merger&) = delete;
+  Merger& operator=(const Merger&) = delete;
+
+  // Records of equal time come in the order of the streams, as trace-cmd
+  // report prints them. Raises: what the reading threads raised.
+  void run(const OnRecord& on_record, const OnTick& on_tick);
+
+  [[nodiscard]] const std::vector<std::unique_ptr<CpuStream>>& streams() const noexcept {
+    return streams_;
+  }
+  [[nodiscard]] std::uint64_t consumed() const;
+
+ private:
+  struct Lane {
+    RecordBlock blocks[2];
+    bool full[2] = {false, false};
+    bool filling = false;
+    bool ended = false;
+    int reading = 0;  // block that the merge reads
+    std::size_t next = 0;
+    std::uint64_t consumed = 0;
+  };
+
+  void start_fill(std::size_t lane, int block);
+  // Makes the lane's current block one with records left; false at its end.
+  bool advance(std::size_t lane, const OnTick& on_tick);
+
+  std::vector<std::unique_ptr<CpuStream>> streams_;
+  WorkerPool& pool_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::exception_ptr failure_;
+  std::size_t under_way_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace wbscope

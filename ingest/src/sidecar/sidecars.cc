@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads the /proc files and tool outputs of a run folder.
+#include "sidecar/sidecars.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/input_file.h"
+#include "base/utf8.h"
+#include "sidecar/proc_text.h"
+
+namespace wbscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxSidecarBytes = 16u << 20;
+constexpr std::size_t kMaxPlainTextBytes = 1u << 20;
+constexpr const char* kBefore = "before";
+constexpr const char* kAfter = "after";
+
+bool is_known(const std::string& name) {
+  static const std::set<std::string> kNames{
+      "vmstat.before", "vmstat.after", "meminfo",  "meminfo.before", "meminfo.after", "zoneinfo",
+      "zoneinfo.before", "zoneinfo.after", "ls-files", "cgroups", "fio.json", "uname"};
+  return kNames.contains(name);
+}
+
+class Loader {
+ public:
+  explicit Loader(Database& db)
+      : db_(db),
+        vmstat_(db, "INSERT INTO sidecar_vmstat VALUES (?, NULL, ?, ?)"),
+        meminfo_(db, "INSERT INTO sidecar_meminfo VALUES (?, NULL, ?, ?, ?)"),
+        zoneinfo_(db, "INSERT INTO sidecar_zoneinfo VALUES (?, NULL, ?, ?, ?, ?)"),
+        files_(db, "INSERT INTO sidecar_ls_files VALUES (?, ?, ?)"),
+        cgroup_(db, "INSERT OR REPLACE INTO cgroup VALUES (?, ?)"),
+        fio_(db,
+             "INSERT OR IGNORE INTO sidecar_fio SELECT fullkey, atom FROM json_tree(?)"
+             " WHERE atom IS NOT NULL"),
+        text_(db, "INSERT OR REPLACE INTO sidecar_text VALUES (?, ?)"),
+        loaded_(db, "INSERT OR REPLACE INTO sidecar_file VALUES (?, ?, ?, ?)"),
+        json_valid_(db, "SELECT json_valid(?)") {}
+
+  void load(const std::string& path, const std::string& name);
+  void make_zones();
+  [[nodiscard]] std::vector<Message>& warnings() noexcept { return warnings_; }
+
+ private:
+  TextProblems dispatch(const std::string& name, const std::string& text);
+  TextProblems fio(const std::string& text);
+  void note(const std::string& name, std::size_t bytes, const char* status,
+            const std::string& message);
+
+  Database& db_;
+  Statement vmstat_, meminfo_, zoneinfo_, files_, cgroup_, fio_, text_, loaded_, json_valid_;
+  std::vector<Message> warnings_;
+};
+
+TextProblems Loader::dispatch(const std::string& name, const std::string& text) {
+  const char* sample = name.ends_with(".after") ? kAfter : kBefore;
+  const std::string kind = is_known(name) ? name.substr(0, name.find('.')) : std::string();
+  if (kind == "vmstat") {
+    return parse_vmstat(text, [&](const NamedValue& v) {
+      vmstat_.bind_text(1, sample);
+      vmstat_.bind_text(2, v.name);
+      vmstat_.bind(3, v.value);
+      vmstat_.run();
+    });
+  }
+  if (kind == "meminfo") {
+    return parse_meminfo(text, [&](const NamedValue& v) {
+      meminfo_.bind_text(1, sample);
+      meminfo_.bind_text(2, v.name);
+      meminfo_.bind(3, v.value);
+      meminfo_.bind_text(4, v.unit);
+      meminfo_.run();
+    });
+  }
+  if (kind == "zoneinfo") {
+    return parse_zoneinfo(text, [&](const ZoneValue& v) {
+      zoneinfo_.bind_text(1, sample);
+      zoneinfo_.bind(2, v.node);
+      if (v.zone.empty()) {
+        zoneinfo_.bind_null(3);
+      } else {
+        zoneinfo_.bind_text(3, v.zone);
+      }
+      zoneinfo_.bind_text(4, v.name);
+      zoneinfo_.bind(5, v.value);
+      zoneinfo_.run();
+    });
+  }
+  if (name == "ls-files") {
+    return parse_ls(text, [&](const ListedFile& file) {
+      if (file.inode) {
+        files_.bind(1, *file.inode);
+      } else {
+        files_.bind_null(1);
+      }
+      files_.bind(2, file.bytes);
+      files_.bind_text(3, file.name);
+      files_.run();
+    });
+  }
+  if (name == "cgroups") {
+    return parse_inode_paths(text, [&](const NamedValue& v) {
+      cgroup_.bind(1, v.value);
+      cgroup_.bind_text(2, v.name);
+      cgroup_.run();
+    });
+  }
+  if (name == "fio.json") return fio(text);
+  text_.bind_text(1, name);
+  text_.bind_text(2, text);
+  text_.run();
+  return {};
+}
+
+// fio may print notes before the document.
+TextProblems Loader::fio(const std::string& text) {
+  TextProblems problems;
+  const auto open = text.find('{');
+  const std::string document = open == std::string::npos ? "" : text.substr(open);
+  json_valid_.bind_text(1, document);
+  bool valid = false;
+  while (json_valid_.step()) valid = json_valid_.integer(0) != 0;
+  if (!valid) {
+    problems.add(1);
+    return problems;
+  }
+  fio_.bind_text(1, document);
+  fio_.run();
+  return problems;
+}
+
+void Loader::note(const std::string& name, std::size_t bytes, const char* status,
+                  const std::string& message) {
+  loaded_.bind_text(1, name);
+  loaded_.bind(2, static_cast<std::int64_t>(bytes));
+  loaded_.bind_text(3, status);
+  if (message.empty()) {
+    loaded_.bind_null(4);
+    loaded_.run();
+    return;
+  }
+  loaded_.bind_text(4, message);
+  loaded_.run();
+  warnings_.push_back({.slug = "sidecar-" + std::string(status),
+                       .object = name,
+                       .text = message,
+                       .at = {},
+                       .have = {},
+                       .effect = "values that need it may be missing",
+                       .fix = {}});
+}
+
+void Loader::load(const std::string& path, const std::string& name) {
+  std::string text;
+  try {
+    text = replace_invalid_utf8(read_text_file(path, kMaxSidecarBytes));
+  } catch (const Error& error) {
+    note(name, 0, "failed", error.message().text);
+    return;
+  }
+  const TextProblems problems = dispatch(name, text);
+  if (problems.lines == 0) {
+    note(name, text.size(), "loaded", {});
+  } else {
+    note(name, text.size(), "partial",
+         std::to_string(problems.lines) + " lines not understood, the first is line " +
+             std::to_string(problems.first_line));
+  }
+}
+
+// Zones that have pages; their spans are what pfns are looked up in.
+void Loader::make_zones() {
+  db_.exec(R"sql(
+INSERT INTO zone
+SELECT node, zone,
+  max(CASE WHEN name = 'start_pfn' THEN value END),
+  max(CASE WHEN name = 'spanned' THEN value END),
+  max(CASE WHEN name = 'present' THEN value END),
+  max(CASE WHEN name = 'managed' THEN value END)
+FROM sidecar_zoneinfo WHERE sample = 'before' AND zone IS NOT NULL
+GROUP BY node, zone
+HAVING max(CASE WHEN name = 'spanned' THEN value END) > 0
+  AND max(CASE WHEN name = 'start_pfn' THEN value END) IS NOT NULL
+ORDER BY 1, 3;
+)sql");
+}
+
+}  // namespace
+
+std::vector<Message> load_sidecars(Database& db, const std::string& folder) {
+  Loader loader(db);
+  std::error_code problem;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder, problem)) {
+    std::error_code ignored;
+    if (entry.is_regular_file(ignored)) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const auto& path : paths) {
+    const std::string name = path.filename().string();
+    std::error_code ignored;
+    const auto bytes = fs::file_size(path, ignored);
+    const bool hidden = name.starts_with(".");
+    const bool other = name.ends_with(".dat") || name.ends_with(".db") ||
+                       name.ends_with(".pftrace") || bytes > kMaxPlainTextBytes;
+    if (!is_known(name) && (hidden || other)) continue;
+    loader.load(path.string(), name);
+  }
+  loader.make_zones();
+  return std::move(loader.warnings());
+}
+
+}  // namespace wbscope

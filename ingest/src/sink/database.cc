@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// SQLite with errors instead of return codes.
+#include "sink/database.h"
+
+#include <sqlite3.h>
+
+#include "base/error.h"
+
+namespace wbscope {
+
+void Statement::Finalize::operator()(sqlite3_stmt* stmt) const noexcept { sqlite3_finalize(stmt); }
+void Database::Close::operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+
+Statement::Statement(Database& db, const std::string& sql) : db_(db) {
+  sqlite3_stmt* stmt = nullptr;
+  if (sqlite3_prepare_v3(db.handle(), sql.c_str(), static_cast<int>(sql.size()),
+                         SQLITE_PREPARE_PERSISTENT, &stmt, nullptr) != SQLITE_OK) {
+    db.fail();
+  }
+  stmt_.reset(stmt);
+}
+
+void Statement::bind(int index, std::int64_t value) noexcept {
+  sqlite3_bind_int64(stmt_.get(), index, value);
+}
+void Statement::bind(int index, double value) noexcept {
+  sqlite3_bind_double(stmt_.get(), index, value);
+}
+void Statement::bind_text(int index, std::string_view text) noexcept {
+  sqlite3_bind_text(stmt_.get(), index, text.data() == nullptr ? "" : text.data(),
+                    static_cast<int>(text.size()), SQLITE_STATIC);
+}
+void Statement::bind_blob(int index, const void* data, std::size_t bytes) noexcept {
+  sqlite3_bind_blob64(stmt_.get(), index, data == nullptr ? "" : data, bytes, SQLITE_STATIC);
+}
+void Statement::bind_null(int index) noexcept { sqlite3_bind_null(stmt_.get(), index); }
+
+void Statement::run() {
+  const int rc = sqlite3_step(stmt_.get());
+  if (rc != SQLITE_DONE && rc != SQLITE_ROW) db_.fail();
+  sqlite3_reset(stmt_.get());
+}
+
+bool Statement::step() {
+  const int rc = sqlite3_step(stmt_.get());
+  if (rc == SQLITE_ROW) return true;
+  if (rc != SQLITE_DONE) db_.fail();
+  sqlite3_reset(stmt_.get());
+  return false;
+}
+
+int Statement::columns() const noexcept { return sqlite3_column_count(stmt_.get()); }
+std::string_view Statement::column_name(int index) const noexcept {
+  return sqlite3_column_name(stmt_.get(), index);
+}
+bool Statement::is_null(int index) const noexcept {
+  return sqlite3_column_type(stmt_.get(), index) == SQLITE_NULL;
+}
+bool Statement::is_integer(int index) const noexcept {
+  return sqlite3_column_type(stmt_.get(), index) == SQLITE_INTEGER;
+}
+std::int64_t Statement::integer(int index) const noexcept {
+  return sqlite3_column_int64(stmt_.get(), index);
+}
+double Statement::real(int index) const noexcept {
+  return sqlite3_column_double(stmt_.get(), index);
+}
+std::string_view Statement::text(int index) const noexcept {
+  const unsigned char* text = sqlite3_column_text(stmt_.get(), index);
+  if (text == nullptr) return {};
+  return {static_cast<const char*>(static_cast<const void*>(text)),
+          static_cast<std::size_t>(sqlite3_column_bytes(stmt_.get(), index))};
+}
+
+Database::Database(const std::string& path, std::string name, Mode mode)
+    : name_(std::move(name)), mode_(mode) {
+  sqlite3* db = nullptr;
+  const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY
+                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int rc = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  db_.reset(db);
+  if (rc != SQLITE_OK) fail();
+}
+
+void Database::exec(const std::string& sql) {
+  if (sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail();
+}
+
+void Database::close() { db_.reset(); }
+
+void Database::fail() const {
+  const std::string problem = sqlite3_errmsg(db_.get());
+  if (mode_ == Mode::kReadOnly) {
+    throw Error(Exit::kInput, {.slug = "cannot-read-database",
+                               .object = name_,
+                               .text = problem,
+                               .at = {},
+                               .have = {},
+                               .effect = {},
+                               .fix = "make it anew with: wbscope ingest SRC -o RUN.db"});
+  }
+  throw Error(Exit::kEnvironment, {.slug = "cannot-write-database",
+                                   .object = name_,
+                                   .text = problem,
+                                   .at = {},
+                                   .have = {},
+                                   .effect = "nothing was written under that name",
+                                   .fix = "check the free space and permissions of its directory"});
+}
+
+std::string quoted(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace wbscope

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Database and Statement: SQLite with errors instead of return codes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace wbscope {
+
+class Database;
+
+// One prepared statement. Bound text is not copied: it must live until run()
+// or step() has returned.
+class Statement {
+ public:
+  Statement(Database& db, const std::string& sql);
+
+  void bind(int index, std::int64_t value) noexcept;
+  void bind(int index, double value) noexcept;
+  void bind_text(int index, std::string_view text) noexcept;
+  void bind_blob(int index, const void* data, std::size_t bytes) noexcept;
+  void bind_null(int index) noexcept;
+
+  // Runs a statement that returns no row, and makes it ready for the next.
+  void run();
+  // The next row of a query; false at its end.
+  [[nodiscard]] bool step();
+
+  [[nodiscard]] int columns() const noexcept;
+  [[nodiscard]] std::string_view column_name(int index) const noexcept;
+  [[nodiscard]] bool is_null(int index) const noexcept;
+  [[nodiscard]] bool is_integer(int index) const noexcept;
+  [[nodiscard]] std::int64_t integer(int index) const noexcept;
+  [[nodiscard]] double real(int index) const noexcept;
+  [[nodiscard]] std::string_view text(int index) const noexcept;
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* stmt) const noexcept;
+  };
+  Database& db_;
+  std::unique_ptr<sqlite3_stmt, Finalize> stmt_;
+};
+
+class Database {
+ public:
+  enum class Mode : std::uint8_t { kReadOnly, kCreate };
+
+  // name is what error messages call it.
+  // Raises: Error, exit 3 for reading, exit 5 for writing.
+  Database(const std::string& path, std::string name, Mode mode);
+
+  void exec(const std::string& sql);
+  void close();
+
+  [[noreturn]] void fail() const;
+  [[nodiscard]] sqlite3* handle() const noexcept { return db_.get(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const noexcept;
+  };
+  std::string name_;
+  Mode mode_;
+  std::unique_ptr<sqlite3, Close> db_;
+};
+
+// "name" with quotes, as an identifier in SQL.
+[[nodiscard]] std::string quoted(std::string_view name);
+
+}  // namespace wbscope

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// EventWriter: records of wanted events into their ev_ tables, raw values
+// under the kernel's names.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/byte_reader.h"
+#include "base/counters.h"
+#include "format/event_catalog.h"
+#include "sink/database.h"
+
+namespace wbscope {
+
+class EventWriter {
+ public:
+  // Makes the table of each wanted event.
+  EventWriter(Database& db, const EventCatalog& catalog, const std::vector<bool>& wanted,
+              ByteOrder order);
+
+  // record has at least the event's min_bytes.
+  void write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
+             std::uint32_t buffer, std::span<const std::byte> record);
+
+  [[nodiscard]] const std::vector<std::uint64_t>& loaded() const noexcept { return loaded_; }
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  void bind_field(Statement& insert, int index, const FieldPlan& field,
+                  std::span<const std::byte> record);
+  void bind_utf8(Statement& insert, int index, std::string_view text);
+  void bind_array(Statement& insert, int index, const FieldPlan& field,
+                  std::span<const std::byte> bytes);
+  [[nodiscard]] std::string& scratch();
+
+  const EventCatalog& catalog_;
+  ByteOrder order_;
+  std::vector<std::unique_ptr<Statement>> inserts_;
+  std::vector<std::uint64_t> loaded_;
+  Counters counters_;
+  std::vector<std::unique_ptr<std::string>> scratch_;  // texts bound for one row
+  std::size_t scratch_used_ = 0;
+};
+
+}  // namespace wbscope

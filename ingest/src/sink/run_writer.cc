@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of a run database that are not events (docs/schema.md).
+#include "sink/run_writer.h"
+
+#include <charconv>
+
+#include "base/utf8.h"
+
+namespace wbscope {
+namespace {
+
+constexpr const char* kSchema = R"sql(
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE event_counts (
+  event TEXT PRIMARY KEY, id INTEGER, count INTEGER, loaded_count INTEGER, table_name TEXT);
+CREATE TABLE event_format (
+  event TEXT PRIMARY KEY, id INTEGER, table_name TEXT, status TEXT, format TEXT);
+CREATE TABLE event_field (
+  event TEXT, field TEXT, column_name TEXT, type TEXT, offset INTEGER, size INTEGER,
+  is_signed INTEGER, kind TEXT);
+CREATE TABLE enum_label (event TEXT, field TEXT, value INTEGER, label TEXT, kind TEXT);
+CREATE TABLE task (
+  tid INTEGER PRIMARY KEY, comm TEXT, first_ts INTEGER, last_ts INTEGER, events_count INTEGER);
+CREATE TABLE lost_events (ts INTEGER, cpu INTEGER, buffer INTEGER, count INTEGER);
+CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT);
+CREATE TABLE cpu_stat (buffer INTEGER, cpu INTEGER, key TEXT, value);
+CREATE TABLE zone (
+  node INTEGER, zone TEXT, start_pfn INTEGER, spanned_count INTEGER, present_count INTEGER,
+  managed_count INTEGER);
+CREATE TABLE bdi (bdi TEXT PRIMARY KEY, device TEXT, mount TEXT);
+CREATE TABLE cgroup (cgroup_ino INTEGER PRIMARY KEY, path TEXT);
+CREATE TABLE sidecar_file (name TEXT PRIMARY KEY, bytes INTEGER, status TEXT, message TEXT);
+CREATE TABLE sidecar_vmstat (sample TEXT, ts INTEGER, name TEXT, value INTEGER);
+CREATE TABLE sidecar_meminfo (sample TEXT, ts INTEGER, name TEXT, value INTEGER, unit TEXT);
+CREATE TABLE sidecar_zoneinfo (
+  sample TEXT, ts INTEGER, node INTEGER, zone TEXT, name TEXT, value INTEGER);
+CREATE TABLE sidecar_ls_files (inode INTEGER, bytes INTEGER, name TEXT);
+CREATE TABLE sidecar_fio (path TEXT PRIMARY KEY, value);
+CREATE TABLE sidecar_text (name TEXT PRIMARY KEY, text TEXT);
+CREATE TABLE ingest_stats (
+  name TEXT PRIMARY KEY, severity TEXT, value INTEGER, description TEXT);
+)sql";
+
+const char* status_name(FormatStatus status) {
+  switch (status) {
+    case FormatStatus::kParsed:
+      return "parsed";
+    case FormatStatus::kPartial:
+      return "partial";
+    case FormatStatus::kRaw:
+      return "raw";
+  }
+  return "raw";
+}
+
+const char* kind_name(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kInteger:
+      return "integer";
+    case FieldKind::kText:
+    case FieldKind::kRestText:
+    case FieldKind::kDynText:
+    case FieldKind::kRelText:
+      return "text";
+    case FieldKind::kArray:
+    case FieldKind::kDynArray:
+    case FieldKind::kRelArray:
+      return "array";
+    case FieldKind::kBytes:
+      return "bytes";
+  }
+  return "bytes";
+}
+
+const char* severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::kInfo:
+      return "info";
+    case Severity::kError:
+      return "error";
+    case Severity::kDataLoss:
+      return "data_loss";
+  }
+  return "error";
+}
+
+// Calls on_line for each line of text, without its newline.
+template <typename OnLine>
+void each_line(std::string_view text, OnLine&& on_line) {
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    on_line(text.substr(0, end));
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::map<std::int32_t, std::string> parse_cmdline_text(std::string_view text) {
+  std::map<std::int32_t, std::string> names;
+  each_line(text, [&names](std::string_view line) {
+    std::int32_t tid = 0;
+    const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), tid);
+    const auto used = static_cast<std::size_t>(end - line.data());
+    if (problem != std::errc() || used >= line.size() || line[used] != ' ') return;
+    auto comm = line.substr(used + 1);
+    comm = comm.substr(0, comm.find('\0'));
+    if (comm == "<...>") return;  // the kernel did not know it either
+    names[tid] = replace_invalid_utf8(comm);
+  });
+  return names;
+}
+
+// Columns that name a task: (comm column, tid column).
+constexpr std::pair<const char*, const char*> kCommPairs[] = {
+    {"next_comm", "next_pid"}, {"prev_comm", "prev_pid"}, {"comm", "pid"}};
+
+}  // namespace
+
+RunWriter::RunWriter(Database& db) : db_(db) { db_.exec(kSchema); }
+
+void RunWriter::meta(std::string_view key, std::string_view value) {
+  Statement insert(db_, "INSERT OR REPLACE INTO meta VALUES (?, ?)");
+  const std::string clean = replace_invalid_utf8(value);
+  insert.bind_text(1, key);
+  insert.bind_text(2, clean);
+  insert.run();
+}
+
+void RunWriter::meta(std::string_view key, std::int64_t value) {
+  Statement insert(db_, "INSERT OR REPLACE INTO meta VALUES (?, ?)");
+  insert.bind_text(1, key);
+  insert.bind(2, value);
+  insert.run();
+}
+
+void RunWriter::formats(const EventCatalog& catalog, const std::vector<bool>& wanted) {
+  Statement format(db_, "INSERT OR IGNORE INTO event_format VALUES (?, ?, ?, ?, ?)");
+  Statement column(db_, "INSERT INTO event_field VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement label(db_, "INSERT INTO enum_label VALUES (?, ?, ?, ?, ?)");
+  for (std::size_t i = 0; i < catalog.events.size(); ++i) {
+    const EventPlan& event = catalog.events[i];
+    const std::string name = replace_invalid_utf8(event.full_name());
+    const std::string text = replace_invalid_utf8(event.text);
+    format.bind_text(1, name);
+    format.bind(2, std::int64_t{event.id});
+    if (wanted[i]) {
+      format.bind_text(3, event.table);
+    } else {
+      format.bind_null(3);
+    }
+    format.bind_text(4, status_name(event.status));
+    format.bind_text(5, text);
+    format.run();
+    for (const auto& field : event.fields) {
+      const std::string field_name = replace_invalid_utf8(field.name);
+      const std::string type = replace_invalid_utf8(field.type);
+      column.bind_text(1, name);
+      column.bind_text(2, field_name);
+      column.bind_text(3, field.column);
+      column.bind_text(4, type);
+      column.bind(5, std::int64_t{field.offset});
+      column.bind(6, std::int64_t{field.bytes});
+      column.bind(7, std::int64_t{field.is_signed ? 1 : 0});
+      column.bind_text(8, kind_name(field.kind));
+      column.run();
+    }
+    for (const auto& entry : event.labels) {
+      const std::string field_name = replace_invalid_utf8(entry.field);
+      const std::string text_label = replace_invalid_utf8(entry.label);
+      label.bind_text(1, name);
+      label.bind_text(2, field_name);
+      label.bind(3, entry.value);
+      label.bind_text(4, text_label);
+      label.bind_text(5, entry.is_flag ? "flag" : "symbol");
+      label.run();
+    }
+  }
+}
+
+void RunWriter::event_counts(const EventCatalog& catalog, const std::vector<bool>& wanted,
+                             const EventTotals& totals) {
+  Statement insert(db_, "INSERT OR IGNORE INTO event_counts VALUES (?, ?, ?, ?, ?)");
+  for (std::size_t i = 0; i < catalog.events.size(); ++i) {
+    if (totals.counted[i] == 0) continue;
+    const std::string name = replace_invalid_utf8(catalog.events[i].full_name());
+    insert.bind_text(1, name);
+    insert.bind(2, std::int64_t{catalog.events[i].id});
+    insert.bind(3, static_cast<std::int64_t>(totals.counted[i]));
+    insert.bind(4, static_cast<std::int64_t>(totals.loaded[i]));
+    if (wanted[i]) {
+      insert.bind_text(5, catalog.events[i].table);
+    } else {
+      insert.bind_null(5);
+    }
+    insert.run();
+  }
+}
+
+void RunWriter::buffers(const TraceInfo& info) {
+  Statement insert(db_, "INSERT INTO buffer VALUES (?, ?, ?)");
+  std::int64_t id = 0;
+  for (const auto& buffer : info.buffers) {
+    const std::string name = replace_invalid_utf8(buffer.name);
+    const std::string clock = replace_invalid_utf8(buffer.clock);
+    insert.bind(1, id++);
+    insert.bind_text(2, name);
+    insert.bind_text(3, clock);
+    insert.run();
+  }
+}
+
+// Each text is a file per_cpu/cpuN/stats: "CPU: N", then "key: value" lines.
+void RunWriter::cpu_stats(const TraceInfo& info) {
+  Statement insert(db_, "INSERT INTO cpu_stat VALUES (0, ?, ?, ?)");
+  for (const auto& text : info.cpu_stats) {
+    std::int64_t cpu = -1;
+    each_line(text, [&](std::string_view line) {
+      const auto colon = line.find(": ");
+      if (colon == std::string_view::npos) return;
+      const std::string key = replace_invalid_utf8(line.substr(0, colon));
+      const std::string value = replace_invalid_utf8(line.substr(colon + 2));
+      std::int64_t number = 0;
+      const auto [end, problem] =
+          std::from_chars(value.data(), value.data() + value.size(), number);
+      const bool is_number = problem == std::errc() && end == value.data() + value.size();
+      if (key == "CPU") {
+        cpu = number;
+        return;
+      }
+      insert.bind(1, cpu);
+      insert.bind_text(2, key);
+      if (is_number) {
+        insert.bind(3, number);
+      } else {
+        insert.bind_text(3, value);
+      }
+      insert.run();
+    });
+  }
+}
+
+void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans, std::string_view cmdlines) {
+  auto names = parse_cmdline_text(cmdlines);
+  names[0] = "<idle>";  // as trace-cmd calls it; each CPU has its own swapper/N
+  Statement insert(db_, "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?)");
+  for (const auto& [tid, span] : spans) {
+    const auto name = names.find(tid);
+    insert.bind(1, std::int64_t{tid});
+    if (name == names.end()) {
+      insert.bind_null(2);
+    } else {
+      insert.bind_text(2, name->second);
+    }
+    insert.bind(3, span.first_ts);
+    insert.bind(4, span.last_ts);
+    insert.bind(5, static_cast<std::int64_t>(span.events));
+    insert.run();
+  }
+
+  for (const auto& [comm, tid] : kCommPairs) {
+    Statement tables(db_,
+                     "SELECT a.event, f.table_name, a.column_name, b.column_name"
+                     " FROM event_field a JOIN event_field b USING (event)"
+                     " JOIN event_format f USING (event)"
+                     " WHERE f.table_name IS NOT NULL AND a.field = ? AND a.kind = 'text'"
+                     " AND b.field = ? AND b.kind = 'integer' ORDER BY a.event");
+    tables.bind_text(1, comm);
+    tables.bind_text(2, tid);
+    while (tables.step()) {
+      // The last name seen: what the task was called after its last exec.
+      db_.exec("UPDATE task SET comm = n.comm FROM (SELECT " + quoted(tables.text(3)) +
+               " AS tid, " + quoted(tables.text(2)) + " AS comm, max(ts) FROM " +
+               quoted(tables.text(1)) + " GROUP BY 1) AS n" +
+               " WHERE task.tid = n.tid AND task.comm IS NULL");
+    }
+  }
+}
+
+void RunWriter::lost_events(std::uint32_t cpu, std::uint32_t buffer,
+                            const std::vector<LostGap>& gaps) {
+  Statement insert(db_, "INSERT INTO lost_events VALUES (?, ?, ?, ?)");
+  for (const auto& gap : gaps) {
+    insert.bind(1, gap.ts);
+    insert.bind(2, std::int64_t{cpu});
+    insert.bind(3, std::int64_t{buffer});
+    if (gap.count) {
+      insert.bind(4, static_cast<std::int64_t>(*gap.count));
+    } else {
+      insert.bind_null(4);
+    }
+    insert.run();
+  }
+}
+
+void RunWriter::ingest_stats(const Counters& counters) {
+  Statement insert(db_, "INSERT INTO ingest_stats VALUES (?, ?, ?, ?)");
+  for (std::size_t i = 0; i < kCounterInfo.size(); ++i) {
+    const auto& info = kCounterInfo[i];
+    insert.bind_text(1, info.name);
+    insert.bind_text(2, severity_name(info.severity));
+    insert.bind(3, static_cast<std::int64_t>(counters.get(static_cast<Counter>(i))));
+    insert.bind_text(4, info.description);
+    insert.run();
+  }
+}
+
+}  // namespace wbscope

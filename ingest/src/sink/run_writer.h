@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunWriter: the tables of a run database that are not events.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/counters.h"
+#include "format/event_catalog.h"
+#include "pipeline/cpu_stream.h"
+#include "sink/database.h"
+#include "tracedat/trace_info.h"
+
+namespace wbscope {
+
+// Raised with every change of a table or column; see docs/schema.md.
+inline constexpr std::int64_t kSchemaVersion = 1;
+
+struct EventTotals {
+  std::vector<std::uint64_t> counted;  // by index in EventCatalog::events
+  std::vector<std::uint64_t> loaded;
+};
+
+class RunWriter {
+ public:
+  // Makes the tables.
+  explicit RunWriter(Database& db);
+
+  void meta(std::string_view key, std::string_view value);
+  void meta(std::string_view key, std::int64_t value);
+
+  void formats(const EventCatalog& catalog, const std::vector<bool>& wanted);
+  void event_counts(const EventCatalog& catalog, const std::vector<bool>& wanted,
+                    const EventTotals& totals);
+  void buffers(const TraceInfo& info);
+  void cpu_stats(const TraceInfo& info);
+  // Names come from saved_cmdlines, then from loaded events that carry a pid
+  // beside a comm (sched_switch and the like).
+  void tasks(const std::map<std::int32_t, TaskSpan>& spans, std::string_view cmdlines);
+  void lost_events(std::uint32_t cpu, std::uint32_t buffer, const std::vector<LostGap>& gaps);
+  void ingest_stats(const Counters& counters);
+
+ private:
+  Database& db_;
+};
+
+}  // namespace wbscope

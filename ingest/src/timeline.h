@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job "timeline": rows of timeline views become a Perfetto trace.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/reporter.h"
+
+namespace wbscope {
+
+struct TimelineOptions {
+  std::string database;
+  std::string setup_path;          // SQL that makes the views, as TEMP views
+  std::vector<std::string> views;  // each with (ts, dur, track, name, value, unit, args)
+  std::string output;
+  bool force = false;
+};
+
+// Raises: Error.
+void export_timeline(const TimelineOptions& options, const Reporter& reporter);
+
+}  // namespace wbscope

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// trace.dat version 7: sections found through options (trace-cmd.dat.v7(5)).
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "tracedat/decompress.h"
+#include "tracedat/section_text.h"
+#include "tracedat/trace_file.h"
+
+namespace wbscope {
+namespace {
+
+constexpr std::uint64_t kSectionHeaderBytes = 16;
+constexpr std::uint16_t kSectionCompressed = 1;
+constexpr std::uint16_t kIdOptions = 0;
+constexpr std::uint16_t kIdFlyrecord = 3;
+constexpr std::uint16_t kMaxSectionId = 64;
+constexpr std::size_t kMaxSections = 4096;
+
+struct SectionHeader {
+  std::uint16_t id = 0;
+  std::uint16_t flags = 0;
+  std::uint64_t bytes = 0;
+};
+
+class ContainerV7 {
+ public:
+  ContainerV7(const InputFile& file, TraceInfo& info) : file_(file), info_(info) {}
+
+  void read(std::uint64_t offset);
+
+ private:
+  [[nodiscard]] SectionHeader section_header(std::uint64_t offset, const std::string& name) const;
+  [[nodiscard]] std::vector<std::byte> section_data(std::uint64_t offset,
+                                                    const std::string& name) const;
+  void parse_section(std::uint16_t id, std::uint64_t offset);
+  void parse_options(std::uint64_t offset);
+  void parse_buffer_option(SectionReader& in);
+  void salvage(std::uint64_t first_section);
+  void salvage_flyrecord(std::uint64_t offset, const SectionHeader& header);
+  void note_damage(const ParseError& error) { info_.damage.push_back(error.message()); }
+
+  const InputFile& file_;
+  TraceInfo& info_;
+};
+
+SectionHeader ContainerV7::section_header(std::uint64_t offset, const std::string& name) const {
+  std::vector<std::byte> raw(kSectionHeaderBytes);
+  if (file_.read_some(offset, raw) != raw.size()) {
+    throw ParseError("truncated-trace", name, offset,
+                     "section header lies at or behind the file's end (" +
+                         std::to_string(file_.size()) + " bytes)");
+  }
+  SectionHeader header;
+  header.id = load<std::uint16_t>(raw.data(), info_.order);
+  header.flags = load<std::uint16_t>(raw.data() + 2, info_.order);
+  header.bytes = load<std::uint64_t>(raw.data() + 8, info_.order);
+  return header;
+}
+
+// trace-cmd.dat.v7(5), COMPRESSION FORMAT OF THE FILE SECTIONS.
+std::vector<std::byte> ContainerV7::section_data(std::uint64_t offset,
+                                                 const std::string& name) const {
+  const SectionHeader header = section_header(offset, name);
+  const std::uint64_t start = offset + kSectionHeaderBytes;
+  if (header.bytes > kMaxSectionBytes) {
+    throw ParseError("section-too-large", name, offset,
+                     "section claims " + std::to_string(header.bytes) + " bytes, at most " +
+                         std::to_string(kMaxSectionBytes) + " are read");
+  }
+  if (start + header.bytes > file_.size()) {
+    throw ParseError("truncated-trace", name, offset,
+                     "section holds " + std::to_string(file_.size() - start) + " of " +
+                         std::to_string(header.bytes) + " bytes");
+  }
+  std::vector<std::byte> raw(header.bytes);
+  raw.resize(file_.read_some(start, raw));
+  if ((header.flags & kSectionCompressed) == 0) return raw;
+
+  ByteReader in(raw, info_.order);
+  const auto packed = in.read<std::uint32_t>();
+  const auto unpacked = in.read<std::uint32_t>();
+  const auto data = packed ? in.take(*packed) : std::nullopt;
+  if (!unpacked || !data) {
+    throw ParseError("truncated-section", name, start,
+                     "compressed section is shorter than its header says");
+  }
+  if (*unpacked > kMaxSectionBytes) {
+    throw ParseError("section-too-large", name, start,
+                     "section claims " + std::to_string(*unpacked) +
+                         " bytes uncompressed, at most " + std::to_string(kMaxSectionBytes) +
+                         " are read");
+  }
+  std::vector<std::byte> out(*unpacked);
+  const std::string problem = Decompressor(info_.compression).run(*data, out);
+  if (!problem.empty()) throw ParseError("bad-compression", name, start, problem);
+  return out;
+}
+
+void ContainerV7::parse_section(std::uint16_t id, std::uint64_t offset) {
+  const auto with = [&](const char* name, auto parse) {
+    const auto data = section_data(offset, name);
+    SectionReader in(name, offset, ByteReader(data, info_.order));
+    parse(in, info_);
+  };
+  switch (static_cast<Option>(id)) {
+    case Option::kHeaderInfo:
+      return with("HEADER INFO", parse_header_info);
+    case Option::kFtraceEvents:
+      return with("FTRACE EVENT FORMATS", parse_ftrace_formats);
+    case Option::kEventFormats:
+      return with("EVENT FORMATS", parse_event_formats);
+    case Option::kCmdlines:
+      try {
+        with("SAVED COMMAND LINES", parse_cmdlines);
+      } catch (const ParseError& error) {
+        note_damage(error);  // names are missing, events are not
+      }
+      return;
+    default:
+      return;  // kallsyms, printk formats: not needed for tables
+  }
+}
+
+// trace-cmd.dat.v7(5), OPTIONS SECTION. Sections form a chain through DONE.
+void ContainerV7::parse_options(std::uint64_t offset) {
+  std::set<std::uint64_t> seen;
+  std::size_t options = 0;
+  while (offset != 0) {
+    if (!seen.insert(offset).second) {
+      throw ParseError("options-loop", "OPTIONS", offset, "options sections form a loop");
+    }
+    const auto data = section_data(offset, "OPTIONS");
+    const std::uint64_t section = offset;
+    SectionReader in("OPTIONS", section, ByteReader(data, info_.order));
+    offset = 0;
+    while (in.left() > 0) {
+      if (++options > kMaxOptions) in.fail("too-many-options", "more than 65536 options");
+      const auto id = in.read<std::uint16_t>("option id");
+      const auto bytes = in.read<std::uint32_t>("option size");
+      SectionReader body("OPTIONS", section, ByteReader(in.bytes("option", bytes), info_.order));
+      if (static_cast<Option>(id) == Option::kDone) {
+        offset = body.read<std::uint64_t>("offset of the next options");
+        break;
+      }
+      if (parse_common_option(id, body, info_)) continue;
+      if (static_cast<Option>(id) == Option::kBuffer) {
+        parse_buffer_option(body);
+      } else if (id >= static_cast<std::uint16_t>(Option::kHeaderInfo) &&
+                 id <= static_cast<std::uint16_t>(Option::kCmdlines)) {
+        parse_section(id, body.read<std::uint64_t>("offset of a section"));
+      }
+    }
+  }
+}
+
+// The size of compressed CPU data leaves out the chunk headers (seen in files
+// of trace-cmd 3.1), so data may reach to the next CPU's or the section's end.
+void bound_by_neighbours(BufferInfo& buffer, std::uint64_t section_end) {
+  for (auto& region : buffer.regions) {
+    if (region.bytes == 0) continue;
+    std::uint64_t end = section_end;
+    for (const auto& other : buffer.regions) {
+      if (other.bytes > 0 && other.offset > region.offset) end = std::min(end, other.offset);
+    }
+    region.bytes = end > region.offset ? end - region.offset : 0;
+  }
+}
+
+// trace-cmd.dat.v7(5), BUFFER option.
+void ContainerV7::parse_buffer_option(SectionReader& in) {
+  BufferInfo buffer;
+  const auto offset = in.read<std::uint64_t>("offset of a buffer");
+  buffer.name = in.text_until_nul("buffer name");
+  buffer.clock = selected_clock(in.text_until_nul("buffer clock"));
+  buffer.page_bytes = in.read<std::uint32_t>("buffer page size");
+  if (buffer.page_bytes < kMinPageBytes || buffer.page_bytes > kMaxPageBytes) {
+    in.fail("bad-page-size", "buffer page size is " + std::to_string(buffer.page_bytes) +
+                                 ", wanted 512 to 1048576");
+  }
+  const auto cpus = in.read<std::uint32_t>("count of CPUs");
+  if (cpus > kMaxCpus) {
+    in.fail("too-many-cpus", "found " + std::to_string(cpus) + " CPUs, at most " +
+                                 std::to_string(kMaxCpus) + " are read");
+  }
+  for (std::uint32_t i = 0; i < cpus; ++i) {
+    CpuRegion region;
+    region.cpu = in.read<std::uint32_t>("CPU number");
+    if (region.cpu >= kMaxCpus) {
+      in.fail("bad-cpu", "found CPU number " + std::to_string(region.cpu) + ", wanted below " +
+                             std::to_string(kMaxCpus));
+    }
+    region.offset = in.read<std::uint64_t>("offset of CPU data");
+    region.bytes = in.read<std::uint64_t>("size of CPU data");
+    buffer.regions.push_back(region);
+  }
+  const SectionHeader header = section_header(offset, "BUFFER FLYRECORD");
+  buffer.compressed = (header.flags & kSectionCompressed) != 0;
+  if (buffer.compressed) bound_by_neighbours(buffer, offset + kSectionHeaderBytes + header.bytes);
+  info_.buffers.push_back(std::move(buffer));
+}
+
+// A file that was cut short has lost the options at its end, which say where
+// the pages are. Sections follow one another, so walk them instead.
+void ContainerV7::salvage(std::uint64_t first_section) {
+  std::uint64_t offset = first_section;
+  for (std::size_t i = 0; i < kMaxSections && offset + kSectionHeaderBytes <= file_.size(); ++i) {
+    const SectionHeader header = section_header(offset, "SECTION");
+    if (header.id > kMaxSectionId) return;
+    try {
+      if (header.id == kIdFlyrecord) {
+        salvage_flyrecord(offset, header);
+      } else if (header.id != kIdOptions &&  // followed by parse_options() as far as they go
+                 (info_.formats.empty() || info_.header_page.empty())) {
+        parse_section(header.id, offset);
+      }
+    } catch (const ParseError& error) {
+      note_damage(error);
+    }
+    if (header.bytes > file_.size()) return;
+    offset += kSectionHeaderBytes + header.bytes;
+  }
+}
+
+// CPU data start on page borders; each is a count of chunks, then the chunks.
+void ContainerV7::salvage_flyrecord(std::uint64_t offset, const SectionHeader& header) {
+  if ((header.flags & kSectionCompressed) == 0) {
+    throw ParseError("lost-buffer-table", "BUFFER FLYRECORD", offset,
+                     "the table of CPU offsets is gone and the pages are not compressed, "
+                     "so CPUs cannot be told apart");
+  }
+  const auto align = [this](std::uint64_t x) {
+    return (x + info_.page_bytes - 1) / info_.page_bytes * info_.page_bytes;
+  };
+  BufferInfo buffer;
+  buffer.clock = info_.clock;
+  buffer.page_bytes = info_.page_bytes;
+  buffer.compressed = true;
+  const std::uint64_t end = offset + kSectionHeaderBytes + header.bytes;
+  std::uint64_t at = align(offset + kSectionHeaderBytes);
+  std::vector<std::byte> raw(8);
+  while (at + 4 <= std::min(end, file_.size()) && buffer.regions.size() < kMaxCpus) {
+    CpuRegion region{.cpu = static_cast<std::uint32_t>(buffer.regions.size()), .offset = at,
+                     .bytes = 0};
+    if (file_.read_some(at, std::span(raw).first(4)) != 4) break;
+    const auto chunks = load<std::uint32_t>(raw.data(), info_.order);
+    std::uint64_t next = at + 4;
+    for (std::uint32_t i = 0; i < chunks; ++i) {
+      if (file_.read_some(next, raw) != raw.size()) {
+        next = file_.size() + 1;  // cut here: clip_regions() says how much is missing
+        break;
+      }
+      next += raw.size() + load<std::uint32_t>(raw.data(), info_.order);
+    }
+    region.bytes = next - at;
+    buffer.regions.push_back(region);
+    if (next > file_.size()) break;
+    at = align(next);
+  }
+  info_.buffers.push_back(std::move(buffer));
+}
+
+void ContainerV7::read(std::uint64_t offset) {
+  std::vector<std::byte> head(256);
+  head.resize(file_.read_some(offset, head));
+  SectionReader in("INITIAL FORMAT", offset, ByteReader(head, info_.order));
+  info_.compression_name = in.text_until_nul("compression name");
+  (void)in.text_until_nul("compression version");
+  const auto compression = compression_by_name(info_.compression_name);
+  if (!compression) {
+    in.fail("unknown-compression", "found compression \"" + info_.compression_name +
+                                       "\", wanted zstd, zlib or none");
+  }
+  info_.compression = *compression;
+  const auto options = in.read<std::uint64_t>("offset of the first options section");
+  const std::uint64_t first_section = offset + in.position();
+
+  if (options == 0) {
+    note_damage(ParseError("no-options", "INITIAL FORMAT", first_section - 8,
+                           "the recorder never wrote its options (it was killed)"));
+  }
+  try {
+    parse_options(options);
+  } catch (const ParseError& error) {
+    note_damage(error);
+  }
+  if (info_.buffers.empty() || info_.formats.empty() || info_.header_page.empty()) {
+    salvage(first_section);
+  }
+}
+
+}  // namespace
+
+void read_container_v7(const InputFile& file, std::uint64_t offset, TraceInfo& info) {
+  ContainerV7(file, info).read(offset);
+}
+
+}  // namespace wbscope

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first bytes of a trace.dat (trace-cmd.dat.v7(5), INITIAL FORMAT).
+#include "tracedat/trace_file.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/byte_reader.h"
+
+namespace wbscope {
+namespace {
+
+constexpr std::string_view kMagic("\x17\x08\x44tracing", 10);
+constexpr std::size_t kHeaderBytes = 256;
+constexpr std::size_t kMaxVersionText = 16;
+
+[[noreturn]] void throw_not_a_trace(const InputFile& file, const std::string& found) {
+  throw Error(Exit::kInput, {.slug = "not-a-trace",
+                             .object = file.path(),
+                             .text = found + ", wanted a trace.dat (17 08 44 \"tracing\")",
+                             .at = "file offset 0x0",
+                             .have = {},
+                             .effect = "nothing was written",
+                             .fix = "record one with: trace-cmd record -e writeback -e vmscan CMD"});
+}
+
+// Cuts each region to the bytes that the file has, and notes what is missing.
+void clip_regions(const InputFile& file, TraceInfo& info) {
+  for (auto& buffer : info.buffers) {
+    for (auto& region : buffer.regions) {
+      const std::uint64_t have =
+          region.offset >= file.size() ? 0 : file.size() - region.offset;
+      if (region.bytes <= have) continue;
+      info.damage.push_back(
+          {.slug = "truncated-trace",
+           .object = {},
+           .text = "data of cpu " + std::to_string(region.cpu) + " holds " +
+                   std::to_string(have) + " of " + std::to_string(region.bytes) + " bytes",
+           .at = ParseError::place("BUFFER FLYRECORD", region.offset, region.cpu),
+           .have = {},
+           .effect = {},
+           .fix = {}});
+      region.bytes = have;
+    }
+  }
+}
+
+}  // namespace
+
+TraceInfo read_trace_info(const InputFile& file) {
+  std::vector<std::byte> head(kHeaderBytes);
+  head.resize(file.read_some(0, head));
+  ByteReader in(head, ByteOrder::kLittle);
+
+  const auto magic = in.take(kMagic.size());
+  if (!magic || as_text(*magic) != kMagic) {
+    throw_not_a_trace(file, head.empty() ? "found an empty file" : "found other first bytes");
+  }
+  const auto version = in.cstring(kMaxVersionText);
+  const auto endian = in.read<std::uint8_t>();
+  const auto long_bytes = in.read<std::uint8_t>();
+  if (!version || !endian || !long_bytes) {
+    throw ParseError("truncated-header", "INITIAL FORMAT", in.position(),
+                     "file ends in its header, " + std::to_string(head.size()) + " bytes long");
+  }
+  TraceInfo info;
+  if (*version == "6") info.version = 6;
+  if (*version == "7") info.version = 7;
+  if (info.version == 0) {
+    throw ParseError("unknown-version", "INITIAL FORMAT", kMagic.size(),
+                     "found version \"" + std::string(*version) + "\", wanted 6 or 7");
+  }
+  if (*endian > 1 || (*long_bytes != 4 && *long_bytes != 8)) {
+    throw ParseError("bad-header", "INITIAL FORMAT", in.position(),
+                     "found endian " + std::to_string(*endian) + " and long size " +
+                         std::to_string(*long_bytes) + ", wanted 0 or 1 and 4 or 8");
+  }
+  info.order = *endian == 1 ? ByteOrder::kBig : ByteOrder::kLittle;
+  info.long_bytes = *long_bytes;
+
+  ByteReader rest(head, info.order);
+  (void)rest.seek(in.position());
+  const auto page_bytes = rest.read<std::uint32_t>();
+  if (!page_bytes) {
+    throw ParseError("truncated-header", "INITIAL FORMAT", rest.position(),
+                     "file ends before the page size");
+  }
+  if (*page_bytes < kMinPageBytes || *page_bytes > kMaxPageBytes ||
+      (*page_bytes & (*page_bytes - 1)) != 0) {
+    throw ParseError("bad-page-size", "INITIAL FORMAT", rest.position() - 4,
+                     "found page size " + std::to_string(*page_bytes) +
+                         ", wanted a power of two from 512 to 1048576");
+  }
+  info.page_bytes = *page_bytes;
+
+  if (info.version == 7) {
+    read_container_v7(file, rest.position(), info);
+  } else {
+    read_container_v6(file, rest.position(), info);
+  }
+  clip_regions(file, info);
+
+  std::uint32_t cpus = info.cpus_count;
+  for (auto& buffer : info.buffers) {
+    if (buffer.clock.empty()) buffer.clock = info.clock;
+    for (const auto& region : buffer.regions) cpus = std::max(cpus, region.cpu + 1);
+  }
+  if (info.clock.empty() && !info.buffers.empty()) info.clock = info.buffers.front().clock;
+  info.cpus_count = cpus;
+  return info;
+}
+
+}  // namespace wbscope
