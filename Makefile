@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# The two commands that matter: make demo, make test. Both do all the set-up.
+
+PYTHON   ?= /usr/bin/python3
+VENV     := .venv
+BIN      := $(VENV)/bin
+BUILD    := build
+JOBS     ?= $(shell nproc)
+export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
+
+# Debian packages: to build and run, and what the tests need on top.
+DEBS      := cmake g++ libsqlite3-dev libtraceevent-dev libxxhash-dev libzstd-dev \
+             libprotozero-dev ninja-build pkg-config python3-venv zlib1g-dev
+TEST_DEBS := libgtest-dev nodejs trace-cmd
+
+CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench lint clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: $(BIN)/.installed ## Debian packages that are missing, .venv, the program
+
+demo: setup ## three recorded runs, from trace to answers and a timeline
+	tools/demo
+
+test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
+	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
+	$(BIN)/python tools/gen_adapters.py --check
+	$(BIN)/python tools/check_layout.py
+	$(BIN)/ruff check analyzers tests tools
+	$(BIN)/mypy analyzers/wbscope
+	$(BIN)/pytest -q
+
+bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report
+	$(BIN)/python tools/bench.py $(TRACE)
+
+clean: ## remove what was built, keep .venv
+	rm -rf $(BUILD)
+
+# A Debian package is installed only when it is missing.
+$(BUILD)/.debs:
+	@mkdir -p $(BUILD)
+	tools/install-debs $(DEBS)
+	@touch $@
+
+$(BUILD)/.test-debs: $(BUILD)/.debs
+	tools/install-debs $(TEST_DEBS)
+	@touch $@
+
+$(BIN)/python: | $(BUILD)/.debs
+	$(PYTHON) -m venv $(VENV)
+
+$(BIN)/.installed: $(BIN)/python pyproject.toml $(CXX_SOURCES) | $(BUILD)/.debs
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(BIN)/.test-tools: $(BIN)/.installed | $(BUILD)/.test-debs
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+# The C++ tests run with sanitizers, in a build of their own.
+$(BUILD)/tests/.built: $(CXX_SOURCES) | $(BUILD)/.test-debs
+	cmake -S . -B $(BUILD)/tests -G Ninja -DWBSCOPE_TESTS=ON -DWBSCOPE_SANITIZE=ON -DWBSCOPE_WERROR=ON > $(BUILD)/cmake.log
+	cmake --build $(BUILD)/tests --parallel $(JOBS)
+	@touch $@

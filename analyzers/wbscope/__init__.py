@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope: who was throttled, why, for how long, was it fair, did reclaim write?
+
+import wbscope
+
+with wbscope.open("runs/four-writers") as run:
+    for row in run.query("throttle_by_task").records():
+        print(row["comm"], row["pause_total_ns"])
+"""
+
+from wbscope.engine.result import Notice, Result
+from wbscope.errors import WbscopeError
+from wbscope.run import Run
+from wbscope.run import open_run as open
+from wbscope.version import __version__
+
+__all__ = ["Notice", "Result", "Run", "WbscopeError", "__version__", "open"]

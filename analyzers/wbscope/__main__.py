@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m wbscope"""
+
+import sys
+
+from wbscope.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope ingest: trace to database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wbscope.cli.options import ForceOption, JsonOption, QuietOption
+from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
+from wbscope.engine.library import load_library
+from wbscope.errors import UsageError
+from wbscope.ingest import Ingested, default_output
+from wbscope.ingest import ingest as run_ingest
+from wbscope.render.jsondoc import document, notices
+from wbscope.runs import check_source
+
+__all__ = ["ingest"]
+
+
+def ingest(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SRC", help="Run folder or trace.dat.", show_default=False),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="RUN.db",
+            help="Default for a run folder: FOLDER/run.db.",
+        ),
+    ] = None,
+    events: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Load these too, e.g. 'sched:*'; repeatable."),
+    ] = None,
+    load_all: Annotated[bool, typer.Option("--all", help="Load every event.")] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Load a trace into an SQLite database.
+
+    Without --events and --all it loads the events that the canned queries use;
+    all others are counted.
+
+    \b
+    Examples:
+      wbscope ingest trace.dat -o run.db
+      wbscope ingest RUN --events 'ext4:*' --force
+      wbscope ingest trace.dat -o run.db --all
+    """
+    if events and load_all:
+        raise UsageError("two-choices", "--events --all", "exclude each other, wanted one")
+    path = check_source(source)
+    target = default_output(path) if output is None else Path(output)
+    with progress_bar(source, hidden=quiet or as_json) as bar:
+        done = run_ingest(
+            path,
+            target,
+            load_library(),
+            events=events or (),
+            load_all=load_all,
+            force=force,
+            observer=bar,
+        )
+    if as_json:
+        write_stdout(_document(source, done))
+        return
+    show_warnings(done.warnings)
+    note(f"wrote {target}: {done.events_count} events, {done.loaded_count} of them loaded")
+
+
+def _document(source: str, done: Ingested) -> str:
+    row = {
+        "output": str(done.output),
+        "events_count": done.events_count,
+        "loaded_count": done.loaded_count,
+        "damaged": done.damaged,
+    }
+    body = {
+        "units": {"events_count": "count", "loaded_count": "count"},
+        "rows": [row],
+        "warnings": notices(done.warnings),
+    }
+    return document("ingest", {"source": source}, body)

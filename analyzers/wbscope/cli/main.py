@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The entry point: the one catch-all, and every exit code."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+from typer.main import get_command
+
+from wbscope.cli import ingest, queries, query, report, sql, timeline
+from wbscope.cli.output import note
+from wbscope.errors import InternalError, UsageError, WbscopeError
+from wbscope.render.jsondoc import error_document
+from wbscope.render.messages import error_text
+from wbscope.version import __version__
+
+__all__ = ["main"]
+
+_OK = 0
+_INTERRUPTED = 130
+
+# No Rich markup: help texts keep their examples line by line, and no box
+# characters reach a pipe.
+app = typer.Typer(
+    name="wbscope",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(ingest.ingest)
+app.command()(query.query)
+app.command()(sql.sql)
+app.command()(queries.queries)
+app.command()(report.report)
+app.command()(timeline.timeline)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wbscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Who was throttled, why, for how long, was it fair, did reclaim write?
+
+    RUN is a run folder, a trace.dat of trace-cmd, or a database of
+    `wbscope ingest`. A trace is loaded on the fly and kept in a cache.
+
+    \b
+    Examples:
+      wbscope report trace.dat
+      wbscope query throttle_by_task trace.dat
+      wbscope timeline trace.dat -o run.pftrace
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code of the process."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # A plain kill ends like Ctrl-C: the ingester is stopped, nothing is left.
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+    try:
+        return _run(words)
+    except BrokenPipeError:
+        _drop_output()
+        return _OK
+
+
+def _run(words: list[str]) -> int:
+    try:
+        with get_command(app).make_context("wbscope", words) as context:
+            context.command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        note("interrupted")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except WbscopeError as error:
+        return _fail(error, words)
+    except typer.TyperException as error:
+        return _fail(_usage(error), words)
+    except Exception as error:
+        if os.environ.get("WBSCOPE_DEBUG"):
+            note(traceback.format_exc().rstrip())
+        return _fail(_bug(error, words), words)
+    return _OK
+
+
+def _fail(error: WbscopeError, words: list[str]) -> int:
+    options = words[: words.index("--")] if "--" in words else words
+    as_json = "--json" in options
+    note(error_document(error).rstrip("\n") if as_json else error_text(error))
+    return error.exit_code
+
+
+def _usage(error: typer.TyperException) -> UsageError:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "wbscope"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return UsageError("usage", command, message, fix=f"{command} --help")
+
+
+def _bug(error: Exception, words: list[str]) -> InternalError:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    command = shlex.join(["wbscope", *words])
+    return InternalError(
+        "internal",
+        f"wbscope {__version__}",
+        f"{type(error).__name__}: {error} (a bug, please report it)",
+        at=f"{Path(frame.filename).name}:{frame.lineno}",
+        fix=f"WBSCOPE_DEBUG=1 {command}    # send what it prints",
+    )
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _drop_output() -> None:
+    """The reader has gone: keep Python from complaining when it flushes at exit."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            os.dup2(sink, stream.fileno())
+    os.close(sink)

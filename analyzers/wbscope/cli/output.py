@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stdout carries the result; everything else goes to stderr."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from wbscope.engine.result import Notice, Result
+from wbscope.errors import SetupError, UsageError
+from wbscope.render.csvtable import csv_text
+from wbscope.render.jsondoc import document, result_body
+from wbscope.render.messages import warning_text
+from wbscope.render.progress import ProgressBar
+from wbscope.render.table import PAGE_WIDTH, table_text
+
+__all__ = [
+    "check_formats",
+    "note",
+    "page_width",
+    "progress_bar",
+    "show_warnings",
+    "write_result",
+    "write_stdout",
+]
+
+
+def write_stdout(text: str) -> None:
+    """Write and flush, so that a full disk or a closed pipe is met here."""
+    if sys.stdout is None:
+        raise SetupError("no-stdout", "stdout", "is closed, so there is nowhere to write")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise SetupError(
+            "cannot-write", "stdout", f"cannot be written: {error.strerror or error}"
+        ) from error
+
+
+def note(text: str) -> None:
+    """One line for the person at the terminal."""
+    if sys.stderr is not None:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def show_warnings(warnings: Iterable[Notice]) -> None:
+    """On stderr and before the rows."""
+    for notice in warnings:
+        note(warning_text(notice))
+
+
+def check_formats(as_json: bool, as_csv: bool) -> None:
+    """Two formats at once have no meaning."""
+    if as_json and as_csv:
+        raise UsageError("two-formats", "--json --csv", "exclude each other, wanted one")
+
+
+def write_result(
+    kind: str, head: dict[str, object], result: Result, as_json: bool, as_csv: bool
+) -> None:
+    """The result in the format asked for."""
+    if as_json:
+        write_stdout(document(kind, head, result_body(result)))
+        return
+    show_warnings(result.warnings)
+    write_stdout(csv_text(result) if as_csv else table_text(result, page_width()))
+
+
+def page_width() -> int:
+    """The terminal's width; 80 columns when the output goes elsewhere."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return PAGE_WIDTH
+    return shutil.get_terminal_size((PAGE_WIDTH, 24)).columns
+
+
+def progress_bar(source: str, hidden: bool) -> ProgressBar:
+    """A bar for an ingest of `source`, drawn only on a terminal."""
+    title = f"reading {Path(source).name or source}"
+    return ProgressBar(sys.stderr, title, enabled=not hidden)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope queries: the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from wbscope.cli.options import JsonOption
+from wbscope.cli.output import page_width, write_stdout
+from wbscope.engine.library import load_library
+from wbscope.engine.result import unit_of
+from wbscope.engine.sqlfile import SqlFile
+from wbscope.render.catalogue import details_text, list_text
+from wbscope.render.jsondoc import document
+
+__all__ = ["queries"]
+
+
+def queries(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Only this query, with its columns."),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Events and columns of each.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the canned queries, their events and columns.
+
+    \b
+    Examples:
+      wbscope queries
+      wbscope queries throttle_by_task
+      wbscope queries --json
+    """
+    library = load_library()
+    shown = library.queries() if name is None else [library.query(name)]
+    if as_json:
+        body = {"units": {}, "rows": [_record(query) for query in shown], "warnings": []}
+        write_stdout(document("queries", {}, body))
+    elif verbose or name is not None:
+        details = [details_text(query, page_width()) for query in shown]
+        write_stdout("\n".join(details))
+    else:
+        write_stdout(list_text(shown, page_width()))
+
+
+def _record(query: SqlFile) -> dict[str, Any]:
+    return {
+        "name": query.name,
+        "title": query.title,
+        "summary": query.summary,
+        "read": query.read,
+        "grain": query.grain,
+        "events": [list(group) for group in query.events],
+        "optional": list(query.optional),
+        "columns": [{**asdict(column), "unit": unit_of(column.name)} for column in query.columns],
+    }

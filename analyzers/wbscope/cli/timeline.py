@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope timeline: the run as tracks for the Perfetto UI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wbscope.cli.options import ForceOption, JsonOption, QuietOption, RunArgument
+from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
+from wbscope.engine.result import Notice
+from wbscope.outputs import check_output
+from wbscope.render.jsondoc import document, notices
+from wbscope.run import open_run
+from wbscope.timeline import Timeline, write_timeline
+
+__all__ = ["timeline"]
+
+
+def timeline(
+    run: RunArgument,
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", metavar="X.pftrace", show_default=False),
+    ],
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write the run as tracks for the Perfetto UI.
+
+    Open the file at https://ui.perfetto.dev.
+
+    \b
+    Examples:
+      wbscope timeline trace.dat -o run.pftrace
+      wbscope timeline RUN -o run.pftrace --force
+    """
+    check_output(Path(output), force, [Path(run)])
+    with (
+        progress_bar(run, hidden=quiet or as_json) as bar,
+        open_run(run, observer=bar) as opened,
+    ):
+        done = write_timeline(opened, Path(output), force=force)
+    warnings = [*done.warnings, *_skipped(done)]
+    if as_json:
+        body = {
+            "units": {},
+            "rows": [{"output": str(done.output), "views": list(done.views)}],
+            "warnings": notices(warnings),
+        }
+        write_stdout(document("timeline", {"run": run}, body))
+        return
+    show_warnings(warnings)
+    note(f"wrote {done.output}: {len(done.views)} of {len(done.views) + len(done.skipped)} views")
+
+
+def _skipped(done: Timeline) -> list[Notice]:
+    return [Notice(e.slug, f"{e.subject} {e.message}; left out") for e in done.skipped]

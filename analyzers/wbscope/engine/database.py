@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open a run database read-only and say what was recorded in it."""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote as quote_uri
+
+from wbscope.errors import InputError, QueryError, SetupError, WbscopeError
+
+__all__ = ["SCHEMA_VERSION", "Recorded", "open_database", "translate"]
+
+# The layout of tables that this version reads; wbscope-ingest writes it to meta.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the run's events are, and which of them have a table.
+
+    `tables` has every event that could have been recorded, with its table or
+    None; `counts` has (count, loaded_count) of those that occurred.
+    """
+
+    tables: dict[str, str | None]
+    counts: dict[str, tuple[int, int]]
+    meta: dict[str, Any]
+
+    def first_table(self, events: tuple[str, ...]) -> str | None:
+        """The table of the first of these events that has one."""
+        found = (self.tables.get(event) for event in events)
+        return next((table for table in found if table is not None), None)
+
+    def source(self) -> str:
+        """The name of the trace, as one word of a command line."""
+        return shlex.quote(str(self.meta.get("source_name") or "TRACE.dat"))
+
+
+def open_database(path: Path, shown: str) -> tuple[sqlite3.Connection, Recorded]:
+    """A read-only connection and what it holds; `shown` is the user's path."""
+    uri = f"file:{quote_uri(str(path.absolute()))}?mode=ro"
+    try:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise translate(error, shown) from error
+    # A task name is any 15 bytes: show strange ones instead of refusing them.
+    connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+    try:
+        return connection, _recorded(connection, shown)
+    except sqlite3.Error as error:
+        connection.close()
+        if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR":
+            raise _not_a_run(shown, f"is no wbscope database: {error}") from error
+        raise translate(error, shown) from error
+    except InputError:
+        connection.close()
+        raise
+
+
+def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
+    """The cause behind an SQLite error that is not the fault of the SQL text."""
+    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return InputError(
+            "damaged-database",
+            shown,
+            f"SQLite cannot read it: {error} ({name})",
+            fix="wbscope ingest TRACE.dat -o RUN.db --force",
+        )
+    if name.startswith(("SQLITE_NOMEM", "SQLITE_TOOBIG")):
+        return QueryError("too-big", shown, f"the result is too large: {error}")
+    return SetupError("database-access", shown, f"cannot be used: {error} ({name})")
+
+
+def _recorded(connection: sqlite3.Connection, shown: str) -> Recorded:
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema")]
+    if "meta" not in tables:
+        raise _not_a_run(
+            shown,
+            "is an SQLite file without a table 'meta', wanted a wbscope database",
+            have=", ".join(tables[:8]) or "no tables",
+        )
+    meta = dict(connection.execute("SELECT key, value FROM meta"))
+    _check_schema(meta, shown)
+    formats = connection.execute("SELECT event, table_name FROM event_format")
+    counts = connection.execute("SELECT event, count, loaded_count FROM event_counts")
+    return Recorded(
+        tables=dict(formats.fetchall()),
+        counts={event: (count, loaded) for event, count, loaded in counts},
+        meta=meta,
+    )
+
+
+def _check_schema(meta: dict[str, Any], shown: str) -> None:
+    found = meta.get("schema_version")
+    if str(found) == str(SCHEMA_VERSION):
+        return
+    raise InputError(
+        "schema-version",
+        shown,
+        f"has schema_version {found}, this wbscope reads {SCHEMA_VERSION}",
+        have=f"written by wbscope {meta.get('wbscope_version', 'of unknown version')}",
+        fix=f"wbscope ingest TRACE.dat -o {shlex.quote(shown)} --force",
+    )
+
+
+def _not_a_run(shown: str, message: str, have: str | None = None) -> InputError:
+    return InputError(
+        "not-a-run", shown, message, have=have, fix="wbscope ingest TRACE.dat -o RUN.db"
+    )

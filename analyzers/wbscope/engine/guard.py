@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps a user's SQL to reading, and lets any statement be stopped."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from wbscope.errors import QueryError
+
+__all__ = ["check_one_select", "reading_only", "stoppable"]
+
+# Virtual-machine steps between looks at the clock: about a tenth of a millisecond.
+_STEPS = 10_000
+
+_COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*", re.DOTALL)
+_READING_PRAGMAS = ("table_info", "table_xinfo", "table_list")
+_ALLOWED = (
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_RECURSIVE,
+)
+
+
+def check_one_select(sql: str) -> None:
+    """QueryError unless the text starts as a SELECT; SQLite checks the rest."""
+    if "\0" in sql or sql != sql.encode("utf-8", "ignore").decode("utf-8"):
+        raise QueryError("not-text", "sql", "holds bytes that are not UTF-8 text")
+    start = _COMMENTS.match(sql)
+    rest = sql[start.end() :] if start else sql
+    word = re.match(r"\w*", rest)
+    first = word[0].upper() if word else ""
+    if first not in ("SELECT", "WITH", "VALUES"):
+        found = f"starts with '{rest.split()[0][:24]}'" if rest else "is empty"
+        raise QueryError(
+            "not-a-select",
+            "sql",
+            f"the statement {found}, wanted SELECT, WITH or VALUES: sql only reads",
+            fix='wbscope sql RUN "SELECT event, count FROM event_counts"',
+        )
+
+
+@contextmanager
+def reading_only(connection: sqlite3.Connection) -> Iterator[None]:
+    """Within, any statement that would write, attach or load is an error."""
+    connection.execute("PRAGMA query_only = ON")
+    connection.set_authorizer(_authorize)
+    try:
+        yield
+    finally:
+        connection.set_authorizer(None)
+        connection.execute("PRAGMA query_only = OFF")
+
+
+def _authorize(
+    action: int,
+    first: str | None,
+    second: str | None,
+    _database: str | None,
+    _inner: str | None,
+) -> int:
+    allowed = (
+        action in _ALLOWED
+        or (action == sqlite3.SQLITE_FUNCTION and second != "load_extension")
+        or (action == sqlite3.SQLITE_PRAGMA and first in _READING_PRAGMAS)
+        # SQLite reports this when it sets up a table-valued function such as
+        # json_each; the file itself is open read-only and stays as it is.
+        or (action == sqlite3.SQLITE_UPDATE and first == "sqlite_master")
+    )
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+@contextmanager
+def stoppable(connection: sqlite3.Connection, limit_ns: int | None = None) -> Iterator[None]:
+    """Within, Ctrl-C stops a running statement, and so does the time limit."""
+    deadline = None if limit_ns is None else time.monotonic_ns() + limit_ns
+
+    def late() -> bool:
+        return deadline is not None and time.monotonic_ns() >= deadline
+
+    connection.set_progress_handler(late, _STEPS)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname != "SQLITE_INTERRUPT":
+            raise
+        if late():
+            raise TimeoutError from error
+        # Python drops an exception raised inside the handler and SQLite reports
+        # an interrupt: nothing but Ctrl-C can be behind it.
+        raise KeyboardInterrupt from error
+    finally:
+        connection.set_progress_handler(None, 0)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The SQL library: all files of one sql/ folder, by name and in order of need."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from wbscope.engine.sqlfile import SqlFile, read_sql_file
+from wbscope.errors import QueryError, SetupError
+
+__all__ = ["Library", "load_library"]
+
+_FOLDERS = ("adapters/sqlite", "views", "queries", "timelines")
+
+
+@dataclass(frozen=True)
+class Library:
+    """The files by the name of what they define."""
+
+    files: dict[str, SqlFile]
+
+    def queries(self) -> list[SqlFile]:
+        """The canned queries, by name."""
+        return self._of_kind("query")
+
+    def timelines(self) -> list[SqlFile]:
+        """The timeline views, by name."""
+        return self._of_kind("timeline")
+
+    def objects(self) -> list[str]:
+        """The names of all views: everything but the queries."""
+        return [name for name, file in self.files.items() if file.kind != "query"]
+
+    def query(self, name: str) -> SqlFile:
+        """The query of this name; QueryError with the closest names otherwise."""
+        file = self.files.get(name)
+        if file is not None and file.kind == "query":
+            return file
+        names = [query.name for query in self.queries()]
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        raise QueryError(
+            "unknown-query",
+            name,
+            f"is none of the {len(names)} queries",
+            have=", ".join(close) or ", ".join(names),
+            fix="wbscope queries",
+        )
+
+    def closure(self, names: Iterable[str]) -> list[str]:
+        """These objects and all they need, each after what it needs."""
+        graph: dict[str, tuple[str, ...]] = {}
+        waiting = sorted(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in graph:
+                graph[name] = self.files[name].needs
+                waiting.extend(graph[name])
+        return list(TopologicalSorter(graph).static_order())
+
+    def events(self) -> list[str]:
+        """Every event an adapter can read: what a default ingest loads."""
+        return sorted({e for file in self.files.values() for e in file.source_events})
+
+    def _of_kind(self, kind: str) -> list[SqlFile]:
+        files = (file for file in self.files.values() if file.kind == kind)
+        return sorted(files, key=lambda file: file.name)
+
+
+def load_library(folder: Path | None = None) -> Library:
+    """Read the library from `folder`, or from where this installation keeps it."""
+    root = find_sql_dir() if folder is None else folder
+    files: dict[str, SqlFile] = {}
+    for part in _FOLDERS:
+        for path in sorted((root / part).glob("*.sql")):
+            file = read_sql_file(path)
+            if file.name in files:
+                raise _broken(path, f"{file.name} is also in {files[file.name].path}")
+            files[file.name] = file
+    if not files:
+        raise _broken(root, f"no .sql file in {', '.join(_FOLDERS)}")
+    _check_needs(files)
+    return Library(files)
+
+
+def find_sql_dir() -> Path:
+    """$WBSCOPE_SQL_DIR, else sql/ in the package, else sql/ of the checkout."""
+    if chosen := os.environ.get("WBSCOPE_SQL_DIR"):
+        return Path(chosen)
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "sql"
+    return installed if installed.is_dir() else package.parents[1] / "sql"
+
+
+def _check_needs(files: dict[str, SqlFile]) -> None:
+    for file in files.values():
+        for need in file.needs:
+            if need not in files or files[need].kind == "query":
+                raise _broken(file.path, f"@needs {need}, which no view defines")
+    try:
+        TopologicalSorter({f.name: f.needs for f in files.values()}).prepare()
+    except CycleError as error:
+        circle = " -> ".join(error.args[1])
+        first = files[error.args[1][0]]
+        raise _broken(first.path, f"needs itself: {circle}") from error
+
+
+def _broken(path: Path, message: str) -> SetupError:
+    return SetupError(
+        "broken-sql-library",
+        str(path),
+        message,
+        fix="make setup    # or point WBSCOPE_SQL_DIR at a whole sql/ folder",
+    )

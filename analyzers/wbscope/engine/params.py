@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filters of a query: the one-row view wb_params and how values are quoted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from wbscope.errors import UsageError
+
+__all__ = ["Params", "quote"]
+
+_INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Params:
+    """Columns of wb_params; None keeps the default that the library states."""
+
+    t0_ns: int | None = None
+    t1_ns: int | None = None
+    window_ns: int | None = None
+    bdi: str | None = None
+    tid: int | None = None
+    cgroup_ino: int | None = None
+
+    def given(self) -> dict[str, int | str]:
+        """The columns that were set."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in values if value is not None}
+
+
+def quote(value: int | str | None) -> str:
+    """A value as an SQL literal; the only place where one is pasted into SQL."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, int):
+        if abs(value) > _INT64_MAX:
+            raise UsageError("out-of-range", str(value), f"is beyond the 64-bit limit {_INT64_MAX}")
+        return str(int(value))
+    if "\0" in value or not value.isprintable():
+        raise UsageError("unprintable-text", repr(value), "holds characters that no name can have")
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One file of the SQL library: its header of `-- @tag` lines and its statement."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.errors import SetupError
+
+__all__ = ["Column", "SqlFile", "read_sql_file"]
+
+KINDS = ("raw", "view", "query", "timeline")
+
+_TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
+_CONTINUATION = re.compile(r"--\s{2,}([^@\s].*)")
+_CREATE_VIEW = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One documented result column."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class SqlFile:
+    """What a file defines, what it needs, and its SELECT without the semicolon.
+
+    `events` is a tuple of groups; a group is satisfied by any one of its events.
+    `source_events`, `source_table`, `source_view` and `fields` are an adapter's:
+    it reads `source_view`, which the engine makes over the first event of
+    `source_events` that has a table, or over `source_table`.
+    """
+
+    path: Path
+    kind: str
+    name: str
+    select: str
+    summary: str
+    grain: str
+    title: str
+    read: str
+    order: int
+    needs: tuple[str, ...]
+    events: tuple[tuple[str, ...], ...]
+    optional: tuple[str, ...]
+    columns: tuple[Column, ...]
+    source: str
+    materialize: bool
+    source_events: tuple[str, ...]
+    source_table: str
+    source_view: str
+    fields: tuple[str, ...]
+
+
+def read_sql_file(path: Path) -> SqlFile:
+    """Parse one file; SetupError names the line when the text is not as agreed."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _broken(path, f"cannot be read: {error}") from error
+    tags, statement = _split_header(path, text.splitlines())
+    kind, name = _identity(path, tags)
+    return SqlFile(
+        path=path,
+        kind=kind,
+        name=name,
+        select=_select(path, kind, name, statement),
+        summary=_text(tags, "summary"),
+        grain=_text(tags, "grain"),
+        title=_text(tags, "title"),
+        read=_text(tags, "read"),
+        order=_order(path, tags),
+        needs=_words(tags, "needs"),
+        events=tuple(tuple(group.split("|")) for group in _words(tags, "events")),
+        optional=_words(tags, "optional"),
+        columns=tuple(_column(path, line) for line in tags.get("column", [])),
+        source=_text(tags, "source"),
+        materialize="materialize" in tags,
+        source_events=tuple(e for g in _words(tags, "event") for e in g.split("|")),
+        source_table=_text(tags, "table"),
+        source_view=_text(tags, "from"),
+        fields=_words(tags, "fields"),
+    )
+
+
+def _split_header(path: Path, lines: list[str]) -> tuple[dict[str, list[str]], str]:
+    tags: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for number, line in enumerate(lines):
+        if line.strip() and not line.startswith("--"):
+            return tags, "\n".join(lines[number:]).strip()
+        if match := _TAG.match(line):
+            current = tags.setdefault(match[1], [])
+            current.append(match[2].strip())
+        elif current is not None and (match := _CONTINUATION.match(line)):
+            current[-1] = f"{current[-1]} {match[1].strip()}".strip()
+        else:
+            current = None
+    raise _broken(path, "has a header and no statement")
+
+
+def _identity(path: Path, tags: dict[str, list[str]]) -> tuple[str, str]:
+    kind = next(iter(tags), "")
+    if kind not in KINDS:
+        wanted = ", ".join(f"@{kind}" for kind in KINDS)
+        raise _broken(path, f"first tag is '@{kind}', wanted one of {wanted}")
+    return kind, tags[kind][0]
+
+
+def _select(path: Path, kind: str, name: str, statement: str) -> str:
+    if not statement.endswith(";"):
+        raise _broken(path, "statement does not end in ';'")
+    body = statement[:-1].rstrip()
+    if kind == "query":
+        return body
+    match = _CREATE_VIEW.fullmatch(body)
+    if match is None or match[1] != name:
+        found = " ".join(body.split()[:4])
+        raise _broken(path, f"statement is '{found} ...', wanted 'CREATE VIEW {name} AS ...'")
+    return match[2]
+
+
+def _text(tags: dict[str, list[str]], tag: str) -> str:
+    return " ".join(tags.get(tag, []))
+
+
+def _words(tags: dict[str, list[str]], tag: str) -> tuple[str, ...]:
+    joined = re.sub(r"\s*\|\s*", "|", ",".join(tags.get(tag, [])))
+    return tuple(word for word in re.split(r"[,\s]+", joined) if word)
+
+
+def _order(path: Path, tags: dict[str, list[str]]) -> int:
+    text = _text(tags, "order") or "0"
+    if not text.isdecimal():
+        raise _broken(path, f"@order is '{text}', wanted a whole number")
+    return int(text)
+
+
+def _column(path: Path, line: str) -> Column:
+    words = line.split(maxsplit=2)
+    if len(words) < 2:
+        raise _broken(path, f"@column is '{line}', wanted NAME TYPE and a description")
+    return Column(words[0], words[1], " ".join(words[2:]))
+
+
+def _broken(path: Path, message: str) -> SetupError:
+    return SetupError(
+        "broken-sql-library",
+        str(path),
+        message,
+        fix="make setup    # or point WBSCOPE_SQL_DIR at a whole sql/ folder",
+    )

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trace to database: what to load, and where to put it."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.engine.library import Library
+from wbscope.engine.result import Notice
+from wbscope.errors import UsageError
+from wbscope.ingester import Observer, run_ingester
+from wbscope.outputs import check_output, private_output
+
+__all__ = ["Ingested", "default_output", "ingest"]
+
+TRACE_NAME = "trace.dat"
+DATABASE_NAME = "run.db"
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What a finished ingest did."""
+
+    output: Path
+    events_count: int
+    loaded_count: int
+    damaged: bool
+    warnings: tuple[Notice, ...]
+
+
+def default_output(source: Path) -> Path:
+    """FOLDER/run.db; a lone trace.dat has no folder of its own to write to."""
+    if source.is_dir():
+        return source / DATABASE_NAME
+    raise UsageError(
+        "no-output",
+        str(source),
+        "needs an output file; only a run folder has a default, FOLDER/run.db",
+        fix=shlex.join(["wbscope", "ingest", str(source), "-o", f"{source.stem}.db"]),
+    )
+
+
+def ingest(
+    source: Path,
+    output: Path,
+    library: Library,
+    *,
+    events: Sequence[str] = (),
+    load_all: bool = False,
+    force: bool = False,
+    observer: Observer | None = None,
+) -> Ingested:
+    """Load the library's events, those that match `events`, or all of them."""
+    check_output(output, force, [source, source / TRACE_NAME])
+    with (
+        private_output(output) as private,
+        tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed,
+    ):
+        listed.writelines(f"{event}\n" for event in library.events())
+        listed.flush()
+        choice = ["--all"] if load_all else ["--events-file", listed.name]
+        for event in events:
+            choice += ["--events", event]
+        done, warnings = run_ingester(
+            ["sqlite", str(source), "-o", str(private), *choice], observer
+        )
+    return Ingested(
+        output=output,
+        events_count=done["events_count"],
+        loaded_count=done["loaded_count"],
+        damaged=bool(done["damaged"]),
+        warnings=tuple(warnings),
+    )

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results and errors as one JSON document each."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from wbscope.engine.result import Notice, Result
+from wbscope.errors import WbscopeError
+
+__all__ = ["document", "error_document", "notices", "result_body"]
+
+
+def document(kind: str, head: dict[str, Any], body: dict[str, Any]) -> str:
+    """The document `wbscope.<kind>/1`."""
+    content = {"schema": f"wbscope.{kind}/1", **head, **body}
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def result_body(result: Result) -> dict[str, Any]:
+    """Units by column, rows with raw numbers, warnings."""
+    rows = [
+        {column: _plain(value) for column, value in record.items()} for record in result.records()
+    ]
+    return {
+        "units": result.units,
+        "rows": rows,
+        "warnings": notices(result.warnings),
+    }
+
+
+def notices(warnings: Iterable[Notice]) -> list[dict[str, str]]:
+    """Warnings as objects."""
+    return [{"slug": notice.slug, "message": notice.message} for notice in warnings]
+
+
+def error_document(error: WbscopeError) -> str:
+    """The error as one line, absent labels left out."""
+    content: dict[str, Any] = {
+        "slug": error.slug,
+        "object": error.subject,
+        "message": error.message,
+        **dict(error.details()),
+        "exit_code": error.exit_code,
+    }
+    return json.dumps({"schema": "wbscope.error/1", "error": content}) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no bytes and no infinity: both become text."""
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

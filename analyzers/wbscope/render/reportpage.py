@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report as text and as a JSON document."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from wbscope.engine.result import Result, unit_of
+from wbscope.render.jsondoc import document, notices, result_body
+from wbscope.render.messages import warning_text
+from wbscope.render.printable import printable
+from wbscope.render.table import PAGE_WIDTH, table_text
+from wbscope.render.units import format_value, short_name
+from wbscope.report import Report, Section
+
+__all__ = ["report_json", "report_text"]
+
+
+def report_text(report: Report, width: int = PAGE_WIDTH) -> str:
+    """Warnings before any number, then the facts, then each question's table."""
+    lines = [f"wbscope report: {printable(report.run)}", ""]
+    lines += [_fill(warning_text(notice), width) for notice in report.warnings]
+    if report.warnings:
+        lines.append("")
+    lines += [*_summary_lines(report.summary), ""]
+    for section in report.sections:
+        lines.append(_section_text(section, report, width))
+    return "\n".join(lines)
+
+
+def report_json(report: Report) -> str:
+    """One object a section; a skipped one has `skipped` instead of rows."""
+    body = {
+        "units": {},
+        "summary": result_body(report.summary)["rows"],
+        "rows": [_section_record(section) for section in report.sections],
+        "warnings": notices(report.warnings),
+    }
+    return document("report", {"run": report.run}, body)
+
+
+def _summary_lines(summary: Result) -> list[str]:
+    """One fact a line; its name states the unit as a column's name does."""
+    facts = []
+    for key, value in summary.rows:
+        unit = None if isinstance(value, str) else unit_of(key)
+        facts.append((short_name(key, unit), format_value(key, unit, value)))
+    width = max((len(name) for name, _ in facts), default=0)
+    return [printable(f"{name:{width}}  {value}") for name, value in facts]
+
+
+def _section_text(section: Section, report: Report, width: int) -> str:
+    title = section.query.title or section.query.name
+    lines = [title, "=" * len(title)]
+    if section.skipped is not None:
+        lines.append(_fill(f"not answered: {section.skipped.message}", width))
+    if section.result is not None:
+        own = [n for n in section.result.warnings if n not in report.warnings]
+        lines += [_fill(warning_text(notice), width) for notice in own]
+        lines.append(table_text(section.result, width).rstrip("\n"))
+        if section.query.read:
+            lines.append(_fill(f"How to read it: {section.query.read}", width))
+    return "\n".join(lines) + "\n"
+
+
+def _section_record(section: Section) -> dict[str, Any]:
+    query = section.query
+    record: dict[str, Any] = {
+        "query": query.name,
+        "title": query.title,
+        "read": query.read,
+    }
+    if section.result is not None:
+        record.update(result_body(section.result))
+    if section.skipped is not None:
+        error = section.skipped
+        record["skipped"] = {"slug": error.slug, "message": error.message}
+    return record
+
+
+def _fill(text: str, width: int) -> str:
+    return textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False)

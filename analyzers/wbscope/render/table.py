@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A result as a text table that fits the page: wide ones go on below, nothing is cut."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from wbscope.engine.result import Result
+from wbscope.render.printable import printable
+from wbscope.render.units import format_value, short_name
+
+__all__ = ["PAGE_WIDTH", "table_text"]
+
+PAGE_WIDTH = 80
+
+_GAP = "  "
+# Text wider than this is folded when its table does not fit otherwise.
+_FOLD = 36
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    header: list[str]
+    cells: list[list[str]]
+    right: bool
+    width: int
+
+
+def table_text(result: Result, width: int = PAGE_WIDTH) -> str:
+    """The table; columns that do not fit follow in blocks with the same keys."""
+    if not result.rows:
+        return "(no rows)\n"
+    columns = [_column(result, index, None) for index in range(len(result.columns))]
+    if _total(columns) > width:
+        columns = [_column(result, i, _FOLD) for i in range(len(result.columns))]
+    blocks = _blocks(columns, _key_count(result), width)
+    return "\n".join(_block_text(block, len(result.rows)) for block in blocks)
+
+
+def _column(result: Result, index: int, fold: int | None) -> _Column:
+    name = result.columns[index]
+    unit = result.units.get(name)
+    values = [row[index] for row in result.rows]
+    words = short_name(name, unit)
+    cells = [_fold(printable(format_value(name, unit, v)), fold) for v in values]
+    body = max(cell_len(line) for cell in cells for line in cell)
+    longest_word = max(len(word) for word in words.split() or [""])
+    header = textwrap.wrap(words, max(body, longest_word, 1)) or [""]
+    return _Column(
+        name=name,
+        header=header,
+        cells=cells,
+        right=not any(isinstance(value, str | bytes) for value in values),
+        width=max(body, *(len(line) for line in header)),
+    )
+
+
+def _fold(text: str, fold: int | None) -> list[str]:
+    if fold is None or len(text) <= fold:
+        return [text]
+    return textwrap.wrap(text, fold)
+
+
+def _key_count(result: Result) -> int:
+    """Leading columns that say what a row is about: those before any number."""
+    count = 0
+    for column in result.columns:
+        if column in result.units:
+            break
+        count += 1
+    return max(1, count)
+
+
+def _blocks(columns: list[_Column], key_count: int, width: int) -> list[list[_Column]]:
+    # Keys are repeated in each block and must leave room for something else.
+    while key_count > 1 and _total(columns[:key_count]) > width // 2:
+        key_count -= 1
+    keys, rest = columns[:key_count], columns[key_count:]
+    blocks: list[list[_Column]] = [list(keys)]
+    for column in rest:
+        if len(blocks[-1]) > len(keys) and _total([*blocks[-1], column]) > width:
+            blocks.append(list(keys))
+        blocks[-1].append(column)
+    return blocks
+
+
+def _total(columns: Sequence[_Column]) -> int:
+    return sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1)
+
+
+def _block_text(columns: list[_Column], row_count: int) -> str:
+    height = max(len(column.header) for column in columns)
+    lines = []
+    for level in range(height):
+        header = [_line(column.header, level - height + len(column.header)) for column in columns]
+        lines.append(_join(columns, header))
+    lines.append(_GAP.join("-" * column.width for column in columns))
+    for row in range(row_count):
+        depth = max(len(column.cells[row]) for column in columns)
+        for level in range(depth):
+            cells = [_line(column.cells[row], level) for column in columns]
+            lines.append(_join(columns, cells))
+    return "\n".join(lines) + "\n"
+
+
+def _line(lines: list[str], level: int) -> str:
+    return lines[level] if 0 <= level < len(lines) else ""
+
+
+def _join(columns: list[_Column], texts: list[str]) -> str:
+    padded = []
+    for column, text in zip(columns, texts, strict=True):
+        space = " " * (column.width - cell_len(text))
+        padded.append(space + text if column.right else text + space)
+    return _GAP.join(padded).rstrip()

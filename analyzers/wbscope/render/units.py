@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers for people: the only place with prefixes and powers of ten."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wbscope.errors import UsageError
+
+__all__ = ["format_value", "is_instant", "parse_duration", "parse_number", "short_name"]
+
+_BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_DURATIONS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_NS_PER_S = _DURATIONS["s"]
+_NS_PER_US = _DURATIONS["us"]
+_MAX_NS = 2**63 - 1
+
+
+def format_value(column: str, unit: str | None, value: Any) -> str:
+    """One cell of a table; '-' is a value that was not recorded."""
+    if value is None:
+        return "-"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, str):
+        return value
+    if unit is None or unit == "count":
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if is_instant(column):
+        return _instant(value)
+    if unit == "ns":
+        return _duration(value)
+    if unit == "ratio":
+        return f"{value * 100:.1f} %"
+    return _bytes(value) + unit.removeprefix("bytes")
+
+
+def short_name(column: str, unit: str | None) -> str:
+    """A column's name for people: the unit is written in each cell instead."""
+    suffix = {"bytes/s": "_bytes_per_s", "ns": "_ns"}.get(unit or "", f"_{unit}")
+    return column.removesuffix(suffix).replace("_", " ") or column
+
+
+def is_instant(column: str) -> bool:
+    """True for a point in time, which keeps its digits; a duration is rounded."""
+    return column == "ts" or column.endswith(("_ts", "_start_ns"))
+
+
+def parse_duration(option: str, text: str) -> int:
+    """'2s', '500ms', '1.5s' as ns; UsageError says what is wrong with others."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)", text)
+    if match is None:
+        number = re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text)
+        problem = "has no unit" if number else "is not a duration"
+        example = f"{text}s" if number else "2s"
+        raise UsageError(
+            "bad-duration",
+            f"{option} {text}",
+            f"{problem}, wanted a number with ns, us, ms, s, m or h",
+            fix=f"{option} {example}",
+        )
+    nanoseconds = round(float(match[1]) * _DURATIONS[match[2]])
+    if nanoseconds > _MAX_NS:
+        raise UsageError("bad-duration", f"{option} {text}", f"is longer than {_MAX_NS} ns")
+    return nanoseconds
+
+
+def parse_number(option: str, text: str) -> int:
+    """A tid or an inode number."""
+    if re.fullmatch(r"[0-9]{1,18}", text) is None:
+        raise UsageError(
+            "bad-number", f"{option} {text}", "is not a whole number, wanted one such as 1234"
+        )
+    return int(text)
+
+
+def _bytes(value: float) -> str:
+    size = abs(value)
+    if _rounded(size) < 1024:
+        return f"{value:.0f} B"
+    for prefix in _BINARY:
+        size /= 1024
+        if _rounded(size) < 1024 or prefix == _BINARY[-1]:
+            break
+    return f"{'-' if value < 0 else ''}{_three_digits(size)} {prefix}"
+
+
+def _duration(value: float) -> str:
+    size = abs(value)
+    sign = "-" if value < 0 else ""
+    if size == 0:
+        return "0 s"
+    for unit in ("us", "ms", "s"):
+        step = _DURATIONS[unit]
+        if unit == "s" or _rounded(size / step) < 1000:
+            break
+    if size < _NS_PER_US:
+        return f"{sign}{size:.0f} ns"
+    return f"{sign}{_three_digits(size / step)} {unit}"
+
+
+def _instant(value: float) -> str:
+    seconds, rest = divmod(abs(int(value)), _NS_PER_S)
+    return f"{'-' if value < 0 else ''}{seconds}.{rest // _NS_PER_US:06d} s"
+
+
+def _rounded(size: float) -> float:
+    """The size as three digits show it, so that 999.9 ms is written 1.00 s."""
+    return float(_three_digits(size))
+
+
+def _three_digits(size: float) -> str:
+    if size < 9.995:
+        return f"{size:.2f}"
+    return f"{size:.1f}" if size < 99.95 else f"{size:.0f}"

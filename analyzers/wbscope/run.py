@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python interface: open a run, ask queries of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from wbscope.engine.database import Recorded
+from wbscope.engine.library import Library, load_library
+from wbscope.engine.params import Params
+from wbscope.engine.result import Notice, Result
+from wbscope.engine.session import Session
+from wbscope.errors import UsageError
+from wbscope.ingester import Observer
+from wbscope.render.units import parse_duration
+from wbscope.runs import database_of
+
+__all__ = ["Run", "open_run"]
+
+# More windows than anybody reads, and few enough to answer at once.
+_MAX_WINDOWS = 1_000_000
+
+
+class Run:
+    """One recorded run; use it in a `with` statement or close it."""
+
+    def __init__(self, shown: str, database: Path, library: Library) -> None:
+        self.name = shown
+        self.database = database
+        self.library = library
+        self._session = Session(database, shown, library, Params())
+        self._params = Params()
+
+    def query(
+        self,
+        name: str,
+        *,
+        window: str | None = None,
+        bdi: str | None = None,
+        tid: int | None = None,
+        cgroup: int | None = None,
+        start: str | None = None,
+        end: str | None = None,
+    ) -> Result:
+        """Answer a canned query; durations are texts such as '2s' or '500ms'.
+
+        Start and end count from the run's first event.
+        """
+        self.library.query(name)
+        window_ns = self._window(window)
+        t0_ns, t1_ns = self._range(start, end)
+        params = Params(t0_ns, t1_ns, window_ns, bdi, tid, cgroup)
+        return self._with(params).query(name)
+
+    def sql(self, statement: str, timeout: str | None = None) -> Result:
+        """Run one SELECT; all views of the library are there to read."""
+        limit = None if timeout is None else _positive("--timeout", timeout)
+        return self._with(Params()).sql(statement, limit)
+
+    def warnings(self) -> tuple[Notice, ...]:
+        """What holds for every number of the run: lost events, damage."""
+        return self._with(Params()).warnings()
+
+    def recorded(self) -> Recorded:
+        """Which events were recorded, how many, and the run's meta data."""
+        return self._session.recorded
+
+    def statements(self, views: list[str]) -> list[str]:
+        """The SQL that makes these views of the library over the database."""
+        return self._with(Params()).statements(views)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _with(self, params: Params) -> Session:
+        """The session with these filters; views are shared while they stay."""
+        if params != self._params:
+            session = Session(self.database, self.name, self.library, params)
+            self._session.close()
+            self._session, self._params = session, params
+        return self._session
+
+    def _span(self) -> tuple[int, int]:
+        meta = self.recorded().meta
+        return int(meta.get("first_ts") or 0), int(meta.get("last_ts") or 0)
+
+    def _window(self, window: str | None) -> int | None:
+        if window is None:
+            return None
+        window_ns = _positive("--window", window)
+        first, last = self._span()
+        if (count := (last - first) // window_ns) > _MAX_WINDOWS:
+            raise UsageError(
+                "window-too-small",
+                f"--window {window}",
+                f"cuts the run into {count} windows, at most {_MAX_WINDOWS} are allowed",
+                fix="--window 2s",
+            )
+        return window_ns
+
+    def _range(self, start: str | None, end: str | None) -> tuple[int | None, int | None]:
+        if start is None and end is None:
+            return None, None
+        first, last = self._span()
+        t0 = None if start is None else first + parse_duration("--from", start)
+        t1 = None if end is None else first + parse_duration("--to", end)
+        if t0 is not None and t0 > last:
+            raise UsageError(
+                "empty-range",
+                f"--from {start}",
+                f"is after the last event, which is {last - first} ns after the first",
+            )
+        if (first if t0 is None else t0) >= (last + 1 if t1 is None else t1):
+            raise UsageError(
+                "empty-range",
+                f"--to {end}",
+                f"leaves nothing: wanted a time after --from {start or '0s'}",
+            )
+        return t0, t1
+
+
+def open_run(
+    path: str | Path,
+    *,
+    library: Library | None = None,
+    observer: Observer | None = None,
+) -> Run:
+    """Open a run folder, a trace.dat or a database; ingests a trace if needed."""
+    library = library or load_library()
+    return Run(str(path), database_of(str(path), library, observer), library)
+
+
+def _positive(option: str, text: str) -> int:
+    value = parse_duration(option, text)
+    if value == 0:
+        raise UsageError(
+            "bad-duration", f"{option} {text}", "is zero, wanted more", fix=f"{option} 2s"
+        )
+    return value

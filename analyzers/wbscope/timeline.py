@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's timeline views as a Perfetto trace."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.engine.evidence import require_events
+from wbscope.engine.result import Notice
+from wbscope.errors import EvidenceError
+from wbscope.ingester import run_ingester
+from wbscope.outputs import check_output, private_output
+from wbscope.run import Run
+
+__all__ = ["Timeline", "write_timeline"]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What was written: the views in it, and those that lack their events."""
+
+    output: Path
+    views: tuple[str, ...]
+    skipped: tuple[EvidenceError, ...]
+    warnings: tuple[Notice, ...]
+
+
+def write_timeline(run: Run, output: Path, *, force: bool = False) -> Timeline:
+    """Export every timeline view whose events were recorded."""
+    check_output(output, force, [Path(run.name), run.database])
+    views, skipped = _available(run)
+    setup = "".join(f"{statement};\n" for statement in run.statements(views))
+    with (
+        private_output(output) as private,
+        tempfile.NamedTemporaryFile("w", suffix=".sql", encoding="utf-8") as script,
+    ):
+        script.write(setup)
+        script.flush()
+        arguments = ["timeline", str(run.database), "--setup", script.name]
+        for view in views:
+            arguments += ["--view", view]
+        _, warnings = run_ingester([*arguments, "-o", str(private)])
+    return Timeline(
+        output=output,
+        views=tuple(views),
+        skipped=tuple(skipped),
+        warnings=(*run.warnings(), *warnings),
+    )
+
+
+def _available(run: Run) -> tuple[list[str], list[EvidenceError]]:
+    views: list[str] = []
+    skipped: list[EvidenceError] = []
+    for file in run.library.timelines():
+        try:
+            require_events(file, run.recorded(), run.name)
+        except EvidenceError as error:
+            skipped.append(error)
+        else:
+            views.append(file.name)
+    if not views and skipped:
+        raise skipped[0]
+    return views, skipped

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The version of wbscope, in one place."""
+
+__all__ = ["__version__"]
+
+__version__ = "0.1.0"

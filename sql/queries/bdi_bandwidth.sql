@@ -1,0 +1,45 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    bdi_bandwidth
+-- @title    Estimated bandwidth of each device
+-- @summary  The kernel's estimates of each bdi's write bandwidth and rates.
+-- @read     Estimates exist only while tasks are throttled, lag by 200 ms and
+--   start from a made-up 100 MiB/s; for measured rates see
+--   throughput_by_device.
+-- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
+-- @needs    wb_bandwidth, wb_window, wb_bounds, wb_params
+-- @events   writeback:bdi_dirty_ratelimit
+-- @column   window_start_ns INTEGER trace clock
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   updates_count INTEGER events in the window
+-- @column   write_bw_bytes_per_s REAL mean of the events
+-- @column   avg_write_bw_bytes_per_s REAL mean of the smoothed estimate
+-- @column   dirty_rate_bytes_per_s REAL mean
+-- @column   dirty_ratelimit_bytes_per_s REAL mean
+-- @column   balanced_dirty_ratelimit_bytes_per_s REAL mean
+WITH
+  placed AS (
+    SELECT (r.ts - b.start_ts) / p.window_ns AS window_index, r.*
+    FROM wb_bandwidth AS r
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE r.ts >= b.start_ts
+      AND r.ts < b.end_ts
+      AND (p.bdi IS NULL OR r.bdi = p.bdi)
+      AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
+  )
+SELECT
+  w.window_start_ns,
+  r.bdi,
+  r.cgroup_ino,
+  count(*) AS updates_count,
+  avg(r.write_bw_bytes_per_s) AS write_bw_bytes_per_s,
+  avg(r.avg_write_bw_bytes_per_s) AS avg_write_bw_bytes_per_s,
+  avg(r.dirty_rate_bytes_per_s) AS dirty_rate_bytes_per_s,
+  avg(r.dirty_ratelimit_bytes_per_s) AS dirty_ratelimit_bytes_per_s,
+  avg(r.balanced_dirty_ratelimit_bytes_per_s)
+    AS balanced_dirty_ratelimit_bytes_per_s
+FROM placed AS r
+JOIN wb_window AS w ON w.window_index = r.window_index
+GROUP BY w.window_start_ns, r.bdi, r.cgroup_ino
+ORDER BY w.window_start_ns, r.bdi, r.cgroup_ino;

@@ -1,0 +1,36 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    dirty_position
+-- @title    Dirty pages against their thresholds
+-- @order    40
+-- @summary  Where the dirty pages stood between free run and the hard limit.
+-- @read     position_ratio: below 0 nobody is throttled, 0.5 is the setpoint, 1 is
+--   the limit, where tasks stop. Values are means over each window.
+-- @grain    window; order window_start_ns
+-- @needs    wb_dirty_window
+-- @events   writeback:global_dirty_state
+-- @column   window_start_ns INTEGER trace clock
+-- @column   dirty_bytes INTEGER mean of dirty, under writeback and unstable
+-- @column   dirty_max_bytes INTEGER largest
+-- @column   setpoint_bytes INTEGER where it should settle
+-- @column   limit_bytes INTEGER max(thresh, dirty_limit)
+-- @column   thresh_bytes INTEGER dirty threshold
+-- @column   bg_thresh_bytes INTEGER where the flusher starts
+-- @column   freerun_bytes INTEGER below, no task is throttled
+-- @column   position_ratio REAL place between freerun and limit
+-- @column   above_setpoint_ns INTEGER time above the setpoint
+-- @column   above_limit_ns INTEGER time above the limit
+-- @better   above_limit_ns lower
+SELECT
+  d.window_start_ns,
+  d.dirty_bytes,
+  d.dirty_max_bytes,
+  d.setpoint_bytes,
+  d.limit_bytes,
+  d.thresh_bytes,
+  d.bg_thresh_bytes,
+  d.freerun_bytes,
+  d.position_ratio,
+  d.above_setpoint_ns,
+  d.above_limit_ns
+FROM wb_dirty_window AS d
+ORDER BY d.window_start_ns;

@@ -1,0 +1,36 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    fairness_tasks
+-- @title    Rates that fairness was made of
+-- @summary  The rate of each task that dirties pages, and its fair share.
+-- @read     A task far below its entitlement was treated unfairly; one that is
+--   demand limited asked for no more than it got.
+-- @grain    bdi, cgroup, task; order bdi, cgroup_ino, rate
+-- @needs    wb_task_rate, wb_params
+-- @events   writeback:balance_dirty_pages
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   dirtied_bytes INTEGER lower bound, first to last event
+-- @column   active_ns INTEGER time from its first to its last event
+-- @column   dirtied_bytes_per_s REAL its rate in that time
+-- @column   slept_ratio REAL share of that time that it slept
+-- @column   is_demand_limited INTEGER 1: it got all it asked for
+-- @column   entitlement_bytes_per_s REAL max-min fair share
+SELECT
+  r.bdi,
+  r.cgroup_ino,
+  r.tid,
+  r.comm,
+  r.dirtied_bytes,
+  r.active_ns,
+  r.dirtied_bytes_per_s,
+  r.slept_ratio,
+  r.is_demand_limited,
+  r.entitlement_bytes_per_s
+FROM wb_task_rate AS r
+CROSS JOIN wb_params AS p
+WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
+  AND (p.tid IS NULL OR r.tid = p.tid)
+  AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
+ORDER BY r.bdi, r.cgroup_ino, r.dirtied_bytes_per_s, r.tid;

@@ -1,0 +1,49 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    reclaim_writes
+-- @title    Pages that reclaim had to write
+-- @order    50
+-- @summary  nr_vmscan_write by zone, kind of page and who reclaimed.
+-- @read     The best is no row: flushers and swap-out kept ahead. file rows mean
+--   that reclaim met dirty page cache at the end of the LRU lists.
+-- @grain    node, zone, kind, reclaimer; order node, zone, kind, reclaimer
+-- @needs    reclaim_write, reclaim_write_scale, wb_bounds
+-- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
+-- @optional vmscan:mm_vmscan_direct_reclaim_begin
+-- @column   node INTEGER memory node
+-- @column   zone TEXT zone of the page; ambiguous or unknown where no single
+--   zone spans it
+-- @column   kind TEXT anon (swap; tmpfs and shmem among them) or file
+-- @column   reclaimer TEXT kswapd, memcg, direct or other
+-- @column   events_count INTEGER folios
+-- @column   pages_count INTEGER pages; scaled to nr_vmscan_write when that is
+--   larger than the number of events
+-- @better   pages_count lower
+WITH
+  grouped AS (
+    SELECT r.node, r.zone, r.kind, r.reclaimer, count(*) AS events_count
+    FROM reclaim_write AS r
+    CROSS JOIN wb_bounds AS b
+    WHERE r.ts >= b.start_ts AND r.ts < b.end_ts
+    GROUP BY r.node, r.zone, r.kind, r.reclaimer
+  ),
+  summed AS (
+    SELECT
+      g.*,
+      sum(g.events_count) OVER (
+        ORDER BY g.node, g.zone, g.kind, g.reclaimer ROWS UNBOUNDED PRECEDING
+      ) AS events_so_far
+    FROM grouped AS g
+  )
+-- Rounding the running sum keeps the total exact.
+SELECT
+  s.node,
+  s.zone,
+  s.kind,
+  s.reclaimer,
+  s.events_count,
+  s.events_so_far * c.pages_per_events_num / c.pages_per_events_den
+    - (s.events_so_far - s.events_count) * c.pages_per_events_num
+      / c.pages_per_events_den AS pages_count
+FROM summed AS s
+CROSS JOIN reclaim_write_scale AS c
+ORDER BY s.node IS NULL, s.node, s.zone, s.kind, s.reclaimer;

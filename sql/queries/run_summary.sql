@@ -1,0 +1,43 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    run_summary
+-- @summary  What the run was: kernel, machine, clock, length, events.
+-- @read     Facts about the recording that every number below depends on.
+-- @grain    fact; order as listed
+-- @needs    raw_meta, raw_task, raw_meminfo, wb_bounds, wb_hz
+-- @column   key TEXT fact
+-- @column   value TEXT its value
+WITH
+  fact AS (
+    SELECT 1 AS place, 'kernel' AS key, m.value
+    FROM raw_meta AS m WHERE m.key = 'kernel_release'
+    UNION ALL
+    SELECT 2, 'source', m.value FROM raw_meta AS m WHERE m.key = 'source_name'
+    UNION ALL
+    SELECT 3, 'format', m.value FROM raw_meta AS m WHERE m.key = 'format'
+    UNION ALL
+    SELECT 4, 'clock', m.value FROM raw_meta AS m WHERE m.key = 'clock'
+    UNION ALL
+    SELECT 5, 'cpus', m.value FROM raw_meta AS m WHERE m.key = 'cpus_count'
+    UNION ALL
+    SELECT 6, 'page_bytes', m.value
+    FROM raw_meta AS m WHERE m.key = 'page_bytes'
+    UNION ALL
+    SELECT 7, 'hz', coalesce(CAST(h.hz AS TEXT), 'unknown') FROM wb_hz AS h
+    UNION ALL
+    SELECT 8, 'memory_kib', i.value
+    FROM raw_meminfo AS i WHERE i.name = 'MemTotal' AND i.sample = 'before'
+    UNION ALL
+    SELECT 9, 'duration_ns', b.last_ts - b.first_ts FROM wb_bounds AS b
+    UNION ALL
+    SELECT 10, 'events_count', m.value
+    FROM raw_meta AS m WHERE m.key = 'events_count'
+    UNION ALL
+    SELECT 11, 'tasks_count', count(*) FROM raw_task
+    UNION ALL
+    SELECT 12, 'lost_gaps_count', m.value
+    FROM raw_meta AS m WHERE m.key = 'lost_gaps_count'
+  )
+SELECT f.key, f.value
+FROM fact AS f
+WHERE f.value IS NOT NULL
+ORDER BY f.place;

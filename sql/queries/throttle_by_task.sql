@@ -1,0 +1,146 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    throttle_by_task
+-- @title    Who was throttled
+-- @order    10
+-- @summary  Which tasks balance_dirty_pages() held up, how often and how long.
+-- @read     slept_total is the time a task was held up, throttled_ratio its share
+--   of the task's life in the trace; pauses are what the kernel intended, and
+--   slept_basis says how good slept_total is (sched > paused > intended).
+--   dirtied_bytes is a lower bound: it misses what was dirtied in free run.
+-- @grain    task, bdi, cgroup; order slept_total_ns descending
+-- @needs    wb_throttle, wb_task, wb_task_written, wb_write_call, wb_bounds,
+--   wb_params
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, syscalls:sys_exit_write
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   calls_count INTEGER calls that fired at least one event
+-- @column   pauses_count INTEGER events with a pause above 0
+-- @column   pause_total_ns INTEGER sum of intended pauses
+-- @column   pause_max_ns INTEGER longest intended pause
+-- @column   pause_p50_ns INTEGER median of pauses above 0, nearest rank
+-- @column   pause_p95_ns INTEGER nearest rank
+-- @column   pause_p99_ns INTEGER nearest rank
+-- @column   slept_total_ns INTEGER best measure of the time slept
+-- @column   slept_basis TEXT weakest measure in that sum
+-- @column   call_max_ns INTEGER longest call: time in it plus its last sleep
+-- @column   dirtied_bytes INTEGER lower bound of what the task dirtied
+-- @column   written_bytes INTEGER by write system calls of this task, on all
+--   bdis; NULL when they were not recorded
+-- @column   throttled_ratio REAL slept_total over the task's life in the trace
+-- @better   throttled_ratio lower
+WITH
+  chosen AS (
+    SELECT t.*
+    FROM wb_throttle AS t
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE t.ts >= b.start_ts
+      AND t.ts < b.end_ts
+      AND (p.bdi IS NULL OR t.bdi = p.bdi)
+      AND (p.tid IS NULL OR t.tid = p.tid)
+      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
+  ),
+  ranked AS (
+    SELECT
+      c.tid,
+      c.bdi,
+      c.cgroup_ino,
+      c.pause_ns,
+      row_number() OVER pauses AS place,
+      count(*) OVER (PARTITION BY c.tid, c.bdi, c.cgroup_ino) AS pauses_count
+    FROM chosen AS c
+    WHERE c.pause_ns > 0
+    WINDOW pauses AS (
+      PARTITION BY c.tid, c.bdi, c.cgroup_ino ORDER BY c.pause_ns
+    )
+  ),
+  -- Nearest rank: the smallest value that at least q percent do not exceed.
+  quantile AS (
+    SELECT
+      r.tid,
+      r.bdi,
+      r.cgroup_ino,
+      max(CASE WHEN r.place = (50 * r.pauses_count + 99) / 100
+        THEN r.pause_ns END) AS pause_p50_ns,
+      max(CASE WHEN r.place = (95 * r.pauses_count + 99) / 100
+        THEN r.pause_ns END) AS pause_p95_ns,
+      max(CASE WHEN r.place = (99 * r.pauses_count + 99) / 100
+        THEN r.pause_ns END) AS pause_p99_ns
+    FROM ranked AS r
+    GROUP BY r.tid, r.bdi, r.cgroup_ino
+  ),
+  task_sum AS (
+    SELECT
+      c.tid,
+      c.comm,
+      c.bdi,
+      c.cgroup_ino,
+      sum(c.is_first) AS calls_count,
+      sum(CASE WHEN c.pause_ns > 0 THEN 1 ELSE 0 END) AS pauses_count,
+      sum(CASE WHEN c.pause_ns > 0 THEN c.pause_ns ELSE 0 END)
+        AS pause_total_ns,
+      max(CASE WHEN c.pause_ns > 0 THEN c.pause_ns END) AS pause_max_ns,
+      sum(c.slept_ns) AS slept_total_ns,
+      CASE
+        WHEN sum(CASE WHEN c.slept_basis = 'intended' THEN 1 ELSE 0 END) > 0
+          THEN 'intended'
+        WHEN sum(CASE WHEN c.slept_basis = 'paused' THEN 1 ELSE 0 END) > 0
+          THEN 'paused'
+        WHEN sum(CASE WHEN c.slept_basis = 'sched' THEN 1 ELSE 0 END) > 0
+          THEN 'sched'
+      END AS slept_basis,
+      max(CASE WHEN c.is_last = 1 THEN c.paused_ns + c.slept_ns END)
+        AS call_max_ns,
+      sum(c.accounted_bytes) AS dirtied_bytes,
+      max(c.ts + c.slept_ns) AS end_ts
+    FROM chosen AS c
+    GROUP BY c.tid, c.comm, c.bdi, c.cgroup_ino
+  ),
+  life AS (
+    SELECT
+      s.*,
+      CASE WHEN t.first_ts < b.start_ts THEN b.start_ts ELSE t.first_ts END
+        AS life_start_ts,
+      CASE
+        WHEN t.last_ts > b.end_ts THEN b.end_ts
+        WHEN t.last_ts < s.end_ts THEN s.end_ts
+        ELSE t.last_ts
+      END AS life_end_ts
+    FROM task_sum AS s
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN wb_task AS t ON t.tid = s.tid
+  )
+SELECT
+  l.tid,
+  l.comm,
+  l.bdi,
+  l.cgroup_ino,
+  l.calls_count,
+  l.pauses_count,
+  l.pause_total_ns,
+  l.pause_max_ns,
+  q.pause_p50_ns,
+  q.pause_p95_ns,
+  q.pause_p99_ns,
+  l.slept_total_ns,
+  l.slept_basis,
+  l.call_max_ns,
+  l.dirtied_bytes,
+  CASE
+    WHEN EXISTS (SELECT 1 FROM wb_write_call) THEN coalesce(w.written_bytes, 0)
+  END AS written_bytes,
+  CASE
+    WHEN l.slept_total_ns >= l.life_end_ts - l.life_start_ts THEN
+      CASE WHEN l.slept_total_ns > 0 THEN 1.0 ELSE 0.0 END
+    ELSE 1.0 * l.slept_total_ns / (l.life_end_ts - l.life_start_ts)
+  END AS throttled_ratio
+FROM life AS l
+LEFT JOIN quantile AS q
+  ON q.tid = l.tid
+  AND q.bdi = l.bdi
+  AND coalesce(q.cgroup_ino, 0) = coalesce(l.cgroup_ino, 0)
+LEFT JOIN wb_task_written AS w ON w.tid = l.tid
+ORDER BY l.slept_total_ns DESC, l.tid, l.bdi, l.cgroup_ino;

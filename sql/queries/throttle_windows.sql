@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    throttle_windows
+-- @title    Share of each window that tasks were throttled
+-- @summary  For each window, the share of it that each task was held up.
+-- @read     throttled_ratio is the share of the window that the task slept in
+--   balance_dirty_pages(); a task has a row in every window of its life.
+-- @grain    window, task; order window_start_ns, tid
+-- @needs    wb_throttle, wb_throttle_piece, wb_window, wb_task, wb_bounds,
+--   wb_params
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch
+-- @column   window_start_ns INTEGER trace clock
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   throttled_ratio REAL time slept in the window over its length
+-- @column   dirtied_bytes INTEGER lower bound; counted in the window in which
+--   the kernel charged it
+-- @better   throttled_ratio lower
+WITH
+  throttled_task AS (
+    SELECT t.tid, t.comm, min(t.ts) AS first_ts, max(t.ts + t.slept_ns) AS end_ts
+    FROM wb_throttle AS t
+    CROSS JOIN wb_params AS p
+    WHERE (p.bdi IS NULL OR t.bdi = p.bdi)
+      AND (p.tid IS NULL OR t.tid = p.tid)
+      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
+    GROUP BY t.tid, t.comm
+  ),
+  life AS (
+    SELECT
+      t.tid,
+      t.comm,
+      coalesce(k.first_ts, t.first_ts) AS first_ts,
+      CASE WHEN k.last_ts > t.end_ts THEN k.last_ts ELSE t.end_ts END AS end_ts
+    FROM throttled_task AS t
+    LEFT JOIN wb_task AS k ON k.tid = t.tid
+  ),
+  slept AS (
+    SELECT s.window_index, s.tid, sum(s.to_ts - s.from_ts) AS slept_ns
+    FROM wb_throttle_piece AS s
+    GROUP BY s.window_index, s.tid
+  ),
+  dirtied AS (
+    SELECT
+      (t.ts - b.start_ts) / p.window_ns AS window_index,
+      t.tid,
+      sum(t.accounted_bytes) AS dirtied_bytes
+    FROM wb_throttle AS t
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
+    GROUP BY 1, t.tid
+  )
+SELECT
+  w.window_start_ns,
+  l.tid,
+  l.comm,
+  1.0 * coalesce(s.slept_ns, 0) / (w.window_end_ns - w.window_start_ns)
+    AS throttled_ratio,
+  coalesce(d.dirtied_bytes, 0) AS dirtied_bytes
+FROM life AS l
+JOIN wb_window AS w
+  ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
+LEFT JOIN slept AS s ON s.window_index = w.window_index AND s.tid = l.tid
+LEFT JOIN dirtied AS d ON d.window_index = w.window_index AND d.tid = l.tid
+ORDER BY w.window_start_ns, l.tid;

@@ -1,0 +1,46 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    throughput
+-- @title    Pages dirtied and written
+-- @order    30
+-- @summary  What the whole machine dirtied and wrote, from the kernel's counters.
+-- @read     written_bytes_per_s is the throughput that counts; redirty_ratio is the
+--   share of dirtied pages that were neither written nor are dirty still
+--   (deleted or dirtied twice); empty where swap writes outweigh it.
+-- @grain    window; order window_start_ns
+-- @needs    wb_dirty_window, wb_units
+-- @events   writeback:global_dirty_state
+-- @column   window_start_ns INTEGER trace clock
+-- @column   window_ns INTEGER time of the window that was seen
+-- @column   dirtied_bytes INTEGER page cache newly dirtied
+-- @column   written_bytes INTEGER pages whose writeback ended, swap included
+-- @column   dirtied_bytes_per_s REAL over window_ns
+-- @column   written_bytes_per_s REAL over window_ns
+-- @column   redirty_ratio REAL (dirtied - written - growth of dirty) / dirtied;
+--   NULL below -1, where more was written than the page cache can account for
+-- @better   written_bytes_per_s higher, redirty_ratio lower
+WITH
+  balance AS (
+    SELECT
+      d.window_start_ns,
+      d.window_ns,
+      d.dirtied_bytes,
+      d.written_bytes,
+      d.dirtied_bytes - d.written_bytes - d.cached_change_bytes AS vanished_bytes
+    FROM wb_dirty_window AS d
+  )
+SELECT
+  d.window_start_ns,
+  d.window_ns,
+  d.dirtied_bytes,
+  d.written_bytes,
+  1.0 * d.dirtied_bytes * u.second_ns / nullif(d.window_ns, 0)
+    AS dirtied_bytes_per_s,
+  1.0 * d.written_bytes * u.second_ns / nullif(d.window_ns, 0)
+    AS written_bytes_per_s,
+  CASE
+    WHEN d.vanished_bytes >= -d.dirtied_bytes
+      THEN 1.0 * d.vanished_bytes / nullif(d.dirtied_bytes, 0)
+  END AS redirty_ratio
+FROM balance AS d
+CROSS JOIN wb_units AS u
+ORDER BY d.window_start_ns;

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     reclaim_write_scale
+-- @summary  Pages for each mm_vmscan_write_folio event: the event does not say
+--   how large its folio is, the counter nr_vmscan_write counts pages.
+-- @grain    one row
+-- @needs    raw_event_counts, wb_vmstat
+-- @column   events_count INTEGER events in the whole trace
+-- @column   vmstat_count INTEGER pages that nr_vmscan_write gained, or NULL
+-- @column   pages_per_events_num INTEGER pages = events * num / den
+-- @column   pages_per_events_den INTEGER see above; 1 at least
+-- @source   mm/vmscan.c pageout(): node_stat_add_folio(folio, NR_VMSCAN_WRITE)
+CREATE VIEW reclaim_write_scale AS
+WITH
+  totals AS (
+    SELECT
+      (
+        SELECT coalesce(sum(c.count), 0)
+        FROM raw_event_counts AS c
+        WHERE c.event IN (
+          'vmscan:mm_vmscan_write_folio', 'vmscan:mm_vmscan_writepage'
+        )
+      ) AS events_count,
+      (
+        SELECT v.gained_count
+        FROM wb_vmstat AS v
+        WHERE v.name = 'nr_vmscan_write'
+      ) AS vmstat_count
+  )
+SELECT
+  t.events_count,
+  t.vmstat_count,
+  CASE
+    WHEN t.events_count > 0 AND t.vmstat_count > t.events_count
+      THEN t.vmstat_count
+    ELSE 1
+  END AS pages_per_events_num,
+  CASE
+    WHEN t.events_count > 0 AND t.vmstat_count > t.events_count
+      THEN t.events_count
+    ELSE 1
+  END AS pages_per_events_den
+FROM totals AS t;

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_blocked
+-- @summary  Uninterruptible sleeps of each task, measured by sched_switch.
+-- @grain    sleep; order tid, ts
+-- @needs    raw_sched_switch, wb_bounds
+-- @optional sched:sched_switch
+-- @column   ts INTEGER ns, when the task left the CPU
+-- @column   tid INTEGER thread that sleeps
+-- @column   end_ts INTEGER ns, when it ran again; the trace's end if it did not
+-- @source   include/trace/events/sched.h: bit 1 of prev_state is
+--   TASK_UNINTERRUPTIBLE in every kernel; TASK_KILLABLE has it too
+-- @materialize
+CREATE VIEW wb_blocked AS
+WITH
+  moves AS (
+    SELECT s.prev_pid AS tid, s.ts, s.prev_state AS left_state
+    FROM raw_sched_switch AS s
+    WHERE s.prev_pid <> 0
+    UNION ALL
+    SELECT s.next_pid, s.ts, NULL
+    FROM raw_sched_switch AS s
+    WHERE s.next_pid <> 0
+  ),
+  paired AS (
+    SELECT
+      m.tid,
+      m.ts,
+      m.left_state,
+      lead(m.ts) OVER (PARTITION BY m.tid ORDER BY m.ts) AS next_ts
+    FROM moves AS m
+  )
+SELECT
+  p.ts,
+  p.tid,
+  coalesce(p.next_ts, b.last_ts) AS end_ts
+FROM paired AS p
+CROSS JOIN wb_bounds AS b
+WHERE p.left_state & 2 = 2;

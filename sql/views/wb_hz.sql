@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_hz
+-- @summary  The kernel's HZ, inferred from the times of balance_dirty_pages,
+--   which are whole jiffies in ms. NULL when fewer than three different times
+--   were seen, or when they fit more than one HZ.
+-- @grain    one row
+-- @needs    raw_balance_dirty_pages
+-- @column   hz INTEGER jiffies in a second, or NULL
+-- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
+-- @materialize
+CREATE VIEW wb_hz AS
+WITH
+  time_ms AS (
+    SELECT b.pause AS ms FROM raw_balance_dirty_pages AS b WHERE b.pause > 0
+    UNION
+    SELECT b.paused FROM raw_balance_dirty_pages AS b WHERE b.paused > 0
+    UNION
+    SELECT b.period FROM raw_balance_dirty_pages AS b WHERE b.period > 0
+  ),
+  fits AS (
+    SELECT
+      count(*) AS times_count,
+      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
+      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
+      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
+        AS fits_300
+    FROM time_ms
+  )
+SELECT
+  CASE
+    WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
+    WHEN f.fits_100 THEN 100
+    WHEN f.fits_250 THEN 250
+    WHEN f.fits_300 THEN 300
+    ELSE 1000
+  END AS hz
+FROM fits AS f;

@@ -1,0 +1,20 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_params
+-- @summary  What a question is restricted to; NULL means all. The runner
+--   replaces this view; the text below is the default.
+-- @grain    one row
+-- @needs
+-- @column   t0_ns INTEGER first time of interest, trace clock
+-- @column   t1_ns INTEGER end of the time of interest, trace clock
+-- @column   window_ns INTEGER length of a window
+-- @column   bdi TEXT backing device, such as 8:0
+-- @column   tid INTEGER thread
+-- @column   cgroup_ino INTEGER inode of the cgroup that owns the wb
+CREATE VIEW wb_params AS
+SELECT
+  NULL AS t0_ns,
+  NULL AS t1_ns,
+  2000000000 AS window_ns,
+  NULL AS bdi,
+  NULL AS tid,
+  NULL AS cgroup_ino;

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_throttle_piece
+-- @summary  Sleeps of throttled tasks, cut at the borders of windows.
+-- @grain    piece of a sleep within one window; order tid, from_ts
+-- @needs    wb_throttle, wb_bounds, wb_params
+-- @events   writeback:balance_dirty_pages
+-- @column   window_index INTEGER of wb_window
+-- @column   tid INTEGER thread
+-- @column   from_ts INTEGER ns, start of the piece
+-- @column   to_ts INTEGER ns, end of the piece
+CREATE VIEW wb_throttle_piece AS
+WITH RECURSIVE
+  grid AS (
+    SELECT b.start_ts, b.end_ts, p.window_ns
+    FROM wb_bounds AS b
+    CROSS JOIN wb_params AS p
+  ),
+  clipped AS (
+    SELECT
+      t.tid,
+      CASE WHEN t.ts < g.start_ts THEN g.start_ts ELSE t.ts END AS from_ts,
+      CASE
+        WHEN t.ts + t.slept_ns > g.end_ts THEN g.end_ts
+        ELSE t.ts + t.slept_ns
+      END AS to_ts
+    FROM wb_throttle AS t
+    CROSS JOIN grid AS g
+    WHERE t.slept_ns > 0
+      AND t.ts + t.slept_ns > g.start_ts
+      AND t.ts < g.end_ts
+  ),
+  piece(window_index, tid, from_ts, to_ts) AS (
+    SELECT (c.from_ts - g.start_ts) / g.window_ns, c.tid, c.from_ts, c.to_ts
+    FROM clipped AS c
+    CROSS JOIN grid AS g
+    UNION ALL
+    SELECT
+      p.window_index + 1,
+      p.tid,
+      g.start_ts + (p.window_index + 1) * g.window_ns,
+      p.to_ts
+    FROM piece AS p
+    CROSS JOIN grid AS g
+    WHERE p.to_ts > g.start_ts + (p.window_index + 1) * g.window_ns
+  )
+SELECT
+  p.window_index,
+  p.tid,
+  p.from_ts,
+  CASE
+    WHEN p.to_ts > g.start_ts + (p.window_index + 1) * g.window_ns
+      THEN g.start_ts + (p.window_index + 1) * g.window_ns
+    ELSE p.to_ts
+  END AS to_ts
+FROM piece AS p
+CROSS JOIN grid AS g;

@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_warning
+-- @summary  What the reader of an answer must know. The runner shows the rows
+--   of a query's name and those of '*' with every answer.
+-- @grain    warning; order scope, slug
+-- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_zone,
+--   raw_sidecar_file, reclaim_write_scale, wb_hz, wb_kernel, wb_params, wb_units
+-- @column   scope TEXT name of a query, or *
+-- @column   slug TEXT stable name of the warning
+-- @column   message TEXT what it means, with the numbers
+CREATE VIEW wb_warning AS
+SELECT
+  '*' AS scope,
+  'damaged-trace' AS slug,
+  'the trace is damaged and was read only in part: '
+    || coalesce(
+      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'damage'), 'no details'
+    ) AS message
+FROM raw_meta AS d
+WHERE d.key = 'damaged' AND d.value = 1
+UNION ALL
+SELECT
+  '*',
+  'lost-events',
+  'the ring buffer overran ' || count(*) || ' times, '
+    || CASE
+      WHEN count(l.count) = 0 THEN 'an unknown number of events is lost'
+      WHEN count(l.count) < count(*)
+        THEN 'at least ' || sum(l.count) || ' events are lost'
+      ELSE sum(l.count) || ' events are lost'
+    END
+    || '; sums over events are too small'
+FROM raw_lost_events AS l
+HAVING count(*) > 0
+UNION ALL
+SELECT
+  '*',
+  'sidecar-' || f.status,
+  f.name || ': ' || f.message || '; values that need it may be missing'
+FROM raw_sidecar_file AS f
+WHERE f.status <> 'loaded'
+UNION ALL
+SELECT
+  'throttle_by_task',
+  'hz-unknown',
+  'HZ could not be inferred from the recorded times, so intended sleeps are'
+    || ' without the half jiffy that they last longer on average'
+FROM wb_hz AS h
+CROSS JOIN raw_event_counts AS c
+WHERE h.hz IS NULL AND c.event = 'writeback:balance_dirty_pages'
+UNION ALL
+SELECT
+  'throughput',
+  'short-window',
+  'windows are shorter than the second in which the kernel folds its counters,'
+    || ' so single windows are noisy'
+FROM wb_params AS p
+CROSS JOIN wb_units AS u
+WHERE p.window_ns < u.second_ns
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'folios-scaled',
+  'nr_vmscan_write gained ' || s.vmstat_count || ' pages in ' || s.events_count
+    || ' events, so folios were larger than a page or events are missing;'
+    || ' pages_count is scaled to the counter'
+FROM reclaim_write_scale AS s
+WHERE s.events_count > 0 AND s.vmstat_count > s.events_count
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'vmstat-below-events',
+  'nr_vmscan_write gained ' || s.vmstat_count || ' pages, fewer than the '
+    || s.events_count || ' events of the trace: vmstat.before and vmstat.after'
+    || ' do not enclose it'
+FROM reclaim_write_scale AS s
+WHERE s.vmstat_count < s.events_count
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'no-vmstat',
+  'vmstat.before and vmstat.after are missing, so pages_count counts each folio'
+    || ' as one page'
+FROM reclaim_write_scale AS s
+WHERE s.events_count > 0 AND s.vmstat_count IS NULL
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'no-zoneinfo',
+  'the run has no zoneinfo file, so page frames cannot be put into zones'
+FROM reclaim_write_scale AS s
+WHERE s.events_count > 0 AND NOT EXISTS (SELECT 1 FROM raw_zone)
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'no-file-writes-by-design',
+  'from 6.16 on reclaim writes no file folios (this is ' || k.release
+    || '); for reclaim that met dirty file pages see nr_vmscan_immediate_reclaim'
+FROM wb_kernel AS k
+WHERE k.version >= 6016;

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options shared by all tests. Test modules import the helpers as `support.<module>`."""
+
+from __future__ import annotations
+
+import pytest
+from support.cli import Wbscope
+from support.tools import wbscope_path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the expected files of tests/golden from this run; review the diff",
+    )
+
+
+@pytest.fixture(scope="session")
+def wbscope(tmp_path_factory: pytest.TempPathFactory) -> Wbscope:
+    """The command under test, with an empty cache."""
+    return Wbscope(wbscope_path(), tmp_path_factory.mktemp("cache"))

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Throughput, dirty position and bandwidth per window, against the events that they come from."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import pytest
+from support.cli import Wbscope
+from support.oracle import dirty_states
+from support.report import key_values
+from support.runs import RecordedRun, example
+from support.sidecars import vmstat_delta
+
+_WINDOW_NS = 2_000_000_000
+_BANDWIDTHS = {
+    "write_bw": "write_bw",
+    "avg_write_bw": "awrite_bw",
+    "dirty_rate": "dirty_rate",
+    "dirty_ratelimit": "dirty_ratelimit",
+    "balanced_dirty_ratelimit": "balanced_dirty_ratelimit",
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "counter"), [("dirtied_bytes", "dirtied"), ("written_bytes", "written")]
+)
+def test_windows_sum_to_the_first_and_last_counters(
+    wbscope: Wbscope, recorded: RecordedRun, column: str, counter: str
+) -> None:
+    states = dirty_states(recorded.events)
+    rows = wbscope.query("throughput", recorded.folder)
+    total = sum(row[column] or 0 for row in rows)
+    assert total == (states[-1][1][counter] - states[0][1][counter]) * recorded.page_bytes
+
+
+def test_throughput_stays_within_vmstat(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    """The trace lies between the two vmstat samples; a counter may lag 125 pages on each CPU."""
+    if not recorded.has("vmstat.before", "vmstat.after"):
+        pytest.skip("the run has no vmstat samples")
+    rows = wbscope.query("throughput", recorded.folder)
+    slack = 2 * 125 * recorded.page_bytes
+    for column, counter in (("dirtied_bytes", "nr_dirtied"), ("written_bytes", "nr_written")):
+        total = sum(row[column] or 0 for row in rows)
+        limit = vmstat_delta(recorded.folder, counter) * recorded.page_bytes
+        assert 0.75 * limit <= total <= limit + slack, (column, total, limit)
+
+
+def test_rates_are_bytes_over_the_window(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    for row in wbscope.query("throughput", recorded.folder):
+        for name in ("dirtied", "written"):
+            if row[f"{name}_bytes"] is not None:
+                expected = row[f"{name}_bytes"] * 1e9 / row["window_ns"]
+                assert row[f"{name}_bytes_per_s"] == pytest.approx(expected, rel=1e-6), row
+
+
+def test_dirty_position_lies_within_its_window_s_events(
+    wbscope: Wbscope, recorded: RecordedRun
+) -> None:
+    page_bytes = recorded.page_bytes
+    states = dirty_states(recorded.events)
+    rows = wbscope.query("dirty_position", recorded.folder)
+    assert rows
+    for row in rows:
+        start = row["window_start_ns"]
+        dirty = [
+            (values["dirty"] + values["writeback"] + values.get("unstable", 0)) * page_bytes
+            for ts, values in states
+            if start - _WINDOW_NS <= ts < start + _WINDOW_NS
+        ]
+        if row["dirty_bytes"] is None or not dirty:
+            continue
+        assert min(dirty) <= row["dirty_bytes"] <= max(dirty), row
+        assert 0 <= row["above_setpoint_ns"] <= _WINDOW_NS, row
+        assert 0 <= row["above_limit_ns"] <= row["above_setpoint_ns"], row
+        assert row["bg_thresh_bytes"] < row["thresh_bytes"], row
+        assert row["setpoint_bytes"] < row["limit_bytes"], row
+
+
+def test_position_is_the_share_of_the_control_range(
+    wbscope: Wbscope, recorded: RecordedRun
+) -> None:
+    """(D - freerun) / (limit - freerun), freerun = 2 * setpoint - limit."""
+    for row in wbscope.query("dirty_position", recorded.folder):
+        if row["position_ratio"] is None:
+            continue
+        half = row["limit_bytes"] - row["setpoint_bytes"]
+        expected = (row["dirty_bytes"] - row["setpoint_bytes"]) / (2 * half) + 0.5
+        assert row["position_ratio"] == pytest.approx(expected, abs=0.02), row
+
+
+def test_bandwidths_lie_within_those_of_the_events(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    seen: dict[tuple[str, int], list[tuple[int, dict[str, str]]]] = defaultdict(list)
+    for event in recorded.events:
+        if event.name == "bdi_dirty_ratelimit":
+            match = re.match(r"bdi (.+?): ", event.text)
+            assert match is not None, event
+            values = key_values(event.text)
+            seen[match[1], int(values["cgroup_ino"])].append((event.ts, values))
+    rows = wbscope.query("bdi_bandwidth", recorded.folder)
+    assert {(row["bdi"], row["cgroup_ino"]) for row in rows} == set(seen)
+    for row in rows:
+        start = row["window_start_ns"]
+        window = [
+            v for ts, v in seen[row["bdi"], row["cgroup_ino"]] if start <= ts < start + _WINDOW_NS
+        ]
+        for name, key in _BANDWIDTHS.items():
+            inside = [int(values[key]) * 1024 for values in window]
+            assert min(inside) <= row[f"{name}_bytes_per_s"] <= max(inside), (name, row)
+
+
+def test_memory_cgroup_has_its_own_bandwidth(wbscope: Wbscope) -> None:
+    rows = wbscope.query("bdi_bandwidth", example("deep").folder)
+    assert {row["cgroup_ino"] for row in rows} == {1, 27}
+
+
+def test_disk_limits_show_in_the_throughput(wbscope: Wbscope) -> None:
+    """The disk of the four writers is limited to 20 MB/s."""
+    rows = wbscope.query("throughput", example("four-equal-writers").folder)
+    busy = sorted(row["written_bytes_per_s"] for row in rows if row["written_bytes"])
+    assert 15e6 <= busy[len(busy) // 2] <= 25e6

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fairness indices, worked out again from the rates that they were made of."""
+
+from __future__ import annotations
+
+import pytest
+from support.cli import Document, Wbscope
+from support.oracle import read_pauses, throttle_by_task
+from support.runs import RecordedRun, example
+
+
+def _jain(values: list[float]) -> float:
+    return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
+
+
+def _groups(wbscope: Wbscope, recorded: RecordedRun) -> dict[tuple[str, int], list[Document]]:
+    groups: dict[tuple[str, int], list[Document]] = {}
+    for row in wbscope.query("fairness_tasks", recorded.folder):
+        groups.setdefault((row["bdi"], row["cgroup_ino"]), []).append(row)
+    return groups
+
+
+def test_jain_of_the_rates(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    groups = _groups(wbscope, recorded)
+    rows = wbscope.query("fairness", recorded.folder)
+    assert {(row["bdi"], row["cgroup_ino"]) for row in rows} == set(groups) != set()
+    for row in rows:
+        tasks = groups[row["bdi"], row["cgroup_ino"]]
+        rates = [task["dirtied_bytes_per_s"] for task in tasks]
+        assert row["tasks_count"] == len(rates)
+        assert row["jain_ratio"] == pytest.approx(_jain(rates), rel=1e-9)
+        assert row["slowest_to_fastest_ratio"] == pytest.approx(min(rates) / max(rates), rel=1e-9)
+        assert 1 / len(rates) - 1e-9 <= row["jain_ratio"] <= 1 + 1e-9
+        weighted = [task["dirtied_bytes_per_s"] / task["entitlement_bytes_per_s"] for task in tasks]
+        assert row["jain_weighted_ratio"] == pytest.approx(_jain(weighted), rel=1e-9)
+
+
+def test_entitlements_share_out_what_there_was(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    for tasks in _groups(wbscope, recorded).values():
+        shared = sum(task["entitlement_bytes_per_s"] for task in tasks)
+        assert 0 < shared <= sum(task["dirtied_bytes_per_s"] for task in tasks) * (1 + 1e-9)
+
+
+def test_rates_are_pages_over_time(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    """A task's pages after its first event, over the time from its first event to its last."""
+    pauses = read_pauses(recorded.events)
+    for (bdi, cgroup), tasks in _groups(wbscope, recorded).items():
+        for task in tasks:
+            events = [pause for pause in pauses if pause.key == (task["tid"], bdi, cgroup)]
+            pages = throttle_by_task(events)[task["tid"], bdi, cgroup].dirtied_pages
+            pages_after_first = pages - (events[0].dirtied if events[0].consumed else 0)
+            seconds = (events[-1].ts - events[0].ts) / 1e9
+            expected = pages_after_first * recorded.page_bytes / seconds
+            assert task["dirtied_bytes_per_s"] == pytest.approx(expected, rel=1e-6), task
+
+
+def test_equal_writers_are_nearly_fair(wbscope: Wbscope) -> None:
+    (row,) = wbscope.query("fairness", example("four-equal-writers").folder)
+    assert row["tasks_count"] == 4
+    assert row["jain_ratio"] > 0.95
+    assert row["slowest_to_fastest_ratio"] > 0.5
+
+
+def test_rate_limited_writers_are_fair_by_demand_only(wbscope: Wbscope) -> None:
+    """9, 8, 4 and 2 MB/s are far from equal: (9+2+4+8)^2 / (4 * (81+4+16+64)) = 0.80."""
+    (row,) = wbscope.query("fairness", example("rate-limited-writers").folder)
+    assert row["tasks_count"] == 4
+    assert row["jain_ratio"] == pytest.approx(0.80, abs=0.06)
+    assert row["jain_weighted_ratio"] > row["jain_ratio"]
+
+
+def test_memory_cgroup_has_its_own_row(wbscope: Wbscope) -> None:
+    rows = wbscope.query("fairness", example("deep").folder)
+    assert {row["cgroup_ino"] for row in rows} == {1, 27}
+    assert {row["cgroup_ino"]: row["tasks_count"] for row in rows}[27] == 1

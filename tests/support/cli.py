@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the wbscope command and reads its JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from .tools import run
+
+__all__ = ["Document", "Wbscope"]
+
+Document = dict[str, Any]
+
+
+class Wbscope:
+    """The command under test, with a cache of its own. Answers are kept."""
+
+    def __init__(self, program: Path, cache: Path) -> None:
+        self._program = program
+        self._env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), NO_COLOR="1", COLUMNS="200")
+        self._answers: dict[tuple[str, ...], Document] = {}
+
+    def run(
+        self, *arguments: str | Path, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the command; the exit code is for the test to judge."""
+        return run([self._program, *arguments], cwd=cwd, env=self._env)
+
+    def document(self, *arguments: str | Path) -> Document:
+        """The JSON document that a command prints; it must succeed."""
+        key = tuple(str(argument) for argument in arguments)
+        if key not in self._answers:
+            result = self.run(*arguments, "--json")
+            assert result.returncode == 0, (
+                f"wbscope {' '.join(key)} ended with {result.returncode}: {result.stderr}"
+            )
+            self._answers[key] = json.loads(result.stdout)
+        return self._answers[key]
+
+    def query(self, name: str, source: Path, *options: str) -> list[Document]:
+        """The rows of a canned query."""
+        rows: list[Document] = self.document("query", name, source, *options)["rows"]
+        return rows
+
+    def sql(self, source: Path, statement: str) -> list[Document]:
+        """The rows of an SQL statement."""
+        rows: list[Document] = self.document("sql", source, statement)["rows"]
+        return rows

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ring-buffer pages for synthetic traces.
+
+Source: include/linux/ring_buffer.h and kernel/trace/ring_buffer.c (record types, RB_MISSED_*), and
+the header_page and header_event texts of trace-cmd.dat.v7(5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from .formats import Endian
+
+__all__ = ["Discarded", "Item", "LostEvents", "PageBreak", "PageLayout", "Record", "encode_pages"]
+
+_PADDING, _TIME_EXTEND, _TIME_STAMP = 29, 30, 31
+_LONGEST_SHORT = 28 * 4
+_DELTA_BITS = 27
+_SMALLEST_RECORD = 8
+_MISSED_EVENTS, _MISSED_STORED = 1 << 31, 1 << 30
+
+Stamp = Literal["auto", "extend", "absolute"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One event: its time in ns, its bytes, and how its time is written.
+
+    stamp: auto = a delta, with a time extend where 27 bits do not hold it; extend and
+    absolute force a time extend (type 30) or an absolute time stamp (type 31) before the record.
+    """
+
+    ts: int
+    data: bytes
+    stamp: Stamp = "auto"
+
+
+@dataclass(frozen=True)
+class Discarded:
+    """A record the kernel discarded: a padding record of its length, with a time but no event."""
+
+    ts: int
+    data_bytes: int
+
+
+@dataclass(frozen=True)
+class LostEvents:
+    """Events lost before the next record; starts a page.
+
+    count None = the kernel kept no number; a full page has none either, as in the kernel.
+    """
+
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class PageBreak:
+    """Start a new page; fill_tail ends the old one as a record that did not fit does.
+
+    Source: rb_reset_tail(): a padding record up to the page's end, or, in the last 8 bytes, an open
+    one (time_delta 0) behind the committed data.
+    """
+
+    fill_tail: bool = False
+
+
+Item = Record | Discarded | LostEvents | PageBreak
+
+
+@dataclass(frozen=True)
+class PageLayout:
+    """What the bytes of a page depend on."""
+
+    page_bytes: int
+    long_bytes: int
+    endian: Endian
+
+    @property
+    def header_bytes(self) -> int:
+        return 8 + self.long_bytes
+
+    def u32(self, value: int) -> bytes:
+        return value.to_bytes(4, self.endian)
+
+    def header_word(self, kind: int, delta: int) -> bytes:
+        """type_len:5 and time_delta:27 in a word; type_len is the low end on little endian only."""
+        word = (delta << 5) | kind if self.endian == "little" else (kind << _DELTA_BITS) | delta
+        return self.u32(word)
+
+
+class _Page:
+    """A page being filled."""
+
+    def __init__(self, layout: PageLayout, ts: int, lost: LostEvents | None) -> None:
+        self.layout = layout
+        self.start_ts = ts
+        self.ts = ts
+        self.lost = lost
+        self.data = bytearray()
+        self.tail = b""
+
+    @property
+    def room(self) -> int:
+        return self.layout.page_bytes - self.layout.header_bytes - len(self.data)
+
+    def encode(self) -> bytes:
+        layout = self.layout
+        commit = len(self.data)
+        data = bytes(self.data) + self.tail
+        if self.lost is not None:
+            commit |= _MISSED_EVENTS
+            if self.lost.count is not None and self.room >= layout.long_bytes:
+                commit |= _MISSED_STORED
+                data += self.lost.count.to_bytes(layout.long_bytes, layout.endian)
+        page = (
+            self.start_ts.to_bytes(8, layout.endian)
+            + commit.to_bytes(layout.long_bytes, layout.endian)
+            + data
+        )
+        return page.ljust(layout.page_bytes, b"\0")
+
+
+def encode_pages(items: Iterable[Item], layout: PageLayout) -> bytes:
+    """The pages of one CPU, in order.
+
+    Raises: ValueError when time runs backwards without an absolute stamp, or a record fits no page.
+    """
+    pages: list[bytes] = []
+    page: _Page | None = None
+    lost: LostEvents | None = None
+    for item in items:
+        if isinstance(item, LostEvents | PageBreak):
+            if page is not None:
+                if isinstance(item, PageBreak) and item.fill_tail:
+                    _fill_tail(page)
+                pages.append(page.encode())
+                page = None
+            lost = item if isinstance(item, LostEvents) else None
+            continue
+        if page is None:
+            page = _Page(layout, item.ts, lost)
+        encoded = _encode_item(item, page.ts, layout)
+        if (
+            len(encoded) + layout.long_bytes > page.room
+        ):  # the long: room for the number of lost events
+            pages.append(page.encode())
+            page = _Page(layout, item.ts, None)
+            encoded = _encode_item(item, page.ts, layout)
+            if len(encoded) > page.room:
+                raise ValueError(
+                    f"a page with {page.room} bytes of room cannot hold a record of {len(encoded)}"
+                )
+        page.data += encoded
+        page.ts = item.ts
+        lost = None
+    if page is not None:
+        pages.append(page.encode())
+    return b"".join(pages)
+
+
+def _encode_item(item: Record | Discarded, last_ts: int, layout: PageLayout) -> bytes:
+    delta = item.ts - last_ts
+    stamp: Stamp = item.stamp if isinstance(item, Record) else "auto"
+    head = b""
+    if stamp == "absolute":
+        head = _time_record(_TIME_STAMP, item.ts, layout)
+        delta = 0
+    elif delta < 0:
+        raise ValueError(f"time runs backwards: {item.ts} after {last_ts}")
+    elif stamp == "extend" or delta >> _DELTA_BITS:
+        head = _time_record(_TIME_EXTEND, delta, layout)
+        delta = 0
+    if isinstance(item, Discarded):
+        length = -(-item.data_bytes // 4) * 4
+        return (
+            head
+            + layout.header_word(_PADDING, max(delta, 1))
+            + layout.u32(length)
+            + bytes(length - 4)
+        )
+    data = item.data.ljust(-(-len(item.data) // 4) * 4, b"\0")
+    if 0 < len(data) <= _LONGEST_SHORT:
+        return head + layout.header_word(len(data) // 4, delta) + data
+    return head + layout.header_word(0, delta) + layout.u32(len(data) + 4) + data
+
+
+def _time_record(kind: int, ts: int, layout: PageLayout) -> bytes:
+    return layout.header_word(kind, ts & ((1 << _DELTA_BITS) - 1)) + layout.u32(ts >> _DELTA_BITS)
+
+
+def _fill_tail(page: _Page) -> None:
+    if page.room > _SMALLEST_RECORD:
+        room = page.room
+        page.data += (
+            page.layout.header_word(_PADDING, 1) + page.layout.u32(room - 4) + bytes(room - 8)
+        )
+        page.ts += 1
+    elif page.room >= 4:
+        page.tail = page.layout.header_word(_PADDING, 0)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorded runs that tests work on: examples/, and the folder that $WBSCOPE_RUNS names."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from .report import ReportEvent, parse_report, report_lines
+from .tools import missing, require_program, run
+
+__all__ = ["REPOSITORY", "RecordedRun", "all_runs", "example"]
+
+REPOSITORY = Path(__file__).parents[2]
+_ORACLE_EVENTS = (
+    "balance_dirty_pages",
+    "bdi_dirty_ratelimit",
+    "global_dirty_state",
+    "mm_vmscan_direct_reclaim_begin",
+    "mm_vmscan_direct_reclaim_end",
+    "mm_vmscan_memcg_reclaim_begin",
+    "mm_vmscan_memcg_reclaim_end",
+    "mm_vmscan_write_folio",
+    "mm_vmscan_writepage",
+    "sched_switch",
+    "sys_enter_write",
+    "sys_exit_write",
+)
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run folder; what trace-cmd says of it is read once and kept."""
+
+    folder: Path
+
+    @property
+    def trace(self) -> Path:
+        return self.folder / "trace.dat"
+
+    @property
+    def events(self) -> list[ReportEvent]:
+        """The events that the oracles use, in the order of trace-cmd's text."""
+        return _events(self.trace)
+
+    @property
+    def page_bytes(self) -> int:
+        """The recording machine's page size, from the file's header as trace-cmd shows it."""
+        return int(self._summary(r"(\d+)\s+\[Page size, bytes\]"))
+
+    @property
+    def clock(self) -> str:
+        """The trace clock of the top buffer, as trace-cmd shows it."""
+        return self._summary(r"\[buffer \"\", \"(\w+)\" clock")
+
+    def _summary(self, pattern: str) -> str:
+        text = run([require_program("trace-cmd"), "dump", "--summary", self.trace]).stdout
+        match = re.search(pattern, text)
+        assert match is not None, text
+        return match[1]
+
+    def has(self, *names: str) -> bool:
+        """Whether the folder holds these sidecar files."""
+        return all((self.folder / name).is_file() for name in names)
+
+    def __str__(self) -> str:
+        return self.folder.name
+
+
+@cache
+def _events(trace: Path) -> list[ReportEvent]:
+    return list(parse_report(report_lines(trace), _ORACLE_EVENTS))
+
+
+@cache
+def all_runs() -> tuple[RecordedRun, ...]:
+    """Every run folder there is."""
+    roots = [REPOSITORY / "examples"]
+    if more := os.environ.get("WBSCOPE_RUNS"):
+        roots.append(Path(more))
+    return tuple(
+        RecordedRun(trace.parent) for root in roots for trace in sorted(root.glob("*/trace.dat"))
+    )
+
+
+def example(name: str) -> RecordedRun:
+    """The example of that name, or the end of the test."""
+    found = RecordedRun(REPOSITORY / "examples" / name)
+    if not found.trace.is_file():
+        missing(f"examples/{name} has no trace.dat")
+    return found

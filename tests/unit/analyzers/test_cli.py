@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: streams, formats, exit codes, help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wbscope import __version__, errors
+from wbscope.cli import query as query_module
+from wbscope.render.jsondoc import error_document
+from wbscope.render.messages import error_text
+
+Cli = Callable[..., Any]
+VERBS = ["ingest", "query", "sql", "queries", "report", "timeline"]
+
+
+def test_version(cli: Cli) -> None:
+    assert cli("--version").out == f"wbscope {__version__}\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(cli: Cli, verb: str) -> None:
+    ran = cli(verb, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert f"\n  Examples:\n    wbscope {verb}" in ran.out
+    assert all(len(line) <= 80 for line in ran.out.splitlines())
+
+
+def test_help_lists_every_verb_with_a_whole_sentence(cli: Cli) -> None:
+    lines = cli("--help").out.split("Commands:\n")[1].splitlines()
+    assert [line.split()[0] for line in lines] == VERBS
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["qeury"], "No such command 'qeury'"),
+        (["query"], "Missing argument 'NAME'"),
+        (["query", "run_summary"], "Missing argument 'RUN'"),
+        (["query", "--bad"], "No such option: --bad"),
+        (["timeline", "RUN"], "Missing option '-o'"),
+        (["query", "a", "b", "c"], "unexpected extra argument"),
+    ],
+)
+def test_wrong_usage(cli: Cli, words: list[str], message: str) -> None:
+    ran = cli(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error[usage]: wbscope")
+    assert message in ran.err
+    assert "--help" in ran.err.splitlines()[-1]
+    as_json = cli(*words, "--json")
+    assert as_json.code == 2
+    assert as_json.error()["exit_code"] == 2
+
+
+def test_no_arguments_show_help(cli: Cli) -> None:
+    ran = cli()
+    assert ran.code == 2
+    assert "Usage: wbscope" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (errors.UsageError, 2),
+        (errors.QueryError, 2),
+        (errors.InputError, 3),
+        (errors.EvidenceError, 4),
+        (errors.SetupError, 5),
+        (errors.InternalError, 70),
+    ],
+)
+def test_every_error_class(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, kind: type[errors.WbscopeError], code: int
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise kind("slug", "thing", "holds 5, wanted 6", at="here", fix="do it")
+
+    monkeypatch.setattr(query_module, "open_run", fail)
+    ran = cli("query", "run_summary", "x.db")
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err == "error[slug]: thing: holds 5, wanted 6\n  at: here\n  fix: do it\n"
+    ran = cli("query", "run_summary", "x.db", "--json")
+    assert (ran.code, ran.out) == (code, "")
+    assert json.loads(ran.err) == {
+        "schema": "wbscope.error/1",
+        "error": {
+            "slug": "slug",
+            "object": "thing",
+            "message": "holds 5, wanted 6",
+            "at": "here",
+            "fix": "do it",
+            "exit_code": code,
+        },
+    }
+
+
+def test_error_classes_are_all_tested() -> None:
+    assert len(errors.WbscopeError.__subclasses__()) == 6
+
+
+def test_bug_is_one_line_and_a_traceback_only_on_request(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr(query_module, "open_run", fail)
+    monkeypatch.delenv("WBSCOPE_DEBUG", raising=False)
+    ran = cli("query", "run_summary", "a b.db")
+    assert ran.code == 70
+    assert ran.err.startswith(f"error[internal]: wbscope {__version__}: KeyError: 'oops' (a bug")
+    assert "fix: WBSCOPE_DEBUG=1 wbscope query run_summary 'a b.db'" in ran.err
+    assert "Traceback" not in ran.err
+    monkeypatch.setenv("WBSCOPE_DEBUG", "1")
+    assert "Traceback" in cli("query", "run_summary", "x").err
+
+
+def test_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(query_module, "open_run", interrupt)
+    ran = cli("query", "run_summary", "x")
+    assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
+
+
+def test_error_text_has_no_control_characters_and_json_keeps_them() -> None:
+    error = errors.InputError("slug", "a\x1b[2Jb", "text\nmore", have="x")
+    assert error_text(error) == "error[slug]: a\\x1b[2Jb: text\\nmore\n  have: x"
+    assert json.loads(error_document(error))["error"]["object"] == "a\x1b[2Jb"
+
+
+def test_query_text_json_csv(cli: Cli, database: Path) -> None:
+    text = cli("query", "throttle_by_task", database)
+    assert text.err == "warning[lower-bound]: pages are a lower bound\n"
+    assert text.out.splitlines() == [
+        "                         pause",
+        "tid  comm  bdi  pauses   total",
+        "---  ----  ---  ------  ------",
+        " 11  dd    8:0       2  223 ms",
+        " 13  fio   8:0       1  100 ms",
+    ]
+    document = cli("query", "throttle_by_task", database, "--json")
+    assert document.err == ""
+    assert document.json() == {
+        "schema": "wbscope.query/1",
+        "query": "throttle_by_task",
+        "run": str(database),
+        "units": {"pauses_count": "count", "pause_total_ns": "ns"},
+        "rows": [
+            {"tid": 11, "comm": "dd", "bdi": "8:0", "pauses_count": 2, "pause_total_ns": 223000000},
+            {
+                "tid": 13,
+                "comm": "fio",
+                "bdi": "8:0",
+                "pauses_count": 1,
+                "pause_total_ns": 100000000,
+            },
+        ],
+        "warnings": [{"slug": "lower-bound", "message": "pages are a lower bound"}],
+    }
+    csv = cli("query", "throttle_by_task", database, "--csv", "--tid", "11")
+    assert csv.out == "tid,comm,bdi,pauses_count,pause_total_ns\n11,dd,8:0,2,223000000\n"
+
+
+def test_lost_events_come_before_any_number(cli: Cli, new_database: Callable[..., Path]) -> None:
+    lost = new_database(lost_events_count=9)
+    assert cli("query", "throttle_by_task", lost).err.startswith("warning[lost-events]: 9 ")
+    report = cli("report", lost).out
+    assert report.index("warning[lost-events]: 9 ") < report.index("kernel  6.1.0")
+    assert report.count("lost-events") == 1
+
+
+@pytest.mark.parametrize("verb", [["query", "run_summary", "x"], ["sql", "x", "SELECT 1"]])
+def test_two_formats_at_once(cli: Cli, verb: list[str]) -> None:
+    assert cli(*verb, "--json", "--csv").error()["slug"] == "two-formats"
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (["query", "throttle_by_tusk"], "unknown-query"),
+        (["query", "windows", "--window", "2"], "bad-duration"),
+        (["query", "windows", "--from", "soon"], "bad-duration"),
+        (["query", "windows", "--tid", "x"], "bad-number"),
+        (["query", "windows", "--cgroup", "-1"], "bad-number"),
+    ],
+)
+def test_wrong_words_are_refused_before_any_ingest(
+    cli: Cli, ingester: Any, trace: Path, words: list[str], slug: str
+) -> None:
+    ran = cli(*words[:2], trace, *words[2:], "--json")
+    assert (ran.code, ran.error()["slug"]) == (2, slug)
+    assert ingester.calls() == []
+
+
+def test_exit_codes_of_wrong_input(cli: Cli, tmp_path: Path, database: Path) -> None:
+    assert cli("report", tmp_path / "nowhere").code == 3
+    assert cli("query", "reclaim_writes", database).code == 4
+    (tmp_path / "text.db").write_text("hello")
+    assert cli("sql", tmp_path / "text.db", "SELECT 1").code == 3
+
+
+def test_queries(cli: Cli) -> None:
+    assert cli("queries").out.splitlines() == [
+        "reclaim_writes    Pages that reclaim wrote.",
+        "run_summary       The run in a few lines.",
+        "throttle_by_task  Pauses of each task.",
+        "windows           The window length in force.",
+    ]
+    assert cli("queries", "throttle_by_task").out.splitlines() == [
+        "throttle_by_task",
+        "  Pauses of each task.",
+        "  one row: task, bdi",
+        "  needs: writeback:balance_dirty_pages",
+        "  better with: sched:sched_switch",
+        "  read: A long pause is a wait that the kernel ordered.",
+        "  tid             INTEGER, thread",
+        "  pause_total_ns  INTEGER, intended pauses, in total",
+    ]
+    assert cli("queries", "-v").out.count("\n\n") == 3
+    assert cli("queries", "nonsense").code == 2
+
+
+def test_queries_json(cli: Cli) -> None:
+    document = cli("queries", "throttle_by_task", "--json").json()
+    assert document["schema"] == "wbscope.queries/1"
+    [row] = document["rows"]
+    assert row["events"] == [["writeback:balance_dirty_pages"]]
+    assert row["columns"][1] == {
+        "name": "pause_total_ns",
+        "type": "INTEGER",
+        "description": "intended pauses, in total",
+        "unit": "ns",
+    }
+
+
+def test_ingest_command(cli: Cli, ingester: Any, run_folder: Path) -> None:
+    ran = cli("ingest", run_folder)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == f"wrote {run_folder}/run.db: 3 events, 2 of them loaded\n"
+    again = cli("ingest", run_folder, "--json")
+    assert (again.code, again.error()["slug"]) == (2, "output-exists")
+    document = cli("ingest", run_folder, "--force", "--events", "sched:*", "--json").json()
+    assert document["schema"] == "wbscope.ingest/1"
+    assert document["rows"] == [
+        {
+            "output": f"{run_folder}/run.db",
+            "events_count": 3,
+            "loaded_count": 2,
+            "damaged": False,
+        }
+    ]
+
+
+def test_ingest_shows_damage(
+    cli: Cli, ingester: Any, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_INGESTER", "damaged")
+    ran = cli("ingest", run_folder)
+    assert ran.code == 0
+    assert ran.err.startswith("warning[damaged-trace]: trace.dat: ends early; at: offset 0x20\n")
+
+
+def test_ingest_choices(cli: Cli, ingester: Any, trace: Path) -> None:
+    assert cli("ingest", trace, "--json").error()["slug"] == "no-output"
+    ran = cli("ingest", trace, "-o", "x.db", "--all", "--events", "a", "--json")
+    assert ran.error()["slug"] == "two-choices"
+    assert cli("ingest", trace, "-o", trace, "--force", "--json").error()["slug"] == (
+        "output-is-input"
+    )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library as a whole: names, needs, order, where it is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wbscope.engine.library import Library, find_sql_dir, load_library
+from wbscope.errors import QueryError, SetupError
+
+
+def test_closure_puts_each_object_after_its_needs(library: Library) -> None:
+    order = library.closure(["wb_throttle"])
+    assert sorted(order) == ["raw_balance_dirty_pages", "raw_task", "wb_params", "wb_throttle"]
+    assert order[-1] == "wb_throttle"
+
+
+def test_events_are_those_of_the_adapters_with_all_alternatives(library: Library) -> None:
+    assert library.events() == [
+        "vmscan:mm_vmscan_write_folio",
+        "vmscan:mm_vmscan_writepage",
+        "writeback:balance_dirty_pages",
+    ]
+
+
+def test_unknown_query_names_the_closest(library: Library) -> None:
+    with pytest.raises(QueryError) as caught:
+        library.query("throttle_by_tusk")
+    assert caught.value.slug == "unknown-query"
+    assert caught.value.have == "throttle_by_task"
+
+
+def test_unknown_query_without_a_close_one_lists_all(library: Library) -> None:
+    with pytest.raises(QueryError) as caught:
+        library.query("zzz")
+    assert caught.value.have == "reclaim_writes, run_summary, throttle_by_task, windows"
+
+
+def test_view_is_no_query(library: Library) -> None:
+    with pytest.raises(QueryError):
+        library.query("wb_throttle")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("views/a.sql", "-- @view wb_throttle\nCREATE VIEW wb_throttle AS SELECT 1;", "is also in"),
+        ("views/a.sql", "-- @view a\n-- @needs b\nCREATE VIEW a AS SELECT 1;", "@needs b"),
+        ("views/a.sql", "-- @view a\n-- @needs windows\nCREATE VIEW a AS SELECT 1;", "@needs win"),
+        ("views/a.sql", "-- @view a\n-- @needs a\nCREATE VIEW a AS SELECT 1;", "needs itself"),
+    ],
+)
+def test_broken_library(sql_dir: Path, name: str, text: str, message: str) -> None:
+    (sql_dir / name).write_text(text + "\n")
+    with pytest.raises(SetupError, match=message):
+        load_library()
+
+
+def test_folder_without_sql(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"no \.sql file"):
+        load_library(tmp_path)
+
+
+def test_checkout_is_found_without_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WBSCOPE_SQL_DIR")
+    assert find_sql_dir().name == "sql"

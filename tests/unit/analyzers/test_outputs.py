@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output files: refused before any work, whole or not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wbscope.errors import InputError, SetupError, UsageError
+from wbscope.outputs import check_output, private_output, write_whole
+
+
+def test_existing_output_needs_force(tmp_path: Path) -> None:
+    output = tmp_path / "x.db"
+    output.write_text("earlier")
+    with pytest.raises(UsageError) as caught:
+        check_output(output, False, [])
+    assert (caught.value.slug, caught.value.message) == (
+        "output-exists",
+        "exists already (7 bytes)",
+    )
+    check_output(output, True, [])
+
+
+def test_input_is_never_replaced(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.dat"
+    trace.write_text("trace")
+    link = tmp_path / "link"
+    link.symlink_to(trace)
+    with pytest.raises(UsageError) as caught:
+        check_output(link, True, [trace])
+    assert caught.value.slug == "output-is-input"
+
+
+def test_folder_device_and_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder"):
+        check_output(tmp_path, True, [])
+    with pytest.raises(UsageError, match="is no regular file"):
+        check_output(Path("/dev/null"), True, [])
+    with pytest.raises(SetupError, match="does not exist") as caught:
+        check_output(tmp_path / "a b" / "x.db", True, [])
+    assert caught.value.fix == f"mkdir -p '{tmp_path / 'a b'}'"
+
+
+def test_failed_writer_leaves_the_earlier_file_and_nothing_else(tmp_path: Path) -> None:
+    output = tmp_path / "x.db"
+    output.write_text("earlier")
+
+    def write_half() -> None:
+        with private_output(output) as private:
+            private.write_text("half")
+            private.with_suffix(".tmp").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert output.read_text() == "earlier"
+    assert os.listdir(tmp_path) == ["x.db"]
+
+
+def test_error_names_the_file_that_the_user_named(tmp_path: Path) -> None:
+    output = tmp_path / "x.db"
+    with pytest.raises(InputError) as caught, private_output(output) as private:
+        raise InputError("slug", str(private), f"{private} is bad", fix=f"rm {private}")
+    assert (caught.value.subject, caught.value.fix) == (str(output), f"rm {output}")
+    assert caught.value.message == f"{output} is bad"
+
+
+def test_writer_that_wrote_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="cannot be written"), private_output(tmp_path / "x"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_folder_that_cannot_be_written() -> None:
+    with pytest.raises(SetupError) as caught:
+        write_whole(Path("/proc/x.txt"), "text")
+    assert caught.value.slug == "cannot-write"
+
+
+def test_write_whole(tmp_path: Path) -> None:
+    write_whole(tmp_path / "x.txt", "tëxt\n")
+    assert (tmp_path / "x.txt").read_text(encoding="utf-8") == "tëxt\n"
+    assert os.listdir(tmp_path) == ["x.txt"]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What needs a process of its own: pipes, signals, terminals, full disks."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Start = Callable[..., subprocess.Popen[bytes]]
+
+MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000) SELECT i FROM n"
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n"
+
+
+@pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
+def test_reader_that_leaves_early_is_no_error(
+    start: Start, database: Path, form: list[str]
+) -> None:
+    process = start("sql", database, MANY, *form)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 0
+    process.stderr.close()
+
+
+def test_full_disk_behind_stdout(start: Start, database: Path) -> None:
+    with open("/dev/full", "w") as full:
+        process = start("sql", database, MANY, stdout=full)
+        _, err = process.communicate()
+    assert process.returncode == 5
+    assert err == b"error[cannot-write]: stdout: cannot be written: No space left on device\n"
+
+
+def test_closed_stdout(start: Start, database: Path) -> None:
+    process = start("sql", database, "SELECT 1", preexec_fn=lambda: os.close(1), stdout=None)
+    _, err = process.communicate()
+    assert process.returncode == 5
+    assert err.startswith(b"error[no-stdout]: ")
+
+
+def test_closed_stderr(start: Start, tmp_path: Path) -> None:
+    process = start("report", tmp_path / "nowhere", preexec_fn=lambda: os.close(2), stderr=None)
+    out, _ = process.communicate()
+    assert (process.returncode, out) == (3, b"")
+
+
+def test_stdout_that_cannot_show_a_character(start: Start, database: Path) -> None:
+    env = dict(os.environ, PYTHONIOENCODING="ascii")
+    out, err = start("sql", database, "SELECT 'ü' AS a", "--csv", env=env).communicate()
+    assert (out, err) == (b"a\n\\xfc\n", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_stops_a_running_ingest_and_leaves_nothing(
+    start: Start,
+    ingester: Any,
+    trace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+) -> None:
+    monkeypatch.setenv("FAKE_INGESTER", "hang")
+    process = start("ingest", trace, "-o", tmp_path / "run.db")
+    wait_for(ingester.hanging.exists)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err.splitlines()[-1]) == (130, b"", b"interrupted")
+    assert os.listdir(tmp_path) == ["trace.dat"]
+
+
+def test_ctrl_c_stops_a_running_statement(start: Start, database: Path) -> None:
+    process = start("sql", database, ENDLESS)
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def on_terminal(start: Start, *words: object, **env: str) -> bytes:
+    """What a command writes to stderr when that is a terminal."""
+    master, slave = pty.openpty()
+    process = start(*words, stderr=slave, env={**os.environ, "TERM": "xterm", **env})
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            data = os.read(master, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        seen += data
+    process.communicate()
+    assert process.returncode == 0
+    os.close(master)
+    return seen
+
+
+@pytest.mark.usefixtures("ingester")
+def test_progress_is_drawn_on_a_terminal_only(start: Start, trace: Path) -> None:
+    seen = on_terminal(start, "ingest", trace, "-o", trace.parent / "a.db")
+    assert b"reading trace.dat" in seen
+    quiet = on_terminal(start, "ingest", trace, "-o", trace.parent / "b.db", "--quiet")
+    assert b"reading" not in quiet
+    assert b"reading" not in on_terminal(start, "query", "run_summary", trace, "--json")
+    assert on_terminal(start, "queries") == b""
+    process = start("ingest", trace, "-o", trace.parent / "c.db")
+    _, err = process.communicate()
+    assert err.startswith(b"wrote ")
+
+
+@pytest.mark.usefixtures("ingester")
+def test_no_color(start: Start, trace: Path) -> None:
+    color = on_terminal(start, "ingest", trace, "-o", trace.parent / "a.db")
+    plain = on_terminal(start, "ingest", trace, "-o", trace.parent / "b.db", NO_COLOR="1")
+    assert b"\x1b[38;5" in color or b"\x1b[3" in color
+    assert b"\x1b[3" not in plain.replace(b"\x1b[?25", b"")

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report: order of sections, questions that cannot be answered, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+
+def test_sections_come_in_order_and_a_missing_event_is_said(cli: Cli, database: Path) -> None:
+    ran = cli("report", database)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[:5] == [
+        f"wbscope report: {database}",
+        "",
+        "kernel  6.1.0",
+        "length  2.00 s",
+        "",
+    ]
+    titles = ["Who was throttled", "Did reclaim write"]
+    positions = [ran.out.index(f"{title}\n{'=' * len(title)}\n") for title in titles]
+    assert positions == sorted(positions)
+    assert "not answered: needs vmscan:mm_vmscan_write_folio or" in ran.out
+    assert "How to read it: A long pause is a wait that the kernel ordered." in ran.out
+    assert "warning[lower-bound]: pages are a lower bound" in ran.out
+    assert "The window length" not in ran.out
+
+
+def test_json_has_a_row_for_each_section(cli: Cli, database: Path) -> None:
+    document = cli("report", database, "--json").json()
+    assert document["schema"] == "wbscope.report/1"
+    assert document["summary"] == [
+        {"key": "kernel", "value": "6.1.0"},
+        {"key": "length_ns", "value": 2000000000},
+    ]
+    throttled, reclaim = document["rows"]
+    assert throttled["units"] == {"pauses_count": "count", "pause_total_ns": "ns"}
+    assert reclaim["skipped"]["slug"] == "missing-event"
+    assert "rows" not in reclaim
+
+
+def test_report_to_a_file(cli: Cli, database: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report.txt"
+    ran = cli("report", database, "-o", output)
+    assert (ran.code, ran.out, ran.err) == (0, "", f"wrote {output}\n")
+    assert output.read_text() == cli("report", database, "-o", "-").out
+    assert cli("report", database, "-o", output).code == 2
+    assert cli("report", database, "-o", output, "--force", "--json").code == 0
+    assert output.read_text().startswith("{")
+    assert cli("report", database, "-o", database, "--force").code == 2
+
+
+@pytest.mark.usefixtures("ingester")
+def test_report_of_a_trace(cli: Cli, trace: Path) -> None:
+    ran = cli("report", trace)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"wbscope report: {trace}\n")

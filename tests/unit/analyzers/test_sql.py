@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain SQL: one SELECT, read-only, stoppable."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wbscope
+from wbscope.errors import QueryError
+
+Cli = Callable[..., Any]
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 1 AS a",
+        "  -- why\n/* and */ select 1 AS a ;  ",
+        "WITH x AS (SELECT 1 AS a) SELECT a FROM x",
+        "SELECT 1 AS a; -- done",
+        "SELECT value AS a FROM json_each('[1]')",
+        "SELECT 1 AS a FROM pragma_table_info('meta') LIMIT 1",
+        "SELECT 1 AS a FROM wb_throttle LIMIT 1",
+    ],
+)
+def test_reading_is_allowed(database: Path, statement: str) -> None:
+    with wbscope.open(database) as run:
+        assert run.sql(statement).records() == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("statement", "slug"),
+    [
+        ("", "not-a-select"),
+        (" -- only a comment", "not-a-select"),
+        (";", "not-a-select"),
+        ("INSERT INTO meta VALUES ('a', 1)", "not-a-select"),
+        ("DELETE FROM meta", "not-a-select"),
+        ("UPDATE meta SET value = 1", "not-a-select"),
+        ("DROP TABLE meta", "not-a-select"),
+        ("CREATE TEMP TABLE t(a)", "not-a-select"),
+        ("ATTACH ':memory:' AS other", "not-a-select"),
+        ("PRAGMA query_only = OFF", "not-a-select"),
+        ("VACUUM INTO 'copy.db'", "not-a-select"),
+        ("BEGIN", "not-a-select"),
+        ("WITH x AS (SELECT 1) INSERT INTO meta SELECT 1, 1", "read-only"),
+        ("WITH x AS (SELECT 1) DELETE FROM meta", "read-only"),
+        ("WITH x AS (SELECT 1) UPDATE meta SET value = 1", "read-only"),
+        ("SELECT load_extension('x')", "read-only"),
+        ("SELECT 1; SELECT 2", "several-statements"),
+        ("SELECT 1; DROP TABLE meta", "several-statements"),
+        ("SELECT 1; ATTACH ':memory:' AS other", "several-statements"),
+        ("SELECT 1; garbage", "several-statements"),
+        ("SELECT nonsense", "sql-error"),
+        ("SELECT FROM", "sql-error"),
+        ("SELECT ?", "sql-error"),
+        ("SELECT * FROM event_cuonts", "sql-error"),
+        ("SELECT 1\0", "not-text"),
+        ("SELECT '\udcff'", "not-text"),
+        ("SELECT zeroblob(2000000000)", "too-big"),
+    ],
+)
+def test_anything_else_is_refused(database: Path, statement: str, slug: str) -> None:
+    before = database.read_bytes()
+    with wbscope.open(database) as run, pytest.raises(QueryError) as caught:
+        run.sql(statement)
+    assert caught.value.slug == slug
+    assert database.read_bytes() == before
+
+
+def test_misspelt_table_names_the_closest(database: Path) -> None:
+    with wbscope.open(database) as run, pytest.raises(QueryError) as caught:
+        run.sql("SELECT * FROM wb_throtle")
+    assert caught.value.have == "wb_throttle"
+
+
+def test_time_limit_stops_an_endless_statement(database: Path) -> None:
+    with wbscope.open(database) as run:
+        with pytest.raises(QueryError) as caught:
+            run.sql(ENDLESS, "20ms")
+        assert caught.value.slug == "time-limit"
+        assert run.sql("SELECT 1 AS a").rows == [(1,)]
+
+
+def test_query_after_sql_may_make_its_views(database: Path) -> None:
+    with wbscope.open(database) as run:
+        run.sql("SELECT 1")
+        assert len(run.query("throttle_by_task").rows) == 2
+
+
+def test_command_prints_a_table(cli: Cli, database: Path) -> None:
+    ran = cli("sql", database, "SELECT event, count FROM event_counts")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == "writeback:balance_dirty_pages      3"
+
+
+def test_command_prints_json(cli: Cli, database: Path) -> None:
+    ran = cli("sql", database, "SELECT 1 AS a, 2 AS a, x'ff' AS b, 9e999 AS c", "--json")
+    document = ran.json()
+    assert document["schema"] == "wbscope.sql/1"
+    assert document["rows"] == [{"a": 1, "a:1": 2, "b": "x'ff'", "c": "inf"}]
+
+
+def test_command_prints_csv(cli: Cli, database: Path) -> None:
+    ran = cli("sql", database, "SELECT 1.5 AS a, NULL AS b, 'x,y' AS c, x'ff' AS d", "--csv")
+    assert ran.out == "a,b,c,d\n1.5,,\"x,y\",x'ff'\n"
+
+
+@pytest.mark.parametrize("words", [["-"], []])
+def test_statement_from_stdin(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"SELECT 7 AS a")))
+    assert cli("sql", database, *words, "--csv").out == "a\n7\n"
+
+
+def test_stdin_that_is_not_text(cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"SELECT '\xff'")))
+    ran = cli("sql", database)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error[not-text]: sql: ")
+
+
+def test_no_statement_on_a_terminal(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(stdin, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", stdin)
+    ran = cli("sql", database)
+    assert ran.code == 2
+    assert ran.err.startswith("error[no-statement]: wbscope sql: ")
+
+
+def test_lost_events_come_with_any_select(cli: Cli, new_database: Callable[..., Path]) -> None:
+    ran = cli("sql", new_database(lost_events_count=5), "SELECT 1 AS a")
+    assert ran.err == "warning[lost-events]: 5 events were lost\n"

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Header and statement of one library file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wbscope.engine.sqlfile import Column, read_sql_file
+from wbscope.errors import SetupError
+
+
+def test_query_header_is_read_in_full(sql_dir: Path) -> None:
+    file = read_sql_file(sql_dir / "queries/throttle_by_task.sql")
+    assert (file.kind, file.name, file.order) == ("query", "throttle_by_task", 2)
+    assert file.title == "Who was throttled"
+    assert file.read == "A long pause is a wait that the kernel ordered."
+    assert file.needs == ("wb_throttle",)
+    assert file.events == (("writeback:balance_dirty_pages",),)
+    assert file.optional == ("sched:sched_switch",)
+    assert file.columns == (
+        Column("tid", "INTEGER", "thread"),
+        Column("pause_total_ns", "INTEGER", "intended pauses, in total"),
+    )
+    assert file.select.startswith("SELECT tid")
+    assert file.select.endswith("ORDER BY tid")
+
+
+def test_adapter_names_its_source_and_continues_a_list(sql_dir: Path) -> None:
+    file = read_sql_file(sql_dir / "adapters/sqlite/raw_balance_dirty_pages.sql")
+    assert file.source_view == "_ev_balance_dirty_pages"
+    assert file.source_events == ("writeback:balance_dirty_pages",)
+    assert file.fields == ("bdi", "pause", "wb_setpoint", "bdi_setpoint", "limit")
+
+
+@pytest.mark.parametrize(
+    "events", ["a:x | a:y, b:z", "a:x|a:y,b:z", "a:x|a:y b:z"], ids=["spaces", "tight", "plain"]
+)
+def test_alternatives_are_one_group(tmp_path: Path, events: str) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(f"-- @query q\n-- @events {events}\nSELECT 1;\n")
+    assert read_sql_file(path).events == (("a:x", "a:y"), ("b:z",))
+
+
+def test_plain_comment_ends_a_tag(tmp_path: Path) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text("-- @query q\n-- @read one\n-- a remark\n--   more of it\nSELECT 1;\n")
+    assert read_sql_file(path).read == "one"
+
+
+def test_select_may_hold_comments(tmp_path: Path) -> None:
+    path = tmp_path / "v.sql"
+    path.write_text("-- @view v\n\nCREATE VIEW v AS\n-- why\nSELECT 1 AS a;\n")
+    assert read_sql_file(path).select == "-- why\nSELECT 1 AS a"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("-- @query q\n", "no statement"),
+        ("", "no statement"),
+        ("SELECT 1;\n", "first tag is '@'"),
+        ("-- @summary s\nSELECT 1;\n", "first tag is '@summary'"),
+        ("-- @query q\nSELECT 1\n", "does not end in ';'"),
+        ("-- @view v\nCREATE VIEW w AS SELECT 1;\n", "wanted 'CREATE VIEW v AS ...'"),
+        ("-- @view v\nSELECT 1;\n", "statement is 'SELECT 1 ...'"),
+        ("-- @query q\n-- @order two\nSELECT 1;\n", "@order is 'two'"),
+        ("-- @query q\n-- @column a\nSELECT 1;\n", "@column is 'a'"),
+    ],
+)
+def test_broken_file_says_what_was_found(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "broken.sql"
+    path.write_text(text)
+    with pytest.raises(SetupError, match=r"broken\.sql") as caught:
+        read_sql_file(path)
+    assert message in caught.value.message
+    assert caught.value.slug == "broken-sql-library"
+
+
+def test_file_that_is_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "broken.sql"
+    path.write_bytes(b"-- @query \xff\n")
+    with pytest.raises(SetupError, match="cannot be read"):
+        read_sql_file(path)

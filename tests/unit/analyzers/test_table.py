@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text tables: on the page, aligned, nothing cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wbscope.engine.result import Result, unit_of
+from wbscope.render.table import table_text
+
+
+def make(columns: tuple[str, ...], *rows: tuple[Any, ...]) -> Result:
+    units = {name: unit for name in columns if (unit := unit_of(name))}
+    return Result("q", columns, units, list(rows))
+
+
+def test_numbers_are_right_aligned_and_carry_units() -> None:
+    result = make(("comm", "pause_total_ns"), ("dd", 200_000_000), ("fio", None))
+    assert table_text(result).splitlines() == [
+        "       pause",
+        "comm   total",
+        "----  ------",
+        "dd    200 ms",
+        "fio        -",
+    ]
+
+
+def test_no_rows_is_said() -> None:
+    assert table_text(make(("a",))) == "(no rows)\n"
+
+
+def test_wide_result_goes_on_below_with_its_keys() -> None:
+    columns = ("tid", "comm", *(f"value{i}_bytes" for i in range(12)))
+    text = table_text(make(columns, (11, "dd", *range(12)), (13, "fio", *range(12))))
+    blocks = text.split("\n\n")
+    assert len(blocks) > 1
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert all(block.split()[:2] == ["tid", "comm"] for block in blocks)
+    for index in range(12):
+        assert text.count(f"value{index}\n") + text.count(f"value{index} ") == 1
+
+
+def test_no_trailing_space() -> None:
+    text = table_text(make(("comm", "name"), ("dd", "x"), ("a longer one", "")))
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_long_text_is_folded_not_cut() -> None:
+    words = " ".join(f"word{i}" for i in range(40))
+    text = table_text(make(("event", "message"), ("writeback:balance_dirty_pages", words)))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert all(f"word{i}" in text for i in range(40))
+
+
+def test_column_wider_than_the_page_is_still_whole() -> None:
+    name = "x" * 200
+    assert name in table_text(make((name,), (1,)))
+
+
+def test_many_names_leave_room_for_the_rest() -> None:
+    columns = (*(f"name{i}" for i in range(9)), "value_count")
+    text = table_text(make(columns, (*("n" * 15 for _ in range(9)), 5)))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "value" in text
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    text = table_text(make(("comm",), ("\x1b[31mred\n",)))
+    assert "\x1b" not in text
+    assert "\\x1b[31mred\\n" in text
+
+
+def test_wide_characters_keep_the_columns() -> None:
+    lines = table_text(make(("comm", "n_count"), ("漢字", 1), ("abcd", 2))).splitlines()
+    assert lines[-2:] == ["漢字  1", "abcd  2"]
+
+
+def test_rows_of_nothing_but_names() -> None:
+    text = table_text(make(("key", "value"), ("kernel_release", "6.1.0"), ("cpus", 2)))
+    assert text.splitlines()[2:] == ["kernel_release  6.1.0", "cpus            2"]

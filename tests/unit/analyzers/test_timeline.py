@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline: which views are exported, and the script that makes them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+
+def test_script_makes_the_views_on_a_plain_connection(
+    cli: Cli, ingester: Any, database: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "run.pftrace"
+    ran = cli("timeline", database, "-o", output)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.splitlines()[-1] == f"wrote {output}: 1 of 2 views"
+    [call] = ingester.calls()
+    assert call["arguments"][:2] == ["timeline", str(database)]
+    assert call["arguments"][call["arguments"].index("--view") + 1] == "tl_pauses"
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    connection.executescript("\n".join(call["listed"]))
+    rows = connection.execute("SELECT ts, dur, track, args FROM tl_pauses ORDER BY ts")
+    assert rows.fetchone() == (1_000_000_000, 200_000_000, "dd", "bdi=8:0")
+    connection.close()
+
+
+def test_view_without_its_events_is_named(
+    cli: Cli, ingester: Any, database: Path, tmp_path: Path
+) -> None:
+    ran = cli("timeline", database, "-o", tmp_path / "x.pftrace", "--json")
+    document = ran.json()
+    assert document["schema"] == "wbscope.timeline/1"
+    assert document["rows"] == [{"output": str(tmp_path / "x.pftrace"), "views": ["tl_pauses"]}]
+    [warning] = document["warnings"]
+    assert warning["slug"] == "missing-event"
+    assert warning["message"].startswith("tl_writes needs vmscan:mm_vmscan_write_folio")
+    assert [call["arguments"].count("tl_writes") for call in ingester.calls()] == [0]
+
+
+def test_run_without_any_of_the_events(
+    cli: Cli, ingester: Any, database: Path, tmp_path: Path
+) -> None:
+    connection = sqlite3.connect(database)
+    connection.execute("DELETE FROM event_format")
+    connection.commit()
+    connection.close()
+    ran = cli("timeline", database, "-o", tmp_path / "x.pftrace")
+    assert (ran.code, ingester.calls()) == (4, [])
+
+
+def test_failed_export_leaves_nothing(
+    cli: Cli,
+    ingester: Any,
+    database: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAKE_INGESTER", "signal9")
+    assert cli("timeline", database, "-o", tmp_path / "x.pftrace").code == 5
+    assert os.listdir(tmp_path) == ["run.db"]
+
+
+def test_output_is_checked_first(cli: Cli, ingester: Any, database: Path, tmp_path: Path) -> None:
+    output = tmp_path / "x.pftrace"
+    output.write_text("earlier")
+    assert cli("timeline", database, "-o", output).code == 2
+    assert cli("timeline", database, "-o", database, "--force").code == 2
+    assert cli("timeline", database, "-o", tmp_path / "no" / "x").code == 5
+    assert ingester.calls() == []
+    assert cli("timeline", database, "-o", output, "--force").code == 0
+    assert output.read_bytes() != b"earlier"

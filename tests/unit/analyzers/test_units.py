@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers for people, and durations from people."""
+
+from __future__ import annotations
+
+import pytest
+
+from wbscope.engine.result import unique_names, unit_of
+from wbscope.errors import UsageError
+from wbscope.render.units import format_value, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("a_bytes", 0, "0 B"),
+        ("a_bytes", 1023, "1023 B"),
+        ("a_bytes", 1024, "1.00 KiB"),
+        ("a_bytes", 100663296, "96.0 MiB"),
+        ("a_bytes", 2**20 - 1, "1.00 MiB"),
+        ("a_bytes", -4096, "-4.00 KiB"),
+        ("a_bytes", 2**63, "8.00 EiB"),
+        ("a_bytes", 2**80, "1048576 EiB"),
+        ("a_bytes_per_s", 21076377.6, "20.1 MiB/s"),
+        ("a_bytes_per_s", 0, "0 B/s"),
+        ("a_ns", 0, "0 s"),
+        ("a_ns", 999, "999 ns"),
+        ("a_ns", 1000, "1.00 us"),
+        ("a_ns", 999_600, "1.00 ms"),
+        ("a_ns", 200_000_000, "200 ms"),
+        ("a_ns", 999_900_000, "1.00 s"),
+        ("a_ns", 1_230_000_000, "1.23 s"),
+        ("a_ns", 9_996_000_000, "10.0 s"),
+        ("a_ns", 4_321_000_000_000, "4321 s"),
+        ("a_ns", -12_000_000, "-12.0 ms"),
+        ("dur", 4_000_000, "4.00 ms"),
+        ("ts", 10_493_574_083, "10.493574 s"),
+        ("window_start_ns", 2_000_000_000, "2.000000 s"),
+        ("first_ts", -500_000_000, "-0.500000 s"),
+        ("a_ratio", 0.98712, "98.7 %"),
+        ("a_count", 188809, "188809"),
+        ("tid", 11, "11"),
+        ("comm", "dd", "dd"),
+        ("other", 1234.56789, "1234.57"),
+        ("a_ns", None, "-"),
+        ("a_ns", "text", "text"),
+        ("blob", b"\x00\xff", "x'00ff'"),
+    ],
+)
+def test_format_value(column: str, value: object, text: str) -> None:
+    assert format_value(column, unit_of(column), value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2s", 2_000_000_000),
+        ("500ms", 500_000_000),
+        ("100us", 100_000),
+        ("7ns", 7),
+        ("1m", 60_000_000_000),
+        ("2h", 7_200_000_000_000),
+        ("1.5s", 1_500_000_000),
+        ("0s", 0),
+    ],
+)
+def test_parse_duration(text: str, value: int) -> None:
+    assert parse_duration("--window", text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "s", "2 s", "-2s", "2x", "1e3s", "2s3", "٢s", "2s\n", ".5s", "inf"]
+)
+def test_not_a_duration(text: str) -> None:
+    with pytest.raises(UsageError, match="wanted a number with ns, us, ms, s, m or h"):
+        parse_duration("--window", text)
+
+
+def test_number_without_unit_says_so_and_how() -> None:
+    with pytest.raises(UsageError, match="has no unit") as caught:
+        parse_duration("--window", "2")
+    assert caught.value.fix == "--window 2s"
+
+
+def test_duration_beyond_64_bits() -> None:
+    with pytest.raises(UsageError, match="is longer than 9223372036854775807 ns"):
+        parse_duration("--to", "99999999999h")
+
+
+def test_same_names_are_told_apart() -> None:
+    assert unique_names(["a", "a", "b", "a", "a:1"]) == ("a", "a:1", "b", "a:2", "a:1:1")
