@@ -95,7 +95,7 @@ WITH
       max(CASE WHEN c.is_last = 1 THEN c.paused_ns + c.slept_ns END)
         AS call_max_ns,
       sum(c.accounted_bytes) AS dirtied_bytes,
-      max(c.ts + c.slept_ns) AS end_ts
+      max(c.sleep_ts + c.slept_ns) AS end_ts
     FROM chosen AS c
     GROUP BY c.tid, c.comm, c.bdi, c.cgroup_ino
   ),

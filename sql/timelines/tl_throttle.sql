@@ -9,7 +9,7 @@
 -- @optional sched:sched_switch
 CREATE VIEW tl_throttle AS
 SELECT
-  t.ts,
+  t.sleep_ts AS ts,
   t.slept_ns AS dur,
   'Writeback/Throttled tasks/' || replace(t.comm, '/', '\/') || ' ' || t.tid
     || ' on ' || t.bdi AS track,

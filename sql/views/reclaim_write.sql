@@ -2,7 +2,7 @@
 -- @view     reclaim_write
 -- @summary  Folios that reclaim gave away to be written, by zone and by who
 --   reclaimed.
--- @grain    event; order ts
+-- @grain    event; order seq
 -- @needs    raw_mm_vmscan_write_folio, raw_mm_vmscan_direct_reclaim_begin,
 --   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_memcg_reclaim_begin,
 --   raw_mm_vmscan_memcg_reclaim_end,
@@ -11,6 +11,7 @@
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_reclaim_begin
+-- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that reclaims
 -- @column   node INTEGER memory node; NULL when no single zone has the page
@@ -22,49 +23,51 @@
 CREATE VIEW reclaim_write AS
 WITH
   steps AS (
-    SELECT w.tid, w.ts, 'write' AS step, w.pfn, w.reclaim_flags
+    SELECT w.tid, w.seq, w.ts, 'write' AS step, w.pfn, w.reclaim_flags
     FROM raw_mm_vmscan_write_folio AS w
     UNION ALL
-    SELECT d.tid, d.ts, 'direct', NULL, NULL
+    SELECT d.tid, d.seq, d.ts, 'direct', NULL, NULL
     FROM raw_mm_vmscan_direct_reclaim_begin AS d
     UNION ALL
-    SELECT d.tid, d.ts, 'direct end', NULL, NULL
+    SELECT d.tid, d.seq, d.ts, 'direct end', NULL, NULL
     FROM raw_mm_vmscan_direct_reclaim_end AS d
     UNION ALL
-    SELECT m.tid, m.ts, 'memcg', NULL, NULL
+    SELECT m.tid, m.seq, m.ts, 'memcg', NULL, NULL
     FROM raw_mm_vmscan_memcg_reclaim_begin AS m
     UNION ALL
-    SELECT m.tid, m.ts, 'memcg end', NULL, NULL
+    SELECT m.tid, m.seq, m.ts, 'memcg end', NULL, NULL
     FROM raw_mm_vmscan_memcg_reclaim_end AS m
     UNION ALL
-    SELECT m.tid, m.ts, 'memcg', NULL, NULL
+    SELECT m.tid, m.seq, m.ts, 'memcg', NULL, NULL
     FROM raw_mm_vmscan_memcg_softlimit_reclaim_begin AS m
     UNION ALL
-    SELECT m.tid, m.ts, 'memcg end', NULL, NULL
+    SELECT m.tid, m.seq, m.ts, 'memcg end', NULL, NULL
     FROM raw_mm_vmscan_memcg_softlimit_reclaim_end AS m
   ),
   inside AS (
     SELECT
       s.tid,
+      s.seq,
       s.ts,
       s.step,
       s.pfn,
       s.reclaim_flags,
-      max(CASE WHEN s.step = 'direct' THEN s.ts END) OVER task
+      max(CASE WHEN s.step = 'direct' THEN s.seq END) OVER task
         > coalesce(
-          max(CASE WHEN s.step = 'direct end' THEN s.ts END) OVER task,
-          -9223372036854775807
+          max(CASE WHEN s.step = 'direct end' THEN s.seq END) OVER task,
+          0
         ) AS in_direct,
-      max(CASE WHEN s.step = 'memcg' THEN s.ts END) OVER task
+      max(CASE WHEN s.step = 'memcg' THEN s.seq END) OVER task
         > coalesce(
-          max(CASE WHEN s.step = 'memcg end' THEN s.ts END) OVER task,
-          -9223372036854775807
+          max(CASE WHEN s.step = 'memcg end' THEN s.seq END) OVER task,
+          0
         ) AS in_memcg
     FROM steps AS s
-    WINDOW task AS (PARTITION BY s.tid ORDER BY s.ts ROWS UNBOUNDED PRECEDING)
+    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING)
   ),
   placed AS (
     SELECT
+      i.seq,
       i.ts,
       i.tid,
       i.pfn,
@@ -80,6 +83,7 @@ WITH
     WHERE i.step = 'write'
   )
 SELECT
+  p.seq,
   p.ts,
   p.tid,
   CASE WHEN p.zones_count = 1 THEN z.node END AS node,

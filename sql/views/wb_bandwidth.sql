@@ -32,7 +32,7 @@ WITH
       r.task_ratelimit,
       r.balanced_dirty_ratelimit,
       lead(r.ts) OVER (
-        PARTITION BY r.bdi, r.cgroup_ino, r.tid ORDER BY r.ts
+        PARTITION BY r.bdi, r.cgroup_ino, r.tid ORDER BY r.seq
       ) AS next_ts
     FROM raw_bdi_dirty_ratelimit AS r
   )

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_blocked
 -- @summary  Uninterruptible sleeps of each task, measured by sched_switch.
--- @grain    sleep; order tid, ts
+-- @grain    sleep; order seq
 -- @needs    raw_sched_switch, wb_bounds
 -- @optional sched:sched_switch
+-- @column   seq INTEGER of the sched_switch that took the task off its CPU
 -- @column   ts INTEGER ns, when the task left the CPU
 -- @column   tid INTEGER thread that sleeps
 -- @column   end_ts INTEGER ns, when it ran again; the trace's end if it did not
@@ -13,23 +14,25 @@
 CREATE VIEW wb_blocked AS
 WITH
   moves AS (
-    SELECT s.prev_pid AS tid, s.ts, s.prev_state AS left_state
+    SELECT s.prev_pid AS tid, s.seq, s.ts, s.prev_state AS left_state
     FROM raw_sched_switch AS s
     WHERE s.prev_pid <> 0
     UNION ALL
-    SELECT s.next_pid, s.ts, NULL
+    SELECT s.next_pid, s.seq, s.ts, NULL
     FROM raw_sched_switch AS s
     WHERE s.next_pid <> 0
   ),
   paired AS (
     SELECT
       m.tid,
+      m.seq,
       m.ts,
       m.left_state,
-      lead(m.ts) OVER (PARTITION BY m.tid ORDER BY m.ts) AS next_ts
+      lead(m.ts) OVER (PARTITION BY m.tid ORDER BY m.seq) AS next_ts
     FROM moves AS m
   )
 SELECT
+  p.seq,
   p.ts,
   p.tid,
   coalesce(p.next_ts, b.last_ts) AS end_ts

@@ -4,6 +4,7 @@
 -- @grain    piece of a row within one window; order from_ts
 -- @needs    wb_dirty_state, wb_bounds, wb_params
 -- @events   writeback:global_dirty_state
+-- @column   seq INTEGER of the row that was cut
 -- @column   window_index INTEGER of wb_window
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
@@ -25,11 +26,12 @@ WITH RECURSIVE
     WHERE d.until_ts >= g.start_ts AND d.ts < g.end_ts
   ),
   piece(
-    window_index, from_ts, to_ts, dirty_bytes, bg_thresh_bytes, thresh_bytes,
+    seq, window_index, from_ts, to_ts, dirty_bytes, bg_thresh_bytes, thresh_bytes,
     limit_bytes, freerun_bytes, setpoint_bytes, dirtied_total_bytes,
     written_total_bytes, nr_cached_bytes
   ) AS (
     SELECT
+      c.seq,
       (c.from_ts - g.start_ts) / g.window_ns,
       c.from_ts,
       c.to_ts,
@@ -46,6 +48,7 @@ WITH RECURSIVE
     CROSS JOIN grid AS g
     UNION ALL
     SELECT
+      p.seq,
       p.window_index + 1,
       g.start_ts + (p.window_index + 1) * g.window_ns,
       p.to_ts,
@@ -63,6 +66,7 @@ WITH RECURSIVE
     WHERE p.to_ts > g.start_ts + (p.window_index + 1) * g.window_ns
   )
 SELECT
+  p.seq,
   p.window_index,
   p.from_ts,
   CASE

@@ -2,9 +2,10 @@
 -- @view     wb_dirty_state
 -- @summary  Dirty pages of the machine and their thresholds over time; each row
 --   holds until the next.
--- @grain    event; order ts
+-- @grain    event; order seq
 -- @needs    raw_global_dirty_state, wb_units, wb_bounds
 -- @events   writeback:global_dirty_state
+-- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock
 -- @column   until_ts INTEGER ns, next row's ts, or the trace's end
 -- @column   tid INTEGER thread that asked
@@ -22,13 +23,14 @@
 -- @column   dirtied_total_bytes INTEGER pages dirtied since boot; can go back
 -- @column   written_total_bytes INTEGER pages written since boot, swap included
 -- @column   is_boosted INTEGER 1: thresholds of a real-time caller, which are a
---   quarter and more above those of its neighbours in time
+--   quarter and more above those of others just before and just after
 -- @source   mm/page-writeback.c domain_dirty_limits(), domain_poll_intv()
 -- @materialize
 CREATE VIEW wb_dirty_state AS
 WITH
   samples AS (
     SELECT
+      g.seq,
       g.ts,
       g.tid,
       g.nr_dirty,
@@ -40,9 +42,12 @@ WITH
         AS hard_limit,
       g.nr_dirtied,
       g.nr_written,
-      lead(g.ts) OVER (ORDER BY g.ts, g.cpu) AS next_ts,
+      lead(g.ts) OVER (ORDER BY g.seq) AS next_ts,
       g.thresh * 10 > 12 * min(g.thresh) OVER (
-        ORDER BY g.ts, g.cpu ROWS BETWEEN 8 PRECEDING AND 8 FOLLOWING
+        ORDER BY g.seq ROWS BETWEEN 8 PRECEDING AND CURRENT ROW
+      )
+      AND g.thresh * 10 > 12 * min(g.thresh) OVER (
+        ORDER BY g.seq ROWS BETWEEN CURRENT ROW AND 8 FOLLOWING
       ) AS is_boosted
     FROM raw_global_dirty_state AS g
   ),
@@ -57,6 +62,7 @@ WITH
     FROM samples AS s
   )
 SELECT
+  s.seq,
   s.ts,
   coalesce(s.next_ts, b.last_ts) AS until_ts,
   s.tid,

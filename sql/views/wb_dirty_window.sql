@@ -24,9 +24,9 @@ WITH
       p.*,
       p.to_ts - p.from_ts AS dur,
       row_number() OVER (
-        PARTITION BY p.window_index ORDER BY p.from_ts DESC, p.to_ts DESC
+        PARTITION BY p.window_index ORDER BY p.seq DESC
       ) AS from_last,
-      row_number() OVER (ORDER BY p.from_ts, p.to_ts) AS from_first
+      row_number() OVER (ORDER BY p.window_index, p.seq) AS from_first
     FROM wb_dirty_piece AS p
   ),
   sums AS (

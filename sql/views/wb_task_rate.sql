@@ -21,39 +21,38 @@
 -- @materialize
 CREATE VIEW wb_task_rate AS
 WITH
-  task_sum AS (
+  marked AS (
     SELECT
       t.bdi,
       t.cgroup_ino,
       t.tid,
       t.comm,
-      min(t.ts) AS first_ts,
-      max(t.ts) AS last_ts,
-      max(t.ts + t.slept_ns) AS end_ts,
-      sum(t.slept_ns) AS slept_ns,
-      sum(t.accounted_bytes) AS accounted_bytes
+      t.ts,
+      t.sleep_ts,
+      t.slept_ns,
+      t.accounted_bytes,
+      row_number() OVER (
+        PARTITION BY t.bdi, t.cgroup_ino, t.tid ORDER BY t.seq
+      ) AS place
     FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
     WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
-    GROUP BY t.bdi, t.cgroup_ino, t.tid, t.comm
   ),
-  -- The first event's pages were dirtied before it, so before the time that
-  -- the rate is taken over.
   task_rate AS (
     SELECT
-      s.bdi,
-      s.cgroup_ino,
-      s.tid,
-      s.comm,
-      s.last_ts - s.first_ts AS active_ns,
-      s.accounted_bytes - sum(t.accounted_bytes) AS dirtied_bytes,
-      1.0 * s.slept_ns / nullif(s.end_ts - s.first_ts, 0) AS slept_ratio
-    FROM task_sum AS s
-    JOIN wb_throttle AS t
-      ON t.ts = s.first_ts AND t.tid = s.tid AND t.bdi = s.bdi
-      AND coalesce(t.cgroup_ino, 0) = coalesce(s.cgroup_ino, 0)
-    GROUP BY s.bdi, s.cgroup_ino, s.tid, s.comm, s.last_ts, s.first_ts,
-      s.accounted_bytes, s.slept_ns, s.end_ts
+      m.bdi,
+      m.cgroup_ino,
+      m.tid,
+      m.comm,
+      max(m.ts) - min(m.ts) AS active_ns,
+      -- The first event's pages were dirtied before it, so before the time
+      -- that the rate is taken over.
+      sum(CASE WHEN m.place > 1 THEN m.accounted_bytes ELSE 0 END)
+        AS dirtied_bytes,
+      1.0 * sum(m.slept_ns) / nullif(max(m.sleep_ts + m.slept_ns) - min(m.ts), 0)
+        AS slept_ratio
+    FROM marked AS m
+    GROUP BY m.bdi, m.cgroup_ino, m.tid, m.comm
   ),
   demand AS (
     SELECT

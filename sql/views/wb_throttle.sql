@@ -2,11 +2,12 @@
 -- @view     wb_throttle
 -- @summary  One row for each balance_dirty_pages event: what was asked of the
 --   task, what it did, and the state that it was decided on.
--- @grain    event; order ts, tid
--- @needs    raw_balance_dirty_pages, wb_throttle_sleep, wb_task, wb_units,
---   wb_bounds
+-- @grain    event; order seq
+-- @needs    raw_balance_dirty_pages, raw_sched_switch, wb_throttle_sleep,
+--   wb_task, wb_units, wb_bounds
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
+-- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
 -- @column   tid INTEGER thread that dirties pages
 -- @column   comm TEXT its name
@@ -19,6 +20,7 @@
 -- @column   paused_ns INTEGER time spent in this call so far
 -- @column   period_ns INTEGER time that the dirtied pages are worth
 -- @column   think_ns INTEGER time since the scheduled end of the last pause
+-- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not measured
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
 -- @column   slept_basis TEXT sched: between two sched_switch; paused: from the
 --   next event of the call; intended: pause plus half a jiffy
@@ -38,8 +40,14 @@
 -- @materialize
 CREATE VIEW wb_throttle AS
 WITH
+  -- Tasks whose sleeps sched_switch shows; without a switch they did not sleep.
+  watched AS (
+    SELECT DISTINCT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+  ),
   neighbours AS (
     SELECT
+      b.seq,
       b.ts,
       b.tid,
       b.bdi,
@@ -72,7 +80,7 @@ WITH
       lead(b.paused) OVER task AS next_paused,
       lead(b.ts) OVER task AS next_ts
     FROM raw_balance_dirty_pages AS b
-    WINDOW task AS (PARTITION BY b.tid ORDER BY b.ts)
+    WINDOW task AS (PARTITION BY b.tid ORDER BY b.seq)
   ),
   judged AS (
     SELECT
@@ -89,15 +97,22 @@ WITH
       AND n.next_ts - n.ts <= 2 * u.ms_ns
       AND n.pause * u.ms_ns - (n.next_ts - n.ts) > 16 * u.ms_ns
         AS came_back_at_once,
-      s.slept_ns AS measured_ns
+      CASE WHEN w.tid IS NOT NULL THEN coalesce(s.slept_ns, 0) END
+        AS measured_ns,
+      s.sleep_ts
     FROM neighbours AS n
     CROSS JOIN wb_units AS u
-    LEFT JOIN wb_throttle_sleep AS s ON s.tid = n.tid AND s.ts = n.ts
+    LEFT JOIN watched AS w ON w.tid = n.tid
+    LEFT JOIN wb_throttle_sleep AS s ON s.seq = n.seq
   ),
   measured AS (
     SELECT
       j.*,
-      coalesce(j.came_back_at_once, 0) AND j.measured_ns IS NULL AS is_async,
+      CASE
+        WHEN j.pause <= 0 THEN 0
+        WHEN j.measured_ns IS NOT NULL THEN j.measured_ns = 0
+        ELSE coalesce(j.came_back_at_once, 0)
+      END AS is_async,
       CASE
         WHEN j.pause <= 0 THEN NULL
         WHEN j.measured_ns IS NOT NULL THEN 'sched'
@@ -106,12 +121,14 @@ WITH
       END AS slept_basis,
       -- Until when a sleep can have lasted at most.
       coalesce(j.next_ts, b.last_ts) - j.ts AS room_ns,
+      (j.next_paused - j.paused) * u.ms_ns AS paused_step_ns,
       j.pause * u.ms_ns + coalesce(u.jiffy_ns, 0) / 2 AS intended_ns
     FROM judged AS j
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_bounds AS b
   )
 SELECT
+  m.seq,
   m.ts,
   m.tid,
   coalesce(t.comm, 'tid ' || m.tid) AS comm,
@@ -123,12 +140,17 @@ SELECT
   m.paused * u.ms_ns AS paused_ns,
   m.period * u.ms_ns AS period_ns,
   m.think * u.ms_ns AS think_ns,
+  coalesce(m.sleep_ts, m.ts) AS sleep_ts,
   CASE
     WHEN m.slept_basis IS NULL OR m.is_async THEN 0
     WHEN m.slept_basis = 'sched' THEN m.measured_ns
-    WHEN m.slept_basis = 'paused' THEN (m.next_paused - m.paused) * u.ms_ns
-    WHEN m.intended_ns > m.room_ns THEN m.room_ns
-    ELSE m.intended_ns
+    -- The kernel's ms and the trace clock are different clocks: never longer
+    -- than to the task's next event.
+    WHEN m.slept_basis = 'paused' AND m.paused_step_ns < m.room_ns
+      THEN m.paused_step_ns
+    WHEN m.slept_basis = 'intended' AND m.intended_ns < m.room_ns
+      THEN m.intended_ns
+    ELSE m.room_ns
   END AS slept_ns,
   m.slept_basis,
   CASE WHEN m.is_async THEN 1 ELSE 0 END AS is_async,

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_throttle_piece
--- @summary  Sleeps of throttled tasks, cut at the borders of windows.
+-- @summary  Sleeps of throttled tasks, taken as starting at their event, cut at
+--   the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
 -- @needs    wb_throttle, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages

@@ -16,25 +16,25 @@
 CREATE VIEW wb_write_call AS
 WITH
   steps AS (
-    SELECT e.tid, e.ts, e.fd, NULL AS ret FROM raw_sys_enter_write AS e
+    SELECT e.tid, e.seq, e.ts, e.fd, NULL AS ret FROM raw_sys_enter_write AS e
     UNION ALL
-    SELECT e.tid, e.ts, e.fd, NULL FROM raw_sys_enter_pwrite64 AS e
+    SELECT e.tid, e.seq, e.ts, e.fd, NULL FROM raw_sys_enter_pwrite64 AS e
     UNION ALL
-    SELECT e.tid, e.ts, e.fd, NULL FROM raw_sys_enter_writev AS e
+    SELECT e.tid, e.seq, e.ts, e.fd, NULL FROM raw_sys_enter_writev AS e
     UNION ALL
-    SELECT e.tid, e.ts, e.fd, NULL FROM raw_sys_enter_pwritev AS e
+    SELECT e.tid, e.seq, e.ts, e.fd, NULL FROM raw_sys_enter_pwritev AS e
     UNION ALL
-    SELECT e.tid, e.ts, e.fd, NULL FROM raw_sys_enter_pwritev2 AS e
+    SELECT e.tid, e.seq, e.ts, e.fd, NULL FROM raw_sys_enter_pwritev2 AS e
     UNION ALL
-    SELECT x.tid, x.ts, NULL, x.ret FROM raw_sys_exit_write AS x
+    SELECT x.tid, x.seq, x.ts, NULL, x.ret FROM raw_sys_exit_write AS x
     UNION ALL
-    SELECT x.tid, x.ts, NULL, x.ret FROM raw_sys_exit_pwrite64 AS x
+    SELECT x.tid, x.seq, x.ts, NULL, x.ret FROM raw_sys_exit_pwrite64 AS x
     UNION ALL
-    SELECT x.tid, x.ts, NULL, x.ret FROM raw_sys_exit_writev AS x
+    SELECT x.tid, x.seq, x.ts, NULL, x.ret FROM raw_sys_exit_writev AS x
     UNION ALL
-    SELECT x.tid, x.ts, NULL, x.ret FROM raw_sys_exit_pwritev AS x
+    SELECT x.tid, x.seq, x.ts, NULL, x.ret FROM raw_sys_exit_pwritev AS x
     UNION ALL
-    SELECT x.tid, x.ts, NULL, x.ret FROM raw_sys_exit_pwritev2 AS x
+    SELECT x.tid, x.seq, x.ts, NULL, x.ret FROM raw_sys_exit_pwritev2 AS x
   ),
   paired AS (
     SELECT
@@ -45,7 +45,7 @@ WITH
       lag(s.ts) OVER task AS entry_ts,
       lag(s.fd) OVER task AS entry_fd
     FROM steps AS s
-    WINDOW task AS (PARTITION BY s.tid ORDER BY s.ts)
+    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
   )
 SELECT
   CASE WHEN p.has_entry THEN p.entry_ts ELSE p.ts END AS ts,

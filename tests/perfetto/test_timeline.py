@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ class Exported:
     engine: PerfettoEngine
     slices: list[Slice]
     counters: list[CounterSample]
+    found_counters: list[CounterSample]
 
 
 @pytest.fixture(scope="module", params=all_runs() or (None,), ids=str)
@@ -50,7 +52,7 @@ def exported(
     )
     with PerfettoEngine() as engine:
         engine.load(file)
-        yield Exported(file, engine, slices, counters)
+        yield Exported(file, engine, slices, counters, engine_counters(engine))
 
 
 def test_the_engine_has_nothing_to_complain_of(exported: Exported) -> None:
@@ -68,19 +70,16 @@ def test_slices_equal_the_rows(exported: Exported) -> None:
 
 def test_counters_equal_the_rows(exported: Exported) -> None:
     assert exported.counters, "the views have no counter"
-    found = engine_counters(exported.engine)
-    assert [(row.track, row.ts) for row in found] == [
-        (row.track, row.ts) for row in exported.counters
-    ]
-    assert [row.value for row in found] == pytest.approx(
-        [row.value for row in exported.counters], rel=1e-9
-    )
+    assert len(exported.found_counters) == len(exported.counters)
+    for found, expected in zip(exported.found_counters, exported.counters, strict=True):
+        assert (found.track, found.ts) == (expected.track, expected.ts)
+        assert math.isclose(found.value, expected.value, rel_tol=1e-9), (found, expected)
 
 
 def test_every_counter_has_its_unit(exported: Exported) -> None:
     units = {row.track: row.unit for row in exported.counters}
     assert all(units.values()), units
-    assert {row.track: row.unit for row in engine_counters(exported.engine)} == units
+    assert {row.track: row.unit for row in exported.found_counters} == units
 
 
 def test_all_tracks_are_in_one_group(exported: Exported) -> None:

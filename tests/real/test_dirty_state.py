@@ -13,6 +13,8 @@ from support.report import key_values
 from support.runs import RecordedRun, example
 from support.sidecars import vmstat_delta
 
+State = tuple[int, dict[str, int]]
+
 _WINDOW_NS = 2_000_000_000
 _BANDWIDTHS = {
     "write_bw": "write_bw",
@@ -55,39 +57,53 @@ def test_rates_are_bytes_over_the_window(wbscope: Wbscope, recorded: RecordedRun
                 assert row[f"{name}_bytes_per_s"] == pytest.approx(expected, rel=1e-6), row
 
 
-def test_dirty_position_lies_within_its_window_s_events(
+def _in_force(states: list[State], start: int, end: int) -> list[dict[str, int]]:
+    """The states of a span of time: the last one before it and those within it."""
+    before = [values for ts, values in states if ts < start]
+    return before[-1:] + [values for ts, values in states if start <= ts < end]
+
+
+def _dirty_pages(values: dict[str, int]) -> int:
+    return values["dirty"] + values["writeback"] + values.get("unstable", 0)
+
+
+def _position(values: dict[str, int]) -> float:
+    """(D - freerun) / (limit - freerun)."""
+    freerun = (values["bg_thresh"] + values["thresh"]) / 2
+    limit = max(values["thresh"], values["limit"])
+    return (_dirty_pages(values) - freerun) / (limit - freerun)
+
+
+def test_dirty_position_lies_within_what_was_recorded(
     wbscope: Wbscope, recorded: RecordedRun
 ) -> None:
+    """Whatever a window's figure is, a mean or the last, it is between the least and the most."""
     page_bytes = recorded.page_bytes
     states = dirty_states(recorded.events)
     rows = wbscope.query("dirty_position", recorded.folder)
-    assert rows
+    assert any(row["position_ratio"] is not None for row in rows)
     for row in rows:
         start = row["window_start_ns"]
-        dirty = [
-            (values["dirty"] + values["writeback"] + values.get("unstable", 0)) * page_bytes
-            for ts, values in states
-            if start - _WINDOW_NS <= ts < start + _WINDOW_NS
-        ]
-        if row["dirty_bytes"] is None or not dirty:
-            continue
-        assert min(dirty) <= row["dirty_bytes"] <= max(dirty), row
-        assert 0 <= row["above_setpoint_ns"] <= _WINDOW_NS, row
-        assert 0 <= row["above_limit_ns"] <= row["above_setpoint_ns"], row
-        assert row["bg_thresh_bytes"] < row["thresh_bytes"], row
-        assert row["setpoint_bytes"] < row["limit_bytes"], row
+        inside = _in_force(states, start, start + _WINDOW_NS)
+        dirty = [_dirty_pages(values) * page_bytes for values in inside]
+        if row["dirty_bytes"] is not None:
+            assert min(dirty) - 1 <= row["dirty_bytes"] <= max(dirty) + 1, row
+        if row["position_ratio"] is not None:
+            positions = [_position(values) for values in inside]
+            assert min(positions) - 0.01 <= row["position_ratio"] <= max(positions) + 0.01, row
 
 
-def test_position_is_the_share_of_the_control_range(
-    wbscope: Wbscope, recorded: RecordedRun
-) -> None:
-    """(D - freerun) / (limit - freerun), freerun = 2 * setpoint - limit."""
+def test_time_above_agrees_with_the_levels(wbscope: Wbscope, recorded: RecordedRun) -> None:
     for row in wbscope.query("dirty_position", recorded.folder):
-        if row["position_ratio"] is None:
+        assert 0 <= row["above_limit_ns"] <= row["above_setpoint_ns"] <= _WINDOW_NS, row
+        if row["setpoint_bytes"] is None:
             continue
-        half = row["limit_bytes"] - row["setpoint_bytes"]
-        expected = (row["dirty_bytes"] - row["setpoint_bytes"]) / (2 * half) + 0.5
-        assert row["position_ratio"] == pytest.approx(expected, abs=0.02), row
+        assert row["bg_thresh_bytes"] < row["thresh_bytes"] <= row["limit_bytes"], row
+        assert row["bg_thresh_bytes"] < row["setpoint_bytes"] < row["limit_bytes"], row
+        if row["dirty_bytes"] > row["limit_bytes"]:
+            assert row["above_limit_ns"] > 0, row
+        if row["dirty_bytes"] > 1.1 * row["setpoint_bytes"]:
+            assert row["above_setpoint_ns"] > 0, row
 
 
 def test_bandwidths_lie_within_those_of_the_events(wbscope: Wbscope, recorded: RecordedRun) -> None:

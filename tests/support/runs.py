@@ -57,7 +57,7 @@ class RecordedRun:
         return self._summary(r"\[buffer \"\", \"(\w+)\" clock")
 
     def _summary(self, pattern: str) -> str:
-        text = run([require_program("trace-cmd"), "dump", "--summary", self.trace]).stdout
+        text = _summary(self.trace)
         match = re.search(pattern, text)
         assert match is not None, text
         return match[1]
@@ -73,6 +73,11 @@ class RecordedRun:
 @cache
 def _events(trace: Path) -> list[ReportEvent]:
     return list(parse_report(report_lines(trace), _ORACLE_EVENTS))
+
+
+@cache
+def _summary(trace: Path) -> str:
+    return run([require_program("trace-cmd"), "dump", "--summary", trace]).stdout
 
 
 @cache

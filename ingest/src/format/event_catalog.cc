@@ -148,7 +148,7 @@ void collect_labels(const tep_print_arg* arg, int depth, std::vector<EnumLabel>&
 }
 
 bool add_fields(const tep_event& event, EventPlan& plan) {
-  std::set<std::string> taken{"ts", "cpu", "tid", "buffer"};
+  std::set<std::string> taken{"seq", "ts", "cpu", "tid", "buffer"};
   for (const auto* f = event.format.fields; f != nullptr; f = f->next) {
     if (plan.fields.size() >= kMaxFields || f->offset < 0 || f->size < 0 || f->name == nullptr) {
       return false;

@@ -9,7 +9,7 @@
 namespace wbscope {
 namespace {
 
-constexpr int kLeadColumns = 4;  // ts, cpu, tid, buffer
+constexpr int kLeadColumns = 5;  // seq, ts, cpu, tid, buffer
 
 const char* column_type(FieldKind kind) {
   switch (kind) {
@@ -29,13 +29,19 @@ std::string create_table(const EventPlan& event) {
   for (const auto& field : event.fields) {
     sql += ", " + quoted(field.column) + " " + column_type(field.kind);
   }
-  return sql + ")";
+  // Time stamps can be equal; seq is the order of all loaded records, in any
+  // table. As the rowid it takes no room of its own.
+  return sql + ", seq INTEGER PRIMARY KEY)";
 }
 
 std::string insert_row(const EventPlan& event) {
-  std::string sql = "INSERT INTO " + quoted(event.table) + " VALUES (?";
-  for (std::size_t i = 1; i < kLeadColumns + event.fields.size(); ++i) sql += ",?";
-  return sql + ")";
+  std::string sql = "INSERT INTO " + quoted(event.table) + " (seq, ts, cpu, tid, buffer";
+  std::string values = "?,?,?,?,?";
+  for (const auto& field : event.fields) {
+    sql += ", " + quoted(field.column);
+    values += ",?";
+  }
+  return sql + ") VALUES (" + values + ")";
 }
 
 std::int64_t read_integer(const std::byte* data, std::uint32_t bytes, bool is_signed,
@@ -173,10 +179,11 @@ void EventWriter::bind_field(Statement& insert, int index, const FieldPlan& fiel
 void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
                         std::uint32_t buffer, std::span<const std::byte> record) {
   Statement& insert = *inserts_[event];
-  insert.bind(1, ts);
-  insert.bind(2, std::int64_t{cpu});
-  insert.bind(3, std::int64_t{tid});
-  insert.bind(4, std::int64_t{buffer});
+  insert.bind(1, ++seq_);
+  insert.bind(2, ts);
+  insert.bind(3, std::int64_t{cpu});
+  insert.bind(4, std::int64_t{tid});
+  insert.bind(5, std::int64_t{buffer});
   scratch_used_ = 0;
   int index = kLeadColumns;
   for (const auto& field : catalog_.events[event].fields) {

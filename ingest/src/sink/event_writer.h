@@ -41,6 +41,7 @@ class EventWriter {
   ByteOrder order_;
   std::vector<std::unique_ptr<Statement>> inserts_;
   std::vector<std::uint64_t> loaded_;
+  std::int64_t seq_ = 0;
   Counters counters_;
   std::vector<std::unique_ptr<std::string>> scratch_;  // texts bound for one row
   std::size_t scratch_used_ = 0;

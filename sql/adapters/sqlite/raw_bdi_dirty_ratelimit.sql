@@ -3,11 +3,12 @@
 -- @raw      raw_bdi_dirty_ratelimit
 -- @summary  New estimates of a bdi's bandwidth; at most one in 200 ms, only
 --   while throttling.
--- @grain    event; order ts
+-- @grain    event; order seq
 -- @event    writeback:bdi_dirty_ratelimit
 -- @from     _ev_bdi_dirty_ratelimit
--- @fields   bdi, cgroup_ino, write_bw, avg_write_bw, dirty_rate,
+-- @fields   seq, bdi, cgroup_ino, write_bw, avg_write_bw, dirty_rate,
 --   dirty_ratelimit, task_ratelimit, balanced_dirty_ratelimit
+-- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
 -- @column   tid INTEGER the thread that the event fired in
@@ -23,6 +24,7 @@
 --   wb_update_dirty_ratelimit(); since 3.2
 CREATE VIEW raw_bdi_dirty_ratelimit AS
 SELECT
+  e.seq,
   e.ts,
   e.cpu,
   e.tid,

@@ -3,11 +3,13 @@
 -- @raw      raw_global_dirty_state
 -- @summary  Dirty and writeback pages of the machine, and the thresholds of the
 --   calling task.
--- @grain    event; order ts
+-- @grain    event; order seq
 -- @event    writeback:global_dirty_state
 -- @from     _ev_global_dirty_state
--- @fields   nr_dirty, nr_writeback, nr_unstable, bg_thresh, background_thresh,
---   thresh, dirty_thresh, dirty_limit, nr_dirtied, nr_written
+-- @fields   seq, nr_dirty, nr_writeback, nr_unstable, bg_thresh,
+--   background_thresh, thresh, dirty_thresh, dirty_limit, nr_dirtied,
+--   nr_written
+-- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
 -- @column   tid INTEGER the thread that the event fired in
@@ -23,6 +25,7 @@
 --   domain_dirty_limits(); since 3.1
 CREATE VIEW raw_global_dirty_state AS
 SELECT
+  e.seq,
   e.ts,
   e.cpu,
   e.tid,

@@ -3,10 +3,11 @@
 -- @raw      raw_sys_exit_sync_file_range
 -- @summary  System call sync_file_range() exits; waits until data are on the
 --   disk.
--- @grain    event; order ts
+-- @grain    event; order seq
 -- @event    syscalls:sys_exit_sync_file_range
 -- @from     _ev_sys_exit_sync_file_range
--- @fields   ret
+-- @fields   seq, ret
+-- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
 -- @column   tid INTEGER the thread that the event fired in
@@ -14,6 +15,7 @@
 -- @source   kernel/trace/trace_syscalls.c
 CREATE VIEW raw_sys_exit_sync_file_range AS
 SELECT
+  e.seq,
   e.ts,
   e.cpu,
   e.tid,

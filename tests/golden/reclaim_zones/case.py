@@ -10,8 +10,8 @@ node 1 Movable is empty and has no start_pfn.
   5096  node 1 Normal               anon  tid 12, after that: other
   5999  node 1 Normal (its last)    file  kswapd0
   6000  unknown                     anon  tid 13, while tid 11 is in direct reclaim: other
-   200  node 0 DMA                  anon  tid 11, in direct reclaim again: the span before ended at the
-                                          very time at which this one began
+   200  node 0 DMA                  anon  tid 11, in direct reclaim again: this span began at the
+                                          very time at which the one before ended
   7 events; nr_vmscan_write went from 100 to 114 = 14 pages: each event stands for 2 pages.
 """
 
