@@ -58,11 +58,13 @@ void Merger::start_fill(std::size_t index, int block) {
     const std::lock_guard lock(mutex_);
     mine.filling = false;
     mine.consumed = streams_[index]->consumed();
-    mine.full[block] = true;
     if (!more) mine.ended = true;
     if (problem && !failure_) failure_ = problem;
     --under_way_;
-    if (!stopping_ && more) start_fill(index, 1 - block);
+    // An empty block is filled again at once: a CPU with nothing to load must
+    // not wait until the merge has seen that there is nothing.
+    mine.full[block] = !mine.blocks[block].refs.empty() || !more;
+    if (!stopping_ && more) start_fill(index, mine.full[block] ? 1 - block : block);
     changed_.notify_all();
   });
 }

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Time wbscope against trace-cmd report on one trace, side by side in one run.
+
+usage: bench.py [TRACE] [--runs N] [--markdown FILE]
+
+TRACE is a trace.dat; without one, the largest bundled example is used, which
+is too small to say much about speed. Record a large one with
+    trace-cmd record -b 65536 -e all dd if=/dev/zero of=FILE bs=4k count=320000
+Each round runs every command once, in the same order, so that a machine that
+gets slower meanwhile does so for all of them. Quote the ratios, not the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KIB = 1024
+MIB = KIB * KIB
+GOAL_RATIO = 40.0
+GOAL_PEAK_MIB = 256.0
+
+
+@dataclass
+class Job:
+    """One command and what its runs took."""
+
+    name: str
+    command: list[str]
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+    peak_mib: list[float] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Run once; output is thrown away, the kernel's own accounting is kept."""
+        start = time.perf_counter()
+        pid = os.posix_spawnp(
+            self.command[0],
+            self.command,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+        )
+        _, status, usage = os.wait4(pid, 0)
+        self.seconds.append(time.perf_counter() - start)
+        if os.waitstatus_to_exitcode(status) != 0:
+            raise SystemExit(f"bench: exit {os.waitstatus_to_exitcode(status)}: {' '.join(self.command)}")
+        self.cpu_seconds.append(usage.ru_utime + usage.ru_stime)
+        self.peak_mib.append(usage.ru_maxrss / KIB)
+
+
+def bundled_trace() -> Path:
+    return max(ROOT.glob("examples/*/trace.dat"), key=lambda path: path.stat().st_size)
+
+
+def events_in(database: Path) -> str:
+    out = subprocess.run(
+        ["sqlite3", str(database), "SELECT value FROM meta WHERE key = 'events_count'"]
+        if shutil.which("sqlite3")
+        else [sys.executable, "-c", _COUNT, str(database)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    return f"{int(out):,}"
+
+
+_COUNT = """import sqlite3, sys
+print(sqlite3.connect(sys.argv[1]).execute("SELECT value FROM meta WHERE key = 'events_count'").fetchone()[0])
+"""
+
+
+def machine() -> str:
+    cpu = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            cpu = line.split(":", 1)[1].strip()
+            break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / MIB / KIB
+    return f"{os.cpu_count()} CPUs ({cpu}), {memory:.0f} GiB memory, Linux {platform.release()}"
+
+
+def table(jobs: list[Job], trace: Path, events: str) -> str:
+    base = statistics.median(jobs[0].seconds)
+    lines = [
+        f"{time.strftime('%Y-%m-%d')}, {machine()}",
+        f"trace: {events} events, {trace.stat().st_size / MIB:.1f} MiB; {len(jobs[0].seconds)} rounds, medians",
+        "",
+        "| command | time s | min to max | CPU s | peak MiB | times faster than trace-cmd report |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for job in jobs:
+        median = statistics.median(job.seconds)
+        lines.append(
+            f"| {job.name} | {median:.2f} | {min(job.seconds):.2f} to {max(job.seconds):.2f} "
+            f"| {statistics.median(job.cpu_seconds):.2f} | {max(job.peak_mib):.0f} | {base / median:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trace", nargs="?", type=Path)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--markdown", type=Path, help="also write the table to this file")
+    arguments = parser.parse_args()
+    trace: Path = arguments.trace or bundled_trace()
+    if not trace.is_file():
+        parser.error(f"{trace}: no such file")
+    if shutil.which("trace-cmd") is None:
+        parser.error("trace-cmd is not installed; make setup, then apt-get install trace-cmd")
+    wbscope = str(Path(sys.executable).parent / "wbscope")
+    program = str(Path(sys.executable).parent / "wbscope-ingest")
+
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
+        database = Path(folder) / "run.db"
+        jobs = [
+            Job("trace-cmd report", ["trace-cmd", "report", str(trace)]),
+            Job(
+                "wbscope ingest, writeback profile",
+                [wbscope, "ingest", str(trace), "-o", str(database), "--force", "--quiet"],
+            ),
+            Job(
+                "wbscope-ingest, count only",
+                [program, "sqlite", str(trace), "-o", f"{folder}/count.db", "--force"],
+            ),
+            Job(
+                "wbscope ingest --all",
+                [wbscope, "ingest", str(trace), "-o", f"{folder}/all.db", "--force", "--quiet", "--all"],
+            ),
+            Job("wbscope report, all answers", [wbscope, "report", str(database)]),
+        ]
+        for number in range(arguments.runs):
+            for job in jobs:
+                print(f"round {number + 1}: {job.name}", file=sys.stderr)
+                job.run()
+        text = table(jobs, trace, events_in(database))
+
+    ingest = jobs[1]
+    ratio = statistics.median(jobs[0].seconds) / statistics.median(ingest.seconds)
+    peak = max(ingest.peak_mib)
+    verdict = (
+        f"writeback profile: {ratio:.1f}x (goal {GOAL_RATIO:.0f}x), "
+        f"peak {peak:.0f} MiB (goal under {GOAL_PEAK_MIB:.0f} MiB)"
+    )
+    if arguments.trace is None:
+        verdict += "; on the small bundled trace start-up time decides: give a large TRACE=..."
+    print(text + "\n\n" + verdict)
+    if arguments.markdown:
+        arguments.markdown.write_text(text + "\n\n" + verdict + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
