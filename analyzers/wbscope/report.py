@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from wbscope.engine.result import Notice, Result
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import EvidenceError
+from wbscope.render.units import parse_duration
 from wbscope.run import Run
 
-__all__ = ["Report", "Section", "build_report"]
+__all__ = ["Report", "Section", "build_report", "page_window"]
 
 
 _SUMMARY = "run_summary"
+# Lengths of windows that people think in; the first that fits a page is taken.
+_WINDOWS = ("2s", "5s", "10s", "30s", "1m", "2m", "5m", "10m", "30m", "60m", "360m")
+_MOST_WINDOWS = 16
 
 
 @dataclass(frozen=True)
@@ -40,16 +44,25 @@ def build_report(run: Run) -> Report:
     warnings = run.warnings()
     queries = [query for query in run.library.queries() if query.order > 0]
     queries.sort(key=lambda query: query.order)
+    window = page_window(run.duration_ns())
     return Report(
         run=run.name,
         warnings=warnings,
-        summary=run.query(_SUMMARY),
-        sections=tuple(_section(run, query) for query in queries),
+        summary=run.query(_SUMMARY, window=window),
+        sections=tuple(_section(run, query, window) for query in queries),
     )
 
 
-def _section(run: Run, query: SqlFile) -> Section:
+def page_window(duration_ns: int) -> str:
+    """The shortest window that cuts a run of this length into a page of rows."""
+    for window in _WINDOWS:
+        if duration_ns <= _MOST_WINDOWS * parse_duration("window", window):
+            return window
+    return _WINDOWS[-1]
+
+
+def _section(run: Run, query: SqlFile, window: str) -> Section:
     try:
-        return Section(query, run.query(query.name), None)
+        return Section(query, run.query(query.name, window=window), None)
     except EvidenceError as error:
         return Section(query, None, error)

@@ -71,6 +71,11 @@ class Run:
         """The SQL that makes these views of the library over the database."""
         return self._with(Params()).statements(views)
 
+    def duration_ns(self) -> int:
+        """From the first to the last event of the trace."""
+        first, last = self._span()
+        return last - first
+
     def close(self) -> None:
         """Close the database."""
         self._session.close()

@@ -3,8 +3,8 @@
 -- @title    Fairness between writers
 -- @order    20
 -- @summary  How evenly the tasks that dirty pages of one bdi shared it.
--- @read     jain_ratio is 1 when all tasks got the same rate and 1/tasks when one
---   got all; jain_weighted_ratio compares each with its fair share, so a task
+-- @read     jain_ratio is 100 % when all tasks got the same rate and 1/tasks when
+--   one got all; jain_weighted_ratio compares each with its fair share, so a task
 --   that asks for little does not count against it. Only tasks that fired
 --   balance_dirty_pages are compared.
 -- @grain    bdi, cgroup; order bdi, cgroup_ino

@@ -3,7 +3,7 @@
 -- @summary  What the run was: kernel, machine, clock, length, events.
 -- @read     Facts about the recording that every number below depends on.
 -- @grain    fact; order as listed
--- @needs    raw_meta, raw_task, raw_meminfo, wb_bounds, wb_hz
+-- @needs    raw_meta, raw_task, raw_meminfo, wb_bounds, wb_hz, wb_units
 -- @column   key TEXT fact
 -- @column   value TEXT its value
 WITH
@@ -24,8 +24,10 @@ WITH
     UNION ALL
     SELECT 7, 'hz', coalesce(CAST(h.hz AS TEXT), 'unknown') FROM wb_hz AS h
     UNION ALL
-    SELECT 8, 'memory_kib', i.value
-    FROM raw_meminfo AS i WHERE i.name = 'MemTotal' AND i.sample = 'before'
+    SELECT 8, 'memory_bytes', i.value * u.kib_bytes
+    FROM raw_meminfo AS i
+    CROSS JOIN wb_units AS u
+    WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
     UNION ALL
     SELECT 9, 'duration_ns', b.last_ts - b.first_ts FROM wb_bounds AS b
     UNION ALL

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from wbscope.cli.main import main
 from wbscope.engine.library import Library, load_library
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from wbscope import __version__, errors
 from wbscope.cli import query as query_module
 from wbscope.render.jsondoc import error_document

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from wbscope.engine.library import Library
 from wbscope.errors import InputError, InternalError, SetupError, UsageError, WbscopeError
 from wbscope.ingest import default_output, ingest

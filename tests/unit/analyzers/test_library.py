@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from wbscope.engine.library import Library, find_sql_dir, load_library
 from wbscope.errors import QueryError, SetupError
 

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import pytest
-
 from wbscope.errors import InputError, SetupError, UsageError
 from wbscope.outputs import check_output, private_output, write_whole
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wbscope.report import page_window
 
 Cli = Callable[..., Any]
 
@@ -60,3 +61,10 @@ def test_report_of_a_trace(cli: Cli, trace: Path) -> None:
     ran = cli("report", trace)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"wbscope report: {trace}\n")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "window"), [(0, "2s"), (32, "2s"), (33, "5s"), (600, "1m"), (10_000_000, "360m")]
+)
+def test_windows_of_a_report_fit_a_page(seconds: int, window: str) -> None:
+    assert page_window(seconds * 1_000_000_000) == window

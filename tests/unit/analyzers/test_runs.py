@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from wbscope.cache import trim_cache
 from wbscope.engine.library import Library
 from wbscope.errors import InputError, SetupError, UsageError, WbscopeError

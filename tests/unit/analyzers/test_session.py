@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 import wbscope
 from wbscope.engine.library import Library
 from wbscope.engine.params import Params, quote

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 import wbscope
 from wbscope.errors import QueryError
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from wbscope.engine.sqlfile import Column, read_sql_file
 from wbscope.errors import SetupError
 

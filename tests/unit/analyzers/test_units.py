@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from wbscope.engine.result import unique_names, unit_of
 from wbscope.errors import UsageError
 from wbscope.render.units import format_value, parse_duration
