@@ -14,11 +14,12 @@ gets slower meanwhile does so for all of them. Quote the ratios, not the times.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import shutil
+import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -57,7 +58,8 @@ class Job:
         _, status, usage = os.wait4(pid, 0)
         self.seconds.append(time.perf_counter() - start)
         if os.waitstatus_to_exitcode(status) != 0:
-            raise SystemExit(f"bench: exit {os.waitstatus_to_exitcode(status)}: {' '.join(self.command)}")
+            code = os.waitstatus_to_exitcode(status)
+            raise SystemExit(f"bench: exit {code}: {' '.join(self.command)}")
         self.cpu_seconds.append(usage.ru_utime + usage.ru_stime)
         self.peak_mib.append(usage.ru_maxrss / KIB)
 
@@ -67,20 +69,9 @@ def bundled_trace() -> Path:
 
 
 def events_in(database: Path) -> str:
-    out = subprocess.run(
-        ["sqlite3", str(database), "SELECT value FROM meta WHERE key = 'events_count'"]
-        if shutil.which("sqlite3")
-        else [sys.executable, "-c", _COUNT, str(database)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    return f"{int(out):,}"
-
-
-_COUNT = """import sqlite3, sys
-print(sqlite3.connect(sys.argv[1]).execute("SELECT value FROM meta WHERE key = 'events_count'").fetchone()[0])
-"""
+    with contextlib.closing(sqlite3.connect(database)) as run:
+        row = run.execute("SELECT value FROM meta WHERE key = 'events_count'").fetchone()
+    return f"{row[0]:,}"
 
 
 def machine() -> str:
@@ -97,7 +88,8 @@ def table(jobs: list[Job], trace: Path, events: str) -> str:
     base = statistics.median(jobs[0].seconds)
     lines = [
         f"{time.strftime('%Y-%m-%d')}, {machine()}",
-        f"trace: {events} events, {trace.stat().st_size / MIB:.1f} MiB; {len(jobs[0].seconds)} rounds, medians",
+        f"trace: {events} events, {trace.stat().st_size / MIB:.1f} MiB; "
+        f"medians of {len(jobs[0].seconds)} rounds",
         "",
         "| command | time s | min to max | CPU s | peak MiB | times faster than trace-cmd report |",
         "|---|---:|---:|---:|---:|---:|",
@@ -106,13 +98,16 @@ def table(jobs: list[Job], trace: Path, events: str) -> str:
         median = statistics.median(job.seconds)
         lines.append(
             f"| {job.name} | {median:.2f} | {min(job.seconds):.2f} to {max(job.seconds):.2f} "
-            f"| {statistics.median(job.cpu_seconds):.2f} | {max(job.peak_mib):.0f} | {base / median:.1f} |"
+            f"| {statistics.median(job.cpu_seconds):.2f} | {max(job.peak_mib):.0f} "
+            f"| {base / median:.1f} |"
         )
     return "\n".join(lines)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("trace", nargs="?", type=Path)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
@@ -127,20 +122,15 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
         database = Path(folder) / "run.db"
+        ingest = [wbscope, "ingest", str(trace), "--force", "--quiet"]
         jobs = [
             Job("trace-cmd report", ["trace-cmd", "report", str(trace)]),
-            Job(
-                "wbscope ingest, writeback profile",
-                [wbscope, "ingest", str(trace), "-o", str(database), "--force", "--quiet"],
-            ),
+            Job("wbscope ingest, writeback profile", [*ingest, "-o", str(database)]),
             Job(
                 "wbscope-ingest, count only",
                 [program, "sqlite", str(trace), "-o", f"{folder}/count.db", "--force"],
             ),
-            Job(
-                "wbscope ingest --all",
-                [wbscope, "ingest", str(trace), "-o", f"{folder}/all.db", "--force", "--quiet", "--all"],
-            ),
+            Job("wbscope ingest --all", [*ingest, "--all", "-o", f"{folder}/all.db"]),
             Job("wbscope report, all answers", [wbscope, "report", str(database)]),
         ]
         for number in range(arguments.runs):
@@ -149,9 +139,8 @@ def main() -> int:
                 job.run()
         text = table(jobs, trace, events_in(database))
 
-    ingest = jobs[1]
-    ratio = statistics.median(jobs[0].seconds) / statistics.median(ingest.seconds)
-    peak = max(ingest.peak_mib)
+    ratio = statistics.median(jobs[0].seconds) / statistics.median(jobs[1].seconds)
+    peak = max(jobs[1].peak_mib)
     verdict = (
         f"writeback profile: {ratio:.1f}x (goal {GOAL_RATIO:.0f}x), "
         f"peak {peak:.0f} MiB (goal under {GOAL_PEAK_MIB:.0f} MiB)"

@@ -75,7 +75,9 @@ def parse_field(text: str) -> Field:
     head, *aliases = (part.strip() for part in text.split("<"))
     name, unit = head.split()
     if unit != "dev" and unit not in UNIT_WORDS:
-        raise SystemExit(f"{CATALOG}: field {name!r} has unit {unit!r}, wanted one of {sorted(UNIT_WORDS)}")
+        raise SystemExit(
+            f"{CATALOG}: field {name!r} has unit {unit!r}, wanted one of {sorted(UNIT_WORDS)}"
+        )
     return Field(name, unit, tuple(aliases))
 
 
@@ -113,7 +115,13 @@ def tag(name: str, text: str) -> str:
     """One header line, wrapped over continuation lines."""
     lead = f"-- @{name:<8} "
     return "\n".join(
-        textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent="--   ", break_on_hyphens=False)
+        textwrap.wrap(
+            text,
+            WIDTH,
+            initial_indent=lead,
+            subsequent_indent="--   ",
+            break_on_hyphens=False,
+        )
     )
 
 
@@ -138,7 +146,10 @@ def event_adapter(event: Event) -> str:
     for field in event.fields:
         if field.unit == "dev":
             # dev_t inside the kernel: 12 bits of major above 20 bits of minor.
-            columns += [f"e.{field.name} >> 20 AS dev_major", f"e.{field.name} & 1048575 AS dev_minor"]
+            columns += [
+                f"e.{field.name} >> 20 AS dev_major",
+                f"e.{field.name} & 1048575 AS dev_minor",
+            ]
             header.append(tag("column", "dev_major INTEGER major number of the device"))
             header.append(tag("column", "dev_minor INTEGER minor number of the device"))
             continue
@@ -180,7 +191,11 @@ def main() -> int:
     catalog = tomllib.loads(CATALOG.read_text())
     texts = {f"raw_{event.short}.sql": event_adapter(event) for event in read_events(catalog)}
     texts |= {f"raw_{entry['name']}.sql": table_adapter(entry) for entry in catalog["table"]}
-    stale = [name for name, text in texts.items() if not (SQLITE / name).is_file() or (SQLITE / name).read_text() != text]
+    stale = [
+        name
+        for name, text in texts.items()
+        if not (SQLITE / name).is_file() or (SQLITE / name).read_text() != text
+    ]
     extra = [path.name for path in SQLITE.glob("*.sql") if path.name not in texts]
     if "--check" in sys.argv[1:]:
         for name in stale + extra:

@@ -48,7 +48,7 @@ def build_report(run: Run) -> Report:
     return Report(
         run=run.name,
         warnings=warnings,
-        summary=run.query(_SUMMARY, window=window),
+        summary=_ask(run, run.library.query(_SUMMARY), window),
         sections=tuple(_section(run, query, window) for query in queries),
     )
 
@@ -63,6 +63,11 @@ def page_window(duration_ns: int) -> str:
 
 def _section(run: Run, query: SqlFile, window: str) -> Section:
     try:
-        return Section(query, run.query(query.name, window=window), None)
+        return Section(query, _ask(run, query, window), None)
     except EvidenceError as error:
         return Section(query, None, error)
+
+
+def _ask(run: Run, query: SqlFile, window: str) -> Result:
+    """With one window length for all, the views are made only once."""
+    return run.query(query.name, window=window if run.library.takes_filters(query) else None)

@@ -250,6 +250,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
       run.lost_events(stream->cpu(), stream->buffer(), stream->lost());
     }
   }
+  if (totals.counted == 0 && !info.damage.empty()) throw_nothing_readable(file, info);
   totals.counters.add(Counter::kFormatsNotParsed,
                       static_cast<std::uint64_t>(std::count_if(
                           catalog.events.begin(), catalog.events.end(), [](const auto& event) {

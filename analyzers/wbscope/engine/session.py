@@ -117,8 +117,7 @@ class Session:
 
     def _check_filters(self, file: SqlFile) -> None:
         """A filter that a query never looks at would silently change nothing."""
-        filtered = "wb_params" in self._library.closure(file.needs)
-        if self._params.given() and not filtered:
+        if self._params.given() and not self._library.takes_filters(file):
             raise UsageError(
                 "no-filters",
                 file.name,

@@ -248,14 +248,14 @@ void ContainerV7::salvage_flyrecord(std::uint64_t offset, const SectionHeader& h
     std::uint64_t next = at + 4;
     for (std::uint32_t i = 0; i < chunks; ++i) {
       if (file_.read_some(next, raw) != raw.size()) {
-        next = file_.size() + 1;  // cut here: clip_regions() says how much is missing
+        next = file_.size();  // cut here; the page source will say so
         break;
       }
       next += raw.size() + load<std::uint32_t>(raw.data(), info_.order);
     }
     region.bytes = next - at;
     buffer.regions.push_back(region);
-    if (next > file_.size()) break;
+    if (next >= file_.size()) break;
     at = align(next);
   }
   info_.buffers.push_back(std::move(buffer));
