@@ -14,6 +14,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the expected files of tests/golden from this run; review the diff",
     )
+    parser.addoption(
+        "--update-docs",
+        action="store_true",
+        help="write the output of the commands in README and docs from this run; review the diff",
+    )
 
 
 @pytest.fixture(scope="session")

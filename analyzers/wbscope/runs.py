@@ -12,7 +12,7 @@ from wbscope.engine.database import SCHEMA_VERSION
 from wbscope.engine.library import Library
 from wbscope.errors import InputError, SetupError, UsageError
 from wbscope.ingest import DATABASE_NAME, TRACE_NAME, ingest
-from wbscope.ingester import Observer
+from wbscope.ingester import Observer, find_ingester
 from wbscope.version import __version__
 
 __all__ = ["check_source", "database_of"]
@@ -57,7 +57,8 @@ def database_of(text: str, library: Library, observer: Observer | None = None) -
 
 def _cached(source: Path, inputs: list[Path], library: Library, observer: Observer | None) -> Path:
     versions = [__version__, str(SCHEMA_VERSION), *library.events()]
-    entry = cache_entry(inputs, versions)
+    # The program is an input too: a new one may read more of the same trace.
+    entry = cache_entry([find_ingester(), *inputs], versions)
     if not used(entry):
         ingest(source, entry, library, force=True, observer=observer)
         trim_cache(keep=entry)

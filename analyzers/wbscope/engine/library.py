@@ -29,8 +29,8 @@ class Library:
         return self._of_kind("query")
 
     def timelines(self) -> list[SqlFile]:
-        """The timeline views, by name."""
-        return self._of_kind("timeline")
+        """The timeline views, in the order in which they are shown."""
+        return sorted(self._of_kind("timeline"), key=lambda file: (file.order, file.name))
 
     def objects(self) -> list[str]:
         """The names of all views: everything but the queries."""

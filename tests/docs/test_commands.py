@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command in the documentation is run, and prints what the page says it prints.
+
+A ```console block holds `$ ` lines, each followed by its output. `$ wbscope` lines are run, on a
+copy of examples/; `$ make` lines are left as they are. Set-up commands belong into ```sh blocks.
+--update-docs writes the output into the pages; review the diff.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from support.cli import Wbscope
+from support.runs import REPOSITORY
+
+_PATTERNS = ("*.md", "docs/**/*.md", "examples/**/*.md", "kernel-tracepoints/*.md", "ui/*.md")
+_PAGES = sorted(
+    page.relative_to(REPOSITORY)
+    for pattern in _PATTERNS
+    for page in REPOSITORY.glob(pattern)
+    if "```console\n" in page.read_text(encoding="utf-8")
+)
+_BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+_EXAMPLES = sorted(trace.parent.name for trace in REPOSITORY.glob("examples/*/trace.dat"))
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like the checkout, for commands to write into."""
+    root = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(REPOSITORY / "examples", root / "examples")
+    return root
+
+
+def _printed(wbscope: Wbscope, command: str, folder: Path) -> str:
+    """What a terminal shows: stderr, where warnings are, and stdout."""
+    arguments = shlex.split(command, comments=True)[1:]
+    result = wbscope.run(*arguments, cwd=folder)
+    assert result.returncode == 0, f"{command} ended with {result.returncode}: {result.stderr}"
+    return result.stderr + result.stdout
+
+
+def _with_output(wbscope: Wbscope, block: str, folder: Path) -> str:
+    """The block with what its commands print today."""
+    text = ""
+    for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
+        if not part:
+            continue
+        command = part.splitlines()[0]
+        assert command.startswith(("$ wbscope ", "$ make ")), (
+            f"{command!r} is not run; mark a block of set-up commands as ```sh"
+        )
+        if command.startswith("$ make "):
+            text += part
+        else:
+            text += f"{command}\n{_printed(wbscope, command.removeprefix('$ '), folder)}"
+    return text
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=str)
+def test_commands_print_what_the_page_says(
+    wbscope: Wbscope, checkout: Path, page: Path, pytestconfig: pytest.Config
+) -> None:
+    # Commands of an example run in its folder, all others at the top.
+    in_example = page.parts[0] == "examples" and len(page.parts) > 2
+    folder = checkout / page.parent if in_example else checkout
+    path = REPOSITORY / page
+    text = path.read_text(encoding="utf-8")
+    current = _BLOCK.sub(lambda block: _with_output(wbscope, block[0], folder), text)
+    if pytestconfig.getoption("--update-docs"):
+        path.write_text(current, encoding="utf-8")
+        return
+    lines = (text.splitlines(), current.splitlines())
+    diff = difflib.unified_diff(*lines, str(page), "what the commands print", lineterm="")
+    assert text == current, "pytest --update-docs writes it:\n" + "\n".join(diff)
+
+
+@pytest.mark.parametrize("name", _EXAMPLES)
+def test_every_example_has_a_page(name: str) -> None:
+    assert Path("examples", name, "README.md") in _PAGES
+    assert f"]({name}/README.md)" in (REPOSITORY / "examples/README.md").read_text()
