@@ -75,7 +75,7 @@ def _mode(path: Path, text: str) -> int:
             "no-such-file",
             text,
             "does not exist, wanted a run folder, a trace.dat or a .db",
-            fix=f"ls -d {shlex.quote(str(path.parent))}/*",
+            fix=f"ls {shlex.quote(str(path.parent))}",
         ) from error
     except (OSError, ValueError) as error:
         raise _unreadable(text, error) from error

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_reclaim_writes
--- @title    Reclaim writes
+-- @title    nr_vmscan_write
 -- @order    50
 -- @summary  Folios that reclaim wrote, by zone: sum so far, and per second.
 -- @grain    sample of one curve; order ts
@@ -50,7 +50,7 @@ WITH
 SELECT
   s.ts,
   NULL AS dur,
-  'Writeback/Reclaim writes/' || s.place || ' total' AS track,
+  'Writeback/nr_vmscan_write/' || s.place || ' total' AS track,
   NULL AS name,
   max(s.folios_so_far) AS value,
   'count' AS unit,
@@ -61,7 +61,7 @@ UNION ALL
 SELECT
   b.first_ts + n.second_index * u.second_ns,
   NULL,
-  'Writeback/Reclaim writes/' || n.place || ' per second',
+  'Writeback/nr_vmscan_write/' || n.place || ' per second',
   NULL,
   n.folios_count,
   'folios/s',

@@ -103,6 +103,9 @@ def _run(words: list[str]) -> int:
     except WbscopeError as error:
         return _fail(error, words)
     except typer.TyperException as error:
+        if not words:
+            note(error.format_message())  # the help text
+            return UsageError.exit_code
         return _fail(_usage(error), words)
     except Exception as error:
         if os.environ.get("WBSCOPE_DEBUG"):
