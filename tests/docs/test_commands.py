@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command in the documentation is run, and prints what the page says it prints.
 
-A ```console block holds `$ ` lines, each followed by its output. `$ wbscope` lines are run, on a
-copy of examples/; `$ make` lines are left as they are. Set-up commands belong into ```sh blocks.
---update-docs writes the output into the pages; review the diff.
+A ```console block holds commands, each followed by its output. A command starts with `$ ` and goes
+on in lines that start with `> `. `$ wbscope` commands are run, on a copy of examples/; `$ make`
+commands are left as they are. Set-up commands belong into ```sh blocks. --update-docs writes the
+output into the pages; review the diff.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _PAGES = sorted(
     if "```console\n" in page.read_text(encoding="utf-8")
 )
 _BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"\$ .*\n(?:> .*\n)*")
 _EXAMPLES = sorted(trace.parent.name for trace in REPOSITORY.glob("examples/*/trace.dat"))
 
 
@@ -39,26 +41,25 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _printed(wbscope: Wbscope, command: str, folder: Path) -> str:
     """What a terminal shows: stderr, where warnings are, and stdout."""
-    arguments = shlex.split(command, comments=True)[1:]
-    result = wbscope.run(*arguments, cwd=folder)
-    assert result.returncode == 0, f"{command} ended with {result.returncode}: {result.stderr}"
+    text = command.removeprefix("$ ").replace("\n> ", "\n")
+    result = wbscope.run(*shlex.split(text)[1:], cwd=folder)
+    assert result.returncode == 0, f"{command}ended with {result.returncode}: {result.stderr}"
     return result.stderr + result.stdout
 
 
 def _with_output(wbscope: Wbscope, block: str, folder: Path) -> str:
     """The block with what its commands print today."""
     text = ""
-    for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
-        if not part:
-            continue
-        command = part.splitlines()[0]
-        assert command.startswith(("$ wbscope ", "$ make ")), (
-            f"{command!r} is not run; mark a block of set-up commands as ```sh"
+    for part in filter(None, re.split(r"^(?=\$ )", block, flags=re.MULTILINE)):
+        command = _COMMAND.match(part)
+        assert command is not None, f"a block starts with {part!r}, wanted '$ '"
+        assert command[0].startswith(("$ wbscope ", "$ make ")), (
+            f"{command[0]!r} is not run; mark a block of set-up commands as ```sh"
         )
-        if command.startswith("$ make "):
+        if command[0].startswith("$ make "):
             text += part
         else:
-            text += f"{command}\n{_printed(wbscope, command.removeprefix('$ '), folder)}"
+            text += command[0] + _printed(wbscope, command[0], folder)
     return text
 
 

@@ -42,7 +42,7 @@ _ABSENT = (
     Absent(
         "writeback:*",
         ("cgroup_ino",),
-        "cgroup writeback came with 4.2; 4.3 to 4.5 record a path, 4.6 the inode",
+        "4.4 records a path, older kernels nothing; the inode came later, about 4.6",
         before=(4, 6),
     ),
     Absent(
