@@ -69,5 +69,4 @@ def _section(run: Run, query: SqlFile, window: str) -> Section:
 
 
 def _ask(run: Run, query: SqlFile, window: str) -> Result:
-    """With one window length for all, the views are made only once."""
-    return run.query(query.name, window=window if run.library.takes_filters(query) else None)
+    return run.query(query.name, window=window if "window" in query.filters else None)

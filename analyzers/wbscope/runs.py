@@ -19,8 +19,8 @@ __all__ = ["check_source", "database_of"]
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _TRACE_MAGIC = b"\x17\x08\x44tracing"
-# What we write into a run folder ourselves: no part of what was recorded.
-_OUTPUT_SUFFIXES = (".db", ".pftrace")
+# What may lie in a run folder but is no part of what was recorded.
+_OUTPUT_SUFFIXES = (".db", ".md", ".pftrace")
 
 
 def check_source(text: str) -> Path:

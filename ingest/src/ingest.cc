@@ -141,6 +141,8 @@ void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
   run.meta("page_bytes", std::int64_t{info.page_bytes});
   run.meta("cpus_count", std::int64_t{info.cpus_count});
   run.meta("clock", info.clock);
+  const bool ticks = info.clock == "counter" || (info.clock == "x86-tsc" && !info.has_tsc);
+  run.meta("clock_unit", ticks ? "ticks" : "ns");
   run.meta("recorder_version", info.recorder_version);
   run.meta("uname", info.uname);
   run.meta("kernel_release", kernel_release(info.uname));

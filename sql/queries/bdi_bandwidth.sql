@@ -5,6 +5,7 @@
 -- @read     Estimates exist only while tasks are throttled, lag by 200 ms and
 --   start from a made-up 100 MiB/s; for measured rates see
 --   throughput_by_device.
+-- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @needs    wb_bandwidth, wb_window, wb_bounds, wb_params
 -- @events   writeback:bdi_dirty_ratelimit

@@ -3,10 +3,13 @@
 -- @title    Fairness between writers
 -- @order    20
 -- @summary  How evenly the tasks that dirty pages of one bdi shared it.
--- @read     jain_ratio is 100 % when all tasks got the same rate and 1/tasks when
---   one got all; jain_weighted_ratio compares each with its fair share, so a task
---   that asks for little does not count against it. Only tasks that fired
+-- @read     jain_ratio is 100 % when all tasks got the same rate and 1/tasks
+--   when one got all; jain_weighted_ratio compares each with its max-min share.
+--   There a task counts as asking for little, and not as treated badly, only
+--   when it slept less than 5 % of its time: the events do not tell what a task
+--   that was held up would have asked for. Only tasks that fired
 --   balance_dirty_pages are compared.
+-- @filters  range, bdi, cgroup
 -- @grain    bdi, cgroup; order bdi, cgroup_ino
 -- @needs    wb_task_rate, wb_params
 -- @events   writeback:balance_dirty_pages

@@ -2,8 +2,10 @@
 -- @query    fairness_tasks
 -- @title    Rates that fairness was made of
 -- @summary  The rate of each task that dirties pages, and its fair share.
--- @read     A task far below its entitlement was treated unfairly; one that is
---   demand limited asked for no more than it got.
+-- @read     A task far below its entitlement got less than its share, or asked
+--   for less: one that was hardly held up (is_demand_limited) got all it asked
+--   for, of the others the events do not tell.
+-- @filters  range, bdi, tid, cgroup
 -- @grain    bdi, cgroup, task; order bdi, cgroup_ino, rate
 -- @needs    wb_task_rate, wb_params
 -- @events   writeback:balance_dirty_pages

@@ -5,6 +5,7 @@
 -- @summary  nr_vmscan_write by zone, kind of page and who reclaimed.
 -- @read     The best is no row: flushers and swap-out kept ahead. file rows mean
 --   that reclaim met dirty page cache at the end of the LRU lists.
+-- @filters  range
 -- @grain    node, zone, kind, reclaimer; order node, zone, kind, reclaimer
 -- @needs    reclaim_write, reclaim_write_scale, wb_bounds
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage

@@ -6,7 +6,9 @@
 -- @read     slept_total is the time a task was held up, throttled_ratio its share
 --   of the task's life in the trace; pauses are what the kernel intended, and
 --   slept_basis says how good slept_total is (sched > paused > intended).
---   dirtied_bytes is a lower bound: it misses what was dirtied in free run.
+--   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
+--   a short-lived task can be charged pages that an exited one left behind).
+-- @filters  range, bdi, tid, cgroup
 -- @grain    task, bdi, cgroup; order slept_total_ns descending
 -- @needs    wb_throttle, wb_task, wb_task_written, wb_write_call, wb_bounds,
 --   wb_params
@@ -82,7 +84,8 @@ WITH
       sum(CASE WHEN c.pause_ns > 0 THEN 1 ELSE 0 END) AS pauses_count,
       sum(CASE WHEN c.pause_ns > 0 THEN c.pause_ns ELSE 0 END)
         AS pause_total_ns,
-      max(CASE WHEN c.pause_ns > 0 THEN c.pause_ns END) AS pause_max_ns,
+      max(CASE WHEN c.pause_ns > 0 THEN c.pause_ns ELSE 0 END)
+        AS pause_max_ns,
       sum(c.slept_ns) AS slept_total_ns,
       CASE
         WHEN sum(CASE WHEN c.slept_basis = 'intended' THEN 1 ELSE 0 END) > 0

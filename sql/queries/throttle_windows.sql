@@ -4,15 +4,19 @@
 -- @summary  For each window, the share of it that each task was held up.
 -- @read     throttled_ratio is the share of the window that the task slept in
 --   balance_dirty_pages(); a task has a row in every window of its life.
+-- @filters  window, range, bdi, tid, cgroup
 -- @grain    window, task; order window_start_ns, tid
 -- @needs    wb_throttle, wb_throttle_piece, wb_window, wb_task, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   window_start_ns INTEGER trace clock
+-- @column   window_ns INTEGER part of the window that the trace, or the time
+--   asked for, covers
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name
--- @column   throttled_ratio REAL time slept in the window over its length
+-- @column   throttled_ratio REAL time slept in the window over the length
+--   of a whole window, also where window_ns is shorter
 -- @column   dirtied_bytes INTEGER lower bound; counted in the window in which
 --   the kernel charged it
 -- @better   throttled_ratio lower
@@ -38,6 +42,9 @@ WITH
   slept AS (
     SELECT s.window_index, s.tid, sum(s.to_ts - s.from_ts) AS slept_ns
     FROM wb_throttle_piece AS s
+    CROSS JOIN wb_params AS p
+    WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
+      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
     GROUP BY s.window_index, s.tid
   ),
   dirtied AS (
@@ -48,11 +55,16 @@ WITH
     FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
+    WHERE t.ts >= b.start_ts
+      AND t.ts < b.end_ts
+      AND (p.bdi IS NULL OR t.bdi = p.bdi)
+      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
     GROUP BY 1, t.tid
   )
 SELECT
   w.window_start_ns,
+  CASE WHEN w.window_end_ns > b.end_ts THEN b.end_ts ELSE w.window_end_ns END
+    - w.window_start_ns AS window_ns,
   l.tid,
   l.comm,
   1.0 * coalesce(s.slept_ns, 0) / (w.window_end_ns - w.window_start_ns)
@@ -61,6 +73,7 @@ SELECT
 FROM life AS l
 JOIN wb_window AS w
   ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
+CROSS JOIN wb_bounds AS b
 LEFT JOIN slept AS s ON s.window_index = w.window_index AND s.tid = l.tid
 LEFT JOIN dirtied AS d ON d.window_index = w.window_index AND d.tid = l.tid
 ORDER BY w.window_start_ns, l.tid;

@@ -6,11 +6,13 @@
 -- @read     written_bytes_per_s is the throughput that counts; redirty_ratio is the
 --   share of dirtied pages that were neither written nor are dirty still
 --   (deleted or dirtied twice); empty where swap writes outweigh it.
+-- @filters  window, range
 -- @grain    window; order window_start_ns
 -- @needs    wb_dirty_window, wb_units
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
--- @column   window_ns INTEGER time of the window that was seen
+-- @column   window_ns INTEGER time that the bytes cover: the window, and those
+--   without samples before it, which are empty
 -- @column   dirtied_bytes INTEGER page cache newly dirtied
 -- @column   written_bytes INTEGER pages whose writeback ended, swap included
 -- @column   dirtied_bytes_per_s REAL over window_ns

@@ -4,6 +4,7 @@
 -- @summary  Bytes that each block device completed, measured.
 -- @read     Includes direct I/O, journal and metadata, so it can exceed what
 --   throughput says; a device that is full shows a flat written_bytes_per_s.
+-- @filters  window, range, bdi
 -- @grain    window, device; order window_start_ns, device
 -- @needs    wb_block_done, wb_window, wb_bounds, wb_params, wb_units
 -- @events   block:block_rq_complete

@@ -25,12 +25,14 @@ SELECT
   0 AS rank
 FROM wb_dirty_window AS w
 CROSS JOIN wb_units AS u
+WHERE w.window_ns > 0
 UNION ALL
 SELECT w.window_start_ns, NULL, 'Writeback/Throughput/written in window', NULL,
   1.0 * w.written_bytes * u.second_ns / nullif(w.window_ns, 0), 'bytes/s',
   NULL, 1
 FROM wb_dirty_window AS w
 CROSS JOIN wb_units AS u
+WHERE w.window_ns > 0
 UNION ALL
 SELECT d.ts, NULL, 'Writeback/Throughput/dirtied since start', NULL,
   d.dirtied_total_bytes - o.dirtied_total_bytes, 'bytes', NULL, 2

@@ -7,7 +7,8 @@
 --   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_memcg_reclaim_begin,
 --   raw_mm_vmscan_memcg_reclaim_end,
 --   raw_mm_vmscan_memcg_softlimit_reclaim_begin,
---   raw_mm_vmscan_memcg_softlimit_reclaim_end, raw_zone, wb_task
+--   raw_mm_vmscan_memcg_softlimit_reclaim_end, raw_mm_vmscan_kswapd_wake,
+--   raw_zone, wb_task
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_reclaim_begin
@@ -98,7 +99,7 @@ SELECT
     ELSE 'unknown'
   END AS kind,
   CASE
-    WHEN t.comm GLOB 'kswapd[0-9]*' THEN 'kswapd'
+    WHEN t.comm GLOB 'kswapd[0-9]*' OR k.tid IS NOT NULL THEN 'kswapd'
     WHEN p.in_memcg THEN 'memcg'
     WHEN p.in_direct THEN 'direct'
     ELSE 'other'
@@ -108,4 +109,6 @@ LEFT JOIN raw_zone AS z
   ON p.zones_count = 1
   AND p.pfn >= z.start_pfn
   AND p.pfn < z.start_pfn + z.spanned_count
-LEFT JOIN wb_task AS t ON t.tid = p.tid;
+LEFT JOIN wb_task AS t ON t.tid = p.tid
+LEFT JOIN (SELECT DISTINCT w.tid FROM raw_mm_vmscan_kswapd_wake AS w) AS k
+  ON k.tid = p.tid;

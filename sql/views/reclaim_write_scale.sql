@@ -3,7 +3,9 @@
 -- @summary  Pages for each mm_vmscan_write_folio event: the event does not say
 --   how large its folio is, the counter nr_vmscan_write counts pages.
 -- @grain    one row
--- @needs    raw_event_counts, wb_vmstat
+-- @needs    raw_event_counts, raw_lost_events, raw_meta, wb_vmstat
+-- @column   is_complete INTEGER 1: no event is lost and the trace is not
+--   damaged; else nothing is scaled
 -- @column   events_count INTEGER events in the whole trace
 -- @column   vmstat_count INTEGER pages that nr_vmscan_write gained, or NULL
 -- @column   pages_per_events_num INTEGER pages = events * num / den
@@ -13,6 +15,10 @@ CREATE VIEW reclaim_write_scale AS
 WITH
   totals AS (
     SELECT
+      NOT EXISTS (SELECT 1 FROM raw_lost_events)
+      AND NOT EXISTS (
+        SELECT 1 FROM raw_meta AS m WHERE m.key = 'damaged' AND m.value = 1
+      ) AS is_complete,
       (
         SELECT coalesce(sum(c.count), 0)
         FROM raw_event_counts AS c
@@ -27,15 +33,20 @@ WITH
       ) AS vmstat_count
   )
 SELECT
+  t.is_complete,
   t.events_count,
   t.vmstat_count,
   CASE
-    WHEN t.events_count > 0 AND t.vmstat_count > t.events_count
+    WHEN t.is_complete
+      AND t.events_count > 0
+      AND t.vmstat_count > t.events_count
       THEN t.vmstat_count
     ELSE 1
   END AS pages_per_events_num,
   CASE
-    WHEN t.events_count > 0 AND t.vmstat_count > t.events_count
+    WHEN t.is_complete
+      AND t.events_count > 0
+      AND t.vmstat_count > t.events_count
       THEN t.events_count
     ELSE 1
   END AS pages_per_events_den

@@ -7,6 +7,7 @@
 -- @column   seq INTEGER of the sched_switch that took the task off its CPU
 -- @column   ts INTEGER ns, when the task left the CPU
 -- @column   tid INTEGER thread that sleeps
+-- @column   ran_ts INTEGER ns, when it last got the CPU before; NULL = not seen
 -- @column   end_ts INTEGER ns, when it ran again; the trace's end if it did not
 -- @source   include/trace/events/sched.h: bit 1 of prev_state is
 --   TASK_UNINTERRUPTIBLE in every kernel; TASK_KILLABLE has it too
@@ -28,14 +29,21 @@ WITH
       m.seq,
       m.ts,
       m.left_state,
-      lead(m.ts) OVER (PARTITION BY m.tid ORDER BY m.seq) AS next_ts
+      lag(m.ts) OVER task AS ran_ts,
+      lead(m.seq) OVER task AS next_seq,
+      lead(m.ts) OVER task AS next_ts,
+      lead(m.left_state) OVER task AS next_left_state
     FROM moves AS m
+    WINDOW task AS (PARTITION BY m.tid ORDER BY m.seq)
   )
 SELECT
   p.seq,
   p.ts,
   p.tid,
+  p.ran_ts,
   coalesce(p.next_ts, b.last_ts) AS end_ts
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
-WHERE p.left_state & 2 = 2;
+WHERE p.left_state & 2 = 2
+  -- Two switches off the CPU in a row: the one onto it was not recorded.
+  AND (p.next_seq IS NULL OR p.next_left_state IS NULL);

@@ -5,9 +5,20 @@
 -- @needs    wb_dirty_state, wb_bounds, wb_params
 -- @events   writeback:global_dirty_state
 -- @column   seq INTEGER of the row that was cut
+-- @column   sample_ts INTEGER ns, of the row that was cut
+-- @column   is_sample INTEGER 1: the event fired in this window; 0: carried into it
 -- @column   window_index INTEGER of wb_window
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
+-- @column   dirty_bytes INTEGER as in wb_dirty_state
+-- @column   bg_thresh_bytes INTEGER as in wb_dirty_state
+-- @column   thresh_bytes INTEGER as in wb_dirty_state
+-- @column   limit_bytes INTEGER as in wb_dirty_state
+-- @column   freerun_bytes INTEGER as in wb_dirty_state
+-- @column   setpoint_bytes INTEGER as in wb_dirty_state
+-- @column   dirtied_total_bytes INTEGER as in wb_dirty_state
+-- @column   written_total_bytes INTEGER as in wb_dirty_state
+-- @column   nr_cached_bytes INTEGER dirty and under writeback, without unstable
 -- @materialize
 CREATE VIEW wb_dirty_piece AS
 WITH RECURSIVE
@@ -26,12 +37,14 @@ WITH RECURSIVE
     WHERE d.until_ts >= g.start_ts AND d.ts < g.end_ts
   ),
   piece(
-    seq, window_index, from_ts, to_ts, dirty_bytes, bg_thresh_bytes, thresh_bytes,
+    seq, sample_ts, is_sample, window_index, from_ts, to_ts, dirty_bytes, bg_thresh_bytes, thresh_bytes,
     limit_bytes, freerun_bytes, setpoint_bytes, dirtied_total_bytes,
     written_total_bytes, nr_cached_bytes
   ) AS (
     SELECT
       c.seq,
+      c.ts,
+      CASE WHEN c.ts >= g.start_ts THEN 1 ELSE 0 END,
       (c.from_ts - g.start_ts) / g.window_ns,
       c.from_ts,
       c.to_ts,
@@ -49,6 +62,8 @@ WITH RECURSIVE
     UNION ALL
     SELECT
       p.seq,
+      p.sample_ts,
+      0,
       p.window_index + 1,
       g.start_ts + (p.window_index + 1) * g.window_ns,
       p.to_ts,
@@ -67,6 +82,8 @@ WITH RECURSIVE
   )
 SELECT
   p.seq,
+  p.sample_ts,
+  p.is_sample,
   p.window_index,
   p.from_ts,
   CASE

@@ -7,10 +7,16 @@
 -- @events   writeback:global_dirty_state
 -- @column   window_index INTEGER of wb_window
 -- @column   window_start_ns INTEGER trace clock
--- @column   window_ns INTEGER time of the window that samples cover
--- @column   dirty_bytes INTEGER mean
+-- @column   window_ns INTEGER time that dirtied_bytes and written_bytes cover:
+--   the window, and those without samples before it; NULL without a sample
+-- @column   dirty_bytes INTEGER mean; NULL without a sample in the window
 -- @column   dirty_max_bytes INTEGER largest
 -- @column   position_ratio REAL mean of (dirty - freerun) / (limit - freerun)
+-- @column   bg_thresh_bytes INTEGER mean
+-- @column   thresh_bytes INTEGER mean
+-- @column   limit_bytes INTEGER mean
+-- @column   setpoint_bytes INTEGER mean
+-- @column   freerun_bytes INTEGER mean
 -- @column   above_setpoint_ns INTEGER time with dirty above the setpoint
 -- @column   above_limit_ns INTEGER time with dirty above the limit
 -- @column   dirtied_bytes INTEGER pages dirtied
@@ -32,7 +38,8 @@ WITH
   sums AS (
     SELECT
       w.window_index,
-      sum(w.dur) AS window_ns,
+      max(w.is_sample) AS has_sample,
+      max(w.to_ts) AS covered_to_ts,
       1.0 * sum(w.dirty_bytes * 1.0 * w.dur) / nullif(sum(w.dur), 0)
         AS dirty_bytes,
       max(w.dirty_bytes) AS dirty_max_bytes,
@@ -54,38 +61,76 @@ WITH
         AS dirtied_at_end,
       max(CASE WHEN w.from_last = 1 THEN w.written_total_bytes END)
         AS written_at_end,
-      max(CASE WHEN w.from_last = 1 THEN w.nr_cached_bytes END) AS cached_at_end,
-      max(CASE WHEN w.from_first = 1 THEN w.dirtied_total_bytes END)
-        AS dirtied_at_start,
-      max(CASE WHEN w.from_first = 1 THEN w.written_total_bytes END)
-        AS written_at_start,
-      max(CASE WHEN w.from_first = 1 THEN w.nr_cached_bytes END)
-        AS cached_at_start
+      max(CASE WHEN w.from_last = 1 THEN w.nr_cached_bytes END) AS cached_at_end
     FROM weighed AS w
     GROUP BY w.window_index
+  ),
+  -- What a window without a sample dirtied and wrote is not known; the next
+  -- window with one has the sum, over the longer time. The first window counts
+  -- from the sample that was in force at its start, or else from its first.
+  origin AS (
+    SELECT
+      w.sample_ts,
+      w.dirtied_total_bytes,
+      w.written_total_bytes,
+      w.nr_cached_bytes
+    FROM weighed AS w
+    WHERE w.from_first = 1
+  ),
+  sampled AS (
+    SELECT
+      s.window_index,
+      s.covered_to_ts - coalesce(lag(s.covered_to_ts) OVER t, o.sample_ts)
+        AS window_ns,
+      s.dirtied_at_end
+        - coalesce(lag(s.dirtied_at_end) OVER t, o.dirtied_total_bytes)
+        AS dirtied_bytes,
+      s.written_at_end
+        - coalesce(lag(s.written_at_end) OVER t, o.written_total_bytes)
+        AS written_bytes,
+      s.cached_at_end
+        - coalesce(lag(s.cached_at_end) OVER t, o.nr_cached_bytes)
+        AS cached_change_bytes
+    FROM sums AS s
+    CROSS JOIN origin AS o
+    WHERE s.has_sample = 1
+    WINDOW t AS (ORDER BY s.window_index)
+  ),
+  -- Means of carried values say nothing about a window without a sample.
+  known AS (
+    SELECT
+      s.window_index,
+      s.dirty_bytes,
+      s.dirty_max_bytes,
+      s.bg_thresh_sum / nullif(s.plain_ns, 0) AS bg_thresh_bytes,
+      s.thresh_sum / nullif(s.plain_ns, 0) AS thresh_bytes,
+      s.limit_sum / nullif(s.plain_ns, 0) AS limit_bytes,
+      s.setpoint_sum / nullif(s.plain_ns, 0) AS setpoint_bytes,
+      s.freerun_sum / nullif(s.plain_ns, 0) AS freerun_bytes,
+      s.position_sum / nullif(s.plain_ns, 0) AS position_ratio,
+      s.above_setpoint_ns,
+      s.above_limit_ns
+    FROM sums AS s
+    WHERE s.has_sample = 1
   )
 SELECT
   s.window_index,
   w.window_start_ns,
-  s.window_ns,
-  CAST(s.dirty_bytes AS INTEGER) AS dirty_bytes,
-  s.dirty_max_bytes,
-  CAST(s.bg_thresh_sum / nullif(s.plain_ns, 0) AS INTEGER) AS bg_thresh_bytes,
-  CAST(s.thresh_sum / nullif(s.plain_ns, 0) AS INTEGER) AS thresh_bytes,
-  CAST(s.limit_sum / nullif(s.plain_ns, 0) AS INTEGER) AS limit_bytes,
-  CAST(s.setpoint_sum / nullif(s.plain_ns, 0) AS INTEGER) AS setpoint_bytes,
-  CAST(s.freerun_sum / nullif(s.plain_ns, 0) AS INTEGER) AS freerun_bytes,
-  s.position_sum / nullif(s.plain_ns, 0) AS position_ratio,
-  s.above_setpoint_ns,
-  s.above_limit_ns,
-  -- The first window starts from its first sample, each other one from the
-  -- last sample at or before its border.
-  s.dirtied_at_end - coalesce(s.dirtied_at_start, lag(s.dirtied_at_end) OVER t)
-    AS dirtied_bytes,
-  s.written_at_end - coalesce(s.written_at_start, lag(s.written_at_end) OVER t)
-    AS written_bytes,
-  s.cached_at_end - coalesce(s.cached_at_start, lag(s.cached_at_end) OVER t)
-    AS cached_change_bytes
+  n.window_ns,
+  CAST(k.dirty_bytes AS INTEGER) AS dirty_bytes,
+  k.dirty_max_bytes,
+  CAST(k.bg_thresh_bytes AS INTEGER) AS bg_thresh_bytes,
+  CAST(k.thresh_bytes AS INTEGER) AS thresh_bytes,
+  CAST(k.limit_bytes AS INTEGER) AS limit_bytes,
+  CAST(k.setpoint_bytes AS INTEGER) AS setpoint_bytes,
+  CAST(k.freerun_bytes AS INTEGER) AS freerun_bytes,
+  k.position_ratio,
+  k.above_setpoint_ns,
+  k.above_limit_ns,
+  n.dirtied_bytes,
+  n.written_bytes,
+  n.cached_change_bytes
 FROM sums AS s
 JOIN wb_window AS w ON w.window_index = s.window_index
-WINDOW t AS (ORDER BY s.window_index);
+LEFT JOIN sampled AS n ON n.window_index = s.window_index
+LEFT JOIN known AS k ON k.window_index = s.window_index;

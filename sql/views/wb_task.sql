@@ -9,8 +9,9 @@
 -- @column   comm TEXT last known name; tid in words where none is known
 -- @column   first_ts INTEGER first event in this task's context
 -- @column   last_ts INTEGER last event in this task's context
--- @column   named_ts INTEGER the task had another name (another program, before
---   an exec) up to this time; NULL when no such time was seen
+-- @column   named_ts INTEGER the task ran another program up to this time: its
+--   last exec or, where exec was not recorded, when sched_switch last had it
+--   under another name; NULL when neither was seen
 -- @materialize
 CREATE VIEW wb_task AS
 WITH
@@ -18,12 +19,16 @@ WITH
     SELECT s.prev_pid AS tid, s.ts
     FROM raw_sched_switch AS s
     JOIN raw_task AS t ON t.tid = s.prev_pid
-    WHERE s.prev_comm <> t.comm AND s.prev_pid <> 0
+    WHERE s.prev_comm <> t.comm
+      AND s.prev_pid <> 0
+      AND NOT EXISTS (SELECT 1 FROM raw_sched_process_exec)
     UNION ALL
     SELECT s.next_pid, s.ts
     FROM raw_sched_switch AS s
     JOIN raw_task AS t ON t.tid = s.next_pid
-    WHERE s.next_comm <> t.comm AND s.next_pid <> 0
+    WHERE s.next_comm <> t.comm
+      AND s.next_pid <> 0
+      AND NOT EXISTS (SELECT 1 FROM raw_sched_process_exec)
     UNION ALL
     SELECT x.tid, x.ts
     FROM raw_sched_process_exec AS x

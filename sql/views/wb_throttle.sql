@@ -27,9 +27,11 @@
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
 -- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
 -- @column   accounted_bytes INTEGER bytes that this event adds to what its task
---   dirtied; adding these up gives a lower bound
+--   dirtied; adding these up gives a lower bound (pages that an exited task
+--   left on the CPU are charged to the next one)
 -- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
--- @column   limit_bytes INTEGER hard limit
+-- @column   limit_bytes INTEGER hard limit; up to 6.14.1 the machine's, also where
+--   a memory cgroup throttles
 -- @column   setpoint_bytes INTEGER where the dirty pages should settle
 -- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
 -- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint
@@ -40,7 +42,7 @@
 -- @materialize
 CREATE VIEW wb_throttle AS
 WITH
-  -- Tasks whose sleeps sched_switch shows; without a switch they did not sleep.
+  -- Tasks that sched_switch was recorded for.
   watched AS (
     SELECT DISTINCT s.prev_pid AS tid
     FROM raw_sched_switch AS s
@@ -87,7 +89,7 @@ WITH
       n.*,
       -- Pause of no sleep and no cost: the kernel does not reset its count of
       -- dirtied pages, and the next event has them again.
-      n.pause <= 0 AND coalesce(n.period, 0) = 0 AND n.pause >= -1000
+      n.pause <= 0 AND n.period = 0 AND n.pause >= -1000
         AS is_unconsumed,
       -- The task came back at once although it had a long pause to sleep: it
       -- got EAGAIN and an io_uring worker will do it again. Clocks of guests
@@ -97,8 +99,11 @@ WITH
       AND n.next_ts - n.ts <= 2 * u.ms_ns
       AND n.pause * u.ms_ns - (n.next_ts - n.ts) > 16 * u.ms_ns
         AS came_back_at_once,
-      CASE WHEN w.tid IS NOT NULL THEN coalesce(s.slept_ns, 0) END
-        AS measured_ns,
+      -- Back before the pause was over and no sleep seen: it did not sleep.
+      CASE
+        WHEN s.slept_ns IS NOT NULL THEN s.slept_ns
+        WHEN w.tid IS NOT NULL AND n.next_ts - n.ts < n.pause * u.ms_ns THEN 0
+      END AS measured_ns,
       s.sleep_ts
     FROM neighbours AS n
     CROSS JOIN wb_units AS u
@@ -108,11 +113,8 @@ WITH
   measured AS (
     SELECT
       j.*,
-      CASE
-        WHEN j.pause <= 0 THEN 0
-        WHEN j.measured_ns IS NOT NULL THEN j.measured_ns = 0
-        ELSE coalesce(j.came_back_at_once, 0)
-      END AS is_async,
+      coalesce(j.came_back_at_once AND coalesce(j.measured_ns, 0) = 0, 0)
+        AS is_async,
       CASE
         WHEN j.pause <= 0 THEN NULL
         WHEN j.measured_ns IS NOT NULL THEN 'sched'

@@ -7,6 +7,8 @@
 -- @events   writeback:balance_dirty_pages
 -- @column   window_index INTEGER of wb_window
 -- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
 CREATE VIEW wb_throttle_piece AS
@@ -19,6 +21,8 @@ WITH RECURSIVE
   clipped AS (
     SELECT
       t.tid,
+      t.bdi,
+      t.cgroup_ino,
       CASE WHEN t.ts < g.start_ts THEN g.start_ts ELSE t.ts END AS from_ts,
       CASE
         WHEN t.ts + t.slept_ns > g.end_ts THEN g.end_ts
@@ -30,14 +34,22 @@ WITH RECURSIVE
       AND t.ts + t.slept_ns > g.start_ts
       AND t.ts < g.end_ts
   ),
-  piece(window_index, tid, from_ts, to_ts) AS (
-    SELECT (c.from_ts - g.start_ts) / g.window_ns, c.tid, c.from_ts, c.to_ts
+  piece(window_index, tid, bdi, cgroup_ino, from_ts, to_ts) AS (
+    SELECT
+      (c.from_ts - g.start_ts) / g.window_ns,
+      c.tid,
+      c.bdi,
+      c.cgroup_ino,
+      c.from_ts,
+      c.to_ts
     FROM clipped AS c
     CROSS JOIN grid AS g
     UNION ALL
     SELECT
       p.window_index + 1,
       p.tid,
+      p.bdi,
+      p.cgroup_ino,
       g.start_ts + (p.window_index + 1) * g.window_ns,
       p.to_ts
     FROM piece AS p
@@ -47,6 +59,8 @@ WITH RECURSIVE
 SELECT
   p.window_index,
   p.tid,
+  p.bdi,
+  p.cgroup_ino,
   p.from_ts,
   CASE
     WHEN p.to_ts > g.start_ts + (p.window_index + 1) * g.window_ns

@@ -1,34 +1,71 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_throttle_sleep
--- @summary  The sleep that followed a balance_dirty_pages event: the first
---   uninterruptible sleep of the task before its next such event.
+-- @summary  The sleep that followed a balance_dirty_pages event. The task runs on
+--   to schedule() without blocking, so it is the first uninterruptible sleep
+--   that starts within 20 ms of running after the event. A block plug may be
+--   flushed first and sleep too: the first sleep of at least half the pause is
+--   taken, or the first at all.
 -- @grain    event with a measured sleep; order seq
--- @needs    raw_balance_dirty_pages, wb_blocked
+-- @needs    raw_balance_dirty_pages, wb_blocked, wb_units
 -- @optional sched:sched_switch
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   sleep_ts INTEGER ns, when the task left its CPU
 -- @column   slept_ns INTEGER from leaving the CPU to running again
+-- @source   mm/page-writeback.c balance_dirty_pages(); kernel/sched/core.c
+--   io_schedule_prepare()
 -- @materialize
 CREATE VIEW wb_throttle_sleep AS
 WITH
   steps AS (
-    SELECT b.tid, b.seq, b.ts, 0 AS is_sleep, NULL AS end_ts
+    SELECT
+      b.tid,
+      b.seq,
+      b.seq AS event_seq,
+      b.ts AS event_ts,
+      b.pause,
+      NULL AS sleep_ts,
+      NULL AS ran_ts,
+      NULL AS end_ts
     FROM raw_balance_dirty_pages AS b
     WHERE EXISTS (SELECT 1 FROM wb_blocked)
     UNION ALL
-    SELECT s.tid, s.seq, s.ts, 1, s.end_ts
+    SELECT s.tid, s.seq, NULL, NULL, NULL, s.ts, s.ran_ts, s.end_ts
     FROM wb_blocked AS s
   ),
-  followed AS (
+  owned AS (
     SELECT
       s.seq,
-      s.is_sleep,
-      lead(s.is_sleep) OVER task AS next_is_sleep,
-      lead(s.ts) OVER task AS sleep_ts,
-      lead(s.end_ts) OVER task AS sleep_end_ts
+      s.sleep_ts,
+      s.ran_ts,
+      s.end_ts,
+      max(s.event_seq) OVER (
+        PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+      ) AS owner_seq
     FROM steps AS s
-    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
+  ),
+  candidate AS (
+    SELECT
+      o.owner_seq,
+      o.sleep_ts,
+      o.end_ts - o.sleep_ts AS slept_ns,
+      row_number() OVER (
+        PARTITION BY o.owner_seq
+        ORDER BY
+          CASE
+            WHEN (o.end_ts - o.sleep_ts) * 2 >= b.pause * u.ms_ns THEN 0
+            ELSE 1
+          END,
+          o.seq
+      ) AS place
+    FROM owned AS o
+    JOIN raw_balance_dirty_pages AS b ON b.seq = o.owner_seq
+    CROSS JOIN wb_units AS u
+    WHERE o.sleep_ts IS NOT NULL
+      AND b.pause > 0
+      AND o.sleep_ts
+        - CASE WHEN o.ran_ts > b.ts THEN o.ran_ts ELSE b.ts END
+        <= 20 * u.ms_ns
   )
-SELECT f.seq, f.sleep_ts, f.sleep_end_ts - f.sleep_ts AS slept_ns
-FROM followed AS f
-WHERE f.is_sleep = 0 AND f.next_is_sleep = 1;
+SELECT c.owner_seq AS seq, c.sleep_ts, c.slept_ns
+FROM candidate AS c
+WHERE c.place = 1;

@@ -3,8 +3,9 @@
 -- @summary  What the reader of an answer must know. The runner shows the rows
 --   of a query's name and those of '*' with every answer.
 -- @grain    warning; order scope, slug
--- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_zone,
---   raw_sidecar_file, reclaim_write_scale, wb_hz, wb_kernel, wb_params, wb_units
+-- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
+--   raw_buffer, raw_zone, raw_sidecar_file, reclaim_write_scale, wb_hz,
+--   wb_kernel, wb_params, wb_units
 -- @column   scope TEXT name of a query, or *
 -- @column   slug TEXT stable name of the warning
 -- @column   message TEXT what it means, with the numbers
@@ -62,10 +63,51 @@ SELECT
   'reclaim_writes',
   'folios-scaled',
   'nr_vmscan_write gained ' || s.vmstat_count || ' pages in ' || s.events_count
-    || ' events, so folios were larger than a page or events are missing;'
+    || ' events, so folios were larger than a page;'
     || ' pages_count is scaled to the counter'
 FROM reclaim_write_scale AS s
-WHERE s.events_count > 0 AND s.vmstat_count > s.events_count
+WHERE s.is_complete
+  AND s.events_count > 0
+  AND s.vmstat_count > s.events_count
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'not-scaled',
+  'nr_vmscan_write gained ' || s.vmstat_count || ' pages in ' || s.events_count
+    || ' events; events are missing from this trace, so pages_count counts each'
+    || ' folio as one page and the sum is too small'
+FROM reclaim_write_scale AS s
+WHERE NOT s.is_complete AND s.vmstat_count > s.events_count
+UNION ALL
+SELECT
+  '*',
+  'clock-without-unit',
+  'the trace clock ' || c.value || ' counts ticks, not ns: every time and rate'
+    || ' is wrong; record with trace-cmd record -C mono'
+FROM raw_meta AS u
+CROSS JOIN raw_meta AS c
+WHERE u.key = 'clock_unit' AND u.value = 'ticks' AND c.key = 'clock'
+UNION ALL
+SELECT
+  '*',
+  'several-buffers',
+  'the trace has ' || count(*) || ' tracing instances; each event is taken from'
+    || ' the first one that has it'
+FROM raw_buffer AS b
+HAVING count(*) > 1
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'reclaimer-unknown',
+  'direct reclaim was not recorded, so its writes count as other; add -e'
+    || ' vmscan:mm_vmscan_direct_reclaim_begin and _end'
+FROM reclaim_write_scale AS s
+WHERE s.events_count > 0
+  AND NOT EXISTS (
+    SELECT 1
+    FROM raw_event_format AS f
+    WHERE f.event = 'vmscan:mm_vmscan_direct_reclaim_begin'
+  )
 UNION ALL
 SELECT
   'reclaim_writes',

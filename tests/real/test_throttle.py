@@ -39,7 +39,7 @@ def _measured(recorded: RecordedRun) -> list[tuple[Pause, int, int]]:
 def test_pauses_equal_those_of_the_text(wbscope: Wbscope, recorded: RecordedRun) -> None:
     def figures(task: Throttle) -> tuple[object, ...]:
         pauses = task.pauses
-        return (task.comm, len(pauses), sum(pauses), max(pauses, default=None))
+        return (task.comm, len(pauses), sum(pauses), max(pauses, default=0))
 
     rows = _rows(wbscope, recorded)
     found = {

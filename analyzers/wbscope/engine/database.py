@@ -23,12 +23,14 @@ class Recorded:
     """What the run's events are, and which of them have a table.
 
     `tables` has every event that could have been recorded, with its table or
-    None; `counts` has (count, loaded_count) of those that occurred.
+    None; `counts` has (count, loaded_count) of those that occurred. `instances`
+    is how many tracing instances the trace holds.
     """
 
     tables: dict[str, str | None]
     counts: dict[str, tuple[int, int]]
     meta: dict[str, Any]
+    instances: int = 1
 
     def first_table(self, events: tuple[str, ...]) -> str | None:
         """The table of the first of these events that has one."""
@@ -92,6 +94,7 @@ def _recorded(connection: sqlite3.Connection, shown: str) -> Recorded:
         tables=dict(formats.fetchall()),
         counts={event: (count, loaded) for event, count, loaded in counts},
         meta=meta,
+        instances=connection.execute("SELECT count(*) FROM buffer").fetchone()[0],
     )
 
 

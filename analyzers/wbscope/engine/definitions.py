@@ -88,6 +88,9 @@ class Definitions:
             f'"{name}"' if name in present else f'NULL AS "{name}"' for name in wanted
         )
         source = f'FROM main."{table}"' if present else "WHERE 0"
+        if first.source_events and present and self.recorded.instances > 1:
+            # An event enabled in two tracing instances is in the trace twice.
+            source += f' WHERE buffer = (SELECT min(buffer) FROM main."{table}")'
         return f"CREATE TEMP VIEW {view} AS SELECT {selected} {source}"
 
 

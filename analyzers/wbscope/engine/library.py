@@ -51,10 +51,6 @@ class Library:
             fix="wbscope queries",
         )
 
-    def takes_filters(self, query: SqlFile) -> bool:
-        """Whether anything that the query reads looks at its window, range, bdi ..."""
-        return "wb_params" in self.closure(query.needs)
-
     def closure(self, names: Iterable[str]) -> list[str]:
         """These objects and all they need, each after what it needs."""
         graph: dict[str, tuple[str, ...]] = {}

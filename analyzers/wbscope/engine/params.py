@@ -12,6 +12,17 @@ __all__ = ["Params", "quote"]
 _INT64_MAX = 2**63 - 1
 
 
+# What a query calls a column of wb_params in its @filters.
+_FILTERS = {
+    "t0_ns": "range",
+    "t1_ns": "range",
+    "window_ns": "window",
+    "bdi": "bdi",
+    "tid": "tid",
+    "cgroup_ino": "cgroup",
+}
+
+
 @dataclass(frozen=True)
 class Params:
     """Columns of wb_params; None keeps the default that the library states."""
@@ -22,6 +33,10 @@ class Params:
     bdi: str | None = None
     tid: int | None = None
     cgroup_ino: int | None = None
+
+    def filters(self) -> list[str]:
+        """The filters in force, as queries name them in @filters."""
+        return list(dict.fromkeys(_FILTERS[name] for name in self.given()))
 
     def given(self) -> dict[str, int | str]:
         """The columns that were set."""

@@ -117,11 +117,13 @@ class Session:
 
     def _check_filters(self, file: SqlFile) -> None:
         """A filter that a query never looks at would silently change nothing."""
-        if self._params.given() and not self._library.takes_filters(file):
+        ignored = [name for name in self._params.filters() if name not in file.filters]
+        if ignored:
             raise UsageError(
-                "no-filters",
+                "no-such-filter",
                 file.name,
-                "takes no window, range, bdi, tid or cgroup: it covers the whole run",
+                f"does not take {', '.join(ignored)}",
+                have=", ".join(file.filters) or "no filter: it covers the whole run",
                 fix=f"wbscope query {file.name} RUN",
             )
 

@@ -31,6 +31,7 @@ class Column:
 class SqlFile:
     """What a file defines, what it needs, and its SELECT without the semicolon.
 
+    `filters` are those that a query takes: window, range, bdi, tid, cgroup.
     `events` is a tuple of groups; a group is satisfied by any one of its events.
     `source_events`, `source_table`, `source_view` and `fields` are an adapter's:
     it reads `source_view`, which the engine makes over the first event of
@@ -47,6 +48,7 @@ class SqlFile:
     read: str
     order: int
     needs: tuple[str, ...]
+    filters: tuple[str, ...]
     events: tuple[tuple[str, ...], ...]
     optional: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -77,6 +79,7 @@ def read_sql_file(path: Path) -> SqlFile:
         read=_text(tags, "read"),
         order=_order(path, tags),
         needs=_words(tags, "needs"),
+        filters=_words(tags, "filters"),
         events=tuple(tuple(group.split("|")) for group in _words(tags, "events")),
         optional=_words(tags, "optional"),
         columns=tuple(_column(path, line) for line in tags.get("column", [])),

@@ -218,7 +218,9 @@ void RunWriter::cpu_stats(const TraceInfo& info) {
       const auto colon = line.find(": ");
       if (colon == std::string_view::npos) return;
       const std::string key = replace_invalid_utf8(line.substr(0, colon));
-      const std::string value = replace_invalid_utf8(line.substr(colon + 2));
+      auto text_value = line.substr(colon + 2);
+      while (text_value.starts_with(' ')) text_value.remove_prefix(1);
+      const std::string value = replace_invalid_utf8(text_value);
       std::int64_t number = 0;
       const auto [end, problem] =
           std::from_chars(value.data(), value.data() + value.size(), number);

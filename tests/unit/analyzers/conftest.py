@@ -22,6 +22,7 @@ CREATE TABLE meta(key TEXT PRIMARY KEY, value);
 CREATE TABLE event_counts(event TEXT, id INTEGER, count INTEGER, loaded_count INTEGER,
                           table_name TEXT);
 CREATE TABLE event_format(event TEXT, id INTEGER, table_name TEXT, status TEXT, format TEXT);
+CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT);
 CREATE TABLE lost_events(ts INTEGER, cpu INTEGER, buffer INTEGER, count INTEGER);
 CREATE TABLE task(tid INTEGER PRIMARY KEY, comm TEXT);
 CREATE TABLE ev_balance_dirty_pages(ts INTEGER, cpu INTEGER, tid INTEGER, buffer INTEGER,
@@ -110,6 +111,7 @@ SELECT 'length_ns', 2000000000;
 -- @grain    task, bdi
 -- @read     A long pause is a wait that the kernel ordered.
 -- @needs    wb_throttle
+-- @filters  range, bdi, tid
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   tid INTEGER            thread
@@ -123,6 +125,7 @@ FROM wb_throttle GROUP BY tid, comm, bdi ORDER BY tid;
 -- @title    The window length
 -- @summary  The window length in force.
 -- @needs    wb_params
+-- @filters  window, range, bdi, tid, cgroup
 SELECT window_ns, t0_ns, t1_ns, bdi, tid, cgroup_ino FROM wb_params;
 """,
     "queries/reclaim_writes.sql": """
@@ -137,6 +140,7 @@ SELECT COUNT(*) AS events_count FROM raw_write;
     "timelines/tl_pauses.sql": """
 -- @timeline tl_pauses
 -- @needs    wb_throttle
+-- @filters  range, bdi, tid
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_pauses AS
 SELECT ts, pause_ns AS dur, comm AS track, 'pause' AS name, NULL AS value,

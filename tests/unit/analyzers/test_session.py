@@ -160,7 +160,7 @@ def test_defaults_come_from_the_library_and_given_values_replace_them(database: 
 
 
 def test_filter_on_a_query_without_one_is_refused(database: Path) -> None:
-    with wbscope.open(database) as run, pytest.raises(UsageError, match="covers the whole run"):
+    with wbscope.open(database) as run, pytest.raises(UsageError, match="does not take"):
         run.query("run_summary", tid=11)
 
 
