@@ -11,6 +11,8 @@
 #include <memory>
 #include <set>
 
+#include "base/child_process.h"
+
 namespace wbscope {
 namespace {
 
@@ -18,6 +20,7 @@ constexpr std::size_t kMaxFields = 512;
 constexpr std::uint32_t kMaxRecordBytes = 1u << 16;
 constexpr int kMaxPrintDepth = 64;
 constexpr std::uint32_t kMaxEventId = 65535;
+constexpr int kMaxDeaths = 32;
 
 struct TepDeleter {
   void operator()(tep_handle* tep) const noexcept { tep_free(tep); }
@@ -201,10 +204,10 @@ void read_common_fields(const tep_event& event, CommonFields& common) {
   common.end = std::max(common.type_offset + common.type_bytes, common.pid_offset + 4);
 }
 
-PageLayout read_page_layout(tep_handle* tep, const TraceInfo& info) {
+PageLayout read_page_layout(tep_handle* tep, const TraceInfo& info, bool trusted) {
   PageLayout layout;
   layout.commit_bytes = info.long_bytes;
-  std::string text = info.header_page;
+  std::string text = trusted ? info.header_page : std::string();
   if (!text.empty() &&
       tep_parse_header_page(tep, text.data(), text.size(), static_cast<int>(info.long_bytes)) == 0) {
     const int bytes = tep_get_header_page_size(tep);
@@ -225,33 +228,49 @@ bool read_head_by_hand(std::string_view text, EventPlan& plan) {
   return problem == std::errc() && end != id.data();
 }
 
-}  // namespace
+// How much of a format libtraceevent is shown; header_page counts as the last.
+enum class Trust : std::uint8_t { kWhole, kWithoutPrint, kNothing };
 
-EventCatalog build_event_catalog(const TraceInfo& info) {
-  tep_set_loglevel(TEP_LOG_NONE);
+// The text without its print format.
+std::string_view without_print(std::string_view text) {
+  const auto at = text.find("\nprint fmt:");
+  return at == std::string_view::npos ? text : text.substr(0, at + 1);
+}
+
+EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trust,
+                           const Announce& announce) {
   const Tep tep(tep_alloc());
   tep_set_file_bigendian(tep.get(),
                          info.order == ByteOrder::kBig ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
   EventCatalog catalog;
-  catalog.page = read_page_layout(tep.get(), info);
+  const auto header_step = static_cast<std::uint32_t>(info.formats.size());
+  announce(header_step);
+  catalog.page = read_page_layout(tep.get(), info, trust[header_step] == Trust::kWhole);
   tep_set_long_size(tep.get(), static_cast<int>(catalog.page.commit_bytes));
 
   bool have_common = false;
   std::set<std::string> tables;
   std::set<std::string> seen;
-  for (const auto& format : info.formats) {
+  for (std::uint32_t i = 0; i < info.formats.size(); ++i) {
+    const FormatText& format = info.formats[i];
+    announce(i);
     EventPlan plan;
     plan.system = format.system;
     plan.text = format.text;
     tep_event* event = nullptr;  // owned by tep
-    const auto problem = tep_parse_format(tep.get(), &event, format.text.c_str(),
-                                          format.text.size(), format.system.c_str());
+    int problem = 0;
+    if (trust[i] != Trust::kNothing) {
+      const std::string shown(trust[i] == Trust::kWhole ? std::string_view(format.text)
+                                                        : without_print(format.text));
+      problem = tep_parse_format(tep.get(), &event, shown.c_str(), shown.size(),
+                                 format.system.c_str());
+    }
     if (event != nullptr && event->name != nullptr && event->id >= 0) {
       plan.name = event->name;
       plan.id = static_cast<std::uint32_t>(event->id);
       if (!have_common) read_common_fields(*event, catalog.common);
       have_common = true;
-      if (problem != 0) plan.status = FormatStatus::kPartial;
+      if (problem != 0 || trust[i] != Trust::kWhole) plan.status = FormatStatus::kPartial;
       if (add_fields(*event, plan)) {
         if (problem == 0) collect_labels(event->print_fmt.args, 0, plan.labels);
       } else {
@@ -271,6 +290,27 @@ EventCatalog build_event_catalog(const TraceInfo& info) {
     catalog.events.push_back(std::move(plan));
   }
   return catalog;
+}
+
+}  // namespace
+
+EventCatalog build_event_catalog(const TraceInfo& info) {
+  tep_set_loglevel(TEP_LOG_NONE);
+  std::vector<Trust> trust(info.formats.size() + 1, Trust::kWhole);  // last: header_page
+  // libtraceevent was made for the kernel's own text, and some damaged text
+  // makes it crash. A child process tries first; a format that kills it is
+  // shown again without its print format, then not at all.
+  for (int deaths = 0;; ++deaths) {
+    const auto died = step_that_dies(
+        [&](const Announce& announce) { (void)parse_formats(info, trust, announce); });
+    if (!died) break;
+    trust[*died] = trust[*died] == Trust::kWhole ? Trust::kWithoutPrint : Trust::kNothing;
+    if (deaths == kMaxDeaths) {
+      std::fill(trust.begin(), trust.end(), Trust::kNothing);
+      break;
+    }
+  }
+  return parse_formats(info, trust, [](std::uint32_t) {});
 }
 
 }  // namespace wbscope

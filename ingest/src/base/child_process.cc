@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tries work on hostile data in a child process first.
+#include "base/child_process.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace wbscope {
+namespace {
+
+constexpr rlim_t kCpuSeconds = 10;
+constexpr rlim_t kMemoryBytes = rlim_t{512} << 20;
+
+void limit(int resource, rlim_t value) noexcept {
+  const rlimit bound{.rlim_cur = value, .rlim_max = value};
+  ::setrlimit(static_cast<__rlimit_resource>(resource), &bound);
+}
+
+[[noreturn]] void run_child(int report, const std::function<void(const Announce&)>& work) {
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(nowhere, STDOUT_FILENO);
+  ::dup2(nowhere, STDERR_FILENO);
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_CPU, kCpuSeconds);
+#ifndef __SANITIZE_ADDRESS__  // which reserves terabytes of addresses
+  limit(RLIMIT_AS, kMemoryBytes);
+#endif
+  int code = 0;
+  try {
+    work([report](std::uint32_t step) {
+      if (::write(report, &step, sizeof(step)) != sizeof(step)) ::_exit(1);
+    });
+  } catch (...) {  // told by the exit code
+    code = 1;
+  }
+  ::_exit(code);
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> step_that_dies(
+    const std::function<void(const Announce&)>& work) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw_system_error("no-child", "wbscope-ingest", "make a pipe", errno, "free some resources");
+  }
+  const pid_t child = ::fork();
+  if (child < 0) {
+    const int problem = errno;
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw_system_error("no-child", "wbscope-ingest", "make a child process", problem,
+                       "free some memory or processes");
+  }
+  if (child == 0) run_child(ends[1], work);
+  ::close(ends[1]);
+  std::uint32_t last = 0;
+  while (true) {
+    std::uint32_t step = 0;
+    const ssize_t n = ::read(ends[0], &step, sizeof(step));
+    if (n < 0 && errno == EINTR) continue;
+    if (n != sizeof(step)) break;
+    last = step;
+  }
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  return last;
+}
+
+}  // namespace wbscope
