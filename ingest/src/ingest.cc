@@ -247,6 +247,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
           last_report = now;
           reporter.progress(merger.consumed(), file.size());
         });
+    writer.finish();
     totals = add_up(merger.streams(), writer, info);
     for (const auto& stream : merger.streams()) {
       run.lost_events(stream->cpu(), stream->buffer(), stream->lost());

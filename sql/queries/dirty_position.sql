@@ -3,9 +3,9 @@
 -- @title    Dirty pages against their thresholds
 -- @order    40
 -- @summary  Where the dirty pages stood between free run and the hard limit.
--- @read     position_ratio: below 0 nobody is throttled, 50 % is the setpoint, 100 %
---   the limit, where tasks stop. Values are means over each window; windows
---   in which the event did not fire are empty.
+-- @read     position_ratio: below 0 nobody is throttled, 50 % is the setpoint,
+--   100 % the limit, where tasks stop. Values are means over each window;
+--   windows in which the event did not fire are empty.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
 -- @needs    wb_dirty_window

@@ -2,8 +2,8 @@
 -- @query    event_counts
 -- @title    Events in the trace
 -- @summary  How often each event is in the trace, and how many were loaded.
--- @read     count is what trace-cmd report would print; loaded_count is how many
---   are in tables (0: not asked for; load them with ingest --events).
+-- @read     count is what trace-cmd report would print; loaded_count is how
+--   many are in tables (0: not asked for; load them with ingest --events).
 -- @grain    event; order event
 -- @needs    raw_event_counts
 -- @column   event TEXT system:name

@@ -3,8 +3,8 @@
 -- @title    Pages that reclaim had to write
 -- @order    50
 -- @summary  nr_vmscan_write by zone, kind of page and who reclaimed.
--- @read     The best is no row: flushers and swap-out kept ahead. file rows mean
---   that reclaim met dirty page cache at the end of the LRU lists.
+-- @read     The best is no row: flushers and swap-out kept ahead. file rows
+--   mean that reclaim met dirty page cache at the end of the LRU lists.
 -- @filters  range
 -- @grain    node, zone, kind, reclaimer; order node, zone, kind, reclaimer
 -- @needs    reclaim_write, reclaim_write_scale, wb_bounds

@@ -3,9 +3,9 @@
 -- @title    Who was throttled
 -- @order    10
 -- @summary  Which tasks balance_dirty_pages() held up, how often and how long.
--- @read     slept_total is the time a task was held up, throttled_ratio its share
---   of the task's life in the trace; pauses are what the kernel intended, and
---   slept_basis says how good slept_total is (sched > paused > intended).
+-- @read     slept_total is the time a task was held up, throttled_ratio its
+--   share of the task's life in the trace; pauses are what the kernel intended,
+--   and slept_basis says how good slept_total is (sched > paused > intended).
 --   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
 --   a short-lived task can be charged pages that an exited one left behind).
 -- @filters  range, bdi, tid, cgroup

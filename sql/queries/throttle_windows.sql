@@ -22,7 +22,11 @@
 -- @better   throttled_ratio lower
 WITH
   throttled_task AS (
-    SELECT t.tid, t.comm, min(t.ts) AS first_ts, max(t.sleep_ts + t.slept_ns) AS end_ts
+    SELECT
+      t.tid,
+      t.comm,
+      min(t.ts) AS first_ts,
+      max(t.sleep_ts + t.slept_ns) AS end_ts
     FROM wb_throttle AS t
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR t.bdi = p.bdi)

@@ -2,9 +2,10 @@
 -- @query    throughput
 -- @title    Pages dirtied and written
 -- @order    30
--- @summary  What the whole machine dirtied and wrote, from the kernel's counters.
--- @read     written_bytes_per_s is the throughput that counts; redirty_ratio is the
---   share of dirtied pages that were neither written nor are dirty still
+-- @summary  What the whole machine dirtied and wrote, from the kernel's
+--   counters.
+-- @read     written_bytes_per_s is the throughput that counts; redirty_ratio is
+--   the share of dirtied pages that were neither written nor are dirty still
 --   (deleted or dirtied twice); empty where swap writes outweigh it.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
@@ -27,7 +28,8 @@ WITH
       d.window_ns,
       d.dirtied_bytes,
       d.written_bytes,
-      d.dirtied_bytes - d.written_bytes - d.cached_change_bytes AS vanished_bytes
+      d.dirtied_bytes - d.written_bytes - d.cached_change_bytes
+        AS vanished_bytes
     FROM wb_dirty_window AS d
   )
 SELECT

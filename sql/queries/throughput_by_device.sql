@@ -46,11 +46,15 @@ SELECT
   s.read_bytes,
   s.written_bytes,
   1.0 * s.read_bytes * u.second_ns
-    / (CASE WHEN w.window_end_ns > b.end_ts THEN b.end_ts ELSE w.window_end_ns END
-      - w.window_start_ns) AS read_bytes_per_s,
+    / (CASE
+        WHEN w.window_end_ns > b.end_ts THEN b.end_ts
+        ELSE w.window_end_ns
+      END - w.window_start_ns) AS read_bytes_per_s,
   1.0 * s.written_bytes * u.second_ns
-    / (CASE WHEN w.window_end_ns > b.end_ts THEN b.end_ts ELSE w.window_end_ns END
-      - w.window_start_ns) AS written_bytes_per_s
+    / (CASE
+        WHEN w.window_end_ns > b.end_ts THEN b.end_ts
+        ELSE w.window_end_ns
+      END - w.window_start_ns) AS written_bytes_per_s
 FROM summed AS s
 JOIN wb_window AS w ON w.window_index = s.window_index
 CROSS JOIN wb_units AS u

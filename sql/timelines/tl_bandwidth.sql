@@ -13,8 +13,10 @@ WITH
   named AS (
     SELECT
       'Writeback/Bandwidth ' || r.bdi
-        || CASE WHEN r.cgroup_ino > 1 THEN ' cgroup ' || r.cgroup_ino ELSE '' END
-        || '/' AS parent,
+        || CASE
+          WHEN r.cgroup_ino > 1 THEN ' cgroup ' || r.cgroup_ino
+          ELSE ''
+        END || '/' AS parent,
       r.ts,
       r.write_bw_bytes_per_s,
       r.avg_write_bw_bytes_per_s,

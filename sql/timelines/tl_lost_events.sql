@@ -2,8 +2,8 @@
 -- @timeline tl_lost_events
 -- @title    Lost events
 -- @order    5
--- @summary  Where the ring buffer overran, and whether the trace is damaged: sums
---   over events are too small there.
+-- @summary  Where the ring buffer overran, and whether the trace is damaged:
+--   sums over events are too small there.
 -- @grain    gap; order ts
 -- @needs    raw_lost_events, raw_meta
 CREATE VIEW tl_lost_events AS

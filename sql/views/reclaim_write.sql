@@ -16,7 +16,8 @@
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that reclaims
 -- @column   node INTEGER memory node; NULL when no single zone has the page
--- @column   zone TEXT zone; ambiguous: several zones span the page; unknown: none
+-- @column   zone TEXT zone; ambiguous: several zones span the page; unknown:
+--   none
 -- @column   kind TEXT anon (tmpfs and shmem among them), file or unknown
 -- @column   reclaimer TEXT kswapd, memcg, direct or other (madvise, DAMON ...)
 -- @source   include/trace/events/vmscan.h: reclaim_flags 0x1 anon, 0x2 file

@@ -14,8 +14,8 @@
 -- @column   dirty_rate_bytes_per_s INTEGER rate at which pages are dirtied
 -- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of a task
 -- @column   task_ratelimit_bytes_per_s INTEGER base rate times pos_ratio
--- @column   balanced_dirty_ratelimit_bytes_per_s INTEGER rate that would balance
---   dirtying and writing
+-- @column   balanced_dirty_ratelimit_bytes_per_s INTEGER rate that would
+--   balance dirtying and writing
 -- @source   mm/page-writeback.c wb_update_dirty_ratelimit()
 -- @materialize
 CREATE VIEW wb_bandwidth AS

@@ -6,7 +6,8 @@
 -- @events   writeback:global_dirty_state
 -- @column   seq INTEGER of the row that was cut
 -- @column   sample_ts INTEGER ns, of the row that was cut
--- @column   is_sample INTEGER 1: the event fired in this window; 0: carried into it
+-- @column   is_sample INTEGER 1: the event fired in this window; 0: carried
+--   into it
 -- @column   window_index INTEGER of wb_window
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
@@ -30,16 +31,17 @@ WITH RECURSIVE
   clipped AS (
     SELECT
       CASE WHEN d.ts < g.start_ts THEN g.start_ts ELSE d.ts END AS from_ts,
-      CASE WHEN d.until_ts > g.end_ts THEN g.end_ts ELSE d.until_ts END AS to_ts,
+      CASE WHEN d.until_ts > g.end_ts THEN g.end_ts ELSE d.until_ts END
+        AS to_ts,
       d.*
     FROM wb_dirty_state AS d
     CROSS JOIN grid AS g
     WHERE d.until_ts >= g.start_ts AND d.ts < g.end_ts
   ),
   piece(
-    seq, sample_ts, is_sample, window_index, from_ts, to_ts, dirty_bytes, bg_thresh_bytes, thresh_bytes,
-    limit_bytes, freerun_bytes, setpoint_bytes, dirtied_total_bytes,
-    written_total_bytes, nr_cached_bytes
+    seq, sample_ts, is_sample, window_index, from_ts, to_ts, dirty_bytes,
+    bg_thresh_bytes, thresh_bytes, limit_bytes, freerun_bytes, setpoint_bytes,
+    dirtied_total_bytes, written_total_bytes, nr_cached_bytes
   ) AS (
     SELECT
       c.seq,

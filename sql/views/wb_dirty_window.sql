@@ -3,7 +3,7 @@
 -- @summary  wb_dirty_state in windows: means weighted by time, and what was
 --   dirtied and written in each.
 -- @grain    window; order window_index
--- @needs    wb_dirty_piece, wb_window, wb_units
+-- @needs    wb_dirty_piece, wb_window
 -- @events   writeback:global_dirty_state
 -- @column   window_index INTEGER of wb_window
 -- @column   window_start_ns INTEGER trace clock
@@ -11,12 +11,12 @@
 --   the window, and those without samples before it; NULL without a sample
 -- @column   dirty_bytes INTEGER mean; NULL without a sample in the window
 -- @column   dirty_max_bytes INTEGER largest
--- @column   position_ratio REAL mean of (dirty - freerun) / (limit - freerun)
 -- @column   bg_thresh_bytes INTEGER mean
 -- @column   thresh_bytes INTEGER mean
 -- @column   limit_bytes INTEGER mean
 -- @column   setpoint_bytes INTEGER mean
 -- @column   freerun_bytes INTEGER mean
+-- @column   position_ratio REAL mean of (dirty - freerun) / (limit - freerun)
 -- @column   above_setpoint_ns INTEGER time with dirty above the setpoint
 -- @column   above_limit_ns INTEGER time with dirty above the limit
 -- @column   dirtied_bytes INTEGER pages dirtied

@@ -49,8 +49,8 @@ WITH
       -- that the rate is taken over.
       sum(CASE WHEN m.place > 1 THEN m.accounted_bytes ELSE 0 END)
         AS dirtied_bytes,
-      1.0 * sum(m.slept_ns) / nullif(max(m.sleep_ts + m.slept_ns) - min(m.ts), 0)
-        AS slept_ratio
+      1.0 * sum(m.slept_ns)
+        / nullif(max(m.sleep_ts + m.slept_ns) - min(m.ts), 0) AS slept_ratio
     FROM marked AS m
     GROUP BY m.bdi, m.cgroup_ino, m.tid, m.comm
   ),

@@ -20,7 +20,8 @@
 -- @column   paused_ns INTEGER time spent in this call so far
 -- @column   period_ns INTEGER time that the dirtied pages are worth
 -- @column   think_ns INTEGER time since the scheduled end of the last pause
--- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not measured
+-- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
+--   measured
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
 -- @column   slept_basis TEXT sched: between two sched_switch; paused: from the
 --   next event of the call; intended: pause plus half a jiffy
@@ -30,8 +31,8 @@
 --   dirtied; adding these up gives a lower bound (pages that an exited task
 --   left on the CPU are charged to the next one)
 -- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
--- @column   limit_bytes INTEGER hard limit; up to 6.14.1 the machine's, also where
---   a memory cgroup throttles
+-- @column   limit_bytes INTEGER hard limit; up to 6.14.1 the machine's, also
+--   where a memory cgroup throttles
 -- @column   setpoint_bytes INTEGER where the dirty pages should settle
 -- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
 -- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint

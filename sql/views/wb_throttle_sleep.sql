@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_throttle_sleep
--- @summary  The sleep that followed a balance_dirty_pages event. The task runs on
---   to schedule() without blocking, so it is the first uninterruptible sleep
+-- @summary  The sleep that followed a balance_dirty_pages event. The task runs
+--   on to schedule() without blocking, so it is the first uninterruptible sleep
 --   that starts within 20 ms of running after the event. A block plug may be
 --   flushed first and sleep too: the first sleep of at least half the pause is
 --   taken, or the first at all.

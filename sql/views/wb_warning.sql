@@ -137,6 +137,7 @@ SELECT
   'reclaim_writes',
   'no-file-writes-by-design',
   'from 6.16 on reclaim writes no file folios (this is ' || k.release
-    || '); for reclaim that met dirty file pages see nr_vmscan_immediate_reclaim'
+    || '); for reclaim that met dirty file pages see '
+    || 'nr_vmscan_immediate_reclaim'
 FROM wb_kernel AS k
 WHERE k.version >= 6016;

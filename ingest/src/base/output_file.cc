@@ -65,7 +65,13 @@ void OutputFile::commit() {
   if (synced != 0) throw_system_error("cannot-write", path_, "sync the output", problem, kFix);
   // RENAME_NOREPLACE: nobody may have made the target since we looked.
   const unsigned flags = force_ ? 0u : RENAME_NOREPLACE;
-  if (::renameat2(AT_FDCWD, temp_path_.c_str(), AT_FDCWD, path_.c_str(), flags) != 0) {
+  int renamed = ::renameat2(AT_FDCWD, temp_path_.c_str(), AT_FDCWD, path_.c_str(), flags);
+  if (renamed != 0 && errno == EINVAL && !force_) {
+    // NFS, 9p and others do not know the flag; link() does not replace either.
+    renamed = ::link(temp_path_.c_str(), path_.c_str());
+    if (renamed == 0) ::unlink(temp_path_.c_str());
+  }
+  if (renamed != 0) {
     if (errno == EEXIST) throw_exists(path_);
     throw_system_error("cannot-write", path_, "rename the output", errno, kFix);
   }

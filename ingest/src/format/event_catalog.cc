@@ -258,21 +258,24 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
     plan.system = format.system;
     plan.text = format.text;
     tep_event* event = nullptr;  // owned by tep
-    int problem = 0;
     if (trust[i] != Trust::kNothing) {
       const std::string shown(trust[i] == Trust::kWhole ? std::string_view(format.text)
                                                         : without_print(format.text));
-      problem = tep_parse_format(tep.get(), &event, shown.c_str(), shown.size(),
-                                 format.system.c_str());
+      (void)tep_parse_format(tep.get(), &event, shown.c_str(), shown.size(),
+                             format.system.c_str());
     }
-    if (event != nullptr && event->name != nullptr && event->id >= 0) {
+    // Its result does not tell; the flag does. Fields are counted only when all
+    // of them were read.
+    const bool failed = event != nullptr && (event->flags & TEP_EVENT_FL_FAILED) != 0;
+    const bool has_fields = event != nullptr && (!failed || event->format.nr_fields > 0);
+    if (has_fields && event->name != nullptr && event->id >= 0) {
       plan.name = event->name;
       plan.id = static_cast<std::uint32_t>(event->id);
       if (!have_common) read_common_fields(*event, catalog.common);
       have_common = true;
-      if (problem != 0 || trust[i] != Trust::kWhole) plan.status = FormatStatus::kPartial;
+      if (failed || trust[i] != Trust::kWhole) plan.status = FormatStatus::kPartial;
       if (add_fields(*event, plan)) {
-        if (problem == 0) collect_labels(event->print_fmt.args, 0, plan.labels);
+        collect_labels(event->print_fmt.args, 0, plan.labels);
       } else {
         make_raw(plan, catalog.common);
       }

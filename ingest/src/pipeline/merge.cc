@@ -73,6 +73,7 @@ bool Merger::advance(std::size_t index, const OnTick& on_tick) {
   Lane& lane = *lanes_[index];
   std::unique_lock lock(mutex_);
   while (true) {
+    if (failure_) std::rethrow_exception(failure_);  // else it looks like the lane's end
     if (lane.full[lane.reading]) {
       if (lane.next < lane.blocks[lane.reading].refs.size()) return true;
       lane.full[lane.reading] = false;
@@ -90,7 +91,6 @@ bool Merger::advance(std::size_t index, const OnTick& on_tick) {
         lock.lock();
       }
     }
-    if (failure_) std::rethrow_exception(failure_);
   }
 }
 

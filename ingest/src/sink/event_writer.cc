@@ -2,6 +2,7 @@
 // Records of wanted events into their ev_ tables.
 #include "sink/event_writer.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/utf8.h"
@@ -9,7 +10,7 @@
 namespace wbscope {
 namespace {
 
-constexpr int kLeadColumns = 5;  // seq, ts, cpu, tid, buffer
+constexpr std::size_t kLeadColumns = 5;  // seq, ts, cpu, tid, buffer
 
 const char* column_type(FieldKind kind) {
   switch (kind) {
@@ -34,14 +35,24 @@ std::string create_table(const EventPlan& event) {
   return sql + ", seq INTEGER PRIMARY KEY)";
 }
 
-std::string insert_row(const EventPlan& event) {
+std::string insert_rows(const EventPlan& event, std::size_t rows) {
   std::string sql = "INSERT INTO " + quoted(event.table) + " (seq, ts, cpu, tid, buffer";
-  std::string values = "?,?,?,?,?";
+  std::string values = "(?,?,?,?,?";
   for (const auto& field : event.fields) {
     sql += ", " + quoted(field.column);
     values += ",?";
   }
-  return sql + ") VALUES (" + values + ")";
+  sql += ") VALUES ";
+  for (std::size_t i = 0; i < rows; ++i) sql += (i == 0 ? "" : ",") + values + ")";
+  return sql;
+}
+
+// As many rows as SQLite's limit of parameters allows, 32 at most.
+std::size_t batch_rows(const EventPlan& event) {
+  constexpr std::size_t kMaxParameters = 32000;
+  constexpr std::size_t kMaxRows = 32;
+  return std::clamp<std::size_t>(kMaxParameters / (kLeadColumns + event.fields.size()), 1,
+                                 kMaxRows);
 }
 
 std::int64_t read_integer(const std::byte* data, std::uint32_t bytes, bool is_signed,
@@ -77,12 +88,15 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
                          const std::vector<bool>& wanted, ByteOrder order)
     : catalog_(catalog),
       order_(order),
-      inserts_(catalog.events.size()),
+      tables_(catalog.events.size()),
       loaded_(catalog.events.size()) {
   for (std::size_t i = 0; i < catalog.events.size(); ++i) {
     if (!wanted[i]) continue;
     db.exec(create_table(catalog.events[i]));
-    inserts_[i] = std::make_unique<Statement>(db, insert_row(catalog.events[i]));
+    const EventPlan& event = catalog.events[i];
+    tables_[i].insert_one = std::make_unique<Statement>(db, insert_rows(event, 1));
+    tables_[i].insert_batch =
+        std::make_unique<Statement>(db, insert_rows(event, batch_rows(event)));
   }
 }
 
@@ -176,21 +190,55 @@ void EventWriter::bind_field(Statement& insert, int index, const FieldPlan& fiel
   }
 }
 
+int EventWriter::bind_row(Statement& insert, int index, const EventPlan& plan,
+                          const Table& table, const Row& row) {
+  insert.bind(++index, row.seq);
+  insert.bind(++index, row.ts);
+  insert.bind(++index, std::int64_t{row.cpu});
+  insert.bind(++index, std::int64_t{row.tid});
+  insert.bind(++index, std::int64_t{row.buffer});
+  const auto record = std::span(table.data).subspan(row.begin, row.bytes);
+  for (const auto& field : plan.fields) bind_field(insert, ++index, field, record);
+  return index;
+}
+
 void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
                         std::uint32_t buffer, std::span<const std::byte> record) {
-  Statement& insert = *inserts_[event];
-  insert.bind(1, ++seq_);
-  insert.bind(2, ts);
-  insert.bind(3, std::int64_t{cpu});
-  insert.bind(4, std::int64_t{tid});
-  insert.bind(5, std::int64_t{buffer});
-  scratch_used_ = 0;
-  int index = kLeadColumns;
-  for (const auto& field : catalog_.events[event].fields) {
-    bind_field(insert, ++index, field, record);
-  }
-  insert.run();
+  Table& table = tables_[event];
+  table.rows.push_back({.seq = ++seq_,
+                        .ts = ts,
+                        .cpu = cpu,
+                        .tid = tid,
+                        .buffer = buffer,
+                        .begin = table.data.size(),
+                        .bytes = record.size()});
+  table.data.insert(table.data.end(), record.begin(), record.end());
   ++loaded_[event];
+  if (table.rows.size() == batch_rows(catalog_.events[event])) flush(event);
+}
+
+void EventWriter::flush(std::uint32_t event) {
+  Table& table = tables_[event];
+  const EventPlan& plan = catalog_.events[event];
+  scratch_used_ = 0;
+  if (table.rows.size() == batch_rows(plan)) {
+    int index = 0;
+    for (const Row& row : table.rows) {
+      index = bind_row(*table.insert_batch, index, plan, table, row);
+    }
+    table.insert_batch->run();
+  } else {
+    for (const Row& row : table.rows) {
+      bind_row(*table.insert_one, 0, plan, table, row);
+      table.insert_one->run();
+    }
+  }
+  table.rows.clear();
+  table.data.clear();
+}
+
+void EventWriter::finish() {
+  for (std::uint32_t event = 0; event < tables_.size(); ++event) flush(event);
 }
 
 }  // namespace wbscope

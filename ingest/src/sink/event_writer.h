@@ -22,14 +22,37 @@ class EventWriter {
   EventWriter(Database& db, const EventCatalog& catalog, const std::vector<bool>& wanted,
               ByteOrder order);
 
-  // record has at least the event's min_bytes.
+  // record has at least the event's min_bytes. Rows are written in batches,
+  // the last ones by finish().
   void write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
              std::uint32_t buffer, std::span<const std::byte> record);
+
+  void finish();
 
   [[nodiscard]] const std::vector<std::uint64_t>& loaded() const noexcept { return loaded_; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
 
  private:
+  // Rows that wait for a batch: one INSERT of many rows opens its table once.
+  struct Row {
+    std::int64_t seq;
+    std::int64_t ts;
+    std::uint32_t cpu;
+    std::int32_t tid;
+    std::uint32_t buffer;
+    std::size_t begin;
+    std::size_t bytes;
+  };
+  struct Table {
+    std::unique_ptr<Statement> insert_batch;
+    std::unique_ptr<Statement> insert_one;
+    std::vector<Row> rows;
+    std::vector<std::byte> data;  // the records of rows
+  };
+
+  void flush(std::uint32_t event);
+  int bind_row(Statement& insert, int index, const EventPlan& plan, const Table& table,
+               const Row& row);
   void bind_field(Statement& insert, int index, const FieldPlan& field,
                   std::span<const std::byte> record);
   void bind_utf8(Statement& insert, int index, std::string_view text);
@@ -39,11 +62,11 @@ class EventWriter {
 
   const EventCatalog& catalog_;
   ByteOrder order_;
-  std::vector<std::unique_ptr<Statement>> inserts_;
+  std::vector<Table> tables_;
   std::vector<std::uint64_t> loaded_;
   std::int64_t seq_ = 0;
   Counters counters_;
-  std::vector<std::unique_ptr<std::string>> scratch_;  // texts bound for one row
+  std::vector<std::unique_ptr<std::string>> scratch_;  // texts bound for one batch
   std::size_t scratch_used_ = 0;
 };
 

@@ -261,7 +261,10 @@ void TrackEventWriter::slice(std::uint64_t track, std::int64_t ts, std::int64_t 
   event.clear();
   out.add_enum(track_event::kType, track_event::kSliceEnd);
   out.add_uint64(track_event::kTrackUuid, track);
-  put_event(ts + dur, event, {});
+  // Unsigned: times of a hostile trace may wrap, and must not be undefined.
+  put_event(static_cast<std::int64_t>(static_cast<std::uint64_t>(ts) +
+                                      static_cast<std::uint64_t>(dur)),
+            event, {});
 }
 
 void TrackEventWriter::instant(std::uint64_t track, std::int64_t ts, std::string_view name,

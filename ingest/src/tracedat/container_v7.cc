@@ -205,12 +205,13 @@ void ContainerV7::parse_buffer_option(SectionReader& in) {
 // the pages are. Sections follow one another, so walk them instead.
 void ContainerV7::salvage(std::uint64_t first_section) {
   std::uint64_t offset = first_section;
+  const bool want_buffers = info_.buffers.empty();
   for (std::size_t i = 0; i < kMaxSections && offset + kSectionHeaderBytes <= file_.size(); ++i) {
     const SectionHeader header = section_header(offset, "SECTION");
     if (header.id > kMaxSectionId) return;
     try {
       if (header.id == kIdFlyrecord) {
-        salvage_flyrecord(offset, header);
+        if (want_buffers) salvage_flyrecord(offset, header);
       } else if (header.id != kIdOptions &&  // followed by parse_options() as far as they go
                  (info_.formats.empty() || info_.header_page.empty())) {
         parse_section(header.id, offset);

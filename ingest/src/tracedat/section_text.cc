@@ -16,6 +16,13 @@ std::int64_t number(std::string_view text) {
   return std::strtoll(std::string(text).c_str(), nullptr, 0);
 }
 
+// Wraps instead of overflowing: a hostile offset must not be undefined.
+std::int64_t add_offset(std::int64_t sum, std::int64_t value, std::int64_t unit_ns) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) +
+                                   static_cast<std::uint64_t>(value) *
+                                       static_cast<std::uint64_t>(unit_ns));
+}
+
 std::string without_trailing_nul(std::span<const std::byte> bytes) {
   std::string_view text = as_text(bytes);
   text = text.substr(0, text.find('\0'));
@@ -113,10 +120,10 @@ bool parse_common_option(std::uint16_t id, SectionReader& in, TraceInfo& info) {
   const auto text = [&in] { return without_trailing_nul(in.bytes("option", in.left())); };
   switch (static_cast<Option>(id)) {
     case Option::kDate:  // microseconds between trace clock and time of day
-      info.ts_offset_ns += number(text()) * kNsPerUs;
+      info.ts_offset_ns = add_offset(info.ts_offset_ns, number(text()), kNsPerUs);
       return true;
     case Option::kOffset:
-      info.ts_offset_ns += number(text());
+      info.ts_offset_ns = add_offset(info.ts_offset_ns, number(text()), 1);
       return true;
     case Option::kCpuStat:
       info.cpu_stats.push_back(text());

@@ -45,6 +45,35 @@ void clip_regions(const InputFile& file, TraceInfo& info) {
   }
 }
 
+// No two CPUs share bytes: one that reaches into the next is cut off there. So
+// what is read never exceeds the file, whatever its tables say.
+void separate_regions(TraceInfo& info) {
+  std::vector<CpuRegion*> regions;
+  for (auto& buffer : info.buffers) {
+    for (auto& region : buffer.regions) {
+      if (region.bytes > 0) regions.push_back(&region);
+    }
+  }
+  std::stable_sort(regions.begin(), regions.end(),
+                   [](const auto* a, const auto* b) { return a->offset < b->offset; });
+  for (std::size_t i = 0; i + 1 < regions.size(); ++i) {
+    CpuRegion& region = *regions[i];
+    const std::uint64_t room = regions[i + 1]->offset - region.offset;
+    if (region.bytes <= room) continue;
+    info.damage.push_back(
+        {.slug = "overlapping-data",
+         .object = {},
+         .text = "data of cpu " + std::to_string(region.cpu) + " claim " +
+                 std::to_string(region.bytes) + " bytes, and other data start after " +
+                 std::to_string(room),
+         .at = ParseError::place("BUFFER FLYRECORD", region.offset, region.cpu),
+         .have = {},
+         .effect = {},
+         .fix = {}});
+    region.bytes = room;
+  }
+}
+
 }  // namespace
 
 TraceInfo read_trace_info(const InputFile& file) {
@@ -99,6 +128,7 @@ TraceInfo read_trace_info(const InputFile& file) {
     read_container_v6(file, rest.position(), info);
   }
   clip_regions(file, info);
+  separate_regions(info);
 
   std::uint32_t cpus = info.cpus_count;
   for (auto& buffer : info.buffers) {

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// EventCatalog: kinds and signs of fields, names of tables and columns, and
+// labels, from the format texts of real kernels and from hostile ones.
+#include "format/event_catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support.h"
+#include "trace_builder.h"
+
+namespace wbscope {
+namespace {
+
+using testing::header_page_text;
+using testing::kernel_format;
+
+EventCatalog catalog_of(std::vector<FormatText> formats, std::uint32_t long_bytes = 8) {
+  TraceInfo info;
+  info.long_bytes = long_bytes;
+  info.header_page = header_page_text(long_bytes);
+  info.formats = std::move(formats);
+  return build_event_catalog(info);
+}
+
+EventPlan plan_of(const std::string& text, std::uint32_t long_bytes = 8) {
+  const EventCatalog catalog = catalog_of({{"test", text}}, long_bytes);
+  EXPECT_EQ(catalog.events.size(), 1u);
+  return catalog.events.empty() ? EventPlan{} : catalog.events[0];
+}
+
+// A format with these field lines and this print format.
+std::string format_text(const std::string& name, int id, const std::string& fields,
+                        const std::string& print = "\"\"") {
+  return "name: " + name + "\nID: " + std::to_string(id) +
+         "\nformat:\n"
+         "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+         "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+         "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+         "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n" +
+         fields + "\nprint fmt: " + print + "\n";
+}
+
+const FieldPlan& field_of(const EventPlan& plan, std::string_view name) {
+  static const FieldPlan kNone{};
+  const auto found = std::find_if(plan.fields.begin(), plan.fields.end(),
+                                  [name](const FieldPlan& f) { return f.name == name; });
+  EXPECT_NE(found, plan.fields.end()) << name;
+  return found == plan.fields.end() ? kNone : *found;
+}
+
+TEST(EventCatalog, BalanceDirtyPagesOfANewKernel) {
+  const EventPlan plan =
+      plan_of(kernel_format("7.2.13-x86_64", "writeback", "balance_dirty_pages"));
+  EXPECT_EQ(plan.status, FormatStatus::kParsed);
+  EXPECT_EQ(plan.name, "balance_dirty_pages");
+  EXPECT_EQ(plan.table, "ev_balance_dirty_pages");
+  EXPECT_EQ(plan.id, 962u);
+  EXPECT_EQ(plan.fields.size(), 15u);
+  EXPECT_EQ(plan.min_bytes, 144u);
+  EXPECT_EQ(field_of(plan, "bdi").kind, FieldKind::kText);
+  EXPECT_EQ(field_of(plan, "bdi").bytes, 32u);
+  EXPECT_EQ(field_of(plan, "pause").kind, FieldKind::kInteger);
+  EXPECT_TRUE(field_of(plan, "pause").is_signed);
+  EXPECT_FALSE(field_of(plan, "paused").is_signed);
+  EXPECT_EQ(field_of(plan, "dirtied").bytes, 4u);
+  EXPECT_EQ(field_of(plan, "dirtied").offset, 136u);
+  EXPECT_EQ(field_of(plan, "limit").type, "unsigned long");
+}
+
+TEST(EventCatalog, BalanceDirtyPagesOfA32BitKernel) {
+  const EventPlan plan =
+      plan_of(kernel_format("3.10.49-arm32", "writeback", "balance_dirty_pages"), 4);
+  EXPECT_EQ(plan.status, FormatStatus::kParsed);
+  EXPECT_EQ(field_of(plan, "bdi_setpoint").bytes, 4u);
+  EXPECT_TRUE(field_of(plan, "think").is_signed);
+  EXPECT_EQ(plan.min_bytes, 92u);
+}
+
+TEST(EventCatalog, PageLayoutComesFromTheHeaderPage) {
+  EXPECT_EQ(catalog_of({}, 8).page.data_offset, 16u);
+  EXPECT_EQ(catalog_of({}, 4).page.commit_bytes, 4u);
+  EXPECT_EQ(catalog_of({}, 4).page.data_offset, 12u);
+  TraceInfo mixed;  // 32-bit programs on a 64-bit kernel
+  mixed.long_bytes = 4;
+  mixed.header_page = header_page_text(8);
+  EXPECT_EQ(build_event_catalog(mixed).page.commit_bytes, 8u);
+  mixed.header_page = "no format at all";
+  EXPECT_EQ(build_event_catalog(mixed).page.commit_bytes, 4u);
+}
+
+TEST(EventCatalog, CommonFieldsOfAnOldKernel) {
+  const EventCatalog catalog = catalog_of(
+      {{"vmscan", kernel_format("3.4.0-arm32", "vmscan", "mm_vmscan_direct_reclaim_begin")}}, 4);
+  EXPECT_EQ(catalog.common.type_offset, 0u);
+  EXPECT_EQ(catalog.common.type_bytes, 2u);
+  EXPECT_EQ(catalog.common.pid_offset, 4u);
+  EXPECT_EQ(catalog.common.end, 8u);
+  ASSERT_EQ(catalog.events.size(), 1u);
+  EXPECT_EQ(field_of(catalog.events[0], "order").offset, 12u);  // behind common_padding
+}
+
+TEST(EventCatalog, DynamicTextAndLabelsOfRealFormats) {
+  const EventPlan exec = plan_of(kernel_format("4.4.88-arm64", "sched", "sched_process_exec"));
+  EXPECT_EQ(field_of(exec, "filename").kind, FieldKind::kDynText);
+  const EventPlan start = plan_of(kernel_format("7.2.13-x86_64", "writeback", "writeback_start"));
+  ASSERT_EQ(start.labels.size(), 8u);
+  EXPECT_EQ(start.labels[1].field, "reason");
+  EXPECT_EQ(start.labels[1].value, 1);
+  EXPECT_EQ(start.labels[1].label, "vmscan");
+  EXPECT_FALSE(start.labels[1].is_flag);
+}
+
+TEST(EventCatalog, FlagsAreLabelsToo) {
+  const EventPlan plan = plan_of(kernel_format("4.4.88-arm64", "sched", "sched_switch"));
+  const auto found = std::find_if(plan.labels.begin(), plan.labels.end(),
+                                  [](const EnumLabel& l) { return l.label == "D"; });
+  ASSERT_NE(found, plan.labels.end());
+  EXPECT_EQ(found->field, "prev_state");
+  EXPECT_EQ(found->value, 2);
+  EXPECT_TRUE(found->is_flag);
+}
+
+TEST(EventCatalog, KindsOfFields) {
+  const EventPlan plan = plan_of(format_text(
+      "kinds", 1,
+      "\tfield:s8 tiny;\toffset:8;\tsize:1;\tsigned:1;\n"
+      "\tfield:__data_loc char[] text;\toffset:12;\tsize:4;\tsigned:1;\n"
+      "\tfield:__rel_loc char[] near;\toffset:16;\tsize:4;\tsigned:1;\n"
+      "\tfield:__data_loc u32[] many;\toffset:20;\tsize:4;\tsigned:1;\n"
+      "\tfield:unsigned long args[3];\toffset:24;\tsize:24;\tsigned:0;\n"
+      "\tfield:unsigned char mac[6];\toffset:48;\tsize:6;\tsigned:0;\n"
+      "\tfield:struct thing odd;\toffset:56;\tsize:12;\tsigned:0;\n"
+      "\tfield:char rest[];\toffset:68;\tsize:0;\tsigned:0;\n"));
+  EXPECT_EQ(plan.status, FormatStatus::kParsed);
+  EXPECT_EQ(field_of(plan, "tiny").kind, FieldKind::kInteger);
+  EXPECT_TRUE(field_of(plan, "tiny").is_signed);
+  EXPECT_EQ(field_of(plan, "text").kind, FieldKind::kDynText);
+  EXPECT_EQ(field_of(plan, "near").kind, FieldKind::kRelText);
+  EXPECT_EQ(field_of(plan, "many").kind, FieldKind::kDynArray);
+  EXPECT_EQ(field_of(plan, "many").element_bytes, 4u);
+  EXPECT_EQ(field_of(plan, "args").kind, FieldKind::kArray);
+  EXPECT_EQ(field_of(plan, "args").element_bytes, 8u);
+  EXPECT_EQ(field_of(plan, "mac").kind, FieldKind::kBytes);
+  EXPECT_EQ(field_of(plan, "odd").kind, FieldKind::kBytes);
+  EXPECT_EQ(field_of(plan, "rest").kind, FieldKind::kRestText);
+  EXPECT_EQ(plan.min_bytes, 68u);
+}
+
+TEST(EventCatalog, TablesOfOneName) {
+  const std::string field = "\tfield:int x;\toffset:8;\tsize:4;\tsigned:1;\n";
+  const EventCatalog catalog = catalog_of({{"one", format_text("same", 1, field)},
+                                           {"two", format_text("same", 2, field)},
+                                           {"Two", format_text("SAME", 3, field)},
+                                           {"one", format_text("same", 4, field)}});
+  ASSERT_EQ(catalog.events.size(), 3u);  // one:same of id 4 is the first again
+  EXPECT_EQ(catalog.events[0].table, "ev_same");
+  EXPECT_EQ(catalog.events[1].table, "ev_two__same");
+  EXPECT_EQ(catalog.events[2].table, "ev_Two__SAME_2");  // SQLite does not see case
+}
+
+TEST(EventCatalog, ColumnsThatEveryTableHas) {
+  const EventPlan plan = plan_of(format_text("columns", 1,
+                                             "\tfield:int ts;\toffset:8;\tsize:4;\tsigned:1;\n"
+                                             "\tfield:int CPU;\toffset:12;\tsize:4;\tsigned:1;\n"
+                                             "\tfield:int seq;\toffset:16;\tsize:4;\tsigned:1;\n"
+                                             "\tfield:int Tid;\toffset:20;\tsize:4;\tsigned:1;\n"));
+  EXPECT_EQ(field_of(plan, "ts").column, "field_ts");
+  EXPECT_EQ(field_of(plan, "CPU").column, "field_CPU");
+  EXPECT_EQ(field_of(plan, "seq").column, "field_seq");
+  EXPECT_EQ(field_of(plan, "Tid").column, "field_Tid");
+}
+
+TEST(EventCatalog, NamesFromAFileAreIdentifiers) {
+  const EventPlan plan = plan_of(format_text("x\"; DROP TABLE meta; --", 1, ""));
+  EXPECT_TRUE(std::all_of(plan.table.begin(), plan.table.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  })) << plan.table;
+}
+
+// libtraceevent knows no function __new_magic; the fields are still good.
+TEST(EventCatalog, PrintFormatThatDoesNotParseKeepsTheFields) {
+  const EventPlan plan = plan_of(format_text(
+      "half", 5, "\tfield:int x;\toffset:8;\tsize:4;\tsigned:1;\n", "\"%d\", __new_magic(REC->x"));
+  EXPECT_EQ(plan.status, FormatStatus::kPartial);
+  EXPECT_EQ(field_of(plan, "x").offset, 8u);
+}
+
+TEST(EventCatalog, FieldsThatEndInTheMiddleAreRaw) {
+  const EventPlan plan = plan_of(format_text("cut", 4,
+                                             "\tfield:int x;\toffset:8;\tsize:4;\tsigned:1;\n"
+                                             "\tfield:int y;\toffset:12;\tsi\n"));
+  EXPECT_EQ(plan.status, FormatStatus::kRaw);
+  ASSERT_EQ(plan.fields.size(), 1u);
+  EXPECT_EQ(plan.fields[0].column, "payload");
+}
+
+TEST(EventCatalog, FormatThatDoesNotParseIsRaw) {
+  const EventPlan plan = plan_of("name: broken\nID: 9\nformat:\n\tfield nonsense\n");
+  EXPECT_EQ(plan.status, FormatStatus::kRaw);
+  EXPECT_EQ(plan.name, "broken");
+  EXPECT_EQ(plan.id, 9u);
+  EXPECT_EQ(plan.table, "ev_broken");
+  ASSERT_EQ(plan.fields.size(), 1u);
+  EXPECT_EQ(plan.fields[0].column, "payload");
+  EXPECT_EQ(plan.fields[0].kind, FieldKind::kBytes);
+  EXPECT_EQ(plan.min_bytes, 8u);
+}
+
+TEST(EventCatalog, FieldsOutOfAllBoundsAreRaw) {
+  EXPECT_EQ(plan_of(format_text("far", 1, "\tfield:int x;\toffset:99999;\tsize:4;\tsigned:1;\n"))
+                .status,
+            FormatStatus::kRaw);
+  EXPECT_EQ(plan_of(format_text("big", 1, "\tfield:char x[9];\toffset:8;\tsize:99999;\tsigned:1;\n"))
+                .status,
+            FormatStatus::kRaw);
+}
+
+TEST(EventCatalog, FormatWithoutNameOrIdIsLeftOut) {
+  EXPECT_TRUE(catalog_of({{"test", ""}, {"test", "name: x\n"}, {"test", "ID: 3\n"}}).events.empty());
+  EXPECT_TRUE(catalog_of({{"test", format_text("huge", 70000, "")}}).events.empty());
+}
+
+// The print format is a stranger's: nesting must not use up the stack.
+TEST(EventCatalog, DeepNestingIsNoCrash) {
+  for (const char* open : {"(", "1 ? "}) {
+    std::string print = "\"%d\", ";
+    for (int i = 0; i < 200'000; ++i) print += open;
+    const EventPlan plan =
+        plan_of(format_text("deep", 6, "\tfield:int x;\toffset:8;\tsize:4;\tsigned:1;\n", print));
+    EXPECT_EQ(field_of(plan, "x").offset, 8u) << open;
+  }
+}
+
+}  // namespace
+}  // namespace wbscope

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Check that each folder keeps to its part: who may name, read and convert what.
+
+usage: check_layout.py     prints "path:line: what is wrong; how to put it right"
+                           for each finding and exits 1 when there is any
+
+Allowed on purpose: `alias.*` inside a CTE (`SELECT n.*`), where the CTE before it
+names its columns; only a bare `SELECT *` is refused. ORDER BY is asked for; that
+it is total is for the reader to judge.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Where numbers that convert units may stand; the reason beside each debt.
+UNIT_HOMES = {
+    "sql/views/wb_units.sql",
+    "sql/views/wb_params.sql",
+    "sql/views/wb_hz.sql",
+    "sql/views/wb_warning.sql",
+    "analyzers/wbscope/render/units.py",
+}
+UNIT_DEBTS = {
+    "analyzers/wbscope/run.py": "1_000_000 is the most windows in a run, a count",
+    "sql/views/wb_task_rate.sql": "ns in a second; wb_units.second_ns is to take its place",
+}
+UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
+
+PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
+MAX_LINES = {".py": 500, ".cc": 500, ".h": 500}
+MAX_SQL_COLUMNS = 80
+CODE = {".py", ".cc", ".h", ".sql", ".toml", ".mjs", ".js", ".sh", ".css", ".html", ".j2"}
+CODE_NAMES = {"CMakeLists.txt", "Makefile", "demo", "install-debs"}
+
+KERNEL_EVENT = re.compile(
+    r"\b(balance_dirty_pages|global_dirty_state|bdi_dirty_ratelimit|wbc_writepage|"
+    r"folio_wait_writeback|writeback_\w+|mm_vmscan\w*|mm_shrink_\w+)"
+)
+MACHINE_PATH = re.compile(r"(?<![\w.~])/(?:work|root|tmp)/")
+UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E)\b")  # brackets: this line is none
+NOT_NEUTRAL = re.compile(
+    r"\b(?:CREATE\s+(?:OR\s+REPLACE\s+)?PERFETTO|INCLUDE|EXTRACT_ARG|PRAGMA|ATTACH|json_\w+)\b"
+    r"|\bSELECT\s+(?:DISTINCT\s+)?\*",
+    re.IGNORECASE,
+)
+COMMENT_OR_STRING = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
+TABLE = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)")
+CTE = re.compile(r"\b(\w+)(?:\s*\([^()]*\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
+SQL_NUMBER = re.compile(r"(?<![\w.])(\d+)(?:\.0+)?(?![\w.])")
+SELECT_LIST = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?:\bFROM\b|;|\Z)", re.DOTALL)
+TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
+
+Finding = tuple[int, str, str]  # line, what, fix
+
+
+def files() -> list[str]:
+    """What git tracks or would track, without what was deleted."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return sorted({name for name in listed.split("\0") if name and (ROOT / name).is_file()})
+
+
+def line_of(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def matches(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    for match in pattern.finditer(text):
+        yield line_of(text, match.start()), " ".join(match[0].split())
+
+
+# Rules for every source file.
+
+
+def check_source(path: str, text: str) -> Iterator[Finding]:
+    lines = text.splitlines()
+    first = lines[1] if len(lines) > 1 and lines[0].startswith("#!") else (lines or [""])[0]
+    if "SPDX-License-Identifier: " not in first:
+        yield 1, "first line has no SPDX tag", "add SPDX-License-Identifier: Apache-2.0"
+    most = MAX_LINES.get(Path(path).suffix)
+    if most is not None and len(lines) > most:
+        yield len(lines), f"{len(lines)} lines, wanted at most {most}", "split it by subject"
+    for number, content in enumerate(lines, 1):
+        if path.endswith(".sql") and len(content) > MAX_SQL_COLUMNS:
+            yield number, f"{len(content)} columns, wanted {MAX_SQL_COLUMNS}", "wrap the line"
+    for line, words in matches(text, UNFINISHED):
+        yield line, f"{words} in a source file", "do it, or make it an issue"
+    if path.startswith("tests/"):
+        return
+    for line, words in matches(text, MACHINE_PATH):
+        yield line, f"path of one machine: {words}", "take it from an argument or the environment"
+
+
+def check_cpp(path: str, text: str) -> Iterator[Finding]:
+    for line, words in matches(text, KERNEL_EVENT):
+        yield line, f"ingest names the event {words}", "move its meaning to sql/"
+    if not path.startswith("ingest/src/format/"):
+        for line, _ in matches(text, re.compile(r"#include\s*[<\"]traceevent/")):
+            yield line, "libtraceevent outside ingest/src/format", "go through event_catalog.h"
+
+
+def check_python(path: str, text: str) -> Iterator[Finding]:
+    may_print = path.startswith(("analyzers/wbscope/cli/", "analyzers/wbscope/render/"))
+    may_convert = path in UNIT_HOMES or path in UNIT_DEBTS
+    for node in ast.walk(ast.parse(text, path)):
+        if isinstance(node, ast.Call) and not may_print and ast.unparse(node.func) in PRINTERS:
+            what = f"{ast.unparse(node.func)}() outside cli/ and render/"
+            yield node.lineno, what, "return what to print"
+        elif not may_convert and isinstance(node, ast.Constant) and node.value in UNIT_NUMBERS:
+            yield node.lineno, f"number {node.value} converts a unit", "use render/units.py"
+
+
+# Rules for sql/views, sql/queries and sql/timelines.
+
+
+def tags_of(text: str) -> dict[str, list[tuple[int, str]]]:
+    """The header: tag -> (line, text) of each use; continuation lines are joined."""
+    tags: dict[str, list[tuple[int, str]]] = {}
+    current: list[tuple[int, str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("--"):
+            break
+        if match := TAG.match(line):
+            current = tags.setdefault(match[1], [])
+            current.append((number, match[2].strip()))
+        elif current and line.startswith("--  "):
+            current[-1] = (current[-1][0], f"{current[-1][1]} {line[2:].strip()}".strip())
+    return tags
+
+
+def top_level(statement: str) -> str:
+    """The statement with all that stands in parentheses blanked."""
+    depth, out = 0, []
+    for char in statement:
+        depth -= char == ")"
+        out.append(char if depth == 0 or char == "\n" else " ")
+        depth += char == "("
+    return "".join(out)
+
+
+def output_columns(statement: str) -> list[str]:
+    """Names of the columns of the first SELECT that is not in parentheses."""
+    match = SELECT_LIST.search(top_level(statement))
+    items = match[1].split(",") if match else []
+    return [re.split(r"[\s.]+", item.strip())[-1].strip('"') for item in items if item.strip()]
+
+
+def check_sql(path: str, text: str) -> Iterator[Finding]:
+    # Comments and strings blanked, so that offsets stay.
+    code = COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    for line, words in matches(code, NOT_NEUTRAL):
+        yield line, f"{words!r} is not for every engine", "name columns; use plain SQL"
+    if path not in UNIT_HOMES and path not in UNIT_DEBTS:
+        for match in SQL_NUMBER.finditer(code):
+            if int(match[1]) in UNIT_NUMBERS:
+                line = line_of(code, match.start())
+                yield line, f"number {match[0]} converts a unit", "use a column of wb_units"
+    yield from check_needs(path, text, code)
+    tags = tags_of(text)
+    if not path.startswith("sql/timelines/"):  # whose columns are always the same
+        yield from check_columns(tags, code)
+    if path.startswith("sql/queries/"):
+        if not re.search(r"\bORDER\s+BY\b", top_level(code)):
+            yield line_of(code, len(code.rstrip())), "query has no ORDER BY", "order its rows"
+        if not any(words for _, words in tags.get("read", [])):
+            yield 1, "query has no @read", "say in the header how to read its rows"
+
+
+def check_needs(path: str, text: str, code: str) -> Iterator[Finding]:
+    uses = tags_of(text).get("needs", [])
+    needs = {name: line for line, words in uses for name in re.findall(r"\w+", words)}
+    if not uses:
+        yield 1, "header has no @needs", "list the views that the statement reads"
+    ctes = set(CTE.findall(code))
+    read: set[str] = set()
+    for match in TABLE.finditer(code):
+        name, line = match[1], line_of(code, match.start(1))
+        if name in ctes:
+            continue
+        read.add(name)
+        if not name.startswith(("raw_", "wb_", "reclaim_")):
+            yield line, f"reads {name}, which is no view", "read raw_*, wb_* or reclaim_* views"
+        elif name not in needs:
+            yield line, f"reads {name}, which @needs does not list", f"add {name} to @needs"
+    for name, line in needs.items():
+        if name not in read:
+            yield line, f"@needs lists {name}, which is not read", f"take {name} out"
+        folder = "adapters/sqlite" if name.startswith("raw_") else "views"
+        if not (ROOT / "sql" / folder / f"{name}.sql").is_file():
+            yield line, f"@needs lists {name}, and sql/{folder} has no such file", "name one"
+
+
+def check_columns(tags: dict[str, list[tuple[int, str]]], code: str) -> Iterator[Finding]:
+    documented = [(line, words.split(maxsplit=2)) for line, words in tags.get("column", [])]
+    told = [words[0] for _, words in documented if words]
+    found = output_columns(code)
+    for line, words in documented:
+        if len(words) < 3:
+            yield line, f"@column {' '.join(words)} says nothing", "write NAME TYPE and what it is"
+    for name in found:
+        if name not in told:
+            yield 1, f"column {name} has no @column", f"describe {name} in the header"
+    for name in told:
+        if name not in found:
+            yield 1, f"@column {name} is no column of the result", f"take {name} out"
+    if sorted(told) == sorted(found) and told != found:
+        yield 1, "@column lines are in another order than the columns", "put them in that order"
+
+
+def rules(path: str) -> list[Callable[[str, str], Iterator[Finding]]]:
+    """The rules that a file has to keep."""
+    name = Path(path)
+    if name.suffix not in CODE and name.name not in CODE_NAMES:
+        return []
+    chosen: list[Callable[[str, str], Iterator[Finding]]] = [check_source]
+    if path.startswith("ingest/src/"):
+        chosen.append(check_cpp)
+    if path.startswith("analyzers/") and name.suffix == ".py":
+        chosen.append(check_python)
+    if path.startswith(("sql/views/", "sql/queries/", "sql/timelines/")) and name.suffix == ".sql":
+        chosen.append(check_sql)
+    return chosen
+
+
+def main() -> int:
+    findings = 0
+    for path in files():
+        text = (ROOT / path).read_text(encoding="utf-8") if rules(path) else ""
+        for rule in rules(path):
+            for line, what, fix in rule(path, text):
+                findings += 1
+                print(f"{path}:{line}: {what}; {fix}")
+    for path in UNIT_DEBTS:
+        if not (ROOT / path).is_file():
+            findings += 1
+            print(f"{path}:1: allowed debt is gone; take it out of UNIT_DEBTS")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
