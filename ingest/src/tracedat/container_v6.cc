@@ -53,6 +53,12 @@ std::vector<NamedBuffer> parse_options(SectionReader& in, TraceInfo& info) {
 
 void read_named_buffer(const InputFile& file, const NamedBuffer& named, std::uint32_t cpus,
                        TraceInfo& info) {
+  info.regions_count += cpus;
+  if (info.regions_count > kMaxRegions) {
+    throw ParseError("too-many-cpus", "buffer " + named.name, named.offset,
+                     "found more than " + std::to_string(kMaxRegions) +
+                         " CPUs in all buffers together");
+  }
   std::vector<std::byte> raw(kTagBytes + std::size_t{cpus} * 16);
   raw.resize(file.read_some(named.offset, raw));
   SectionReader in("buffer " + named.name, named.offset, ByteReader(raw, info.order));

@@ -33,7 +33,8 @@ class ContainerV7 {
  private:
   [[nodiscard]] SectionHeader section_header(std::uint64_t offset, const std::string& name) const;
   [[nodiscard]] std::vector<std::byte> section_data(std::uint64_t offset,
-                                                    const std::string& name) const;
+                                                    const std::string& name);
+  void count_section_bytes(std::uint64_t bytes, std::uint64_t offset, const std::string& name);
   void parse_section(std::uint16_t id, std::uint64_t offset);
   void parse_options(std::uint64_t offset);
   void parse_buffer_option(SectionReader& in);
@@ -43,6 +44,7 @@ class ContainerV7 {
 
   const InputFile& file_;
   TraceInfo& info_;
+  std::uint64_t section_bytes_ = 0;
 };
 
 SectionHeader ContainerV7::section_header(std::uint64_t offset, const std::string& name) const {
@@ -59,9 +61,20 @@ SectionHeader ContainerV7::section_header(std::uint64_t offset, const std::strin
   return header;
 }
 
+// Options may name one section again and again; what is kept of it must not
+// grow without end.
+void ContainerV7::count_section_bytes(std::uint64_t bytes, std::uint64_t offset,
+                                      const std::string& name) {
+  section_bytes_ += bytes;
+  if (section_bytes_ <= kMaxAllSectionBytes) return;
+  throw ParseError("sections-too-large", name, offset,
+                   "sections claim more than " + std::to_string(kMaxAllSectionBytes) +
+                       " bytes together");
+}
+
 // trace-cmd.dat.v7(5), COMPRESSION FORMAT OF THE FILE SECTIONS.
 std::vector<std::byte> ContainerV7::section_data(std::uint64_t offset,
-                                                 const std::string& name) const {
+                                                 const std::string& name) {
   const SectionHeader header = section_header(offset, name);
   const std::uint64_t start = offset + kSectionHeaderBytes;
   if (header.bytes > kMaxSectionBytes) {
@@ -74,6 +87,7 @@ std::vector<std::byte> ContainerV7::section_data(std::uint64_t offset,
                      "section holds " + std::to_string(file_.size() - start) + " of " +
                          std::to_string(header.bytes) + " bytes");
   }
+  count_section_bytes(header.bytes, offset, name);
   std::vector<std::byte> raw(header.bytes);
   raw.resize(file_.read_some(start, raw));
   if ((header.flags & kSectionCompressed) == 0) return raw;
@@ -92,6 +106,7 @@ std::vector<std::byte> ContainerV7::section_data(std::uint64_t offset,
                          " bytes uncompressed, at most " + std::to_string(kMaxSectionBytes) +
                          " are read");
   }
+  count_section_bytes(*unpacked, offset, name);
   std::vector<std::byte> out(*unpacked);
   const std::string problem = Decompressor(info_.compression).run(*data, out);
   if (!problem.empty()) throw ParseError("bad-compression", name, start, problem);
@@ -183,6 +198,11 @@ void ContainerV7::parse_buffer_option(SectionReader& in) {
   if (cpus > kMaxCpus) {
     in.fail("too-many-cpus", "found " + std::to_string(cpus) + " CPUs, at most " +
                                  std::to_string(kMaxCpus) + " are read");
+  }
+  info_.regions_count += cpus;
+  if (info_.regions_count > kMaxRegions) {
+    in.fail("too-many-cpus", "found more than " + std::to_string(kMaxRegions) +
+                                 " CPUs in all buffers together");
   }
   for (std::uint32_t i = 0; i < cpus; ++i) {
     CpuRegion region;

@@ -14,10 +14,12 @@ namespace wbscope {
 
 // Caps against sizes that a damaged or hostile file claims.
 inline constexpr std::uint64_t kMaxSectionBytes = 64u << 20;
+inline constexpr std::uint64_t kMaxAllSectionBytes = 128u << 20;  // a section may be named twice
 inline constexpr std::uint64_t kMaxChunkBytes = 16u << 20;
 inline constexpr std::uint32_t kMaxPageBytes = 1u << 20;
 inline constexpr std::uint32_t kMinPageBytes = 512;
 inline constexpr std::uint32_t kMaxCpus = 16384;
+inline constexpr std::size_t kMaxRegions = 65536;  // CPUs of all instances
 inline constexpr std::uint32_t kMaxFormats = 65536;
 inline constexpr std::uint32_t kMaxOptions = 65536;
 
@@ -71,6 +73,7 @@ struct TraceInfo {
   std::uint64_t tsc_offset = 0;
 
   std::vector<BufferInfo> buffers;
+  std::size_t regions_count = 0;  // of all buffers
   std::vector<Message> damage;  // what could not be read, in words
 };
 

@@ -122,8 +122,8 @@ TEST(ContainerV7, CompressedFileWithoutOptionsIsSalvaged) {
   TraceSpec spec = small_trace();
   spec.compression = "zstd";
   std::string file = build_v7(spec);
-  Bytes zero(ByteOrder::kLittle);
-  file.replace(std::string("\x17\x08\x44tracing7").size() + 1 + 2 + 4 + 5 + 2, 8, zero.u64(0).str());
+  // It stands behind magic 10, version 2, 1, 1, 4, "zstd" 5, "1" 2.
+  file.replace(25, 8, Bytes(ByteOrder::kLittle).u64(0).str());
   const ReadBack back = read_bytes(file);
   EXPECT_EQ(back.events, kSmallTraceEvents);
   ASSERT_FALSE(back.info.damage.empty());
@@ -185,7 +185,9 @@ Message damage_of_options(const Bytes& options, std::uint64_t claimed_bytes) {
   return back.info.damage.empty() ? Message{} : back.info.damage.front();
 }
 
-Message damage_of_options(const Bytes& options) { return damage_of_options(options, options.size()); }
+Message damage_of_options(const Bytes& options) {
+  return damage_of_options(options, options.size());
+}
 
 TEST(ContainerV7, OptionsThatPointAtThemselves) {
   const Bytes done = Bytes(ByteOrder::kLittle).u16(0).u32(8).u64(32);
@@ -206,6 +208,32 @@ TEST(ContainerV7, OptionsLargerThanTheFileOrTheCap) {
 TEST(ContainerV7, OptionLargerThanItsSection) {
   EXPECT_EQ(damage_of_options(Bytes(ByteOrder::kLittle).u16(5).u32(0xffffffff)).slug,
             "truncated-section");
+}
+
+// A small file that has one large section, and names it again and again.
+TEST(ContainerV7, SectionsTogetherHaveACap) {
+  TraceSpec spec = small_trace();
+  spec.compression = "zstd";
+  spec.formats.push_back({"big", std::string(8u << 20, ' ')});
+  EXPECT_FALSE(read_bytes(build_v7(spec)).damaged());
+  spec.formats_named = 1000;
+  const std::string file = build_v7(spec);
+  EXPECT_LT(file.size(), 1u << 16);
+  const ReadBack back = read_bytes(file);
+  EXPECT_LE(back.info.formats.size(), 2 * (kMaxAllSectionBytes >> 23));
+  ASSERT_FALSE(back.info.damage.empty());
+  EXPECT_EQ(back.info.damage[0].slug, "sections-too-large");
+}
+
+TEST(ContainerV7, BuffersTogetherHaveACapOfCpus) {
+  Bytes body(ByteOrder::kLittle);
+  body.u64(33).cstring("").cstring("mono").u32(512).u32(kMaxCpus);
+  for (std::uint32_t i = 0; i < kMaxCpus; ++i) body.u32(i).u64(0).u64(0);
+  Bytes options(ByteOrder::kLittle);
+  for (std::size_t i = 0; i < kMaxRegions / kMaxCpus + 1; ++i) {
+    options.u16(3).u32(body.size()).text(body.str());
+  }
+  EXPECT_EQ(damage_of_options(options).slug, "too-many-cpus");
 }
 
 TEST(ContainerV7, BufferTablesOutOfBounds) {

@@ -212,13 +212,16 @@ TEST(EventCatalog, FieldsOutOfAllBoundsAreRaw) {
   EXPECT_EQ(plan_of(format_text("far", 1, "\tfield:int x;\toffset:99999;\tsize:4;\tsigned:1;\n"))
                 .status,
             FormatStatus::kRaw);
-  EXPECT_EQ(plan_of(format_text("big", 1, "\tfield:char x[9];\toffset:8;\tsize:99999;\tsigned:1;\n"))
-                .status,
-            FormatStatus::kRaw);
+  EXPECT_EQ(
+      plan_of(format_text("big", 1, "\tfield:char x[9];\toffset:8;\tsize:99999;\tsigned:1;\n"))
+          .status,
+      FormatStatus::kRaw);
 }
 
 TEST(EventCatalog, FormatWithoutNameOrIdIsLeftOut) {
-  EXPECT_TRUE(catalog_of({{"test", ""}, {"test", "name: x\n"}, {"test", "ID: 3\n"}}).events.empty());
+  for (const char* text : {"", "name: x\n", "ID: 3\n", "name: x\nID: three\n"}) {
+    EXPECT_TRUE(catalog_of({{"test", text}}).events.empty()) << text;
+  }
   EXPECT_TRUE(catalog_of({{"test", format_text("huge", 70000, "")}}).events.empty());
 }
 

@@ -58,7 +58,6 @@ class Table {
   // x of the last row, as SQLite's quote() prints it.
   [[nodiscard]] std::string last() { return text("SELECT quote(x) FROM ev_one ORDER BY seq DESC"); }
   [[nodiscard]] std::string text(const std::string& sql) {
-    writer_->finish();
     Statement rows(db_, sql);
     if (!rows.step()) return "no row";
     return std::string(rows.text(0));
@@ -196,11 +195,14 @@ TEST(EventWriter, BytesThatAreNotUtf8AreReplacedAndCounted) {
 // A batch is 32 rows: 71 are two of them and a rest.
 TEST(EventWriter, BatchesKeepEveryRowInOrder) {
   Table table(field(FieldKind::kText, 4));
-  for (int i = 0; i < 71; ++i) table.write_pending(table.bytes().text(std::to_string(100 + i) + "z"));
+  for (int i = 0; i < 71; ++i) {
+    table.write_pending(table.bytes().text(std::to_string(100 + i) + "z"));
+  }
   table.finish();
   EXPECT_EQ(table.loaded(), 71u);
   EXPECT_EQ(table.text("SELECT count(*) || ' ' || sum(seq) FROM ev_one"), "71 2556");
-  EXPECT_EQ(table.text("SELECT count(*) FROM ev_one WHERE x = (99 + seq) || 'z' AND ts = 999 + seq"),
+  EXPECT_EQ(table.text("SELECT count(*) FROM ev_one"
+                       " WHERE x = (99 + seq) || 'z' AND ts = 999 + seq"),
             "71");
 }
 
@@ -222,10 +224,11 @@ TEST(EventWriter, AnyCountOfRowsIsWritten) {
     for (int i = 0; i < count; ++i) {
       const std::string name = "8:" + std::to_string(i) + (i % 3 == 0 ? "\xff" : "");
       const auto size = static_cast<std::uint32_t>(name.size());
-      table.write(table.bytes().u32((size << 16) | 12).text(name));
+      table.write_pending(table.bytes().u32((size << 16) | 12).text(name));
       wanted += (i == 0 ? "" : ",") + std::to_string(i + 1) + " 8:" + std::to_string(i) +
                 (i % 3 == 0 ? "\xef\xbf\xbd" : "");
     }
+    table.finish();
     EXPECT_EQ(table.text("SELECT coalesce(group_concat(seq || ' ' || x), '') FROM ev_one"), wanted);
     EXPECT_EQ(table.loaded(), static_cast<std::uint64_t>(count));
   }

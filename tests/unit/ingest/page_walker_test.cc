@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trace_builder.h"
+#include "page_builder.h"
 
 namespace wbscope {
 namespace {
@@ -48,7 +48,9 @@ Walk walk(const std::string& page, ByteOrder order = ByteOrder::kLittle,
 // (byte order, bytes of the commit field)
 class PageLayouts : public ::testing::TestWithParam<std::pair<ByteOrder, std::uint32_t>> {
  protected:
-  [[nodiscard]] PageBuilder page() const { return PageBuilder(GetParam().first, GetParam().second); }
+  [[nodiscard]] static PageBuilder page() {
+    return PageBuilder(GetParam().first, GetParam().second);
+  }
   [[nodiscard]] Walk walk_built(const PageBuilder& builder) const {
     return walk(builder.build(), GetParam().first, GetParam().second);
   }
@@ -101,7 +103,8 @@ TEST_P(PageLayouts, TimeStampReplacesAllButTheHighBits) {
 }
 
 TEST_P(PageLayouts, DiscardedRecordCountsItsTimeOnly) {
-  const Walk w = walk_built(page().start(100).record(1, "aaaa").discarded(20, 16).record(3, "bbbb"));
+  const Walk w =
+      walk_built(page().start(100).record(1, "aaaa").discarded(20, 16).record(3, "bbbb"));
   EXPECT_EQ(w.seen, (std::vector<Seen>{{101, "aaaa"}, {124, "bbbb"}}));
   EXPECT_EQ(w.counters.get(Counter::kDiscardedRecords), 1u);
   EXPECT_TRUE(w.result.complete);
@@ -154,7 +157,8 @@ TEST_P(PageLayouts, CommitLargerThanThePageIsNoPage) {
 }
 
 TEST_P(PageLayouts, RecordOverTheEndIsTold) {
-  const Walk w = walk_built(page().record(1, "aaaa").header(3, 1).word(0));  // 12 bytes, 4 are there
+  // A record of 12 bytes where 4 are left.
+  const Walk w = walk_built(page().record(1, "aaaa").header(3, 1).word(0));
   EXPECT_EQ(w.seen.size(), 1u);
   EXPECT_FALSE(w.result.complete);
   EXPECT_EQ(w.result.bad_offset, 8 + GetParam().second + 8);
@@ -210,7 +214,8 @@ TEST_P(PageLayouts, PageShorterThanItsHeader) {
 
 // Above bit 27 the commit field holds flags, not length.
 TEST(PageWalker, OtherFlagsOfCommitAreNoLength) {
-  const Walk w = walk(PageBuilder().record(1, "aaaa").claim(8 | (1ull << 29) | (1ull << 40)).build());
+  const std::uint64_t flags = (1ull << 29) | (1ull << 40);
+  const Walk w = walk(PageBuilder().record(1, "aaaa").claim(8 | flags).build());
   EXPECT_TRUE(w.result.is_page);
   EXPECT_EQ(w.seen.size(), 1u);
 }

@@ -57,7 +57,8 @@ TEST(SectionReader, ErrorSaysWhere) {
 TEST(SectionReader, SizedTextLargerThanTheSection) {
   const Bytes bytes = Bytes(ByteOrder::kLittle).text("abc");
   SectionReader in = section(bytes);
-  EXPECT_TRUE(error_of([&] { (void)in.sized_text("t", std::numeric_limits<std::uint64_t>::max()); }));
+  const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_TRUE(error_of([&] { (void)in.sized_text("t", huge); }));
   EXPECT_EQ(in.sized_text("t", 3), "abc");
 }
 
