@@ -31,7 +31,6 @@ UNIT_HOMES = {
 }
 UNIT_DEBTS = {
     "analyzers/wbscope/run.py": "1_000_000 is the most windows in a run, a count",
-    "sql/views/wb_task_rate.sql": "ns in a second; wb_units.second_ns is to take its place",
 }
 UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
 

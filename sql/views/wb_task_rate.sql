@@ -3,7 +3,7 @@
 -- @summary  How fast each throttled task dirtied pages of each wb, and its
 --   max-min fair share of what all of them together got.
 -- @grain    bdi, cgroup, task; order bdi, cgroup_ino, tid
--- @needs    wb_throttle, wb_bounds
+-- @needs    wb_throttle, wb_bounds, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
@@ -62,10 +62,11 @@ WITH
       r.comm,
       r.dirtied_bytes,
       r.active_ns,
-      1000000000.0 * r.dirtied_bytes / r.active_ns AS rate,
+      1.0 * u.second_ns * r.dirtied_bytes / r.active_ns AS rate,
       r.slept_ratio,
       CASE WHEN r.slept_ratio < 0.05 THEN 1 ELSE 0 END AS is_demand_limited
     FROM task_rate AS r
+    CROSS JOIN wb_units AS u
     WHERE r.active_ns > 0 AND r.dirtied_bytes > 0
   ),
   -- Water-filling: tasks in order of what they ask for, those who ask for all
