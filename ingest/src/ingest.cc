@@ -20,6 +20,7 @@
 #include "sidecar/sidecars.h"
 #include "sink/event_writer.h"
 #include "sink/run_writer.h"
+#include "sink/symbols.h"
 #include "tracedat/trace_file.h"
 
 namespace wbscope {
@@ -105,9 +106,9 @@ Totals add_up(const std::vector<std::unique_ptr<CpuStream>>& streams, const Even
   totals.events.counted.resize(totals.events.loaded.size());
   totals.counters.merge(writer.counters());
   for (const auto& stream : streams) {
-    for (std::size_t i = 0; i < stream->counts().size(); ++i) {
-      totals.events.counted[i] += stream->counts()[i];
-      totals.counted += stream->counts()[i];
+    for (const auto& [event, count] : stream->counts()) {
+      totals.events.counted[event] += count;
+      totals.counted += count;
     }
     for (const auto& [tid, span] : stream->tasks()) {
       const auto [place, is_new] = totals.tasks.try_emplace(tid, span);
@@ -141,11 +142,38 @@ void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
   run.meta("page_bytes", std::int64_t{info.page_bytes});
   run.meta("cpus_count", std::int64_t{info.cpus_count});
   run.meta("clock", info.clock);
-  const bool ticks = info.clock == "counter" || (info.clock == "x86-tsc" && !info.has_tsc);
-  run.meta("clock_unit", ticks ? "ticks" : "ns");
+  // kernel/trace/trace.c, trace_clocks[]: those that are not in ns.
+  const auto clock_is_one_of = [&info](std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), info.clock) != names.end();
+  };
+  const bool ticks = clock_is_one_of({"counter", "uptime", "x86-tsc", "ppc-tb"});
+  run.meta("clock_unit", ticks && !info.has_tsc ? "ticks" : "ns");
+  run.meta("clock_scope", clock_is_one_of({"local", "perf"}) ? "cpu" : "machine");
+  if (info.trace_id != 0) run.meta("trace_id", hex_id(info.trace_id));
+  if (!info.shift.cpus.empty()) {
+    run.meta("host_trace_id", hex_id(info.shift.peer_trace_id));
+    run.meta("clock_shift", (info.shift.flags & ClockShift::kInterpolate) != 0 ? "interpolated"
+                                                                               : "stepwise");
+  }
+  if (info.has_tsc) {
+    run.meta("tsc_multiplier", std::int64_t{info.tsc_multiplier});
+    run.meta("tsc_shift", std::int64_t{info.tsc_shift});
+    run.meta("tsc_offset", static_cast<std::int64_t>(info.tsc_offset));
+  }
   run.meta("recorder_version", info.recorder_version);
   run.meta("uname", info.uname);
   run.meta("kernel_release", kernel_release(info.uname));
+}
+
+// Names are a help: without them the trace is as good as before.
+void write_symbols(Database& db, const InputFile& file, const AddressSet& addresses,
+                   TraceInfo& info) {
+  if (addresses.all().empty()) return;
+  try {
+    write_symbols(db, addresses, read_kallsyms(file, info));
+  } catch (const ParseError& error) {
+    info.damage.push_back(error.message());
+  }
 }
 
 void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
@@ -216,7 +244,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
     throw;
   }
   const EventCatalog catalog = build_event_catalog(info);
-  if (info.buffers.empty() || catalog.events.empty()) throw_nothing_readable(file, info);
+  if (info.buffers.empty() || !catalog.has_formats()) throw_nothing_readable(file, info);
   const std::vector<bool> wanted = choose_events(catalog, options);
   const EventDispatch dispatch(catalog, wanted);
 
@@ -225,7 +253,8 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
           "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
   RunWriter run(db);
-  EventWriter writer(db, catalog, wanted, info.order);
+  const PrintkFormats printk = parse_printk_formats(info.printk_formats);
+  EventWriter writer(db, catalog, wanted, info.order, printk);
 
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
@@ -262,6 +291,10 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   run.formats(catalog, wanted);
   run.event_counts(catalog, wanted, totals.events);
   run.buffers(info);
+  run.printk_formats(printk);
+  write_symbols(db, file, writer.addresses(), info);
+  run.guests(info);
+  run.clock_shifts(info);
   run.cpu_stats(info);
   run.tasks(totals.tasks, info.cmdlines);
   run.ingest_stats(totals.counters);
