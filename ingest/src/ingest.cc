@@ -40,6 +40,17 @@ std::string trace_path(const std::string& source) {
   if (!fs::is_directory(source, ignored)) return source;
   const fs::path trace = fs::path(source) / kTraceName;
   if (fs::exists(trace, ignored)) return trace.string();
+  if (fs::exists(trace.string() + ".cpu0", ignored)) {
+    throw Error(Exit::kInput, {.slug = "killed-recorder",
+                               .object = source,
+                               .text = "found the pages of a recorder that was killed "
+                                       "(trace.dat.cpu0 ...), and no trace.dat with their formats",
+                               .at = {},
+                               .have = {},
+                               .effect = "nothing was written",
+                               .fix = "on the recorded machine, before it boots another kernel: "
+                                      "trace-cmd restore -c -o " + trace.string()});
+  }
   throw Error(Exit::kInput, {.slug = "no-trace-in-folder",
                              .object = source,
                              .text = "found no file trace.dat in this folder",
@@ -86,6 +97,18 @@ std::string kernel_release(const std::string& uname) {
   const auto second = first == std::string::npos ? first : uname.find(' ', first + 1);
   if (second == std::string::npos) return {};
   return uname.substr(second + 1, uname.find(' ', second + 1) - second - 1);
+}
+
+// The page size of the machine. Since kernel 6.9 sub-buffers of the ring buffer
+// may be larger, and trace-cmd writes their size in its place; on machines that
+// have one size only, that is known better.
+std::uint32_t machine_page_bytes(const TraceInfo& info) {
+  constexpr std::uint32_t kUsual = 4096;
+  const std::string machine = info.uname.substr(info.uname.find_last_of(' ') + 1);
+  for (const char* name : {"x86_64", "i386", "i486", "i586", "i686", "s390x", "riscv64"}) {
+    if (machine == name) return kUsual;
+  }
+  return info.page_bytes;
 }
 
 // What all streams say, added up.
@@ -139,7 +162,7 @@ void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
   run.meta("compression", info.compression_name);
   run.meta("endian", info.order == ByteOrder::kBig ? "big" : "little");
   run.meta("long_bytes", std::int64_t{info.long_bytes});
-  run.meta("page_bytes", std::int64_t{info.page_bytes});
+  run.meta("page_bytes", std::int64_t{machine_page_bytes(info)});
   run.meta("cpus_count", std::int64_t{info.cpus_count});
   run.meta("clock", info.clock);
   // kernel/trace/trace.c, trace_clocks[]: those that are not in ns.

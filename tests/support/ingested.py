@@ -21,7 +21,8 @@ class Ingested:
         if isinstance(source, Trace):
             source = source.write(folder / "trace.dat")
         database = folder / "ingested.db"
-        command = [ingester_path(), "sqlite", source, "-o", database, "--force", "--json-lines"]
+        command: list[str | Path] = [ingester_path(), "sqlite", source]
+        command += ["-o", database, "--force", "--json-lines"]
         result = run([*command, *(arguments or ("--all",))])
         assert result.returncode == 0, result.stderr
         self.messages: list[dict[str, Any]] = [
@@ -49,7 +50,8 @@ class Ingested:
 def refused(source: Path, folder: Path) -> dict[str, Any]:
     """The one error of a file that cannot be read; nothing may be written."""
     database = folder / "refused.db"
-    command = [ingester_path(), "sqlite", source, "-o", database, "--all", "--json-lines"]
+    command: list[str | Path] = [ingester_path(), "sqlite", source, "-o", database]
+    command += ["--all", "--json-lines"]
     result = run(command)
     assert result.returncode == 3, result.stderr
     assert not database.exists()

@@ -14,7 +14,8 @@ __all__ = ["peak_kib"]
 
 def peak_kib(source: Path, database: Path, *arguments: str) -> int:
     """Ingest source and return the largest resident set of the program, in KiB."""
-    command = [ingester_path(), "sqlite", source, "-o", database, "--force", *arguments]
+    command: list[str | Path] = [ingester_path(), "sqlite", source, "-o", database]
+    command += ["--force", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         messages = process.stderr.read()

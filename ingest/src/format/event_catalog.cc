@@ -105,36 +105,42 @@ std::uint32_t element_bytes(std::string_view type, std::uint32_t long_bytes) {
   return 0;
 }
 
+// Synthetic events give the location of a string 8 bytes, and use the first 4.
 FieldKind dynamic_kind(const FieldPlan& field, bool relative) {
-  if (field.bytes != 4) return FieldKind::kBytes;
+  if (field.bytes != 4 && (field.bytes != 8 || relative)) return FieldKind::kBytes;
   if (is_char_type(field.type)) return relative ? FieldKind::kRelText : FieldKind::kDynText;
   // Single bytes are rather an address or a key than a list of numbers.
   if (field.element_bytes < 2) return relative ? FieldKind::kRelBytes : FieldKind::kDynBytes;
   return relative ? FieldKind::kRelArray : FieldKind::kDynArray;
 }
 
-FieldKind fixed_kind(const tep_format_field& field, std::string_view type) {
-  const auto element = field.elementsize;
-  const bool integers = element == 2 || element == 4 || element == 8;
-  if ((field.flags & TEP_FIELD_IS_ARRAY) != 0) {
-    if (is_char_type(type)) return field.size == 0 ? FieldKind::kRestText : FieldKind::kText;
-    if (integers && field.size > 0 && static_cast<unsigned>(field.size) % element == 0) {
-      return FieldKind::kArray;
+FieldKind fixed_kind(const tep_format_field& from, const FieldPlan& field) {
+  const std::string_view type = field.type;
+  const bool integers = field.element_bytes > 1;
+  if ((from.flags & TEP_FIELD_IS_ARRAY) != 0) {
+    if (is_char_type(type)) return from.size == 0 ? FieldKind::kRestText : FieldKind::kText;
+    if (integers && field.bytes % field.element_bytes == 0) {
+      return field.bytes == 0 ? FieldKind::kRestArray : FieldKind::kArray;
     }
     return FieldKind::kBytes;
   }
-  if (field.size == 1 || field.size == 2 || field.size == 4 || field.size == 8) {
+  const bool composed = type.starts_with("struct ") || type.starts_with("union ");
+  if (composed && type.find('*') == std::string_view::npos) return FieldKind::kBytes;
+  if (from.size == 1 || from.size == 2 || from.size == 4 || from.size == 8) {
     return FieldKind::kInteger;
   }
   // ftrace:print of old kernels says "char buf; size:0".
-  if (field.size == 0 && is_char_type(type)) return FieldKind::kRestText;
+  if (from.size == 0 && is_char_type(type)) return FieldKind::kRestText;
   return FieldKind::kBytes;
 }
 
 void set_kind(const tep_format_field& from, std::uint32_t long_bytes, FieldPlan& field) {
-  field.element_bytes = from.elementsize == 0 ? 1 : from.elementsize;
   if ((from.flags & (TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_RELATIVE)) == 0) {
-    field.kind = fixed_kind(from, field.type);
+    // "u32 words[]" of 8 bytes, as kprobe events say it, has none either.
+    const auto told = from.arraylen == 0 ? 0 : from.elementsize;
+    const bool usable = told == 2 || told == 4 || told == 8;
+    field.element_bytes = usable ? told : element_bytes(field.type, long_bytes);
+    field.kind = fixed_kind(from, field);
     return;
   }
   field.element_bytes = element_bytes(field.type, long_bytes);
@@ -170,8 +176,12 @@ void adapt_ftrace_entry(EventPlan& plan) {
     last.kind = FieldKind::kRestArray;
     last.bytes = 0;
   }
-  // Any bytes that user space wrote; the format calls them char[].
-  if (plan.name == "raw_data" && last.kind == FieldKind::kRestText) last.kind = FieldKind::kBytes;
+  // Any bytes that user space wrote, which the format calls char[], and
+  // arguments of any size, which it calls u32[].
+  if ((plan.name == "raw_data" && last.kind == FieldKind::kRestText) ||
+      (plan.name == "bprint" && last.kind == FieldKind::kRestArray)) {
+    last.kind = FieldKind::kBytes;
+  }
   for (auto& field : plan.fields) {
     for (const auto* name : {"ip", "parent_ip", "func", "caller", "retaddr"}) {
       if (field.name == name) field.is_symbol = true;
@@ -339,7 +349,9 @@ void read_common_fields(const tep_event& event, CommonFields& common) {
     if (f->name == nullptr || f->offset < 0 || f->offset > 64) continue;
     const std::string_view name = f->name;
     const auto offset = static_cast<std::uint32_t>(f->offset);
-    if (f->size > 0 && f->size <= 8) end = std::max(end, offset + static_cast<std::uint32_t>(f->size));
+    if (f->size > 0 && f->size <= 8) {
+      end = std::max(end, offset + static_cast<std::uint32_t>(f->size));
+    }
     if (name == "common_flags" && f->size == 1) common.flags_offset = offset;
     if (name == "common_preempt_count" && f->size == 1) common.preempt_offset = offset;
     if (name == "common_type" && (f->size == 2 || f->size == 4)) {

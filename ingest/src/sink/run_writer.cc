@@ -23,7 +23,7 @@ CREATE TABLE enum_label (event TEXT, field TEXT, value INTEGER, label TEXT, kind
 CREATE TABLE task (
   tid INTEGER PRIMARY KEY, comm TEXT, first_ts INTEGER, last_ts INTEGER, events_count INTEGER);
 CREATE TABLE lost_events (ts INTEGER, cpu INTEGER, buffer INTEGER, count INTEGER);
-CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT);
+CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT, subbuf_bytes INTEGER);
 CREATE TABLE cpu_stat (buffer INTEGER, cpu INTEGER, key TEXT, value);
 CREATE TABLE zone (
   node INTEGER, zone TEXT, start_pfn INTEGER, spanned_count INTEGER, present_count INTEGER,
@@ -225,7 +225,7 @@ void RunWriter::event_counts(const EventCatalog& catalog, const std::vector<bool
 }
 
 void RunWriter::buffers(const TraceInfo& info) {
-  Statement insert(db_, "INSERT INTO buffer VALUES (?, ?, ?)");
+  Statement insert(db_, "INSERT INTO buffer VALUES (?, ?, ?, ?)");
   std::int64_t id = 0;
   for (const auto& buffer : info.buffers) {
     const std::string name = replace_invalid_utf8(buffer.name);
@@ -233,6 +233,7 @@ void RunWriter::buffers(const TraceInfo& info) {
     insert.bind(1, id++);
     insert.bind_text(2, name);
     insert.bind_text(3, clock);
+    insert.bind(4, std::int64_t{buffer.page_bytes});
     insert.run();
   }
 }

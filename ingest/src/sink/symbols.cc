@@ -14,7 +14,7 @@ namespace wbscope {
 namespace {
 
 // Further above its symbol than any function is long: no code of that symbol.
-constexpr std::uint64_t kMaxOffset = 16u << 20;
+constexpr std::uint64_t kMaxOffset = 128u << 10;
 
 struct Symbol {
   std::uint64_t address = 0;

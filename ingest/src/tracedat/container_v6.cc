@@ -20,13 +20,22 @@ struct NamedBuffer {
 };
 
 // The pairs (offset, size) of each CPU's pages.
-BufferInfo parse_regions(SectionReader& in, std::uint32_t cpus, const TraceInfo& info) {
+BufferInfo parse_regions(SectionReader& in, std::uint32_t cpus, TraceInfo& info) {
   BufferInfo buffer;
   buffer.page_bytes = info.page_bytes;
   for (std::uint32_t cpu = 0; cpu < cpus; ++cpu) {
     CpuRegion region{.cpu = cpu, .offset = 0, .bytes = 0, .file = {}};
     region.offset = in.read<std::uint64_t>("offset of CPU data");
     region.bytes = in.read<std::uint64_t>("size of CPU data");
+    // The recorder reserves the table and fills in each CPU when it is written;
+    // one without data has a place too.
+    if (region.offset == 0) {
+      info.damage.push_back(ParseError("unfinished-trace", "flyrecord table", 0,
+                                       "data of cpu " + std::to_string(cpu) +
+                                           " were never written: the recorder did not finish",
+                                       cpu)
+                                .message());
+    }
     buffer.regions.push_back(region);
   }
   return buffer;

@@ -367,6 +367,10 @@ void ContainerV7::read(std::uint64_t offset) {
     note_damage(error);
   }
   if (latency_at_ && info_.buffers.empty()) throw_latency("BUFFER TEXT", *latency_at_);
+  if (info_.buffers.empty() && info_.damage.empty()) {
+    note_damage(ParseError("unfinished-trace", "OPTIONS", options,
+                           "no option tells where records are: the recorder did not finish"));
+  }
   // What the recorder left beside the file is whole, and its CPUs are known.
   if (info_.buffers.empty()) attach_cpu_files(file_, info_);
   if (info_.buffers.empty() || info_.formats.empty() || info_.header_page.empty()) {
