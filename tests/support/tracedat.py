@@ -178,7 +178,8 @@ class Trace:
         return self.pack("HI", ident, len(data)) + data
 
     def common_options_bytes(self) -> bytes:
-        clocks = " ".join(f"[{name}]" if name == self.clock else name for name in _CLOCKS)
+        known = _CLOCKS if self.clock in _CLOCKS else (*_CLOCKS, self.clock)
+        clocks = " ".join(f"[{name}]" if name == self.clock else name for name in known)
         out = self.option_bytes(_OPTION_CLOCK, clocks.encode() + b"\n\0")
         out += self.option_bytes(_OPTION_UNAME, self.uname.encode() + b"\0")
         out += self.option_bytes(_OPTION_VERSION, b"3.1.6 synthetic\0")
