@@ -21,6 +21,7 @@
 #include "sidecar/sidecars.h"
 #include "sink/event_writer.h"
 #include "sink/run_writer.h"
+#include "sink/symbols.h"
 #include "tracedat/trace_file.h"
 
 namespace wbscope {
@@ -40,6 +41,17 @@ std::string trace_path(const std::string& source) {
   if (!fs::is_directory(source, ignored)) return source;
   const fs::path trace = fs::path(source) / kTraceName;
   if (fs::exists(trace, ignored)) return trace.string();
+  if (fs::exists(trace.string() + ".cpu0", ignored)) {
+    throw Error(Exit::kInput, {.slug = "killed-recorder",
+                               .object = source,
+                               .text = "found the pages of a recorder that was killed "
+                                       "(trace.dat.cpu0 ...), and no trace.dat with their formats",
+                               .at = {},
+                               .have = {},
+                               .effect = "nothing was written",
+                               .fix = "on the recorded machine, before it boots another kernel: "
+                                      "trace-cmd restore -c -o " + trace.string()});
+  }
   throw Error(Exit::kInput, {.slug = "no-trace-in-folder",
                              .object = source,
                              .text = "found no file trace.dat in this folder",
@@ -127,6 +139,18 @@ std::string kernel_release(const std::string& uname) {
   return uname.substr(second + 1, uname.find(' ', second + 1) - second - 1);
 }
 
+// The page size of the machine. Since kernel 6.9 sub-buffers of the ring buffer
+// may be larger, and trace-cmd writes their size in its place; on machines that
+// have one size only, that is known better.
+std::uint32_t machine_page_bytes(const TraceInfo& info) {
+  constexpr std::uint32_t kUsual = 4096;
+  const std::string machine = info.uname.substr(info.uname.find_last_of(' ') + 1);
+  for (const char* name : {"x86_64", "i386", "i486", "i586", "i686", "s390x", "riscv64"}) {
+    if (machine == name) return kUsual;
+  }
+  return info.page_bytes;
+}
+
 // What all streams say, added up.
 struct Totals {
   EventTotals events;
@@ -144,9 +168,9 @@ Totals add_up(const Streams& streams, const EventWriter& writer, TraceInfo& info
   totals.events.counted.resize(totals.events.loaded.size());
   totals.counters.merge(writer.counters());
   for (const auto& stream : streams) {
-    for (std::size_t i = 0; i < stream->counts().size(); ++i) {
-      totals.events.counted[i] += stream->counts()[i];
-      totals.counted += stream->counts()[i];
+    for (const auto& [event, count] : stream->counts()) {
+      totals.events.counted[event] += count;
+      totals.counted += count;
     }
     for (const auto& [tid, span] : stream->tasks()) {
       const auto [place, is_new] = totals.tasks.try_emplace(tid, span);
@@ -177,11 +201,27 @@ void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
   run.meta("compression", info.compression_name);
   run.meta("endian", info.order == ByteOrder::kBig ? "big" : "little");
   run.meta("long_bytes", std::int64_t{info.long_bytes});
-  run.meta("page_bytes", std::int64_t{info.page_bytes});
+  run.meta("page_bytes", std::int64_t{machine_page_bytes(info)});
   run.meta("cpus_count", std::int64_t{info.cpus_count});
   run.meta("clock", info.clock);
-  const bool ticks = info.clock == "counter" || (info.clock == "x86-tsc" && !info.has_tsc);
-  run.meta("clock_unit", ticks ? "ticks" : "ns");
+  // kernel/trace/trace.c, trace_clocks[]: those that are not in ns.
+  const auto clock_is_one_of = [&info](std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), info.clock) != names.end();
+  };
+  const bool ticks = clock_is_one_of({"counter", "uptime", "x86-tsc", "ppc-tb"});
+  run.meta("clock_unit", ticks && !info.has_tsc ? "ticks" : "ns");
+  run.meta("clock_scope", clock_is_one_of({"local", "perf"}) ? "cpu" : "machine");
+  if (info.trace_id != 0) run.meta("trace_id", hex_id(info.trace_id));
+  if (!info.shift.cpus.empty()) {
+    run.meta("host_trace_id", hex_id(info.shift.peer_trace_id));
+    run.meta("clock_shift", (info.shift.flags & ClockShift::kInterpolate) != 0 ? "interpolated"
+                                                                               : "stepwise");
+  }
+  if (info.has_tsc) {
+    run.meta("tsc_multiplier", std::int64_t{info.tsc_multiplier});
+    run.meta("tsc_shift", std::int64_t{info.tsc_shift});
+    run.meta("tsc_offset", static_cast<std::int64_t>(info.tsc_offset));
+  }
   run.meta("recorder_version", info.recorder_version);
   run.meta("uname", info.uname);
   run.meta("kernel_release", kernel_release(info.uname));
@@ -193,6 +233,17 @@ void write_selection(RunWriter& run, const TimeRange& range,
   if (range.first != INT64_MIN) run.meta("range_first_ts", range.first);
   if (range.end != INT64_MAX) run.meta("range_end_ts", range.end);
   if (limit) run.meta("loaded_limit", static_cast<std::int64_t>(*limit));
+}
+
+// Names are a help: without them the trace is as good as before.
+void write_symbols(Database& db, const InputFile& file, const AddressSet& addresses,
+                   TraceInfo& info) {
+  if (addresses.all().empty()) return;
+  try {
+    write_symbols(db, addresses, read_kallsyms(file, info));
+  } catch (const ParseError& error) {
+    info.damage.push_back(error.message());
+  }
 }
 
 void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
@@ -263,7 +314,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
     throw;
   }
   const EventCatalog catalog = build_event_catalog(info);
-  if (info.buffers.empty() || catalog.events.empty()) throw_nothing_readable(file, info);
+  if (info.buffers.empty() || !catalog.has_formats()) throw_nothing_readable(file, info);
   const std::vector<bool> wanted = choose_events(catalog, options);
   const EventDispatch dispatch(catalog, wanted);
   TimeRange range = time_range(options, file, info, dispatch);
@@ -273,7 +324,8 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
           "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
   RunWriter run(db);
-  EventWriter writer(db, catalog, wanted, info.order);
+  const PrintkFormats printk = parse_printk_formats(info.printk_formats);
+  EventWriter writer(db, catalog, wanted, info.order, printk);
 
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
@@ -324,6 +376,10 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   run.formats(catalog, wanted);
   run.event_counts(catalog, wanted, totals.events);
   run.buffers(info);
+  run.printk_formats(printk);
+  write_symbols(db, file, writer.addresses(), info);
+  run.guests(info);
+  run.clock_shifts(info);
   run.cpu_stats(info);
   run.tasks(totals.tasks, info.cmdlines);
   run.ingest_stats(totals.counters);

@@ -187,7 +187,9 @@ def _encode_item(item: Record | Discarded, last_ts: int, layout: PageLayout) -> 
 
 
 def _time_record(kind: int, ts: int, layout: PageLayout) -> bytes:
-    return layout.header_word(kind, ts & ((1 << _DELTA_BITS) - 1)) + layout.u32(ts >> _DELTA_BITS)
+    """59 bits of a time; the reader takes higher ones from the time before."""
+    high = ts >> _DELTA_BITS & 0xFFFFFFFF
+    return layout.header_word(kind, ts & ((1 << _DELTA_BITS) - 1)) + layout.u32(high)
 
 
 def _fill_tail(page: _Page) -> None:

@@ -66,6 +66,7 @@ class Trace:
     kallsyms: str = ""
     printk: str = ""
     pages_per_chunk: int = 2
+    more_options: Iterable[tuple[int, bytes]] = ()
     buffers: list[Buffer] = field(default_factory=lambda: [Buffer()])
 
     def __post_init__(self) -> None:
@@ -85,6 +86,10 @@ class Trace:
         """Add an event. Events of one CPU and buffer are added in time order."""
         data = self._by_name[name].encode(values or {}, tid, self.endian)
         self.buffers[buffer].add(cpu, Record(ts, data, stamp))
+
+    def raw(self, cpu: int, ts: int, data: bytes, *, buffer: int = 0) -> None:
+        """Add a record of any bytes, with its common fields."""
+        self.buffers[buffer].add(cpu, Record(ts, data))
 
     def lost(self, cpu: int, count: int | None = None, *, buffer: int = 0) -> None:
         """Events lost on the CPU before the next event added to it."""
@@ -145,6 +150,8 @@ class Trace:
     def event_formats_bytes(self) -> bytes:
         systems: dict[str, list[EventFormat]] = {}
         for fmt in self._by_name.values():
+            if fmt.system == "ftrace":
+                continue
             systems.setdefault(fmt.system, []).append(fmt)
         out = self.pack("I", len(systems))
         for system, formats in systems.items():
@@ -153,6 +160,10 @@ class Trace:
                 text = fmt.text.encode()
                 out += self.pack("Q", len(text)) + text
         return out
+
+    def ftrace_formats_bytes(self) -> bytes:
+        texts = [fmt.text for fmt in self._by_name.values() if fmt.system == "ftrace"]
+        return self.pack("I", len(texts)) + b"".join(self.text_bytes("Q", text) for text in texts)
 
     def text_bytes(self, size_spec: str, text: str) -> bytes:
         data = text.encode()
@@ -167,7 +178,8 @@ class Trace:
         return self.pack("HI", ident, len(data)) + data
 
     def common_options_bytes(self) -> bytes:
-        clocks = " ".join(f"[{name}]" if name == self.clock else name for name in _CLOCKS)
+        known = _CLOCKS if self.clock in _CLOCKS else (*_CLOCKS, self.clock)
+        clocks = " ".join(f"[{name}]" if name == self.clock else name for name in known)
         out = self.option_bytes(_OPTION_CLOCK, clocks.encode() + b"\n\0")
         out += self.option_bytes(_OPTION_UNAME, self.uname.encode() + b"\0")
         out += self.option_bytes(_OPTION_VERSION, b"3.1.6 synthetic\0")
@@ -178,6 +190,8 @@ class Trace:
         for cpu, stats in self.cpu_stats.items():
             text = f"CPU: {cpu}\n" + "".join(f"{key}: {value}\n" for key, value in stats.items())
             out += self.option_bytes(_OPTION_CPUSTAT, text.encode() + b"\0")
+        for ident, data in self.more_options:
+            out += self.option_bytes(ident, data)
         return out
 
     def cpu_pages(self, buffer: Buffer, cpu: int) -> bytes:

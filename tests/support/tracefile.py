@@ -40,7 +40,7 @@ class FileV7:
         self.out += bytes(8)
         sections = (
             (_SECTION_HEADERS, "headers", trace.header_info_bytes()),
-            (_SECTION_FTRACE, "ftrace events", trace.pack("I", 0)),
+            (_SECTION_FTRACE, "ftrace events", trace.ftrace_formats_bytes()),
             (_SECTION_EVENTS, "events format", trace.event_formats_bytes()),
             (_SECTION_KALLSYMS, "kallsyms", trace.text_bytes("I", trace.kallsyms)),
             (_SECTION_PRINTK, "printk", trace.text_bytes("I", trace.printk)),
@@ -124,7 +124,9 @@ class FileV7:
 
 def encode_v6(trace: Trace) -> bytes:
     """A version 6 file: one fixed sequence, then the CPU data of each instance."""
-    out = bytearray(trace.initial_bytes() + trace.header_info_bytes() + trace.pack("I", 0))
+    out = bytearray(
+        trace.initial_bytes() + trace.header_info_bytes() + trace.ftrace_formats_bytes()
+    )
     out += trace.event_formats_bytes() + trace.text_bytes("I", trace.kallsyms)
     out += (
         trace.text_bytes("I", trace.printk) + trace.cmdlines_bytes() + trace.pack("I", trace.cpus)

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 
 #include "base/error.h"
 
 namespace wbscope {
 namespace {
 
-constexpr rlim_t kCpuSeconds = 10;
 constexpr rlim_t kMemoryBytes = rlim_t{512} << 20;
 
 void limit(int resource, rlim_t value) noexcept {
@@ -22,12 +22,17 @@ void limit(int resource, rlim_t value) noexcept {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &bound);
 }
 
-[[noreturn]] void run_child(int report, const std::function<void(const Announce&)>& work) {
+double seconds(const timeval& time) noexcept {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+[[noreturn]] void run_child(int report, const std::function<void(const Announce&)>& work,
+                            double cpu_seconds) {
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   ::dup2(nowhere, STDOUT_FILENO);
   ::dup2(nowhere, STDERR_FILENO);
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_CPU, kCpuSeconds);
+  limit(RLIMIT_CPU, static_cast<rlim_t>(std::ceil(cpu_seconds)));
 #ifndef __SANITIZE_ADDRESS__  // which reserves terabytes of addresses
   limit(RLIMIT_AS, kMemoryBytes);
 #endif
@@ -45,7 +50,7 @@ void limit(int resource, rlim_t value) noexcept {
 }  // namespace
 
 std::optional<std::uint32_t> step_that_dies(
-    const std::function<void(const Announce&)>& work) {
+    const std::function<void(const Announce&)>& work, CpuBudget& budget) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw_system_error("no-child", "wbscope-ingest", "make a pipe", errno, "free some resources");
@@ -58,7 +63,7 @@ std::optional<std::uint32_t> step_that_dies(
     throw_system_error("no-child", "wbscope-ingest", "make a child process", problem,
                        "free some memory or processes");
   }
-  if (child == 0) run_child(ends[1], work);
+  if (child == 0) run_child(ends[1], work, budget.left());
   ::close(ends[1]);
   std::uint32_t last = 0;
   while (true) {
@@ -70,8 +75,10 @@ std::optional<std::uint32_t> step_that_dies(
   }
   ::close(ends[0]);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
+  budget.spend(seconds(used.ru_utime) + seconds(used.ru_stime));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
   return last;
 }

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/child_process.h"
+#include "format/print_uses.h"
 
 namespace wbscope {
 namespace {
@@ -21,6 +22,9 @@ constexpr std::uint32_t kMaxRecordBytes = 1u << 16;
 constexpr int kMaxPrintDepth = 64;
 constexpr std::uint32_t kMaxEventId = 65535;
 constexpr int kMaxDeaths = 32;
+// The formats of a kernel take 0.1 s; those of a hostile file must not take
+// long, however often they are tried.
+constexpr double kMaxCpuSeconds = 4;
 
 struct TepDeleter {
   void operator()(tep_handle* tep) const noexcept { tep_free(tep); }
@@ -72,32 +76,122 @@ bool is_char_type(std::string_view type) {
          type.find("unsigned") == std::string_view::npos;
 }
 
-FieldKind field_kind(const tep_format_field& field) {
-  const std::string_view type = field.type == nullptr ? "" : field.type;
-  const bool dynamic = (field.flags & (TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_RELATIVE)) != 0;
-  const bool relative = (field.flags & TEP_FIELD_IS_RELATIVE) != 0;
-  const auto element = field.elementsize;
-  const bool integers = element == 2 || element == 4 || element == 8;
-  if (dynamic) {
-    if (field.size != 4) return FieldKind::kBytes;
-    if (is_char_type(type)) return relative ? FieldKind::kRelText : FieldKind::kDynText;
-    return relative ? FieldKind::kRelArray : FieldKind::kDynArray;
+// Bytes of one element of a dynamic array, for which libtraceevent has no
+// number; 0 for types that are no integers.
+std::uint32_t element_bytes(std::string_view type, std::uint32_t long_bytes) {
+  for (const std::string_view prefix : {"__data_loc ", "__rel_loc "}) {
+    if (type.starts_with(prefix)) type.remove_prefix(prefix.size());
   }
-  if ((field.flags & TEP_FIELD_IS_ARRAY) != 0) {
-    if (is_char_type(type)) return field.size == 0 ? FieldKind::kRestText : FieldKind::kText;
-    if (integers && field.size > 0 && static_cast<unsigned>(field.size) % element == 0) {
-      return FieldKind::kArray;
+  type = type.substr(0, type.find('['));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  if (type.ends_with('*')) return long_bytes;
+  for (const std::string_view prefix : {"const ", "unsigned ", "signed "}) {
+    if (type.starts_with(prefix)) type.remove_prefix(prefix.size());
+  }
+  while (type.starts_with('_')) type.remove_prefix(1);
+  static constexpr std::pair<std::string_view, std::uint32_t> kSizes[] = {
+      {"char", 1},     {"u8", 1},       {"s8", 1},        {"uint8_t", 1},  {"int8_t", 1},
+      {"bool", 1},     {"short", 2},    {"u16", 2},       {"s16", 2},      {"uint16_t", 2},
+      {"int16_t", 2},  {"be16", 2},     {"le16", 2},      {"int", 4},      {"unsigned", 4},
+      {"signed", 4},   {"u32", 4},      {"s32", 4},       {"uint32_t", 4}, {"int32_t", 4},
+      {"be32", 4},     {"le32", 4},     {"pid_t", 4},     {"dev_t", 4},    {"gfp_t", 4},
+      {"u64", 8},      {"s64", 8},      {"uint64_t", 8},  {"int64_t", 8},  {"be64", 8},
+      {"le64", 8},     {"long long", 8}, {"long long int", 8}, {"loff_t", 8}, {"sector_t", 8},
+      {"dma_addr_t", 8}, {"long", 0},   {"long int", 0},  {"size_t", 0},   {"ssize_t", 0},
+      {"ulong", 0},    {"uintptr_t", 0}, {"ino_t", 0},    {"short int", 2}, {"uint", 4}};
+  for (const auto& [name, bytes] : kSizes) {
+    if (type == name) return bytes == 0 ? long_bytes : bytes;
+  }
+  return 0;
+}
+
+// Synthetic events give the location of a string 8 bytes, and use the first 4.
+FieldKind dynamic_kind(const FieldPlan& field, bool relative) {
+  if (field.bytes != 4 && (field.bytes != 8 || relative)) return FieldKind::kBytes;
+  if (is_char_type(field.type)) return relative ? FieldKind::kRelText : FieldKind::kDynText;
+  // Single bytes are rather an address or a key than a list of numbers.
+  if (field.element_bytes < 2) return relative ? FieldKind::kRelBytes : FieldKind::kDynBytes;
+  return relative ? FieldKind::kRelArray : FieldKind::kDynArray;
+}
+
+FieldKind fixed_kind(const tep_format_field& from, const FieldPlan& field) {
+  const std::string_view type = field.type;
+  const bool integers = field.element_bytes > 1;
+  if ((from.flags & TEP_FIELD_IS_ARRAY) != 0) {
+    if (is_char_type(type)) return from.size == 0 ? FieldKind::kRestText : FieldKind::kText;
+    if (integers && field.bytes % field.element_bytes == 0) {
+      return field.bytes == 0 ? FieldKind::kRestArray : FieldKind::kArray;
     }
     return FieldKind::kBytes;
   }
-  if (field.size == 1 || field.size == 2 || field.size == 4 || field.size == 8) {
+  const bool composed = type.starts_with("struct ") || type.starts_with("union ");
+  if (composed && type.find('*') == std::string_view::npos) return FieldKind::kBytes;
+  if (from.size == 1 || from.size == 2 || from.size == 4 || from.size == 8) {
     return FieldKind::kInteger;
   }
   // ftrace:print of old kernels says "char buf; size:0".
-  if (field.size == 0 && is_char_type(type)) return FieldKind::kRestText;
+  if (from.size == 0 && is_char_type(type)) return FieldKind::kRestText;
   return FieldKind::kBytes;
 }
 
+void set_kind(const tep_format_field& from, std::uint32_t long_bytes, FieldPlan& field) {
+  if ((from.flags & (TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_RELATIVE)) == 0) {
+    // "u32 words[]" of 8 bytes, as kprobe events say it, has none either.
+    const auto told = from.arraylen == 0 ? 0 : from.elementsize;
+    const bool usable = told == 2 || told == 4 || told == 8;
+    field.element_bytes = usable ? told : element_bytes(field.type, long_bytes);
+    field.kind = fixed_kind(from, field);
+    return;
+  }
+  field.element_bytes = element_bytes(field.type, long_bytes);
+  field.kind = dynamic_kind(field, (from.flags & TEP_FIELD_IS_RELATIVE) != 0);
+}
+
+Rendering rendering_of(const FieldPlan& field, const PrintUses& uses) {
+  switch (field.kind) {
+    case FieldKind::kArray:
+    case FieldKind::kDynArray:
+    case FieldKind::kRelArray:
+    case FieldKind::kBytes:
+    case FieldKind::kDynBytes:
+    case FieldKind::kRelBytes:
+      break;
+    default:
+      return Rendering::kPlain;
+  }
+  if (uses.cpumasks.contains(field.name) || field.type.find("cpumask_t") != std::string::npos) {
+    return Rendering::kCpumask;
+  }
+  if (uses.bitmasks.contains(field.name)) return Rendering::kBitmask;
+  if (uses.sockaddrs.contains(field.name)) return Rendering::kSockaddr;
+  return Rendering::kPlain;
+}
+
+// What the formats of the kernel's own entries (kernel/trace/trace_entries.h)
+// do not say of themselves.
+void adapt_ftrace_entry(EventPlan& plan) {
+  FieldPlan& last = plan.fields.back();
+  // As many callers as there were, not as many as the format has room for.
+  if (last.kind == FieldKind::kArray && last.name == "caller") {
+    last.kind = FieldKind::kRestArray;
+    last.bytes = 0;
+  }
+  // Any bytes that user space wrote, which the format calls char[], and
+  // arguments of any size, which it calls u32[].
+  if ((plan.name == "raw_data" && last.kind == FieldKind::kRestText) ||
+      (plan.name == "bprint" && last.kind == FieldKind::kRestArray)) {
+    last.kind = FieldKind::kBytes;
+  }
+  for (auto& field : plan.fields) {
+    for (const auto* name : {"ip", "parent_ip", "func", "caller", "retaddr"}) {
+      if (field.name == name) field.is_symbol = true;
+    }
+  }
+  if (plan.name != "bprint" && plan.name != "bputs") return;
+  plan.fields.push_back({.name = "text", .column = "text", .type = {}, .kind = FieldKind::kPrintk});
+}
+
+// The field that a number in a print format comes from.
 const char* labelled_field(const tep_print_arg* arg, int depth) {
   if (arg == nullptr || depth > kMaxPrintDepth) return nullptr;
   switch (arg->type) {
@@ -105,10 +199,17 @@ const char* labelled_field(const tep_print_arg* arg, int depth) {
       return arg->field.name;
     case TEP_PRINT_TYPE:
       return labelled_field(arg->typecast.item, depth + 1);
+    case TEP_PRINT_DYNAMIC_ARRAY:
+      return arg->dynarray.field == nullptr ? nullptr : arg->dynarray.field->name;
     case TEP_PRINT_OP: {
       const char* left = labelled_field(arg->op.left, depth + 1);
       return left != nullptr ? left : labelled_field(arg->op.right, depth + 1);
     }
+    case TEP_PRINT_FUNC:
+      for (const auto* item = arg->func.args; item != nullptr; item = item->next) {
+        if (const char* name = labelled_field(item, depth + 1)) return name;
+      }
+      return nullptr;
     default:
       return nullptr;
   }
@@ -121,7 +222,10 @@ void add_labels(const tep_print_arg* field, const tep_print_flag_sym* symbols, b
   for (const auto* symbol = symbols; symbol != nullptr; symbol = symbol->next) {
     if (symbol->value == nullptr || symbol->str == nullptr) continue;
     char* end = nullptr;
-    const std::int64_t value = std::strtoll(symbol->value, &end, 0);
+    // Bit 63 and the like do not fit in a signed number.
+    const auto value = symbol->value[0] == '-'
+                           ? std::strtoll(symbol->value, &end, 0)
+                           : static_cast<long long>(std::strtoull(symbol->value, &end, 0));
     if (end == symbol->value) continue;
     out.push_back({.field = name, .value = value, .label = symbol->str, .is_flag = is_flag});
   }
@@ -129,28 +233,56 @@ void add_labels(const tep_print_arg* field, const tep_print_flag_sym* symbols, b
 
 // __print_symbolic and __print_flags, wherever they stand in the print format.
 void collect_labels(const tep_print_arg* arg, int depth, std::vector<EnumLabel>& out) {
-  for (; arg != nullptr && depth <= kMaxPrintDepth; arg = arg->next) {
+  if (depth > kMaxPrintDepth) return;
+  for (; arg != nullptr; arg = arg->next) {
+    const auto inside = [&](const tep_print_arg* part) { collect_labels(part, depth + 1, out); };
     switch (arg->type) {
       case TEP_PRINT_SYMBOL:
         add_labels(arg->symbol.field, arg->symbol.symbols, false, out);
+        inside(arg->symbol.field);
         break;
       case TEP_PRINT_FLAGS:
         add_labels(arg->flags.field, arg->flags.flags, true, out);
+        inside(arg->flags.field);
         break;
       case TEP_PRINT_TYPE:
-        collect_labels(arg->typecast.item, depth + 1, out);
+        inside(arg->typecast.item);
         break;
-      case TEP_PRINT_OP:
-        collect_labels(arg->op.left, depth + 1, out);
-        collect_labels(arg->op.right, depth + 1, out);
+      case TEP_PRINT_OP:  // ?: too, whose right side is an op ':' of both values
+        inside(arg->op.left);
+        inside(arg->op.right);
         break;
-      default:
+      case TEP_PRINT_FUNC:
+        inside(arg->func.args);
+        break;
+      case TEP_PRINT_HEX:
+      case TEP_PRINT_HEX_STR:
+        inside(arg->hex.field);
+        inside(arg->hex.size);
+        break;
+      case TEP_PRINT_INT_ARRAY:
+        inside(arg->int_array.field);
+        inside(arg->int_array.count);
+        inside(arg->int_array.el_size);
+        break;
+      case TEP_PRINT_DYNAMIC_ARRAY:
+        inside(arg->dynarray.index);
+        break;
+      case TEP_PRINT_NULL:  // these have no parts
+      case TEP_PRINT_ATOM:
+      case TEP_PRINT_FIELD:
+      case TEP_PRINT_STRING:
+      case TEP_PRINT_BSTRING:
+      case TEP_PRINT_BITMASK:
+      case TEP_PRINT_DYNAMIC_ARRAY_LEN:
+      case TEP_PRINT_CPUMASK:
         break;
     }
   }
 }
 
-bool add_fields(const tep_event& event, EventPlan& plan) {
+bool add_fields(const tep_event& event, std::uint32_t long_bytes, EventPlan& plan) {
+  const PrintUses uses = scan_print(plan.text);
   std::set<std::string> taken{"seq", "ts", "cpu", "tid", "buffer"};
   for (const auto* f = event.format.fields; f != nullptr; f = f->next) {
     if (plan.fields.size() >= kMaxFields || f->offset < 0 || f->size < 0 || f->name == nullptr) {
@@ -159,40 +291,69 @@ bool add_fields(const tep_event& event, EventPlan& plan) {
     FieldPlan field;
     field.name = f->name;
     field.type = f->type == nullptr ? "" : f->type;
-    field.kind = field_kind(*f);
     field.offset = static_cast<std::uint32_t>(f->offset);
     field.bytes = static_cast<std::uint32_t>(f->size);
-    field.element_bytes = f->elementsize == 0 ? 1 : f->elementsize;
+    set_kind(*f, long_bytes, field);
+    field.rendering = rendering_of(field, uses);
+    field.is_symbol = uses.symbols.contains(field.name);
     field.is_signed = (f->flags & TEP_FIELD_IS_SIGNED) != 0;
     if (field.offset > kMaxRecordBytes || field.bytes > kMaxRecordBytes) return false;
     const std::string column = identifier(field.name);
     const bool clash = taken.contains(lower(column));
     field.column = unique_name(clash ? "field_" + column : column, taken);
-    plan.min_bytes = std::max(plan.min_bytes, field.offset + field.bytes);
     plan.fields.push_back(std::move(field));
   }
+  if (plan.system == "ftrace" && !plan.fields.empty()) adapt_ftrace_entry(plan);
+  for (const auto& field : plan.fields) plan.min_bytes = std::max(plan.min_bytes, field.end());
   return true;
 }
 
-void make_raw(EventPlan& plan, const CommonFields& common) {
-  plan.status = FormatStatus::kRaw;
-  plan.labels.clear();
-  plan.fields.clear();
-  plan.min_bytes = common.end;
+void add_number(const char* name, std::uint32_t offset, std::uint32_t bytes, EventPlan& plan) {
+  plan.fields.push_back({.name = name, .column = name, .type = {}, .offset = offset, .bytes = bytes});
+}
+
+// The common fields that are no column already, then all other bytes.
+void add_raw_fields(EventPlan& plan, const CommonFields& common) {
+  if (common.flags_offset) add_number("common_flags", *common.flags_offset, 1, plan);
+  if (common.preempt_offset) add_number("common_preempt_count", *common.preempt_offset, 1, plan);
   plan.fields.push_back({.name = "payload",
                          .column = "payload",
-                         .type = "",
+                         .type = {},
                          .kind = FieldKind::kBytes,
-                         .offset = common.end,
-                         .bytes = 0,
-                         .element_bytes = 1,
-                         .is_signed = false});
+                         .offset = common.payload,
+                         .bytes = 0});
+  plan.min_bytes = std::max(common.end, common.payload);
+}
+
+void make_raw(EventPlan& plan) {
+  plan.status = FormatStatus::kRaw;
+  plan.labels.clear();
+  plan.fields.clear();  // added when all formats have been seen
+}
+
+EventPlan unknown_event(const CommonFields& common) {
+  EventPlan plan;
+  plan.system = "unknown";
+  plan.name = "unknown";
+  plan.status = FormatStatus::kNone;
+  add_number("event_id", common.type_offset, common.type_bytes, plan);
+  add_raw_fields(plan, common);
+  return plan;
 }
 
 void read_common_fields(const tep_event& event, CommonFields& common) {
+  common.flags_offset.reset();
+  common.preempt_offset.reset();
+  std::uint32_t end = 0;
   for (const auto* f = event.format.common_fields; f != nullptr; f = f->next) {
     if (f->name == nullptr || f->offset < 0 || f->offset > 64) continue;
     const std::string_view name = f->name;
+    const auto offset = static_cast<std::uint32_t>(f->offset);
+    if (f->size > 0 && f->size <= 8) {
+      end = std::max(end, offset + static_cast<std::uint32_t>(f->size));
+    }
+    if (name == "common_flags" && f->size == 1) common.flags_offset = offset;
+    if (name == "common_preempt_count" && f->size == 1) common.preempt_offset = offset;
     if (name == "common_type" && (f->size == 2 || f->size == 4)) {
       common.type_offset = static_cast<std::uint32_t>(f->offset);
       common.type_bytes = static_cast<std::uint32_t>(f->size);
@@ -202,6 +363,7 @@ void read_common_fields(const tep_event& event, CommonFields& common) {
     }
   }
   common.end = std::max(common.type_offset + common.type_bytes, common.pid_offset + 4);
+  common.payload = std::max(common.end, end);
 }
 
 PageLayout read_page_layout(tep_handle* tep, const TraceInfo& info, bool trusted) {
@@ -274,23 +436,28 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
       if (!have_common) read_common_fields(*event, catalog.common);
       have_common = true;
       if (failed || trust[i] != Trust::kWhole) plan.status = FormatStatus::kPartial;
-      if (add_fields(*event, plan)) {
+      if (add_fields(*event, catalog.page.commit_bytes, plan)) {
         collect_labels(event->print_fmt.args, 0, plan.labels);
       } else {
-        make_raw(plan, catalog.common);
+        make_raw(plan);
       }
     } else if (read_head_by_hand(format.text, plan)) {
-      make_raw(plan, catalog.common);
+      make_raw(plan);
     } else {
       continue;
     }
     if (plan.id > kMaxEventId || !seen.insert(plan.full_name()).second) continue;
+    catalog.events.push_back(std::move(plan));
+  }
+  catalog.unknown = static_cast<std::uint32_t>(catalog.events.size());
+  catalog.events.push_back(unknown_event(catalog.common));
+  for (auto& plan : catalog.events) {
     const std::string table = "ev_" + identifier(plan.name);
     const bool clash = tables.contains(lower(table));
     plan.table = unique_name(
         clash ? "ev_" + identifier(plan.system) + "__" + identifier(plan.name) : table, tables);
+    if (plan.status == FormatStatus::kRaw) add_raw_fields(plan, catalog.common);
     plan.min_bytes = std::max(plan.min_bytes, catalog.common.end);
-    catalog.events.push_back(std::move(plan));
   }
   return catalog;
 }
@@ -303,12 +470,13 @@ EventCatalog build_event_catalog(const TraceInfo& info) {
   // libtraceevent was made for the kernel's own text, and some damaged text
   // makes it crash. A child process tries first; a format that kills it is
   // shown again without its print format, then not at all.
+  CpuBudget budget(kMaxCpuSeconds);
   for (int deaths = 0;; ++deaths) {
     const auto died = step_that_dies(
-        [&](const Announce& announce) { (void)parse_formats(info, trust, announce); });
+        [&](const Announce& announce) { (void)parse_formats(info, trust, announce); }, budget);
     if (!died) break;
     trust[*died] = trust[*died] == Trust::kWhole ? Trust::kWithoutPrint : Trust::kNothing;
-    if (deaths == kMaxDeaths) {
+    if (deaths == kMaxDeaths || budget.is_spent()) {
       std::fill(trust.begin(), trust.end(), Trust::kNothing);
       break;
     }

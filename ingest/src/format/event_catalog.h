@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,10 +22,17 @@ enum class FieldKind : std::uint8_t {
   kDynText,      // __data_loc char[]
   kRelText,      // __rel_loc char[]
   kArray,        // integers, element_bytes each
+  kRestArray,    // integers up to the end of the record
   kDynArray,     // __data_loc of integers
   kRelArray,     // __rel_loc of integers
   kBytes,        // anything else, as a blob
+  kDynBytes,     // __data_loc of anything else
+  kRelBytes,     // __rel_loc of anything else
+  kPrintk,       // no bytes of its own: the text of a binary printk
 };
+
+// Bytes that the kernel prints as one text of their own.
+enum class Rendering : std::uint8_t { kPlain, kBitmask, kCpumask, kSockaddr };
 
 // Where a field lies in a record and how it is read.
 struct FieldPlan {
@@ -36,6 +44,11 @@ struct FieldPlan {
   std::uint32_t bytes = 0;
   std::uint32_t element_bytes = 1;
   bool is_signed = false;
+  Rendering rendering = Rendering::kPlain;
+  bool is_symbol = false;  // addresses of kernel code
+
+  // Bytes that a record needs to have the whole field.
+  [[nodiscard]] std::uint32_t end() const noexcept { return offset + bytes; }
 };
 
 struct EnumLabel {
@@ -45,7 +58,8 @@ struct EnumLabel {
   bool is_flag = false;
 };
 
-enum class FormatStatus : std::uint8_t { kParsed, kPartial, kRaw };
+// kNone: the place for records whose id no format has.
+enum class FormatStatus : std::uint8_t { kParsed, kPartial, kRaw, kNone };
 
 struct EventPlan {
   std::uint32_t id = 0;
@@ -54,7 +68,7 @@ struct EventPlan {
   std::string table;  // ev_<name>, or ev_<system>__<name> on a clash
   FormatStatus status = FormatStatus::kParsed;
   std::string text;
-  std::uint32_t min_bytes = 0;  // records shorter than this are not read
+  std::uint32_t min_bytes = 0;  // of a record that has all fields
   std::vector<FieldPlan> fields;
   std::vector<EnumLabel> labels;
 
@@ -66,17 +80,23 @@ struct CommonFields {
   std::uint32_t type_offset = 0;
   std::uint32_t type_bytes = 2;
   std::uint32_t pid_offset = 4;
-  std::uint32_t end = 8;  // bytes that every record must have
+  std::uint32_t end = 8;  // bytes that tell type and pid
+  std::uint32_t payload = 8;  // the first byte behind all common fields
+  std::optional<std::uint32_t> flags_offset = 2;  // one byte each
+  std::optional<std::uint32_t> preempt_offset = 3;
 };
 
 struct EventCatalog {
   PageLayout page;
   CommonFields common;
   std::vector<EventPlan> events;  // in the order of the file
+  std::optional<std::uint32_t> unknown;  // the plan with FormatStatus::kNone, the last one
+
+  [[nodiscard]] bool has_formats() const noexcept { return events.size() > (unknown ? 1 : 0); }
 };
 
 // Never raises for a format: what libtraceevent cannot parse becomes
-// FormatStatus::kRaw with one column "payload".
+// FormatStatus::kRaw with a column "payload".
 [[nodiscard]] EventCatalog build_event_catalog(const TraceInfo& info);
 
 }  // namespace wbscope

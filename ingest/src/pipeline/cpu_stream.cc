@@ -9,6 +9,8 @@ namespace {
 
 // Even where nothing is wanted, come back now and then for progress and ^C.
 constexpr int kMaxPiecesPerFill = 256;
+// A record that is too short to tell its thread.
+constexpr std::int32_t kNoTid = -1;
 
 }  // namespace
 
@@ -18,11 +20,15 @@ EventDispatch::EventDispatch(const EventCatalog& catalog, const std::vector<bool
   for (const auto& event : catalog.events) largest = std::max(largest, event.id);
   slots_.resize(std::size_t{largest} + 1);
   for (std::uint32_t i = 0; i < catalog.events.size(); ++i) {
-    slots_[catalog.events[i].id] = {.event = i,
-                                    .min_bytes = catalog.events[i].min_bytes,
-                                    .known = true,
-                                    .wanted = wanted[i]};
+    const EventPlan& event = catalog.events[i];
+    if (event.status == FormatStatus::kNone) continue;
+    slots_[event.id] = {.event = i, .has_format = true, .known = true, .wanted = wanted[i]};
   }
+  if (!catalog.unknown) return;
+  none_ = {.event = *catalog.unknown,
+           .has_format = false,
+           .known = true,
+           .wanted = wanted[*catalog.unknown]};
 }
 
 CpuStream::CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t buffer_index,
@@ -38,20 +44,9 @@ CpuStream::CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t
       page_bytes_(info.buffers[buffer_index].page_bytes),
       block_bytes_(block_bytes),
       range_(range),
-      has_tsc_(info.has_tsc && info.tsc_multiplier != 0),
-      tsc_multiplier_(info.tsc_multiplier),
-      tsc_shift_(info.tsc_shift),
-      ts_offset_(info.ts_offset_ns),
-      counts_(dispatch.catalog().events.size()) {}
+      clock_(info, buffer_index, region.cpu) {}
 
-std::int64_t CpuStream::to_ns(std::uint64_t raw) const noexcept {
-  if (has_tsc_) {
-    raw = static_cast<std::uint64_t>(
-        (static_cast<unsigned __int128>(raw) * tsc_multiplier_) >> tsc_shift_);
-  }
-  // Wraps instead of overflowing: a hostile stamp must not be undefined.
-  return static_cast<std::int64_t>(raw + static_cast<std::uint64_t>(ts_offset_));
-}
+std::int64_t CpuStream::to_ns(std::uint64_t raw) const noexcept { return clock_.to_ns(raw); }
 
 // The time stamp in a page's header; nothing on the page is older.
 std::int64_t CpuStream::stamp_of(std::span<const std::byte> page) const noexcept {
@@ -61,26 +56,33 @@ std::int64_t CpuStream::stamp_of(std::span<const std::byte> page) const noexcept
 template <ByteOrder kOrder>
 bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
   const bool whole = range_.is_whole();
+  // One for each thread: as many for each CPU as there are formats would be
+  // too many. Empty again before this returns.
+  static thread_local std::vector<std::uint64_t> counts;
+  static thread_local std::vector<std::uint32_t> counted;
+  if (counts.size() < dispatch_.catalog().events.size()) {
+    counts.resize(dispatch_.catalog().events.size());
+  }
   const auto on_record = [&](std::uint64_t raw_ts, std::span<const std::byte> record) {
-    if (record.size() < common_.end) [[unlikely]] {
-      counters_.add(Counter::kShortRecords);
-      return;
+    const bool has_common = record.size() >= common_.end;
+    std::int32_t tid = kNoTid;
+    const EventDispatch::Slot* found = &dispatch_.none();
+    if (has_common) [[likely]] {
+      tid = load<std::int32_t>(record.data() + common_.pid_offset, kOrder);
+      found = &dispatch_.slot(
+          common_.type_bytes == 2
+              ? load<std::uint16_t>(record.data() + common_.type_offset, kOrder)
+              : load<std::uint32_t>(record.data() + common_.type_offset, kOrder));
     }
-    const std::uint32_t id =
-        common_.type_bytes == 2 ? load<std::uint16_t>(record.data() + common_.type_offset, kOrder)
-                                : load<std::uint32_t>(record.data() + common_.type_offset, kOrder);
-    const auto tid = load<std::int32_t>(record.data() + common_.pid_offset, kOrder);
+    const EventDispatch::Slot& slot = *found;
     const std::int64_t ts = to_ns(raw_ts);
     if (!whole && !range_.holds(ts)) return;
     if (ts < last_ts_) [[unlikely]] counters_.add(Counter::kTimeBackwards);
     last_ts_ = ts;
 
-    const auto& slot = dispatch_.slot(id);
-    if (!slot.known) [[unlikely]] {
-      counters_.add(Counter::kUnknownEvents);
-      return;
-    }
-    ++counts_[slot.event];
+    if (!slot.has_format) [[unlikely]] counters_.add(Counter::kUnknownEvents);
+    if (!slot.known) [[unlikely]] return;
+    if (counts[slot.event]++ == 0) [[unlikely]] counted.push_back(slot.event);
     if (current_ == nullptr || tid != current_tid_) {
       current_ = &tasks_.try_emplace(tid, TaskSpan{.first_ts = ts, .last_ts = ts, .events = 0})
                       .first->second;
@@ -90,10 +92,6 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     ++current_->events;
 
     if (!slot.wanted) [[likely]] return;
-    if (record.size() < slot.min_bytes) {
-      counters_.add(Counter::kShortRecords);
-      return;
-    }
     block.refs.push_back({.ts = ts,
                           .offset = static_cast<std::uint32_t>(block.data.size()),
                           .bytes = static_cast<std::uint32_t>(record.size()),
@@ -102,11 +100,13 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     block.data.insert(block.data.end(), record.begin(), record.end());
   };
 
+  bool ended = false;
   const std::size_t count = pages.size() / page_bytes_;
   for (std::size_t i = 0; i < count; ++i) {
     const auto page = pages.subspan(i * page_bytes_, page_bytes_);
     if (!whole) {
-      if (stamp_of(page) >= range_.end) return false;
+      ended = stamp_of(page) >= range_.end;
+      if (ended) break;
       // The next page begins before the range: this one ends before it.
       if (i + 1 < count && stamp_of(pages.subspan((i + 1) * page_bytes_)) < range_.first) continue;
     }
@@ -115,7 +115,12 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     counters_.add(Counter::kBytesUncompressed, page_bytes_);
     note_page(result, i);
   }
-  return true;
+  for (const std::uint32_t event : counted) {
+    counts_[event] += counts[event];
+    counts[event] = 0;
+  }
+  counted.clear();
+  return !ended;
 }
 
 void CpuStream::note_page(const PageResult& result, std::size_t page_index) {

@@ -11,6 +11,7 @@
 
 #include "base/counters.h"
 #include "format/event_catalog.h"
+#include "tracedat/clock_correction.h"
 #include "tracedat/page_source.h"
 
 namespace wbscope {
@@ -59,6 +60,10 @@ struct TimeRange {
   [[nodiscard]] bool holds(std::int64_t ts) const noexcept { return first <= ts && ts < end; }
 };
 
+// How often each event occurred, by index in EventCatalog::events. Events that
+// did not are left out: a file may have many CPUs and many formats.
+using EventCounts = std::unordered_map<std::uint32_t, std::uint64_t>;
+
 // Which events are wanted, and where to find an event by its id.
 class EventDispatch {
  public:
@@ -66,13 +71,15 @@ class EventDispatch {
 
   struct Slot {
     std::uint32_t event = 0;
-    std::uint32_t min_bytes = 0;
-    bool known = false;
+    bool has_format = false;
+    bool known = false;  // has a plan, if only that of unknown events
     bool wanted = false;
   };
   [[nodiscard]] const Slot& slot(std::uint32_t id) const noexcept {
-    return id < slots_.size() ? slots_[id] : none_;
+    return id < slots_.size() && slots_[id].has_format ? slots_[id] : none_;
   }
+  // For records without a format.
+  [[nodiscard]] const Slot& none() const noexcept { return none_; }
   [[nodiscard]] const EventCatalog& catalog() const noexcept { return catalog_; }
 
  private:
@@ -99,7 +106,7 @@ class CpuStream {
   [[nodiscard]] std::uint32_t buffer() const noexcept { return buffer_; }
 
   // Complete once fill() has returned false.
-  [[nodiscard]] const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  [[nodiscard]] const EventCounts& counts() const noexcept { return counts_; }
   [[nodiscard]] const std::unordered_map<std::int32_t, TaskSpan>& tasks() const noexcept {
     return tasks_;
   }
@@ -127,12 +134,9 @@ class CpuStream {
   std::size_t block_bytes_;
   TimeRange range_;
   bool started_ = false;
-  bool has_tsc_;
-  std::uint32_t tsc_multiplier_;
-  std::uint32_t tsc_shift_;
-  std::int64_t ts_offset_;
+  ClockCorrection clock_;
 
-  std::vector<std::uint64_t> counts_;
+  EventCounts counts_;
   std::unordered_map<std::int32_t, TaskSpan> tasks_;
   TaskSpan* current_ = nullptr;
   std::int32_t current_tid_ = 0;

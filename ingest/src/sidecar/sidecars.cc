@@ -209,6 +209,7 @@ std::vector<Message> load_sidecars(Database& db, const std::string& folder) {
     const bool hidden = name.starts_with(".");
     const bool other = name.ends_with(".dat") || name.ends_with(".db") ||
                        name.ends_with(".pftrace") || name.ends_with(".md") ||
+                       name.find(".dat.") != std::string::npos ||  // of a killed recorder
                        bytes > kMaxPlainTextBytes;
     if (!is_known(name) && (hidden || other)) continue;
     loader.load(path.string(), name);

@@ -12,18 +12,20 @@
 #include "base/byte_reader.h"
 #include "base/counters.h"
 #include "format/event_catalog.h"
+#include "format/printk_text.h"
 #include "sink/database.h"
+#include "sink/symbols.h"
 
 namespace wbscope {
 
 class EventWriter {
  public:
-  // Makes the table of each wanted event.
+  // Makes the table of each wanted event. printk: formats of binary printk.
   EventWriter(Database& db, const EventCatalog& catalog, const std::vector<bool>& wanted,
-              ByteOrder order);
+              ByteOrder order, PrintkFormats printk = {});
 
-  // record has at least the event's min_bytes. Rows are written in batches,
-  // the last ones by finish().
+  // Fields that a short record does not have become NULL. Rows are written in
+  // batches, the last ones by finish().
   void write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
              std::uint32_t buffer, std::span<const std::byte> record);
 
@@ -31,6 +33,8 @@ class EventWriter {
 
   [[nodiscard]] const std::vector<std::uint64_t>& loaded() const noexcept { return loaded_; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  // Addresses of kernel code in the rows so far.
+  [[nodiscard]] const AddressSet& addresses() const noexcept { return addresses_; }
 
  private:
   // Rows that wait for a batch: one INSERT of many rows opens its table once.
@@ -43,26 +47,44 @@ class EventWriter {
     std::size_t begin;
     std::size_t bytes;
   };
+  // Statements are prepared when they are first needed: a trace has formats of
+  // 2,000 events and more, and records of a few.
   struct Table {
     std::unique_ptr<Statement> insert_batch;
     std::unique_ptr<Statement> insert_one;
+    std::size_t batch_rows = 0;
     std::vector<Row> rows;
     std::vector<std::byte> data;  // the records of rows
   };
 
   void flush(std::uint32_t event);
+  void flush_all();
+  Statement& prepared(std::unique_ptr<Statement>& slot, const EventPlan& plan, std::size_t rows);
   int bind_row(Statement& insert, int index, const EventPlan& plan, const Table& table,
                const Row& row);
   void bind_field(Statement& insert, int index, const FieldPlan& field,
                   std::span<const std::byte> record);
+  void bind_part(Statement& insert, int index, const FieldPlan& field,
+                 std::span<const std::byte> record);
+  void bind_dynamic(Statement& insert, int index, const FieldPlan& field,
+                    std::span<const std::byte> record);
+  void bind_bytes(Statement& insert, int index, const FieldPlan& field,
+                  std::span<const std::byte> bytes);
+  void bind_printk(Statement& insert, int index, const EventPlan& plan,
+                   std::span<const std::byte> record);
   void bind_utf8(Statement& insert, int index, std::string_view text);
   void bind_array(Statement& insert, int index, const FieldPlan& field,
                   std::span<const std::byte> bytes);
   [[nodiscard]] std::string& scratch();
 
+  Database& db_;
   const EventCatalog& catalog_;
   ByteOrder order_;
+  PrintkFormats printk_;
+  AddressSet addresses_;
   std::vector<Table> tables_;
+  std::size_t pending_bytes_ = 0;        // in the rows of all tables
+  std::size_t prepared_parameters_ = 0;  // of all statements, which take memory by them
   std::vector<std::uint64_t> loaded_;
   std::int64_t seq_ = 0;
   Counters counters_;

@@ -3,6 +3,7 @@
 #include "sink/run_writer.h"
 
 #include <charconv>
+#include <cstdio>
 
 #include "base/utf8.h"
 
@@ -22,7 +23,7 @@ CREATE TABLE enum_label (event TEXT, field TEXT, value INTEGER, label TEXT, kind
 CREATE TABLE task (
   tid INTEGER PRIMARY KEY, comm TEXT, first_ts INTEGER, last_ts INTEGER, events_count INTEGER);
 CREATE TABLE lost_events (ts INTEGER, cpu INTEGER, buffer INTEGER, count INTEGER);
-CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT);
+CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT, subbuf_bytes INTEGER);
 CREATE TABLE cpu_stat (buffer INTEGER, cpu INTEGER, key TEXT, value);
 CREATE TABLE zone (
   node INTEGER, zone TEXT, start_pfn INTEGER, spanned_count INTEGER, present_count INTEGER,
@@ -37,6 +38,12 @@ CREATE TABLE sidecar_zoneinfo (
 CREATE TABLE sidecar_ls_files (inode INTEGER, bytes INTEGER, name TEXT);
 CREATE TABLE sidecar_fio (path TEXT PRIMARY KEY, value);
 CREATE TABLE sidecar_text (name TEXT PRIMARY KEY, text TEXT);
+CREATE TABLE printk_format (address INTEGER PRIMARY KEY, format TEXT);
+CREATE TABLE symbol (address INTEGER PRIMARY KEY, name TEXT, offset INTEGER, module TEXT);
+CREATE TABLE guest (id INTEGER PRIMARY KEY, name TEXT, trace_id TEXT);
+CREATE TABLE guest_vcpu (guest INTEGER, vcpu INTEGER, host_tid INTEGER);
+CREATE TABLE clock_shift (
+  cpu INTEGER, ts INTEGER, offset INTEGER, scaling INTEGER, fraction INTEGER);
 CREATE TABLE ingest_stats (
   name TEXT PRIMARY KEY, severity TEXT, value INTEGER, description TEXT);
 )sql";
@@ -48,25 +55,31 @@ const char* status_name(FormatStatus status) {
     case FormatStatus::kPartial:
       return "partial";
     case FormatStatus::kRaw:
+    case FormatStatus::kNone:
       return "raw";
   }
   return "raw";
 }
 
-const char* kind_name(FieldKind kind) {
-  switch (kind) {
+const char* kind_name(const FieldPlan& field) {
+  if (field.rendering != Rendering::kPlain) return "text";
+  switch (field.kind) {
     case FieldKind::kInteger:
       return "integer";
     case FieldKind::kText:
     case FieldKind::kRestText:
     case FieldKind::kDynText:
     case FieldKind::kRelText:
+    case FieldKind::kPrintk:
       return "text";
     case FieldKind::kArray:
+    case FieldKind::kRestArray:
     case FieldKind::kDynArray:
     case FieldKind::kRelArray:
       return "array";
     case FieldKind::kBytes:
+    case FieldKind::kDynBytes:
+    case FieldKind::kRelBytes:
       return "bytes";
   }
   return "bytes";
@@ -83,6 +96,16 @@ const char* severity_name(Severity severity) {
   }
   return "error";
 }
+
+}  // namespace
+
+std::string hex_id(std::uint64_t id) {
+  char text[24];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(id));
+  return text;
+}
+
+namespace {
 
 // Calls on_line for each line of text, without its newline.
 template <typename OnLine>
@@ -139,6 +162,7 @@ void RunWriter::formats(const EventCatalog& catalog, const std::vector<bool>& wa
   Statement label(db_, "INSERT INTO enum_label VALUES (?, ?, ?, ?, ?)");
   for (std::size_t i = 0; i < catalog.events.size(); ++i) {
     const EventPlan& event = catalog.events[i];
+    if (event.status == FormatStatus::kNone) continue;
     const std::string name = replace_invalid_utf8(event.full_name());
     const std::string text = replace_invalid_utf8(event.text);
     format.bind_text(1, name);
@@ -161,7 +185,7 @@ void RunWriter::formats(const EventCatalog& catalog, const std::vector<bool>& wa
       column.bind(5, std::int64_t{field.offset});
       column.bind(6, std::int64_t{field.bytes});
       column.bind(7, std::int64_t{field.is_signed ? 1 : 0});
-      column.bind_text(8, kind_name(field.kind));
+      column.bind_text(8, kind_name(field));
       column.run();
     }
     for (const auto& entry : event.labels) {
@@ -184,7 +208,11 @@ void RunWriter::event_counts(const EventCatalog& catalog, const std::vector<bool
     if (totals.counted[i] == 0) continue;
     const std::string name = replace_invalid_utf8(catalog.events[i].full_name());
     insert.bind_text(1, name);
-    insert.bind(2, std::int64_t{catalog.events[i].id});
+    if (catalog.events[i].status == FormatStatus::kNone) {
+      insert.bind_null(2);
+    } else {
+      insert.bind(2, std::int64_t{catalog.events[i].id});
+    }
     insert.bind(3, static_cast<std::int64_t>(totals.counted[i]));
     insert.bind(4, static_cast<std::int64_t>(totals.loaded[i]));
     if (wanted[i]) {
@@ -197,7 +225,7 @@ void RunWriter::event_counts(const EventCatalog& catalog, const std::vector<bool
 }
 
 void RunWriter::buffers(const TraceInfo& info) {
-  Statement insert(db_, "INSERT INTO buffer VALUES (?, ?, ?)");
+  Statement insert(db_, "INSERT INTO buffer VALUES (?, ?, ?, ?)");
   std::int64_t id = 0;
   for (const auto& buffer : info.buffers) {
     const std::string name = replace_invalid_utf8(buffer.name);
@@ -205,6 +233,7 @@ void RunWriter::buffers(const TraceInfo& info) {
     insert.bind(1, id++);
     insert.bind_text(2, name);
     insert.bind_text(3, clock);
+    insert.bind(4, std::int64_t{buffer.page_bytes});
     insert.run();
   }
 }
@@ -291,6 +320,53 @@ void RunWriter::lost_events(std::uint32_t cpu, std::uint32_t buffer,
       insert.bind_null(4);
     }
     insert.run();
+  }
+}
+
+void RunWriter::printk_formats(const PrintkFormats& formats) {
+  Statement insert(db_, "INSERT INTO printk_format VALUES (?, ?)");
+  for (const auto& [address, format] : formats) {
+    const std::string text = replace_invalid_utf8(format);
+    insert.bind(1, static_cast<std::int64_t>(address));
+    insert.bind_text(2, text);
+    insert.run();
+  }
+}
+
+void RunWriter::guests(const TraceInfo& info) {
+  Statement guest(db_, "INSERT INTO guest VALUES (?, ?, ?)");
+  Statement vcpu(db_, "INSERT INTO guest_vcpu VALUES (?, ?, ?)");
+  std::int64_t id = 0;
+  for (const auto& each : info.guests) {
+    const std::string name = replace_invalid_utf8(each.name);
+    const std::string trace_id = hex_id(each.trace_id);
+    guest.bind(1, id);
+    guest.bind_text(2, name);
+    guest.bind_text(3, trace_id);
+    guest.run();
+    for (const auto& [number, tid] : each.vcpu_tids) {
+      vcpu.bind(1, id);
+      vcpu.bind(2, std::int64_t{number});
+      vcpu.bind(3, std::int64_t{tid});
+      vcpu.run();
+    }
+    ++id;
+  }
+}
+
+void RunWriter::clock_shifts(const TraceInfo& info) {
+  Statement insert(db_, "INSERT INTO clock_shift VALUES (?, ?, ?, ?, ?)");
+  std::int64_t cpu = 0;
+  for (const auto& samples : info.shift.cpus) {
+    for (const auto& sample : samples) {
+      insert.bind(1, cpu);
+      insert.bind(2, sample.time);
+      insert.bind(3, sample.offset);
+      insert.bind(4, sample.scaling);
+      insert.bind(5, std::int64_t{sample.fraction});
+      insert.run();
+    }
+    ++cpu;
   }
 }
 

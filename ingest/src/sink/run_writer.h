@@ -10,6 +10,7 @@
 
 #include "base/counters.h"
 #include "format/event_catalog.h"
+#include "format/printk_text.h"
 #include "pipeline/cpu_stream.h"
 #include "sink/database.h"
 #include "tracedat/trace_info.h"
@@ -17,12 +18,15 @@
 namespace wbscope {
 
 // Raised with every change of a table or column; see docs/schema.md.
-inline constexpr std::int64_t kSchemaVersion = 1;
+inline constexpr std::int64_t kSchemaVersion = 2;
 
 struct EventTotals {
   std::vector<std::uint64_t> counted;  // by index in EventCatalog::events
   std::vector<std::uint64_t> loaded;
 };
+
+// The id of a recording, as trace-cmd prints it.
+[[nodiscard]] std::string hex_id(std::uint64_t id);
 
 class RunWriter {
  public:
@@ -41,6 +45,11 @@ class RunWriter {
   // beside a comm (sched_switch and the like).
   void tasks(const std::map<std::int32_t, TaskSpan>& spans, std::string_view cmdlines);
   void lost_events(std::uint32_t cpu, std::uint32_t buffer, const std::vector<LostGap>& gaps);
+  void printk_formats(const PrintkFormats& formats);
+  // The guests that the host recorded with, and the corrections of this
+  // guest's own clock.
+  void guests(const TraceInfo& info);
+  void clock_shifts(const TraceInfo& info);
   void ingest_stats(const Counters& counters);
 
  private:

@@ -20,13 +20,22 @@ struct NamedBuffer {
 };
 
 // The pairs (offset, size) of each CPU's pages.
-BufferInfo parse_regions(SectionReader& in, std::uint32_t cpus, const TraceInfo& info) {
+BufferInfo parse_regions(SectionReader& in, std::uint32_t cpus, TraceInfo& info) {
   BufferInfo buffer;
   buffer.page_bytes = info.page_bytes;
   for (std::uint32_t cpu = 0; cpu < cpus; ++cpu) {
-    CpuRegion region{.cpu = cpu, .offset = 0, .bytes = 0};
+    CpuRegion region{.cpu = cpu, .offset = 0, .bytes = 0, .file = {}};
     region.offset = in.read<std::uint64_t>("offset of CPU data");
     region.bytes = in.read<std::uint64_t>("size of CPU data");
+    // The recorder reserves the table and fills in each CPU when it is written;
+    // one without data has a place too.
+    if (region.offset == 0) {
+      info.damage.push_back(ParseError("unfinished-trace", "flyrecord table", 0,
+                                       "data of cpu " + std::to_string(cpu) +
+                                           " were never written: the recorder did not finish",
+                                       cpu)
+                                .message());
+    }
     buffer.regions.push_back(region);
   }
   return buffer;
@@ -49,6 +58,15 @@ std::vector<NamedBuffer> parse_options(SectionReader& in, TraceInfo& info) {
     }
   }
   in.fail("too-many-options", "more than " + std::to_string(kMaxOptions) + " options");
+}
+
+// Before the option held it, the clock's text stood behind the table of CPUs.
+std::string trailing_clock(SectionReader& in) {
+  constexpr std::uint64_t kMaxClockText = 4096;
+  if (in.left() < 8) return {};
+  const auto bytes = in.read<std::uint64_t>("size of the clock");
+  if (bytes > std::min<std::uint64_t>(kMaxClockText, in.left())) return {};
+  return selected_clock(in.sized_text("clock", bytes));
 }
 
 void read_named_buffer(const InputFile& file, const NamedBuffer& named, std::uint32_t cpus,
@@ -80,8 +98,10 @@ void read_container_v6(const InputFile& file, std::uint64_t offset, TraceInfo& i
   parse_header_info(in, info);
   parse_ftrace_formats(in, info);
   parse_event_formats(in, info);
-  (void)in.bytes("kallsyms", in.read<std::uint32_t>("kallsyms size"));
-  (void)in.bytes("printk formats", in.read<std::uint32_t>("printk formats size"));
+  const auto kallsyms_bytes = in.read<std::uint32_t>("kallsyms size");
+  info.kallsyms = TextPlace{.offset = offset + in.position(), .bytes = kallsyms_bytes};
+  (void)in.bytes("kallsyms", kallsyms_bytes);
+  parse_printk_formats_text(in, info);
   parse_cmdlines(in, info);
   const auto cpus = in.read<std::uint32_t>("count of CPUs");
   if (cpus > kMaxCpus) {
@@ -96,13 +116,12 @@ void read_container_v6(const InputFile& file, std::uint64_t offset, TraceInfo& i
     named = parse_options(in, info);
     tag = as_text(in.bytes("section tag", kTagBytes));
   }
-  if (tag == kTagLatency) {
-    in.fail("latency-trace", "found the text of a latency tracer, wanted ring-buffer pages");
-  }
+  if (tag == kTagLatency) throw_latency("version 6 header", offset + in.position() - kTagBytes);
   if (tag != kTagFlyrecord) in.fail("wrong-tag", "found no flyrecord tag where it belongs");
   // Option CPUCOUNT overrides the count before the options (trace-cmd 2.9+).
   const std::uint32_t regions = std::min(info.cpus_count, kMaxCpus);
   info.buffers.push_back(parse_regions(in, regions, info));
+  if (info.clock.empty()) info.clock = trailing_clock(in);
   for (const auto& buffer : named) {
     try {
       read_named_buffer(file, buffer, regions, info);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // trace.dat version 7: sections found through options (trace-cmd.dat.v7(5)).
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "tracedat/cpu_files.h"
 #include "tracedat/decompress.h"
 #include "tracedat/section_text.h"
 #include "tracedat/trace_file.h"
@@ -29,22 +31,28 @@ class ContainerV7 {
   ContainerV7(const InputFile& file, TraceInfo& info) : file_(file), info_(info) {}
 
   void read(std::uint64_t offset);
+  [[nodiscard]] std::vector<std::byte> section_data(std::uint64_t offset,
+                                                    const std::string& name);
 
  private:
   [[nodiscard]] SectionHeader section_header(std::uint64_t offset, const std::string& name) const;
-  [[nodiscard]] std::vector<std::byte> section_data(std::uint64_t offset,
-                                                    const std::string& name);
   void count_section_bytes(std::uint64_t bytes, std::uint64_t offset, const std::string& name);
   void parse_section(std::uint16_t id, std::uint64_t offset);
   void parse_options(std::uint64_t offset);
   void parse_buffer_option(SectionReader& in);
   void salvage(std::uint64_t first_section);
   void salvage_flyrecord(std::uint64_t offset, const SectionHeader& header);
+  void salvage_chunks(std::uint64_t at, std::uint64_t end, BufferInfo& buffer);
+  void salvage_pages(std::uint64_t at, std::uint64_t end, BufferInfo& buffer);
+  [[nodiscard]] std::uint64_t align(std::uint64_t at) const noexcept {
+    return (at + info_.page_bytes - 1) / info_.page_bytes * info_.page_bytes;
+  }
   void note_damage(const ParseError& error) { info_.damage.push_back(error.message()); }
 
   const InputFile& file_;
   TraceInfo& info_;
   std::uint64_t section_bytes_ = 0;
+  std::optional<std::uint64_t> latency_at_;
 };
 
 SectionHeader ContainerV7::section_header(std::uint64_t offset, const std::string& name) const {
@@ -133,8 +141,18 @@ void ContainerV7::parse_section(std::uint16_t id, std::uint64_t offset) {
         note_damage(error);  // names are missing, events are not
       }
       return;
+    case Option::kPrintk:
+      try {
+        with("FTRACE PRINTK", parse_printk_formats_text);
+      } catch (const ParseError& error) {
+        note_damage(error);
+      }
+      return;
+    case Option::kKallsyms:
+      info_.kallsyms = TextPlace{.offset = offset, .bytes = 0};
+      return;
     default:
-      return;  // kallsyms, printk formats: not needed for tables
+      return;
   }
 }
 
@@ -162,6 +180,8 @@ void ContainerV7::parse_options(std::uint64_t offset) {
       if (parse_common_option(id, body, info_)) continue;
       if (static_cast<Option>(id) == Option::kBuffer) {
         parse_buffer_option(body);
+      } else if (static_cast<Option>(id) == Option::kBufferText) {
+        latency_at_ = body.read<std::uint64_t>("offset of a latency trace");
       } else if (id >= static_cast<std::uint16_t>(Option::kHeaderInfo) &&
                  id <= static_cast<std::uint16_t>(Option::kCmdlines)) {
         parse_section(id, body.read<std::uint64_t>("offset of a section"));
@@ -173,13 +193,14 @@ void ContainerV7::parse_options(std::uint64_t offset) {
 // The size of compressed CPU data leaves out the chunk headers (seen in files
 // of trace-cmd 3.1), so data may reach to the next CPU's or the section's end.
 void bound_by_neighbours(BufferInfo& buffer, std::uint64_t section_end) {
+  std::set<std::uint64_t> starts{section_end};
+  for (const auto& region : buffer.regions) {
+    if (region.bytes > 0) starts.insert(region.offset);
+  }
   for (auto& region : buffer.regions) {
     if (region.bytes == 0) continue;
-    std::uint64_t end = section_end;
-    for (const auto& other : buffer.regions) {
-      if (other.bytes > 0 && other.offset > region.offset) end = std::min(end, other.offset);
-    }
-    region.bytes = end > region.offset ? end - region.offset : 0;
+    const auto next = starts.upper_bound(region.offset);
+    region.bytes = next == starts.end() ? 0 : std::min(*next, section_end) - region.offset;
   }
 }
 
@@ -239,31 +260,37 @@ void ContainerV7::salvage(std::uint64_t first_section) {
     } catch (const ParseError& error) {
       note_damage(error);
     }
-    if (header.bytes > file_.size()) return;
+    if (header.bytes > file_.size() || (header.bytes == 0 && header.id == kIdFlyrecord)) return;
     offset += kSectionHeaderBytes + header.bytes;
   }
 }
 
-// CPU data start on page borders; each is a count of chunks, then the chunks.
 void ContainerV7::salvage_flyrecord(std::uint64_t offset, const SectionHeader& header) {
-  if ((header.flags & kSectionCompressed) == 0) {
-    throw ParseError("lost-buffer-table", "BUFFER FLYRECORD", offset,
-                     "the table of CPU offsets is gone and the pages are not compressed, "
-                     "so CPUs cannot be told apart");
-  }
-  const auto align = [this](std::uint64_t x) {
-    return (x + info_.page_bytes - 1) / info_.page_bytes * info_.page_bytes;
-  };
   BufferInfo buffer;
+  if (!info_.buffers.empty()) buffer.name = "buffer " + std::to_string(info_.buffers.size());
   buffer.clock = info_.clock;
   buffer.page_bytes = info_.page_bytes;
-  buffer.compressed = true;
-  const std::uint64_t end = offset + kSectionHeaderBytes + header.bytes;
-  std::uint64_t at = align(offset + kSectionHeaderBytes);
+  buffer.compressed = (header.flags & kSectionCompressed) != 0;
+  // CPU data start on page borders.
+  const std::uint64_t start = align(offset + kSectionHeaderBytes);
+  // The size is written last, so a killed recorder leaves 0.
+  const std::uint64_t end =
+      header.bytes == 0 ? file_.size()
+                        : std::min(file_.size(), offset + kSectionHeaderBytes + header.bytes);
+  if (buffer.compressed) {
+    salvage_chunks(start, end, buffer);
+  } else {
+    salvage_pages(start, end, buffer);
+  }
+  info_.buffers.push_back(std::move(buffer));
+}
+
+// Of each CPU a count of chunks, then the chunks.
+void ContainerV7::salvage_chunks(std::uint64_t at, std::uint64_t end, BufferInfo& buffer) {
   std::vector<std::byte> raw(8);
-  while (at + 4 <= std::min(end, file_.size()) && buffer.regions.size() < kMaxCpus) {
+  while (at + 4 <= end && buffer.regions.size() < kMaxCpus) {
     CpuRegion region{.cpu = static_cast<std::uint32_t>(buffer.regions.size()), .offset = at,
-                     .bytes = 0};
+                     .bytes = 0, .file = {}};
     if (file_.read_some(at, std::span(raw).first(4)) != 4) break;
     const auto chunks = load<std::uint32_t>(raw.data(), info_.order);
     std::uint64_t next = at + 4;
@@ -279,7 +306,40 @@ void ContainerV7::salvage_flyrecord(std::uint64_t offset, const SectionHeader& h
     if (next >= file_.size()) break;
     at = align(next);
   }
-  info_.buffers.push_back(std::move(buffer));
+}
+
+// Nothing in a page tells its CPU. All CPUs record at the same time, so time
+// goes back from the last page of one to the first of the next.
+void ContainerV7::salvage_pages(std::uint64_t at, std::uint64_t end, BufferInfo& buffer) {
+  note_damage(ParseError("lost-buffer-table", "BUFFER FLYRECORD", at,
+                         "the table of CPUs is gone; CPUs were told apart where the time of "
+                         "pages goes back, so their numbers are guesses"));
+  std::vector<std::byte> head(8 + info_.long_bytes);
+  std::uint64_t last_ts = 0;
+  bool in_region = false;
+  for (; at + head.size() <= end; at += info_.page_bytes) {
+    if (file_.read_some(at, head) != head.size()) break;
+    const auto ts = load<std::uint64_t>(head.data(), info_.order);
+    const std::uint64_t commit = info_.long_bytes == 8
+                                     ? load<std::uint64_t>(head.data() + 8, info_.order)
+                                     : load<std::uint32_t>(head.data() + 8, info_.order);
+    constexpr std::uint64_t kCommitMask = (1u << 27) - 1;
+    const std::uint64_t used = commit & kCommitMask;
+    if (used == 0 || used > info_.page_bytes - head.size()) {
+      in_region = false;
+      continue;
+    }
+    if (!in_region || ts < last_ts) {
+      if (buffer.regions.size() == kMaxCpus) break;
+      buffer.regions.push_back({.cpu = static_cast<std::uint32_t>(buffer.regions.size()),
+                                .offset = at,
+                                .bytes = 0,
+                                .file = {}});
+    }
+    in_region = true;
+    last_ts = ts;
+    buffer.regions.back().bytes += std::min<std::uint64_t>(info_.page_bytes, end - at);
+  }
 }
 
 void ContainerV7::read(std::uint64_t offset) {
@@ -306,6 +366,13 @@ void ContainerV7::read(std::uint64_t offset) {
   } catch (const ParseError& error) {
     note_damage(error);
   }
+  if (latency_at_ && info_.buffers.empty()) throw_latency("BUFFER TEXT", *latency_at_);
+  if (info_.buffers.empty() && info_.damage.empty()) {
+    note_damage(ParseError("unfinished-trace", "OPTIONS", options,
+                           "no option tells where records are: the recorder did not finish"));
+  }
+  // What the recorder left beside the file is whole, and its CPUs are known.
+  if (info_.buffers.empty()) attach_cpu_files(file_, info_);
   if (info_.buffers.empty() || info_.formats.empty() || info_.header_page.empty()) {
     salvage(first_section);
   }
@@ -315,6 +382,22 @@ void ContainerV7::read(std::uint64_t offset) {
 
 void read_container_v7(const InputFile& file, std::uint64_t offset, TraceInfo& info) {
   ContainerV7(file, info).read(offset);
+}
+
+std::string read_kallsyms(const InputFile& file, const TraceInfo& info) {
+  if (!info.kallsyms) return {};
+  const TextPlace place = *info.kallsyms;
+  if (info.version == 6) {
+    std::string text(static_cast<std::size_t>(place.bytes), '\0');
+    text.resize(file.read_some(place.offset, std::as_writable_bytes(std::span(text))));
+    return text;
+  }
+  TraceInfo reading;
+  reading.order = info.order;
+  reading.compression = info.compression;
+  const auto data = ContainerV7(file, reading).section_data(place.offset, "KALLSYMS");
+  SectionReader in("KALLSYMS", place.offset, ByteReader(data, info.order));
+  return in.sized_text("kallsyms", in.read<std::uint32_t>("kallsyms size"));
 }
 
 }  // namespace wbscope

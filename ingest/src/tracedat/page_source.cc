@@ -8,8 +8,6 @@
 namespace wbscope {
 namespace {
 
-constexpr std::size_t kReadBytes = 256 << 10;
-constexpr std::size_t kWindowBytes = 256 << 10;
 constexpr std::size_t kChunkHeaderBytes = 8;
 constexpr std::size_t kStampBytes = 8;
 
@@ -28,18 +26,41 @@ std::size_t last_before(
   return low;
 }
 
+// One for each thread, not for each CPU: a thousand CPUs would need hundreds
+// of MiB.
+Decompressor& decompressor(Compression compression) {
+  static thread_local Decompressor zstd(Compression::kZstd);
+  static thread_local Decompressor zlib(Compression::kZlib);
+  static thread_local Decompressor none(Compression::kNone);
+  switch (compression) {
+    case Compression::kZstd:
+      return zstd;
+    case Compression::kZlib:
+      return zlib;
+    case Compression::kNone:
+      break;
+  }
+  return none;
+}
+
+std::vector<std::byte>& thread_pages() {
+  static thread_local std::vector<std::byte> pages;
+  return pages;
+}
+
 }  // namespace
 
 PageSource::PageSource(const InputFile& file, const TraceInfo& info, const BufferInfo& buffer,
                        const CpuRegion& region)
-    : file_(file),
+    : file_(region.file != nullptr ? *region.file : file),
       order_(info.order),
       page_bytes_(buffer.page_bytes),
       compressed_(buffer.compressed),
       region_(region),
       at_(region.offset),
       piece_offset_(region.offset),
-      decompressor_(info.compression) {}
+      compression_(info.compression),
+      read_bytes_(info.read_bytes) {}
 
 std::nullopt_t PageSource::stop(const char* code, const std::string& detail) {
   damage_ = ParseError(code, "BUFFER FLYRECORD", piece_offset_, detail, region_.cpu).message();
@@ -52,10 +73,13 @@ std::nullopt_t PageSource::stop(const char* code, const std::string& detail) {
 // region ends before them.
 const std::byte* PageSource::buffered(std::size_t bytes) {
   if (packed_end_ - packed_begin_ < bytes) {
+    if (packed_.size() > 4 * read_bytes_ && bytes <= read_bytes_) {
+      std::vector<std::byte>(read_bytes_).swap(packed_);  // one chunk was much larger
+    }
     const std::uint64_t region_left = region_.offset + region_.bytes - at_;
     if (region_left < bytes) return nullptr;
     const auto want = static_cast<std::size_t>(
-        std::min<std::uint64_t>(region_left, std::max(bytes, kReadBytes)));
+        std::min<std::uint64_t>(region_left, std::max(bytes, read_bytes_)));
     if (packed_.size() < want) packed_.resize(want);
     packed_begin_ = 0;
     packed_end_ = file_.read_some(at_, std::span(packed_).first(want));
@@ -102,11 +126,12 @@ std::optional<std::span<const std::byte>> PageSource::next_chunk() {
     return stop("truncated-trace", "chunk of " + std::to_string(packed) +
                                        " bytes reaches over the end of the data");
   }
-  pages_.resize(unpacked);
-  const std::string problem = decompressor_.run({data, packed}, pages_);
+  auto& out = thread_pages();
+  out.resize(unpacked);
+  const std::string problem = decompressor(compression_).run({data, packed}, out);
   if (!problem.empty()) return stop("bad-compression", problem);
   --*chunks_left_;
-  return pages_;
+  return out;
 }
 
 // Where each chunk's header lies, as far as the headers make sense.
@@ -136,7 +161,7 @@ std::optional<std::uint64_t> PageSource::stamp_of_chunk(std::uint64_t offset) {
   std::vector<std::byte> data(packed);
   std::vector<std::byte> pages(unpacked);
   if (file_.read_some(offset + head.size(), data) != packed) return std::nullopt;
-  if (!decompressor_.run(data, pages).empty()) return std::nullopt;
+  if (!decompressor(compression_).run(data, pages).empty()) return std::nullopt;
   return load<std::uint64_t>(pages.data(), order_);
 }
 
@@ -169,10 +194,11 @@ void PageSource::skip_while(const std::function<bool(std::uint64_t stamp)>& is_b
 
 std::optional<std::span<const std::byte>> PageSource::next_window() {
   const std::uint64_t left = region_.offset + region_.bytes - at_;
-  const std::size_t whole = std::max<std::size_t>(1, kWindowBytes / page_bytes_) * page_bytes_;
+  const std::size_t whole = std::max<std::size_t>(1, read_bytes_ / page_bytes_) * page_bytes_;
   auto want = static_cast<std::size_t>(std::min<std::uint64_t>(left, whole));
-  pages_.resize(want);
-  const std::size_t got = file_.read_some(at_, pages_);
+  auto& out = thread_pages();
+  out.resize(want);
+  const std::size_t got = file_.read_some(at_, out);
   const std::size_t pages = got / page_bytes_ * page_bytes_;
   if (got < want || pages == 0) {
     if (pages == 0) {
@@ -181,9 +207,9 @@ std::optional<std::span<const std::byte>> PageSource::next_window() {
     }
     want = pages;
   }
-  pages_.resize(pages);
+  out.resize(pages);
   at_ += pages;
-  return pages_;
+  return out;
 }
 
 }  // namespace wbscope

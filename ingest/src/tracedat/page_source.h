@@ -23,7 +23,8 @@ class PageSource {
   PageSource(const InputFile& file, const TraceInfo& info, const BufferInfo& buffer,
              const CpuRegion& region);
 
-  // The next pages, a whole number of them; valid until the next call.
+  // The next pages, a whole number of them; valid until the next call in this
+  // thread, of any PageSource: they share what they need to decompress.
   // Nothing at the end. After damage: nothing, and damage() says what it was.
   [[nodiscard]] std::optional<std::span<const std::byte>> next();
 
@@ -54,11 +55,11 @@ class PageSource {
   std::uint64_t at_;
   std::uint64_t piece_offset_;
   std::optional<std::uint32_t> chunks_left_;
-  Decompressor decompressor_;
+  Compression compression_;
+  std::size_t read_bytes_;
   std::vector<std::byte> packed_;
   std::size_t packed_begin_ = 0;
   std::size_t packed_end_ = 0;
-  std::vector<std::byte> pages_;
   std::optional<Message> damage_;
 
   [[nodiscard]] const std::byte* buffered(std::size_t bytes);

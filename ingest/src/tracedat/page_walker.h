@@ -101,7 +101,10 @@ PageResult walk_page(std::span<const std::byte> page, const PageLayout& layout,
       ts += (static_cast<std::uint64_t>(word) << kDeltaBits) + delta;
       at = data + 4;
     } else if (type == kTypeTimeStamp) {
-      ts = ((static_cast<std::uint64_t>(word) << kDeltaBits) + delta) | (ts & kStampHighBits);
+      const std::uint64_t high = ts & kStampHighBits;
+      std::uint64_t stamp = ((static_cast<std::uint64_t>(word) << kDeltaBits) + delta) | high;
+      if (high != 0 && stamp < ts) stamp += std::uint64_t{1} << 59;  // rb_fix_abs_ts()
+      ts = stamp;
       at = data + 4;
     } else if (type == kTypePadding) {  // a discarded record; its delta counts
       if (word < 4 || word > left) break;

@@ -2,6 +2,7 @@
 // Contents that versions 6 and 7 share: event formats, options, strings.
 #include "tracedat/section_text.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace wbscope {
@@ -106,6 +107,70 @@ void parse_cmdlines(SectionReader& in, TraceInfo& info) {
       in.sized_text("saved command lines", in.read<std::uint64_t>("command lines size"));
 }
 
+void parse_printk_formats_text(SectionReader& in, TraceInfo& info) {
+  info.printk_formats =
+      in.sized_text("printk formats", in.read<std::uint32_t>("printk formats size"));
+}
+
+void throw_latency(const std::string& section, std::uint64_t offset) {
+  ParseError error("latency-trace", section, offset,
+                   "found the text of a latency tracer, wanted ring-buffer pages");
+  error.message().fix = "trace-cmd report prints it; record events with: trace-cmd record -e ...";
+  throw error;
+}
+
+namespace {
+
+// Times, offsets and ratios of each CPU, then the fractions of all: added in
+// trace-cmd 3.0, so they may be missing.
+void parse_time_shift(SectionReader& in, TraceInfo& info) {
+  ClockShift shift;
+  shift.peer_trace_id = in.read<std::uint64_t>("trace id of the host");
+  shift.flags = in.read<std::uint32_t>("flags of the time shift");
+  const auto cpus = in.read<std::uint32_t>("count of CPUs");
+  if (cpus > kMaxCpus) in.fail("too-many-cpus", "time shift of " + std::to_string(cpus) + " CPUs");
+  for (std::uint32_t cpu = 0; cpu < cpus; ++cpu) {
+    const auto count = in.read<std::uint32_t>("count of samples");
+    if (count > in.left() / 24) {
+      in.fail("truncated-section", "found " + std::to_string(count) +
+                                       " samples of the clock, and room for " +
+                                       std::to_string(in.left() / 24));
+    }
+    std::vector<ShiftSample> samples(count);
+    for (auto& each : samples) each.time = in.read<std::int64_t>("time of a sample");
+    for (auto& each : samples) each.offset = in.read<std::int64_t>("offset of a sample");
+    for (auto& each : samples) each.scaling = in.read<std::int64_t>("scaling of a sample");
+    shift.cpus.push_back(std::move(samples));
+  }
+  for (auto& samples : shift.cpus) {
+    if (in.left() == 0) break;
+    for (auto& each : samples) {
+      each.fraction = static_cast<std::uint32_t>(in.read<std::uint64_t>("fraction of a sample"));
+    }
+  }
+  for (auto& samples : shift.cpus) {
+    const auto time = [](const auto& each) { return each.time; };
+    std::ranges::stable_sort(samples, {}, time);
+    const auto [first, last] = std::ranges::unique(samples, {}, time);
+    samples.erase(first, last);
+  }
+  info.shift = std::move(shift);
+}
+
+void parse_guest(SectionReader& in, TraceInfo& info) {
+  GuestInfo guest;
+  guest.name = in.text_until_nul("name of a guest");
+  guest.trace_id = in.read<std::uint64_t>("trace id of a guest");
+  const auto vcpus = in.read<std::uint32_t>("count of vCPUs");
+  for (std::uint32_t i = 0; i < vcpus; ++i) {
+    const auto vcpu = in.read<std::uint32_t>("number of a vCPU");
+    guest.vcpu_tids.emplace_back(vcpu, in.read<std::int32_t>("thread of a vCPU"));
+  }
+  info.guests.push_back(std::move(guest));
+}
+
+}  // namespace
+
 std::string selected_clock(std::string_view trace_clock) {
   const auto open = trace_clock.find('[');
   const auto close = trace_clock.find(']', open == std::string_view::npos ? 0 : open);
@@ -142,6 +207,12 @@ bool parse_common_option(std::uint16_t id, SectionReader& in, TraceInfo& info) {
       return true;
     case Option::kTraceId:
       info.trace_id = in.read<std::uint64_t>("trace id");
+      return true;
+    case Option::kTimeShift:
+      if (in.left() >= 16) parse_time_shift(in, info);
+      return true;
+    case Option::kGuest:
+      parse_guest(in, info);
       return true;
     case Option::kTsc2Nsec:
       info.has_tsc = true;

@@ -51,6 +51,12 @@ void parse_event_formats(SectionReader& in, TraceInfo& info);
 // trace-cmd.dat.v7(5), SAVED COMMAND LINES SECTION.
 void parse_cmdlines(SectionReader& in, TraceInfo& info);
 
+// trace-cmd.dat.v7(5), FTRACE PRINTK SECTION.
+void parse_printk_formats_text(SectionReader& in, TraceInfo& info);
+
+// A latency tracer's output is a text of its own, not records.
+[[noreturn]] void throw_latency(const std::string& section, std::uint64_t offset);
+
 // Option ids of trace-cmd.dat.v7(5), OPTIONS SECTION.
 enum class Option : std::uint16_t {
   kDone = 0,
@@ -63,11 +69,16 @@ enum class Option : std::uint16_t {
   kCpuCount = 8,
   kVersion = 9,
   kTraceId = 11,
+  kTimeShift = 12,
+  kGuest = 13,
   kTsc2Nsec = 14,
   kHeaderInfo = 16,
   kFtraceEvents = 17,
   kEventFormats = 18,
+  kKallsyms = 19,
+  kPrintk = 20,
   kCmdlines = 21,
+  kBufferText = 22,
 };
 
 // Options with the same meaning in both versions; true when it was one.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/byte_reader.h"
+#include "tracedat/cpu_files.h"
 
 namespace wbscope {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 constexpr std::string_view kMagic("\x17\x08\x44tracing", 10);
 constexpr std::size_t kHeaderBytes = 256;
 constexpr std::size_t kMaxVersionText = 16;
+constexpr std::size_t kReadBudget = 32u << 20;  // for all CPUs together
+constexpr std::size_t kMinReadBytes = 16u << 10;
 
 [[noreturn]] void throw_not_a_trace(const InputFile& file, const std::string& found) {
   throw Error(Exit::kInput, {.slug = "not-a-trace",
@@ -28,6 +31,7 @@ constexpr std::size_t kMaxVersionText = 16;
 void clip_regions(const InputFile& file, TraceInfo& info) {
   for (auto& buffer : info.buffers) {
     for (auto& region : buffer.regions) {
+      if (region.file != nullptr) continue;
       const std::uint64_t have =
           region.offset >= file.size() ? 0 : file.size() - region.offset;
       if (region.bytes <= have) continue;
@@ -51,7 +55,7 @@ void separate_regions(TraceInfo& info) {
   std::vector<CpuRegion*> regions;
   for (auto& buffer : info.buffers) {
     for (auto& region : buffer.regions) {
-      if (region.bytes > 0) regions.push_back(&region);
+      if (region.bytes > 0 && region.file == nullptr) regions.push_back(&region);
     }
   }
   std::stable_sort(regions.begin(), regions.end(),
@@ -127,8 +131,15 @@ TraceInfo read_trace_info(const InputFile& file) {
   } else {
     read_container_v6(file, rest.position(), info);
   }
+  const std::size_t damage = info.damage.size();
   clip_regions(file, info);
+  if (info.damage.size() > damage) attach_cpu_files(file, info);
   separate_regions(info);
+
+  std::size_t regions = 0;
+  for (const auto& buffer : info.buffers) regions += buffer.regions.size();
+  info.read_bytes = std::clamp(kReadBudget / std::max<std::size_t>(regions, 1), kMinReadBytes,
+                               info.read_bytes);
 
   std::uint32_t cpus = info.cpus_count;
   for (auto& buffer : info.buffers) {

@@ -25,7 +25,13 @@ _START = 10_000 * _MS
 
 def make(folder: Path) -> None:
     names = ("balance_dirty_pages", "bdi_dirty_ratelimit", "global_dirty_state")
-    trace = Trace(formats(*names), page_bytes=65536, compression="zlib", cmdlines={11: "dd"})
+    trace = Trace(
+        formats(*names),
+        page_bytes=65536,
+        compression="zlib",
+        uname="Linux synthetic 6.1.0-test ppc64le",
+        cmdlines={11: "dd"},
+    )
 
     def state(ts: int, dirtied: int, written: int) -> None:
         values = {"nr_dirty": 10, "nr_writeback": 5, "background_thresh": 20, "dirty_thresh": 40}

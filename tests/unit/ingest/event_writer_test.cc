@@ -157,7 +157,7 @@ TEST(EventWriter, OtherBytesAreABlob) {
 }
 
 TEST(EventWriter, ArrayOfOddElementsIsABlob) {
-  Table table(field(FieldKind::kDynArray, 4, false, 1));
+  Table table(field(FieldKind::kDynBytes, 4, false, 1));
   table.write(table.bytes().u32((2u << 16) | 12).u8(0xaa).u8(0xbb));
   EXPECT_EQ(table.last(), "X'AABB'");
 }

@@ -220,7 +220,7 @@ ReadBack read_back(const std::string& path) {
       CpuStream stream(file, back.info, b, region, dispatch, 4096);
       RecordBlock block;
       while (stream.fill(block)) block.clear();
-      for (const std::uint64_t count : stream.counts()) back.events += count;
+      for (const auto& [event, count] : stream.counts()) back.events += count;
       if (stream.damage()) back.page_damage.push_back(*stream.damage());
     }
   }
