@@ -24,6 +24,7 @@ enum class Counter : std::uint8_t {
   kTimeBackwards,
   kReplacedText,
   kFormatsNotParsed,
+  kNamesOverCap,
   kCount,
 };
 
@@ -55,6 +56,8 @@ inline constexpr std::array<CounterInfo, static_cast<std::size_t>(Counter::kCoun
      "strings with bytes that are not UTF-8; each such byte was replaced by U+FFFD"},
     {"formats_not_parsed", Severity::kError,
      "event formats that libtraceevent could not parse; loaded with a raw payload"},
+    {"names_over_cap", Severity::kDataLoss,
+     "events and fields left out because the trace names too many of them"},
 }};
 
 // A set of counters; each thread has its own, and they are added up.

@@ -5,13 +5,13 @@
 #include <traceevent/event-parse.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <set>
 
 #include "base/child_process.h"
+#include "base/names.h"
 
 namespace wbscope {
 namespace {
@@ -26,30 +26,6 @@ struct TepDeleter {
   void operator()(tep_handle* tep) const noexcept { tep_free(tep); }
 };
 using Tep = std::unique_ptr<tep_handle, TepDeleter>;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-// Letters, digits and '_'; a name from a file never reaches SQL otherwise.
-std::string identifier(std::string_view name) {
-  std::string out(name.substr(0, 128));
-  for (char& c : out) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') c = '_';
-  }
-  return out.empty() ? "_" : out;
-}
-
-// The first name of the row name, name_2, name_3 ... that is still free.
-// SQLite compares names without regard to case.
-std::string unique_name(const std::string& wanted, std::set<std::string>& taken) {
-  std::string name = wanted;
-  for (int n = 2; !taken.insert(lower(name)).second; ++n) name = wanted + "_" + std::to_string(n);
-  return name;
-}
 
 // The rest of the line that starts with key, for formats that do not parse.
 std::string_view line_value(std::string_view text, std::string_view key) {
@@ -151,7 +127,7 @@ void collect_labels(const tep_print_arg* arg, int depth, std::vector<EnumLabel>&
 }
 
 bool add_fields(const tep_event& event, EventPlan& plan) {
-  std::set<std::string> taken{"seq", "ts", "cpu", "tid", "buffer"};
+  NamesTaken taken = lead_column_names();
   for (const auto* f = event.format.fields; f != nullptr; f = f->next) {
     if (plan.fields.size() >= kMaxFields || f->offset < 0 || f->size < 0 || f->name == nullptr) {
       return false;
@@ -165,9 +141,7 @@ bool add_fields(const tep_event& event, EventPlan& plan) {
     field.element_bytes = f->elementsize == 0 ? 1 : f->elementsize;
     field.is_signed = (f->flags & TEP_FIELD_IS_SIGNED) != 0;
     if (field.offset > kMaxRecordBytes || field.bytes > kMaxRecordBytes) return false;
-    const std::string column = identifier(field.name);
-    const bool clash = taken.contains(lower(column));
-    field.column = unique_name(clash ? "field_" + column : column, taken);
+    field.column = event_column_name(field.name, taken);
     plan.min_bytes = std::max(plan.min_bytes, field.offset + field.bytes);
     plan.fields.push_back(std::move(field));
   }
@@ -249,7 +223,7 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
   tep_set_long_size(tep.get(), static_cast<int>(catalog.page.commit_bytes));
 
   bool have_common = false;
-  std::set<std::string> tables;
+  NamesTaken tables;
   std::set<std::string> seen;
   for (std::uint32_t i = 0; i < info.formats.size(); ++i) {
     const FormatText& format = info.formats[i];
@@ -285,10 +259,7 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
       continue;
     }
     if (plan.id > kMaxEventId || !seen.insert(plan.full_name()).second) continue;
-    const std::string table = "ev_" + identifier(plan.name);
-    const bool clash = tables.contains(lower(table));
-    plan.table = unique_name(
-        clash ? "ev_" + identifier(plan.system) + "__" + identifier(plan.name) : table, tables);
+    plan.table = event_table_name(plan.system, plan.name, tables);
     plan.min_bytes = std::max(plan.min_bytes, catalog.common.end);
     catalog.events.push_back(std::move(plan));
   }

@@ -45,7 +45,12 @@ struct EnumLabel {
   bool is_flag = false;
 };
 
-enum class FormatStatus : std::uint8_t { kParsed, kPartial, kRaw };
+enum class FormatStatus : std::uint8_t {
+  kParsed,
+  kPartial,
+  kRaw,
+  kText,  // values came by name; ids, offsets and sizes are not known
+};
 
 struct EventPlan {
   std::uint32_t id = 0;
@@ -58,7 +63,7 @@ struct EventPlan {
   std::vector<FieldPlan> fields;
   std::vector<EnumLabel> labels;
 
-  [[nodiscard]] std::string full_name() const { return system + ":" + name; }
+  [[nodiscard]] std::string full_name() const { return system.empty() ? name : system + ":" + name; }
 };
 
 // Where the fields common to all events lie.

@@ -10,8 +10,6 @@
 namespace wbscope {
 namespace {
 
-constexpr std::size_t kLeadColumns = 5;  // seq, ts, cpu, tid, buffer
-
 const char* column_type(FieldKind kind) {
   switch (kind) {
     case FieldKind::kInteger:
@@ -23,36 +21,10 @@ const char* column_type(FieldKind kind) {
   }
 }
 
-std::string create_table(const EventPlan& event) {
-  std::string sql = "CREATE TABLE " + quoted(event.table) +
-                    " (ts INTEGER NOT NULL, cpu INTEGER NOT NULL, tid INTEGER NOT NULL, "
-                    "buffer INTEGER NOT NULL";
-  for (const auto& field : event.fields) {
-    sql += ", " + quoted(field.column) + " " + column_type(field.kind);
-  }
-  // Time stamps can be equal; seq is the order of all loaded records, in any
-  // table. As the rowid it takes no room of its own.
-  return sql + ", seq INTEGER PRIMARY KEY)";
-}
-
-std::string insert_rows(const EventPlan& event, std::size_t rows) {
-  std::string sql = "INSERT INTO " + quoted(event.table) + " (seq, ts, cpu, tid, buffer";
-  std::string values = "(?,?,?,?,?";
-  for (const auto& field : event.fields) {
-    sql += ", " + quoted(field.column);
-    values += ",?";
-  }
-  sql += ") VALUES ";
-  for (std::size_t i = 0; i < rows; ++i) sql += (i == 0 ? "" : ",") + values + ")";
-  return sql;
-}
-
-// As many rows as SQLite's limit of parameters allows, 32 at most.
-std::size_t batch_rows(const EventPlan& event) {
-  constexpr std::size_t kMaxParameters = 32000;
-  constexpr std::size_t kMaxRows = 32;
-  return std::clamp<std::size_t>(kMaxParameters / (kLeadColumns + event.fields.size()), 1,
-                                 kMaxRows);
+std::vector<EventColumn> columns_of(const EventPlan& event) {
+  std::vector<EventColumn> columns;
+  for (const auto& field : event.fields) columns.push_back({field.column, column_type(field.kind)});
+  return columns;
 }
 
 std::int64_t read_integer(const std::byte* data, std::uint32_t bytes, bool is_signed,
@@ -92,30 +64,14 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
       loaded_(catalog.events.size()) {
   for (std::size_t i = 0; i < catalog.events.size(); ++i) {
     if (!wanted[i]) continue;
-    db.exec(create_table(catalog.events[i]));
-    const EventPlan& event = catalog.events[i];
-    tables_[i].insert_one = std::make_unique<Statement>(db, insert_rows(event, 1));
-    tables_[i].insert_batch =
-        std::make_unique<Statement>(db, insert_rows(event, batch_rows(event)));
+    const auto columns = columns_of(catalog.events[i]);
+    create_event_table(db, catalog.events[i].table, columns);
+    tables_[i].insert = std::make_unique<EventInsert>(db, catalog.events[i].table, columns);
   }
-}
-
-std::string& EventWriter::scratch() {
-  if (scratch_used_ == scratch_.size()) scratch_.push_back(std::make_unique<std::string>());
-  std::string& text = *scratch_[scratch_used_++];
-  text.clear();
-  return text;
 }
 
 void EventWriter::bind_utf8(Statement& insert, int index, std::string_view text) {
-  if (is_utf8(text)) {
-    insert.bind_text(index, text);
-    return;
-  }
-  counters_.add(Counter::kReplacedText);
-  std::string& clean = scratch();
-  clean = replace_invalid_utf8(text);
-  insert.bind_text(index, clean);
+  texts_.bind_utf8(insert, index, text, counters_);
 }
 
 // Integers as "[1,2,3]", which json_each() of SQLite can take apart.
@@ -125,7 +81,7 @@ void EventWriter::bind_array(Statement& insert, int index, const FieldPlan& fiel
     insert.bind_blob(index, bytes.data(), bytes.size());
     return;
   }
-  std::string& out = scratch();
+  std::string& out = texts_.scratch();
   out += '[';
   for (std::size_t at = 0; at + field.element_bytes <= bytes.size(); at += field.element_bytes) {
     if (at > 0) out += ',';
@@ -190,49 +146,27 @@ void EventWriter::bind_field(Statement& insert, int index, const FieldPlan& fiel
   }
 }
 
-int EventWriter::bind_row(Statement& insert, int index, const EventPlan& plan,
-                          const Table& table, const Row& row) {
-  insert.bind(++index, row.seq);
-  insert.bind(++index, row.ts);
-  insert.bind(++index, std::int64_t{row.cpu});
-  insert.bind(++index, std::int64_t{row.tid});
-  insert.bind(++index, std::int64_t{row.buffer});
-  const auto record = std::span(table.data).subspan(row.begin, row.bytes);
-  for (const auto& field : plan.fields) bind_field(insert, ++index, field, record);
-  return index;
-}
-
 void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
                         std::uint32_t buffer, std::span<const std::byte> record) {
   Table& table = tables_[event];
-  table.rows.push_back({.seq = ++seq_,
-                        .ts = ts,
-                        .cpu = cpu,
-                        .tid = tid,
-                        .buffer = buffer,
-                        .begin = table.data.size(),
-                        .bytes = record.size()});
+  table.rows.push_back({
+      .lead = {.seq = ++seq_, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
+      .begin = table.data.size(),
+      .bytes = record.size()});
   table.data.insert(table.data.end(), record.begin(), record.end());
   ++loaded_[event];
-  if (table.rows.size() == batch_rows(catalog_.events[event])) flush(event);
+  if (table.rows.size() == table.insert->batch_rows()) flush(event);
 }
 
 void EventWriter::flush(std::uint32_t event) {
   Table& table = tables_[event];
+  if (table.rows.empty()) return;
   const EventPlan& plan = catalog_.events[event];
-  scratch_used_ = 0;
-  if (table.rows.size() == batch_rows(plan)) {
-    int index = 0;
-    for (const Row& row : table.rows) {
-      index = bind_row(*table.insert_batch, index, plan, table, row);
-    }
-    table.insert_batch->run();
-  } else {
-    for (const Row& row : table.rows) {
-      bind_row(*table.insert_one, 0, plan, table, row);
-      table.insert_one->run();
-    }
-  }
+  texts_.clear();
+  table.insert->run(table.rows, [&](Statement& insert, int index, const Row& row) {
+    const auto record = std::span(table.data).subspan(row.begin, row.bytes);
+    for (const auto& field : plan.fields) bind_field(insert, ++index, field, record);
+  });
   table.rows.clear();
   table.data.clear();
 }

@@ -12,7 +12,7 @@
 #include "base/byte_reader.h"
 #include "base/counters.h"
 #include "format/event_catalog.h"
-#include "sink/database.h"
+#include "sink/event_table.h"
 
 namespace wbscope {
 
@@ -33,32 +33,23 @@ class EventWriter {
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
 
  private:
-  // Rows that wait for a batch: one INSERT of many rows opens its table once.
   struct Row {
-    std::int64_t seq;
-    std::int64_t ts;
-    std::uint32_t cpu;
-    std::int32_t tid;
-    std::uint32_t buffer;
+    EventLead lead;
     std::size_t begin;
     std::size_t bytes;
   };
   struct Table {
-    std::unique_ptr<Statement> insert_batch;
-    std::unique_ptr<Statement> insert_one;
+    std::unique_ptr<EventInsert> insert;
     std::vector<Row> rows;
     std::vector<std::byte> data;  // the records of rows
   };
 
   void flush(std::uint32_t event);
-  int bind_row(Statement& insert, int index, const EventPlan& plan, const Table& table,
-               const Row& row);
   void bind_field(Statement& insert, int index, const FieldPlan& field,
                   std::span<const std::byte> record);
   void bind_utf8(Statement& insert, int index, std::string_view text);
   void bind_array(Statement& insert, int index, const FieldPlan& field,
                   std::span<const std::byte> bytes);
-  [[nodiscard]] std::string& scratch();
 
   const EventCatalog& catalog_;
   ByteOrder order_;
@@ -66,8 +57,7 @@ class EventWriter {
   std::vector<std::uint64_t> loaded_;
   std::int64_t seq_ = 0;
   Counters counters_;
-  std::vector<std::unique_ptr<std::string>> scratch_;  // texts bound for one batch
-  std::size_t scratch_used_ = 0;
+  BoundTexts texts_;
 };
 
 }  // namespace wbscope

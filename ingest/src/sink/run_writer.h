@@ -40,6 +40,8 @@ class RunWriter {
   // Names come from saved_cmdlines, then from loaded events that carry a pid
   // beside a comm (sched_switch and the like).
   void tasks(const std::map<std::int32_t, TaskSpan>& spans, std::string_view cmdlines);
+  void tasks(const std::map<std::int32_t, TaskSpan>& spans,
+             std::map<std::int32_t, std::string> names);
   void lost_events(std::uint32_t cpu, std::uint32_t buffer, const std::vector<LostGap>& gaps);
   void ingest_stats(const Counters& counters);
 
