@@ -20,6 +20,15 @@ std::string_view without_lead(std::string_view text) noexcept {
 
 }  // namespace
 
+PayloadReader::PayloadReader(const References& references, TextSink& sink,
+                             std::string_view release)
+    : references_(references), sink_(sink) {
+  // "6.12.117-arch" and the reference of 6.12.3 print the same.
+  const auto dot = release.find('.');
+  const auto second = dot == std::string_view::npos ? dot : release.find_first_of(".-", dot + 1);
+  if (second != std::string_view::npos) release_ = std::string(release.substr(0, second)) + ".";
+}
+
 PayloadReader::Event& PayloadReader::event(std::string_view system, std::string_view name) {
   key_.assign(system).append(":").append(name);
   if (const auto found = events_.find(key_); found != events_.end()) return *found->second;
@@ -67,8 +76,11 @@ void PayloadReader::decide() {
 // that fits most events, the one that tells most fields, the newest.
 void PayloadReader::order(Event& ordered) const {
   const auto score = [this](const Candidate& candidate) {
-    const auto found = kernel_score_.find(candidate.reference->kernel());
-    return found == kernel_score_.end() ? 0.0 : found->second;
+    const std::string& kernel = candidate.reference->kernel();
+    constexpr double kSameRelease = 1e6;
+    const double named = !release_.empty() && kernel.starts_with(release_) ? kSameRelease : 0;
+    const auto found = kernel_score_.find(kernel);
+    return named + (found == kernel_score_.end() ? 0.0 : found->second);
   };
   const auto told = [](const Candidate& candidate) -> std::size_t {
     const PrintTemplate* print = candidate.reference->print();

@@ -20,8 +20,8 @@ namespace wbscope {
 
 class PayloadReader {
  public:
-  PayloadReader(const References& references, TextSink& sink)
-      : references_(references), sink_(sink) {}
+  // release: of the traced kernel, "" when it is not known.
+  PayloadReader(const References& references, TextSink& sink, std::string_view release);
 
   // First pass over a part of the trace: which references fit. Many kernels
   // print an event with the same words and mean other numbers (labels of an
@@ -68,6 +68,7 @@ class PayloadReader {
 
   const References& references_;
   TextSink& sink_;
+  std::string release_;  // "6.12."
   PayloadMatcher matcher_;
   std::map<std::string, double> kernel_score_;
   std::unordered_map<std::string, std::unique_ptr<Event>> events_;

@@ -30,8 +30,8 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
 
 }  // namespace
 
-TextReader::TextReader(const References& references, TextSink& sink)
-    : payloads_(references, sink), sink_(sink) {
+TextReader::TextReader(const References& references, TextSink& sink, std::string_view release)
+    : payloads_(references, sink, release), sink_(sink) {
   for (const auto& name : references.names_of("printk")) log_names_.push_back(name + ": ");
 }
 

@@ -43,7 +43,8 @@ struct TextFacts {
 // Needs no database and no file; memory is bounded by the size of the sample.
 class TextReader {
  public:
-  TextReader(const References& references, TextSink& sink);
+  // release: of the traced kernel, "" when it is not known.
+  TextReader(const References& references, TextSink& sink, std::string_view release);
 
   // One line without its newline. The first lines wait until enough of them
   // are there to choose between references.
