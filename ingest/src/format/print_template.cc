@@ -311,11 +311,22 @@ std::string with_known_lead(std::string_view text) {
   return out;
 }
 
+// Functions of print formats that libtraceevent asks its user for. What they
+// print has no way back to the field; the rest of the record has.
+void declare_functions(tep_handle* tep) {
+  const tep_func_handler nothing = [](trace_seq*, unsigned long long*) { return 0ULL; };
+  for (std::string name : {"jiffies_to_msecs", "jbd2_dev_to_name"}) {
+    tep_register_print_function(tep, nothing, TEP_FUNC_ARG_LONG, name.data(), TEP_FUNC_ARG_LONG,
+                                TEP_FUNC_ARG_VOID);
+  }
+}
+
 }  // namespace
 
 std::optional<PrintTemplate> compile_print_template(std::string_view system,
                                                     std::string_view text) {
   const Tep tep = make_tep();
+  declare_functions(tep.get());
   const std::string shown = with_known_lead(text);
   tep_event* event = nullptr;  // owned by tep
   (void)tep_parse_format(tep.get(), &event, shown.c_str(), shown.size(),

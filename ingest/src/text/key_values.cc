@@ -94,13 +94,13 @@ std::vector<KeyValue> split_key_values(std::string_view payload) {
   return out;
 }
 
-Value typed_value(std::string_view text) {
+Value typed_value(std::string_view text, std::uint32_t base) {
   if (text.empty()) return text;
   const std::string_view digits = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
   const char first = digits.empty() ? ' ' : digits.front();
-  if (first != '-' && std::isdigit(static_cast<unsigned char>(first)) == 0) return text;
+  if (first != '-' && std::isxdigit(static_cast<unsigned char>(first)) == 0) return text;
   std::uint64_t number = 0;
-  if (parse_number(digits, 0, 10, number) != digits.size()) return text;
+  if (parse_number(digits, 0, base, number) != digits.size()) return text;
   return static_cast<std::int64_t>(number);
 }
 

@@ -18,7 +18,7 @@ struct KeyValue {
 // Splits "bdi 8:0: a=1 b: 2, c=3(4) d=some text".
 [[nodiscard]] std::vector<KeyValue> split_key_values(std::string_view payload);
 
-// An integer in decimal, hex or per cent; else the text as it stands.
-[[nodiscard]] Value typed_value(std::string_view text);
+// An integer in base, in hex with "0x", or per cent; else the text as it stands.
+[[nodiscard]] Value typed_value(std::string_view text, std::uint32_t base = 10);
 
 }  // namespace wbscope

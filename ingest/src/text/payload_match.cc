@@ -45,11 +45,13 @@ std::int64_t as_field(std::uint64_t number, const FieldPlan& field) noexcept {
   return value;
 }
 
-// A blank stands for any run of blanks, and for none at the end of the line.
+// A blank stands for any run of blanks. It may be none at the end of the line
+// and behind a blank, where the printed text was empty.
 std::size_t PayloadMatcher::after_literal(std::string_view literal, std::size_t at) const {
   for (const char c : literal) {
     if (c == ' ') {
-      if (at < payload_.size() && !is_blank(payload_[at])) return kNpos;
+      const bool free = at >= payload_.size() || (at > 0 && is_blank(payload_[at - 1]));
+      if (!free && !is_blank(payload_[at])) return kNpos;
       while (at < payload_.size() && is_blank(payload_[at])) ++at;
     } else {
       if (at >= payload_.size() || payload_[at] != c) return kNpos;

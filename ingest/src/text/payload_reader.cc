@@ -64,8 +64,11 @@ void PayloadReader::sample(std::string_view system, std::string_view name,
 
 void PayloadReader::decide() {
   for (const auto& [key, sampled] : events_) {
+    // Where no reference fits, raw fields were printed: that tells nothing.
+    const bool any = std::any_of(sampled->candidates.begin(), sampled->candidates.end(),
+                                 [](const Candidate& c) { return c.matches > 0; });
+    if (!any) continue;
     for (const Candidate& candidate : sampled->candidates) {
-      if (sampled->samples == 0) continue;
       const double part = static_cast<double>(candidate.matches) / sampled->samples;
       kernel_score_[candidate.reference->kernel()] += part == 0 ? -1 : part;
     }
@@ -142,6 +145,25 @@ const FieldPlan* PayloadReader::known_field(const Event& event, std::string_view
   return nullptr;
 }
 
+// Raw output of trace-cmd prints a field as its print format does, without the
+// "0x" that may stand in front of it there.
+std::uint32_t PayloadReader::printed_base(const Event& event, std::string_view name) {
+  for (const Candidate& candidate : event.candidates) {
+    const PrintTemplate* print = candidate.reference->print();
+    if (print == nullptr) continue;
+    for (const PrintPiece& piece : print->pieces) {
+      if (!piece.arg || piece.arg->kind != PrintArg::Kind::kNumber || piece.arg->field < 0 ||
+          piece.arg->shift != 0) {
+        continue;
+      }
+      if (print->fields[static_cast<std::size_t>(piece.arg->field)].name == name) {
+        return piece.arg->base;
+      }
+    }
+  }
+  return 10;
+}
+
 void PayloadReader::add_named(Event& named, std::string_view name, const Value& value) {
   auto found = named.named_fields.find(std::string(name));
   const FieldPlan* known = nullptr;
@@ -156,11 +178,13 @@ void PayloadReader::add_named(Event& named, std::string_view name, const Value& 
   cells_.emplace_back(found->second, value);
 }
 
-void PayloadReader::read_generic(Event& generic, std::string_view payload) {
+void PayloadReader::read_generic(Event& generic, std::string_view payload, bool as_printed) {
   ++generic_;
   for (const KeyValue& pair : split_key_values(payload)) {
     const FieldPlan* known = known_field(generic, pair.key);
-    Value value = typed_value(pair.value);
+    const std::uint32_t base =
+        known != nullptr && as_printed ? printed_base(generic, pair.key) : 10;
+    Value value = typed_value(pair.value, base);
     if (known != nullptr && known->kind == FieldKind::kInteger) {
       // Words where the record has a number: not known, and never text.
       auto* number = std::get_if<std::int64_t>(&value);
@@ -190,10 +214,10 @@ void PayloadReader::read(const LineHead& head) {
   cells_.clear();
   std::string_view payload = head.payload;
   if (payload.starts_with(kNotParsed)) {
-    read_generic(read, without_lead(payload.substr(kNotParsed.size())));
+    read_generic(read, without_lead(payload.substr(kNotParsed.size())), false);
   } else if (!match(read, payload)) {
     cells_.clear();
-    read_generic(read, payload);
+    read_generic(read, payload, true);
   }
   put(read, head.ts, head.cpu, head.tid);
 }

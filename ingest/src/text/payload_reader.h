@@ -61,9 +61,10 @@ class PayloadReader {
   void order(Event& event) const;
   bool match(Event& event, std::string_view payload);
   void use(Event& event, Candidate& candidate);
-  void read_generic(Event& event, std::string_view payload);
+  void read_generic(Event& event, std::string_view payload, bool as_printed);
   void add_named(Event& event, std::string_view name, const Value& value);
   void put(Event& event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid);
+  static std::uint32_t printed_base(const Event& event, std::string_view name);
   static const FieldPlan* known_field(const Event& event, std::string_view name);
 
   const References& references_;
