@@ -2,8 +2,6 @@
 // The job "sqlite": container -> formats -> pages in parallel -> tables.
 #include "ingest.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -16,7 +14,9 @@
 #include "base/input_file.h"
 #include "base/interrupt.h"
 #include "base/output_file.h"
+#include "event_choice.h"
 #include "format/event_catalog.h"
+#include "ingest_text.h"
 #include "pipeline/merge.h"
 #include "sidecar/sidecars.h"
 #include "sink/event_writer.h"
@@ -34,6 +34,7 @@ constexpr std::size_t kMaxBlockBytes = 512u << 10;
 constexpr std::size_t kMinBlockBytes = 16u << 10;
 constexpr auto kProgressEvery = std::chrono::milliseconds(200);
 constexpr const char* kTraceName = "trace.dat";
+constexpr const char* kTextName = "trace.txt";
 
 // The trace of a run folder, or the file itself.
 std::string trace_path(const std::string& source) {
@@ -41,6 +42,8 @@ std::string trace_path(const std::string& source) {
   if (!fs::is_directory(source, ignored)) return source;
   const fs::path trace = fs::path(source) / kTraceName;
   if (fs::exists(trace, ignored)) return trace.string();
+  const fs::path text = fs::path(source) / kTextName;
+  if (fs::exists(text, ignored)) return text.string();
   if (fs::exists(trace.string() + ".cpu0", ignored)) {
     throw Error(Exit::kInput, {.slug = "killed-recorder",
                                .object = source,
@@ -62,15 +65,9 @@ std::string trace_path(const std::string& source) {
 }
 
 std::vector<bool> choose_events(const EventCatalog& catalog, const IngestOptions& options) {
-  std::vector<bool> wanted(catalog.events.size(), options.all);
-  for (std::size_t i = 0; i < wanted.size() && !options.all; ++i) {
-    const auto& event = catalog.events[i];
-    wanted[i] = std::any_of(options.globs.begin(), options.globs.end(), [&](const auto& glob) {
-      const std::string& subject =
-          glob.find(':') == std::string::npos ? event.name : event.full_name();
-      return ::fnmatch(glob.c_str(), subject.c_str(), 0) == 0;
-    });
-  }
+  const EventChoice choice(options.globs, options.all);
+  std::vector<bool> wanted;
+  for (const auto& event : catalog.events) wanted.push_back(choice.has(event.system, event.name));
   return wanted;
 }
 
@@ -131,14 +128,6 @@ TimeRange time_range(const IngestOptions& options, const InputFile& file, const 
                .fix = {}});
 }
 
-// The third word of "Linux host 6.1.0 x86_64".
-std::string kernel_release(const std::string& uname) {
-  const auto first = uname.find(' ');
-  const auto second = first == std::string::npos ? first : uname.find(' ', first + 1);
-  if (second == std::string::npos) return {};
-  return uname.substr(second + 1, uname.find(' ', second + 1) - second - 1);
-}
-
 // The page size of the machine. Since kernel 6.9 sub-buffers of the ring buffer
 // may be larger, and trace-cmd writes their size in its place; on machines that
 // have one size only, that is known better.
@@ -192,11 +181,7 @@ Totals add_up(const Streams& streams, const EventWriter& writer, TraceInfo& info
 
 void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
                 const std::string& hash) {
-  run.meta("schema_version", kSchemaVersion);
-  run.meta("wbscope_version", WBSCOPE_VERSION);
-  run.meta("source_name", file.name());
-  run.meta("source_bytes", static_cast<std::int64_t>(file.size()));
-  run.meta("source_hash", "xxh3:" + hash);
+  run.source(file, hash);
   run.meta("format", "trace.dat v" + std::to_string(info.version));
   run.meta("compression", info.compression_name);
   run.meta("endian", info.order == ByteOrder::kBig ? "big" : "little");
@@ -303,6 +288,10 @@ void warn_of_damage(const Reporter& reporter, const InputFile& file, const Trace
 
 void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   const InputFile file(trace_path(options.source));
+  if (is_text(file)) {
+    ingest_text(file, options, reporter);
+    return;
+  }
   OutputFile output(options.output, options.force);
   TraceInfo info;
   try {
@@ -320,9 +309,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   TimeRange range = time_range(options, file, info, dispatch);
 
   Database db(output.temp_path(), output.path(), Database::Mode::kCreate);
-  // The file is thrown away whole on any failure, so it needs no journal.
-  db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-          "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
+  begin_new_file(db);
   RunWriter run(db);
   const PrintkFormats printk = parse_printk_formats(info.printk_formats);
   EventWriter writer(db, catalog, wanted, info.order, printk);

@@ -18,9 +18,10 @@ struct TimeBound {
 };
 
 struct IngestOptions {
-  std::string source;  // trace.dat or run folder
+  std::string source;  // trace.dat, trace text or run folder
   std::string output;
   std::vector<std::string> globs;  // on "system:name" or "name"
+  std::string formats;  // file with reference formats for text; "" = none
   bool all = false;
   bool force = false;
   std::optional<TimeBound> from;     // records at or after it

@@ -27,10 +27,10 @@ using wbscope::Reporter;
 constexpr const char* kUsage =
     "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
     "                             [--time-range FROM..TO] [--limit N] [--force] [--threads N]\n"
-    "                             [--json-lines]\n"
+    "                             [--formats FILE] [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--force] [--json-lines]\n"
-    "SRC is a trace.dat or a run folder. GLOB matches \"system:name\" or \"name\"; without any,\n"
+    "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or \"name\"; without any,\n"
     "events are only counted. FROM and TO are ns of the trace clock, or +ns after the first record;\n"
     "each may be left out. The program \"wbscope\" is the front end to this one.\n";
 
@@ -146,6 +146,8 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
       options.globs.push_back(args.value_of(word));
     } else if (word == "--events-file") {
       read_globs(args.value_of(word), options.globs);
+    } else if (word == "--formats") {
+      options.formats = args.value_of(word);
     } else if (word == "--all") {
       options.all = true;
     } else if (word == "--threads") {

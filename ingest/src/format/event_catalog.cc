@@ -2,17 +2,15 @@
 // Event formats of a trace as plans for reading records.
 #include "format/event_catalog.h"
 
-#include <traceevent/event-parse.h>
-
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <memory>
 #include <set>
 
 #include "base/child_process.h"
+#include "base/names.h"
 #include "format/print_uses.h"
+#include "format/tep_handle.h"
 
 namespace wbscope {
 namespace {
@@ -25,35 +23,6 @@ constexpr int kMaxDeaths = 32;
 // The formats of a kernel take 0.1 s; those of a hostile file must not take
 // long, however often they are tried.
 constexpr double kMaxCpuSeconds = 4;
-
-struct TepDeleter {
-  void operator()(tep_handle* tep) const noexcept { tep_free(tep); }
-};
-using Tep = std::unique_ptr<tep_handle, TepDeleter>;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-// Letters, digits and '_'; a name from a file never reaches SQL otherwise.
-std::string identifier(std::string_view name) {
-  std::string out(name.substr(0, 128));
-  for (char& c : out) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') c = '_';
-  }
-  return out.empty() ? "_" : out;
-}
-
-// The first name of the row name, name_2, name_3 ... that is still free.
-// SQLite compares names without regard to case.
-std::string unique_name(const std::string& wanted, std::set<std::string>& taken) {
-  std::string name = wanted;
-  for (int n = 2; !taken.insert(lower(name)).second; ++n) name = wanted + "_" + std::to_string(n);
-  return name;
-}
 
 // The rest of the line that starts with key, for formats that do not parse.
 std::string_view line_value(std::string_view text, std::string_view key) {
@@ -283,7 +252,7 @@ void collect_labels(const tep_print_arg* arg, int depth, std::vector<EnumLabel>&
 
 bool add_fields(const tep_event& event, std::uint32_t long_bytes, EventPlan& plan) {
   const PrintUses uses = scan_print(plan.text);
-  std::set<std::string> taken{"seq", "ts", "cpu", "tid", "buffer"};
+  NamesTaken taken = lead_column_names();
   for (const auto* f = event.format.fields; f != nullptr; f = f->next) {
     if (plan.fields.size() >= kMaxFields || f->offset < 0 || f->size < 0 || f->name == nullptr) {
       return false;
@@ -298,9 +267,7 @@ bool add_fields(const tep_event& event, std::uint32_t long_bytes, EventPlan& pla
     field.is_symbol = uses.symbols.contains(field.name);
     field.is_signed = (f->flags & TEP_FIELD_IS_SIGNED) != 0;
     if (field.offset > kMaxRecordBytes || field.bytes > kMaxRecordBytes) return false;
-    const std::string column = identifier(field.name);
-    const bool clash = taken.contains(lower(column));
-    field.column = unique_name(clash ? "field_" + column : column, taken);
+    field.column = event_column_name(field.name, taken);
     plan.fields.push_back(std::move(field));
   }
   if (plan.system == "ftrace" && !plan.fields.empty()) adapt_ftrace_entry(plan);
@@ -401,7 +368,7 @@ std::string_view without_print(std::string_view text) {
 
 EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trust,
                            const Announce& announce) {
-  const Tep tep(tep_alloc());
+  const Tep tep = make_tep();
   tep_set_file_bigendian(tep.get(),
                          info.order == ByteOrder::kBig ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
   EventCatalog catalog;
@@ -411,7 +378,7 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
   tep_set_long_size(tep.get(), static_cast<int>(catalog.page.commit_bytes));
 
   bool have_common = false;
-  std::set<std::string> tables;
+  NamesTaken tables;
   std::set<std::string> seen;
   for (std::uint32_t i = 0; i < info.formats.size(); ++i) {
     const FormatText& format = info.formats[i];
@@ -452,10 +419,7 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
   catalog.unknown = static_cast<std::uint32_t>(catalog.events.size());
   catalog.events.push_back(unknown_event(catalog.common));
   for (auto& plan : catalog.events) {
-    const std::string table = "ev_" + identifier(plan.name);
-    const bool clash = tables.contains(lower(table));
-    plan.table = unique_name(
-        clash ? "ev_" + identifier(plan.system) + "__" + identifier(plan.name) : table, tables);
+    plan.table = event_table_name(plan.system, plan.name, tables);
     if (plan.status == FormatStatus::kRaw) add_raw_fields(plan, catalog.common);
     plan.min_bytes = std::max(plan.min_bytes, catalog.common.end);
   }
@@ -464,8 +428,26 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
 
 }  // namespace
 
-EventCatalog build_event_catalog(const TraceInfo& info) {
+Tep make_tep() {
   tep_set_loglevel(TEP_LOG_NONE);
+  return Tep(tep_alloc());
+}
+
+bool read_fields(const tep_event& event, std::vector<FieldPlan>& out) {
+  constexpr std::uint32_t kLongBytes = 8;  // of no matter: no record is read
+  EventPlan plan;
+  const bool all_read = add_fields(event, kLongBytes, plan);
+  out = std::move(plan.fields);
+  return all_read;
+}
+
+std::vector<EnumLabel> read_labels(const tep_event& event) {
+  std::vector<EnumLabel> labels;
+  collect_labels(event.print_fmt.args, 0, labels);
+  return labels;
+}
+
+EventCatalog build_event_catalog(const TraceInfo& info) {
   std::vector<Trust> trust(info.formats.size() + 1, Trust::kWhole);  // last: header_page
   // libtraceevent was made for the kernel's own text, and some damaged text
   // makes it crash. A child process tries first; a format that kills it is

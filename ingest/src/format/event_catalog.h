@@ -58,8 +58,13 @@ struct EnumLabel {
   bool is_flag = false;
 };
 
-// kNone: the place for records whose id no format has.
-enum class FormatStatus : std::uint8_t { kParsed, kPartial, kRaw, kNone };
+enum class FormatStatus : std::uint8_t {
+  kParsed,
+  kPartial,
+  kRaw,
+  kNone,  // the place for records whose id no format has
+  kText,  // values came by name; ids, offsets and sizes are not known
+};
 
 struct EventPlan {
   std::uint32_t id = 0;
@@ -72,7 +77,7 @@ struct EventPlan {
   std::vector<FieldPlan> fields;
   std::vector<EnumLabel> labels;
 
-  [[nodiscard]] std::string full_name() const { return system + ":" + name; }
+  [[nodiscard]] std::string full_name() const { return system.empty() ? name : system + ":" + name; }
 };
 
 // Where the fields common to all events lie.

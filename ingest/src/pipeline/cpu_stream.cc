@@ -10,7 +10,7 @@ namespace {
 // Even where nothing is wanted, come back now and then for progress and ^C.
 constexpr int kMaxPiecesPerFill = 256;
 // A record that is too short to tell its thread.
-constexpr std::int32_t kNoTid = -1;
+constexpr std::int32_t kNoTid = INT32_MIN;
 
 }  // namespace
 
@@ -83,13 +83,15 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     if (!slot.has_format) [[unlikely]] counters_.add(Counter::kUnknownEvents);
     if (!slot.known) [[unlikely]] return;
     if (counts[slot.event]++ == 0) [[unlikely]] counted.push_back(slot.event);
-    if (current_ == nullptr || tid != current_tid_) {
-      current_ = &tasks_.try_emplace(tid, TaskSpan{.first_ts = ts, .last_ts = ts, .events = 0})
-                      .first->second;
-      current_tid_ = tid;
+    if (has_common) [[likely]] {
+      if (current_ == nullptr || tid != current_tid_) {
+        current_ = &tasks_.try_emplace(tid, TaskSpan{.first_ts = ts, .last_ts = ts, .events = 0})
+                        .first->second;
+        current_tid_ = tid;
+      }
+      current_->last_ts = ts;
+      ++current_->events;
     }
-    current_->last_ts = ts;
-    ++current_->events;
 
     if (!slot.wanted) [[likely]] return;
     block.refs.push_back({.ts = ts,

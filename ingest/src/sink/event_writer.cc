@@ -11,10 +11,7 @@
 namespace wbscope {
 namespace {
 
-constexpr std::size_t kLeadColumns = 5;  // seq, ts, cpu, tid, buffer
 constexpr std::size_t kMaxPendingBytes = 16u << 20;
-// SQLite takes about 160 bytes for each parameter of a statement.
-constexpr std::size_t kMaxPreparedParameters = 320'000;
 
 const char* column_type(const FieldPlan& field) {
   if (field.rendering != Rendering::kPlain) return "TEXT";
@@ -30,36 +27,10 @@ const char* column_type(const FieldPlan& field) {
   }
 }
 
-std::string create_table(const EventPlan& event) {
-  std::string sql = "CREATE TABLE " + quoted(event.table) +
-                    " (ts INTEGER NOT NULL, cpu INTEGER NOT NULL, tid INTEGER NOT NULL, "
-                    "buffer INTEGER NOT NULL";
-  for (const auto& field : event.fields) {
-    sql += ", " + quoted(field.column) + " " + column_type(field);
-  }
-  // Time stamps can be equal; seq is the order of all loaded records, in any
-  // table. As the rowid it takes no room of its own.
-  return sql + ", seq INTEGER PRIMARY KEY)";
-}
-
-std::string insert_rows(const EventPlan& event, std::size_t rows) {
-  std::string sql = "INSERT INTO " + quoted(event.table) + " (seq, ts, cpu, tid, buffer";
-  std::string values = "(?,?,?,?,?";
-  for (const auto& field : event.fields) {
-    sql += ", " + quoted(field.column);
-    values += ",?";
-  }
-  sql += ") VALUES ";
-  for (std::size_t i = 0; i < rows; ++i) sql += (i == 0 ? "" : ",") + values + ")";
-  return sql;
-}
-
-// As many rows as SQLite's limit of parameters allows, 32 at most.
-std::size_t batch_rows(const EventPlan& event) {
-  constexpr std::size_t kMaxParameters = 32000;
-  constexpr std::size_t kMaxRows = 32;
-  return std::clamp<std::size_t>(kMaxParameters / (kLeadColumns + event.fields.size()), 1,
-                                 kMaxRows);
+std::vector<EventColumn> columns_of(const EventPlan& event) {
+  std::vector<EventColumn> columns;
+  for (const auto& field : event.fields) columns.push_back({field.column, column_type(field)});
+  return columns;
 }
 
 std::int64_t read_integer(const std::byte* data, std::uint32_t bytes, bool is_signed,
@@ -93,7 +64,7 @@ std::string_view until_nul(std::span<const std::byte> bytes) noexcept {
 
 EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
                          const std::vector<bool>& wanted, ByteOrder order, PrintkFormats printk)
-    : db_(db),
+    : statements_(db),
       catalog_(catalog),
       order_(order),
       printk_(std::move(printk)),
@@ -101,43 +72,15 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
       loaded_(catalog.events.size()) {
   for (std::size_t i = 0; i < catalog.events.size(); ++i) {
     if (!wanted[i]) continue;
-    db.exec(create_table(catalog.events[i]));
-    tables_[i].batch_rows = batch_rows(catalog.events[i]);
+    const auto columns = columns_of(catalog.events[i]);
+    create_event_table(db, catalog.events[i].table, columns);
+    tables_[i].insert =
+        std::make_unique<EventInsert>(statements_, catalog.events[i].table, columns);
   }
-}
-
-Statement& EventWriter::prepared(std::unique_ptr<Statement>& slot, const EventPlan& plan,
-                                 std::size_t rows) {
-  if (slot) return *slot;
-  const std::size_t parameters = rows * (kLeadColumns + plan.fields.size());
-  if (prepared_parameters_ + parameters > kMaxPreparedParameters) {
-    for (Table& table : tables_) {
-      table.insert_batch.reset();
-      table.insert_one.reset();
-    }
-    prepared_parameters_ = 0;
-  }
-  prepared_parameters_ += parameters;
-  slot = std::make_unique<Statement>(db_, insert_rows(plan, rows));
-  return *slot;
-}
-
-std::string& EventWriter::scratch() {
-  if (scratch_used_ == scratch_.size()) scratch_.push_back(std::make_unique<std::string>());
-  std::string& text = *scratch_[scratch_used_++];
-  text.clear();
-  return text;
 }
 
 void EventWriter::bind_utf8(Statement& insert, int index, std::string_view text) {
-  if (is_utf8(text)) {
-    insert.bind_text(index, text);
-    return;
-  }
-  counters_.add(Counter::kReplacedText);
-  std::string& clean = scratch();
-  clean = replace_invalid_utf8(text);
-  insert.bind_text(index, clean);
+  texts_.bind_utf8(insert, index, text, counters_);
 }
 
 // Integers as "[1,2,3]", which json_each() of SQLite can take apart.
@@ -148,7 +91,7 @@ void EventWriter::bind_array(Statement& insert, int index, const FieldPlan& fiel
     insert.bind_blob(index, bytes.data(), bytes.size());
     return;
   }
-  std::string& out = scratch();
+  std::string& out = texts_.scratch();
   out += '[';
   for (std::size_t at = 0; at + field.element_bytes <= bytes.size(); at += field.element_bytes) {
     if (at > 0) out += ',';
@@ -173,7 +116,7 @@ void EventWriter::bind_bytes(Statement& insert, int index, const FieldPlan& fiel
     insert.bind_blob(index, bytes.data(), bytes.size());
     return;
   }
-  std::string& text = scratch();
+  std::string& text = texts_.scratch();
   switch (field.rendering) {
     case Rendering::kBitmask:
       append_bitmask(bytes, layout, text);
@@ -297,65 +240,42 @@ void EventWriter::bind_printk(Statement& insert, int index, const EventPlan& pla
     insert.bind_null(index);
     return;
   }
-  std::string& kept = scratch();
+  std::string& kept = texts_.scratch();
   kept = std::move(*text);
   bind_utf8(insert, index, kept);
-}
-
-int EventWriter::bind_row(Statement& insert, int index, const EventPlan& plan,
-                          const Table& table, const Row& row) {
-  insert.bind(++index, row.seq);
-  insert.bind(++index, row.ts);
-  insert.bind(++index, std::int64_t{row.cpu});
-  insert.bind(++index, std::int64_t{row.tid});
-  insert.bind(++index, std::int64_t{row.buffer});
-  const auto record = std::span(table.data).subspan(row.begin, row.bytes);
-  if (record.size() >= plan.min_bytes) [[likely]] {
-    for (const auto& field : plan.fields) bind_field(insert, ++index, field, record);
-  } else {
-    counters_.add(Counter::kShortRecords);
-    for (const auto& field : plan.fields) bind_part(insert, ++index, field, record);
-  }
-  if (!plan.fields.empty() && plan.fields.back().kind == FieldKind::kPrintk) {
-    bind_printk(insert, index, plan, record);
-  }
-  return index;
 }
 
 void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
                         std::uint32_t buffer, std::span<const std::byte> record) {
   Table& table = tables_[event];
-  table.rows.push_back({.seq = ++seq_,
-                        .ts = ts,
-                        .cpu = cpu,
-                        .tid = tid,
-                        .buffer = buffer,
-                        .begin = table.data.size(),
-                        .bytes = record.size()});
+  table.rows.push_back({
+      .lead = {.seq = ++seq_, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
+      .begin = table.data.size(),
+      .bytes = record.size()});
   table.data.insert(table.data.end(), record.begin(), record.end());
   pending_bytes_ += record.size();
   ++loaded_[event];
-  if (table.rows.size() == table.batch_rows) flush(event);
+  if (table.rows.size() == table.insert->batch_rows()) flush(event);
   if (pending_bytes_ > kMaxPendingBytes) [[unlikely]] flush_all();
 }
 
 void EventWriter::flush(std::uint32_t event) {
   Table& table = tables_[event];
-  const EventPlan& plan = catalog_.events[event];
   if (table.rows.empty()) return;
-  scratch_used_ = 0;
-  if (table.rows.size() == table.batch_rows) {
-    Statement& insert = prepared(table.insert_batch, plan, table.batch_rows);
-    int index = 0;
-    for (const Row& row : table.rows) index = bind_row(insert, index, plan, table, row);
-    insert.run();
-  } else {
-    Statement& insert = prepared(table.insert_one, plan, 1);
-    for (const Row& row : table.rows) {
-      bind_row(insert, 0, plan, table, row);
-      insert.run();
+  const EventPlan& plan = catalog_.events[event];
+  texts_.clear();
+  table.insert->run(table.rows, [&](Statement& insert, int index, const Row& row) {
+    const auto record = std::span(table.data).subspan(row.begin, row.bytes);
+    if (record.size() >= plan.min_bytes) [[likely]] {
+      for (const auto& field : plan.fields) bind_field(insert, ++index, field, record);
+    } else {
+      counters_.add(Counter::kShortRecords);
+      for (const auto& field : plan.fields) bind_part(insert, ++index, field, record);
     }
-  }
+    if (!plan.fields.empty() && plan.fields.back().kind == FieldKind::kPrintk) {
+      bind_printk(insert, index, plan, record);
+    }
+  });
   pending_bytes_ -= table.data.size();
   table.rows.clear();
   table.data.clear();

@@ -13,7 +13,7 @@
 #include "base/counters.h"
 #include "format/event_catalog.h"
 #include "format/printk_text.h"
-#include "sink/database.h"
+#include "sink/event_table.h"
 #include "sink/symbols.h"
 
 namespace wbscope {
@@ -37,31 +37,19 @@ class EventWriter {
   [[nodiscard]] const AddressSet& addresses() const noexcept { return addresses_; }
 
  private:
-  // Rows that wait for a batch: one INSERT of many rows opens its table once.
   struct Row {
-    std::int64_t seq;
-    std::int64_t ts;
-    std::uint32_t cpu;
-    std::int32_t tid;
-    std::uint32_t buffer;
+    EventLead lead;
     std::size_t begin;
     std::size_t bytes;
   };
-  // Statements are prepared when they are first needed: a trace has formats of
-  // 2,000 events and more, and records of a few.
   struct Table {
-    std::unique_ptr<Statement> insert_batch;
-    std::unique_ptr<Statement> insert_one;
-    std::size_t batch_rows = 0;
+    std::unique_ptr<EventInsert> insert;
     std::vector<Row> rows;
     std::vector<std::byte> data;  // the records of rows
   };
 
   void flush(std::uint32_t event);
   void flush_all();
-  Statement& prepared(std::unique_ptr<Statement>& slot, const EventPlan& plan, std::size_t rows);
-  int bind_row(Statement& insert, int index, const EventPlan& plan, const Table& table,
-               const Row& row);
   void bind_field(Statement& insert, int index, const FieldPlan& field,
                   std::span<const std::byte> record);
   void bind_part(Statement& insert, int index, const FieldPlan& field,
@@ -75,21 +63,18 @@ class EventWriter {
   void bind_utf8(Statement& insert, int index, std::string_view text);
   void bind_array(Statement& insert, int index, const FieldPlan& field,
                   std::span<const std::byte> bytes);
-  [[nodiscard]] std::string& scratch();
 
-  Database& db_;
+  InsertStatements statements_;
   const EventCatalog& catalog_;
   ByteOrder order_;
   PrintkFormats printk_;
   AddressSet addresses_;
   std::vector<Table> tables_;
   std::size_t pending_bytes_ = 0;        // in the rows of all tables
-  std::size_t prepared_parameters_ = 0;  // of all statements, which take memory by them
   std::vector<std::uint64_t> loaded_;
   std::int64_t seq_ = 0;
   Counters counters_;
-  std::vector<std::unique_ptr<std::string>> scratch_;  // texts bound for one batch
-  std::size_t scratch_used_ = 0;
+  BoundTexts texts_;
 };
 
 }  // namespace wbscope

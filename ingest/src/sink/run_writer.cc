@@ -57,6 +57,8 @@ const char* status_name(FormatStatus status) {
     case FormatStatus::kRaw:
     case FormatStatus::kNone:
       return "raw";
+    case FormatStatus::kText:
+      return "text";
   }
   return "raw";
 }
@@ -133,13 +135,37 @@ std::map<std::int32_t, std::string> parse_cmdline_text(std::string_view text) {
   return names;
 }
 
+// NULL for records that came as text, where no number is known.
+void bind_layout(Statement& insert, int index, FormatStatus status, std::int64_t number) {
+  if (status == FormatStatus::kText || status == FormatStatus::kNone) {
+    insert.bind_null(index);
+  } else {
+    insert.bind(index, number);
+  }
+}
+
 // Columns that name a task: (comm column, tid column).
 constexpr std::pair<const char*, const char*> kCommPairs[] = {
     {"next_comm", "next_pid"}, {"prev_comm", "prev_pid"}, {"comm", "pid"}};
 
 }  // namespace
 
+std::string kernel_release(const std::string& uname) {
+  const auto first = uname.find(' ');
+  const auto second = first == std::string::npos ? first : uname.find(' ', first + 1);
+  if (second == std::string::npos) return {};
+  return uname.substr(second + 1, uname.find(' ', second + 1) - second - 1);
+}
+
 RunWriter::RunWriter(Database& db) : db_(db) { db_.exec(kSchema); }
+
+void RunWriter::source(const InputFile& file, const std::string& hash) {
+  meta("schema_version", kSchemaVersion);
+  meta("wbscope_version", WBSCOPE_VERSION);
+  meta("source_name", file.name());
+  meta("source_bytes", static_cast<std::int64_t>(file.size()));
+  meta("source_hash", "xxh3:" + hash);
+}
 
 void RunWriter::meta(std::string_view key, std::string_view value) {
   Statement insert(db_, "INSERT OR REPLACE INTO meta VALUES (?, ?)");
@@ -166,7 +192,7 @@ void RunWriter::formats(const EventCatalog& catalog, const std::vector<bool>& wa
     const std::string name = replace_invalid_utf8(event.full_name());
     const std::string text = replace_invalid_utf8(event.text);
     format.bind_text(1, name);
-    format.bind(2, std::int64_t{event.id});
+    bind_layout(format, 2, event.status, event.id);
     if (wanted[i]) {
       format.bind_text(3, event.table);
     } else {
@@ -182,9 +208,9 @@ void RunWriter::formats(const EventCatalog& catalog, const std::vector<bool>& wa
       column.bind_text(2, field_name);
       column.bind_text(3, field.column);
       column.bind_text(4, type);
-      column.bind(5, std::int64_t{field.offset});
-      column.bind(6, std::int64_t{field.bytes});
-      column.bind(7, std::int64_t{field.is_signed ? 1 : 0});
+      bind_layout(column, 5, event.status, field.offset);
+      bind_layout(column, 6, event.status, field.bytes);
+      bind_layout(column, 7, event.status, field.is_signed ? 1 : 0);
       column.bind_text(8, kind_name(field));
       column.run();
     }
@@ -208,11 +234,7 @@ void RunWriter::event_counts(const EventCatalog& catalog, const std::vector<bool
     if (totals.counted[i] == 0) continue;
     const std::string name = replace_invalid_utf8(catalog.events[i].full_name());
     insert.bind_text(1, name);
-    if (catalog.events[i].status == FormatStatus::kNone) {
-      insert.bind_null(2);
-    } else {
-      insert.bind(2, std::int64_t{catalog.events[i].id});
-    }
+    bind_layout(insert, 2, catalog.events[i].status, catalog.events[i].id);
     insert.bind(3, static_cast<std::int64_t>(totals.counted[i]));
     insert.bind(4, static_cast<std::int64_t>(totals.loaded[i]));
     if (wanted[i]) {
@@ -271,7 +293,11 @@ void RunWriter::cpu_stats(const TraceInfo& info) {
 }
 
 void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans, std::string_view cmdlines) {
-  auto names = parse_cmdline_text(cmdlines);
+  tasks(spans, parse_cmdline_text(cmdlines));
+}
+
+void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans,
+                      std::map<std::int32_t, std::string> names) {
   names[0] = "<idle>";  // as trace-cmd calls it; each CPU has its own swapper/N
   Statement insert(db_, "INSERT OR REPLACE INTO task VALUES (?, ?, ?, ?, ?)");
   for (const auto& [tid, span] : spans) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "base/input_file.h"
 #include "format/event_catalog.h"
 #include "format/printk_text.h"
 #include "pipeline/cpu_stream.h"
@@ -25,6 +26,8 @@ struct EventTotals {
   std::vector<std::uint64_t> loaded;
 };
 
+// The third word of "Linux host 6.1.0 x86_64".
+[[nodiscard]] std::string kernel_release(const std::string& uname);
 // The id of a recording, as trace-cmd prints it.
 [[nodiscard]] std::string hex_id(std::uint64_t id);
 
@@ -33,6 +36,8 @@ class RunWriter {
   // Makes the tables.
   explicit RunWriter(Database& db);
 
+  // Which program read which file.
+  void source(const InputFile& file, const std::string& hash);
   void meta(std::string_view key, std::string_view value);
   void meta(std::string_view key, std::int64_t value);
 
@@ -44,6 +49,8 @@ class RunWriter {
   // Names come from saved_cmdlines, then from loaded events that carry a pid
   // beside a comm (sched_switch and the like).
   void tasks(const std::map<std::int32_t, TaskSpan>& spans, std::string_view cmdlines);
+  void tasks(const std::map<std::int32_t, TaskSpan>& spans,
+             std::map<std::int32_t, std::string> names);
   void lost_events(std::uint32_t cpu, std::uint32_t buffer, const std::vector<LostGap>& gaps);
   void printk_formats(const PrintkFormats& formats);
   // The guests that the host recorded with, and the corrections of this

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of tables and columns made from names in a trace.
+#include "base/names.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace wbscope {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+// The first of name, name_2, name_3 ... that is still free.
+std::string unique_name(const std::string& wanted, NamesTaken& taken) {
+  std::string name = wanted;
+  for (int n = 2; !taken.insert(lower(name)).second; ++n) name = wanted + "_" + std::to_string(n);
+  return name;
+}
+
+}  // namespace
+
+std::string identifier(std::string_view name) {
+  std::string out(name.substr(0, 128));
+  for (char& c : out) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') c = '_';
+  }
+  return out.empty() ? "_" : out;
+}
+
+std::string event_table_name(std::string_view system, std::string_view name, NamesTaken& taken) {
+  const std::string table = "ev_" + identifier(name);
+  const bool clash = taken.contains(lower(table));
+  return unique_name(clash ? "ev_" + identifier(system) + "__" + identifier(name) : table, taken);
+}
+
+NamesTaken lead_column_names() { return {"seq", "ts", "cpu", "tid", "buffer"}; }
+
+std::string event_column_name(std::string_view field, NamesTaken& taken) {
+  const std::string column = identifier(field);
+  const bool clash = taken.contains(lower(column));
+  return unique_name(clash ? "field_" + column : column, taken);
+}
+
+}  // namespace wbscope

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records that come as named values into ev_ tables.
+#include "sink/value_writer.h"
+
+#include <algorithm>
+
+namespace wbscope {
+namespace {
+
+// Bounds for hostile input; a kernel has some 2,500 events.
+constexpr std::size_t kMaxEvents = 8192;
+constexpr std::size_t kMaxFieldsOfEvent = 512;
+constexpr std::size_t kMaxFields = 65536;
+constexpr std::size_t kMaxTasks = 1u << 20;
+constexpr std::size_t kMaxWaitingBytes = 256u << 10;  // of one event
+constexpr std::size_t kMaxWaitingRows = 32;
+
+FieldKind kind_of_type(std::string_view type) {
+  const bool array = type.find('[') != std::string_view::npos;
+  if (array && type.find("char") != std::string_view::npos) return FieldKind::kText;
+  return array ? FieldKind::kArray : FieldKind::kInteger;
+}
+
+const char* sqlite_type(const FieldPlan& field) {
+  if (field.type.empty()) return "";
+  return field.kind == FieldKind::kInteger ? "INTEGER" : "TEXT";
+}
+
+template <typename... Ts>
+struct Overload : Ts... {
+  using Ts::operator()...;
+};
+
+}  // namespace
+
+std::uint32_t ValueWriter::event(std::string_view system, std::string_view name) {
+  std::string key(system);
+  key.append(":").append(name);
+  if (const auto found = by_name_.find(key); found != by_name_.end()) return found->second;
+  if (events_.size() >= kMaxEvents) {
+    counters_.add(Counter::kNamesOverCap);
+    return kNone;
+  }
+  auto event = std::make_unique<Event>();
+  event->system = system;
+  event->name = name;
+  event->table = event_table_name(system, name, tables_);
+  events_.push_back(std::move(event));
+  const auto index = static_cast<std::uint32_t>(events_.size() - 1);
+  by_name_.emplace(std::move(key), index);
+  return index;
+}
+
+std::uint32_t ValueWriter::field(std::uint32_t event_index, const ValueField& wanted) {
+  if (event_index == kNone) return kNone;
+  Event& event = *events_[event_index];
+  if (const auto found = event.by_name.find(wanted.name); found != event.by_name.end()) {
+    return found->second;
+  }
+  if (event.fields.size() >= kMaxFieldsOfEvent || fields_declared_ >= kMaxFields) {
+    counters_.add(Counter::kNamesOverCap);
+    return kNone;
+  }
+  ++fields_declared_;
+  FieldPlan field;
+  field.name = wanted.name;
+  field.type = wanted.type;
+  field.kind = kind_of_type(wanted.type);
+  field.column = event_column_name(wanted.name, event.columns);
+  event.fields.push_back(std::move(field));
+  const auto index = static_cast<std::uint32_t>(event.fields.size() - 1);
+  event.by_name.emplace(wanted.name, index);
+  return index;
+}
+
+void ValueWriter::describe(std::uint32_t event, std::string format,
+                           std::vector<EnumLabel> labels) {
+  if (event == kNone) return;
+  events_[event]->format = std::move(format);
+  events_[event]->labels = std::move(labels);
+}
+
+void ValueWriter::note_task(std::int32_t tid, std::int64_t ts) {
+  if (tid == EventLead::kNoTid) return;
+  auto found = tasks_.find(tid);
+  if (found == tasks_.end()) {
+    if (tasks_.size() >= kMaxTasks) return;
+    found = tasks_.emplace(tid, TaskSpan{.first_ts = ts, .last_ts = ts, .events = 0}).first;
+  }
+  TaskSpan& span = found->second;
+  span.first_ts = std::min(span.first_ts, ts);
+  span.last_ts = std::max(span.last_ts, ts);
+  ++span.events;
+}
+
+void ValueWriter::name_task(std::int32_t tid, std::string_view comm) {
+  const auto found = task_names_.find(tid);
+  if (found == task_names_.end()) {
+    if (task_names_.size() < kMaxTasks) task_names_.emplace(tid, comm);
+  } else if (found->second != comm) {
+    found->second = comm;
+  }
+}
+
+void ValueWriter::count(std::uint32_t event, std::int64_t ts, std::int32_t tid) {
+  if (event == kNone) return;
+  ++events_[event]->counted;
+  note_task(tid, ts);
+}
+
+void ValueWriter::store(Event& event, Stored& place, FieldPlan& field, const Value& value) {
+  const auto keep = [&](Stored::Kind kind, const char* data, std::size_t size) {
+    place.kind = kind;
+    place.bytes = {.begin = static_cast<std::uint32_t>(event.bytes.size()),
+                   .size = static_cast<std::uint32_t>(size)};
+    event.bytes.insert(event.bytes.end(), data, data + size);
+  };
+  std::visit(Overload{[](std::monostate) {},
+                      [&](std::int64_t integer) {
+                        place.kind = Stored::Kind::kInteger;
+                        place.integer = integer;
+                      },
+                      [&](double real) {
+                        place.kind = Stored::Kind::kReal;
+                        place.real = real;
+                      },
+                      [&](std::string_view text) {
+                        keep(Stored::Kind::kText, text.data(), text.size());
+                        if (field.type.empty()) field.kind = FieldKind::kText;
+                      },
+                      [&](std::span<const std::byte> blob) {
+                        keep(Stored::Kind::kBlob, reinterpret_cast<const char*>(blob.data()),
+                             blob.size());
+                        if (field.type.empty()) field.kind = FieldKind::kBytes;
+                      }},
+             value);
+}
+
+void ValueWriter::write(std::uint32_t event_index, std::int64_t ts, std::uint32_t cpu,
+                        std::int32_t tid, std::uint32_t buffer, std::span<const Cell> cells) {
+  if (event_index == kNone) return;
+  Event& event = *events_[event_index];
+  ++event.counted;
+  ++event.loaded;
+  note_task(tid, ts);
+  const std::size_t first = event.stored.size();
+  event.rows.push_back(
+      {.lead = {.seq = ++seq_, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
+       .first = first,
+       .count = static_cast<std::uint32_t>(event.fields.size())});
+  event.stored.resize(first + event.fields.size());
+  for (const auto& [field, value] : cells) {
+    if (field < event.fields.size()) {
+      store(event, event.stored[first + field], event.fields[field], value);
+    }
+  }
+  if (event.rows.size() >= event.batch_rows || event.bytes.size() >= kMaxWaitingBytes) {
+    flush(event);
+  }
+}
+
+// Makes the table, or the columns that it does not have yet.
+void ValueWriter::prepare(Event& event) {
+  if (event.insert && event.columns_made == event.fields.size()) return;
+  std::vector<EventColumn> columns;
+  for (const auto& field : event.fields) columns.push_back({field.column, sqlite_type(field)});
+  if (!event.insert) {
+    create_event_table(db_, event.table, columns);
+  } else {
+    event.insert.reset();
+    for (std::size_t i = event.columns_made; i < columns.size(); ++i) {
+      add_event_column(db_, event.table, columns[i]);
+    }
+  }
+  event.insert = std::make_unique<EventInsert>(statements_, event.table, columns);
+  event.columns_made = columns.size();
+  event.batch_rows = std::min(event.insert->batch_rows(), kMaxWaitingRows);
+}
+
+void ValueWriter::flush(Event& event) {
+  if (event.rows.empty()) return;
+  prepare(event);
+  texts_.clear();
+  const auto text_of = [&event](const Stored& stored) {
+    return std::string_view(event.bytes.data() + stored.bytes.begin, stored.bytes.size);
+  };
+  event.insert->run(event.rows, [&](Statement& insert, int index, const Row& row) {
+    for (std::size_t i = 0; i < event.fields.size(); ++i) {
+      const Stored stored = i < row.count ? event.stored[row.first + i] : Stored{};
+      ++index;
+      switch (stored.kind) {
+        case Stored::Kind::kNull:
+          insert.bind_null(index);
+          break;
+        case Stored::Kind::kInteger:
+          insert.bind(index, stored.integer);
+          break;
+        case Stored::Kind::kReal:
+          insert.bind(index, stored.real);
+          break;
+        case Stored::Kind::kText:
+          texts_.bind_utf8(insert, index, text_of(stored), counters_);
+          break;
+        case Stored::Kind::kBlob:
+          insert.bind_blob(index, text_of(stored).data(), stored.bytes.size);
+          break;
+      }
+    }
+  });
+  event.rows.clear();
+  event.stored.clear();
+  event.bytes.clear();
+}
+
+void ValueWriter::finish() {
+  for (const auto& event : events_) flush(*event);
+}
+
+EventCatalog ValueWriter::catalog() const {
+  EventCatalog catalog;
+  for (const auto& event : events_) {
+    EventPlan plan;
+    plan.system = event->system;
+    plan.name = event->name;
+    plan.table = event->table;
+    plan.status = FormatStatus::kText;
+    plan.text = event->format;
+    plan.fields = event->fields;
+    plan.labels = event->labels;
+    catalog.events.push_back(std::move(plan));
+  }
+  return catalog;
+}
+
+std::vector<bool> ValueWriter::loaded_events() const {
+  std::vector<bool> loaded;
+  for (const auto& event : events_) loaded.push_back(event->loaded > 0);
+  return loaded;
+}
+
+EventTotals ValueWriter::totals() const {
+  EventTotals totals;
+  for (const auto& event : events_) {
+    totals.counted.push_back(event->counted);
+    totals.loaded.push_back(event->loaded);
+  }
+  return totals;
+}
+
+std::map<std::int32_t, TaskSpan> ValueWriter::tasks() const {
+  return {tasks_.begin(), tasks_.end()};
+}
+
+}  // namespace wbscope
