@@ -8,17 +8,16 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wbscope.engine.library import Library
 from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
 from wbscope.ingester import Observer, run_ingester
 from wbscope.outputs import check_output, private_output
+from wbscope.sources import DATABASE_NAME, Kind, Source
 
 __all__ = ["Ingested", "default_output", "ingest"]
-
-TRACE_NAME = "trace.dat"
-DATABASE_NAME = "run.db"
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Ingested:
 
 
 def default_output(source: Path) -> Path:
-    """FOLDER/run.db; a lone trace.dat has no folder of its own to write to."""
+    """FOLDER/run.db; a lone trace has no folder of its own to write to."""
     if source.is_dir():
         return source / DATABASE_NAME
     raise UsageError(
@@ -45,7 +44,7 @@ def default_output(source: Path) -> Path:
 
 
 def ingest(
-    source: Path,
+    source: Source,
     output: Path,
     library: Library,
     *,
@@ -55,19 +54,17 @@ def ingest(
     observer: Observer | None = None,
 ) -> Ingested:
     """Load the library's events, those that match `events`, or all of them."""
-    check_output(output, force, [source, source / TRACE_NAME])
-    with (
-        private_output(output) as private,
-        tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed,
-    ):
-        listed.writelines(f"{event}\n" for event in library.events())
-        listed.flush()
-        choice = ["--all"] if load_all else ["--events-file", listed.name]
-        for event in events:
-            choice += ["--events", event]
-        done, warnings = run_ingester(
-            ["sqlite", str(source), "-o", str(private), *choice], observer
-        )
+    check_output(output, force, source.inputs())
+    with private_output(output) as private:
+        if source.kind is Kind.PERFETTO:
+            # Only here: a trace.dat is read without the package perfetto.
+            from wbscope.perfetto.ingest import ingest_perfetto
+
+            done, warnings = ingest_perfetto(
+                source, private, [*library.events(), *events], load_all, observer
+            )
+        else:
+            done, warnings = _ingest(source.path, private, library, events, load_all, observer)
     return Ingested(
         output=output,
         events_count=done["events_count"],
@@ -75,3 +72,20 @@ def ingest(
         damaged=bool(done["damaged"]),
         warnings=tuple(warnings),
     )
+
+
+def _ingest(
+    source: Path,
+    output: Path,
+    library: Library,
+    events: Sequence[str],
+    load_all: bool,
+    observer: Observer | None,
+) -> tuple[dict[str, Any], list[Notice]]:
+    with tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed:
+        listed.writelines(f"{event}\n" for event in library.events())
+        listed.flush()
+        choice = ["--all"] if load_all else ["--events-file", listed.name]
+        for event in events:
+            choice += ["--events", event]
+        return run_ingester(["sqlite", str(source), "-o", str(output), *choice], observer)

@@ -15,6 +15,7 @@
 #include "base/interrupt.h"
 #include "base/reporter.h"
 #include "ingest.h"
+#include "records.h"
 #include "timeline.h"
 
 namespace {
@@ -28,6 +29,8 @@ constexpr const char* kUsage =
     "                             [--force] [--threads N] [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--force] [--json-lines]\n"
+    "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
+    "                             [--json-lines]\n"
     "SRC is a trace.dat or a run folder. GLOB matches \"system:name\" or \"name\"; without any,\n"
     "events are only counted. The program \"wbscope\" is the front end to this one.\n";
 
@@ -136,9 +139,28 @@ void run_timeline(Arguments args, const Reporter& reporter) {
   wbscope::export_timeline(options, reporter);
 }
 
+void run_records(Arguments args, const Reporter& reporter) {
+  wbscope::RecordsOptions options;
+  while (!args.empty()) {
+    const std::string word = args.take();
+    if (word == "--trace") {
+      options.trace = args.value_of(word);
+    } else if (word == "--folder") {
+      options.folder = args.value_of(word);
+    } else if (word == "-") {
+      options.stream = word;
+    } else if (!take_common(word, args, options.stream, options.output, options.force)) {
+      usage_error("found argument \"" + word + "\" that records does not take");
+    }
+  }
+  require(options.stream, options.output);
+  if (options.trace.empty()) usage_error("found no --trace, wanted the file the records are of");
+  wbscope::load_records(options, reporter);
+}
+
 int run(std::span<char*> argv, const Reporter& reporter) {
   Arguments args(argv);
-  if (args.empty()) usage_error("found no job, wanted sqlite or timeline");
+  if (args.empty()) usage_error("found no job, wanted sqlite, timeline or records");
   const std::string job = args.take();
   if (job == "--help" || job == "-h") {
     std::fputs(kUsage, stdout);
@@ -148,8 +170,10 @@ int run(std::span<char*> argv, const Reporter& reporter) {
     run_sqlite(args, reporter);
   } else if (job == "timeline") {
     run_timeline(args, reporter);
+  } else if (job == "records") {
+    run_records(args, reporter);
   } else {
-    usage_error("found job \"" + job + "\", wanted sqlite or timeline");
+    usage_error("found job \"" + job + "\", wanted sqlite, timeline or records");
   }
   return static_cast<int>(Exit::kDone);
 }

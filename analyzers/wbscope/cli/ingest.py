@@ -15,7 +15,7 @@ from wbscope.errors import UsageError
 from wbscope.ingest import Ingested, default_output
 from wbscope.ingest import ingest as run_ingest
 from wbscope.render.jsondoc import document, notices
-from wbscope.runs import check_source
+from wbscope.sources import find_source
 
 __all__ = ["ingest"]
 
@@ -23,7 +23,7 @@ __all__ = ["ingest"]
 def ingest(
     source: Annotated[
         str,
-        typer.Argument(metavar="SRC", help="Run folder or trace.dat.", show_default=False),
+        typer.Argument(metavar="SRC", help="Run folder or trace.", show_default=False),
     ],
     output: Annotated[
         str | None,
@@ -53,14 +53,15 @@ def ingest(
       wbscope ingest trace.dat -o run.db
       wbscope ingest RUN --events 'ext4:*' --force
       wbscope ingest trace.dat -o run.db --all
+      wbscope ingest trace.pftrace -o run.db
     """
     if events and load_all:
         raise UsageError("two-choices", "--events --all", "exclude each other, wanted one")
-    path = check_source(source)
-    target = default_output(path) if output is None else Path(output)
+    run = find_source(source)
+    target = default_output(run.path) if output is None else Path(output)
     with progress_bar(source, hidden=quiet or as_json) as bar:
         done = run_ingest(
-            path,
+            run,
             target,
             load_library(),
             events=events or (),

@@ -49,7 +49,8 @@ enum class FormatStatus : std::uint8_t {
   kParsed,
   kPartial,
   kRaw,
-  kText,  // values came by name; ids, offsets and sizes are not known
+  kText,      // values came by name; ids, offsets and sizes are not known
+  kPerfetto,  // the same, out of a Perfetto trace
 };
 
 struct EventPlan {
