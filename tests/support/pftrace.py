@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -118,14 +119,17 @@ class TraceBuilder:
     """Collects records and writes the trace.
 
     compact  sched_switch in the compact form, as the recorder's compact_sched.enabled does
+    compressed  packets are deflated, as TraceConfig.compression_type does
     clock    None: ftrace ran on boottime; else an FtraceClock and the offset of boottime to it
     """
 
     compact: bool = False
+    compressed: bool = False
     clock: tuple[int, int] | None = None
     system_info: dict[str, Any] = field(default_factory=dict)
     lost_before: set[tuple[int, int]] = field(default_factory=set)  # (cpu, index of its bundle)
     threads: dict[int, tuple[int, str]] = field(default_factory=dict)  # tid: process, name
+    configured: tuple[str, ...] = ()  # ftrace_events of the configuration: "group/name"
     cpu_stats: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -140,7 +144,10 @@ class TraceBuilder:
         """Write all of it, one packet after the other, as a trace file holds them."""
         with path.open("wb") as out:
             for packet in self._packets(events):
-                out.write(_bytes_field(1, packet))
+                whole = _bytes_field(1, packet)
+                if self.compressed:
+                    whole = _bytes_field(1, _bytes_field(50, zlib.compress(whole)))
+                out.write(whole)
 
     def _packets(self, events: Iterable[Event]) -> Iterator[bytes]:
         yield self._clocks()
@@ -151,6 +158,12 @@ class TraceBuilder:
                     setattr(packet.system_info.utsname, name, value)
                 else:
                     setattr(packet.system_info, name, value)
+            yield packet.SerializeToString()
+        if self.configured:
+            packet = self._protos.TracePacket(trusted_packet_sequence_id=1)
+            source = packet.trace_config.data_sources.add()
+            source.config.name = "linux.ftrace"
+            source.config.ftrace_config.ftrace_events.extend(self.configured)
             yield packet.SerializeToString()
         if self.threads:
             yield self._process_tree()

@@ -210,7 +210,7 @@ class Reader:
             return
         types = self._references.types(kind.system, kind.name)
         fields = [
-            FieldSpec(key, types.get(key, ""), _is_device(key, types.get(key, "")))
+            FieldSpec(key, _stored_type(types.get(key, "")), _is_device(key, types.get(key, "")))
             for key in self._keys(kind)
             if not _is_array(types.get(key, ""))
         ]
@@ -244,6 +244,11 @@ class Reader:
                 f"SELECT a.key FROM args AS a WHERE a.arg_set_id = {found[0]['id']} ORDER BY a.id"
             )
             keys += [key for row in rows if (key := str(row["key"])) not in keys]
+
+
+def _stored_type(kind: str) -> str:
+    """The recorder writes texts for some pointers: the column takes what comes."""
+    return "" if "*" in kind else kind
 
 
 def _is_device(name: str, kind: str) -> bool:

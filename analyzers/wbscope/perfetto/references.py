@@ -53,12 +53,17 @@ class References:
 
     def __init__(self, files: dict[str, dict[str, dict[Version, Path]]], release: str) -> None:
         self._files = files  # name: system: version
+        self._systems = {system for systems in files.values() for system in systems}
         self._version = _version(release)
 
     def system_of(self, name: str) -> str:
-        """The only system with an event of this name, else an empty text."""
+        """The only system with an event of this name, else the system that the name starts with
+        (block_touch_buffer), as kernel events are named; an empty text if there is none."""
         systems = list(self._files.get(name, {}))
-        return systems[0] if len(systems) == 1 else ""
+        if len(systems) == 1:
+            return systems[0]
+        first = name.partition("_")[0]
+        return first if not systems and first in self._systems else ""
 
     def events_of(self, system: str) -> list[str]:
         """The events of a system in the format folder nearest to the traced kernel."""
@@ -95,12 +100,15 @@ class References:
         return (_read(files[version]) for version in [*nearest, *rest])
 
     def _around(self, versions: Iterable[Version]) -> list[Version]:
-        """The last one up to the traced kernel, then the first one after it."""
+        """One of the traced release alone, else the last one before it and the first after."""
         ordered = sorted(versions)
         if self._version is None:
             return ordered[-1:]
-        before = [v for v in ordered if v <= self._version]
-        after = [v for v in ordered if v > self._version]
+        release = self._version[:2]
+        if same := [v for v in ordered if v[:2] == release]:
+            return same[-1:]
+        before = [v for v in ordered if v[:2] < release]
+        after = [v for v in ordered if v[:2] > release]
         return before[-1:] + after[:1]
 
 
