@@ -8,17 +8,18 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from wbscope.choice import Choice
 from wbscope.engine.library import Library
 from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
+from wbscope.formats import reference_formats
 from wbscope.ingester import Observer, run_ingester
 from wbscope.outputs import check_output, private_output
+from wbscope.sources import DATABASE_NAME, Kind, Source
 
 __all__ = ["Ingested", "default_output", "ingest"]
-
-TRACE_NAME = "trace.dat"
-DATABASE_NAME = "run.db"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Ingested:
 
 
 def default_output(source: Path) -> Path:
-    """FOLDER/run.db; a lone trace.dat has no folder of its own to write to."""
+    """FOLDER/run.db; a lone trace has no folder of its own to write to."""
     if source.is_dir():
         return source / DATABASE_NAME
     raise UsageError(
@@ -45,7 +46,7 @@ def default_output(source: Path) -> Path:
 
 
 def ingest(
-    source: Path,
+    source: Source,
     output: Path,
     library: Library,
     *,
@@ -56,27 +57,17 @@ def ingest(
     force: bool = False,
     observer: Observer | None = None,
 ) -> Ingested:
-    """Load the library's events, those that match `events`, or all of them.
+    """Load what a `Choice` of these values says."""
+    check_output(output, force, source.inputs())
+    choice = Choice(events, load_all, time_range, limit)
+    with private_output(output) as private:
+        if source.kind is Kind.PERFETTO:
+            # Only here: a trace.dat is read without the package perfetto.
+            from wbscope.perfetto.ingest import ingest_perfetto
 
-    `time_range` is as `parse_time_range()` gives it; `limit` is of loaded rows.
-    """
-    check_output(output, force, [source, source / TRACE_NAME])
-    with (
-        private_output(output) as private,
-        tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed,
-    ):
-        listed.writelines(f"{event}\n" for event in library.events())
-        listed.flush()
-        choice = ["--all"] if load_all else ["--events-file", listed.name]
-        for event in events:
-            choice += ["--events", event]
-        if time_range is not None:
-            choice += ["--time-range", time_range]
-        if limit is not None:
-            choice += ["--limit", str(limit)]
-        done, warnings = run_ingester(
-            ["sqlite", str(source), "-o", str(private), *choice], observer
-        )
+            done, warnings = ingest_perfetto(source, private, library, choice, observer)
+        else:
+            done, warnings = _ingest(source.path, private, library, choice, observer)
     return Ingested(
         output=output,
         events_count=done["events_count"],
@@ -84,3 +75,27 @@ def ingest(
         damaged=bool(done["damaged"]),
         warnings=tuple(warnings),
     )
+
+
+def _ingest(
+    source: Path, output: Path, library: Library, choice: Choice, observer: Observer | None
+) -> tuple[dict[str, Any], list[Notice]]:
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed,
+        tempfile.NamedTemporaryFile("w", suffix=".formats", encoding="utf-8") as formats,
+    ):
+        listed.writelines(f"{event}\n" for event in library.events())
+        listed.flush()
+        formats.writelines(reference_formats())
+        formats.flush()
+        options = ["--all"] if choice.load_all else ["--events-file", listed.name]
+        for event in choice.events:
+            options += ["--events", event]
+        if choice.time_range is not None:
+            options += ["--time-range", choice.time_range]
+        if choice.limit is not None:
+            options += ["--limit", str(choice.limit)]
+        return run_ingester(
+            ["sqlite", str(source), "-o", str(output), "--formats", formats.name, *options],
+            observer,
+        )

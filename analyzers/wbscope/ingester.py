@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, BinaryIO, Protocol, cast
 
 from wbscope.engine.result import Notice
 from wbscope.errors import (
@@ -50,6 +52,10 @@ class _Lines:
         self.done: dict[str, Any] | None = None
         self.other: deque[str] = deque(maxlen=5)
 
+    def take_all(self, stderr: IO[bytes] | None) -> None:
+        for line in stderr or ():
+            self.take(line.decode("utf-8", errors="replace"))
+
     def take(self, line: str) -> None:
         try:
             message = json.loads(line)
@@ -69,20 +75,22 @@ class _Lines:
 
 
 def run_ingester(
-    arguments: Sequence[str], observer: Observer | None = None
+    arguments: Sequence[str],
+    observer: Observer | None = None,
+    feed: Callable[[BinaryIO], None] | None = None,
 ) -> tuple[dict[str, Any], list[Notice]]:
-    """Run it to the end: its `done` message and its warnings, or the right error."""
+    """Run it to the end: its `done` message and its warnings, or the right error.
+
+    feed writes what the ingester reads on its stdin.
+    """
     command = [str(find_ingester()), *arguments, "--json-lines"]
     lines = _Lines(observer)
     try:
         process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if feed is None else subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
         )
     except OSError as error:
         raise SetupError(
@@ -93,8 +101,10 @@ def run_ingester(
         ) from error
     with process:
         try:
-            for line in process.stderr or ():
-                lines.take(line)
+            if feed is None:
+                lines.take_all(process.stderr)
+            else:
+                _feed(process, feed, lines)
             code = process.wait()
         except BaseException:
             _stop(process)
@@ -121,7 +131,19 @@ def find_ingester() -> Path:
     )
 
 
-def _stop(process: subprocess.Popen[str]) -> None:
+def _feed(
+    process: subprocess.Popen[bytes], feed: Callable[[BinaryIO], None], lines: _Lines
+) -> None:
+    """Write and listen at the same time: a full pipe on either side would stop both."""
+    listener = threading.Thread(target=lines.take_all, args=(process.stderr,), daemon=True)
+    listener.start()
+    # A closed pipe: the ingester has ended and says why.
+    with contextlib.suppress(BrokenPipeError), cast(BinaryIO, process.stdin) as pipe:
+        feed(pipe)
+    listener.join()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGINT)
     try:
         process.wait(_GRACE_SECONDS)

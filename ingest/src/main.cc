@@ -16,6 +16,7 @@
 #include "base/interrupt.h"
 #include "base/reporter.h"
 #include "ingest.h"
+#include "records.h"
 #include "timeline.h"
 
 namespace {
@@ -30,9 +31,12 @@ constexpr const char* kUsage =
     "                             [--formats FILE] [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--force] [--json-lines]\n"
-    "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or \"name\"; without any,\n"
-    "events are only counted. FROM and TO are ns of the trace clock, or +ns after the first record;\n"
-    "each may be left out. The program \"wbscope\" is the front end to this one.\n";
+    "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
+    "                             [--json-lines]\n"
+    "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
+    "\"name\"; without any, events are only counted. FROM and TO are ns of the trace clock, or +ns\n"
+    "after the first record; each may be left out. The program \"wbscope\" is the front end to this\n"
+    "one.\n";
 
 [[noreturn]] void usage_error(const std::string& text) {
   throw Error(Exit::kUsage, {.slug = "usage",
@@ -181,9 +185,28 @@ void run_timeline(Arguments args, const Reporter& reporter) {
   wbscope::export_timeline(options, reporter);
 }
 
+void run_records(Arguments args, const Reporter& reporter) {
+  wbscope::RecordsOptions options;
+  while (!args.empty()) {
+    const std::string word = args.take();
+    if (word == "--trace") {
+      options.trace = args.value_of(word);
+    } else if (word == "--folder") {
+      options.folder = args.value_of(word);
+    } else if (word == "-") {
+      options.stream = word;
+    } else if (!take_common(word, args, options.stream, options.output, options.force)) {
+      usage_error("found argument \"" + word + "\" that records does not take");
+    }
+  }
+  require(options.stream, options.output);
+  if (options.trace.empty()) usage_error("found no --trace, wanted the file the records are of");
+  wbscope::load_records(options, reporter);
+}
+
 int run(std::span<char*> argv, const Reporter& reporter) {
   Arguments args(argv);
-  if (args.empty()) usage_error("found no job, wanted sqlite or timeline");
+  if (args.empty()) usage_error("found no job, wanted sqlite, timeline or records");
   const std::string job = args.take();
   if (job == "--help" || job == "-h") {
     std::fputs(kUsage, stdout);
@@ -193,8 +216,10 @@ int run(std::span<char*> argv, const Reporter& reporter) {
     run_sqlite(args, reporter);
   } else if (job == "timeline") {
     run_timeline(args, reporter);
+  } else if (job == "records") {
+    run_records(args, reporter);
   } else {
-    usage_error("found job \"" + job + "\", wanted sqlite or timeline");
+    usage_error("found job \"" + job + "\", wanted sqlite, timeline or records");
   }
   return static_cast<int>(Exit::kDone);
 }

@@ -79,5 +79,5 @@ def test_a_wrong_query_is_an_error_and_the_engine_goes_on(engine: PerfettoEngine
 def test_a_file_that_is_no_trace_is_an_error(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.pftrace"
     wrong.write_bytes(b"this is no trace\n" * 23)
-    with PerfettoEngine() as engine, pytest.raises(EngineError, match=r"wrong\.pftrace: "):
+    with PerfettoEngine() as engine, pytest.raises(EngineError, match="Unknown trace type"):
         engine.load(wrong)

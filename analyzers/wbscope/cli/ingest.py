@@ -16,7 +16,7 @@ from wbscope.ingest import Ingested, default_output
 from wbscope.ingest import ingest as run_ingest
 from wbscope.render.jsondoc import document, notices
 from wbscope.render.units import parse_number, parse_time_range
-from wbscope.runs import check_source
+from wbscope.sources import find_source
 
 __all__ = ["ingest"]
 
@@ -24,7 +24,7 @@ __all__ = ["ingest"]
 def ingest(
     source: Annotated[
         str,
-        typer.Argument(metavar="SRC", help="Run folder or trace.dat.", show_default=False),
+        typer.Argument(metavar="SRC", help="Run folder or trace.", show_default=False),
     ],
     output: Annotated[
         str | None,
@@ -66,16 +66,17 @@ def ingest(
       wbscope ingest trace.dat -o run.db --all
       wbscope ingest trace.dat -o part.db --all --time-range 10s..12s
       wbscope ingest trace.dat -o head.db --all --limit 1000
+      wbscope ingest trace.pftrace -o run.db
     """
     if events and load_all:
         raise UsageError("two-choices", "--events --all", "exclude each other, wanted one")
     range_text = None if time_range is None else parse_time_range("--time-range", time_range)
     row_limit = None if limit is None else parse_number("--limit", limit)
-    path = check_source(source)
-    target = default_output(path) if output is None else Path(output)
+    run = find_source(source)
+    target = default_output(run.path) if output is None else Path(output)
     with progress_bar(source, hidden=quiet or as_json) as bar:
         done = run_ingest(
-            path,
+            run,
             target,
             load_library(),
             events=events or (),

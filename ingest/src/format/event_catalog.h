@@ -62,8 +62,9 @@ enum class FormatStatus : std::uint8_t {
   kParsed,
   kPartial,
   kRaw,
-  kNone,  // the place for records whose id no format has
-  kText,  // values came by name; ids, offsets and sizes are not known
+  kNone,      // the place for records whose id no format has
+  kText,      // values came by name; ids, offsets and sizes are not known
+  kPerfetto,  // the same, out of a Perfetto trace
 };
 
 struct EventPlan {

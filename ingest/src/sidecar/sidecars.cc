@@ -208,7 +208,8 @@ std::vector<Message> load_sidecars(Database& db, const std::string& folder) {
     const auto bytes = fs::file_size(path, ignored);
     const bool hidden = name.starts_with(".");
     const bool other = name.ends_with(".dat") || name.ends_with(".db") ||
-                       name.ends_with(".pftrace") || name.ends_with(".md") ||
+                       name.ends_with(".pftrace") || name.ends_with(".perfetto-trace") ||
+                       name.ends_with(".gz") || name.ends_with(".md") ||
                        name.find(".dat.") != std::string::npos ||  // of a killed recorder
                        bytes > kMaxPlainTextBytes;
     if (!is_known(name) && (hidden || other)) continue;

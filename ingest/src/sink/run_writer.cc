@@ -59,6 +59,8 @@ const char* status_name(FormatStatus status) {
       return "raw";
     case FormatStatus::kText:
       return "text";
+    case FormatStatus::kPerfetto:
+      return "perfetto";
   }
   return "raw";
 }
@@ -135,9 +137,10 @@ std::map<std::int32_t, std::string> parse_cmdline_text(std::string_view text) {
   return names;
 }
 
-// NULL for records that came as text, where no number is known.
+// NULL for records that came as named values, where no number is known.
 void bind_layout(Statement& insert, int index, FormatStatus status, std::int64_t number) {
-  if (status == FormatStatus::kText || status == FormatStatus::kNone) {
+  if (status == FormatStatus::kText || status == FormatStatus::kPerfetto ||
+      status == FormatStatus::kNone) {
     insert.bind_null(index);
   } else {
     insert.bind(index, number);

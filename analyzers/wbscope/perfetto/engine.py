@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trace processor with one trace: load it, ask it SQL, get batches of cells or typed rows."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from wbscope.errors import SetupError
+from wbscope.perfetto.find import EngineCommand, find_engine
+
+__all__ = ["Batch", "Engine", "EngineDied", "EngineError", "Row"]
+
+Row = dict[str, int | float | str | bytes | None]
+Batch = bytes
+"""A serialized QueryResult.CellsBatch."""
+
+_CHUNK_BYTES = 1 << 20
+_MESSAGE_TAG = 0x0A  # TraceProcessorRpcStream.msg
+_MAX_MESSAGE_BYTES = 256 << 20
+_CLOSE_SECONDS = 5
+_LOG_BYTES = 4000
+
+
+class EngineError(Exception):
+    """The engine refused a trace or a query; the text is its own."""
+
+
+class EngineDied(EngineError):
+    """The engine ended, or answered what is not its protocol."""
+
+
+class Engine:
+    """Use it as a context manager; without a command it takes what find_engine finds."""
+
+    def __init__(self, command: EngineCommand | None = None) -> None:
+        try:
+            from perfetto.trace_processor.platform import PlatformDelegate
+            from perfetto.trace_processor.protos import ProtoFactory
+        except ImportError as error:
+            raise SetupError(
+                "no-perfetto",
+                "perfetto",
+                f"the Python package cannot be imported: {error}",
+                fix="pip install perfetto",
+            ) from error
+        self.command = command or find_engine()
+        self._protos: Any = ProtoFactory(PlatformDelegate())
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+        try:
+            self._process = subprocess.Popen(
+                self.command.arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+            )
+        except OSError as error:
+            self._log.close()
+            raise SetupError(
+                "no-trace-processor",
+                self.command.arguments[0],
+                f"cannot be run: {error.strerror or error}",
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, also one that is busy."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.close()
+        except OSError:
+            pass  # it has ended already
+        self._process.stdout.close()
+        try:
+            self._process.wait(_CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def load(self, trace: Path, advance: Callable[[int, int], None] | None = None) -> None:
+        """Let it parse a whole trace file; advance hears of bytes done and in all.
+
+        Raises: EngineError with the engine's own message when it cannot be parsed.
+        """
+        methods = self._protos.TraceProcessorRpc
+        total = trace.stat().st_size
+        done = 0
+        with trace.open("rb") as source:
+            while chunk := source.read(_CHUNK_BYTES):
+                reply = self._call(methods.TPM_APPEND_TRACE_DATA, append_trace_data=chunk)
+                _check(reply.append_result.error)
+                done += len(chunk)
+                if advance is not None:
+                    advance(done, total)
+        reply = self._call(methods.TPM_FINALIZE_TRACE_DATA)
+        _check(reply.finalize_data_result.error)
+
+    def batches(self, sql: str) -> Iterator[Batch]:
+        """The result of a query as it comes; one batch is in memory at a time.
+
+        Raises: EngineError with the engine's message when the SQL is wrong.
+        """
+        for result in self._results(sql):
+            for batch in result.batch:
+                yield batch.SerializeToString()
+
+    def query(self, sql: str) -> list[Row]:
+        """All rows: int, float, str, bytes or None by the engine's own cell types."""
+        from perfetto.common.query_result_iterator import QueryResultIterator
+
+        whole = self._protos.QueryResult()
+        for result in self._results(sql):
+            whole.MergeFrom(result)
+        rows = QueryResultIterator(whole.column_names, whole.batch)
+        return [{name: getattr(row, name) for name in whole.column_names} for row in rows]
+
+    def _results(self, sql: str) -> Iterator[Any]:
+        message = self._protos.TraceProcessorRpcStream()
+        request = message.msg.add(request=self._protos.TraceProcessorRpc.TPM_QUERY_STREAMING)
+        request.query_args.sql_query = sql
+        self._send(message)
+        error = ""
+        last = False
+        while not last:
+            result = self._receive().query_result
+            error = error or result.error
+            last = bool(result.batch) and result.batch[-1].is_last_batch
+            if not error:
+                yield result
+        _check(error)
+
+    def _call(self, method: int, **fields: bytes) -> Any:
+        message = self._protos.TraceProcessorRpcStream()
+        message.msg.add(request=method, **fields)
+        self._send(message)
+        return self._receive()
+
+    def _send(self, message: Any) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(message.SerializeToString())
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._died() from error
+
+    def _receive(self) -> Any:
+        from google.protobuf.message import DecodeError
+
+        if self._read(1)[0] != _MESSAGE_TAG:
+            raise self._died("answered what is no trace processor's answer")
+        length = shift = 0
+        while True:
+            byte = self._read(1)[0]
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+            if shift > 63:
+                raise self._died("answered what is no trace processor's answer")
+        if length > _MAX_MESSAGE_BYTES:
+            raise self._died(f"sent a message of {length} bytes")
+        try:
+            reply = self._protos.TraceProcessorRpc.FromString(self._read(length))
+        except DecodeError as error:
+            raise self._died("answered what is no trace processor's answer") from error
+        if reply.fatal_error:
+            raise EngineDied(reply.fatal_error)
+        if reply.invalid_request:
+            raise EngineDied(f"does not know request {reply.invalid_request}")
+        return reply
+
+    def _read(self, count: int) -> bytes:
+        assert self._process.stdout is not None
+        data = self._process.stdout.read(count)
+        if len(data) < count:
+            raise self._died()
+        return data
+
+    def _died(self, how: str = "") -> EngineDied:
+        try:
+            code: int | None = self._process.wait(_CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            code = None
+        self._log.seek(0, 2)
+        self._log.seek(max(self._log.tell() - _LOG_BYTES, 0))
+        log = " | ".join(self._log.read().decode(errors="replace").split("\n")).strip(" |")
+        ended = "" if code is None else f"ended with exit code {code}"
+        if code is not None and code < 0:
+            ended = f"ended with signal {-code}"
+        return EngineDied(": ".join(part for part in (how or ended, log) if part))
+
+
+def _check(message: str) -> None:
+    if message:
+        raise EngineError(message)

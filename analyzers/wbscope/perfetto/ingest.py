@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Perfetto trace to database: trace processor, reader and ingester, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from wbscope.choice import Choice
+from wbscope.engine.library import Library
+from wbscope.engine.result import Notice
+from wbscope.errors import InputError, SetupError
+from wbscope.ingester import Observer, run_ingester
+from wbscope.perfetto.engine import Engine, EngineDied, EngineError
+from wbscope.perfetto.facts import read_facts
+from wbscope.perfetto.reader import NoFtraceEvents, Reader
+from wbscope.perfetto.references import load_references
+from wbscope.perfetto.stream import RecordStream
+from wbscope.sources import Source
+
+__all__ = ["ingest_perfetto"]
+
+
+def ingest_perfetto(
+    source: Source,
+    output: Path,
+    library: Library,
+    choice: Choice,
+    observer: Observer | None,
+) -> tuple[dict[str, Any], list[Notice]]:
+    """As run_ingester: its `done` message and its warnings."""
+    trace = source.trace
+    globs = [*library.events(), *choice.events]
+    with Engine() as engine:
+        try:
+            engine.load(trace, None if observer is None else _Halves(observer).loaded)
+            return _write(engine, source, output, globs, choice, observer)
+        except EngineDied as error:
+            raise _died(engine, trace, error) from error
+        except EngineError as error:
+            raise InputError(
+                "perfetto-refused",
+                str(trace),
+                f"Perfetto's trace processor cannot read it: {error}",
+                effect="nothing was written",
+                fix="record or copy the trace again",
+            ) from error
+        except NoFtraceEvents as nothing:
+            raise InputError(
+                "no-ftrace-events",
+                str(trace),
+                "is a trace without ftrace events, wanted one of data source linux.ftrace",
+                have=str(nothing),
+                effect="nothing was written",
+                fix="perfetto -o trace.pftrace -t 10s 'writeback/*' 'vmscan/*' 'block/*'"
+                " sched/sched_switch",
+            ) from nothing
+
+
+class _Halves:
+    """Loading is the first half of the work, reading out the second."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def loaded(self, done: int, total: int) -> None:
+        self._observer.advance(done, 2 * total)
+
+
+def _write(
+    engine: Engine,
+    source: Source,
+    output: Path,
+    globs: Sequence[str],
+    choice: Choice,
+    observer: Observer | None,
+) -> tuple[dict[str, Any], list[Notice]]:
+    trace = source.trace
+    facts = read_facts(trace)
+    releases = engine.query("SELECT str_value FROM metadata WHERE name = 'system_release'")
+    release = str(releases[0]["str_value"]) if releases else ""
+    reader = Reader(engine, facts, load_references(release))
+    rows = engine.query("SELECT COUNT(*) AS n FROM ftrace_event")[0]["n"]
+    progress = _RowProgress(observer, trace.stat().st_size, int(rows or 0))
+
+    def feed(pipe: BinaryIO) -> None:
+        reader.write(RecordStream(pipe), globs, choice.load_all, progress.rows)
+
+    arguments = ["records", "-", "-o", str(output), "--trace", str(trace)]
+    if source.folder is not None:
+        arguments += ["--folder", str(source.folder)]
+    return run_ingester(arguments, feed=feed)
+
+
+class _RowProgress:
+    """Tells of rows as of bytes of the trace, from its second half on."""
+
+    def __init__(self, observer: Observer | None, trace_bytes: int, rows: int) -> None:
+        self._observer = observer
+        self._bytes = trace_bytes
+        self._rows = max(rows, 1)
+        self._done = 0
+
+    def rows(self, count: int) -> None:
+        self._done = min(self._done + count, self._rows)
+        if self._observer is not None:
+            done = self._bytes + self._bytes * self._done // self._rows
+            self._observer.advance(done, 2 * self._bytes)
+
+
+def _died(engine: Engine, trace: Path, error: EngineDied) -> SetupError:
+    fix = "free memory, then run the command again"
+    if engine.command.is_wasm:
+        fix = (
+            "install a native trace_processor_shell: the WebAssembly engine has 4 GiB at most;"
+            " or record less with perfetto"
+        )
+    return SetupError(
+        "trace-processor-died",
+        str(trace),
+        f"Perfetto's trace processor did not finish: {error}",
+        have=" ".join(engine.command.arguments),
+        effect="nothing was written",
+        fix=fix,
+    )

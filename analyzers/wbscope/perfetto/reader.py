@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Out of a loaded trace into a record stream: every ftrace event, tasks, clock, lost data.
+
+The rows of an event are one query, whose batches go to the ingester as they are: no cell is made
+into a Python object. seq is the order of trace processor's table of ftrace events, plus one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from wbscope.perfetto.engine import Engine, Row
+from wbscope.perfetto.facts import TraceFacts
+from wbscope.perfetto.references import References
+from wbscope.perfetto.stream import FieldSpec, RecordStream
+
+__all__ = ["NoFtraceEvents", "Progress", "Reader"]
+
+Progress = Callable[[int], None]
+"""Hears how many rows came since the last call."""
+
+# TracePacket clocks (protos/perfetto/common/builtin_clock.proto) by the names of trace_clock.
+_CLOCKS = {1: "realtime", 3: "mono", 5: "mono_raw", 6: "boot"}
+_LEAD_CELLS = 4
+_CPU_STATS = {
+    "ftrace_cpu_entries_end": "entries",
+    "ftrace_cpu_overrun_end": "overrun",
+    "ftrace_cpu_commit_overrun_end": "commit overrun",
+    "ftrace_cpu_bytes_end": "bytes",
+    "ftrace_cpu_dropped_events_end": "dropped events",
+    "ftrace_cpu_read_events_end": "read events",
+}
+# Packets that never reached the file: records of any CPU may have been in them.
+_PACKET_LOSS = ("traced_buf_trace_writer_packet_loss", "traced_buf_patches_failed")
+_CONFIGURED = re.compile(r'\bftrace_events:\s*"([^"]*)"')
+_DEVICE_NAME = re.compile(r"(?:\w+_)?dev")
+
+
+class NoFtraceEvents(Exception):
+    """The trace is good and has not one ftrace event; the text says what it is."""
+
+
+@dataclass
+class _Kind:
+    """An event of the trace."""
+
+    name: str
+    system: str
+    count: int
+    is_loaded: bool
+    keys: list[str] = field(default_factory=list)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.system}:{self.name}" if self.system else self.name
+
+
+class Reader:
+    """Reads one loaded trace."""
+
+    def __init__(self, engine: Engine, facts: TraceFacts, references: References) -> None:
+        self._engine = engine
+        self._facts = facts
+        self._references = references
+        self._configured = self._read_config()
+
+    def write(
+        self, out: RecordStream, globs: Sequence[str], load_all: bool, progress: Progress
+    ) -> None:
+        """Write the whole stream.
+
+        Raises: NoFtraceEvents; EngineError.
+        """
+        kinds = self._kinds(globs, load_all)
+        self._meta(out)
+        first, last = self._tasks(out)
+        self._lost(out, first, last)
+        for kind in kinds:
+            self._event(out, kind, progress)
+        for system, name in sorted(self._configured - {(k.system, k.name) for k in kinds}):
+            out.event(system, name, 0)
+        if self._facts.damage is not None:
+            out.damage(self._facts.damage)
+        out.end()
+
+    def _read_config(self) -> set[tuple[str, str]]:
+        """The events that the recording asked for: those that are missing did not happen."""
+        texts = self._engine.query(
+            "SELECT str_value FROM metadata WHERE name = 'trace_config_pbtxt'"
+        )
+        asked = {name for row in texts for name in _CONFIGURED.findall(str(row["str_value"]))}
+        events = set()
+        for entry in asked:
+            system, _, name = entry.rpartition("/")
+            if name == "*" and system:
+                events |= {(system, event) for event in self._references.events_of(system)}
+            elif name and "*" not in name:
+                events.add((system or self._references.system_of(name), name))
+        return events
+
+    def _kinds(self, globs: Sequence[str], load_all: bool) -> list[_Kind]:
+        rows = self._engine.query(
+            "SELECT name, COUNT(*) AS records, MIN(id) AS first FROM ftrace_event"
+            " GROUP BY name ORDER BY first"
+        )
+        if not rows:
+            raise NoFtraceEvents(self._what_else())
+        configured = {name: system for system, name in self._configured if system}
+        kinds = []
+        for row in rows:
+            name = str(row["name"])
+            system = (
+                self._facts.groups.get(name)
+                or configured.get(name)
+                or self._references.system_of(name)
+            )
+            kind = _Kind(name, system, _int(row["records"]), load_all)
+            kind.is_loaded = load_all or any(
+                fnmatchcase(kind.full_name if ":" in glob else name, glob) for glob in globs
+            )
+            kinds.append(kind)
+        return kinds
+
+    def _what_else(self) -> str:
+        kinds = self._engine.query("SELECT str_value FROM metadata WHERE name = 'trace_type'")
+        slices = self._engine.query("SELECT COUNT(*) AS n FROM slice")[0]["n"]
+        kind = " and ".join(str(row["str_value"]) for row in kinds) or "unknown"
+        return f"type {kind}, {slices} slices"
+
+    def _meta(self, out: RecordStream) -> None:
+        values = {
+            str(row["name"]): row["str_value"] if row["int_value"] is None else row["int_value"]
+            for row in self._engine.query("SELECT name, str_value, int_value FROM metadata")
+        }
+        clock = _CLOCKS.get(_int(values.get("trace_time_clock_id") or 6))
+        out.meta("format", "perfetto")
+        out.meta("clock", clock or f"clock {values['trace_time_clock_id']}")
+        out.meta("clock_unit", "ns")
+        for key, name in (
+            ("kernel_release", "system_release"),
+            ("machine", "system_machine"),
+            ("recorder_version", "tracing_service_version"),
+        ):
+            if value := values.get(name):
+                out.meta(key, str(value))
+        names = ("system_name", "system_release", "system_version", "system_machine")
+        if all(values.get(name) for name in names):
+            out.meta("uname", " ".join(str(values[name]) for name in names))
+        if self._facts.page_bytes:
+            out.meta("page_bytes", self._facts.page_bytes)
+        cpus = self._facts.cpus_count
+        if cpus is None:
+            cpus = _int(self._engine.query("SELECT MAX(cpu) + 1 AS n FROM ftrace_event")[0]["n"])
+        out.meta("cpus_count", cpus)
+
+    def _tasks(self, out: RecordStream) -> tuple[int, int]:
+        """The first and last time stamp of all."""
+        rows = self._engine.query(
+            "SELECT t.tid, COALESCE(t.name, CASE WHEN p.pid = t.tid THEN p.name END) AS comm,"
+            " COUNT(*) AS records, MIN(f.ts) AS first, MAX(f.ts) AS last"
+            " FROM ftrace_event AS f JOIN thread AS t USING (utid)"
+            " LEFT JOIN process AS p USING (upid) GROUP BY f.utid ORDER BY f.utid"
+        )
+        for row in rows:
+            first, last = _int(row["first"]), _int(row["last"])
+            out.task(_int(row["tid"]), str(row["comm"] or ""), first, last, _int(row["records"]))
+        return min(_int(r["first"]) for r in rows), max(_int(r["last"]) for r in rows)
+
+    def _lost(self, out: RecordStream, first: int, last: int) -> None:
+        stats = self._engine.query(
+            "SELECT name, idx, severity, value, description FROM stats WHERE value <> 0"
+        )
+        missing: dict[int, int] = defaultdict(int)  # by CPU, as far as the kernel counted them
+        flagged = set()
+        sums: dict[str, Row] = {}
+        for row in stats:
+            name, value = str(row["name"]), _int(row["value"])
+            cpu = _int(row["idx"])
+            if name in ("ftrace_cpu_overrun_delta", "ftrace_cpu_dropped_events_delta"):
+                missing[cpu] += max(value, 0)
+            elif name == "ftrace_cpu_has_data_loss":
+                flagged.add(cpu)
+            elif name in _CPU_STATS:
+                out.cpu_stat(cpu, _CPU_STATS[name], value)
+            elif name in _PACKET_LOSS:
+                out.lost(first, None, None)
+            if row["severity"] in ("error", "data_loss"):
+                total = sums.setdefault(name, {**row, "value": 0})
+                total["value"] = _int(total["value"]) + value
+        for name, row in sums.items():
+            described = str(row["description"] or "as Perfetto's trace processor counts it")
+            out.stat(f"perfetto_{name}", str(row["severity"]), _int(row["value"]), described)
+        gaps = defaultdict(list)
+        for gap in self._facts.gaps:
+            gaps[gap.cpu].append(first if gap.ts is None else gap.ts)
+        for cpu in sorted(flagged | set(gaps) | {c for c, n in missing.items() if n > 0}):
+            times = gaps.get(cpu) or [last if cpu in missing else first]
+            # The kernel counts what is lost in all gaps of a CPU together.
+            count = missing.get(cpu) if len(times) == 1 else None
+            for ts in times:
+                out.lost(ts, cpu, count or None)
+
+    def _event(self, out: RecordStream, kind: _Kind, progress: Progress) -> None:
+        if not kind.is_loaded:
+            out.event(kind.system, kind.name, kind.count)
+            return
+        types = self._references.types(kind.system, kind.name)
+        fields = [
+            FieldSpec(key, _stored_type(types.get(key, "")), _is_device(key, types.get(key, "")))
+            for key in self._keys(kind)
+            if not _is_array(types.get(key, ""))
+        ]
+        event = out.event(kind.system, kind.name, kind.count, fields)
+        for label in self._references.labels(kind.system, kind.name):
+            out.label(event, label.field, label.value, label.label, label.is_flag)
+        values = "".join(f", EXTRACT_ARG(f.arg_set_id, {_quoted(f.name)})" for f in fields)
+        batches = self._engine.batches(
+            f"SELECT f.id + 1, f.ts, c.cpu, t.tid{values} FROM ftrace_event AS f"
+            " JOIN thread AS t USING (utid) JOIN cpu AS c USING (ucpu)"
+            f" WHERE f.name = {_quoted(kind.name)} ORDER BY f.id"
+        )
+        for batch in batches:
+            out.rows(event, batch)
+        progress(kind.count)
+
+    def _keys(self, kind: _Kind) -> list[str]:
+        """The fields of an event, in the order in which the recorder wrote them."""
+        keys: list[str] = []
+        # Records of one event have the same fields but for odd ones: the first tells most of
+        # them, and looking for others is far cheaper than to group all arguments.
+        while True:
+            known = ", ".join(map(_quoted, keys)) or "''"
+            found = self._engine.query(
+                "SELECT f.arg_set_id AS id FROM ftrace_event AS f JOIN args AS a USING (arg_set_id)"
+                f" WHERE f.name = {_quoted(kind.name)} AND a.key NOT IN ({known}) LIMIT 1"
+            )
+            if not found:
+                return keys
+            rows = self._engine.query(
+                f"SELECT a.key FROM args AS a WHERE a.arg_set_id = {found[0]['id']} ORDER BY a.id"
+            )
+            keys += [key for row in rows if (key := str(row["key"])) not in keys]
+
+
+def _stored_type(kind: str) -> str:
+    """The recorder writes texts for some pointers: the column takes what comes."""
+    return "" if "*" in kind else kind
+
+
+def _is_device(name: str, kind: str) -> bool:
+    """Recorded as user space numbers devices (makedev), not as the kernel does."""
+    if kind:
+        return kind == "dev_t"
+    return _DEVICE_NAME.fullmatch(name) is not None
+
+
+def _is_array(kind: str) -> bool:
+    """Trace processor keeps the last element only: no column is better than a wrong one."""
+    return "[" in kind and "char" not in kind
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _int(value: object) -> int:
+    return int(value) if isinstance(value, (int, float, str)) else 0

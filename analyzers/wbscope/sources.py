@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the user calls a run: which file in it is the trace, and who reads it."""
+
+from __future__ import annotations
+
+import gzip
+import shlex
+import stat
+import zlib
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from wbscope.errors import InputError, SetupError, UsageError
+
+__all__ = ["DATABASE_NAME", "Kind", "Source", "find_source"]
+
+DATABASE_NAME = "run.db"
+
+_TRACE_NAME = "trace.dat"
+_PERFETTO_NAMES = (
+    "trace.pftrace",
+    "trace.perfetto-trace",
+    "trace.pftrace.gz",
+    "trace.perfetto-trace.gz",
+)
+_TEXT_NAME = "trace.txt"
+# What may lie in a run folder but is no part of what was recorded.
+_OUTPUT_SUFFIXES = (".db", ".md", ".pftrace")
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZIP_MAGIC = b"PK\x03\x04"
+_PACKET_TAG = 0x0A  # Trace.packet, protos/perfetto/trace/trace.proto
+_START_BYTES = 512
+_TEXT_CONTROLS = b"\t\n\v\f\r\x1b"
+
+
+class Kind(Enum):
+    """Who reads it."""
+
+    DATABASE = "a run database"
+    PERFETTO = "a Perfetto trace"
+    TRACE = "a trace.dat or ftrace text: the ingester tells which"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run that is there; its content has been looked at, not read."""
+
+    path: Path  # as the user named it
+    trace: Path  # the file that is read
+    kind: Kind
+
+    @property
+    def folder(self) -> Path | None:
+        """The run folder, None for a lone file."""
+        return None if self.trace == self.path else self.path
+
+    def inputs(self) -> list[Path]:
+        """Every file that the database is made from."""
+        if self.folder is None:
+            return [self.trace]
+        others = (
+            path
+            for path in self.folder.iterdir()
+            if path.is_file() and path != self.trace and path.suffix not in _OUTPUT_SUFFIXES
+        )
+        return [self.trace, *sorted(others)]
+
+
+def find_source(text: str) -> Source:
+    """The run that the user named.
+
+    Raises: UsageError, InputError, SetupError when there is none.
+    """
+    path = Path(text)
+    mode = _mode(path, text)
+    if stat.S_ISDIR(mode):
+        trace = _trace_in_folder(path, text)
+        kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
+        return Source(path, trace, kind)
+    if not stat.S_ISREG(mode):
+        raise InputError("not-a-run", text, "is no regular file and no folder")
+    return Source(path, path, _kind(path, text))
+
+
+def _mode(path: Path, text: str) -> int:
+    if not text:
+        raise UsageError("no-run", "RUN", "is empty, wanted a file or folder name")
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(
+            "no-such-file",
+            text,
+            "does not exist, wanted a run folder, a trace or a .db",
+            fix=f"ls {shlex.quote(str(path.parent))}",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(text, error) from error
+
+
+def _trace_in_folder(path: Path, text: str) -> Path:
+    """trace.dat, else the only Perfetto trace, else trace.txt."""
+    try:
+        names = sorted(entry.name for entry in path.iterdir())
+    except OSError as error:
+        raise _unreadable(text, error) from error
+    if _TRACE_NAME in names:
+        return path / _TRACE_NAME
+    perfetto = [name for name in _PERFETTO_NAMES if name in names]
+    if len(perfetto) > 1:
+        raise InputError(
+            "two-traces",
+            text,
+            f"has {len(perfetto)} traces, wanted one",
+            have=", ".join(perfetto),
+            fix=f"name one of them: {shlex.quote(str(path / perfetto[0]))}",
+        )
+    if perfetto or _TEXT_NAME in names:
+        return path / (perfetto[0] if perfetto else _TEXT_NAME)
+    if DATABASE_NAME in names:
+        fix = f"give {shlex.quote(str(path / DATABASE_NAME))} instead of the folder"
+    else:
+        fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path))}/trace.dat CMD"
+    raise InputError(
+        "no-trace",
+        text,
+        f"is a folder without {_TRACE_NAME}, {_PERFETTO_NAMES[0]} or {_TEXT_NAME}",
+        have=", ".join(names[:8]) or "an empty folder",
+        fix=fix,
+    )
+
+
+def _kind(path: Path, text: str) -> Kind:
+    """By content: suffixes lie."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_START_BYTES)
+    except OSError as error:
+        raise _unreadable(text, error) from error
+    if not start:
+        raise InputError(
+            "not-a-run",
+            text,
+            "is an empty file",
+            fix="trace-cmd record -e writeback -o trace.dat COMMAND",
+        )
+    if start.startswith(_SQLITE_MAGIC):
+        return Kind.DATABASE
+    if start.startswith(_GZIP_MAGIC):
+        start = _inflated(path)
+    return Kind.PERFETTO if _is_packets(start) or start.startswith(_ZIP_MAGIC) else Kind.TRACE
+
+
+def _is_packets(start: bytes) -> bool:
+    """A text can start with the same byte, a newline, but has no other control characters."""
+    if start[:1] != bytes([_PACKET_TAG]):
+        return False
+    return any(byte < 0x20 and byte not in _TEXT_CONTROLS for byte in start)
+
+
+def _inflated(path: Path) -> bytes:
+    try:
+        with gzip.open(path) as file:
+            return file.read(_START_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return b""
+
+
+def _unreadable(text: str, error: Exception) -> SetupError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return SetupError("unreadable", text, f"cannot be read: {reason}")

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job "records": stream -> tables, with the atomic output of every job.
+#include "records.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <future>
+
+#include "base/input_file.h"
+#include "base/interrupt.h"
+#include "base/output_file.h"
+#include "records/record_stream.h"
+#include "sidecar/sidecars.h"
+
+namespace wbscope {
+namespace {
+
+// Stdin, or a file that holds a stream.
+class StreamInput {
+ public:
+  explicit StreamInput(const std::string& name) : name_(name) {
+    if (name != "-") fd_ = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) {
+      throw_system_error("unreadable", name, "cannot be opened", errno, "ls -l " + name);
+    }
+  }
+  ~StreamInput() {
+    if (fd_ > STDIN_FILENO) ::close(fd_);
+  }
+  StreamInput(const StreamInput&) = delete;
+  StreamInput& operator=(const StreamInput&) = delete;
+
+  // As many bytes as there are, up to the size of out.
+  [[nodiscard]] std::size_t read(std::span<std::byte> out) const {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t got = ::read(fd_, out.data() + done, out.size() - done);
+      if (got == 0) break;
+      if (got > 0) {
+        done += static_cast<std::size_t>(got);
+        continue;
+      }
+      const int error = errno;
+      throw_if_interrupted();
+      if (error != EINTR) {
+        throw_system_error("unreadable", name_, "cannot be read", error, "run the command again");
+      }
+    }
+    return done;
+  }
+
+ private:
+  std::string name_;
+  int fd_ = STDIN_FILENO;
+};
+
+void warn_of_damage(const Reporter& reporter, const std::string& object,
+                    const RecordLoader& loader) {
+  if (loader.damage().empty()) return;
+  reporter.warning({.slug = "damaged-trace",
+                    .object = object,
+                    .text = loader.damage(),
+                    .at = {},
+                    .have = {},
+                    .effect = std::to_string(loader.counted()) +
+                              " events before or beside the damage were read; meta.damaged is 1",
+                    .fix = "record or copy the trace again"});
+}
+
+}  // namespace
+
+void load_records(const RecordsOptions& options, const Reporter& reporter) {
+  const StreamInput input(options.stream);
+  const InputFile trace(options.trace);
+  OutputFile output(options.output, options.force);
+  Database db(output.temp_path(), output.path(), Database::Mode::kCreate);
+  // The file is thrown away whole on any failure, so it needs no journal.
+  db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+          "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
+  RunWriter run(db);
+  RecordLoader loader(db, run);
+  std::future<std::string> hash =
+      std::async(std::launch::async, [&trace] { return trace.hash(); });
+  try {
+    loader.load([&input](std::span<std::byte> out) { return input.read(out); },
+                [] { throw_if_interrupted(); });
+  } catch (ParseError& error) {
+    error.message().object = options.stream;
+    error.message().effect = "nothing was written";
+    error.message().fix = "the program that wrote the stream ended early or has a bug";
+    throw;
+  }
+  loader.finish();
+  run.meta("schema_version", kSchemaVersion);
+  run.meta("wbscope_version", WBSCOPE_VERSION);
+  run.meta("source_name", trace.name());
+  run.meta("source_bytes", static_cast<std::int64_t>(trace.size()));
+  run.meta("source_hash", "xxh3:" + hash.get());
+
+  std::vector<Message> warnings;
+  if (!options.folder.empty()) warnings = load_sidecars(db, options.folder);
+  throw_if_interrupted();
+  db.exec("COMMIT");
+  db.close();
+  output.commit();
+
+  warn_of_damage(reporter, trace.path(), loader);
+  for (const auto& warning : warnings) reporter.warning(warning);
+  reporter.done(output.path(), loader.counted(), loader.loaded(), !loader.damage().empty());
+}
+
+}  // namespace wbscope

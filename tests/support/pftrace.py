@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Perfetto traces as its recorder writes them, built out of a run database.
+
+What the recorder does to a value before it writes it is done here too, by the rules of Perfetto's
+traced_probes (src/traced/probes/ftrace): events with a message of their own in its protos go there,
+all others are generic events with a descriptor; dev_t becomes the number that user space uses, an
+address becomes the number of its first use, sched_switch can go into the compact form.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Event", "Field", "TraceBuilder", "events_of", "userspace_dev"]
+
+_FIRST_GENERIC_ID = 65536  # ProtoTranslationTable::kGenericEvtProtoMinPbFieldId
+_TYPE_INT64, _TYPE_UINT64, _TYPE_STRING = 3, 4, 9  # FieldDescriptorProto.Type
+_LENGTH_DELIMITED = 2
+_BOOTTIME = 6
+_EVENTS_IN_A_BUNDLE = 256
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of an event format."""
+
+    name: str
+    column: str
+    type: str
+    size: int
+    signed: bool
+    kind: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """One record under the kernel's names, with the kernel's values."""
+
+    ts: int
+    cpu: int
+    tid: int
+    system: str
+    name: str
+    fields: tuple[Field, ...]
+    values: tuple[Any, ...]
+
+
+def userspace_dev(dev: int) -> int:
+    """makedev() of the major and minor number in the kernel's 32-bit dev_t."""
+    major, minor = dev >> 20, dev & 0xFFFFF
+    return (major & 0xFFF) << 8 | (minor & 0xFF) | (minor >> 8) << 20 | (major >> 12) << 44
+
+
+def events_of(database: Path) -> Iterator[Event]:
+    """The records of a run, in their order."""
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as db:
+        loaded = db.execute(
+            "SELECT event, table_name FROM event_counts WHERE table_name IS NOT NULL"
+        ).fetchall()
+        events: list[tuple[int, Event]] = []
+        for event, table in loaded:
+            system, _, name = event.partition(":")
+            rows = db.execute(
+                "SELECT field, column_name, type, size, is_signed, kind FROM event_field"
+                " WHERE event = ? ORDER BY offset",
+                (event,),
+            )
+            fields = tuple(Field(f[0], f[1], f[2], f[3], bool(f[4]), f[5]) for f in rows)
+            columns = "".join(f', "{f.column}"' for f in fields)
+            for row in db.execute(f'SELECT seq, ts, cpu, tid{columns} FROM "{table}"'):
+                record = Event(row[1], row[2], row[3], system, name, fields, row[4:])
+                events.append((row[0], record))
+    events.sort(key=lambda item: item[0])
+    yield from (event for _, event in events)
+
+
+def _varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _bytes_field(number: int, data: bytes) -> bytes:
+    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(data)) + data
+
+
+def _integer_field(number: int, value: int) -> bytes:
+    return _varint(number << 3) + _varint(value)
+
+
+def _shown(kind: Field) -> str | None:
+    """How the recorder takes a field (InferFtraceType): None when it leaves it out."""
+    if kind.type.startswith("dev_t"):
+        return "dev"
+    if kind.type.startswith(("void *", "void*")):
+        return "address"
+    if re.search(r"char \*", kind.type):
+        return "pointer to text"
+    if kind.kind == "text":
+        return "text"
+    if kind.kind == "integer":
+        return "integer"
+    return None
+
+
+@dataclass
+class TraceBuilder:
+    """Collects records and writes the trace.
+
+    compact  sched_switch in the compact form, as the recorder's compact_sched.enabled does
+    compressed  packets are deflated, as TraceConfig.compression_type does
+    clock    None: ftrace ran on boottime; else an FtraceClock and the offset of boottime to it
+    """
+
+    compact: bool = False
+    compressed: bool = False
+    clock: tuple[int, int] | None = None
+    system_info: dict[str, Any] = field(default_factory=dict)
+    lost_before: set[tuple[int, int]] = field(default_factory=set)  # (cpu, index of its bundle)
+    threads: dict[int, tuple[int, str]] = field(default_factory=dict)  # tid: process, name
+    configured: tuple[str, ...] = ()  # ftrace_events of the configuration: "group/name"
+    cpu_stats: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+        self._protos: Any = protos
+        self._builtin = protos.FtraceEvent.DESCRIPTOR.fields_by_name
+        self._generic: dict[tuple[str, str], int] = {}
+        self._addresses: dict[int, int] = {}
+
+    def write(self, path: Path, events: Iterable[Event]) -> None:
+        """Write all of it, one packet after the other, as a trace file holds them."""
+        with path.open("wb") as out:
+            for packet in self._packets(events):
+                whole = _bytes_field(1, packet)
+                if self.compressed:
+                    whole = _bytes_field(1, _bytes_field(50, zlib.compress(whole)))
+                out.write(whole)
+
+    def _packets(self, events: Iterable[Event]) -> Iterator[bytes]:
+        yield self._clocks()
+        if self.system_info:
+            packet = self._protos.TracePacket(trusted_packet_sequence_id=1)
+            for name, value in self.system_info.items():
+                if name in ("sysname", "version", "release", "machine"):
+                    setattr(packet.system_info.utsname, name, value)
+                else:
+                    setattr(packet.system_info, name, value)
+            yield packet.SerializeToString()
+        if self.configured:
+            packet = self._protos.TracePacket(trusted_packet_sequence_id=1)
+            source = packet.trace_config.data_sources.add()
+            source.config.name = "linux.ftrace"
+            source.config.ftrace_config.ftrace_events.extend(self.configured)
+            yield packet.SerializeToString()
+        if self.threads:
+            yield self._process_tree()
+        yield from self._stats(0)
+        waiting: dict[int, list[Event]] = defaultdict(list)
+        bundles: dict[int, int] = defaultdict(int)
+        for event in events:
+            waiting[event.cpu].append(event)
+            if len(waiting[event.cpu]) == _EVENTS_IN_A_BUNDLE:
+                yield self._bundle(event.cpu, waiting.pop(event.cpu), bundles[event.cpu])
+                bundles[event.cpu] += 1
+        for cpu, rest in waiting.items():
+            yield self._bundle(cpu, rest, bundles[cpu])
+        yield from self._stats(1)
+
+    def _clocks(self) -> bytes:
+        packet = self._protos.TracePacket(trusted_packet_sequence_id=1)
+        for clock in (1, 3, 4, 6):  # realtime, monotonic, raw, boottime
+            packet.clock_snapshot.clocks.add(clock_id=clock, timestamp=1_000_000)
+        packet.clock_snapshot.primary_trace_clock = _BOOTTIME
+        return bytes(packet.SerializeToString())
+
+    def _process_tree(self) -> bytes:
+        packet = self._protos.TracePacket(trusted_packet_sequence_id=1, timestamp=1)
+        for tid, (process, name) in self.threads.items():
+            if tid == process:
+                packet.process_tree.processes.add(pid=tid, ppid=1, cmdline=[name])
+            else:
+                packet.process_tree.threads.add(tid=tid, tgid=process, name=name)
+        return bytes(packet.SerializeToString())
+
+    def _stats(self, phase: int) -> Iterator[bytes]:
+        if not self.cpu_stats:
+            return
+        packet = self._protos.TracePacket(trusted_packet_sequence_id=1, timestamp=1)
+        packet.ftrace_stats.phase = phase + 1  # START_OF_TRACE, END_OF_TRACE
+        for both in self.cpu_stats:
+            packet.ftrace_stats.cpu_stats.add(**both[phase])
+        yield packet.SerializeToString()
+
+    def _bundle(self, cpu: int, events: list[Event], index: int) -> bytes:
+        compact = [e for e in events if self.compact and e.name == "sched_switch"]
+        described: list[bytes] = []
+        body = bytearray(_integer_field(1, cpu))
+        for event in events:
+            if not self.compact or event.name != "sched_switch":
+                body += _bytes_field(2, self._event(event, described))
+        if (cpu, index) in self.lost_before:
+            body += _integer_field(3, 1)
+        if compact:
+            body += _bytes_field(4, self._compact(compact))
+        if self.clock is not None:
+            clock, offset = self.clock
+            body += _integer_field(5, clock) + _integer_field(6, events[-1].ts)
+            body += _integer_field(7, events[-1].ts + offset)
+        for descriptor in described:
+            body += _bytes_field(11, descriptor)
+        return _bytes_field(1, bytes(body)) + _integer_field(10, 1)
+
+    def _event(self, event: Event, described: list[bytes]) -> bytes:
+        builtin = self._builtin.get(event.name)
+        if builtin is not None:
+            number, data = builtin.number, self._own_message(event, builtin.message_type)
+        else:
+            number, data = self._generic_message(event, described)
+        head = _integer_field(1, event.ts) + _integer_field(2, event.tid)
+        return head + _bytes_field(number, data)
+
+    def _own_message(self, event: Event, descriptor: Any) -> bytes:
+        body = bytearray()
+        for kind, value in zip(event.fields, event.values, strict=True):
+            into = descriptor.fields_by_name.get(kind.name)
+            shown = _shown(kind)
+            if into is None or shown is None or value is None:
+                continue
+            is_text = into.type in (_TYPE_STRING, 12)
+            if is_text != (shown in ("text", "pointer to text")):
+                continue  # no translation from one to the other
+            body += self._value(into.number, shown, value)
+        return bytes(body)
+
+    def _generic_message(self, event: Event, described: list[bytes]) -> tuple[int, bytes]:
+        known = [(f, s) for f in event.fields if (s := _shown(f)) is not None]
+        number = self._generic.get((event.system, event.name))
+        if number is None:
+            number = _FIRST_GENERIC_ID + len(self._generic)
+            self._generic[event.system, event.name] = number
+            message = self._protos.FtraceEventBundle.GenericEventDescriptor(
+                field_id=number, group_name=event.system
+            )
+            descriptor = bytearray(_bytes_field(1, event.name.encode()))
+            for i, (kind, shown) in enumerate(known, 1):
+                is_text = shown in ("text", "pointer to text")
+                integer = _TYPE_INT64 if kind.signed else _TYPE_UINT64
+                descriptor += _bytes_field(
+                    2,
+                    _bytes_field(1, kind.name.encode())
+                    + _integer_field(3, i)
+                    + _integer_field(5, _TYPE_STRING if is_text else integer),
+                )
+            message.event_descriptor = bytes(descriptor)
+            described.append(message.SerializeToString())
+        values = dict(zip((f.name for f in event.fields), event.values, strict=True))
+        body = bytearray()
+        for i, (kind, shown) in enumerate(known, 1):
+            body += self._value(i, shown, values[kind.name])
+        return number, bytes(body)
+
+    def _value(self, number: int, shown: str, value: Any) -> bytes:
+        if shown == "pointer to text":
+            return _bytes_field(number, b"UNKNOWN")
+        if shown == "text":
+            return _bytes_field(number, str(value).encode())
+        if shown == "dev":
+            value = userspace_dev(value)
+        elif shown == "address":
+            value = self._addresses.setdefault(value, len(self._addresses) + 1)
+        return _integer_field(number, value)
+
+    def _compact(self, events: list[Event]) -> bytes:
+        sched = self._protos.FtraceEventBundle.CompactSched()
+        names: dict[str, int] = {}
+        last = 0
+        for event in events:
+            value = dict(zip((f.name for f in event.fields), event.values, strict=True))
+            sched.switch_timestamp.append(event.ts - last)
+            last = event.ts
+            sched.switch_prev_state.append(value["prev_state"])
+            sched.switch_next_pid.append(value["next_pid"])
+            sched.switch_next_prio.append(value["next_prio"])
+            comm = value["next_comm"]
+            sched.switch_next_comm_index.append(names.setdefault(comm, len(names)))
+        sched.intern_table.extend(names)
+        return bytes(sched.SerializeToString())

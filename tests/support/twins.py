@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Example runs twice: as trace-cmd recorded them, and as Perfetto's recorder would have."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .cli import Wbscope
+from .pftrace import TraceBuilder, events_of
+from .runs import example
+
+__all__ = ["Twin", "builder_of", "make_twin"]
+
+_NOT_COPIED = ("trace.dat", "README.md")
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The same run in two formats, and both as databases with every event."""
+
+    recorded: Path
+    folder: Path
+    recorded_db: Path
+    perfetto_db: Path
+
+    @property
+    def trace(self) -> Path:
+        return self.folder / "trace.pftrace"
+
+
+def builder_of(database: Path, **options: Any) -> TraceBuilder:
+    """A recorder on the machine of that run, that asked for every event it has a format of."""
+    with sqlite3.connect(database) as db:
+        meta = dict(db.execute("SELECT key, value FROM meta"))
+        formats = db.execute("SELECT replace(event, ':', '/') FROM event_format").fetchall()
+        tasks = db.execute("SELECT tid, comm FROM task WHERE tid > 0 AND comm IS NOT NULL")
+        threads = {tid: (9_999_999, comm) for tid, comm in tasks}
+    return TraceBuilder(
+        system_info={
+            "sysname": "Linux",
+            "release": meta["kernel_release"],
+            "version": "#1 SMP",
+            "machine": "x86_64",
+            "page_size": meta["page_bytes"],
+            "num_cpus": meta["cpus_count"],
+            "hz": 100,  # USER_HZ, which is not the kernel's HZ
+        },
+        configured=tuple(name for (name,) in formats),
+        threads=threads,
+        **options,
+    )
+
+
+def make_twin(name: str, recorded_db: Path, wbscope: Wbscope, folder: Path) -> Twin:
+    """A run folder like the example's, with a Perfetto trace in place of trace.dat."""
+    recorded = example(name).folder
+    for path in recorded.iterdir():
+        if path.name not in _NOT_COPIED:
+            shutil.copy(path, folder)
+    twin = Twin(recorded, folder, recorded_db, folder / "all.db")
+    builder_of(twin.recorded_db).write(twin.trace, events_of(twin.recorded_db))
+    done = wbscope.run("ingest", twin.folder, "-o", twin.perfetto_db, "--all")
+    assert done.returncode == 0, done.stderr
+    return twin
