@@ -12,6 +12,7 @@ from pathlib import Path
 from wbscope.engine.library import Library
 from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
+from wbscope.formats import reference_formats
 from wbscope.ingester import Observer, run_ingester
 from wbscope.outputs import check_output, private_output
 
@@ -64,9 +65,12 @@ def ingest(
     with (
         private_output(output) as private,
         tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed,
+        tempfile.NamedTemporaryFile("w", suffix=".formats", encoding="utf-8") as formats,
     ):
         listed.writelines(f"{event}\n" for event in library.events())
         listed.flush()
+        formats.writelines(reference_formats())
+        formats.flush()
         choice = ["--all"] if load_all else ["--events-file", listed.name]
         for event in events:
             choice += ["--events", event]
@@ -75,7 +79,8 @@ def ingest(
         if limit is not None:
             choice += ["--limit", str(limit)]
         done, warnings = run_ingester(
-            ["sqlite", str(source), "-o", str(private), *choice], observer
+            ["sqlite", str(source), "-o", str(private), "--formats", formats.name, *choice],
+            observer,
         )
     return Ingested(
         output=output,
