@@ -26,6 +26,7 @@ KEYWORDS = {"index", "limit", "order"}
 UNIT_WORDS = {
     "pages": "pages",
     "KiB/s": "KiB/s, as the kernel records",
+    "bytes/s": "bytes/s, as the kernel records",
     "ms": "ms, as the kernel records",
     "us": "us",
     "jiffies": "jiffies",
@@ -136,7 +137,7 @@ def event_adapter(event: Event) -> str:
         tag("grain", "event; order seq"),
         tag("event", "|".join(event.names)),
         tag("from", source),
-        tag("fields", ", ".join(["seq", *(name for f in event.fields for name in f.names)])),
+        tag("fields", ", ".join(dict.fromkeys(["seq", *(n for f in event.fields for n in f.names)]))),
         tag("column", "seq INTEGER order of all records, also where ts is equal"),
         tag("column", "ts INTEGER ns, trace clock"),
         tag("column", "cpu INTEGER number"),

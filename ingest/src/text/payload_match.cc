@@ -112,6 +112,9 @@ bool PayloadMatcher::step_text(const PrintArg& arg, std::size_t piece, std::size
                                       : payload_.find(first, end);
       end = std::min(found, payload_.size());
     }
+    // "bdi=8:0, pages=1" is not "bdi=%s pages=%lu" with the name "8:0,".
+    const bool has_comma = end > at && payload_[std::min(end, payload_.size()) - 1] == ',';
+    if (has_comma && next.literal.starts_with(' ')) continue;
     if (after_literal(next.literal, end) != kNpos && take(end)) return true;
     if (steps_ > kMaxSteps) return false;
   }

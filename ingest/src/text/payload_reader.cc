@@ -205,7 +205,36 @@ void PayloadReader::put(Event& event, std::int64_t ts, std::uint32_t cpu, std::i
   sink_.write(event.index, ts, cpu, tid, cells_);
 }
 
+void PayloadReader::record(
+    const LineHead& head, std::string_view system, std::string_view name,
+    std::initializer_list<std::pair<std::string_view, Value>> values) {
+  Event& made = event(system, name);
+  if (!made.is_wanted) {
+    sink_.count(made.index, head.ts, head.tid);
+    return;
+  }
+  cells_.clear();
+  for (const auto& [field, value] : values) add_named(made, field, value);
+  put(made, head.ts, head.cpu, head.tid);
+}
+
+// trace_marker and trace_printk: "where: what". Text names the place, where
+// the record has its address.
+void PayloadReader::read_print(const LineHead& head, std::string_view ip, std::string_view buf) {
+  record(head, "ftrace", "print", {{"ip", ip}, {"buf", buf}});
+}
+
 void PayloadReader::read(const LineHead& head) {
+  if (head.system.empty() && head.event == "tracing_mark_write") {
+    read_print(head, head.event, head.payload);
+    return;
+  }
+  if (head.event == "print" && (head.system.empty() || head.system == "ftrace")) {
+    const auto colon = std::min(head.payload.find(": "), head.payload.size());
+    const auto buf = std::min(colon + 2, head.payload.size());
+    read_print(head, head.payload.substr(0, colon), head.payload.substr(buf));
+    return;
+  }
   Event& read = event(head.system, head.event);
   if (!read.is_wanted) {
     sink_.count(read.index, head.ts, head.tid);
@@ -237,20 +266,9 @@ bool PayloadReader::read_log(std::string_view name, std::string_view payload, st
 bool PayloadReader::read_nameless(const LineHead& head) {
   const std::string_view text = head.payload;
   constexpr auto kNpos = std::string_view::npos;
-  const auto record = [&](std::string_view system, std::string_view name,
-                          std::initializer_list<std::pair<std::string_view, Value>> values) {
-    Event& made = event(system, name);
-    if (!made.is_wanted) {
-      sink_.count(made.index, head.ts, head.tid);
-      return;
-    }
-    cells_.clear();
-    for (const auto& [field, value] : values) add_named(made, field, value);
-    put(made, head.ts, head.cpu, head.tid);
-  };
   // Function tracer: "schedule <-do_nanosleep".
   if (const auto arrow = text.find(" <-"); arrow != kNpos) {
-    record("ftrace", "function",
+    record(head, "ftrace", "function",
            {{"ip", without_lead(text.substr(0, arrow))},
             {"parent_ip", without_lead(text.substr(arrow + 3))}});
     return true;
@@ -261,7 +279,7 @@ bool PayloadReader::read_nameless(const LineHead& head) {
   if (const auto arrow = text.find(" -> "); arrow != kNpos) {
     std::uint64_t result = 0;
     if (parse_number(text, arrow + 4, 16, result) == kNpos) return false;
-    record("syscalls", "sys_exit_" + std::string(text.substr(4, arrow - 4)),
+    record(head, "syscalls", "sys_exit_" + std::string(text.substr(4, arrow - 4)),
            {{"ret", static_cast<std::int64_t>(result)}});
     return true;
   }

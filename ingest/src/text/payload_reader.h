@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,6 +64,9 @@ class PayloadReader {
   void use(Event& event, Candidate& candidate);
   void read_generic(Event& event, std::string_view payload, bool as_printed);
   void add_named(Event& event, std::string_view name, const Value& value);
+  void record(const LineHead& head, std::string_view system, std::string_view name,
+              std::initializer_list<std::pair<std::string_view, Value>> values);
+  void read_print(const LineHead& head, std::string_view ip, std::string_view buf);
   void put(Event& event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid);
   static std::uint32_t printed_base(const Event& event, std::string_view name);
   static const FieldPlan* known_field(const Event& event, std::string_view name);
