@@ -90,6 +90,14 @@ def _check_folder(path: Path, text: str) -> Path:
         return path
     if DATABASE_NAME in names:
         fix = f"give {shlex.quote(str(path / DATABASE_NAME))} instead of the folder"
+    elif any(name.startswith(f"{TRACE_NAME}.cpu") for name in names):
+        # A recorder that was killed; only the kernel that it ran on can tell the formats.
+        folder = shlex.quote(str(path))
+        fix = (
+            f"on that machine, before it boots again: trace-cmd restore -c -o {folder}/formats.dat"
+            f" && trace-cmd restore -i {folder}/formats.dat -o {folder}/{TRACE_NAME}"
+            f" {folder}/{TRACE_NAME}.cpu*"
+        )
     else:
         fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path))}/trace.dat CMD"
     raise InputError(
