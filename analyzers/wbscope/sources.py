@@ -122,6 +122,14 @@ def _trace_in_folder(path: Path, text: str) -> Path:
         return path / (perfetto[0] if perfetto else _TEXT_NAME)
     if DATABASE_NAME in names:
         fix = f"give {shlex.quote(str(path / DATABASE_NAME))} instead of the folder"
+    elif any(name.startswith(f"{_TRACE_NAME}.cpu") for name in names):
+        # A recorder that was killed; only the kernel that it ran on can tell the formats.
+        folder = shlex.quote(str(path))
+        fix = (
+            f"on that machine, before it boots again: trace-cmd restore -c -o {folder}/formats.dat"
+            f" && trace-cmd restore -i {folder}/formats.dat -o {folder}/{_TRACE_NAME}"
+            f" {folder}/{_TRACE_NAME}.cpu*"
+        )
     else:
         fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path))}/trace.dat CMD"
     raise InputError(
