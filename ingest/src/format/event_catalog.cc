@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <set>
 
 #include "base/child_process.h"
@@ -240,6 +241,7 @@ std::string_view without_print(std::string_view text) {
 EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trust,
                            const Announce& announce) {
   const Tep tep(tep_alloc());
+  if (!tep) throw std::bad_alloc();
   tep_set_file_bigendian(tep.get(),
                          info.order == ByteOrder::kBig ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
   EventCatalog catalog;
@@ -289,8 +291,11 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
     const bool clash = tables.contains(lower(table));
     plan.table = unique_name(
         clash ? "ev_" + identifier(plan.system) + "__" + identifier(plan.name) : table, tables);
-    plan.min_bytes = std::max(plan.min_bytes, catalog.common.end);
     catalog.events.push_back(std::move(plan));
+  }
+  // Known only now: the first formats may be ones without common fields.
+  for (auto& event : catalog.events) {
+    event.min_bytes = std::max(event.min_bytes, catalog.common.end);
   }
   return catalog;
 }
