@@ -12,11 +12,16 @@ export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
 DEBS      := cmake g++ libsqlite3-dev libtraceevent-dev libxxhash-dev libzstd-dev \
              libprotozero-dev ninja-build pkg-config python3-venv zlib1g-dev
 TEST_DEBS := libgtest-dev nodejs trace-cmd
+# Only make fuzz needs these; llvm has the program that names lines in stacks.
+FUZZ_DEBS := clang libclang-rt-14-dev llvm
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?=
+FUZZ_BIN  := $(BUILD)/fuzz/bin
 
-CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
+CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench lint clean
+.PHONY: help setup demo test bench fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -36,6 +41,9 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report
 	$(BIN)/python tools/bench.py $(TRACE)
+
+fuzz: $(FUZZ_BIN)/.built ## fuzz the reader: FUZZ_SECONDS=60 a target, FUZZ_TARGETS="a b"
+	$(PYTHON) tests/fuzz/run.py $(FUZZ_BIN)/tests/fuzz/targets $(BUILD)/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 clean: ## remove what was built, keep .venv
 	rm -rf $(BUILD)
@@ -65,4 +73,14 @@ $(BIN)/.test-tools: $(BIN)/.installed | $(BUILD)/.test-debs
 $(BUILD)/tests/.built: $(CXX_SOURCES) | $(BUILD)/.test-debs
 	cmake -S . -B $(BUILD)/tests -G Ninja -DWBSCOPE_TESTS=ON -DWBSCOPE_SANITIZE=ON -DWBSCOPE_WERROR=ON > $(BUILD)/cmake.log
 	cmake --build $(BUILD)/tests --parallel $(JOBS)
+	@touch $@
+
+$(BUILD)/.fuzz-debs: $(BUILD)/.debs
+	tools/install-debs $(FUZZ_DEBS)
+	@touch $@
+
+$(FUZZ_BIN)/.built: $(CXX_SOURCES) | $(BUILD)/.fuzz-debs
+	@mkdir -p $(FUZZ_BIN)
+	cmake -S . -B $(FUZZ_BIN) -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DWBSCOPE_FUZZ=ON -DWBSCOPE_SANITIZE=ON > $(BUILD)/fuzz/cmake.log
+	cmake --build $(FUZZ_BIN) --parallel $(JOBS)
 	@touch $@

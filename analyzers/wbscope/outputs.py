@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output files: refused early, written in private, named only when whole."""
+"""Output files: refused early, written in private, named only when whole.
+
+A private folder holds a file that is locked (flock) for as long as its writer
+lives, on whatever machine. What a killed writer left behind has no lock, so the
+next writer of the same output removes it.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +22,11 @@ from pathlib import Path
 from wbscope.errors import SetupError, UsageError, WbscopeError
 
 __all__ = ["check_output", "private_output", "write_whole"]
+
+_LOCK = ".writer.lock"
+# An empty folder that old was left by a writer killed before it had a lock.
+_STALE_SECONDS = 60
+_TRIES = 100
 
 
 def check_output(output: Path, force: bool, inputs: Iterable[Path]) -> None:
@@ -49,10 +62,11 @@ def private_output(output: Path) -> Iterator[Path]:
     """A path to write to; on success it takes the output's name, else it is gone.
 
     The private folder is beside the output, so that the rename stays on one
-    file system; whatever a killed writer leaves in it goes with it.
+    file system; whatever a killed ingester leaves in it goes with it.
     """
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+        _remove_leftovers(output)
+        folder, lock = _private_folder(output)
     except OSError as error:
         raise _cannot_write(output, error) from error
     private = folder / output.name
@@ -65,12 +79,83 @@ def private_output(output: Path) -> Iterator[Path]:
         raise _cannot_write(output, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
 
 
 def write_whole(output: Path, text: str) -> None:
     """Write a text file that is there whole or not at all."""
     with private_output(output) as private:
         private.write_text(text, encoding="utf-8")
+
+
+def _private_folder(output: Path) -> tuple[Path, int]:
+    """A new folder, and the open file whose lock says that it is in use."""
+    for _ in range(_TRIES):
+        folder = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+        try:
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if _take(lock, folder / _LOCK) is not False:
+            return folder, lock
+        os.close(lock)  # another writer took it for left behind, before it was locked
+    raise OSError(None, "its private folder is removed by another program")
+
+
+def _take(lock: int, path: Path) -> bool | None:
+    """Lock the file: True if done, False if others have it, None where there are no locks."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    try:
+        return os.path.samestat(os.fstat(lock), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_leftovers(output: Path) -> None:
+    """Remove the private folders of dead writers of this output."""
+    name = re.compile(rf"\.{re.escape(output.name)}\.[a-z0-9_]{{8}}")
+    try:
+        entries = list(output.parent.iterdir())
+    except OSError:
+        return  # a folder may be open to writers and not to readers
+    for folder in entries:
+        if name.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
+            _remove_if_dead(folder)
+
+
+def _remove_if_dead(folder: Path) -> None:
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        _remove_if_stale(folder)
+        return
+    except OSError:
+        return  # somebody else's
+    try:
+        if _take(lock, folder / _LOCK):
+            for path in list(folder.iterdir()):
+                if path.name != _LOCK:  # last, so that a kill here leaves it to the next run
+                    path.unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return  # the output itself can still be written
+    finally:
+        os.close(lock)
+
+
+def _remove_if_stale(folder: Path) -> None:
+    """Remove a folder without a lock if it is old and empty."""
+    try:
+        if folder.stat().st_mtime < time.time() - _STALE_SECONDS:
+            folder.rmdir()
+    except OSError:
+        return  # not empty, or gone
 
 
 def _cannot_write(output: Path, error: OSError) -> SetupError:

@@ -360,6 +360,15 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
                           catalog.events.begin(), catalog.events.end(), [](const auto& event) {
                             return event.status == FormatStatus::kRaw;
                           })));
+  if (const std::string change = file.change(); !change.empty()) {
+    info.damage.push_back({.slug = "source-changed",
+                           .object = {},
+                           .text = "the file changed while it was read: " + change,
+                           .at = ParseError::place("whole file", 0, std::nullopt),
+                           .have = {},
+                           .effect = {},
+                           .fix = {}});
+  }
   run.formats(catalog, wanted);
   run.event_counts(catalog, wanted, totals.events);
   run.buffers(info);

@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/error.h"
@@ -224,6 +226,16 @@ int run(std::span<char*> argv, const Reporter& reporter) {
   return static_cast<int>(Exit::kDone);
 }
 
+wbscope::Message environment_message(const char* slug, const char* text, const char* fix) {
+  return {.slug = slug,
+          .object = "wbscope-ingest",
+          .text = text,
+          .at = {},
+          .have = {},
+          .effect = "nothing was written",
+          .fix = fix};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -231,12 +243,21 @@ int main(int argc, char** argv) {
   bool json_lines = false;
   for (const char* word : words) json_lines |= std::string_view(word) == "--json-lines";
   const Reporter reporter(json_lines);
+  wbscope::open_standard_streams();
   wbscope::catch_interrupts();
   try {
     return run(words, reporter);
   } catch (const Error& error) {
     reporter.error(error.message());
     return static_cast<int>(error.exit_code());
+  } catch (const std::bad_alloc&) {
+    reporter.error(environment_message("out-of-memory", "found no memory left",
+                                       "free memory or raise the limit (ulimit -v)"));
+    return static_cast<int>(Exit::kEnvironment);
+  } catch (const std::system_error& error) {  // no thread to be had
+    reporter.error(environment_message("no-thread", error.what(),
+                                       "free processes or raise the limit (ulimit -u)"));
+    return static_cast<int>(Exit::kEnvironment);
   } catch (const std::exception& error) {
     reporter.error({.slug = "bug",
                     .object = "wbscope-ingest",

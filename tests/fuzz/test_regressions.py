@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 
-_FILES = sorted((Path(__file__).parent / "regressions").glob("*.dat"))
+_FILES = sorted((Path(__file__).parent / "regressions" / "whole").iterdir())
 
 
 def test_there_are_files() -> None:

@@ -8,6 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -30,10 +31,19 @@ constexpr std::size_t kHashBlock = 1 << 20;
                              .fix = fix});
 }
 
+std::int64_t modified_ns(const struct stat& info) {
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  return info.st_mtim.tv_sec * kNsPerSecond + info.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+    throw_system_error("cannot-open", path_, "open it", errno,
+                       "close other programs or raise the limit (ulimit -n)");
+  }
   if (fd_ < 0) {
     throw_unreadable(path_, std::string("cannot open: ") + std::strerror(errno),
                      "name a trace.dat or a run folder that you can read");
@@ -45,6 +55,7 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
                      "name a trace.dat or a run folder that holds one");
   }
   size_ = static_cast<std::uint64_t>(info.st_size);
+  modified_ns_ = modified_ns(info);
 }
 
 InputFile::~InputFile() {
@@ -58,6 +69,12 @@ std::string InputFile::name() const {
 
 std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out) const {
   std::size_t done = 0;
+  if (fd_ < 0) {
+    if (offset >= size_) return 0;
+    done = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - offset));
+    std::ranges::copy(memory_.subspan(static_cast<std::size_t>(offset), done), out.begin());
+    return done;
+  }
   while (done < out.size() && offset + done < size_) {
     const ssize_t n = ::pread(fd_, out.data() + done, out.size() - done,
                               static_cast<off_t>(offset + done));
@@ -72,6 +89,16 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out)
     done += static_cast<std::size_t>(n);
   }
   return done;
+}
+
+std::string InputFile::change() const {
+  struct stat info {};
+  if (fd_ < 0 || ::fstat(fd_, &info) != 0) return {};
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size != size_) {
+    return "its size was " + std::to_string(size_) + " bytes and is " + std::to_string(size);
+  }
+  return modified_ns(info) == modified_ns_ ? "" : "it was written to";
 }
 
 std::string InputFile::hash() const {

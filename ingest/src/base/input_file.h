@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace wbscope {
@@ -14,8 +15,12 @@ namespace wbscope {
 // gives an error instead of SIGBUS.
 class InputFile {
  public:
-  // Raises: Error (exit 3) when path is no readable regular file.
+  // Raises: Error (exit 3) when path is no readable regular file; Error (exit
+  // 5) when this machine has no descriptor or memory left to open it.
   explicit InputFile(std::string path);
+  // Bytes in memory under a name, for tests. Pre: they outlive this object.
+  InputFile(std::string name, std::span<const std::byte> bytes)
+      : path_(std::move(name)), size_(bytes.size()), memory_(bytes) {}
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -27,6 +32,10 @@ class InputFile {
   // Fills as much of out as the file has at offset; returns the count of bytes.
   [[nodiscard]] std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
 
+  // How the file differs from what it was when it was opened; empty when it
+  // does not. A file that was renamed or removed is still the same.
+  [[nodiscard]] std::string change() const;
+
   // XXH3-64 of the whole file, as 16 hexadecimal digits.
   [[nodiscard]] std::string hash() const;
 
@@ -34,6 +43,8 @@ class InputFile {
   std::string path_;
   int fd_ = -1;
   std::uint64_t size_ = 0;
+  std::int64_t modified_ns_ = 0;
+  std::span<const std::byte> memory_;  // used when there is no fd_
 };
 
 // A whole small text file. Raises: Error (exit 3) when it is larger than max.

@@ -2,6 +2,9 @@
 // ^C and termination.
 #include "base/interrupt.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 
 #include "base/error.h"
@@ -18,8 +21,20 @@ void on_signal(int) noexcept { interrupted = 1; }
 void catch_interrupts() noexcept {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);  // nohup stays nohup
+  }
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+void open_standard_streams() noexcept {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    // The lowest free number is this one, since those below are open.
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
+  }
 }
 
 void throw_if_interrupted() {

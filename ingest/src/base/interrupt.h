@@ -4,8 +4,13 @@
 
 namespace wbscope {
 
-// Installs handlers for SIGINT and SIGTERM.
+// Installs handlers for SIGINT, SIGTERM and SIGHUP, and ignores SIGPIPE: a
+// reader of messages that leaves early must not leave files behind.
 void catch_interrupts() noexcept;
+
+// Opens /dev/null in place of standard streams that the caller has closed, so
+// that no file gets their numbers, and messages with them.
+void open_standard_streams() noexcept;
 
 // Raises: Error (exit 130) once a signal has come.
 void throw_if_interrupted();

@@ -3,18 +3,25 @@
 #include "base/output_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 
 namespace wbscope {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr int kMaxNames = 100;
+constexpr std::string_view kSuffix = ".part";
 constexpr const char* kFix = "name an output in a directory that you can write, with room left";
 
 [[noreturn]] void throw_exists(const std::string& path) {
@@ -27,10 +34,51 @@ constexpr const char* kFix = "name an output in a directory that you can write, 
                              .fix = "use --force to replace it, or name another output"});
 }
 
+// Whether path still names the open file.
+bool is_file_at(int fd, const std::string& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return ::fstat(fd, &open_file) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+// Whether name is ".TARGET.<numbers>.part".
+bool is_temp_name(std::string_view name, std::string_view target) {
+  if (name.size() <= target.size() + 2 + kSuffix.size() || name[0] != '.' ||
+      name.substr(1, target.size()) != target || name[target.size() + 1] != '.' ||
+      !name.ends_with(kSuffix)) {
+    return false;
+  }
+  name.remove_prefix(target.size() + 2);
+  name.remove_suffix(kSuffix.size());
+  return name.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+// Removes the temporary files of writers that are dead. A file is removed only
+// with its lock in hand, and a writer checks that its file is still there once
+// it has the lock; so no living writer loses its file.
+void remove_leftovers(const fs::path& target) {
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const std::string name = target.filename().string();
+  std::error_code problem;
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    const std::string path = entry->path().string();
+    if (!is_temp_name(entry->path().filename().string(), name)) continue;
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) continue;
+    struct stat info {};
+    if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        is_file_at(fd, path)) {
+      ::unlink(path.c_str());
+    }
+    ::close(fd);
+  }
+}
+
 }  // namespace
 
 OutputFile::OutputFile(std::string path, bool force) : path_(std::move(path)), force_(force) {
-  namespace fs = std::filesystem;
   std::error_code ignored;
   if (fs::is_directory(path_, ignored)) {
     throw Error(Exit::kUsage, {.slug = "output-is-directory",
@@ -42,27 +90,43 @@ OutputFile::OutputFile(std::string path, bool force) : path_(std::move(path)), f
                                .fix = "name a file in it"});
   }
   if (!force_ && fs::exists(path_, ignored)) throw_exists(path_);
-  const fs::path target(path_);
-  std::string name = ".";
-  name.append(target.filename().string()).append(".");
-  name.append(std::to_string(::getpid())).append(".part");
-  temp_path_ = (target.has_parent_path() ? target.parent_path() / name : fs::path(name)).string();
-  const int fd = ::open(temp_path_.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0666);
-  if (fd < 0) throw_system_error("cannot-write", path_, "create the output", errno, kFix);
-  ::close(fd);
+  remove_leftovers(path_);
+  make_temp_file();
 }
 
 OutputFile::~OutputFile() {
-  if (!committed_) ::unlink(temp_path_.c_str());
+  if (!temp_path_.empty()) ::unlink(temp_path_.c_str());
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void OutputFile::make_temp_file() {
+  const fs::path target(path_);
+  // Another machine or container may have a writer with our process id.
+  for (int n = 0; n < kMaxNames; ++n) {
+    std::string name = ".";
+    name.append(target.filename().string()).append(".").append(std::to_string(::getpid()));
+    if (n > 0) name.append(".").append(std::to_string(n));
+    name.append(kSuffix);
+    const std::string temp =
+        (target.has_parent_path() ? target.parent_path() / name : fs::path(name)).string();
+    const int fd = ::open(temp.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) throw_system_error("cannot-write", path_, "create the output", errno, kFix);
+    const bool taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!taken && is_file_at(fd, temp)) {
+      fd_ = fd;
+      temp_path_ = temp;
+      return;
+    }
+    ::close(fd);  // somebody took it for left behind, between open() and flock()
+  }
+  throw_system_error("cannot-write", path_, "create the output", EEXIST, kFix);
 }
 
 void OutputFile::commit() {
-  const int fd = ::open(temp_path_.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) throw_system_error("cannot-write", path_, "reopen the output", errno, kFix);
-  const int synced = ::fsync(fd);
-  const int problem = errno;
-  ::close(fd);
-  if (synced != 0) throw_system_error("cannot-write", path_, "sync the output", problem, kFix);
+  if (::fsync(fd_) != 0) {
+    throw_system_error("cannot-write", path_, "sync the output", errno, kFix);
+  }
   // RENAME_NOREPLACE: nobody may have made the target since we looked.
   const unsigned flags = force_ ? 0u : RENAME_NOREPLACE;
   int renamed = ::renameat2(AT_FDCWD, temp_path_.c_str(), AT_FDCWD, path_.c_str(), flags);
@@ -75,7 +139,7 @@ void OutputFile::commit() {
     if (errno == EEXIST) throw_exists(path_);
     throw_system_error("cannot-write", path_, "rename the output", errno, kFix);
   }
-  committed_ = true;
+  temp_path_.clear();
 }
 
 }  // namespace wbscope

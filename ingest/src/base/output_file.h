@@ -6,8 +6,13 @@
 
 namespace wbscope {
 
-// Work goes into temp_path(), in the directory of the target. commit() makes
-// it durable and renames it; without commit() it is removed.
+// Work goes into temp_path(), ".NAME.PID.part" in the directory of the target.
+// commit() makes it durable and renames it; without commit() it is removed.
+//
+// The temporary file is locked (flock) for as long as its writer lives, on
+// whatever machine. What a killed writer left behind has no lock, so the next
+// run with the same target removes it. Where locks do not work, nothing is
+// taken for left behind.
 class OutputFile {
  public:
   // Raises: Error (exit 2) when path exists and not force; Error (exit 5) when
@@ -22,10 +27,12 @@ class OutputFile {
   void commit();
 
  private:
+  void make_temp_file();
+
   std::string path_;
   std::string temp_path_;
   bool force_;
-  bool committed_ = false;
+  int fd_ = -1;  // of temp_path_; holds the lock
 };
 
 }  // namespace wbscope

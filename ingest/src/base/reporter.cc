@@ -2,6 +2,7 @@
 // What the program tells on stderr.
 #include "base/reporter.h"
 
+#include <cerrno>
 #include <cstdio>
 
 #include "base/utf8.h"
@@ -27,17 +28,27 @@ std::string json_string(std::string_view text) {
   return out + "\"";
 }
 
-void put(const std::string& line) {
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  std::fflush(stderr);
+// False when nobody is there to read.
+bool put(const std::string& line) {
+  const bool written = std::fwrite(line.data(), 1, line.size(), stderr) == line.size();
+  return (std::fflush(stderr) == 0 && written) || errno != EPIPE;
 }
 
 }  // namespace
 
 void Reporter::progress(std::uint64_t done_bytes, std::uint64_t total_bytes) const {
   if (!json_lines_) return;
-  put("{\"type\":\"progress\",\"done_bytes\":" + std::to_string(done_bytes) +
-      ",\"total_bytes\":" + std::to_string(total_bytes) + "}\n");
+  if (put("{\"type\":\"progress\",\"done_bytes\":" + std::to_string(done_bytes) +
+          ",\"total_bytes\":" + std::to_string(total_bytes) + "}\n")) {
+    return;
+  }
+  throw Error(Exit::kInterrupted, {.slug = "interrupted",
+                                   .object = "wbscope-ingest",
+                                   .text = "the reader of --json-lines has gone",
+                                   .at = {},
+                                   .have = {},
+                                   .effect = "nothing was written",
+                                   .fix = {}});
 }
 
 void Reporter::done(const std::string& output, std::uint64_t events, std::uint64_t loaded,

@@ -16,6 +16,7 @@ class Reporter {
  public:
   explicit Reporter(bool json_lines) : json_lines_(json_lines) {}
 
+  // Raises: Error (exit 130) when the front end that reads the lines has gone.
   void progress(std::uint64_t done_bytes, std::uint64_t total_bytes) const;
   void warning(const Message& message) const { say("warning", message); }
   void error(const Message& message) const { say("error", message); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <new>
 #include <set>
 
 #include "base/child_process.h"
@@ -369,6 +370,7 @@ std::string_view without_print(std::string_view text) {
 EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trust,
                            const Announce& announce) {
   const Tep tep = make_tep();
+  if (!tep) throw std::bad_alloc();
   tep_set_file_bigendian(tep.get(),
                          info.order == ByteOrder::kBig ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
   EventCatalog catalog;

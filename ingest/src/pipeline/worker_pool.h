@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,15 @@ namespace wbscope {
 class WorkerPool {
  public:
   explicit WorkerPool(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    threads_.reserve(threads);
+    for (unsigned i = 0; i < threads; ++i) {
+      try {
+        threads_.emplace_back([this] { run(); });
+      } catch (const std::system_error&) {
+        if (threads_.empty()) throw;
+        return;  // fewer will do
+      }
+    }
   }
   ~WorkerPool() {
     {

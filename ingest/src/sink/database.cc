@@ -77,7 +77,10 @@ Database::Database(const std::string& path, std::string name, Mode mode)
   sqlite3* db = nullptr;
   const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY
                                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  const int rc = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  // A new file is nobody else's; locks of SQLite's own would stand in the way
+  // of OutputFile's where a network file system has but one kind of lock.
+  const char* const vfs = mode == Mode::kReadOnly ? nullptr : "unix-none";
+  const int rc = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, vfs);
   db_.reset(db);
   if (rc != SQLITE_OK) fail();
 }

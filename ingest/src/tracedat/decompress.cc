@@ -5,6 +5,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <new>
+
 namespace wbscope {
 
 struct Decompressor::State {
@@ -21,7 +23,9 @@ std::optional<Compression> compression_by_name(std::string_view name) {
 
 Decompressor::Decompressor(Compression compression)
     : compression_(compression), state_(std::make_unique<State>()) {
-  if (compression_ == Compression::kZstd) state_->zstd = ZSTD_createDCtx();
+  if (compression_ != Compression::kZstd) return;
+  state_->zstd = ZSTD_createDCtx();
+  if (state_->zstd == nullptr) throw std::bad_alloc();
 }
 
 Decompressor::~Decompressor() = default;

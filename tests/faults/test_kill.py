@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Killed, stopped or limited at any moment: the earlier result is whole, the next run cleans up."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support.faults import Place
+
+_SEED = 41
+_KILLS = {"ingester": 160, "wbscope": 40}
+_STOPS = {"ingester": 24, "wbscope": 8}
+
+
+def _command(place: Place, which: str) -> list[str]:
+    return place.ingester() if which == "ingester" else place.wbscope()
+
+
+def _duration(place: Place, which: str) -> float:
+    """Seconds of a whole run; the slower of two, so that late moments are met too."""
+    longest = 0.0
+    for _ in range(2):
+        begin = time.monotonic()
+        place.check(place.run(_command(place, which)), [0])
+        longest = max(longest, time.monotonic() - begin)
+        place.reset()
+    return longest
+
+
+@pytest.mark.parametrize("which", _KILLS)
+def test_kill_at_random_moments(place: Place, which: str) -> None:
+    chance = random.Random(_SEED)
+    longest = _duration(place, which)
+    killed = left = 0
+    for number in range(_KILLS[which]):
+        process = place.start(_command(place, which))
+        time.sleep(chance.uniform(0, longest))
+        os.killpg(process.pid, signal.SIGKILL)
+        ended = place.finish(process)
+        killed += ended.returncode == -signal.SIGKILL
+        assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+        place.check_output(f"kill {number}", leftovers=True, done=None)
+        # Each run removes what the one before left, but for a child that is still dying.
+        names = os.listdir(place.folder)
+        assert len(names) <= 4, names
+        left += len(names) > 1
+        place.reset()
+    assert killed > _KILLS[which] // 4
+    assert left > 0  # else the next lines show nothing
+    time.sleep(0.2)
+    place.check(place.run(_command(place, which)), [0])
+
+
+@pytest.mark.parametrize("which", _KILLS)
+def test_kill_of_the_front_end_alone(place: Place, which: str) -> None:
+    if which == "ingester":
+        pytest.skip("has no front end")
+    process = place.start(place.wbscope())
+    while len(os.listdir(place.folder)) == 1 and process.poll() is None:
+        time.sleep(0.005)
+    process.kill()
+    place.finish(process)
+    place.check_output("kill", leftovers=True, done=None)
+    deadline = time.monotonic() + 20
+    place.reset()
+    ended = place.run(place.wbscope())
+    while len(os.listdir(place.folder)) > 1 and time.monotonic() < deadline:
+        ended = place.run(place.wbscope())  # until the orphan has ended
+    place.check(ended, [0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("which", _STOPS)
+def test_stop_at_random_moments(place: Place, which: str, number: signal.Signals) -> None:
+    chance = random.Random(_SEED)
+    longest = _duration(place, which)
+    for _ in range(_STOPS[which]):
+        process = place.start(_command(place, which))
+        time.sleep(chance.uniform(0, longest))
+        process.send_signal(number)
+        ended = place.finish(process)
+        if ended.returncode == -number:  # before the program could say what to do
+            place.check_output(str(ended), leftovers=False, done=False)
+        else:
+            place.check(ended, [0, 130])
+        place.reset()
+
+
+def test_leftovers_of_the_living_are_kept(place: Place) -> None:
+    mine = place.folder / ".run.db.1.part"
+    other_target = place.folder / ".other.db.1.part"
+    for path in (mine, other_target):
+        path.write_bytes(b"half")
+    with mine.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        ended = place.run(place.ingester())
+        assert ended.returncode == 0
+        assert mine.exists()
+    place.run(place.ingester())
+    assert sorted(os.listdir(place.folder)) == [".other.db.1.part", "run.db"]
+
+
+def test_private_folders_of_the_living_are_kept(place: Place) -> None:
+    folder = place.folder / ".run.db.abcd1234"
+    not_ours = place.folder / ".run.db.notes"
+    for path in (folder, not_ours):
+        path.mkdir()
+        (path / "file").write_bytes(b"half")
+    lock = folder / ".writer.lock"
+    lock.touch()
+    with lock.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        place.run(place.wbscope())
+        assert (folder / "file").exists()
+    place.run(place.wbscope())
+    assert sorted(os.listdir(place.folder)) == [".run.db.notes", "run.db"]
+
+
+def test_two_runs_at_once(place: Place) -> None:
+    for command in (place.ingester(), place.wbscope()):
+        running = [place.start(command) for _ in range(4)]
+        for process in running:
+            place.check(place.finish(process), [0], leftovers=True)
+        place.check_output("all", leftovers=False, done=True)
+
+
+@pytest.mark.parametrize("which", ["ingester", "wbscope"])
+def test_few_file_descriptors(place: Place, which: str) -> None:
+    codes = set()
+    for most in (*range(3, 14), 16, 24):
+
+        def limit(most: int = most) -> None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+        if which == "wbscope" and most < 12:
+            continue  # Python itself needs some to start
+        ended = place.run(_command(place, which), preexec_fn=limit)
+        if ended.returncode == 127:  # the loader could not open the libraries
+            continue
+        place.check(ended, [0, 5])
+        codes.add(ended.returncode)
+        place.reset()
+    assert codes == {0, 5} or which == "wbscope"
+
+
+def test_little_memory(place: Place) -> None:
+    codes = []
+    for mebibytes in (16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 1024):
+
+        def limit(most: int = mebibytes << 20) -> None:
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+        ended = place.run(place.ingester(), preexec_fn=limit)
+        if ended.returncode == 127:  # the loader had no room for the libraries
+            continue
+        place.check(ended, [0, 5])
+        codes.append(ended.returncode)
+        place.reset()
+    assert codes[-1] == 0
+    assert 5 in codes
+
+
+@pytest.mark.parametrize("streams", [(1,), (2,), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("which", ["ingester", "wbscope"])
+def test_closed_streams(place: Place, which: str, streams: tuple[int, ...]) -> None:
+    def close() -> None:
+        for stream in streams:
+            os.close(stream)
+
+    ended = place.run(_command(place, which), preexec_fn=close)
+    place.check(ended, [0])
+    assert b"wrote " not in place.output.read_bytes()[-4096:]
+
+
+@pytest.mark.parametrize("json_lines", [(), ("--json-lines",)], ids=["text", "json lines"])
+def test_reader_of_messages_that_leaves(place: Place, json_lines: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    process = place.start(place.ingester(*json_lines), stderr=writing)
+    os.close(writing)
+    os.close(reading)
+    ended = place.finish(process)
+    place.check(ended, [0, 130] if json_lines else [0])
+
+
+def _fill(pipe: int) -> None:
+    os.set_blocking(pipe, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(pipe, bytes(4096))
+    os.set_blocking(pipe, True)
+
+
+def test_full_pipe_of_messages(place: Place, tmp_path: Path) -> None:
+    spoiled = bytearray(place.source.read_bytes())
+    del spoiled[-len(spoiled) // 3 :]  # so that there is something to say
+    place.source.write_bytes(spoiled)
+    reading, writing = os.pipe()
+    _fill(writing)
+    process = place.start(place.ingester(), stderr=writing)
+    os.close(writing)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)  # it waits for its reader
+    process.terminate()
+    ended = place.finish(process)
+    os.close(reading)
+    assert ended.returncode in (0, 3, 130)
+    place.check_output("full pipe", leftovers=False, done=None)

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Make the seeds of the fuzz targets from recorded traces and captured formats.
+
+usage: make_seeds.py FOLDER     writes FOLDER/<target>/<name>, a few hundred small files
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+REPOSITORY = TESTS.parent
+sys.path.insert(0, str(TESTS))
+
+from support.cut import cut_trace  # noqa: E402
+from support.layout import layout_of  # noqa: E402
+from support.mutate import small_traces  # noqa: E402
+
+Seed = tuple[str, bytes]  # target, bytes
+
+_MOST_BYTES = 1 << 17
+_SIDECARS = ("vmstat", "meminfo", "zoneinfo", "ls-files", "cgroups")
+_LOADED = (
+    "vmstat.before",
+    "meminfo",
+    "zoneinfo",
+    "ls-files",
+    "cgroups",
+    "fio.json",
+    "uname",
+    "log",
+)
+_FORMATS_IN_ONE = 4
+
+
+def _examples() -> Iterator[bytes]:
+    for trace in sorted((REPOSITORY / "examples").glob("*/trace.dat")):
+        yield cut_trace(trace)
+
+
+def _of_trace(data: bytes) -> Iterator[Seed]:
+    layout = layout_of(data)
+    yield "whole", data
+    yield f"container_v{layout.version}", data[12:]
+    big = layout.order == ">"
+    long_is_4 = data[13] == 4
+    if layout.version == 7:
+        offset = _first_options(layout.data)
+        end = offset + 16 + layout.number(offset + 8, 8)
+        yield "options", bytes([big | long_is_4 << 1]) + data[offset + 16 : end]
+    else:
+        start = data.index(b"options  \0") + 10
+        yield "options", bytes([big | long_is_4 << 1 | 4 | 2 << 4]) + data[start : start + 4096]
+    packed = layout.compression != "none"
+    kind = {"zstd": 0, "zlib": 2, "none": 6}[layout.compression]
+    for region in layout.regions[:2]:
+        piece = data[region.start : region.end][: 32 * 1024]
+        choices = big | kind | (0 if packed else 16)
+        yield "chunks", bytes([choices]) + piece
+        if not packed:
+            page = piece[: layout.page_bytes]
+            yield "page_walk", bytes([big | long_is_4 << 1]) + page
+
+
+def _first_options(data: bytes) -> int:
+    at = data.index(b"\0", data.index(b"\0", 18) + 1) + 1
+    return int.from_bytes(data[at : at + 8], "big" if data[12] else "little")
+
+
+def _formats() -> Iterator[Seed]:
+    folders = sorted((REPOSITORY / "kernel-tracepoints" / "formats").iterdir())
+    header = (
+        b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+        b"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+        b"\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n"
+    )
+    for folder in folders:
+        texts = [path.read_bytes() for path in sorted(folder.rglob("*.format"))]
+        for start in range(0, len(texts), 7 * _FORMATS_IN_ONE):
+            some = texts[start : start + _FORMATS_IN_ONE]
+            yield "format_text", b"\n\f\n".join([b"\0" + header, *some])
+
+
+def _sidecars() -> Iterator[Seed]:
+    for folder in sorted((REPOSITORY / "examples").iterdir()):
+        for path in sorted(folder.glob("*")):
+            if not path.is_file() or path.suffix in (".dat", ".md"):
+                continue
+            data = path.read_bytes()
+            kind = path.name.split(".")[0]
+            if kind in _SIDECARS:
+                yield "sidecars", bytes([_SIDECARS.index(kind)]) + data
+            known = [i for i, name in enumerate(_LOADED) if name.split(".")[0] == kind]
+            yield "sidecars", bytes([0x80 | (known[0] if known else 7)]) + data
+
+
+def _rows() -> Iterator[Seed]:
+    record = bytes(range(1, 9)) + b"\7\0\1\0" + bytes(12) + b"dd\0" + bytes(13) + bytes(12)
+    dynamic = (5 << 16 | 76).to_bytes(4, "little") + (3 << 16 | 22).to_bytes(4, "little")
+    arrays = (8 << 16 | 84).to_bytes(4, "little") + (4 << 16 | 0).to_bytes(4, "little")
+    tail = dynamic + arrays + b"blob!\0\0\0" + b"name\0\0\0\0" + bytes(range(8)) + bytes(4)
+    full = record + tail
+    full += bytes(-len(full) % 4)
+    for first in (b"\0", b"\1"):
+        yield "rows", first + (b"\0" + bytes([len(full) // 4]) + full) * 3
+        yield "rows", first + b"\1\6" + b"\2\0\0\0\7\0\0\0" + bytes(8) + b"text\n\0\xff\0"
+
+
+def seeds() -> Iterator[Seed]:
+    """Every seed."""
+    for data in (*_examples(), *small_traces().values()):
+        yield from _of_trace(data)
+    yield from _formats()
+    yield from _sidecars()
+    yield from _rows()
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    for target, data in seeds():
+        if len(data) <= _MOST_BYTES:
+            place = folder / target / hashlib.sha256(data).hexdigest()[:16]
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sidecar texts, and whole trace files from source to database.
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "base/byte_reader.h"
+#include "base/error.h"
+#include "base/reporter.h"
+#include "ingest.h"
+#include "sidecar/proc_text.h"
+#include "sidecar/sidecars.h"
+#include "sink/database.h"
+#include "sink/run_writer.h"
+#include "targets.h"
+
+namespace wbscope::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder in memory for as long as the process lives.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = "/dev/shm/wbscope-fuzz-XXXXXX";
+    require(::mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void write_file(const fs::path& path, Bytes bytes) {
+  const auto text = as_text(bytes);
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(text.data(), static_cast<std::streamsize>(text.size()));
+}
+
+// Names and units must be parts of the text that was parsed.
+bool lies_in(std::string_view part, std::string_view text) {
+  return part.empty() ||
+         (part.data() >= text.data() && part.data() + part.size() <= text.data() + text.size());
+}
+
+void parse(std::uint8_t which, std::string_view text) {
+  const auto on_value = [text](const NamedValue& v) {
+    require(lies_in(v.name, text) && lies_in(v.unit, text));
+  };
+  TextProblems problems;
+  switch (which % 5) {
+    case 0:
+      problems = parse_vmstat(text, on_value);
+      break;
+    case 1:
+      problems = parse_meminfo(text, on_value);
+      break;
+    case 2:
+      problems = parse_zoneinfo(text, [text](const ZoneValue& v) {
+        require(lies_in(v.zone, text) && lies_in(v.name, text));
+      });
+      break;
+    case 3:
+      problems = parse_ls(text, [text](const ListedFile& f) { require(lies_in(f.name, text)); });
+      break;
+    default:
+      problems = parse_inode_paths(text, on_value);
+      break;
+  }
+  require((problems.lines == 0) == (problems.first_line == 0));
+}
+
+void load(std::uint8_t which, Bytes input) {
+  static constexpr std::array<const char*, 8> kNames{
+      "vmstat.before", "meminfo", "zoneinfo", "ls-files", "cgroups", "fio.json", "uname", "other"};
+  static const Scratch scratch;
+  static Database db(":memory:", "fuzz", Database::Mode::kCreate);
+  static const RunWriter tables(db);
+  const fs::path file = scratch.path() / kNames[which % kNames.size()];
+  write_file(file, input);
+  db.exec("BEGIN");
+  (void)load_sidecars(db, scratch.path().string());
+  db.exec("ROLLBACK");
+  fs::remove(file);
+}
+
+bool is_whole(const fs::path& database) {
+  Database db(database.string(), "fuzz", Database::Mode::kReadOnly);
+  Statement check(db, "PRAGMA quick_check");
+  return check.step() && check.text(0) == "ok";
+}
+
+}  // namespace
+
+// Input: a byte of choices, then a sidecar.
+void sidecars(Bytes input) {
+  const std::uint8_t choices = take_byte(input);
+  if ((choices & 0x80) != 0) return load(choices & 0x7f, input);
+  parse(choices, as_text(input));
+}
+
+// Input: a trace file. Every event is loaded; the end is a whole database or
+// an error of exit code 3, and nothing else is left.
+void whole(Bytes input) {
+  static const Scratch scratch;
+  static const fs::path output = scratch.path() / "run.db";
+  static const fs::path source = scratch.path() / "trace.dat";
+  write_file(source, input);
+  IngestOptions options;
+  options.source = source.string();
+  options.output = output.string();
+  options.all = true;
+  options.force = true;
+  options.threads = 1;
+  bool done = false;
+  try {
+    ingest_to_sqlite(options, Reporter(true));
+    done = true;
+  } catch (const Error& error) {
+    require(error.exit_code() == Exit::kInput);
+    require(!error.message().slug.empty() && !error.message().text.empty());
+  }
+  require(fs::exists(output) == done);
+  if (done) require(is_whole(output));
+  fs::remove(output);
+  require(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()) == 1);
+}
+
+}  // namespace wbscope::fuzz
