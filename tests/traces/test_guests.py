@@ -18,6 +18,7 @@ TRACES = Path(__file__).parents[1] / "data" / "traces"
 PAIRS = [
     ("6.1-amd64-v7-host", "6.1-amd64-v7-guest"),
     ("6.1-amd64-v6-host", "6.1-amd64-v7-guest-of-v6"),
+    ("7.2-amd64-v7-host", "7.2-amd64-v7-guest"),
 ]
 
 
@@ -38,6 +39,7 @@ def test_the_files_know_each_other(host: str, guest: str) -> None:
         ("6.1-amd64-v7-guest", 2),
         ("6.1-amd64-v7-guest-interval", 3),
         ("6.1-amd64-v7-guest-of-v6", 2),
+        ("7.2-amd64-v7-guest", 2),
     ],
 )
 def test_the_guests_clock_is_corrected(guest: str, samples: int, tmp_path: Path) -> None:

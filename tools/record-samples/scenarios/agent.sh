@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A host and a guest file: agent and recorder on one machine, over vsock's loopback (TCP does not
-# work there: see README.md). MODULES=vsock_loopback
+# A host and a guest file: agent and recorder on one machine, over vsock's loopback
+# (MODULES=vsock_loopback) or, with a trace-cmd newer than 3.1.6, over TCP.
 . /common.sh
 small_kallsyms
 pair() {
@@ -22,6 +22,10 @@ pair() {
   for i in $tracing/instances/*; do [ -d "$i" ] && rmdir "$i"; done
   echo 0 > $tracing/events/enable
 }
+if ! lsmod | grep -q vsock_loopback; then
+  pair v7-tcp "-N 127.0.0.1 -p 8123" 127.0.0.1:8123 --file-version 7 -C mono
+  exit
+fi
 for version in 7 6; do
   pair v$version-vsock "-p 8124" guest@1:8124 --file-version $version -C mono
   pair v$version-vsock-interval "-p 8125" guest@1:8125 --file-version $version --tsync-interval 100 -C boot
