@@ -51,10 +51,15 @@ def ingest(
     *,
     events: Sequence[str] = (),
     load_all: bool = False,
+    time_range: str | None = None,
+    limit: int | None = None,
     force: bool = False,
     observer: Observer | None = None,
 ) -> Ingested:
-    """Load the library's events, those that match `events`, or all of them."""
+    """Load the library's events, those that match `events`, or all of them.
+
+    `time_range` is as `parse_time_range()` gives it; `limit` is of loaded rows.
+    """
     check_output(output, force, [source, source / TRACE_NAME])
     with (
         private_output(output) as private,
@@ -65,6 +70,10 @@ def ingest(
         choice = ["--all"] if load_all else ["--events-file", listed.name]
         for event in events:
             choice += ["--events", event]
+        if time_range is not None:
+            choice += ["--time-range", time_range]
+        if limit is not None:
+            choice += ["--limit", str(limit)]
         done, warnings = run_ingester(
             ["sqlite", str(source), "-o", str(private), *choice], observer
         )

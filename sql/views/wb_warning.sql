@@ -22,6 +22,14 @@ WHERE d.key = 'damaged' AND d.value = 1
 UNION ALL
 SELECT
   '*',
+  'part-of-trace',
+  'only a part of the trace was read (ingest --time-range or --limit), so sums'
+    || ' are those of that part'
+FROM raw_meta AS p
+WHERE p.key = 'partial' AND p.value = 1
+UNION ALL
+SELECT
+  '*',
   'lost-events',
   'the ring buffer overran ' || count(*) || ' times, '
     || CASE
