@@ -29,9 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kBlockBudget = 32u << 20;  // for all CPUs together
+constexpr std::size_t kBlockBudget = 24u << 20;  // for all CPUs together
 constexpr std::size_t kMaxBlockBytes = 512u << 10;
-constexpr std::size_t kMinBlockBytes = 16u << 10;
+constexpr std::size_t kMinBlockBytes = 4u << 10;
 constexpr auto kProgressEvery = std::chrono::milliseconds(200);
 constexpr const char* kTraceName = "trace.dat";
 constexpr const char* kTextName = "trace.txt";
@@ -212,14 +212,6 @@ void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
   run.meta("kernel_release", kernel_release(info.uname));
 }
 
-void write_selection(RunWriter& run, const TimeRange& range,
-                     const std::optional<std::uint64_t>& limit) {
-  run.meta("partial", std::int64_t{!range.is_whole() || limit ? 1 : 0});
-  if (range.first != INT64_MIN) run.meta("range_first_ts", range.first);
-  if (range.end != INT64_MAX) run.meta("range_end_ts", range.end);
-  if (limit) run.meta("loaded_limit", static_cast<std::int64_t>(*limit));
-}
-
 // Names are a help: without them the trace is as good as before.
 void write_symbols(Database& db, const InputFile& file, const AddressSet& addresses,
                    TraceInfo& info) {
@@ -229,6 +221,14 @@ void write_symbols(Database& db, const InputFile& file, const AddressSet& addres
   } catch (const ParseError& error) {
     info.damage.push_back(error.message());
   }
+}
+
+void write_selection(RunWriter& run, const TimeRange& range,
+                     const std::optional<std::uint64_t>& limit) {
+  run.meta("partial", std::int64_t{!range.is_whole() || limit ? 1 : 0});
+  if (range.first != INT64_MIN) run.meta("range_first_ts", range.first);
+  if (range.end != INT64_MAX) run.meta("range_end_ts", range.end);
+  if (limit) run.meta("loaded_limit", static_cast<std::int64_t>(*limit));
 }
 
 void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {

@@ -3,12 +3,15 @@
 #include "pipeline/cpu_stream.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace wbscope {
 namespace {
 
 // Even where nothing is wanted, come back now and then for progress and ^C.
 constexpr int kMaxPiecesPerFill = 256;
+// How far a block may grow beyond the size at which it is full.
+constexpr std::size_t kMaxBlocks = 2;
 // A record that is too short to tell its thread.
 constexpr std::int32_t kNoTid = INT32_MIN;
 
@@ -102,13 +105,18 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     block.data.insert(block.data.end(), record.begin(), record.end());
   };
 
-  bool ended = false;
   const std::size_t count = pages.size() / page_bytes_;
-  for (std::size_t i = 0; i < count; ++i) {
+  bool more = true;
+  for (std::size_t i = std::exchange(resume_page_, 0); i < count; ++i) {
+    // A piece may hold many times what a block should: leave the rest of it.
+    if (block.size() > kMaxBlocks * block_bytes_) [[unlikely]] {
+      resume_page_ = source_.give_back(i);
+      break;
+    }
     const auto page = pages.subspan(i * page_bytes_, page_bytes_);
     if (!whole) {
-      ended = stamp_of(page) >= range_.end;
-      if (ended) break;
+      more = stamp_of(page) < range_.end;
+      if (!more) break;
       // The next page begins before the range: this one ends before it.
       if (i + 1 < count && stamp_of(pages.subspan((i + 1) * page_bytes_)) < range_.first) continue;
     }
@@ -122,7 +130,7 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     counts[event] = 0;
   }
   counted.clear();
-  return !ended;
+  return more;
 }
 
 void CpuStream::note_page(const PageResult& result, std::size_t page_index) {
@@ -170,7 +178,12 @@ bool CpuStream::fill(RecordBlock& block) {
     source_.skip_while([this](std::uint64_t stamp) { return to_ns(stamp) < range_.first; });
   }
   started_ = true;
-  for (int piece = 0; piece < kMaxPiecesPerFill && block.data.size() < block_bytes_; ++piece) {
+  // Growing by doubling would leave a thousand CPUs with twice what they need.
+  block.data.reserve(block_bytes_ + block_bytes_ / 4);
+  const auto is_full = [&] {
+    return block.data.size() >= block_bytes_ || block.size() > kMaxBlocks * block_bytes_;
+  };
+  for (int piece = 0; piece < kMaxPiecesPerFill && !is_full(); ++piece) {
     const auto pages = source_.next();
     if (!pages) {
       if (source_.damage()) damage_ = source_.damage();
@@ -180,6 +193,7 @@ bool CpuStream::fill(RecordBlock& block) {
                                                    : walk<ByteOrder::kBig>(*pages, block);
     if (!more) return false;
   }
+  source_.release();
   return true;
 }
 

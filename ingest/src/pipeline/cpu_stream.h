@@ -33,6 +33,10 @@ struct RecordBlock {
     refs.clear();
     data.clear();
   }
+  // Of memory, references and all.
+  [[nodiscard]] std::size_t size() const noexcept {
+    return data.size() + refs.size() * sizeof(RecordRef);
+  }
   [[nodiscard]] std::span<const std::byte> bytes(const RecordRef& ref) const noexcept {
     return std::span(data).subspan(ref.offset, ref.bytes);
   }
@@ -49,6 +53,10 @@ struct LostGap {
   std::optional<std::uint64_t> count;
 };
 
+// How often each event occurred, by index in EventCatalog::events. Events that
+// did not are left out: a file may have many CPUs and many formats.
+using EventCounts = std::unordered_map<std::uint32_t, std::uint64_t>;
+
 // The part of a trace that is read: records with first <= ts < end.
 struct TimeRange {
   std::int64_t first = INT64_MIN;
@@ -59,10 +67,6 @@ struct TimeRange {
   }
   [[nodiscard]] bool holds(std::int64_t ts) const noexcept { return first <= ts && ts < end; }
 };
-
-// How often each event occurred, by index in EventCatalog::events. Events that
-// did not are left out: a file may have many CPUs and many formats.
-using EventCounts = std::unordered_map<std::uint32_t, std::uint64_t>;
 
 // Which events are wanted, and where to find an event by its id.
 class EventDispatch {
@@ -134,6 +138,7 @@ class CpuStream {
   std::size_t block_bytes_;
   TimeRange range_;
   bool started_ = false;
+  std::size_t resume_page_ = 0;  // of the next piece
   ClockCorrection clock_;
 
   EventCounts counts_;

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t kChunkHeaderBytes = 8;
 constexpr std::size_t kStampBytes = 8;
+// Below this share of the budget there are too many CPUs to keep it for each.
+constexpr std::size_t kKeepReadAhead = 64u << 10;
 
 // The last of count pieces that is_before, by bisection; 0 when the first is
 // not, or when a piece does not tell.
@@ -190,6 +192,23 @@ void PageSource::skip_while(const std::function<bool(std::uint64_t stamp)>& is_b
   chunks_left_ = load<std::uint32_t>(head, order_) - static_cast<std::uint32_t>(skipped);
   packed_begin_ = packed_end_ = 0;
   at_ = chunks[skipped];
+}
+
+std::size_t PageSource::give_back(std::size_t pages_taken) {
+  packed_begin_ = packed_end_ = 0;
+  if (!compressed_) {
+    at_ = piece_offset_ + pages_taken * page_bytes_;
+    return 0;
+  }
+  at_ = piece_offset_;
+  chunks_left_ = chunks_left_.value_or(0) + 1;
+  return pages_taken;
+}
+
+void PageSource::release() {
+  if (read_bytes_ >= kKeepReadAhead) return;
+  packed_begin_ = packed_end_ = 0;
+  std::vector<std::byte>().swap(packed_);
 }
 
 std::optional<std::span<const std::byte>> PageSource::next_window() {

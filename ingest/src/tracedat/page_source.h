@@ -33,6 +33,12 @@ class PageSource {
   // a few pages are looked at; where one cannot be read, nothing is skipped.
   void skip_while(const std::function<bool(std::uint64_t stamp)>& is_before);
 
+  // The reader took only so many pages of the last piece. Returns with which
+  // page of the next piece it goes on: a compressed piece comes again whole.
+  [[nodiscard]] std::size_t give_back(std::size_t pages_taken);
+  // Called between reads: where there are many CPUs, gives up what was read ahead.
+  void release();
+
   [[nodiscard]] const std::optional<Message>& damage() const noexcept { return damage_; }
   // Bytes of the file consumed so far, for progress.
   [[nodiscard]] std::uint64_t consumed() const noexcept { return at_ - region_.offset; }

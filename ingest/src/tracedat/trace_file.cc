@@ -14,8 +14,8 @@ namespace {
 constexpr std::string_view kMagic("\x17\x08\x44tracing", 10);
 constexpr std::size_t kHeaderBytes = 256;
 constexpr std::size_t kMaxVersionText = 16;
-constexpr std::size_t kReadBudget = 32u << 20;  // for all CPUs together
-constexpr std::size_t kMinReadBytes = 16u << 10;
+constexpr std::size_t kReadBudget = 16u << 20;  // for all CPUs together
+constexpr std::size_t kMinReadBytes = 4u << 10;
 
 [[noreturn]] void throw_not_a_trace(const InputFile& file, const std::string& found) {
   throw Error(Exit::kInput, {.slug = "not-a-trace",
