@@ -57,12 +57,18 @@ bool LineSource::next(std::string_view& line) {
 }
 
 bool looks_like_text(std::span<const std::byte> start) noexcept {
-  if (start.empty()) return false;
-  const auto binary = std::count_if(start.begin(), start.end(), [](std::byte b) {
+  constexpr std::size_t kMagicBytes = 16;  // no binary format starts with that much text
+  std::size_t seen = 0;
+  std::size_t control = 0;
+  for (const std::byte b : start) {
     const auto c = static_cast<unsigned char>(b);
-    return c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != 0x1b;
-  });
-  return static_cast<std::size_t>(binary) * 20 <= start.size();
+    if (c == 0) continue;  // a hole
+    ++seen;
+    if (c >= 0x20 || c == '\t' || c == '\n' || c == '\r' || c == 0x1b) continue;
+    if (seen <= kMagicBytes) return false;
+    ++control;
+  }
+  return seen > 0 && control * 20 <= seen;
 }
 
 }  // namespace wbscope
