@@ -15,7 +15,7 @@ from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
 from wbscope.ingester import Observer, run_ingester
 from wbscope.outputs import check_output, private_output
-from wbscope.sources import DATABASE_NAME, Kind, Source
+from wbscope.sources import DATABASE_NAME, Kind, find_source
 
 __all__ = ["Ingested", "default_output", "ingest"]
 
@@ -44,7 +44,7 @@ def default_output(source: Path) -> Path:
 
 
 def ingest(
-    source: Source,
+    source: Path,
     output: Path,
     library: Library,
     *,
@@ -54,17 +54,18 @@ def ingest(
     observer: Observer | None = None,
 ) -> Ingested:
     """Load the library's events, those that match `events`, or all of them."""
-    check_output(output, force, source.inputs())
+    run = find_source(str(source))
+    check_output(output, force, [source, run.trace])
     with private_output(output) as private:
-        if source.kind is Kind.PERFETTO:
+        if run.kind is Kind.PERFETTO:
             # Only here: a trace.dat is read without the package perfetto.
             from wbscope.perfetto.ingest import ingest_perfetto
 
             done, warnings = ingest_perfetto(
-                source, private, [*library.events(), *events], load_all, observer
+                run, private, [*library.events(), *events], load_all, observer
             )
         else:
-            done, warnings = _ingest(source.path, private, library, events, load_all, observer)
+            done, warnings = _ingest(source, private, library, events, load_all, observer)
     return Ingested(
         output=output,
         events_count=done["events_count"],

@@ -57,11 +57,11 @@ def ingest(
     """
     if events and load_all:
         raise UsageError("two-choices", "--events --all", "exclude each other, wanted one")
-    run = find_source(source)
-    target = default_output(run.path) if output is None else Path(output)
+    path = find_source(source).path
+    target = default_output(path) if output is None else Path(output)
     with progress_bar(source, hidden=quiet or as_json) as bar:
         done = run_ingest(
-            run,
+            path,
             target,
             load_library(),
             events=events or (),
