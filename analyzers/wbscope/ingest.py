@@ -17,7 +17,7 @@ from wbscope.errors import UsageError
 from wbscope.formats import reference_formats
 from wbscope.ingester import Observer, run_ingester
 from wbscope.outputs import check_output, private_output
-from wbscope.sources import DATABASE_NAME, Kind, Source
+from wbscope.sources import DATABASE_NAME, Kind, find_source
 
 __all__ = ["Ingested", "default_output", "ingest"]
 
@@ -46,7 +46,7 @@ def default_output(source: Path) -> Path:
 
 
 def ingest(
-    source: Source,
+    source: Path,
     output: Path,
     library: Library,
     *,
@@ -58,16 +58,17 @@ def ingest(
     observer: Observer | None = None,
 ) -> Ingested:
     """Load what a `Choice` of these values says."""
-    check_output(output, force, source.inputs())
+    run = find_source(str(source))
+    check_output(output, force, [source, run.trace])
     choice = Choice(events, load_all, time_range, limit)
     with private_output(output) as private:
-        if source.kind is Kind.PERFETTO:
+        if run.kind is Kind.PERFETTO:
             # Only here: a trace.dat is read without the package perfetto.
             from wbscope.perfetto.ingest import ingest_perfetto
 
-            done, warnings = ingest_perfetto(source, private, library, choice, observer)
+            done, warnings = ingest_perfetto(run, private, library, choice, observer)
         else:
-            done, warnings = _ingest(source.path, private, library, choice, observer)
+            done, warnings = _ingest(source, private, library, choice, observer)
     return Ingested(
         output=output,
         events_count=done["events_count"],

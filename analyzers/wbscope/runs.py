@@ -29,6 +29,6 @@ def _cached(source: Source, library: Library, observer: Observer | None) -> Path
     # The program is an input too: a new one may read more of the same trace.
     entry = cache_entry([find_ingester(), *source.inputs()], versions)
     if not used(entry):
-        ingest(source, entry, library, force=True, observer=observer)
+        ingest(source.path, entry, library, force=True, observer=observer)
         trim_cache(keep=entry)
     return entry

@@ -12,7 +12,6 @@ from support.pftrace import Event, events_of
 from support.runs import example
 from support.tools import missing
 from support.twins import Twin, make_twin
-
 from wbscope.perfetto.find import wasm_engine
 
 MakeTwin = Callable[[str], Twin]

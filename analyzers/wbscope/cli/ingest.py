@@ -72,11 +72,11 @@ def ingest(
         raise UsageError("two-choices", "--events --all", "exclude each other, wanted one")
     range_text = None if time_range is None else parse_time_range("--time-range", time_range)
     row_limit = None if limit is None else parse_number("--limit", limit)
-    run = find_source(source)
-    target = default_output(run.path) if output is None else Path(output)
+    path = find_source(source).path
+    target = default_output(path) if output is None else Path(output)
     with progress_bar(source, hidden=quiet or as_json) as bar:
         done = run_ingest(
-            run,
+            path,
             target,
             load_library(),
             events=events or (),

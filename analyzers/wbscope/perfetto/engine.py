@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -81,10 +82,8 @@ class Engine:
         """End the process, also one that is busy."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
+        with contextlib.suppress(OSError):  # it has ended already
             self._process.stdin.close()
-        except OSError:
-            pass  # it has ended already
         self._process.stdout.close()
         try:
             self._process.wait(_CLOSE_SECONDS)

@@ -119,7 +119,7 @@ def _first_ts(bundle: Any) -> int | None:
     times += bundle.compact_sched.waking_timestamp[:1]
     if not times:
         return None
-    return int(min(times)) + bundle.boot_timestamp - bundle.ftrace_timestamp
+    return int(min(times) + bundle.boot_timestamp - bundle.ftrace_timestamp)
 
 
 class _Inflated:
@@ -168,7 +168,7 @@ def _stream(file: Any) -> Iterator[BinaryIO]:
         inner = io.BufferedReader(gzip.GzipFile(fileobj=buffered), _READ_BYTES)
         yield inner
     elif start[:1] == bytes([_PACKET_TAG]):
-        yield buffered  # type: ignore[misc]
+        yield buffered
     buffered.detach()
 
 

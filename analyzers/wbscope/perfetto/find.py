@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -19,13 +20,6 @@ VARIABLE = "WBSCOPE_TRACE_PROCESSOR"
 _PROGRAMS = ("trace_processor_shell", "trace_processor")
 _HOST = Path(__file__).with_name("engine.mjs")
 _FETCH_SECONDS = 120
-# Both import a private part of the package, so both may find nothing some day.
-_CACHED = """
-import os, perfetto.prebuilts.perfetto_prebuilts as p
-p.download_or_get_cached = lambda name, url, sha: os.path.join(
-    os.path.expanduser("~"), ".local", "share", "perfetto", "prebuilts",
-    "-".join((os.path.splitext(name)[0], sha[:16])) + os.path.splitext(name)[1])
-"""
 _FETCH = """
 from perfetto.prebuilts.manifests.trace_processor_shell import TRACE_PROCESSOR_SHELL_MANIFEST as m
 from perfetto.prebuilts.perfetto_prebuilts import get_perfetto_prebuilt
@@ -59,11 +53,11 @@ def find_engine() -> EngineCommand:
     for program in _PROGRAMS:
         if found := shutil.which(program):
             return _native(found)
-    if cached := _prebuilt(_CACHED + _FETCH, seconds=20):
+    if cached := _fetched_before():
         return _native(cached)
     if (wasm := wasm_engine()) is not None:
         return wasm
-    if fetched := _prebuilt(_FETCH, seconds=_FETCH_SECONDS):
+    if fetched := _fetch():
         return _native(fetched)
     raise SetupError(
         "no-trace-processor",
@@ -108,18 +102,37 @@ def _missing_for_wasm() -> str:
     return " and ".join(missing)
 
 
-def _prebuilt(script: str, seconds: int) -> str | None:
-    """The path that the package perfetto tells; it prints, so it has a process of its own."""
+def _fetched_before() -> str | None:
+    """Where the package perfetto keeps what it fetched for this kind of machine."""
+    try:
+        from perfetto.prebuilts.manifests.trace_processor_shell import (
+            TRACE_PROCESSOR_SHELL_MANIFEST,
+        )
+    except ImportError:
+        return None
+    folder = Path("~/.local/share/perfetto/prebuilts").expanduser()
+    for entry in TRACE_PROCESSOR_SHELL_MANIFEST:
+        if entry.get("platform") != sys.platform:
+            continue
+        if platform.machine().lower() in entry.get("machine", ()):
+            path = folder / f"{entry['file_name']}-{entry['sha256'][:16]}"
+            if os.access(path, os.X_OK):
+                return str(path)
+    return None
+
+
+def _fetch() -> str | None:
+    """The package perfetto fetches one; it prints, so it has a process of its own."""
     try:
         done = subprocess.run(
-            [sys.executable, "-c", script],
+            [sys.executable, "-c", _FETCH],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=seconds,
+            timeout=_FETCH_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    path = done.stdout.rpartition("\n")[0].rpartition("\n")[2]
+    path = done.stdout.rstrip("\n").rpartition("\n")[2]
     return path if done.returncode == 0 and os.access(path, os.X_OK) else None

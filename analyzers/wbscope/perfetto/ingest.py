@@ -13,7 +13,7 @@ from wbscope.engine.result import Notice
 from wbscope.errors import InputError, SetupError
 from wbscope.ingester import Observer, run_ingester
 from wbscope.perfetto.engine import Engine, EngineDied, EngineError
-from wbscope.perfetto.facts import read_facts
+from wbscope.perfetto.facts import TraceFacts, read_facts
 from wbscope.perfetto.reader import NoFtraceEvents, Reader
 from wbscope.perfetto.references import load_references
 from wbscope.perfetto.stream import RecordStream
@@ -46,16 +46,6 @@ def ingest_perfetto(
                 effect="nothing was written",
                 fix="record or copy the trace again",
             ) from error
-        except NoFtraceEvents as nothing:
-            raise InputError(
-                "no-ftrace-events",
-                str(trace),
-                "is a trace without ftrace events, wanted one of data source linux.ftrace",
-                have=str(nothing),
-                effect="nothing was written",
-                fix="perfetto -o trace.pftrace -t 10s 'writeback/*' 'vmscan/*' 'block/*'"
-                " sched/sched_switch",
-            ) from nothing
 
 
 class _Halves:
@@ -90,7 +80,29 @@ def _write(
     arguments = ["records", "-", "-o", str(output), "--trace", str(trace)]
     if source.folder is not None:
         arguments += ["--folder", str(source.folder)]
-    return run_ingester(arguments, feed=feed)
+    try:
+        return run_ingester(arguments, feed=feed)
+    except NoFtraceEvents as nothing:
+        raise _no_events(trace, facts, nothing) from nothing
+
+
+def _no_events(trace: Path, facts: TraceFacts, nothing: NoFtraceEvents) -> InputError:
+    if facts.damage is not None:
+        return InputError(
+            "nothing-readable",
+            str(trace),
+            f"no ftrace event could be read: {facts.damage}",
+            effect="nothing was written",
+            fix="record or copy the trace again",
+        )
+    return InputError(
+        "no-ftrace-events",
+        str(trace),
+        "is a trace without ftrace events, wanted one of data source linux.ftrace",
+        have=str(nothing),
+        effect="nothing was written",
+        fix="perfetto -o trace.pftrace -t 10s 'writeback/*' 'vmscan/*' sched/sched_switch",
+    )
 
 
 class _RowProgress:
