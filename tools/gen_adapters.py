@@ -107,6 +107,11 @@ def read_events(catalog: dict[str, Any]) -> list[Event]:
     return events
 
 
+def unique(names: list[str]) -> list[str]:
+    """Each name once: a field can be an alias of another one too."""
+    return list(dict.fromkeys(names))
+
+
 def sql_name(name: str) -> str:
     """The name as SQL wants it."""
     return f'"{name}"' if name in KEYWORDS else name
@@ -137,7 +142,7 @@ def event_adapter(event: Event) -> str:
         tag("grain", "event; order seq"),
         tag("event", "|".join(event.names)),
         tag("from", source),
-        tag("fields", ", ".join(dict.fromkeys(["seq", *(n for f in event.fields for n in f.names)]))),
+        tag("fields", ", ".join(unique(["seq", *(n for f in event.fields for n in f.names)]))),
         tag("column", "seq INTEGER order of all records, also where ts is equal"),
         tag("column", "ts INTEGER ns, trace clock"),
         tag("column", "cpu INTEGER number"),

@@ -40,10 +40,8 @@ class Loaded:
         return dict(self.sql("SELECT name, value FROM ingest_stats WHERE value > 0"))
 
     def events(self) -> list[str]:
-        return [
-            event
-            for (event,) in self.sql("SELECT event FROM event_counts WHERE count > 0 ORDER BY event")
-        ]
+        rows = self.sql("SELECT event FROM event_counts WHERE count > 0 ORDER BY event")
+        return [event for (event,) in rows]
 
 
 def table_rows(db: sqlite3.Connection, event: str) -> list[Row]:

@@ -19,7 +19,7 @@ _LINES: list[tuple[str, str, str, dict[str, Any]]] = [
         "T1",
         _BDP,
         "bdi=btrfs-2 weight=15% thresh=130876 gap=5340 dirtied=192 pause=20 bw=34855512",
-        {"bdi": "btrfs-2", "weight": 15, "thresh": 130876, "gap": 5340, "pause": 20, "bw": 34855512},
+        {"bdi": "btrfs-2", "weight": 15, "thresh": 130876, "gap": 5340, "bw": 34855512},
     ),
     (
         "T2",
@@ -40,7 +40,7 @@ _LINES: list[tuple[str, str, str, dict[str, Any]]] = [
         "bdi 8:0: bdi_limit=1500 task_limit=1400 bdi_dirty=1200 avg_dirty=1190 bdi_gap=4%"
         " task_gap=3% task_weight=12% bdi_bw=31000 base_bw=7900 task_bw=7800 dirtied=32 period=16"
         " think=4 pause=12",
-        {"bdi": "8:0", "avg_dirty": 1190, "bdi_bw": 31000, "base_bw": 7900, "think": 4, "pause": 12},
+        {"bdi": "8:0", "avg_dirty": 1190, "bdi_bw": 31000, "base_bw": 7900, "pause": 12},
     ),
     (
         "T5",
@@ -211,7 +211,8 @@ _LINES: list[tuple[str, str, str, dict[str, Any]]] = [
     (
         "V3-6.7",
         "vmscan:mm_vmscan_lru_isolate",
-        "classzone=2 order=0 nr_requested=32 nr_scanned=40 nr_skipped=5 nr_taken=31 lru=active_anon",
+        "classzone=2 order=0 nr_requested=32 nr_scanned=40 nr_skipped=5 nr_taken=31"
+        " lru=active_anon",
         {"nr_skipped": 5, "lru": 1},
     ),
 ]
@@ -221,7 +222,9 @@ _LINES: list[tuple[str, str, str, dict[str, Any]]] = [
     "prefix",
     ["{:>16}-2951  [001]  101.250000: {}: {}", "{:>16}-2951  [001] d..1   101.250000: {}: {}"],
 )
-@pytest.mark.parametrize(("event", "payload", "told"), [pytest.param(*x[1:], id=x[0]) for x in _LINES])
+@pytest.mark.parametrize(
+    ("event", "payload", "told"), [pytest.param(*line[1:], id=line[0]) for line in _LINES]
+)
 def test_one_line(
     tmp_path: Path, prefix: str, event: str, payload: str, told: dict[str, Any]
 ) -> None:
@@ -267,7 +270,10 @@ def test_rates_in_bytes_stay_bytes(wbscope: Wbscope, tmp_path: Path) -> None:
         "SELECT dirty_ratelimit_bytes_per_s AS base, avg_write_bw_bytes_per_s AS bw"
         " FROM wb_bandwidth ORDER BY ts",
     )
-    assert rows == [{"base": 8_000_000, "bw": 30500 * 1024}, {"base": 7900 * 1024, "bw": 30500 * 1024}]
+    assert rows == [
+        {"base": 8_000_000, "bw": 30500 * 1024},
+        {"base": 7900 * 1024, "bw": 30500 * 1024},
+    ]
 
 
 def test_waiting_and_woken(wbscope: Wbscope, tmp_path: Path) -> None:

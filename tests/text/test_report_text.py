@@ -11,7 +11,6 @@ from support.cli import Wbscope
 from support.runs import RecordedRun, all_runs
 from support.texttrace import Loaded, load
 from support.tools import ingester_path, require_program, run
-
 from wbscope.engine.library import load_library
 
 # Fields that the print format leaves out, or prints so that they cannot be
