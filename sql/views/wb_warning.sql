@@ -45,14 +45,6 @@ HAVING count(*) > 0
 UNION ALL
 SELECT
   '*',
-  'page-size-unknown',
-  'the trace does not tell the page size, so values in bytes are missing where'
-    || ' the kernel counts pages'
-FROM wb_units AS u
-WHERE u.page_bytes IS NULL
-UNION ALL
-SELECT
-  '*',
   'sidecar-' || f.status,
   f.name || ': ' || f.message || '; values that need it may be missing'
 FROM raw_sidecar_file AS f
