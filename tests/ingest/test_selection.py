@@ -89,9 +89,7 @@ def test_limit_loads_the_first_rows(whole: sqlite3.Connection, tmp_path: Path, l
         assert meta["events_count"] == counted
 
 
-def test_a_limit_that_is_not_reached_reads_all(
-    whole: sqlite3.Connection, tmp_path: Path
-) -> None:
+def test_a_limit_that_is_not_reached_reads_all(whole: sqlite3.Connection, tmp_path: Path) -> None:
     count = _meta(whole)["events_count"]
     with contextlib.closing(_ingest(_RUN, tmp_path / "part.db", "--limit", str(count))) as part:
         assert _meta(part)["partial"] == 0
