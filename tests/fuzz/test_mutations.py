@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 from support.cut import cut_trace
 from support.mutate import Mutant, mutants, small_traces
+from support.report import count_events, report_lines
 from support.runs import REPOSITORY
 from support.tools import ingester_path
 
@@ -32,6 +33,7 @@ _SECONDS = 10
 _MEBIBYTES = 512
 _EXAMPLES = sorted((REPOSITORY / "examples").glob("*/trace.dat"))
 _BASES = [*(path.parent.name for path in _EXAMPLES), *small_traces()]
+_ZLIB = ("v7-zlib", "v7-64k-pages")
 # What says that something was lost or not understood (docs/schema.md, ingest_stats).
 _TELLING = "SELECT name, value FROM ingest_stats WHERE severity <> 'info'"
 _COUNTS = "SELECT event, count FROM event_counts ORDER BY event"
@@ -132,6 +134,14 @@ def test_mutants(name: str, tmp_path: Path) -> None:
             silent.append(mutant.what)
     assert not silent, f"{len(silent)} mutants lost events without a word: {silent[:40]}"
     assert min(codes.values()) > 0, codes  # else the damage is not of all kinds
+
+
+@pytest.mark.parametrize("name", [name for name in _BASES if name not in _ZLIB])
+def test_bases_hold_what_trace_cmd_reads(name: str, tmp_path: Path) -> None:
+    """Debian's trace-cmd reads no zlib; two of the small traces are compressed with it."""
+    whole = _ingest(_base(name), tmp_path / "whole", name)
+    lines = count_events(report_lines(tmp_path / "whole" / "trace.dat"))
+    assert {event.partition(":")[2]: count for event, count in whole.counts} == lines
 
 
 def test_there_are_enough() -> None:

@@ -117,6 +117,21 @@ std::string InputFile::hash() const {
   return text;
 }
 
+std::optional<std::uint64_t> first_nonzero(const InputFile& file, std::uint64_t begin,
+                                           std::uint64_t end) {
+  constexpr std::uint64_t kMost = 1 << 20;
+  constexpr std::uint64_t kBlock = 64 << 10;
+  std::vector<std::byte> block;
+  for (std::uint64_t at = begin; at < end && at - begin < kMost; at += kBlock) {
+    block.resize(static_cast<std::size_t>(std::min(end - at, kBlock)));
+    block.resize(file.read_some(at, block));
+    const auto found = std::ranges::find_if(block, [](std::byte b) { return b != std::byte{0}; });
+    if (found != block.end()) return at + static_cast<std::uint64_t>(found - block.begin());
+    if (block.empty()) break;
+  }
+  return std::nullopt;
+}
+
 std::string read_text_file(const std::string& path, std::size_t max) {
   const InputFile file(path);
   std::string text;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,6 +47,11 @@ class InputFile {
   std::int64_t modified_ns_ = 0;
   std::span<const std::byte> memory_;  // used when there is no fd_
 };
+
+// The place of the first byte in [begin, end) that is not 0, as far as the file
+// goes; looks at 1 MiB at most.
+[[nodiscard]] std::optional<std::uint64_t> first_nonzero(const InputFile& file,
+                                                         std::uint64_t begin, std::uint64_t end);
 
 // A whole small text file. Raises: Error (exit 3) when it is larger than max.
 [[nodiscard]] std::string read_text_file(const std::string& path, std::size_t max);

@@ -69,8 +69,9 @@ std::string trailing_clock(SectionReader& in) {
   return selected_clock(in.sized_text("clock", bytes));
 }
 
-void read_named_buffer(const InputFile& file, const NamedBuffer& named, std::uint32_t cpus,
-                       TraceInfo& info) {
+// Returns where the table of the buffer ends.
+std::uint64_t read_named_buffer(const InputFile& file, const NamedBuffer& named,
+                                std::uint32_t cpus, TraceInfo& info) {
   info.regions_count += cpus;
   if (info.regions_count > kMaxRegions) {
     throw ParseError("too-many-cpus", "buffer " + named.name, named.offset,
@@ -84,6 +85,23 @@ void read_named_buffer(const InputFile& file, const NamedBuffer& named, std::uin
   BufferInfo buffer = parse_regions(in, cpus, info);
   buffer.name = named.name;
   info.buffers.push_back(std::move(buffer));
+  return named.offset + in.position();
+}
+
+// tables_end has, for each buffer, where its table ends. Its data begin at the
+// next page (trace-cmd writes the clock in between) and go on until the table
+// of the next buffer, or the end.
+void set_data_ranges(std::uint64_t file_bytes, const std::vector<std::uint64_t>& tables_end,
+                     TraceInfo& info) {
+  for (std::size_t i = 0; i < info.buffers.size(); ++i) {
+    BufferInfo& buffer = info.buffers[i];
+    buffer.data_begin = (tables_end[i] + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
+    buffer.data_end = file_bytes;
+    for (const std::uint64_t end : tables_end) {
+      const std::uint64_t table = end - kTagBytes - buffer.regions.size() * 16;
+      if (table > tables_end[i]) buffer.data_end = std::min(buffer.data_end, table);
+    }
+  }
 }
 
 }  // namespace
@@ -121,14 +139,16 @@ void read_container_v6(const InputFile& file, std::uint64_t offset, TraceInfo& i
   // Option CPUCOUNT overrides the count before the options (trace-cmd 2.9+).
   const std::uint32_t regions = std::min(info.cpus_count, kMaxCpus);
   info.buffers.push_back(parse_regions(in, regions, info));
+  std::vector<std::uint64_t> tables_end{offset + in.position()};
   if (info.clock.empty()) info.clock = trailing_clock(in);
   for (const auto& buffer : named) {
     try {
-      read_named_buffer(file, buffer, regions, info);
+      tables_end.push_back(read_named_buffer(file, buffer, regions, info));
     } catch (const ParseError& error) {
       info.damage.push_back(error.message());
     }
   }
+  set_data_ranges(file.size(), tables_end, info);
 }
 
 }  // namespace wbscope

@@ -31,11 +31,15 @@ class ContainerV7 {
   ContainerV7(const InputFile& file, TraceInfo& info) : file_(file), info_(info) {}
 
   void read(std::uint64_t offset);
-  [[nodiscard]] std::vector<std::byte> section_data(std::uint64_t offset,
+  [[nodiscard]] std::vector<std::byte> section_data(std::uint16_t id, std::uint64_t offset,
                                                     const std::string& name);
 
  private:
   [[nodiscard]] SectionHeader section_header(std::uint64_t offset, const std::string& name) const;
+  // Raises: ParseError when the section there is not the one with this id.
+  [[nodiscard]] SectionHeader section_header(std::uint16_t id, std::uint64_t offset,
+                                             const std::string& name) const;
+  void bound_by_neighbours(BufferInfo& buffer);
   void count_section_bytes(std::uint64_t bytes, std::uint64_t offset, const std::string& name);
   void parse_section(std::uint16_t id, std::uint64_t offset);
   void parse_options(std::uint64_t offset);
@@ -69,6 +73,15 @@ SectionHeader ContainerV7::section_header(std::uint64_t offset, const std::strin
   return header;
 }
 
+SectionHeader ContainerV7::section_header(std::uint16_t id, std::uint64_t offset,
+                                          const std::string& name) const {
+  const SectionHeader header = section_header(offset, name);
+  if (header.id == id) return header;
+  throw ParseError("wrong-section", name, offset,
+                   "found a section with id " + std::to_string(header.id) + ", wanted " +
+                       std::to_string(id));
+}
+
 // Options may name one section again and again; what is kept of it must not
 // grow without end.
 void ContainerV7::count_section_bytes(std::uint64_t bytes, std::uint64_t offset,
@@ -81,9 +94,9 @@ void ContainerV7::count_section_bytes(std::uint64_t bytes, std::uint64_t offset,
 }
 
 // trace-cmd.dat.v7(5), COMPRESSION FORMAT OF THE FILE SECTIONS.
-std::vector<std::byte> ContainerV7::section_data(std::uint64_t offset,
+std::vector<std::byte> ContainerV7::section_data(std::uint16_t id, std::uint64_t offset,
                                                  const std::string& name) {
-  const SectionHeader header = section_header(offset, name);
+  const SectionHeader header = section_header(id, offset, name);
   const std::uint64_t start = offset + kSectionHeaderBytes;
   if (header.bytes > kMaxSectionBytes) {
     throw ParseError("section-too-large", name, offset,
@@ -123,7 +136,7 @@ std::vector<std::byte> ContainerV7::section_data(std::uint64_t offset,
 
 void ContainerV7::parse_section(std::uint16_t id, std::uint64_t offset) {
   const auto with = [&](const char* name, auto parse) {
-    const auto data = section_data(offset, name);
+    const auto data = section_data(id, offset, name);
     SectionReader in(name, offset, ByteReader(data, info_.order));
     parse(in, info_);
   };
@@ -164,18 +177,20 @@ void ContainerV7::parse_options(std::uint64_t offset) {
     if (!seen.insert(offset).second) {
       throw ParseError("options-loop", "OPTIONS", offset, "options sections form a loop");
     }
-    const auto data = section_data(offset, "OPTIONS");
+    const auto data = section_data(kIdOptions, offset, "OPTIONS");
     const std::uint64_t section = offset;
     SectionReader in("OPTIONS", section, ByteReader(data, info_.order));
     offset = 0;
-    while (in.left() > 0) {
+    for (bool done = false; !done;) {
+      if (in.left() == 0) in.fail("no-done-option", "options end without the option DONE");
       if (++options > kMaxOptions) in.fail("too-many-options", "more than 65536 options");
       const auto id = in.read<std::uint16_t>("option id");
       const auto bytes = in.read<std::uint32_t>("option size");
       SectionReader body("OPTIONS", section, ByteReader(in.bytes("option", bytes), info_.order));
       if (static_cast<Option>(id) == Option::kDone) {
         offset = body.read<std::uint64_t>("offset of the next options");
-        break;
+        done = true;
+        continue;
       }
       if (parse_common_option(id, body, info_)) continue;
       if (static_cast<Option>(id) == Option::kBuffer) {
@@ -192,15 +207,25 @@ void ContainerV7::parse_options(std::uint64_t offset) {
 
 // The size of compressed CPU data leaves out the chunk headers (seen in files
 // of trace-cmd 3.1), so data may reach to the next CPU's or the section's end.
-void bound_by_neighbours(BufferInfo& buffer, std::uint64_t section_end) {
-  std::set<std::uint64_t> starts{section_end};
+void ContainerV7::bound_by_neighbours(BufferInfo& buffer) {
+  std::vector<std::uint64_t> ends{buffer.data_end};
   for (const auto& region : buffer.regions) {
-    if (region.bytes > 0) starts.insert(region.offset);
+    if (region.bytes > 0) ends.push_back(region.offset);
   }
+  std::sort(ends.begin(), ends.end());
   for (auto& region : buffer.regions) {
     if (region.bytes == 0) continue;
-    const auto next = starts.upper_bound(region.offset);
-    region.bytes = next == starts.end() ? 0 : std::min(*next, section_end) - region.offset;
+    const bool inside = region.offset >= buffer.data_begin && region.offset < buffer.data_end;
+    if (!inside) {
+      note_damage(ParseError("data-outside-section", "BUFFER FLYRECORD", region.offset,
+                             "data start outside of their section, bytes " +
+                                 std::to_string(buffer.data_begin) + " to " +
+                                 std::to_string(buffer.data_end),
+                             region.cpu));
+    }
+    const auto end = std::upper_bound(ends.begin(), ends.end(), region.offset);
+    region.bytes = (end == ends.end() ? std::max(file_.size(), region.offset) : *end) -
+                   region.offset;
   }
 }
 
@@ -236,9 +261,11 @@ void ContainerV7::parse_buffer_option(SectionReader& in) {
     region.bytes = in.read<std::uint64_t>("size of CPU data");
     buffer.regions.push_back(region);
   }
-  const SectionHeader header = section_header(offset, "BUFFER FLYRECORD");
+  const SectionHeader header = section_header(kIdFlyrecord, offset, "BUFFER FLYRECORD");
   buffer.compressed = (header.flags & kSectionCompressed) != 0;
-  if (buffer.compressed) bound_by_neighbours(buffer, offset + kSectionHeaderBytes + header.bytes);
+  buffer.data_begin = offset + kSectionHeaderBytes;
+  buffer.data_end = buffer.data_begin + std::min(header.bytes, file_.size());
+  if (buffer.compressed) bound_by_neighbours(buffer);
   info_.buffers.push_back(std::move(buffer));
 }
 
@@ -395,7 +422,8 @@ std::string read_kallsyms(const InputFile& file, const TraceInfo& info) {
   TraceInfo reading;
   reading.order = info.order;
   reading.compression = info.compression;
-  const auto data = ContainerV7(file, reading).section_data(place.offset, "KALLSYMS");
+  const auto data = ContainerV7(file, reading).section_data(
+      static_cast<std::uint16_t>(Option::kKallsyms), place.offset, "KALLSYMS");
   SectionReader in("KALLSYMS", place.offset, ByteReader(data, info.order));
   return in.sized_text("kallsyms", in.read<std::uint32_t>("kallsyms size"));
 }

@@ -112,7 +112,10 @@ std::optional<std::span<const std::byte>> PageSource::next_chunk() {
     chunks_left_ = load<std::uint32_t>(head, order_);
     piece_offset_ = at_;
   }
-  if (*chunks_left_ == 0) return std::nullopt;
+  if (*chunks_left_ == 0) {
+    check_rest();
+    return std::nullopt;
+  }
   const std::byte* head = buffered(8);
   if (head == nullptr) return stop("truncated-trace", "data end in the header of a chunk");
   const auto packed = load<std::uint32_t>(head, order_);
@@ -134,6 +137,16 @@ std::optional<std::span<const std::byte>> PageSource::next_chunk() {
   if (!problem.empty()) return stop("bad-compression", problem);
   --*chunks_left_;
   return out;
+}
+
+// Up to the data of the next CPU there is nothing but zeros, for alignment.
+// Other bytes are data that nothing counts.
+void PageSource::check_rest() {
+  if (const auto found = first_nonzero(file_, at_, region_.offset + region_.bytes)) {
+    (void)stop("unclaimed-data", "data follow the last chunk, from file offset " +
+                                     std::to_string(*found));
+  }
+  at_ = region_.offset + region_.bytes;
 }
 
 // Where each chunk's header lies, as far as the headers make sense.

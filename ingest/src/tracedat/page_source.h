@@ -51,6 +51,7 @@ class PageSource {
   [[nodiscard]] std::vector<std::uint64_t> chunk_offsets() const;
   [[nodiscard]] std::optional<std::uint64_t> stamp_of_chunk(std::uint64_t offset);
   [[nodiscard]] std::optional<std::uint64_t> stamp_of_page(std::uint64_t offset) const;
+  void check_rest();
   std::nullopt_t stop(const char* code, const std::string& detail);
 
   const InputFile& file_;

@@ -89,6 +89,9 @@ void parse_event_formats(SectionReader& in, TraceInfo& info) {
   const auto systems = in.read<std::uint32_t>("count of event systems");
   for (std::uint32_t s = 0; s < systems; ++s) {
     const std::string system = in.text_until_nul("name of an event system");
+    if (std::any_of(system.begin(), system.end(), [](unsigned char c) { return c <= ' '; })) {
+      in.fail("bad-system-name", "name of an event system holds a blank or a control character");
+    }
     const auto count = in.read<std::uint32_t>("count of events");
     if (info.formats.size() + count > kMaxFormats) {
       in.fail("too-many-formats", "system " + system + " has " + std::to_string(count) +

@@ -3,6 +3,7 @@
 #include "tracedat/trace_file.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/byte_reader.h"
@@ -78,6 +79,34 @@ void separate_regions(TraceInfo& info) {
   }
 }
 
+// Bytes among the pages that no CPU claims hold events that nobody reads. Only
+// alignment lies there, and that is zeros. (The end of compressed data is known
+// once they are read: PageSource looks there.)
+void note_unclaimed(const InputFile& file, TraceInfo& info) {
+  const auto check = [&](std::uint64_t begin, std::uint64_t end) {
+    const auto found = first_nonzero(file, begin, std::min(end, file.size()));
+    if (!found) return;
+    info.damage.push_back(ParseError("unclaimed-data", "BUFFER FLYRECORD", *found,
+                                     "found data that no CPU claims in bytes " +
+                                         std::to_string(begin) + " to " + std::to_string(end))
+                              .message());
+  };
+  for (const auto& buffer : info.buffers) {
+    std::uint64_t at = buffer.data_begin;
+    if (at == 0) continue;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
+    for (const auto& region : buffer.regions) {
+      if (region.bytes > 0) spans.emplace_back(region.offset, region.offset + region.bytes);
+    }
+    std::sort(spans.begin(), spans.end());
+    for (const auto& [begin, end] : spans) {
+      if (begin > at) check(at, begin);
+      at = std::max(at, end);
+    }
+    if (at < buffer.data_end) check(at, buffer.data_end);
+  }
+}
+
 }  // namespace
 
 TraceInfo read_trace_info(const InputFile& file) {
@@ -135,6 +164,7 @@ TraceInfo read_trace_info(const InputFile& file) {
   clip_regions(file, info);
   if (info.damage.size() > damage) attach_cpu_files(file, info);
   separate_regions(info);
+  note_unclaimed(file, info);
 
   std::size_t regions = 0;
   for (const auto& buffer : info.buffers) regions += buffer.regions.size();

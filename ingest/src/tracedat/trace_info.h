@@ -43,6 +43,9 @@ struct BufferInfo {
   std::string clock;
   std::uint32_t page_bytes = 0;
   bool compressed = false;
+  // The bytes of the file that hold its regions and nothing else; 0: not known.
+  std::uint64_t data_begin = 0;
+  std::uint64_t data_end = 0;
   std::vector<CpuRegion> regions;
 };
 

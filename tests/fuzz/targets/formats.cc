@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event formats, and the rows made of records by them.
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
@@ -61,7 +62,8 @@ void write_rows(const EventCatalog& catalog, Bytes input, ByteOrder order) {
   std::uint64_t written = 0;
   while (!input.empty() && !catalog.events.empty()) {
     const auto event = static_cast<std::uint32_t>(take_byte(input) % catalog.events.size());
-    const std::size_t bytes = std::min<std::size_t>(take_byte(input) * 4u, input.size());
+    const std::size_t wanted = take_byte(input) * std::size_t{4};
+    const std::size_t bytes = std::min(wanted, input.size());
     // A copy of its own, so that reads behind it are seen.
     std::vector<std::byte> record(input.begin(),
                                   input.begin() + static_cast<std::ptrdiff_t>(bytes));

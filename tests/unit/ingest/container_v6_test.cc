@@ -91,8 +91,9 @@ TEST(ContainerV6, SecondInstanceWithoutItsTagIsDamage) {
   const ReadBack back = read_bytes(file);
   EXPECT_EQ(back.info.buffers.size(), 1u);
   EXPECT_EQ(back.events, kSmallTraceEvents);
-  ASSERT_EQ(back.info.damage.size(), 1u);
+  ASSERT_EQ(back.info.damage.size(), 2u);
   EXPECT_EQ(back.info.damage[0].slug, "wrong-tag");
+  EXPECT_EQ(back.info.damage[1].slug, "unclaimed-data");  // its pages
 }
 
 TEST(ContainerV6, CutAtEveryByte) {

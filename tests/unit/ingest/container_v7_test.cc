@@ -197,6 +197,15 @@ TEST(ContainerV7, OptionsThatPointAtThemselves) {
   EXPECT_NE(damage_of_options(done).slug, "options-loop");
 }
 
+TEST(ContainerV7, OptionsWithoutAnEnd) {
+  EXPECT_EQ(damage_of_options(Bytes(ByteOrder::kLittle)).slug, "no-done-option");
+}
+
+TEST(ContainerV7, OptionThatPointsAtAnotherSection) {
+  const Bytes formats = Bytes(ByteOrder::kLittle).u16(18).u32(8).u64(33);
+  EXPECT_EQ(damage_of_options(formats).slug, "wrong-section");
+}
+
 TEST(ContainerV7, OptionsLargerThanTheFileOrTheCap) {
   const Bytes none(ByteOrder::kLittle);
   EXPECT_EQ(damage_of_options(none, 1).slug, "truncated-trace");
@@ -227,9 +236,11 @@ TEST(ContainerV7, SectionsTogetherHaveACap) {
 
 TEST(ContainerV7, BuffersTogetherHaveACapOfCpus) {
   Bytes body(ByteOrder::kLittle);
-  body.u64(33).cstring("").cstring("mono").u32(512).u32(kMaxCpus);
+  body.u64(55).cstring("").cstring("mono").u32(512).u32(kMaxCpus);
   for (std::uint32_t i = 0; i < kMaxCpus; ++i) body.u32(i).u64(0).u64(0);
+  // An unknown option holds what passes for the section's header, at 55.
   Bytes options(ByteOrder::kLittle);
+  options.u16(99).u32(16).u16(3).u16(0).u32(0).u64(0);
   for (std::size_t i = 0; i < kMaxRegions / kMaxCpus + 1; ++i) {
     options.u16(3).u32(body.size()).text(body.str());
   }

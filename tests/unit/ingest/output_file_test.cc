@@ -107,5 +107,22 @@ TEST(OutputFile, FolderThatIsNotThere) {
   EXPECT_NE(error->message().text.find("No such file"), std::string::npos);
 }
 
+TEST(OutputFile, LeftoversOfTheDeadAreRemoved) {
+  const TempDir dir;
+  dir.write(".run.db.1.part", "left by a run that was killed");
+  dir.write(".run.db.1.2.part", "left too");
+  dir.write(".run.db.x.part", "not ours");
+  dir.write(".other.db.1.part", "of another output");
+  {
+    OutputFile living(dir.path("run.db"), false);
+    OutputFile output(dir.path("run.db"), false);
+    EXPECT_NE(living.temp_path(), output.temp_path());
+    EXPECT_TRUE(std::filesystem::exists(living.temp_path()));
+    fill(output, "new");
+    output.commit();
+  }
+  EXPECT_EQ(dir.names(), (Names{".other.db.1.part", ".run.db.x.part", "run.db"}));
+}
+
 }  // namespace
 }  // namespace wbscope
