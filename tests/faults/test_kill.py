@@ -88,8 +88,8 @@ def test_stop_at_random_moments(place: Place, which: str, number: signal.Signals
         time.sleep(chance.uniform(0, longest))
         process.send_signal(number)
         ended = place.finish(process)
-        if ended.returncode == -number:  # before the program could say what to do
-            place.check_output(str(ended), leftovers=False, done=False)
+        if ended.returncode == -number:  # Python itself was starting or ending
+            place.check_output(str(ended), leftovers=False, done=None)
         else:
             place.check(ended, [0, 130])
         place.reset()
