@@ -26,6 +26,7 @@ KEYWORDS = {"index", "limit", "order"}
 UNIT_WORDS = {
     "pages": "pages",
     "KiB/s": "KiB/s, as the kernel records",
+    "bytes/s": "bytes/s, as the kernel records",
     "ms": "ms, as the kernel records",
     "us": "us",
     "jiffies": "jiffies",
@@ -106,6 +107,11 @@ def read_events(catalog: dict[str, Any]) -> list[Event]:
     return events
 
 
+def unique(names: list[str]) -> list[str]:
+    """Each name once: a field can be an alias of another one too."""
+    return list(dict.fromkeys(names))
+
+
 def sql_name(name: str) -> str:
     """The name as SQL wants it."""
     return f'"{name}"' if name in KEYWORDS else name
@@ -136,7 +142,7 @@ def event_adapter(event: Event) -> str:
         tag("grain", "event; order seq"),
         tag("event", "|".join(event.names)),
         tag("from", source),
-        tag("fields", ", ".join(["seq", *(name for f in event.fields for name in f.names)])),
+        tag("fields", ", ".join(unique(["seq", *(n for f in event.fields for n in f.names)]))),
         tag("column", "seq INTEGER order of all records, also where ts is equal"),
         tag("column", "ts INTEGER ns, trace clock"),
         tag("column", "cpu INTEGER number"),

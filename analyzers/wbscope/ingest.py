@@ -13,6 +13,7 @@ from typing import Any
 from wbscope.engine.library import Library
 from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
+from wbscope.formats import reference_formats
 from wbscope.ingester import Observer, run_ingester
 from wbscope.outputs import check_output, private_output
 from wbscope.sources import DATABASE_NAME, Kind, find_source
@@ -50,14 +51,26 @@ def ingest(
     *,
     events: Sequence[str] = (),
     load_all: bool = False,
+    time_range: str | None = None,
+    limit: int | None = None,
     force: bool = False,
     observer: Observer | None = None,
 ) -> Ingested:
-    """Load the library's events, those that match `events`, or all of them."""
+    """Load the library's events, those that match `events`, or all of them.
+
+    `time_range` is as `parse_time_range()` gives it; `limit` is of loaded rows.
+    """
     run = find_source(str(source))
     check_output(output, force, [source, run.trace])
     with private_output(output) as private:
         if run.kind is Kind.PERFETTO:
+            if time_range is not None or limit is not None:
+                raise UsageError(
+                    "whole-trace-only",
+                    "--time-range, --limit",
+                    "are not for Perfetto traces, which trace processor reads as a whole",
+                    fix=shlex.join(["wbscope", "ingest", str(source), "-o", str(output)]),
+                )
             # Only here: a trace.dat is read without the package perfetto.
             from wbscope.perfetto.ingest import ingest_perfetto
 
@@ -65,7 +78,14 @@ def ingest(
                 run, private, [*library.events(), *events], load_all, observer
             )
         else:
-            done, warnings = _ingest(source, private, library, events, load_all, observer)
+            choice = ["--all"] if load_all else []
+            for event in events:
+                choice += ["--events", event]
+            if time_range is not None:
+                choice += ["--time-range", time_range]
+            if limit is not None:
+                choice += ["--limit", str(limit)]
+            done, warnings = _ingest(source, private, library, choice, observer)
     return Ingested(
         output=output,
         events_count=done["events_count"],
@@ -79,14 +99,18 @@ def _ingest(
     source: Path,
     output: Path,
     library: Library,
-    events: Sequence[str],
-    load_all: bool,
+    choice: list[str],
     observer: Observer | None,
 ) -> tuple[dict[str, Any], list[Notice]]:
-    with tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed:
-        listed.writelines(f"{event}\n" for event in library.events())
-        listed.flush()
-        choice = ["--all"] if load_all else ["--events-file", listed.name]
-        for event in events:
-            choice += ["--events", event]
-        return run_ingester(["sqlite", str(source), "-o", str(output), *choice], observer)
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed,
+        tempfile.NamedTemporaryFile("w", suffix=".formats", encoding="utf-8") as formats,
+    ):
+        if "--all" not in choice:
+            listed.writelines(f"{event}\n" for event in library.events())
+            listed.flush()
+            choice = ["--events-file", listed.name, *choice]
+        formats.writelines(reference_formats())
+        formats.flush()
+        files = [str(source), "-o", str(output), "--formats", formats.name]
+        return run_ingester(["sqlite", *files, *choice], observer)

@@ -2,20 +2,21 @@
 // The job "sqlite": container -> formats -> pages in parallel -> tables.
 #include "ingest.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/input_file.h"
 #include "base/interrupt.h"
 #include "base/output_file.h"
+#include "event_choice.h"
 #include "format/event_catalog.h"
+#include "ingest_text.h"
 #include "pipeline/merge.h"
 #include "sidecar/sidecars.h"
 #include "sink/event_writer.h"
@@ -32,6 +33,7 @@ constexpr std::size_t kMaxBlockBytes = 512u << 10;
 constexpr std::size_t kMinBlockBytes = 16u << 10;
 constexpr auto kProgressEvery = std::chrono::milliseconds(200);
 constexpr const char* kTraceName = "trace.dat";
+constexpr const char* kTextName = "trace.txt";
 
 // The trace of a run folder, or the file itself.
 std::string trace_path(const std::string& source) {
@@ -39,6 +41,8 @@ std::string trace_path(const std::string& source) {
   if (!fs::is_directory(source, ignored)) return source;
   const fs::path trace = fs::path(source) / kTraceName;
   if (fs::exists(trace, ignored)) return trace.string();
+  const fs::path text = fs::path(source) / kTextName;
+  if (fs::exists(text, ignored)) return text.string();
   throw Error(Exit::kInput, {.slug = "no-trace-in-folder",
                              .object = source,
                              .text = "found no file trace.dat in this folder",
@@ -49,42 +53,67 @@ std::string trace_path(const std::string& source) {
 }
 
 std::vector<bool> choose_events(const EventCatalog& catalog, const IngestOptions& options) {
-  std::vector<bool> wanted(catalog.events.size(), options.all);
-  for (std::size_t i = 0; i < wanted.size() && !options.all; ++i) {
-    const auto& event = catalog.events[i];
-    wanted[i] = std::any_of(options.globs.begin(), options.globs.end(), [&](const auto& glob) {
-      const std::string& subject =
-          glob.find(':') == std::string::npos ? event.name : event.full_name();
-      return ::fnmatch(glob.c_str(), subject.c_str(), 0) == 0;
-    });
-  }
+  const EventChoice choice(options.globs, options.all);
+  std::vector<bool> wanted;
+  for (const auto& event : catalog.events) wanted.push_back(choice.has(event.system, event.name));
   return wanted;
 }
 
-std::vector<std::unique_ptr<CpuStream>> open_streams(const InputFile& file, const TraceInfo& info,
-                                                     const EventDispatch& dispatch) {
+using Streams = std::vector<std::unique_ptr<CpuStream>>;
+
+Streams open_streams(const InputFile& file, const TraceInfo& info, const EventDispatch& dispatch,
+                     const TimeRange& range) {
   std::size_t regions = 0;
   for (const auto& buffer : info.buffers) regions += buffer.regions.size();
   const std::size_t block_bytes =
       std::clamp(kBlockBudget / (2 * std::max<std::size_t>(regions, 1)), kMinBlockBytes,
                  kMaxBlockBytes);
-  std::vector<std::unique_ptr<CpuStream>> streams;
+  Streams streams;
   for (std::uint32_t b = 0; b < info.buffers.size(); ++b) {
     for (const auto& region : info.buffers[b].regions) {
       if (region.bytes == 0) continue;
       streams.push_back(
-          std::make_unique<CpuStream>(file, info, b, region, dispatch, block_bytes));
+          std::make_unique<CpuStream>(file, info, b, region, dispatch, block_bytes, range));
     }
   }
   return streams;
 }
 
-// The third word of "Linux host 6.1.0 x86_64".
-std::string kernel_release(const std::string& uname) {
-  const auto first = uname.find(' ');
-  const auto second = first == std::string::npos ? first : uname.find(' ', first + 1);
-  if (second == std::string::npos) return {};
-  return uname.substr(second + 1, uname.find(' ', second + 1) - second - 1);
+// Sum that stops at the ends of the clock.
+std::int64_t after(std::int64_t start, std::int64_t ns) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(start, ns, &sum) ? INT64_MAX : sum;
+}
+
+// What --time-range asks for, on the trace clock.
+TimeRange time_range(const IngestOptions& options, const InputFile& file, const TraceInfo& info,
+                     const EventDispatch& dispatch) {
+  TimeRange range;
+  if (!options.from && !options.to) return range;
+  std::int64_t start = 0;
+  if ((options.from && options.from->after_start) || (options.to && options.to->after_start)) {
+    std::optional<std::int64_t> first;
+    for (const auto& stream : open_streams(file, info, dispatch, {})) {
+      const auto ts = stream->first_record_ts();
+      if (ts && (!first || *ts < *first)) first = ts;
+    }
+    start = first.value_or(0);
+  }
+  const auto place = [start](const TimeBound& bound) {
+    return bound.after_start ? after(start, bound.ns) : bound.ns;
+  };
+  if (options.from) range.first = place(*options.from);
+  if (options.to) range.end = place(*options.to);
+  if (range.first < range.end) return range;
+  throw Error(Exit::kUsage,
+              {.slug = "empty-range",
+               .object = "--time-range",
+               .text = "found the range " + std::to_string(range.first) + ".." +
+                       std::to_string(range.end) + " ns, wanted its end after its start",
+               .at = {},
+               .have = {},
+               .effect = "nothing was written",
+               .fix = {}});
 }
 
 // What all streams say, added up.
@@ -98,8 +127,7 @@ struct Totals {
   std::uint64_t lost_known = 0;
 };
 
-Totals add_up(const std::vector<std::unique_ptr<CpuStream>>& streams, const EventWriter& writer,
-              TraceInfo& info) {
+Totals add_up(const Streams& streams, const EventWriter& writer, TraceInfo& info) {
   Totals totals;
   totals.events.loaded = writer.loaded();
   totals.events.counted.resize(totals.events.loaded.size());
@@ -129,11 +157,7 @@ Totals add_up(const std::vector<std::unique_ptr<CpuStream>>& streams, const Even
 
 void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
                 const std::string& hash) {
-  run.meta("schema_version", kSchemaVersion);
-  run.meta("wbscope_version", WBSCOPE_VERSION);
-  run.meta("source_name", file.name());
-  run.meta("source_bytes", static_cast<std::int64_t>(file.size()));
-  run.meta("source_hash", "xxh3:" + hash);
+  run.source(file, hash);
   run.meta("format", "trace.dat v" + std::to_string(info.version));
   run.meta("compression", info.compression_name);
   run.meta("endian", info.order == ByteOrder::kBig ? "big" : "little");
@@ -146,6 +170,14 @@ void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
   run.meta("recorder_version", info.recorder_version);
   run.meta("uname", info.uname);
   run.meta("kernel_release", kernel_release(info.uname));
+}
+
+void write_selection(RunWriter& run, const TimeRange& range,
+                     const std::optional<std::uint64_t>& limit) {
+  run.meta("partial", std::int64_t{!range.is_whole() || limit ? 1 : 0});
+  if (range.first != INT64_MIN) run.meta("range_first_ts", range.first);
+  if (range.end != INT64_MAX) run.meta("range_end_ts", range.end);
+  if (limit) run.meta("loaded_limit", static_cast<std::int64_t>(*limit));
 }
 
 void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
@@ -205,6 +237,10 @@ void warn_of_damage(const Reporter& reporter, const InputFile& file, const Trace
 
 void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   const InputFile file(trace_path(options.source));
+  if (is_text(file)) {
+    ingest_text(file, options, reporter);
+    return;
+  }
   OutputFile output(options.output, options.force);
   TraceInfo info;
   try {
@@ -219,11 +255,10 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   if (info.buffers.empty() || catalog.events.empty()) throw_nothing_readable(file, info);
   const std::vector<bool> wanted = choose_events(catalog, options);
   const EventDispatch dispatch(catalog, wanted);
+  TimeRange range = time_range(options, file, info, dispatch);
 
   Database db(output.temp_path(), output.path(), Database::Mode::kCreate);
-  // The file is thrown away whole on any failure, so it needs no journal.
-  db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-          "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
+  begin_new_file(db);
   RunWriter run(db);
   EventWriter writer(db, catalog, wanted, info.order);
 
@@ -232,26 +267,40 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   std::future<std::string> hash =
       std::async(std::launch::async, [&file] { return file.hash(); });
   Totals totals;
-  {
+  const auto read = [&](const EventDispatch& events, const Merger::OnRecord& on_record) {
     WorkerPool pool(threads);
-    Merger merger(open_streams(file, info, dispatch), pool);
+    Merger merger(open_streams(file, info, events, range), pool);
     auto last_report = std::chrono::steady_clock::now();
-    merger.run(
-        [&writer](const CpuStream& stream, const RecordRef& ref, std::span<const std::byte> data) {
-          writer.write(ref.event, ref.ts, stream.cpu(), ref.tid, stream.buffer(), data);
-        },
-        [&] {
-          throw_if_interrupted();
-          const auto now = std::chrono::steady_clock::now();
-          if (now - last_report < kProgressEvery) return;
-          last_report = now;
-          reporter.progress(merger.consumed(), file.size());
-        });
+    const bool whole = merger.run(on_record, [&] {
+      throw_if_interrupted();
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last_report < kProgressEvery) return;
+      last_report = now;
+      reporter.progress(merger.consumed(), file.size());
+    });
+    if (!whole) return false;
     writer.finish();
     totals = add_up(merger.streams(), writer, info);
     for (const auto& stream : merger.streams()) {
       run.lost_events(stream->cpu(), stream->buffer(), stream->lost());
     }
+    return true;
+  };
+  std::uint64_t room = options.limit.value_or(UINT64_MAX);
+  std::int64_t last_ts = 0;
+  const bool whole = read(dispatch, [&](const CpuStream& stream, const RecordRef& ref,
+                                        std::span<const std::byte> data) {
+    if (room == 0) return false;
+    --room;
+    last_ts = ref.ts;
+    writer.write(ref.event, ref.ts, stream.cpu(), ref.tid, stream.buffer(), data);
+    return true;
+  });
+  if (!whole) {
+    // The CPUs had been read ahead of the last row. Count again, up to its time.
+    range.end = after(last_ts, 1);
+    (void)read(EventDispatch(catalog, std::vector<bool>(wanted.size(), false)),
+               [](const CpuStream&, const RecordRef&, std::span<const std::byte>) { return true; });
   }
   if (totals.counted == 0 && !info.damage.empty()) throw_nothing_readable(file, info);
   totals.counters.add(Counter::kFormatsNotParsed,
@@ -267,6 +316,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   run.ingest_stats(totals.counters);
   write_meta(run, file, info, hash.get());
   write_totals(run, totals, info);
+  write_selection(run, range, whole ? std::nullopt : options.limit);
 
   std::vector<Message> warnings;
   if (fs::is_directory(options.source)) warnings = load_sidecars(db, options.source);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,13 +27,15 @@ using wbscope::Reporter;
 
 constexpr const char* kUsage =
     "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
-    "                             [--force] [--threads N] [--json-lines]\n"
+    "                             [--time-range FROM..TO] [--limit N] [--force] [--threads N]\n"
+    "                             [--formats FILE] [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
     "                             [--json-lines]\n"
-    "SRC is a trace.dat or a run folder. GLOB matches \"system:name\" or \"name\"; without any,\n"
-    "events are only counted. The program \"wbscope\" is the front end to this one.\n";
+    "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or \"name\"; without any,\n"
+    "events are only counted. FROM and TO are ns of the trace clock, or +ns after the first record;\n"
+    "each may be left out. The program \"wbscope\" is the front end to this one.\n";
 
 [[noreturn]] void usage_error(const std::string& text) {
   throw Error(Exit::kUsage, {.slug = "usage",
@@ -71,13 +74,49 @@ void read_globs(const std::string& path, std::vector<std::string>& globs) {
   }
 }
 
+// The whole text as a number.
+template <typename T>
+std::optional<T> number_in(std::string_view text) {
+  T value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 unsigned parse_threads(const std::string& text) {
-  unsigned threads = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), threads);
-  if (problem != std::errc() || end != text.data() + text.size() || threads < 1 || threads > 1024) {
+  const auto threads = number_in<unsigned>(text);
+  if (!threads || *threads < 1 || *threads > 1024) {
     usage_error("--threads: found \"" + text + "\", wanted a number from 1 to 1024");
   }
-  return threads;
+  return *threads;
+}
+
+std::uint64_t parse_limit(const std::string& text) {
+  const auto limit = number_in<std::uint64_t>(text);
+  if (!limit || *limit == 0) {
+    usage_error("--limit: found \"" + text + "\", wanted a whole number from 1 up");
+  }
+  return *limit;
+}
+
+void parse_time_range(const std::string& text, wbscope::IngestOptions& options) {
+  constexpr std::string_view kDots = "..";
+  const auto wrong = [&text] {
+    usage_error("--time-range: found \"" + text +
+                "\", wanted FROM..TO, each ns or +ns, one of them may be left out");
+  };
+  const auto dots = text.find(kDots);
+  if (dots == std::string::npos || text == kDots) wrong();
+  const auto bound = [&](std::string_view word) -> std::optional<wbscope::TimeBound> {
+    if (word.empty()) return std::nullopt;
+    const bool after_start = word.starts_with('+');
+    if (after_start) word.remove_prefix(1);
+    const auto ns = number_in<std::int64_t>(word);
+    if (!ns || (after_start && *ns < 0)) wrong();
+    return wbscope::TimeBound{.ns = *ns, .after_start = after_start};
+  };
+  options.from = bound(std::string_view(text).substr(0, dots));
+  options.to = bound(std::string_view(text).substr(dots + kDots.size()));
 }
 
 // Takes a positional argument or an option that both jobs have.
@@ -110,10 +149,16 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
       options.globs.push_back(args.value_of(word));
     } else if (word == "--events-file") {
       read_globs(args.value_of(word), options.globs);
+    } else if (word == "--formats") {
+      options.formats = args.value_of(word);
     } else if (word == "--all") {
       options.all = true;
     } else if (word == "--threads") {
       options.threads = parse_threads(args.value_of(word));
+    } else if (word == "--limit") {
+      options.limit = parse_limit(args.value_of(word));
+    } else if (word == "--time-range") {
+      parse_time_range(args.value_of(word), options);
     } else if (!take_common(word, args, options.source, options.output, options.force)) {
       usage_error("found argument \"" + word + "\" that sqlite does not take");
     }

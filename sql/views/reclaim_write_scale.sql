@@ -4,8 +4,8 @@
 --   how large its folio is, the counter nr_vmscan_write counts pages.
 -- @grain    one row
 -- @needs    raw_event_counts, raw_lost_events, raw_meta, wb_vmstat
--- @column   is_complete INTEGER 1: no event is lost and the trace is not
---   damaged; else nothing is scaled
+-- @column   is_complete INTEGER 1: no event is lost, the trace is not damaged
+--   and was read whole; else nothing is scaled
 -- @column   events_count INTEGER events in the whole trace
 -- @column   vmstat_count INTEGER pages that nr_vmscan_write gained, or NULL
 -- @column   pages_per_events_num INTEGER pages = events * num / den
@@ -17,7 +17,9 @@ WITH
     SELECT
       NOT EXISTS (SELECT 1 FROM raw_lost_events)
       AND NOT EXISTS (
-        SELECT 1 FROM raw_meta AS m WHERE m.key = 'damaged' AND m.value = 1
+        SELECT 1
+        FROM raw_meta AS m
+        WHERE m.key IN ('damaged', 'partial') AND m.value = 1
       ) AS is_complete,
       (
         SELECT coalesce(sum(c.count), 0)

@@ -4,8 +4,8 @@
 --   lets tasks dirty at. With a memory cgroup the event fires twice in a row;
 --   the second, which the kernel keeps, is the row here.
 -- @grain    update; order ts
--- @needs    raw_bdi_dirty_ratelimit, wb_units
--- @events   writeback:bdi_dirty_ratelimit
+-- @needs    raw_bdi_dirty_ratelimit, raw_dirty_throttle_bandwidth, wb_units
+-- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
 -- @column   ts INTEGER ns, trace clock
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
@@ -49,4 +49,18 @@ SELECT
     AS balanced_dirty_ratelimit_bytes_per_s
 FROM followed AS f
 CROSS JOIN wb_units AS u
-WHERE f.next_ts IS NULL OR f.next_ts - f.ts > u.ms_ns;
+WHERE f.next_ts IS NULL OR f.next_ts - f.ts > u.ms_ns
+UNION ALL
+-- The patches of March 2011 print the base rate in bytes/s.
+SELECT
+  t.ts,
+  t.bdi,
+  NULL,
+  t.write_bw * v.kib_bytes,
+  t.avg_write_bw * v.kib_bytes,
+  t.dirty_rate * v.kib_bytes,
+  t.base_bw,
+  NULL,
+  NULL
+FROM raw_dirty_throttle_bandwidth AS t
+CROSS JOIN wb_units AS v;

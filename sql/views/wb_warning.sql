@@ -4,7 +4,8 @@
 --   of a query's name and those of '*' with every answer.
 -- @grain    warning; order scope, slug
 -- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
---   raw_buffer, raw_zone, raw_sidecar_file, reclaim_write_scale, wb_hz,
+--   raw_buffer, raw_zone, raw_sidecar_file, raw_ingest_stats,
+--   raw_balance_dirty_pages, reclaim_write_scale, wb_hz,
 --   wb_kernel, wb_params, wb_units
 -- @column   scope TEXT name of a query, or *
 -- @column   slug TEXT stable name of the warning
@@ -22,6 +23,14 @@ WHERE d.key = 'damaged' AND d.value = 1
 UNION ALL
 SELECT
   '*',
+  'part-of-trace',
+  'only a part of the trace was read (ingest --time-range or --limit), so sums'
+    || ' are those of that part'
+FROM raw_meta AS p
+WHERE p.key = 'partial' AND p.value = 1
+UNION ALL
+SELECT
+  '*',
   'lost-events',
   'the ring buffer overran ' || count(*) || ' times, '
     || CASE
@@ -36,18 +45,51 @@ HAVING count(*) > 0
 UNION ALL
 SELECT
   '*',
-  'page-size-unknown',
-  'the trace does not tell the page size, so values in bytes are missing where'
-    || ' the kernel counts pages'
-FROM wb_units AS u
-WHERE u.page_bytes IS NULL
-UNION ALL
-SELECT
-  '*',
   'sidecar-' || f.status,
   f.name || ': ' || f.message || '; values that need it may be missing'
 FROM raw_sidecar_file AS f
 WHERE f.status <> 'loaded'
+UNION ALL
+SELECT
+  '*',
+  'page-size-assumed',
+  'the trace does not tell the page size of its machine; bytes are pages of '
+    || u.page_bytes || ' bytes'
+FROM wb_units AS u
+WHERE NOT EXISTS (SELECT 1 FROM raw_meta AS m WHERE m.key = 'page_bytes')
+UNION ALL
+SELECT
+  '*',
+  'lines-not-understood',
+  i.value || ' lines of the text are no record and were left out'
+FROM raw_ingest_stats AS i
+WHERE i.name = 'text_not_understood' AND i.value > 0
+UNION ALL
+SELECT
+  '*',
+  'records-overwritten',
+  'the ring buffer had overwritten ' || i.value || ' records before the text'
+    || ' was read; sums over events are too small'
+FROM raw_ingest_stats AS i
+WHERE i.name = 'text_overwritten' AND i.value > 0
+UNION ALL
+SELECT
+  '*',
+  'no-time',
+  'the lines of this log have no time stamps: every ts is 0'
+FROM raw_meta AS m
+WHERE m.key = 'clock_unit' AND m.value = 'none'
+UNION ALL
+SELECT
+  b.scope,
+  'goal-is-no-setpoint',
+  'this kernel recorded goal (thresh - thresh / 8), not setpoint; setpoint'
+    || ' and position are not to be compared with those of kernels from 3.2 on'
+FROM (
+  SELECT 'throttle_by_task' AS scope, count(g.goal) AS goals_count
+  FROM raw_balance_dirty_pages AS g
+) AS b
+WHERE b.goals_count > 0
 UNION ALL
 SELECT
   'throttle_by_task',

@@ -116,11 +116,16 @@ def test_another_ftrace_clock_is_put_on_the_trace_s_clock(
     assert wbscope.sql(trace, "SELECT ts FROM lost_events") == [{"ts": after + offset}]
 
 
-def test_unknown_page_size_is_no_guess(wbscope: Wbscope, small: Path) -> None:
-    assert wbscope.sql(small, "SELECT page_bytes FROM wb_units") == [{"page_bytes": None}]
+def test_unknown_page_size_is_told(wbscope: Wbscope, small: Path) -> None:
     document = wbscope.document("query", "dirty_position", small)
-    assert {row["dirty_bytes"] for row in document["rows"]} == {None}
-    assert "page-size-unknown" in {warning["slug"] for warning in document["warnings"]}
+    assert "page-size-assumed" in {warning["slug"] for warning in document["warnings"]}
+
+
+@pytest.mark.parametrize("option", [("--limit", "5"), ("--time-range", "1s..")])
+def test_a_part_of_a_trace_is_refused(
+    wbscope: Wbscope, small: Path, option: tuple[str, str]
+) -> None:
+    only_error(ingest(wbscope, small, *option), 2, "whole-trace-only", small.parent)
 
 
 def test_what_was_not_asked_for_is_missing_and_what_did_not_happen_is_zero(

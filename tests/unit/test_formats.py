@@ -17,6 +17,7 @@ import pytest
 
 _ROOT = Path(__file__).parents[2]
 _FORMATS = _ROOT / "kernel-tracepoints" / "formats"
+_TEXT_FORMATS = _ROOT / "kernel-tracepoints" / "text-formats"
 _KERNELS = sorted(folder.name for folder in _FORMATS.iterdir() if folder.is_dir())
 _FIELD = re.compile(r"^\tfield:[^;]*?(\w+)(?:\[[^]]*\])?;", re.MULTILINE)
 
@@ -44,6 +45,12 @@ _ABSENT = (
         ("cgroup_ino",),
         "4.4 records a path, older kernels nothing; the inode came later, about 4.6",
         before=(4, 6),
+    ),
+    Absent(
+        "writeback:balance_dirty_pages",
+        ("goal",),
+        "of patches of 2011 that no released kernel has",
+        since=(0, 0),
     ),
     Absent(
         "writeback:global_dirty_state",
@@ -151,14 +158,29 @@ def test_fields_have_a_name_of_the_catalog(kernel: str) -> None:
 
 
 def test_every_event_was_captured_somewhere() -> None:
-    """An event whose name is misspelt in the catalog is in no kernel."""
+    """An event whose name is misspelt in the catalog is in no kernel and in no text."""
     for event in _catalog():
         found = [
-            kernel
-            for kernel in _KERNELS
-            if any(_recorded_fields(kernel, name) is not None for name in event.names)
+            path
+            for name in event.names
+            for folder in (_FORMATS, _TEXT_FORMATS)
+            for path in folder.glob(f"*/{name.replace(':', '/')}.format")
         ]
         assert found, event.names[0]
+
+
+def test_events_of_text_have_the_fields_of_the_catalog() -> None:
+    """Events that were never merged are known by formats that were written by hand."""
+    for event in _catalog():
+        told = [
+            set(_FIELD.findall(path.read_text()))
+            for name in event.names
+            for path in _TEXT_FORMATS.glob(f"*/{name.replace(':', '/')}.format")
+        ]
+        if not told or any(_recorded_fields(k, n) for k in _KERNELS for n in event.names):
+            continue
+        for names in event.fields:
+            assert any(not fields.isdisjoint(names) for fields in told), (event.names[0], names)
 
 
 def test_every_exception_is_needed() -> None:

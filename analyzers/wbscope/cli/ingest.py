@@ -15,6 +15,7 @@ from wbscope.errors import UsageError
 from wbscope.ingest import Ingested, default_output
 from wbscope.ingest import ingest as run_ingest
 from wbscope.render.jsondoc import document, notices
+from wbscope.render.units import parse_number, parse_time_range
 from wbscope.sources import find_source
 
 __all__ = ["ingest"]
@@ -39,6 +40,16 @@ def ingest(
         typer.Option(metavar="GLOB", help="Load these too, e.g. 'sched:*'; repeatable."),
     ] = None,
     load_all: Annotated[bool, typer.Option("--all", help="Load every event.")] = False,
+    time_range: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM..TO",
+            help="Read only this part: after the first record (2s..4s) or by the clock (@12.5s..).",
+        ),
+    ] = None,
+    limit: Annotated[
+        str | None, typer.Option(metavar="N", help="Stop after N loaded records.")
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -54,9 +65,13 @@ def ingest(
       wbscope ingest RUN --events 'ext4:*' --force
       wbscope ingest trace.dat -o run.db --all
       wbscope ingest trace.pftrace -o run.db
+      wbscope ingest trace.dat -o part.db --all --time-range 10s..12s
+      wbscope ingest trace.dat -o head.db --all --limit 1000
     """
     if events and load_all:
         raise UsageError("two-choices", "--events --all", "exclude each other, wanted one")
+    range_text = None if time_range is None else parse_time_range("--time-range", time_range)
+    row_limit = None if limit is None else parse_number("--limit", limit)
     path = find_source(source).path
     target = default_output(path) if output is None else Path(output)
     with progress_bar(source, hidden=quiet or as_json) as bar:
@@ -66,6 +81,8 @@ def ingest(
             load_library(),
             events=events or (),
             load_all=load_all,
+            time_range=range_text,
+            limit=row_limit,
             force=force,
             observer=bar,
         )

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Label", "Reference", "References", "formats_folder", "load_references"]
+from wbscope.formats import find_formats_dir
+
+__all__ = ["Label", "Reference", "References", "load_references"]
 
 _FIELD = re.compile(r"^\s*field:(?P<declaration>[^;]+);")
 _DECLARED = re.compile(r"^(?P<type>.*?)(?P<name>\w+)(?P<array>\[[^\]]*\])?$")
@@ -115,19 +117,10 @@ class References:
 def load_references(release: str) -> References:
     """For a kernel release as uname -r prints it, "" when it is not known."""
     files: dict[str, dict[str, dict[Version, Path]]] = defaultdict(lambda: defaultdict(dict))
-    for path in sorted(formats_folder().glob("*/*/*.format")):
+    for path in sorted((find_formats_dir() / "formats").glob("*/*/*.format")):
         if (version := _version(path.parents[1].name)) is not None:
             files[path.stem][path.parent.name][version] = path
     return References({name: dict(systems) for name, systems in files.items()}, release)
-
-
-def formats_folder() -> Path:
-    """formats/ in the package, else kernel-tracepoints/formats of the checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "formats"
-    if installed.is_dir():
-        return installed
-    return package.parents[1] / "kernel-tracepoints" / "formats"
 
 
 def _version(release: str) -> Version | None:

@@ -8,7 +8,14 @@ from typing import Any
 
 from wbscope.errors import UsageError
 
-__all__ = ["format_value", "is_instant", "parse_duration", "parse_number", "short_name"]
+__all__ = [
+    "format_value",
+    "is_instant",
+    "parse_duration",
+    "parse_number",
+    "parse_time_range",
+    "short_name",
+]
 
 _BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DURATIONS = {
@@ -71,6 +78,29 @@ def parse_duration(option: str, text: str) -> int:
     if nanoseconds > _MAX_NS:
         raise UsageError("bad-duration", f"{option} {text}", f"is longer than {_MAX_NS} ns")
     return nanoseconds
+
+
+def parse_time_range(option: str, text: str) -> str:
+    """'2s..4s' counts from the first record, '@123.456s..' is the trace clock itself.
+
+    Returns what wbscope-ingest takes: `+2000000000..+4000000000`, `123456000000..`.
+    """
+    start, dots, end = text.partition("..")
+    if not dots or not (start or end):
+        raise UsageError(
+            "bad-range",
+            f"{option} {text}",
+            "is not a range, wanted FROM..TO; one of them may be left out",
+            fix=f"{option} 2s..4s",
+        )
+    return f"{_bound(option, start)}..{_bound(option, end)}"
+
+
+def _bound(option: str, text: str) -> str:
+    if not text:
+        return ""
+    absolute = text.startswith("@")
+    return f"{'' if absolute else '+'}{parse_duration(option, text.removeprefix('@'))}"
 
 
 def parse_number(option: str, text: str) -> int:

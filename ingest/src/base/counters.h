@@ -25,6 +25,13 @@ enum class Counter : std::uint8_t {
   kReplacedText,
   kFormatsNotParsed,
   kNamesOverCap,
+  kTextLines,
+  kTextGeneric,
+  kTextContinuations,
+  kTextOther,
+  kTextNotUnderstood,
+  kTextCut,
+  kTextOverwritten,
   kCount,
 };
 
@@ -58,6 +65,15 @@ inline constexpr std::array<CounterInfo, static_cast<std::size_t>(Counter::kCoun
      "event formats that libtraceevent could not parse; loaded with a raw payload"},
     {"names_over_cap", Severity::kDataLoss,
      "events and fields left out because the trace names too many of them"},
+    {"text_lines", Severity::kInfo, "lines of a trace that is text"},
+    {"text_generic", Severity::kInfo,
+     "records of loaded events that fit no reference format; read as key=value"},
+    {"text_continuations", Severity::kInfo, "lines of call chains and stack dumps; left out"},
+    {"text_other", Severity::kInfo, "lines of a kernel log that are no event"},
+    {"text_not_understood", Severity::kDataLoss, "lines of text that are no record; left out"},
+    {"text_cut", Severity::kDataLoss, "lines longer than 64 KiB; their rest was left out"},
+    {"text_overwritten", Severity::kDataLoss,
+     "records that the text's heading says were written but overwritten before it was read"},
 }};
 
 // A set of counters; each thread has its own, and they are added up.

@@ -2,16 +2,14 @@
 // Event formats of a trace as plans for reading records.
 #include "format/event_catalog.h"
 
-#include <traceevent/event-parse.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <memory>
 #include <set>
 
 #include "base/child_process.h"
 #include "base/names.h"
+#include "format/tep_handle.h"
 
 namespace wbscope {
 namespace {
@@ -21,11 +19,6 @@ constexpr std::uint32_t kMaxRecordBytes = 1u << 16;
 constexpr int kMaxPrintDepth = 64;
 constexpr std::uint32_t kMaxEventId = 65535;
 constexpr int kMaxDeaths = 32;
-
-struct TepDeleter {
-  void operator()(tep_handle* tep) const noexcept { tep_free(tep); }
-};
-using Tep = std::unique_ptr<tep_handle, TepDeleter>;
 
 // The rest of the line that starts with key, for formats that do not parse.
 std::string_view line_value(std::string_view text, std::string_view key) {
@@ -213,7 +206,7 @@ std::string_view without_print(std::string_view text) {
 
 EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trust,
                            const Announce& announce) {
-  const Tep tep(tep_alloc());
+  const Tep tep = make_tep();
   tep_set_file_bigendian(tep.get(),
                          info.order == ByteOrder::kBig ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
   EventCatalog catalog;
@@ -268,8 +261,25 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
 
 }  // namespace
 
-EventCatalog build_event_catalog(const TraceInfo& info) {
+Tep make_tep() {
   tep_set_loglevel(TEP_LOG_NONE);
+  return Tep(tep_alloc());
+}
+
+bool read_fields(const tep_event& event, std::vector<FieldPlan>& out) {
+  EventPlan plan;
+  const bool all_read = add_fields(event, plan);
+  out = std::move(plan.fields);
+  return all_read;
+}
+
+std::vector<EnumLabel> read_labels(const tep_event& event) {
+  std::vector<EnumLabel> labels;
+  collect_labels(event.print_fmt.args, 0, labels);
+  return labels;
+}
+
+EventCatalog build_event_catalog(const TraceInfo& info) {
   std::vector<Trust> trust(info.formats.size() + 1, Trust::kWhole);  // last: header_page
   // libtraceevent was made for the kernel's own text, and some damaged text
   // makes it crash. A child process tries first; a format that kills it is

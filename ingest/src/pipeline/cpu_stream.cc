@@ -27,7 +27,7 @@ EventDispatch::EventDispatch(const EventCatalog& catalog, const std::vector<bool
 
 CpuStream::CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t buffer_index,
                      const CpuRegion& region, const EventDispatch& dispatch,
-                     std::size_t block_bytes)
+                     std::size_t block_bytes, const TimeRange& range)
     : source_(file, info, info.buffers[buffer_index], region),
       dispatch_(dispatch),
       layout_(dispatch.catalog().page),
@@ -37,6 +37,7 @@ CpuStream::CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t
       cpu_(region.cpu),
       page_bytes_(info.buffers[buffer_index].page_bytes),
       block_bytes_(block_bytes),
+      range_(range),
       has_tsc_(info.has_tsc && info.tsc_multiplier != 0),
       tsc_multiplier_(info.tsc_multiplier),
       tsc_shift_(info.tsc_shift),
@@ -52,8 +53,14 @@ std::int64_t CpuStream::to_ns(std::uint64_t raw) const noexcept {
   return static_cast<std::int64_t>(raw + static_cast<std::uint64_t>(ts_offset_));
 }
 
+// The time stamp in a page's header; nothing on the page is older.
+std::int64_t CpuStream::stamp_of(std::span<const std::byte> page) const noexcept {
+  return to_ns(load<std::uint64_t>(page.data(), order_));
+}
+
 template <ByteOrder kOrder>
-void CpuStream::walk(std::span<const std::byte> page, RecordBlock& block) {
+bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
+  const bool whole = range_.is_whole();
   const auto on_record = [&](std::uint64_t raw_ts, std::span<const std::byte> record) {
     if (record.size() < common_.end) [[unlikely]] {
       counters_.add(Counter::kShortRecords);
@@ -64,6 +71,7 @@ void CpuStream::walk(std::span<const std::byte> page, RecordBlock& block) {
                                 : load<std::uint32_t>(record.data() + common_.type_offset, kOrder);
     const auto tid = load<std::int32_t>(record.data() + common_.pid_offset, kOrder);
     const std::int64_t ts = to_ns(raw_ts);
+    if (!whole && !range_.holds(ts)) return;
     if (ts < last_ts_) [[unlikely]] counters_.add(Counter::kTimeBackwards);
     last_ts_ = ts;
 
@@ -94,18 +102,24 @@ void CpuStream::walk(std::span<const std::byte> page, RecordBlock& block) {
     block.data.insert(block.data.end(), record.begin(), record.end());
   };
 
-  const std::size_t pages = page.size() / page_bytes_;
-  for (std::size_t i = 0; i < pages; ++i) {
-    const auto result = walk_page<kOrder>(page.subspan(i * page_bytes_, page_bytes_), layout_,
-                                          counters_, on_record);
+  const std::size_t count = pages.size() / page_bytes_;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto page = pages.subspan(i * page_bytes_, page_bytes_);
+    if (!whole) {
+      if (stamp_of(page) >= range_.end) return false;
+      // The next page begins before the range: this one ends before it.
+      if (i + 1 < count && stamp_of(pages.subspan((i + 1) * page_bytes_)) < range_.first) continue;
+    }
+    const auto result = walk_page<kOrder>(page, layout_, counters_, on_record);
     counters_.add(Counter::kPages);
     counters_.add(Counter::kBytesUncompressed, page_bytes_);
     note_page(result, i);
   }
+  return true;
 }
 
 void CpuStream::note_page(const PageResult& result, std::size_t page_index) {
-  if (result.lost) {
+  if (result.lost && range_.holds(to_ns(result.first_ts))) {
     counters_.add(Counter::kLostGaps);
     lost_.push_back({.ts = to_ns(result.first_ts), .count = result.lost->count});
   }
@@ -123,18 +137,41 @@ void CpuStream::note_page(const PageResult& result, std::size_t page_index) {
                 .message();
 }
 
+std::optional<std::int64_t> CpuStream::first_record_ts() {
+  std::optional<std::int64_t> first;
+  Counters unused;
+  const auto keep = [&](std::uint64_t raw, std::span<const std::byte>) {
+    if (!first) first = to_ns(raw);
+  };
+  while (!first) {
+    const auto pages = source_.next();
+    if (!pages) return std::nullopt;
+    for (std::size_t at = 0; !first && at + page_bytes_ <= pages->size(); at += page_bytes_) {
+      const auto page = pages->subspan(at, page_bytes_);
+      if (order_ == ByteOrder::kLittle) {
+        (void)walk_page<ByteOrder::kLittle>(page, layout_, unused, keep);
+      } else {
+        (void)walk_page<ByteOrder::kBig>(page, layout_, unused, keep);
+      }
+    }
+  }
+  return first;
+}
+
 bool CpuStream::fill(RecordBlock& block) {
+  if (!started_ && range_.first != INT64_MIN) {
+    source_.skip_while([this](std::uint64_t stamp) { return to_ns(stamp) < range_.first; });
+  }
+  started_ = true;
   for (int piece = 0; piece < kMaxPiecesPerFill && block.data.size() < block_bytes_; ++piece) {
     const auto pages = source_.next();
     if (!pages) {
       if (source_.damage()) damage_ = source_.damage();
       return false;
     }
-    if (order_ == ByteOrder::kLittle) {
-      walk<ByteOrder::kLittle>(*pages, block);
-    } else {
-      walk<ByteOrder::kBig>(*pages, block);
-    }
+    const bool more = order_ == ByteOrder::kLittle ? walk<ByteOrder::kLittle>(*pages, block)
+                                                   : walk<ByteOrder::kBig>(*pages, block);
+    if (!more) return false;
   }
   return true;
 }

@@ -48,6 +48,17 @@ struct LostGap {
   std::optional<std::uint64_t> count;
 };
 
+// The part of a trace that is read: records with first <= ts < end.
+struct TimeRange {
+  std::int64_t first = INT64_MIN;
+  std::int64_t end = INT64_MAX;
+
+  [[nodiscard]] bool is_whole() const noexcept {
+    return first == INT64_MIN && end == INT64_MAX;
+  }
+  [[nodiscard]] bool holds(std::int64_t ts) const noexcept { return first <= ts && ts < end; }
+};
+
 // Which events are wanted, and where to find an event by its id.
 class EventDispatch {
  public:
@@ -73,7 +84,12 @@ class EventDispatch {
 class CpuStream {
  public:
   CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t buffer_index,
-            const CpuRegion& region, const EventDispatch& dispatch, std::size_t block_bytes);
+            const CpuRegion& region, const EventDispatch& dispatch, std::size_t block_bytes,
+            const TimeRange& range = {});
+
+  // Time of the first record on the first page that has one. Takes pages away
+  // from fill(): ask a stream of its own.
+  [[nodiscard]] std::optional<std::int64_t> first_record_ts();
 
   // Appends wanted records until the block is full or the pages end.
   // Returns false when the pages have ended.
@@ -93,8 +109,10 @@ class CpuStream {
   [[nodiscard]] std::uint64_t consumed() const noexcept { return source_.consumed(); }
 
  private:
+  // False when the rest of the CPU is behind the range.
   template <ByteOrder kOrder>
-  void walk(std::span<const std::byte> page, RecordBlock& block);
+  [[nodiscard]] bool walk(std::span<const std::byte> pages, RecordBlock& block);
+  [[nodiscard]] std::int64_t stamp_of(std::span<const std::byte> page) const noexcept;
   [[nodiscard]] std::int64_t to_ns(std::uint64_t raw) const noexcept;
   void note_page(const PageResult& result, std::size_t page_index);
 
@@ -107,6 +125,8 @@ class CpuStream {
   std::uint32_t cpu_;
   std::uint32_t page_bytes_;
   std::size_t block_bytes_;
+  TimeRange range_;
+  bool started_ = false;
   bool has_tsc_;
   std::uint32_t tsc_multiplier_;
   std::uint32_t tsc_shift_;

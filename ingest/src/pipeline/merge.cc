@@ -101,7 +101,7 @@ std::uint64_t Merger::consumed() const {
   return sum;
 }
 
-void Merger::run(const OnRecord& on_record, const OnTick& on_tick) {
+bool Merger::run(const OnRecord& on_record, const OnTick& on_tick) {
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < lanes_.size(); ++i) start_fill(i, 0);
@@ -122,7 +122,7 @@ void Merger::run(const OnRecord& on_record, const OnTick& on_tick) {
     const std::size_t end = block.refs.size();
     do {
       const RecordRef& ref = block.refs[lane.next++];
-      on_record(stream, ref, block.bytes(ref));
+      if (!on_record(stream, ref, block.bytes(ref))) return false;
     } while (lane.next < end &&
              (heap.empty() || !(Head{block.refs[lane.next].ts, head.lane} < heap.front())));
     if (lane.next == end) on_tick();
@@ -131,6 +131,7 @@ void Merger::run(const OnRecord& on_record, const OnTick& on_tick) {
       std::push_heap(heap.begin(), heap.end());
     }
   }
+  return true;
 }
 
 }  // namespace wbscope

@@ -20,8 +20,8 @@ namespace wbscope {
 class Merger {
  public:
   using OnRecord =
-      std::function<void(const CpuStream& stream, const RecordRef& ref,
-                         std::span<const std::byte> record)>;
+      std::function<bool(const CpuStream& stream, const RecordRef& ref,
+                         std::span<const std::byte> record)>;  // false: enough
   using OnTick = std::function<void()>;  // now and then; may throw to stop
 
   Merger(std::vector<std::unique_ptr<CpuStream>> streams, WorkerPool& pool);
@@ -31,8 +31,10 @@ class Merger {
   Merger& operator=(const Merger&) = delete;
 
   // Records of equal time come in the order of the streams, as trace-cmd
-  // report prints them. Raises: what the reading threads raised.
-  void run(const OnRecord& on_record, const OnTick& on_tick);
+  // report prints them. Returns false when on_record had enough: what the
+  // streams say then covers more than was given. Raises: what the reading
+  // threads raised.
+  bool run(const OnRecord& on_record, const OnTick& on_tick);
 
   [[nodiscard]] const std::vector<std::unique_ptr<CpuStream>>& streams() const noexcept {
     return streams_;

@@ -108,6 +108,11 @@ void Database::fail() const {
                                    .fix = "check the free space and permissions of its directory"});
 }
 
+void begin_new_file(Database& db) {
+  db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+          "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
+}
+
 std::string quoted(std::string_view name) {
   std::string out = "\"";
   for (const char c : name) {

@@ -71,6 +71,10 @@ class Database {
   std::unique_ptr<sqlite3, Close> db_;
 };
 
+// Opens the one transaction of a new file. The file is thrown away whole on any
+// failure, so it needs no journal.
+void begin_new_file(Database& db);
+
 // "name" with quotes, as an identifier in SQL.
 [[nodiscard]] std::string quoted(std::string_view name);
 

@@ -36,7 +36,7 @@ std::string insert_rows(std::string_view table, const std::vector<EventColumn>& 
 void create_event_table(Database& db, std::string_view table,
                         const std::vector<EventColumn>& columns) {
   std::string sql = "CREATE TABLE " + quoted(table) +
-                    " (ts INTEGER NOT NULL, cpu INTEGER NOT NULL, tid INTEGER NOT NULL, "
+                    " (ts INTEGER NOT NULL, cpu INTEGER, tid INTEGER, "
                     "buffer INTEGER NOT NULL";
   for (const auto& column : columns) sql += ", " + quoted(column.name) + " " + column.type;
   // Time stamps can be equal; seq is the order of all loaded records, in any
@@ -59,8 +59,17 @@ EventInsert::EventInsert(Database& db, std::string_view table,
 int EventInsert::bind_lead(Statement& insert, int index, const EventLead& lead) noexcept {
   insert.bind(++index, lead.seq);
   insert.bind(++index, lead.ts);
-  insert.bind(++index, std::int64_t{lead.cpu});
-  insert.bind(++index, std::int64_t{lead.tid});
+  // The text of a kernel log tells neither.
+  if (lead.cpu == EventLead::kNoCpu) {
+    insert.bind_null(++index);
+  } else {
+    insert.bind(++index, std::int64_t{lead.cpu});
+  }
+  if (lead.tid == EventLead::kNoTid) {
+    insert.bind_null(++index);
+  } else {
+    insert.bind(++index, std::int64_t{lead.tid});
+  }
   insert.bind(++index, std::int64_t{lead.buffer});
   return index;
 }

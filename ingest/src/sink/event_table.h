@@ -22,6 +22,9 @@ struct EventColumn {
 
 // What every row starts with.
 struct EventLead {
+  static constexpr std::uint32_t kNoCpu = UINT32_MAX;  // not told: NULL
+  static constexpr std::int32_t kNoTid = INT32_MIN;
+
   std::int64_t seq = 0;
   std::int64_t ts = 0;
   std::uint32_t cpu = 0;

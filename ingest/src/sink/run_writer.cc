@@ -129,7 +129,22 @@ constexpr std::pair<const char*, const char*> kCommPairs[] = {
 
 }  // namespace
 
+std::string kernel_release(const std::string& uname) {
+  const auto first = uname.find(' ');
+  const auto second = first == std::string::npos ? first : uname.find(' ', first + 1);
+  if (second == std::string::npos) return {};
+  return uname.substr(second + 1, uname.find(' ', second + 1) - second - 1);
+}
+
 RunWriter::RunWriter(Database& db) : db_(db) { db_.exec(kSchema); }
+
+void RunWriter::source(const InputFile& file, const std::string& hash) {
+  meta("schema_version", kSchemaVersion);
+  meta("wbscope_version", WBSCOPE_VERSION);
+  meta("source_name", file.name());
+  meta("source_bytes", static_cast<std::int64_t>(file.size()));
+  meta("source_hash", "xxh3:" + hash);
+}
 
 void RunWriter::meta(std::string_view key, std::string_view value) {
   Statement insert(db_, "INSERT OR REPLACE INTO meta VALUES (?, ?)");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "base/input_file.h"
 #include "format/event_catalog.h"
 #include "pipeline/cpu_stream.h"
 #include "sink/database.h"
@@ -24,11 +25,16 @@ struct EventTotals {
   std::vector<std::uint64_t> loaded;
 };
 
+// The third word of "Linux host 6.1.0 x86_64".
+[[nodiscard]] std::string kernel_release(const std::string& uname);
+
 class RunWriter {
  public:
   // Makes the tables.
   explicit RunWriter(Database& db);
 
+  // Which program read which file.
+  void source(const InputFile& file, const std::string& hash);
   void meta(std::string_view key, std::string_view value);
   void meta(std::string_view key, std::int64_t value);
 

@@ -81,6 +81,7 @@ void ValueWriter::describe(std::uint32_t event, std::string format,
 }
 
 void ValueWriter::note_task(std::int32_t tid, std::int64_t ts) {
+  if (tid == EventLead::kNoTid) return;
   auto found = tasks_.find(tid);
   if (found == tasks_.end()) {
     if (tasks_.size() >= kMaxTasks) return;

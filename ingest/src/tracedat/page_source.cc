@@ -10,6 +10,23 @@ namespace {
 
 constexpr std::size_t kReadBytes = 256 << 10;
 constexpr std::size_t kWindowBytes = 256 << 10;
+constexpr std::size_t kChunkHeaderBytes = 8;
+constexpr std::size_t kStampBytes = 8;
+
+// The last of count pieces that is_before, by bisection; 0 when the first is
+// not, or when a piece does not tell.
+std::size_t last_before(
+    std::size_t count, const std::function<std::optional<bool>(std::size_t)>& is_before) {
+  std::size_t low = 0;  // is before, or is the first
+  std::size_t high = count;
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    const auto before = is_before(middle);
+    if (!before) return 0;
+    (*before ? low : high) = middle;
+  }
+  return low;
+}
 
 }  // namespace
 
@@ -90,6 +107,64 @@ std::optional<std::span<const std::byte>> PageSource::next_chunk() {
   if (!problem.empty()) return stop("bad-compression", problem);
   --*chunks_left_;
   return pages_;
+}
+
+// Where each chunk's header lies, as far as the headers make sense.
+std::vector<std::uint64_t> PageSource::chunk_offsets() const {
+  std::vector<std::uint64_t> offsets;
+  std::vector<std::byte> raw(kChunkHeaderBytes);
+  if (file_.read_some(region_.offset, std::span(raw).first(4)) != 4) return offsets;
+  const auto chunks = load<std::uint32_t>(raw.data(), order_);
+  const std::uint64_t end = region_.offset + region_.bytes;
+  std::uint64_t at = region_.offset + 4;
+  while (offsets.size() < chunks && at + kChunkHeaderBytes <= end &&
+         file_.read_some(at, raw) == raw.size()) {
+    offsets.push_back(at);
+    at += kChunkHeaderBytes + load<std::uint32_t>(raw.data(), order_);
+  }
+  return offsets;
+}
+
+std::optional<std::uint64_t> PageSource::stamp_of_chunk(std::uint64_t offset) {
+  std::vector<std::byte> head(kChunkHeaderBytes);
+  if (file_.read_some(offset, head) != head.size()) return std::nullopt;
+  const auto packed = load<std::uint32_t>(head.data(), order_);
+  const auto unpacked = load<std::uint32_t>(head.data() + 4, order_);
+  if (packed > kMaxChunkBytes || unpacked > kMaxChunkBytes || unpacked < kStampBytes) {
+    return std::nullopt;
+  }
+  std::vector<std::byte> data(packed);
+  std::vector<std::byte> pages(unpacked);
+  if (file_.read_some(offset + head.size(), data) != packed) return std::nullopt;
+  if (!decompressor_.run(data, pages).empty()) return std::nullopt;
+  return load<std::uint64_t>(pages.data(), order_);
+}
+
+std::optional<std::uint64_t> PageSource::stamp_of_page(std::uint64_t offset) const {
+  std::vector<std::byte> stamp(kStampBytes);
+  if (file_.read_some(offset, stamp) != stamp.size()) return std::nullopt;
+  return load<std::uint64_t>(stamp.data(), order_);
+}
+
+void PageSource::skip_while(const std::function<bool(std::uint64_t stamp)>& is_before) {
+  const auto ask = [&](std::optional<std::uint64_t> stamp) {
+    return stamp ? std::optional<bool>(is_before(*stamp)) : std::nullopt;
+  };
+  if (!compressed_) {
+    const auto page = [&](std::size_t i) { return region_.offset + i * page_bytes_; };
+    at_ = page(last_before(region_.bytes / page_bytes_,
+                           [&](std::size_t i) { return ask(stamp_of_page(page(i))); }));
+    return;
+  }
+  const auto chunks = chunk_offsets();
+  const std::size_t skipped = last_before(
+      chunks.size(), [&](std::size_t i) { return ask(stamp_of_chunk(chunks[i])); });
+  if (skipped == 0) return;
+  const std::byte* head = buffered(4);
+  if (head == nullptr) return;
+  chunks_left_ = load<std::uint32_t>(head, order_) - static_cast<std::uint32_t>(skipped);
+  packed_begin_ = packed_end_ = 0;
+  at_ = chunks[skipped];
 }
 
 std::optional<std::span<const std::byte>> PageSource::next_window() {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,6 +27,11 @@ class PageSource {
   // Nothing at the end. After damage: nothing, and damage() says what it was.
   [[nodiscard]] std::optional<std::span<const std::byte>> next();
 
+  // Before the first next(): moves to the last piece whose first page has a
+  // stamp that is_before. Stamps are taken to rise from page to page, so only
+  // a few pages are looked at; where one cannot be read, nothing is skipped.
+  void skip_while(const std::function<bool(std::uint64_t stamp)>& is_before);
+
   [[nodiscard]] const std::optional<Message>& damage() const noexcept { return damage_; }
   // Bytes of the file consumed so far, for progress.
   [[nodiscard]] std::uint64_t consumed() const noexcept { return at_ - region_.offset; }
@@ -35,6 +41,9 @@ class PageSource {
  private:
   [[nodiscard]] std::optional<std::span<const std::byte>> next_chunk();
   [[nodiscard]] std::optional<std::span<const std::byte>> next_window();
+  [[nodiscard]] std::vector<std::uint64_t> chunk_offsets() const;
+  [[nodiscard]] std::optional<std::uint64_t> stamp_of_chunk(std::uint64_t offset);
+  [[nodiscard]] std::optional<std::uint64_t> stamp_of_page(std::uint64_t offset) const;
   std::nullopt_t stop(const char* code, const std::string& detail);
 
   const InputFile& file_;

@@ -5,9 +5,10 @@
 -- @grain    event; order seq
 -- @event    writeback:balance_dirty_pages
 -- @from     _ev_balance_dirty_pages
--- @fields   seq, bdi, cgroup_ino, limit, setpoint, dirty, wb_setpoint,
---   bdi_setpoint, wb_dirty, bdi_dirty, dirty_ratelimit, task_ratelimit,
---   dirtied, dirtied_pause, paused, pause, period, think
+-- @fields   seq, bdi, cgroup_ino, limit, setpoint, goal, dirty, wb_setpoint,
+--   bdi_setpoint, bdi_goal, wb_dirty, bdi_dirty, dirty_ratelimit, base_bw,
+--   base_rate, task_ratelimit, task_bw, dirtied, pages_dirtied, dirtied_pause,
+--   paused, pause, period, think
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -16,6 +17,7 @@
 -- @column   cgroup_ino INTEGER inode number
 -- @column   limit INTEGER pages
 -- @column   setpoint INTEGER pages
+-- @column   goal INTEGER pages
 -- @column   dirty INTEGER pages
 -- @column   wb_setpoint INTEGER pages
 -- @column   wb_dirty INTEGER pages
@@ -38,13 +40,14 @@ SELECT
   e.bdi,
   e.cgroup_ino,
   e."limit",
-  e.setpoint,
+  coalesce(e.setpoint, e.goal) AS setpoint,
+  e.goal,
   e.dirty,
-  coalesce(e.wb_setpoint, e.bdi_setpoint) AS wb_setpoint,
+  coalesce(e.wb_setpoint, e.bdi_setpoint, e.bdi_goal) AS wb_setpoint,
   coalesce(e.wb_dirty, e.bdi_dirty) AS wb_dirty,
-  e.dirty_ratelimit,
-  e.task_ratelimit,
-  e.dirtied,
+  coalesce(e.dirty_ratelimit, e.base_bw, e.base_rate) AS dirty_ratelimit,
+  coalesce(e.task_ratelimit, e.task_bw) AS task_ratelimit,
+  coalesce(e.dirtied, e.pages_dirtied) AS dirtied,
   e.dirtied_pause,
   e.paused,
   e.pause,

@@ -4,10 +4,11 @@
 -- @summary  New estimates of a bdi's bandwidth; at most one in 200 ms, only
 --   while throttling.
 -- @grain    event; order seq
--- @event    writeback:bdi_dirty_ratelimit
+-- @event    writeback:bdi_dirty_ratelimit|writeback:dirty_ratelimit
 -- @from     _ev_bdi_dirty_ratelimit
--- @fields   seq, bdi, cgroup_ino, write_bw, avg_write_bw, dirty_rate,
---   dirty_ratelimit, task_ratelimit, balanced_dirty_ratelimit
+-- @fields   seq, bdi, cgroup_ino, write_bw, avg_write_bw, awrite_bw,
+--   dirty_rate, dirty_bw, dirty_ratelimit, base_bw, task_ratelimit,
+--   balanced_dirty_ratelimit
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -31,9 +32,9 @@ SELECT
   e.bdi,
   e.cgroup_ino,
   e.write_bw,
-  e.avg_write_bw,
-  e.dirty_rate,
-  e.dirty_ratelimit,
+  coalesce(e.avg_write_bw, e.awrite_bw) AS avg_write_bw,
+  coalesce(e.dirty_rate, e.dirty_bw) AS dirty_rate,
+  coalesce(e.dirty_ratelimit, e.base_bw) AS dirty_ratelimit,
   e.task_ratelimit,
   e.balanced_dirty_ratelimit
 FROM _ev_bdi_dirty_ratelimit AS e;

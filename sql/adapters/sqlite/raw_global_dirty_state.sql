@@ -4,7 +4,7 @@
 -- @summary  Dirty and writeback pages of the machine, and the thresholds of the
 --   calling task.
 -- @grain    event; order seq
--- @event    writeback:global_dirty_state
+-- @event    writeback:global_dirty_state|writeback:balance_dirty_state
 -- @from     _ev_global_dirty_state
 -- @fields   seq, nr_dirty, nr_writeback, nr_unstable, bg_thresh,
 --   background_thresh, thresh, dirty_thresh, dirty_limit, nr_dirtied,

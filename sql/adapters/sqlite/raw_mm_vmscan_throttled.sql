@@ -5,7 +5,7 @@
 -- @grain    event; order seq
 -- @event    vmscan:mm_vmscan_throttled
 -- @from     _ev_mm_vmscan_throttled
--- @fields   seq, nid, usec_timeout, usec_delayed, reason
+-- @fields   seq, nid, usec_timeout, usec_delayed, usect_delayed, reason
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -23,6 +23,6 @@ SELECT
   e.tid,
   e.nid,
   e.usec_timeout,
-  e.usec_delayed,
+  coalesce(e.usec_delayed, e.usect_delayed) AS usec_delayed,
   e.reason
 FROM _ev_mm_vmscan_throttled AS e;

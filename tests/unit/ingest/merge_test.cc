@@ -55,8 +55,8 @@ class Trace {
     }
     return streams;
   }
-  [[nodiscard]] CpuStream stream(std::size_t cpu) const {
-    return {file_, info_, 0, info_.buffers[0].regions[cpu], dispatch_, 1 << 16};
+  [[nodiscard]] CpuStream stream(std::size_t cpu, const TimeRange& range = {}) const {
+    return {file_, info_, 0, info_.buffers[0].regions[cpu], dispatch_, 1 << 16, range};
   }
   // Reading from now on fails with EBADF, as a dying disk does with EIO.
   void break_file() const {
@@ -88,6 +88,7 @@ std::vector<Row> merged(const Trace& trace, unsigned threads, std::size_t block_
   merger.run(
       [&rows](const CpuStream&, const RecordRef& ref, std::span<const std::byte> record) {
         rows.emplace_back(ref.ts, value_of(record));
+        return true;
       },
       [] {});
   return rows;
@@ -140,8 +141,12 @@ TEST(Merger, EmptyStreams) {
 TEST(Merger, NoStreams) {
   WorkerPool pool(1);
   Merger merger({}, pool);
-  merger.run([](const CpuStream&, const RecordRef&, std::span<const std::byte>) { FAIL(); },
-             [] {});
+  EXPECT_TRUE(merger.run(
+      [](const CpuStream&, const RecordRef&, std::span<const std::byte>) {
+        ADD_FAILURE();
+        return true;
+      },
+      [] {}));
   EXPECT_EQ(merger.consumed(), 0u);
 }
 
@@ -172,6 +177,7 @@ TEST(Merger, LateErrorIsRethrownToo) {
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
           }
           if (seen == 1) trace.break_file();
+          return true;
         },
         [] {});
   });
@@ -185,7 +191,7 @@ TEST(Merger, StopOfTheCallerIsPassedOn) {
   const Trace trace(spec_of({pages, pages}));
   WorkerPool pool(1);
   Merger merger(trace.streams(1), pool);
-  const auto none = [](const CpuStream&, const RecordRef&, std::span<const std::byte>) {};
+  const auto none = [](const CpuStream&, const RecordRef&, std::span<const std::byte>) { return true; };
   EXPECT_THROW(merger.run(none, [] { throw std::runtime_error("stop"); }), std::runtime_error);
 }
 
@@ -232,6 +238,63 @@ TEST(CpuStream, CountsWhatItCannotRead) {
   EXPECT_EQ(stream.lost()[0].count, 9u);
   ASSERT_TRUE(stream.damage());
   EXPECT_EQ(stream.damage()->slug, "bad-page");
+}
+
+// Page p has a record at each of its 10 ns: what lies around the range is not walked.
+TEST(CpuStream, RangeSkipsPagesAndRecords) {
+  constexpr std::uint32_t kPages = 2000;
+  TraceSpec plain;
+  plain.cpu_pages.emplace_back();
+  for (std::uint32_t p = 0; p < kPages; ++p) {
+    PageBuilder builder;
+    builder.start(p * 10);
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      builder.record(i == 0 ? 0 : 1, tiny_record(kOrder, 11, p * 10 + i));
+    }
+    plain.cpu_pages[0] += builder.build();
+  }
+  TraceSpec packed = plain;
+  packed.compression = "zlib";
+  for (const TraceSpec& spec : {plain, packed}) {
+    const Trace trace(spec);
+    for (const TimeRange range :
+         {TimeRange{12345, 12351}, TimeRange{19999, INT64_MAX}, TimeRange{INT64_MIN, 1},
+          TimeRange{12340, 12350}, TimeRange{20000, 30000}, TimeRange{-5, 3}}) {
+      CpuStream stream = trace.stream(0, range);
+      RecordBlock block;
+      while (stream.fill(block)) {
+      }
+      std::vector<std::int64_t> times;
+      for (const auto& ref : block.refs) times.push_back(ref.ts);
+      std::vector<std::int64_t> wanted;
+      for (std::int64_t ts = 0; ts < kPages * 10; ++ts) {
+        if (range.holds(ts)) wanted.push_back(ts);
+      }
+      EXPECT_EQ(times, wanted) << range.first << ".." << range.end;
+      EXPECT_EQ(stream.counts()[0], wanted.size());
+      EXPECT_LE(stream.counters().get(Counter::kPages), 2u);
+    }
+  }
+}
+
+TEST(CpuStream, FirstRecord) {
+  const Trace trace(spec_of({PageBuilder().start(70).build() + page({100, 200}, 0), ""}));
+  EXPECT_EQ(trace.stream(0).first_record_ts(), 100);
+  EXPECT_EQ(trace.stream(1).first_record_ts(), std::nullopt);
+}
+
+TEST(Merger, StopsWhenTheCallerHasEnough) {
+  const Trace trace(spec_of({page({10, 30}, 0), page({20, 40}, 100)}));
+  WorkerPool pool(2);
+  Merger merger(trace.streams(4096), pool);
+  std::vector<std::int64_t> times;
+  EXPECT_FALSE(merger.run(
+      [&times](const CpuStream&, const RecordRef& ref, std::span<const std::byte>) {
+        times.push_back(ref.ts);
+        return times.size() < 3;
+      },
+      [] {}));
+  EXPECT_EQ(times, (std::vector<std::int64_t>{10, 20, 30}));
 }
 
 TEST(CpuStream, TscBecomesNanoseconds) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of format/ share of libtraceevent; included nowhere else.
+#pragma once
+
+#include <traceevent/event-parse.h>
+
+#include <memory>
+#include <vector>
+
+#include "format/event_catalog.h"
+
+namespace wbscope {
+
+struct TepDeleter {
+  void operator()(tep_handle* tep) const noexcept { tep_free(tep); }
+};
+using Tep = std::unique_ptr<tep_handle, TepDeleter>;
+
+// A quiet handle.
+[[nodiscard]] Tep make_tep();
+
+// False when the format has too many fields, or one that no record can have.
+[[nodiscard]] bool read_fields(const tep_event& event, std::vector<FieldPlan>& out);
+
+// __print_symbolic and __print_flags, wherever they stand in the print format.
+[[nodiscard]] std::vector<EnumLabel> read_labels(const tep_event& event);
+
+}  // namespace wbscope

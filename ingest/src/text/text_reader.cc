@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of a trace text.
+#include "text/text_reader.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace wbscope {
+namespace {
+
+constexpr std::size_t kSampleBytes = 4u << 20;
+constexpr auto kNpos = std::string_view::npos;
+constexpr std::size_t kLatencyComm = 8;  // characters of a comm in latency format
+
+std::string_view without_lead(std::string_view text) noexcept {
+  const auto first = text.find_first_not_of(" \t");
+  return first == kNpos ? std::string_view{} : text.substr(first);
+}
+
+// The number behind key, wherever it stands in text.
+std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view key) {
+  const auto at = text.find(key);
+  if (at == kNpos) return std::nullopt;
+  const std::string_view rest = without_lead(text.substr(at + key.size()));
+  std::uint64_t number = 0;
+  const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  return problem == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+TextReader::TextReader(const References& references, TextSink& sink, std::string_view release)
+    : payloads_(references, sink, release), sink_(sink) {
+  for (const auto& name : references.names_of("printk")) log_names_.push_back(name + ": ");
+}
+
+void TextReader::line(std::string_view text) {
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  if (!is_sampling_) {
+    read_line(text);
+    return;
+  }
+  sample_.append(text);
+  sample_ends_.push_back(sample_.size());
+  if (sample_.size() >= kSampleBytes) end_sample();
+}
+
+void TextReader::end_sample() {
+  is_sampling_ = false;
+  const auto each = [this](auto&& take) {
+    std::size_t begin = 0;
+    for (const std::size_t end : sample_ends_) {
+      take(std::string_view(sample_).substr(begin, end - begin));
+      begin = end;
+    }
+  };
+  std::uint64_t perf = 0;
+  std::uint64_t padded = 0;
+  std::uint64_t flags = 0;
+  std::uint64_t heads = 0;
+  std::uint64_t log_lines = 0;
+  bool has_cpus = false;
+  bool has_tracer = false;
+  each([&](std::string_view text) {
+    has_cpus = has_cpus || text.starts_with("cpus=");
+    has_tracer = has_tracer || text.starts_with("# tracer:");
+    if (text.starts_with('#')) return;
+    const auto head = parse_line_head(text);
+    if (!head) {
+      if (log_event(text) || parse_log_line(text).ts) ++log_lines;
+      return;
+    }
+    ++heads;
+    perf += head->style == HeadStyle::kPerf ? 1 : 0;
+    padded += head->is_padded ? 1 : 0;
+    flags += head->has_flags ? 1 : 0;
+    if (!head->event.empty()) payloads_.sample(head->system, head->event, head->payload);
+  });
+  if (heads == 0 && log_lines > 0) {
+    facts_.style = TextStyle::kLog;
+  } else if (2 * perf > heads) {
+    facts_.style = TextStyle::kPerf;
+  } else if (has_cpus || (!has_tracer && flags == 0 && 2 * padded > heads)) {
+    facts_.style = TextStyle::kTraceCmd;
+  }
+  payloads_.decide();
+  each([this](std::string_view text) { read_line(text); });
+  sample_ = std::string();
+  sample_ends_ = std::vector<std::size_t>();
+}
+
+void TextReader::finish() {
+  if (is_sampling_) end_sample();
+  for (const auto& [cpu, count] : lost_) sink_.lost(facts_.last_ts, cpu, count);
+  lost_.clear();
+  facts_.generic = payloads_.generic_records();
+}
+
+bool TextReader::is_trace() const noexcept {
+  if (facts_.style == TextStyle::kLog) return is_sampling_ || facts_.records > 0 || facts_.other > 0;
+  return facts_.records > 0 && facts_.not_understood <= facts_.records;
+}
+
+// Comments of the kernel, headings of trace-cmd, notes of lost events.
+bool TextReader::read_heading(std::string_view text) {
+  if (text.starts_with('#')) {
+    constexpr std::string_view kTracer = "# tracer:";
+    if (text.starts_with(kTracer)) facts_.tracer = without_lead(text.substr(kTracer.size()));
+    if (const auto cpus = number_behind(text, "#P:")) {
+      facts_.cpus = static_cast<std::uint32_t>(std::min<std::uint64_t>(*cpus, UINT32_MAX));
+    }
+    constexpr std::string_view kEntries = "entries-in-buffer/entries-written:";
+    const auto kept = number_behind(text, kEntries);
+    if (kept) {
+      const auto written = number_behind(text.substr(text.find(kEntries) + kEntries.size()), "/");
+      if (written && *written > *kept) facts_.overwritten += *written - *kept;
+    }
+    return true;
+  }
+  if (text.starts_with("cpus=")) {
+    const auto cpus = number_behind(text, "cpus=");
+    if (cpus) facts_.cpus = static_cast<std::uint32_t>(std::min<std::uint64_t>(*cpus, UINT32_MAX));
+    return true;
+  }
+  if (facts_.records == 0 && (text.starts_with("version = ") || text.starts_with("CPU "))) {
+    if (text.starts_with("version") || text.find("is empty") != kNpos) return true;
+  }
+  const auto lost = parse_lost_note(text);
+  if (!lost) return false;
+  auto& pending = lost_[lost->cpu];
+  if (lost->count) pending = pending.value_or(0) + *lost->count;
+  return true;
+}
+
+// Lines that belong to the record before them: a call chain of perf, a stack
+// dump of the kernel.
+bool TextReader::is_continuation(std::string_view text) const {
+  if (facts_.records == 0) return false;
+  const std::string_view body = without_lead(text);
+  if (body.starts_with("=>")) return true;
+  if (facts_.style != TextStyle::kPerf || body.size() == text.size()) return false;
+  std::size_t digits = 0;
+  while (digits < body.size() && std::isxdigit(static_cast<unsigned char>(body[digits])) != 0) {
+    ++digits;
+  }
+  return digits >= 1 && digits <= 16 && (digits == body.size() || body[digits] == ' ');
+}
+
+std::optional<std::pair<std::string_view, LogLine>> TextReader::log_event(
+    std::string_view text) const {
+  LogLine log = parse_log_line(text);
+  for (const std::string& name : log_names_) {
+    if (!log.text.starts_with(name)) continue;
+    log.text.remove_prefix(name.size());
+    return std::pair(std::string_view(name).substr(0, name.size() - 2), log);
+  }
+  return std::nullopt;
+}
+
+bool TextReader::read_log(std::string_view text) {
+  const auto event = log_event(text);
+  if (!event) return false;
+  const std::int64_t ts = event->second.ts.value_or(0);
+  if (!payloads_.read_log(event->first, event->second.text, ts)) return false;
+  facts_.has_time = facts_.has_time || event->second.ts.has_value();
+  note_time(ts);
+  return true;
+}
+
+void TextReader::note_time(std::int64_t ts) {
+  if (facts_.records == 0) facts_.first_ts = facts_.last_ts = ts;
+  if (ts < facts_.last_ts) ++facts_.time_backwards;
+  facts_.first_ts = std::min(facts_.first_ts, ts);
+  facts_.last_ts = ts;
+  ++facts_.records;
+}
+
+void TextReader::misread(std::string_view text) {
+  if (facts_.not_understood++ != 0) return;
+  constexpr std::size_t kShown = 120;
+  facts_.first_not_understood = facts_.lines;
+  facts_.not_understood_text = text.substr(0, kShown);
+}
+
+void TextReader::take_record(const LineHead& head) {
+  facts_.is_ticks = facts_.is_ticks || head.is_ticks;
+  facts_.has_time = true;
+  note_time(head.ts);
+  if (const auto lost = lost_.find(head.cpu); lost != lost_.end()) {
+    sink_.lost(head.ts, head.cpu, lost->second);
+    lost_.erase(lost);
+  }
+  // perf prints ":123" and the kernel "<...>" where they do not know the name.
+  const bool is_cut = head.style == HeadStyle::kLatency && head.comm.size() >= kLatencyComm;
+  if (!head.comm.empty() && head.comm != "<...>" && head.comm.front() != ':' && !is_cut) {
+    sink_.name_task(head.tid, head.comm);
+  }
+}
+
+void TextReader::read_line(std::string_view text) {
+  ++facts_.lines;
+  if (without_lead(text).empty()) return;
+  if (read_heading(text)) return;
+  const auto head = parse_line_head(text);
+  if (!head) {
+    if (facts_.style == TextStyle::kLog) {
+      if (!read_log(text)) ++facts_.other;
+    } else if (is_continuation(text)) {
+      ++facts_.continuations;
+    } else if (!read_log(text)) {
+      misread(text);
+    }
+    return;
+  }
+  if (head->event.empty()) {
+    if (!payloads_.read_nameless(*head)) {
+      misread(text);
+      return;
+    }
+  } else {
+    payloads_.read(*head);
+  }
+  take_record(*head);
+}
+
+}  // namespace wbscope

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// TextReader: the lines of a trace text, one after the other, into a sink.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/line_head.h"
+#include "text/payload_reader.h"
+#include "text/references.h"
+#include "text/text_sink.h"
+
+namespace wbscope {
+
+// Who printed the text.
+enum class TextStyle : std::uint8_t { kFtrace, kTraceCmd, kPerf, kLog };
+
+// What a text says of itself and what became of its lines.
+struct TextFacts {
+  TextStyle style = TextStyle::kFtrace;
+  std::string tracer;  // of "# tracer: ..."
+  std::uint32_t cpus = 0;
+  bool is_ticks = false;
+  bool has_time = false;
+  std::uint64_t lines = 0;
+  std::uint64_t records = 0;
+  std::uint64_t generic = 0;            // records without a reference that fits
+  std::uint64_t continuations = 0;      // call chains, stack dumps
+  std::uint64_t other = 0;              // lines of a kernel log that are no event
+  std::uint64_t not_understood = 0;
+  std::uint64_t first_not_understood = 0;  // line number
+  std::string not_understood_text;
+  std::uint64_t time_backwards = 0;
+  std::uint64_t overwritten = 0;  // of "# entries-in-buffer/entries-written: ..."
+  std::int64_t first_ts = 0;
+  std::int64_t last_ts = 0;
+};
+
+// Needs no database and no file; memory is bounded by the size of the sample.
+class TextReader {
+ public:
+  // release: of the traced kernel, "" when it is not known.
+  TextReader(const References& references, TextSink& sink, std::string_view release);
+
+  // One line without its newline. The first lines wait until enough of them
+  // are there to choose between references.
+  void line(std::string_view text);
+  void finish();
+
+  [[nodiscard]] const TextFacts& facts() const noexcept { return facts_; }
+  // Whether the lines so far make a trace. Meaningful once past the sample.
+  [[nodiscard]] bool is_trace() const noexcept;
+  [[nodiscard]] bool is_sampling() const noexcept { return is_sampling_; }
+
+ private:
+  void end_sample();
+  void read_line(std::string_view text);
+  bool read_heading(std::string_view text);
+  bool read_log(std::string_view text);
+  [[nodiscard]] std::optional<std::pair<std::string_view, LogLine>> log_event(
+      std::string_view text) const;
+  bool is_continuation(std::string_view text) const;
+  void take_record(const LineHead& head);
+  void note_time(std::int64_t ts);
+  void misread(std::string_view text);
+
+  PayloadReader payloads_;
+  TextSink& sink_;
+  std::vector<std::string> log_names_;  // "reclaim: "
+  TextFacts facts_;
+  bool is_sampling_ = true;
+  std::string sample_;
+  std::vector<std::size_t> sample_ends_;
+  std::map<std::uint32_t, std::optional<std::uint64_t>> lost_;  // by CPU, until its next record
+};
+
+}  // namespace wbscope

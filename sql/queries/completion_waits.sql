@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    completion_waits
+-- @title    Waits for pages to be written (patches of 2011)
+-- @summary  How long each task waited for the flusher, in traces of the patches
+--   that had events for it.
+-- @read     A wait ends when the flusher has written the pages that the task
+--   asked for. Later kernels have no such events: see throttle_by_task.
+-- @grain    task and bdi; order wait_ns descending, tid, bdi
+-- @needs    wb_completion_wait, wb_task
+-- @events   writeback:writeback_balance_dirty_pages_waiting
+-- @optional writeback:writeback_balance_dirty_pages_woken
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   bdi TEXT backing device
+-- @column   waits_count INTEGER waits
+-- @column   unfinished_count INTEGER waits whose end is not in the trace
+-- @column   wait_ns INTEGER waited, together
+-- @column   wait_max_ns INTEGER longest wait
+-- @column   asked_bytes INTEGER pages asked for, together
+-- @better   wait_ns lower
+SELECT
+  w.tid,
+  coalesce(t.comm, 'tid ' || w.tid) AS comm,
+  w.bdi,
+  count(*) AS waits_count,
+  count(*) - count(w.wait_ns) AS unfinished_count,
+  sum(w.wait_ns) AS wait_ns,
+  max(w.wait_ns) AS wait_max_ns,
+  sum(w.asked_bytes) AS asked_bytes
+FROM wb_completion_wait AS w
+LEFT JOIN wb_task AS t ON t.tid = w.tid
+GROUP BY w.tid, t.comm, w.bdi
+ORDER BY wait_ns DESC, w.tid, w.bdi;

@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_completion_wait
+-- @summary  Waits for the flusher in the patches of February 2011: from waiting
+--   to woken of the same task.
+-- @grain    wait; order seq
+-- @needs    raw_writeback_balance_dirty_pages_waiting,
+--   raw_writeback_balance_dirty_pages_woken, wb_units
+-- @events   writeback:writeback_balance_dirty_pages_waiting
+-- @optional writeback:writeback_balance_dirty_pages_woken
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, start of the wait
+-- @column   tid INTEGER thread that waits
+-- @column   bdi TEXT backing device
+-- @column   asked_bytes INTEGER pages that it wants to see written
+-- @column   wait_ns INTEGER until it was woken; NULL = not in the trace
+-- @source   patch of 2011-02-04, fs/fs-writeback.c
+CREATE VIEW wb_completion_wait AS
+WITH
+  steps AS (
+    SELECT w.seq, w.ts, w.tid, w.bdi, w.pages, 1 AS is_wait
+    FROM raw_writeback_balance_dirty_pages_waiting AS w
+    UNION ALL
+    SELECT k.seq, k.ts, k.tid, k.bdi, NULL, 0
+    FROM raw_writeback_balance_dirty_pages_woken AS k
+  ),
+  followed AS (
+    SELECT
+      s.seq,
+      s.ts,
+      s.tid,
+      s.bdi,
+      s.pages,
+      s.is_wait,
+      lead(s.is_wait) OVER task AS next_is_wait,
+      lead(s.ts) OVER task AS next_ts
+    FROM steps AS s
+    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
+  )
+SELECT
+  f.seq,
+  f.ts,
+  f.tid,
+  f.bdi,
+  f.pages * u.page_bytes AS asked_bytes,
+  CASE WHEN f.next_is_wait = 0 THEN f.next_ts - f.ts END AS wait_ns
+FROM followed AS f
+CROSS JOIN wb_units AS u
+WHERE f.is_wait = 1;
