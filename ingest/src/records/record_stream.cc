@@ -294,7 +294,7 @@ void RecordLoader::finish() {
   run_.formats(catalog, loaded);
   run_.event_counts(catalog, loaded, totals);
   run_.tasks(tasks_, std::move(names_));
-  Statement buffer(db_, "INSERT INTO buffer VALUES (0, '', ?)");
+  Statement buffer(db_, "INSERT INTO buffer VALUES (0, '', ?, NULL)");
   buffer.bind_text(1, clock_);
   buffer.run();
   Counters counters = writer_.counters();

@@ -30,6 +30,8 @@ template <typename... Ts>
 struct Overload : Ts... {
   using Ts::operator()...;
 };
+template <typename... Ts>
+Overload(Ts...) -> Overload<Ts...>;  // Clang 14 does not find it itself
 
 }  // namespace
 

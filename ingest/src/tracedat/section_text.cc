@@ -154,8 +154,8 @@ void parse_time_shift(SectionReader& in, TraceInfo& info) {
   for (auto& samples : shift.cpus) {
     const auto time = [](const auto& each) { return each.time; };
     std::ranges::stable_sort(samples, {}, time);
-    const auto [first, last] = std::ranges::unique(samples, {}, time);
-    samples.erase(first, last);
+    const auto same = [&](const auto& a, const auto& b) { return time(a) == time(b); };
+    samples.erase(std::unique(samples.begin(), samples.end(), same), samples.end());
   }
   info.shift = std::move(shift);
 }
