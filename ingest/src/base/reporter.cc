@@ -28,8 +28,10 @@ std::string json_string(std::string_view text) {
   return out + "\"";
 }
 
-// False when nobody is there to read.
+// False when nobody is there to read. A write that was cut short by a signal
+// had waited for a slow reader: later ones would wait again, and are left out.
 bool put(const std::string& line) {
+  if (std::ferror(stderr) != 0) return true;
   const bool written = std::fwrite(line.data(), 1, line.size(), stderr) == line.size();
   return (std::fflush(stderr) == 0 && written) || errno != EPIPE;
 }
