@@ -141,7 +141,9 @@ def test_bases_hold_what_trace_cmd_reads(name: str, tmp_path: Path) -> None:
     """Debian's trace-cmd reads no zlib; two of the small traces are compressed with it."""
     whole = _ingest(_base(name), tmp_path / "whole", name)
     lines = count_events(report_lines(tmp_path / "whole" / "trace.dat"))
-    assert {event.partition(":")[2]: count for event, count in whole.counts} == lines
+    counts = {event.partition(":")[2]: count for event, count in whole.counts}
+    counts.pop("unknown", None)  # of formats that were cut away
+    assert counts == lines
 
 
 def test_there_are_enough() -> None:
