@@ -8,17 +8,19 @@ usage: make_seeds.py FOLDER     writes FOLDER/<target>/<name>, a few hundred sma
 from __future__ import annotations
 
 import hashlib
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 REPOSITORY = TESTS.parent
-sys.path.insert(0, str(TESTS))
+sys.path[:0] = [str(TESTS), str(REPOSITORY / "analyzers")]
 
 from support.cut import cut_trace  # noqa: E402
 from support.layout import layout_of  # noqa: E402
 from support.mutate import small_traces  # noqa: E402
+from wbscope.perfetto.stream import FieldSpec, RecordStream  # noqa: E402
 
 Seed = tuple[str, bytes]  # target, bytes
 
@@ -110,6 +112,86 @@ def _rows() -> Iterator[Seed]:
         yield "rows", first + b"\1\6" + b"\2\0\0\0\7\0\0\0" + bytes(8) + b"text\n\0\xff\0"
 
 
+_LINES = """\
+# tracer: nop
+# entries-in-buffer/entries-written: 5/9   #P:2
+      dd-12    [001] d..1.  1.000001: numbers: a=1 b=-2 c=0x3
+      dd-12    [001] d..1.  1.000002: numbers: a=1 b=-2 c=3
+      dd-12    [001] .....  1.000003: texts: sda: /a file dev=8:1
+   <...>-7     [000] .....  1.000003: texts: sda odd ==> /a (17%)
+CPU:1 [LOST 12 EVENTS]
+      dd-12    (     12) [001] ..... 1.000004: words: r=xy f=A|AB|0x8+
+      dd-12    [001] .....  1.000005: words: ABA sda u
+ => schedule
+      dd-12    [001] .....  1.000006: skip_this: a=1
+      dd-12    [001] .....  1.000007: unknown: bdi 8:0: a=1 b: 2, c=3(4) d=some text
+      dd-12    [001] .....  1.000008: numbers: [FAILED TO PARSE] a=1 b=0xff name=x
+      dd-12    [001] .....  1.000009: print: func: some words
+      dd-12    [001] .....  1.000010: tracing_mark_write: some words
+      dd-12    [001] .....  1.000011: schedule <-do_nanosleep
+      dd-12    [001] .....  1.000012: sys_write(fd: 1, buf: 7ffe, count: 10)
+      dd-12    [001] .....  1.000012: sys_write -> 0x10
+      dd-12      1d..2.   12us+: numbers: a=1 b=2 c=3
+cpus=2
+dd    12/13   [001]  1.000013:          1 fuzz:numbers: a=1 b=2 c=3
+dd    12  1.000014: fuzz:texts: sda: /a dev=8:1
+"""
+_LOG = """\
+Nov  1 12:00:00 host kernel: [   12.345678] log: sda a=1(2)
+<6>[   12.345679] [  T12] log: sda a=3(4)
+[   12.345680] usb 1-1: new device
+"""
+_TEXT_BYTES = 6000
+
+
+def _texts() -> Iterator[Seed]:
+    texts = [path.read_bytes() for path in sorted((TESTS / "data" / "text").glob("*.txt"))]
+    for text in (_LINES.encode(), _LOG.encode(), *(text[:_TEXT_BYTES] for text in texts)):
+        for choices in (b"\0", b"\1", b"\3", b"\5"):
+            yield "ftrace_text", choices + text
+
+
+def _part(number: int, data: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def _cells(first_seq: int) -> bytes:
+    """A batch of two rows: seq, ts, cpu, tid, then an integer, NULL or real, text, blob."""
+    types = b"\2\2\2\2" + b"\2\1\4\5" + b"\2\2\2\2" + b"\2\3\4\5"
+    numbers = bytes([first_seq, 10, 0, 7, 9, first_seq + 1, 0x80, 1, 1, 8, 9])
+    parts = [(1, types), (2, numbers), (3, bytes(8)), (4, b"one"), (4, b"two"), (5, b"a\0b\0")]
+    return b"\x30\1" + b"".join(_part(number, data) for number, data in parts)
+
+
+def _records() -> Iterator[Seed]:
+    for events in (1, 2):
+        out = io.BytesIO()
+        stream = RecordStream(out)
+        stream.meta("clock", "boot")
+        stream.meta("format_count", 3)
+        for number in range(events):
+            fields = [
+                FieldSpec("dev", "dev_t", True),
+                FieldSpec("count", "int"),
+                FieldSpec("name", "char[16]"),
+                FieldSpec("rest", ""),
+            ]
+            event = stream.event("fuzz", f"event_{number}", 4, fields)
+            stream.label(event, "count", 1, "one", False)
+            stream.rows(event, _cells(1 + 4 * number))
+            stream.rows(event, _cells(3 + 4 * number))
+        stream.task(7, "dd", 10, 20, 4)
+        stream.task(7, "dd", 5, 30, 1)
+        stream.lost(12, None, None)
+        stream.lost(13, 1, 5)
+        stream.stat("a", "data_loss", 1, "b")
+        stream.cpu_stat(0, "overrun", 2)
+        yield "records", out.getvalue() + b"\x0a\0\0\0\0"
+        stream.damage("a hole")
+        stream.end()
+        yield "records", out.getvalue()
+
+
 def seeds() -> Iterator[Seed]:
     """Every seed."""
     for data in (*_examples(), *small_traces().values()):
@@ -117,6 +199,8 @@ def seeds() -> Iterator[Seed]:
     yield from _formats()
     yield from _sidecars()
     yield from _rows()
+    yield from _texts()
+    yield from _records()
 
 
 def main() -> int:

@@ -31,12 +31,21 @@ TARGETS = (
     "rows",
     "sidecars",
     "whole",
+    "ftrace_text",
+    "records",
 )
 # libtraceevent leaks when it gives up on a format, in every run of these two.
 # The suppression for it keeps LeakSanitizer quiet, but not from looking again
 # after each input.
 WITHOUT_LEAK_CHECK = {"format_text", "whole"}
-MOST_BYTES = {"page_walk": 8192, "options": 16384, "rows": 16384, "sidecars": 32768}
+MOST_BYTES = {
+    "page_walk": 8192,
+    "options": 16384,
+    "rows": 16384,
+    "sidecars": 32768,
+    "ftrace_text": 65536,
+    "records": 16384,
+}
 _LIMITS = ("-rss_limit_mb=512", "-malloc_limit_mb=256", "-timeout=10")
 _HERE = Path(__file__).resolve().parent
 

@@ -28,6 +28,12 @@ std::int64_t kernel_device(std::int64_t user) noexcept {
   return static_cast<std::int64_t>(major << 20 | minor);
 }
 
+// finish() writes these.
+bool is_own_counter(std::string_view name) {
+  return std::any_of(kCounterInfo.begin(), kCounterInfo.end(),
+                     [name](const CounterInfo& info) { return info.name == name; });
+}
+
 std::string printed(std::size_t number) { return std::to_string(number); }
 
 }  // namespace
@@ -146,6 +152,9 @@ void RecordLoader::take_event(ByteReader& in) {
   const auto name = text(in);
   Event event;
   event.id = writer_.event(system, name);
+  if (event.id != events_.size()) {
+    fail("found event " + std::string(system) + ":" + std::string(name) + " twice");
+  }
   event.counted = number<std::uint64_t>(in);
   const auto fields = number<std::uint32_t>(in);
   // Each field takes 9 bytes at least: the count is checked before it is used.
@@ -259,6 +268,7 @@ void RecordLoader::take_stat(ByteReader& in) {
   const auto severity = number<std::uint8_t>(in);
   const auto value = number<std::int64_t>(in);
   const auto description = text(in);
+  if (is_own_counter(name)) fail("found a stat with the name of an own counter");
   if (severity >= kSeverities.size()) fail("found severity " + printed(severity) + ", wanted 0 to 2");
   Statement insert(db_, "INSERT OR REPLACE INTO ingest_stats VALUES (?, ?, ?, ?)");
   insert.bind_text(1, name);

@@ -13,7 +13,11 @@ constexpr std::size_t kMaxFieldsOfEvent = 512;
 constexpr std::size_t kMaxFields = 65536;
 constexpr std::size_t kMaxTasks = 1u << 20;
 constexpr std::size_t kMaxWaitingBytes = 256u << 10;  // of one event
-constexpr std::size_t kMaxWaitingRows = 32;
+constexpr std::size_t kMaxWaitingInAll = 16u << 20;
+constexpr std::size_t kMaxKeptBytes = 16u << 10;  // of one event without rows
+// SQLite reads the whole schema again for a column that a table gets later:
+// tables times such columns, some seconds.
+constexpr std::size_t kMaxTablesRead = 1u << 20;
 
 FieldKind kind_of_type(std::string_view type) {
   const bool array = type.find('[') != std::string_view::npos;
@@ -59,10 +63,13 @@ std::uint32_t ValueWriter::field(std::uint32_t event_index, const ValueField& wa
   if (const auto found = event.by_name.find(wanted.name); found != event.by_name.end()) {
     return found->second;
   }
-  if (event.fields.size() >= kMaxFieldsOfEvent || fields_declared_ >= kMaxFields) {
+  const std::size_t tables_read = event.insert ? events_.size() : 0;
+  if (event.fields.size() >= kMaxFieldsOfEvent || fields_declared_ >= kMaxFields ||
+      tables_read_ + tables_read > kMaxTablesRead) {
     counters_.add(Counter::kNamesOverCap);
     return kNone;
   }
+  tables_read_ += tables_read;
   ++fields_declared_;
   FieldPlan field;
   field.name = wanted.name;
@@ -116,6 +123,7 @@ void ValueWriter::store(Event& event, Stored& place, FieldPlan& field, const Val
     place.bytes = {.begin = static_cast<std::uint32_t>(event.bytes.size()),
                    .size = static_cast<std::uint32_t>(size)};
     event.bytes.insert(event.bytes.end(), data, data + size);
+    waiting_bytes_ += size;
   };
   std::visit(Overload{[](std::monostate) {},
                       [&](std::int64_t integer) {
@@ -165,6 +173,7 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
   if (event.rows.size() >= event.batch_rows || event.bytes.size() >= kMaxWaitingBytes) {
     flush(event);
   }
+  if (waiting_bytes_ >= kMaxWaitingInAll) finish();
 }
 
 // Makes the table, or the columns that it does not have yet.
@@ -182,7 +191,7 @@ void ValueWriter::prepare(Event& event) {
   }
   event.insert = std::make_unique<EventInsert>(statements_, event.table, columns);
   event.columns_made = columns.size();
-  event.batch_rows = std::min(event.insert->batch_rows(), kMaxWaitingRows);
+  event.batch_rows = event.insert->batch_rows();
 }
 
 void ValueWriter::flush(Event& event) {
@@ -215,9 +224,11 @@ void ValueWriter::flush(Event& event) {
       }
     }
   });
+  waiting_bytes_ -= event.bytes.size();
   event.rows.clear();
   event.stored.clear();
   event.bytes.clear();
+  if (event.bytes.capacity() > kMaxKeptBytes) event.bytes.shrink_to_fit();
 }
 
 void ValueWriter::finish() {

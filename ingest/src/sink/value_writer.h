@@ -113,7 +113,7 @@ class ValueWriter {
     std::vector<char> bytes;
     std::uint64_t counted = 0;
     std::uint64_t loaded = 0;
-    std::size_t batch_rows = 1;
+    std::size_t batch_rows = 32;  // the table's own once it is made
   };
 
   void store(Event& event, Stored& place, FieldPlan& field, const Value& value);
@@ -127,6 +127,8 @@ class ValueWriter {
   std::unordered_map<std::string, std::uint32_t> by_name_;
   NamesTaken tables_;
   std::size_t fields_declared_ = 0;
+  std::size_t waiting_bytes_ = 0;
+  std::size_t tables_read_ = 0;  // by SQLite, for columns that came late
   std::int64_t seq_ = 0;
   std::unordered_map<std::int32_t, TaskSpan> tasks_;
   std::map<std::int32_t, std::string> task_names_;

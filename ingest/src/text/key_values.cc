@@ -4,6 +4,7 @@
 
 #include <cctype>
 
+#include "text/line_head.h"
 #include "text/payload_match.h"
 
 namespace wbscope {
@@ -42,7 +43,7 @@ bool next_key(std::string_view text, std::size_t at, KeyAt& out) {
     const bool equals = end < text.size() && text[end] == '=' &&
                         (end + 1 == text.size() || text[end + 1] != '=');
     const bool colon = end + 1 < text.size() && text[end] == ':' && text[end + 1] == ' ';
-    if (equals || colon) {
+    if ((equals || colon) && end - at <= kMaxTextName) {
       out = {.begin = at, .end = end, .value = end + 1};
       return true;
     }

@@ -118,13 +118,15 @@ bool take_event(std::string_view text, LineHead& out) {
   std::size_t end = 0;
   while (end < text.size() && is_name(text[end])) ++end;
   out.payload = text;
-  if (end == 0 || end >= text.size() || text[end] != ':') return !text.empty();
+  if (end == 0 || end > kMaxTextName || end >= text.size() || text[end] != ':') {
+    return !text.empty();
+  }
   out.event = text.substr(0, end);
   std::size_t next = end + 1;
   if (next < text.size() && is_name(text[next])) {
     std::size_t last = next;
     while (last < text.size() && is_name(text[last])) ++last;
-    if (last < text.size() && text[last] == ':') {
+    if (last < text.size() && text[last] == ':' && last - next <= kMaxTextName) {
       out.system = out.event;
       out.event = text.substr(next, last - next);
       next = last + 1;

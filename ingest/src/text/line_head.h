@@ -2,6 +2,7 @@
 // The front of a line of trace text: task, CPU, time, event.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -9,6 +10,9 @@
 #include "sink/event_table.h"
 
 namespace wbscope {
+
+// Longer words are no names of events or fields; the kernel's have 64 characters.
+inline constexpr std::size_t kMaxTextName = 128;
 
 enum class HeadStyle : std::uint8_t {
   kFtrace,   // comm-tid [cpu] flags ts: event: payload, of the kernel or trace-cmd

@@ -114,9 +114,9 @@ bool PayloadMatcher::step_text(const PrintArg& arg, std::size_t piece, std::size
     }
     // "bdi=8:0, pages=1" is not "bdi=%s pages=%lu" with the name "8:0,".
     const bool has_comma = end > at && payload_[std::min(end, payload_.size()) - 1] == ',';
+    if (++steps_ > kMaxSteps) return false;
     if (has_comma && next.literal.starts_with(' ')) continue;
     if (after_literal(next.literal, end) != kNpos && take(end)) return true;
-    if (steps_ > kMaxSteps) return false;
   }
   return false;
 }

@@ -276,6 +276,7 @@ bool PayloadReader::read_nameless(const LineHead& head) {
   // The kernel's print of system calls: "sys_write(fd: 1, buf: 7ffe, count: 10)"
   // and "sys_write -> 0x10", all numbers in hex.
   if (!text.starts_with("sys_")) return false;
+  if (std::min(text.find(" -> "), text.find('(')) > kMaxTextName) return false;
   if (const auto arrow = text.find(" -> "); arrow != kNpos) {
     std::uint64_t result = 0;
     if (parse_number(text, arrow + 4, 16, result) == kNpos) return false;

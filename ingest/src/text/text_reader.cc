@@ -10,6 +10,8 @@ namespace wbscope {
 namespace {
 
 constexpr std::size_t kSampleBytes = 4u << 20;
+constexpr std::size_t kSampleLines = 1u << 17;  // empty ones have no bytes
+constexpr std::size_t kMaxLostCpus = 1u << 16;
 constexpr auto kNpos = std::string_view::npos;
 constexpr std::size_t kLatencyComm = 8;  // characters of a comm in latency format
 
@@ -43,7 +45,7 @@ void TextReader::line(std::string_view text) {
   }
   sample_.append(text);
   sample_ends_.push_back(sample_.size());
-  if (sample_.size() >= kSampleBytes) end_sample();
+  if (sample_.size() >= kSampleBytes || sample_ends_.size() >= kSampleLines) end_sample();
 }
 
 void TextReader::end_sample() {
@@ -128,6 +130,7 @@ bool TextReader::read_heading(std::string_view text) {
   }
   const auto lost = parse_lost_note(text);
   if (!lost) return false;
+  if (lost_.size() >= kMaxLostCpus && !lost_.contains(lost->cpu)) return true;
   auto& pending = lost_[lost->cpu];
   if (lost->count) pending = pending.value_or(0) + *lost->count;
   return true;

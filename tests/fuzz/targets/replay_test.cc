@@ -26,6 +26,7 @@ const Target kTargets[] = {
     {"container_v6", container_v6}, {"container_v7", container_v7}, {"options", options},
     {"page_walk", page_walk},       {"chunks", chunks},             {"format_text", format_text},
     {"rows", rows},                 {"sidecars", sidecars},         {"whole", whole},
+    {"ftrace_text", ftrace_text},   {"records", records},
 };
 
 void run(const Target& target, const std::string& input) {

@@ -21,6 +21,8 @@ void format_text(Bytes input);
 void rows(Bytes input);
 void sidecars(Bytes input);
 void whole(Bytes input);
+void ftrace_text(Bytes input);
+void records(Bytes input);
 
 // A property that must hold for any input; breaking it is a crash.
 inline void require(bool holds) {

@@ -259,6 +259,15 @@ TEST_F(RecordStreamTest, SaysWhatIsWrong) {
             std::string::npos);
 }
 
+// They would make rows and counters with one key.
+TEST_F(RecordStreamTest, NamesHaveToBeNew) {
+  const std::string event = Stream::event("e", 2, {});
+  EXPECT_NE(error_of(Stream().frame(2, event).frame(2, event).bytes).find("s:e twice"),
+            std::string::npos);
+  const std::string stat = Stream::text("lost_gaps") + '\1' + Stream::i64(1) + Stream::text("x");
+  EXPECT_NE(error_of(Stream().frame(7, stat).bytes).find("own counter"), std::string::npos);
+}
+
 TEST_F(RecordStreamTest, RowsHaveToBeWholeAndInOrder) {
   const std::string event = Stream::event("e", 2, {});
   const auto with = [&](const Cells& cells) {

@@ -157,6 +157,14 @@ TEST(LineHead, NumbersThatDoNotFitAreNoHead) {
   EXPECT_TRUE(parse_line_head("d-1 [000] 9223372035.999999999: e: a"));
 }
 
+TEST(LineHead, LongWordsAreNoNames) {
+  const std::string word(kMaxTextName, 'x');
+  EXPECT_EQ(parse_line_head("d-1 [000] 1.0: " + word + ": a=1")->event, word);
+  EXPECT_EQ(parse_line_head("d-1 [000] 1.0: " + word + "x: a=1")->event, "");
+  EXPECT_EQ(read_one("", word + "=1"), "2500000000 5 :e " + word + "=1");
+  EXPECT_EQ(read_one("", word + "x=1"), "2500000000 5 :e payload=" + word + "x=1");
+}
+
 std::vector<std::string> lines_of(std::string_view text, std::size_t chunk, std::uint64_t& cut) {
   LineSource source([&text, chunk](std::span<std::byte> out) {
     const std::size_t n = std::min({out.size(), text.size(), chunk});

@@ -127,5 +127,22 @@ TEST_F(ValueWriterTest, NamesHaveACap) {
   EXPECT_GT(writer_.counters().get(Counter::kNamesOverCap), 0u);
 }
 
+// Each takes SQLite the longer, the more tables there are.
+TEST_F(ValueWriterTest, ColumnsThatComeLateHaveACap) {
+  const auto early = writer_.event("s", "early");
+  for (int i = 0; i < 40; ++i) writer_.write(early, i, 0, 1, 0, {});  // makes the table
+  std::uint32_t event = early;
+  for (int i = 0; event != ValueWriter::kNone; ++i) {
+    event = writer_.event("s", "e" + std::to_string(i));
+  }
+  EXPECT_NE(field(early, "late"), ValueWriter::kNone);
+  std::uint32_t last = 0;
+  for (int i = 0; i < 200; ++i) last = field(early, "late" + std::to_string(i));
+  EXPECT_EQ(last, ValueWriter::kNone);
+  const auto other = writer_.event("s", "e1");
+  for (int i = 0; i < 200; ++i) last = field(other, "f" + std::to_string(i));
+  EXPECT_NE(last, ValueWriter::kNone);  // has no table yet
+}
+
 }  // namespace
 }  // namespace wbscope
