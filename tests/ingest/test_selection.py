@@ -87,6 +87,7 @@ def test_limit_loads_the_first_rows(whole: sqlite3.Connection, tmp_path: Path, l
         assert (meta["loaded_count"], meta["loaded_limit"], meta["partial"]) == (limit, limit, 1)
         counted = sum(map(len, _rows(whole, f"ts < {meta['range_end_ts']}").values()))
         assert meta["events_count"] == counted
+        assert "source_hash" not in meta  # it would take a read of the whole file
 
 
 def test_a_limit_that_is_not_reached_reads_all(whole: sqlite3.Connection, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_what_such_records_hold(settings: dict[str, Any], tmp_path: Path) -> Non
     assert run.rows(f"SELECT {columns} FROM ev_broken") == [(1001, 0, 7, 3, 1, b"payload!")]
     assert run.rows(f"SELECT event_id, {columns} FROM ev_unknown ORDER BY seq") == [
         (999, 1002, 0, 7, 3, 1, b"whatever"),
-        (901, 1006, 1, -1, 0, 0, None),
+        (901, 1006, 1, None, 0, 0, None),
     ]
     assert run.rows("SELECT first, comm, last, path FROM ev_short ORDER BY seq") == [
         (5, "dd", 6, None),

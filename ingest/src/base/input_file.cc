@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace wbscope {
 namespace {
@@ -106,6 +107,7 @@ std::string InputFile::hash() const {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   for (std::uint64_t offset = 0; offset < size_;) {
+    throw_if_interrupted();
     const std::size_t n = read_some(offset, block);
     if (n == 0) break;
     XXH3_64bits_update(&state, block.data(), n);

@@ -167,7 +167,7 @@ void RunWriter::source(const InputFile& file, const std::string& hash) {
   meta("wbscope_version", WBSCOPE_VERSION);
   meta("source_name", file.name());
   meta("source_bytes", static_cast<std::int64_t>(file.size()));
-  meta("source_hash", "xxh3:" + hash);
+  if (!hash.empty()) meta("source_hash", "xxh3:" + hash);
 }
 
 void RunWriter::meta(std::string_view key, std::string_view value) {
