@@ -80,6 +80,16 @@ def events_in(database: Path) -> int:
     return int(row[0])
 
 
+def half_time(program: str, trace: Path, database: Path) -> str:
+    """The middle of the trace on its clock, as --time-range takes it."""
+    command = [program, "sqlite", str(trace), "-o", str(database), "--force"]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    with contextlib.closing(sqlite3.connect(database)) as run:
+        bounds = "SELECT sum(value) / 2 FROM meta WHERE key IN ('first_ts', 'last_ts')"
+        (middle,) = run.execute(bounds).fetchone()
+    return f"@{middle}ns"
+
+
 def write_text(trace: Path, target: Path) -> None:
     """The first lines of trace-cmd report."""
     with (
@@ -146,8 +156,10 @@ def main() -> int:
         text = Path(folder) / "report.txt"
         write_text(trace, text)
         outputs = {
-            name: Path(folder) / f"{name}.db" for name in ("count", "all", "first", "part", "text")
+            name: Path(folder) / f"{name}.db"
+            for name in ("count", "all", "half", "first", "part", "text")
         }
+        middle = half_time(program, trace, outputs["count"])
         ingest = [wbscope, "ingest", "--force", "--quiet"]
 
         def ingest_job(name: str, source: Path, output: Path, *options: str) -> Job:
@@ -163,6 +175,14 @@ def main() -> int:
                 outputs["count"],
             ),
             ingest_job("--all", trace, outputs["all"], "--all"),
+            ingest_job(
+                "--all, first half of the time",
+                trace,
+                outputs["half"],
+                "--all",
+                "--time-range",
+                f"..{middle}",
+            ),
             ingest_job("--all --limit 1", trace, outputs["first"], "--all", "--limit", "1"),
             ingest_job(
                 "--all --time-range 5s..5.1s",

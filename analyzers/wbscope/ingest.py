@@ -63,6 +63,13 @@ def ingest(
     choice = Choice(events, load_all, time_range, limit)
     with private_output(output) as private:
         if run.kind is Kind.PERFETTO:
+            if time_range is not None or limit is not None:
+                raise UsageError(
+                    "whole-trace-only",
+                    "--time-range, --limit",
+                    "are not for Perfetto traces, which trace processor reads as a whole",
+                    fix=shlex.join(["wbscope", "ingest", str(source), "-o", str(output)]),
+                )
             # Only here: a trace.dat is read without the package perfetto.
             from wbscope.perfetto.ingest import ingest_perfetto
 

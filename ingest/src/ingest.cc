@@ -13,12 +13,11 @@
 
 #include "base/input_file.h"
 #include "base/interrupt.h"
-#include "base/output_file.h"
 #include "event_choice.h"
 #include "format/event_catalog.h"
 #include "ingest_text.h"
 #include "pipeline/merge.h"
-#include "sidecar/sidecars.h"
+#include "run_file.h"
 #include "sink/event_writer.h"
 #include "sink/run_writer.h"
 #include "sink/symbols.h"
@@ -292,7 +291,8 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
     ingest_text(file, options, reporter);
     return;
   }
-  OutputFile output(options.output, options.force);
+  RunFile output(options.output, options.force);
+  Database& db = output.db();
   TraceInfo info;
   try {
     info = read_trace_info(file);
@@ -308,8 +308,6 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   const EventDispatch dispatch(catalog, wanted);
   TimeRange range = time_range(options, file, info, dispatch);
 
-  Database db(output.temp_path(), output.path(), Database::Mode::kCreate);
-  begin_new_file(db);
   RunWriter run(db);
   const PrintkFormats printk = parse_printk_formats(info.printk_formats);
   EventWriter writer(db, catalog, wanted, info.order, printk);
@@ -383,13 +381,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   write_totals(run, totals, info);
   write_selection(run, range, whole ? std::nullopt : options.limit);
 
-  std::vector<Message> warnings;
-  if (fs::is_directory(options.source)) warnings = load_sidecars(db, options.source);
-  throw_if_interrupted();
-  db.exec("COMMIT");
-  db.close();
-  output.commit();
-
+  const std::vector<Message> warnings = output.finish(options.source);
   warn_of_damage(reporter, file, info, totals.counted);
   for (const auto& warning : warnings) reporter.warning(warning);
   reporter.done(output.path(), totals.counted, totals.loaded, !info.damage.empty());

@@ -10,9 +10,8 @@
 #include <map>
 
 #include "base/interrupt.h"
-#include "base/output_file.h"
 #include "event_choice.h"
-#include "sidecar/sidecars.h"
+#include "run_file.h"
 #include "sink/run_writer.h"
 #include "text/line_source.h"
 #include "text/text_reader.h"
@@ -252,9 +251,8 @@ void ingest_text(const InputFile& file, const IngestOptions& options, const Repo
   const References references(options.formats.empty()
                                   ? std::string()
                                   : read_text_file(options.formats, kMaxFormatsBytes));
-  OutputFile output(options.output, options.force);
-  Database db(output.temp_path(), output.path(), Database::Mode::kCreate);
-  begin_new_file(db);
+  RunFile output(options.output, options.force);
+  Database& db = output.db();
   RunWriter run(db);
   const std::string uname = uname_of(options.source);
   std::future<std::string> hash =
@@ -274,13 +272,7 @@ void ingest_text(const InputFile& file, const IngestOptions& options, const Repo
   run.meta("loaded_count", static_cast<std::int64_t>(sum(totals.loaded)));
   run.ingest_stats(counters);
 
-  std::vector<Message> warnings;
-  if (fs::is_directory(options.source)) warnings = load_sidecars(db, options.source);
-  throw_if_interrupted();
-  db.exec("COMMIT");
-  db.close();
-  output.commit();
-
+  const std::vector<Message> warnings = output.finish(options.source);
   warn(reporter, file, reader.facts());
   for (const auto& warning : warnings) reporter.warning(warning);
   reporter.done(output.path(), sum(totals.counted), sum(totals.loaded), false);

@@ -10,9 +10,8 @@
 
 #include "base/input_file.h"
 #include "base/interrupt.h"
-#include "base/output_file.h"
 #include "records/record_stream.h"
-#include "sidecar/sidecars.h"
+#include "run_file.h"
 
 namespace wbscope {
 namespace {
@@ -74,13 +73,9 @@ void warn_of_damage(const Reporter& reporter, const std::string& object,
 void load_records(const RecordsOptions& options, const Reporter& reporter) {
   const StreamInput input(options.stream);
   const InputFile trace(options.trace);
-  OutputFile output(options.output, options.force);
-  Database db(output.temp_path(), output.path(), Database::Mode::kCreate);
-  // The file is thrown away whole on any failure, so it needs no journal.
-  db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-          "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
-  RunWriter run(db);
-  RecordLoader loader(db, run);
+  RunFile output(options.output, options.force);
+  RunWriter run(output.db());
+  RecordLoader loader(output.db(), run);
   std::future<std::string> hash =
       std::async(std::launch::async, [&trace] { return trace.hash(); });
   try {
@@ -93,19 +88,9 @@ void load_records(const RecordsOptions& options, const Reporter& reporter) {
     throw;
   }
   loader.finish();
-  run.meta("schema_version", kSchemaVersion);
-  run.meta("wbscope_version", WBSCOPE_VERSION);
-  run.meta("source_name", trace.name());
-  run.meta("source_bytes", static_cast<std::int64_t>(trace.size()));
-  run.meta("source_hash", "xxh3:" + hash.get());
+  run.source(trace, hash.get());
 
-  std::vector<Message> warnings;
-  if (!options.folder.empty()) warnings = load_sidecars(db, options.folder);
-  throw_if_interrupted();
-  db.exec("COMMIT");
-  db.close();
-  output.commit();
-
+  const std::vector<Message> warnings = output.finish(options.folder);
   warn_of_damage(reporter, trace.path(), loader);
   for (const auto& warning : warnings) reporter.warning(warning);
   reporter.done(output.path(), loader.counted(), loader.loaded(), !loader.damage().empty());

@@ -122,6 +122,13 @@ def test_an_assumed_page_size_is_told(wbscope: Wbscope, small: Path) -> None:
     assert "page-size-assumed" in {warning["slug"] for warning in document["warnings"]}
 
 
+@pytest.mark.parametrize("option", [("--limit", "5"), ("--time-range", "1s..")])
+def test_a_part_of_a_trace_is_refused(
+    wbscope: Wbscope, small: Path, option: tuple[str, str]
+) -> None:
+    only_error(ingest(wbscope, small, *option), 2, "whole-trace-only", small.parent)
+
+
 def test_what_was_not_asked_for_is_missing_and_what_did_not_happen_is_zero(
     wbscope: Wbscope, few_events: list[Event], every_event: Any, tmp_path: Path
 ) -> None:
