@@ -214,3 +214,18 @@ def test_full_pipe_of_messages(place: Place, tmp_path: Path) -> None:
     os.close(reading)
     assert ended.returncode in (0, 3, 130)
     place.check_output("full pipe", leftovers=False, done=None)
+
+
+def test_signal_in_front_of_a_full_pipe(place: Place) -> None:
+    """The message of the signal must not wait for its reader: no second signal will come."""
+    reading, writing = os.pipe()
+    _fill(writing)
+    for step in range(10):
+        process = place.start(place.ingester(), stderr=writing)
+        time.sleep(0.02 * step)
+        process.terminate()
+        ended = place.finish(process)
+        assert ended.returncode in (0, 130, -signal.SIGTERM)  # the last: it had hardly begun
+    os.close(writing)
+    os.close(reading)
+    place.check_output("full pipe", leftovers=True, done=None)

@@ -37,8 +37,10 @@ void open_standard_streams() noexcept {
   }
 }
 
+bool is_interrupted() noexcept { return interrupted != 0; }
+
 void throw_if_interrupted() {
-  if (interrupted == 0) return;
+  if (!is_interrupted()) return;
   throw Error(Exit::kInterrupted, {.slug = "interrupted",
                                    .object = "wbscope-ingest",
                                    .text = "stopped by a signal",

@@ -12,6 +12,9 @@ void catch_interrupts() noexcept;
 // that no file gets their numbers, and messages with them.
 void open_standard_streams() noexcept;
 
+// Whether a signal has come.
+[[nodiscard]] bool is_interrupted() noexcept;
+
 // Raises: Error (exit 130) once a signal has come.
 void throw_if_interrupted();
 

@@ -2,9 +2,13 @@
 // What the program tells on stderr.
 #include "base/reporter.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 
+#include "base/interrupt.h"
 #include "base/utf8.h"
 
 namespace wbscope {
@@ -28,10 +32,13 @@ std::string json_string(std::string_view text) {
   return out + "\"";
 }
 
-// False when nobody is there to read. A write that was cut short by a signal
-// had waited for a slow reader: later ones would wait again, and are left out.
+// False when nobody is there to read. Once a signal has come, a reader that
+// does not read is not waited for: no other signal may come to end the wait.
 bool put(const std::string& line) {
-  if (std::ferror(stderr) != 0) return true;
+  if (is_interrupted()) {
+    pollfd out{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (::poll(&out, 1, 0) == 0) return true;
+  }
   const bool written = std::fwrite(line.data(), 1, line.size(), stderr) == line.size();
   return (std::fflush(stderr) == 0 && written) || errno != EPIPE;
 }

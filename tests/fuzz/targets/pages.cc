@@ -61,7 +61,7 @@ void chunks(Bytes input) {
   BufferInfo buffer;
   buffer.page_bytes = (choices & 8) != 0 ? 512 : 4096;
   buffer.compressed = (choices & 16) == 0;
-  const CpuRegion region{.cpu = 0, .offset = 0, .bytes = input.size()};
+  const CpuRegion region{.cpu = 0, .offset = 0, .bytes = input.size(), .file = {}};
   const InputFile file("fuzz", input);
   PageSource source(file, info, buffer, region);
   while (const auto pages = source.next()) {
