@@ -217,7 +217,7 @@ TEST_F(RecordStreamTest, TheOtherFrames) {
             "lost_gaps|data_loss|2|places where the kernel's ring buffer overran; see table "
             "lost_events n|data_loss|4|d");
   EXPECT_EQ(rows("SELECT * FROM cpu_stat"), "0|1|overrun|6");
-  EXPECT_EQ(rows("SELECT * FROM buffer"), "0||boot");
+  EXPECT_EQ(rows("SELECT * FROM buffer"), "0||boot|NULL");
   EXPECT_EQ(rows("SELECT key, value FROM meta WHERE key LIKE 'damage%' OR key LIKE '%_ts'"
                  " OR key LIKE '%_count' ORDER BY key"),
             "damage|cut damaged|1 events_count|7 first_ts|5 last_ts|20 loaded_count|0"
