@@ -13,9 +13,10 @@ from pathlib import Path
 
 from wbscope.errors import SetupError
 
-__all__ = ["cache_entry", "trim_cache", "used"]
+__all__ = ["CACHE_FIX", "cache_entry", "trim_cache", "used"]
 
 LIMIT_BYTES = 4 << 30
+CACHE_FIX = "export WBSCOPE_CACHE_DIR=/var/tmp/wbscope"
 
 # A private folder older than this was left by a killed command.
 _STALE_SECONDS = 24 * 60 * 60
@@ -71,11 +72,13 @@ def _folder() -> Path:
         else:
             folder = (Path(base) if base else Path.home() / ".cache") / "wbscope"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(f"no permission to write to {folder}")
     except (OSError, RuntimeError) as error:
         raise SetupError(
             "no-cache",
             chosen or base or "~/.cache/wbscope",
-            f"the cache folder cannot be made: {error}",
-            fix="export WBSCOPE_CACHE_DIR=/var/tmp/wbscope",
+            f"the cache folder cannot be used: {error}",
+            fix=CACHE_FIX,
         ) from error
     return folder.absolute()

@@ -13,10 +13,11 @@ from typing import Any
 from wbscope.choice import Choice
 from wbscope.engine.library import Library
 from wbscope.engine.result import Notice
-from wbscope.errors import UsageError
+from wbscope.errors import InputError, UsageError
 from wbscope.formats import reference_formats
 from wbscope.ingester import Observer, run_ingester
 from wbscope.outputs import check_output, private_output
+from wbscope.selection import check_glob, check_selection
 from wbscope.sources import DATABASE_NAME, Kind, find_source
 
 __all__ = ["Ingested", "default_output", "ingest"]
@@ -58,7 +59,16 @@ def ingest(
     observer: Observer | None = None,
 ) -> Ingested:
     """Load what a `Choice` of these values says."""
+    for glob in events:
+        check_glob(glob)
     run = find_source(str(source))
+    if run.kind is Kind.DATABASE:
+        raise InputError(
+            "already-a-database",
+            str(source),
+            "is an SQLite database already, wanted a trace",
+            fix=shlex.join(["wbscope", "query", "NAME", str(source)]) + "    # wbscope queries",
+        )
     check_output(output, force, [source, run.trace])
     choice = Choice(events, load_all, time_range, limit)
     with private_output(output) as private:
@@ -76,6 +86,7 @@ def ingest(
             done, warnings = ingest_perfetto(run, private, library, choice, observer)
         else:
             done, warnings = _ingest(source, private, library, choice, observer)
+        warnings += check_selection(source, private, choice)
     return Ingested(
         output=output,
         events_count=done["events_count"],

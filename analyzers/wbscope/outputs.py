@@ -32,6 +32,8 @@ _TRIES = 100
 def check_output(output: Path, force: bool, inputs: Iterable[Path]) -> None:
     """Errors that are known before any work: call it first."""
     shown = str(output)
+    if shown == "-":
+        raise UsageError("output-is-stdout", "-o -", "is stdout, wanted a file name")
     if output.is_dir():
         raise UsageError("output-is-folder", shown, "is a folder, wanted a file name")
     if not output.parent.is_dir():

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wbscope.cache import cache_entry, trim_cache, used
+from wbscope.cache import CACHE_FIX, cache_entry, trim_cache, used
 from wbscope.engine.database import SCHEMA_VERSION
 from wbscope.engine.library import Library
+from wbscope.errors import SetupError
 from wbscope.ingest import ingest
 from wbscope.ingester import Observer, find_ingester
 from wbscope.sources import Kind, Source, find_source
@@ -29,6 +30,11 @@ def _cached(source: Source, library: Library, observer: Observer | None) -> Path
     # The program is an input too: a new one may read more of the same trace.
     entry = cache_entry([find_ingester(), *source.inputs()], versions)
     if not used(entry):
-        ingest(source.path, entry, library, force=True, observer=observer)
+        try:
+            ingest(source.path, entry, library, force=True, observer=observer)
+        except SetupError as error:
+            if error.slug == "cannot-write":
+                error.fix = CACHE_FIX  # the user gave no -o
+            raise
         trim_cache(keep=entry)
     return entry

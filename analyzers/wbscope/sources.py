@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import shlex
 import stat
+import zipfile
 import zlib
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from wbscope.errors import InputError, SetupError, UsageError
+from wbscope.errors import InputError, SetupError, UsageError, WbscopeError
 
 __all__ = ["DATABASE_NAME", "Kind", "Source", "find_source"]
 
@@ -33,6 +35,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGIC = b"PK\x03\x04"
 _PACKET_TAG = 0x0A  # Trace.packet, protos/perfetto/trace/trace.proto
 _START_BYTES = 512
+_MOST_MEMBERS = 100
 _TEXT_CONTROLS = b"\t\n\v\f\r\x1b"
 
 
@@ -81,13 +84,22 @@ def find_source(text: str) -> Source:
         kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
         return Source(path, trace, kind)
     if not stat.S_ISREG(mode):
-        raise InputError("not-a-run", text, "is no regular file and no folder")
+        raise InputError(
+            "not-a-run",
+            text,
+            "is no regular file and no folder",
+            fix=f"save it to a file first: cat {shlex.quote(text)} > trace",
+        )
     return Source(path, path, _kind(path, text))
 
 
 def _mode(path: Path, text: str) -> int:
     if not text:
         raise UsageError("no-run", "RUN", "is empty, wanted a file or folder name")
+    if text == "-":
+        raise UsageError(
+            "no-stdin", "-", "is stdin, wanted a file or folder", fix="save it to a file first"
+        )
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -159,7 +171,10 @@ def _kind(path: Path, text: str) -> Kind:
         return Kind.DATABASE
     if start.startswith(_GZIP_MAGIC):
         start = _inflated(path)
-    return Kind.PERFETTO if _is_packets(start) or start.startswith(_ZIP_MAGIC) else Kind.TRACE
+    if start.startswith(_ZIP_MAGIC):
+        _check_archive(path, text)
+        return Kind.PERFETTO
+    return Kind.PERFETTO if _is_packets(start) else Kind.TRACE
 
 
 def _is_packets(start: bytes) -> bool:
@@ -167,6 +182,29 @@ def _is_packets(start: bytes) -> bool:
     if start[:1] != bytes([_PACKET_TAG]):
         return False
     return any(byte < 0x20 and byte not in _TEXT_CONTROLS for byte in start)
+
+
+def _check_archive(path: Path, text: str) -> None:
+    """Trace processor reads Perfetto traces in a zip; what else is in one has to come out."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir()]
+            for member in members[:_MOST_MEMBERS]:
+                with archive.open(member) as file:
+                    start = file.read(_START_BYTES)
+                if _is_packets(start) or start.startswith(_GZIP_MAGIC):
+                    return
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return  # damaged or locked: trace processor says what is wrong with it
+    if len(members) <= _MOST_MEMBERS:
+        raise InputError(
+            "not-a-trace",
+            text,
+            "is a zip archive without a Perfetto trace, wanted a trace.dat, the text of a trace"
+            " or a Perfetto trace",
+            have=", ".join(member.filename for member in members[:8]) or "an empty archive",
+            fix=f"unzip {shlex.quote(text)}, then name the trace that was in it",
+        )
 
 
 def _inflated(path: Path) -> bytes:
@@ -177,6 +215,19 @@ def _inflated(path: Path) -> bytes:
         return b""
 
 
-def _unreadable(text: str, error: Exception) -> SetupError:
+def _unreadable(text: str, error: Exception) -> WbscopeError:
+    """As the ingester has it."""
     reason = getattr(error, "strerror", None) or str(error)
-    return SetupError("unreadable", text, f"cannot be read: {reason}")
+    if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+        return SetupError(
+            "cannot-open",
+            text,
+            f"cannot be opened: {reason}",
+            fix="close other programs or raise the limit (ulimit -n)",
+        )
+    return InputError(
+        "cannot-read",
+        text,
+        f"cannot be read: {reason}",
+        fix="name a trace or a run folder that you can read",
+    )

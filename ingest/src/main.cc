@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -40,9 +41,10 @@ constexpr const char* kUsage =
     "after the first record; each may be left out. The program \"wbscope\" is the front end to this\n"
     "one.\n";
 
-[[noreturn]] void usage_error(const std::string& text) {
+[[noreturn]] void usage_error(const std::string& text,
+                              const std::string& object = "wbscope-ingest") {
   throw Error(Exit::kUsage, {.slug = "usage",
-                             .object = "wbscope-ingest",
+                             .object = object,
                              .text = text,
                              .at = {},
                              .have = {},
@@ -68,6 +70,21 @@ class Arguments {
  private:
   std::span<char*> args_;
 };
+
+// fnmatch() takes a "[" without its "]" for itself: no event has one in its name.
+std::string checked_glob(const std::string& glob) {
+  const auto wrong = [&glob] {
+    usage_error("found \"" + glob + "\", wanted a pattern such as \"sched:*\"", "--events");
+  };
+  if (glob.empty()) wrong();
+  for (std::size_t at = 0; (at = glob.find('[', at)) != std::string::npos; ++at) {
+    std::size_t first = at + 1;  // a "]" there is a member
+    if (first < glob.size() && (glob[first] == '!' || glob[first] == '^')) ++first;
+    at = glob.find(']', first + 1);
+    if (at == std::string::npos) wrong();
+  }
+  return glob;
+}
 
 void read_globs(const std::string& path, std::vector<std::string>& globs) {
   std::ifstream in(path);
@@ -95,9 +112,10 @@ unsigned parse_threads(const std::string& text) {
 }
 
 std::uint64_t parse_limit(const std::string& text) {
+  constexpr std::uint64_t kMostRows = INT64_MAX;  // meta.loaded_limit is an SQLite integer
   const auto limit = number_in<std::uint64_t>(text);
-  if (!limit || *limit == 0) {
-    usage_error("--limit: found \"" + text + "\", wanted a whole number from 1 up");
+  if (!limit || *limit < 1 || *limit > kMostRows) {
+    usage_error("found \"" + text + "\", wanted 1 to " + std::to_string(kMostRows), "--limit");
   }
   return *limit;
 }
@@ -141,6 +159,7 @@ bool take_common(const std::string& word, Arguments& args, std::string& source,
 
 void require(const std::string& source, const std::string& output) {
   if (source.empty()) usage_error("found no source, wanted one");
+  if (output == "-") usage_error("found \"-\", wanted a file: the output is no stream", "-o");
   if (output.empty()) usage_error("found no -o, wanted the name of the output");
 }
 
@@ -149,7 +168,7 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
   while (!args.empty()) {
     const std::string word = args.take();
     if (word == "--events") {
-      options.globs.push_back(args.value_of(word));
+      options.globs.push_back(checked_glob(args.value_of(word)));
     } else if (word == "--events-file") {
       read_globs(args.value_of(word), options.globs);
     } else if (word == "--formats") {
@@ -162,6 +181,8 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
       options.limit = parse_limit(args.value_of(word));
     } else if (word == "--time-range") {
       parse_time_range(args.value_of(word), options);
+    } else if (word == "-") {
+      usage_error("found \"-\", wanted a file: a trace is not read from stdin", "SRC");
     } else if (!take_common(word, args, options.source, options.output, options.force)) {
       usage_error("found argument \"" + word + "\" that sqlite does not take");
     }

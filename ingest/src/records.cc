@@ -20,7 +20,11 @@ namespace {
 class StreamInput {
  public:
   explicit StreamInput(const std::string& name) : name_(name) {
-    if (name != "-") fd_ = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    // May wait for the writer of a FIFO, which is what a stream is for.
+    while (name != "-" && (fd_ = ::open(name.c_str(), O_RDONLY | O_CLOEXEC)) < 0 &&
+           errno == EINTR) {
+      throw_if_interrupted();
+    }
     if (fd_ < 0) {
       throw_system_error("unreadable", name, "cannot be opened", errno, "ls -l " + name);
     }

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.faults import EARLIER, Place, memory_disk
-from support.tools import ingester_path, wbscope_path
+from support.tools import ingester_path, require_program, wbscope_path
 
 _SEED = 43
 _CHANGES = 12
@@ -37,14 +38,13 @@ def test_full_disk(place: Place, kibibytes: int) -> None:
 
 def test_full_disk_for_what_is_made_of_a_database(place: Place) -> None:
     place.check(place.run(place.wbscope()), [0])
-    for verb, output in (("timeline", "x.pftrace"), ("report", "x.html")):
-        with memory_disk("size=8k,mode=0777") as disk:
+    for verb, output in (("timeline", "x.pftrace"), ("report", "x.txt")):
+        # A page for the earlier result, and none for what follows.
+        with memory_disk("size=4k,mode=0777") as disk:
             path = disk / output
             path.write_bytes(EARLIER)
             command = [wbscope_path(), verb, place.output, "-o", path, "--force"]
             ended = subprocess.run(command, capture_output=True, text=True, check=False)
-            if verb == "report" and ended.returncode == 2:
-                continue  # has no output file
             assert ended.returncode == 5, ended.stderr
             assert ended.stderr.startswith("error[cannot-write]: "), ended.stderr
             assert (os.listdir(disk), path.read_bytes()) == ([output], EARLIER)
@@ -133,16 +133,73 @@ def test_target_exists(place: Place) -> None:
         assert ended.stderr.startswith("error[output-exists]: "), ended.stderr
 
 
-@pytest.mark.parametrize("what", ["nothing", "folder", "socket-like device"])
-def test_source_that_is_no_file(place: Place, what: str) -> None:
+def test_source_that_is_not_there(place: Place) -> None:
     place.source.unlink()
-    if what == "folder":
-        place.source.mkdir()
-    elif what != "nothing":
-        os.mkfifo(place.source)
-        place.source = Path("/dev/null")
     for command in _commands(place):
         place.check(place.run(command), [3])
+
+
+@pytest.mark.parametrize("what", ["folder", "FIFO", "socket", "device"])
+def test_source_that_is_no_file(place: Place, what: str) -> None:
+    place.source.unlink()
+    with socket.socket(socket.AF_UNIX) as listening:
+        if what == "folder":
+            place.source.mkdir()
+        elif what == "FIFO":
+            os.mkfifo(place.source)
+        elif what == "socket":
+            listening.bind(str(place.source))
+        else:
+            place.source = Path("/dev/null")
+        for command in _commands(place):
+            ended = place.run(command)
+            place.check(ended, [3])
+            assert what == "folder" or "save it to a file first" in ended.stderr, ended.stderr
+
+
+def test_source_without_permission(place: Place) -> None:
+    """The same error from both programs. Root, too, has to ask without these capabilities."""
+    place.source.chmod(0)
+    drop = []
+    if os.geteuid() == 0:
+        drop = [require_program("setpriv"), "--bounding-set=-dac_override,-dac_read_search"]
+    for command in _commands(place):
+        ended = place.run([*drop, *command])
+        place.check(ended, [3])
+        assert ended.stderr.startswith("error[cannot-read]: "), ended.stderr
+        assert "Permission denied" in ended.stderr
+        assert "fix: name a trace or a run folder that you can read" in " ".join(
+            ended.stderr.split()
+        )
+
+
+def test_stream_without_a_writer_can_be_stopped(place: Place, tmp_path: Path) -> None:
+    stream = tmp_path / "stream"
+    os.mkfifo(stream)
+    command = [str(ingester_path()), "records", str(stream), "--trace", str(place.source)]
+    process = place.start([*command, "-o", str(place.output), "--force"])
+    time.sleep(0.3)
+    assert process.poll() is None  # it waits
+    process.terminate()
+    place.check(place.finish(process), [130])
+
+
+def test_cache_without_permission(place: Place) -> None:
+    with memory_disk("size=1m,mode=0777") as disk:
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        command = [str(wbscope_path()), "query", "event_counts", str(place.source)]
+        ended = place.run(command, env={**os.environ, "WBSCOPE_CACHE_DIR": str(disk)})
+    assert ended.returncode == 5, ended.stderr
+    assert ended.stderr.startswith("error[no-cache]: "), ended.stderr
+    assert "export WBSCOPE_CACHE_DIR=" in ended.stderr
+
+
+def test_cache_without_room(place: Place) -> None:
+    with memory_disk("size=64k,mode=0777,nr_inodes=1") as disk:
+        command = [str(wbscope_path()), "query", "event_counts", str(place.source)]
+        ended = place.run(command, env={**os.environ, "WBSCOPE_CACHE_DIR": str(disk)})
+    assert ended.returncode == 5, ended.stderr
+    assert "export WBSCOPE_CACHE_DIR=" in ended.stderr
 
 
 def _truncate(path: Path, size: int, chance: random.Random) -> None:

@@ -127,8 +127,6 @@ def test_answers_say_that_it_is_a_part(wbscope: Wbscope, tmp_path: Path) -> None
         (["--time-range", ".."], "is not a range"),
         (["--time-range", "2..3s"], "has no unit"),
         (["--time-range", "3s..2s"], "wanted its end after its start"),
-        (["--limit", "0"], "wanted a whole number from 1 up"),
-        (["--limit", "-3"], "is not a whole number"),
     ],
 )
 def test_wrong_values(wbscope: Wbscope, tmp_path: Path, options: list[str], words: str) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,7 @@ from wbscope.errors import UsageError
 from wbscope.ingest import Ingested, default_output
 from wbscope.ingest import ingest as run_ingest
 from wbscope.render.jsondoc import document, notices
-from wbscope.render.units import parse_number, parse_time_range
+from wbscope.render.units import parse_count, parse_time_range
 from wbscope.sources import find_source
 
 __all__ = ["ingest"]
@@ -71,10 +73,10 @@ def ingest(
     if events and load_all:
         raise UsageError("two-choices", "--events --all", "exclude each other, wanted one")
     range_text = None if time_range is None else parse_time_range("--time-range", time_range)
-    row_limit = None if limit is None else parse_number("--limit", limit)
+    row_limit = None if limit is None else parse_count("--limit", limit, "wbscope ingest --help")
     path = find_source(source).path
     target = default_output(path) if output is None else Path(output)
-    with progress_bar(source, hidden=quiet or as_json) as bar:
+    with progress_bar(source, hidden=quiet or as_json) as bar, _as_typed(time_range):
         done = run_ingest(
             path,
             target,
@@ -91,6 +93,17 @@ def ingest(
         return
     show_warnings(done.warnings)
     note(f"wrote {target}: {done.events_count} events, {done.loaded_count} of them loaded")
+
+
+@contextmanager
+def _as_typed(time_range: str | None) -> Iterator[None]:
+    """Only the ingester can tell that @5s..1s is empty: say so in the user's words."""
+    try:
+        yield
+    except UsageError as error:
+        if error.slug == "empty-range":
+            error.subject = f"--time-range {time_range}"
+        raise
 
 
 def _document(source: str, done: Ingested) -> str:

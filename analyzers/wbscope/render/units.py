@@ -29,6 +29,7 @@ _DURATIONS = {
 _NS_PER_S = _DURATIONS["s"]
 _NS_PER_US = _DURATIONS["us"]
 _MAX_NS = 2**63 - 1
+_MAX_COUNT = 2**63 - 1
 
 
 def format_value(column: str, unit: str | None, value: Any) -> str:
@@ -93,7 +94,17 @@ def parse_time_range(option: str, text: str) -> str:
             "is not a range, wanted FROM..TO; one of them may be left out",
             fix=f"{option} 2s..4s",
         )
-    return f"{_bound(option, start)}..{_bound(option, end)}"
+    first, last = _bound(option, start), _bound(option, end)
+    # Of two kinds, only the trace tells which is first.
+    same_kind = first.startswith("+") == last.startswith("+")
+    if first and last and same_kind and int(first) >= int(last):
+        raise UsageError(
+            "empty-range",
+            f"{option} {text}",
+            "holds nothing, wanted its end after its start",
+            fix=f"{option} {end}..{start}",
+        )
+    return f"{first}..{last}"
 
 
 def _bound(option: str, text: str) -> str:
@@ -109,6 +120,13 @@ def parse_number(option: str, text: str) -> int:
         raise UsageError(
             "bad-number", f"{option} {text}", "is not a whole number, wanted one such as 1234"
         )
+    return int(text)
+
+
+def parse_count(option: str, text: str, fix: str) -> int:
+    """How many: from 1 to what an SQLite integer holds."""
+    if re.fullmatch(r"[0-9]{1,19}", text) is None or not 1 <= int(text) <= _MAX_COUNT:
+        raise UsageError("bad-number", option, f'found "{text}", wanted 1 to {_MAX_COUNT}', fix=fix)
     return int(text)
 
 

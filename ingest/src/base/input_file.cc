@@ -32,6 +32,21 @@ constexpr std::size_t kHashBlock = 1 << 20;
                              .fix = fix});
 }
 
+[[noreturn]] void throw_no_regular_file(const std::string& path) {
+  throw_unreadable(path, "found something that is not a regular file, wanted a trace",
+                   "save it to a file first, then name that file");
+}
+
+// Waits for nobody: a FIFO without a writer would hold an open() for ever.
+int open_to_read(const std::string& path) {
+  int fd = -1;
+  do {
+    throw_if_interrupted();
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
 std::int64_t modified_ns(const struct stat& info) {
   constexpr std::int64_t kNsPerSecond = 1'000'000'000;
   return info.st_mtim.tv_sec * kNsPerSecond + info.st_mtim.tv_nsec;
@@ -40,20 +55,20 @@ std::int64_t modified_ns(const struct stat& info) {
 }  // namespace
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  fd_ = open_to_read(path_);
   if (fd_ < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
     throw_system_error("cannot-open", path_, "open it", errno,
                        "close other programs or raise the limit (ulimit -n)");
   }
+  if (fd_ < 0 && errno == ENXIO) throw_no_regular_file(path_);  // a socket
   if (fd_ < 0) {
     throw_unreadable(path_, std::string("cannot open: ") + std::strerror(errno),
-                     "name a trace.dat or a run folder that you can read");
+                     "name a trace or a run folder that you can read");
   }
   struct stat info {};
   if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd_);
-    throw_unreadable(path_, "found something that is not a regular file, wanted a trace.dat",
-                     "name a trace.dat or a run folder that holds one");
+    throw_no_regular_file(path_);
   }
   size_ = static_cast<std::uint64_t>(info.st_size);
   modified_ns_ = modified_ns(info);

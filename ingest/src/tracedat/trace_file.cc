@@ -3,6 +3,9 @@
 #include "tracedat/trace_file.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,14 +21,42 @@ constexpr std::size_t kMaxVersionText = 16;
 constexpr std::size_t kReadBudget = 16u << 20;  // for all CPUs together
 constexpr std::size_t kMinReadBytes = 4u << 10;
 
-[[noreturn]] void throw_not_a_trace(const InputFile& file, const std::string& found) {
+struct OtherFile {
+  std::string_view magic;
+  const char* name;
+  const char* fix;
+};
+
+constexpr const char* kUnpack = "unpack it, then name the trace that was in it";
+constexpr std::array kOtherFiles{
+    OtherFile{"SQLite format 3", "an SQLite database",
+              "ask a run database with: wbscope query NAME RUN.db"},
+    OtherFile{"\x1f\x8b", "a gzip file", "gunzip -c FILE > trace, then name that file"},
+    OtherFile{"PK\x03\x04", "a zip archive", kUnpack},
+    OtherFile{"\xfd" "7zXZ", "an xz file", kUnpack},
+    OtherFile{"\x28\xb5\x2f\xfd", "a zstd file", kUnpack},
+    OtherFile{"BZh", "a bzip2 file", kUnpack},
+    OtherFile{"\x89PNG", "a PNG image", nullptr},
+    OtherFile{"\x7f" "ELF", "an ELF program", nullptr},
+};
+
+[[noreturn]] void throw_not_a_trace(const InputFile& file, std::string_view head) {
+  std::string found = head.empty() ? "found an empty file" : "found other first bytes";
+  std::string fix = "record one with: trace-cmd record -e writeback -e vmscan CMD";
+  for (const auto& other : kOtherFiles) {
+    if (!head.starts_with(other.magic)) continue;
+    found = std::string("found ") + other.name;
+    if (other.fix != nullptr) fix = other.fix;
+    break;
+  }
   throw Error(Exit::kInput, {.slug = "not-a-trace",
                              .object = file.path(),
-                             .text = found + ", wanted a trace.dat (17 08 44 \"tracing\")",
+                             .text = found + ", wanted a trace.dat, the text of a trace"
+                                             " or a Perfetto trace",
                              .at = "file offset 0x0",
                              .have = {},
                              .effect = "nothing was written",
-                             .fix = "record one with: trace-cmd record -e writeback -e vmscan CMD"});
+                             .fix = fix});
 }
 
 // Cuts each region to the bytes that the file has, and notes what is missing.
@@ -116,7 +147,7 @@ TraceInfo read_trace_info(const InputFile& file) {
 
   const auto magic = in.take(kMagic.size());
   if (!magic || as_text(*magic) != kMagic) {
-    throw_not_a_trace(file, head.empty() ? "found an empty file" : "found other first bytes");
+    throw_not_a_trace(file, as_text(head));
   }
   const auto version = in.cstring(kMaxVersionText);
   const auto endian = in.read<std::uint8_t>();

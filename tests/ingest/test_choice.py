@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the user chose, or named, and that is not there: each is told, with what there is."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.cli import Wbscope
+from support.runs import example
+from support.tools import ingester_path, run
+
+_RUN = example("four-equal-writers").trace
+_TEXT = """\
+# tracer: nop
+#
+   dd-11    [000] .....  100.000001: sched_wakeup: comm=dd pid=11 prio=120 target_cpu=000
+   dd-11    [000] .....  100.500000: balance_dirty_start: bdi 8:0: limit=1
+   dd-11    [001] .....  102.000001: sched_wakeup: comm=dd pid=12 prio=120 target_cpu=001
+"""
+
+
+def _ingest(wbscope: Wbscope, source: str | Path, output: Path, *options: str) -> tuple[int, str]:
+    done = wbscope.run("ingest", source, "-o", output, "--quiet", *options)
+    return done.returncode, " ".join(done.stderr.split())
+
+
+@pytest.fixture
+def text_trace(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.txt"
+    path.write_text(_TEXT)
+    return path
+
+
+def test_events_that_match_nothing(wbscope: Wbscope, tmp_path: Path) -> None:
+    output = tmp_path / "run.db"
+    code, said = _ingest(wbscope, _RUN, output, "--events", "writebak:*", "--events", "balance_*")
+    assert (code, said.count("warning[")) == (0, 1), said
+    assert "warning[no-such-event]: " in said
+    assert "'writebak:*' matches none of the" in said
+    assert "events of this trace; have: writeback:*" in said
+    assert output.exists()
+
+
+def test_events_of_a_text_that_match_nothing(
+    wbscope: Wbscope, text_trace: Path, tmp_path: Path
+) -> None:
+    code, said = _ingest(
+        wbscope, text_trace, tmp_path / "run.db", "--events", "sched_wakup", "--events", "sched_*"
+    )
+    assert (code, said.count("warning[no-such-event]")) == (0, 1), said
+    assert "sched_wakup matches none of the 2 events of this trace; have: sched_wakeup" in said
+
+
+@pytest.mark.parametrize("glob", ["", "[a", "sched:[!]", "a[b]c["])
+def test_malformed_glob(wbscope: Wbscope, tmp_path: Path, glob: str) -> None:
+    code, said = _ingest(wbscope, _RUN, tmp_path / "run.db", "--events", glob)
+    assert (code, "error[bad-glob]: " in said) == (2, True), said
+    command = [ingester_path(), "sqlite", _RUN, "-o", tmp_path / "run.db", "--events", glob]
+    done = run(command)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error[usage]: --events: "), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("glob", ["[]a]*", "sched:sched_[sw]*", "[!x]*", "[^x]*", "*]"])
+def test_well_formed_glob(wbscope: Wbscope, tmp_path: Path, glob: str) -> None:
+    code, said = _ingest(wbscope, _RUN, tmp_path / "run.db", "--events", glob)
+    assert code == 0, said
+    assert "error[" not in said
+
+
+def test_time_range_without_a_record(wbscope: Wbscope, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.db"
+    assert _ingest(wbscope, _RUN, whole)[0] == 0
+    rows = wbscope.sql(whole, "SELECT key, value FROM meta WHERE key IN ('first_ts', 'last_ts')")
+    meta = {row["key"]: row["value"] for row in rows}
+    first, last = meta["first_ts"], meta["last_ts"]
+    code, said = _ingest(wbscope, _RUN, tmp_path / "part.db", "--time-range", "1h..2h")
+    assert (code, said.count("warning[")) == (0, 1), said
+    assert "warning[empty-range-result]: " in said
+    assert f"have: 0s..{(last - first) / 1e9:.9f}s, @" in said
+    assert f"@{first // 10**9}.{first % 10**9:09d}s..@{last // 10**9}.{last % 10**9:09d}s" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["part.db", "whole.db"]
+
+
+def test_time_range_of_a_text_without_a_record(
+    wbscope: Wbscope, text_trace: Path, tmp_path: Path
+) -> None:
+    code, said = _ingest(wbscope, text_trace, tmp_path / "part.db", "--time-range", "@1s..@2s")
+    assert (code, said.count("warning[")) == (0, 1), said
+    assert "have: 0s..2.000000000s, @100.000001000s..@102.000001000s" in said
+
+
+@pytest.mark.parametrize("typed", ["2s..1s", "@9s..@8s", "+1h..@1s"])
+def test_backward_range_is_shown_as_typed(wbscope: Wbscope, tmp_path: Path, typed: str) -> None:
+    typed = typed.removeprefix("+")
+    code, said = _ingest(wbscope, _RUN, tmp_path / "part.db", "--time-range", typed)
+    assert code == 2
+    assert said.startswith(f"error[empty-range]: --time-range {typed}: "), said
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "9223372036854775808", "99999999999999999999", "x"])
+def test_limit_out_of_range(wbscope: Wbscope, tmp_path: Path, limit: str) -> None:
+    code, said = _ingest(wbscope, _RUN, tmp_path / "run.db", "--limit", limit)
+    assert code == 2
+    wanted = f'--limit: found "{limit}", wanted 1 to 9223372036854775807'
+    assert wanted in said
+    assert "fix: wbscope ingest --help" in said
+    done = run([ingester_path(), "sqlite", _RUN, "-o", tmp_path / "run.db", "--limit", limit])
+    assert (done.returncode, wanted in done.stderr) == (2, True), done.stderr
+
+
+def test_largest_limit(wbscope: Wbscope, tmp_path: Path) -> None:
+    code, said = _ingest(wbscope, _RUN, tmp_path / "run.db", "--limit", "9223372036854775807")
+    assert code == 0, said
+
+
+def test_database_in_place_of_a_trace(wbscope: Wbscope, tmp_path: Path) -> None:
+    database = tmp_path / "run.db"
+    assert _ingest(wbscope, _RUN, database)[0] == 0
+    code, said = _ingest(wbscope, database, tmp_path / "other.db")
+    assert code == 3
+    assert said.startswith("error[already-a-database]: "), said
+    assert f"fix: wbscope query NAME {database}" in said
+    done = run([ingester_path(), "sqlite", database, "-o", tmp_path / "other.db"])
+    assert done.returncode == 3
+    assert "found an SQLite database" in done.stderr
+
+
+def _zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("trace.dat", b"\x17\x08\x44tracing" + bytes(100))
+
+
+def _write(data: bytes) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(data) and None
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_write(b"\x89PNG\r\n\x1a\n" + bytes(100)), "found a PNG image"),
+        (_write(b"\x7fELF\x02\x01\x01" + bytes(100)), "found an ELF program"),
+        (_write(gzip.compress(_RUN.read_bytes())), "fix: gunzip -c "),
+        (_write(gzip.compress(_TEXT.encode())), "fix: gunzip -c "),
+        (_zip, "have: trace.dat fix: unzip "),
+    ],
+    ids=["PNG", "ELF", "trace.dat.gz", "trace.txt.gz", "zip"],
+)
+def test_other_files_are_named(
+    wbscope: Wbscope, tmp_path: Path, make: Callable[[Path], None], words: str
+) -> None:
+    source = tmp_path / "other"
+    make(source)
+    code, said = _ingest(wbscope, source, tmp_path / "run.db")
+    assert code == 3, said
+    assert said.startswith("error[not-a-trace]: "), said
+    assert "wanted a trace.dat, the text of a trace or a Perfetto trace" in said
+    assert words in said
+
+
+def test_streams_are_refused(wbscope: Wbscope, tmp_path: Path) -> None:
+    code, said = _ingest(wbscope, "-", tmp_path / "run.db")
+    assert (code, said.startswith("error[no-stdin]: -: ")) == (2, True), said
+    code, said = _ingest(wbscope, _RUN, Path("-"))
+    assert (code, said.startswith("error[output-is-stdout]: -o -: ")) == (2, True), said
+    for source, output in (("-", tmp_path / "run.db"), (_RUN, "-")):
+        done = run([ingester_path(), "sqlite", source, "-o", output])
+        assert (done.returncode, "wanted a file" in done.stderr) == (2, True), done.stderr
+    assert list(tmp_path.iterdir()) == []
