@@ -13,11 +13,13 @@
 
 #include "base/input_file.h"
 #include "base/interrupt.h"
+#include "damage.h"
 #include "event_choice.h"
 #include "format/event_catalog.h"
 #include "ingest_text.h"
 #include "pipeline/merge.h"
 #include "run_file.h"
+#include "selection.h"
 #include "sink/event_writer.h"
 #include "sink/run_writer.h"
 #include "sink/symbols.h"
@@ -90,41 +92,17 @@ Streams open_streams(const InputFile& file, const TraceInfo& info, const EventDi
   return streams;
 }
 
-// Sum that stops at the ends of the clock.
-std::int64_t after(std::int64_t start, std::int64_t ns) {
-  std::int64_t sum = 0;
-  return __builtin_add_overflow(start, ns, &sum) ? INT64_MAX : sum;
-}
-
 // What --time-range asks for, on the trace clock.
 TimeRange time_range(const IngestOptions& options, const InputFile& file, const TraceInfo& info,
                      const EventDispatch& dispatch) {
-  TimeRange range;
-  if (!options.from && !options.to) return range;
-  std::int64_t start = 0;
-  if ((options.from && options.from->after_start) || (options.to && options.to->after_start)) {
-    std::optional<std::int64_t> first;
+  std::optional<std::int64_t> first;
+  if (needs_start(options)) {
     for (const auto& stream : open_streams(file, info, dispatch, {})) {
       const auto ts = stream->first_record_ts();
       if (ts && (!first || *ts < *first)) first = ts;
     }
-    start = first.value_or(0);
   }
-  const auto place = [start](const TimeBound& bound) {
-    return bound.after_start ? after(start, bound.ns) : bound.ns;
-  };
-  if (options.from) range.first = place(*options.from);
-  if (options.to) range.end = place(*options.to);
-  if (range.first < range.end) return range;
-  throw Error(Exit::kUsage,
-              {.slug = "empty-range",
-               .object = "--time-range",
-               .text = "found the range " + std::to_string(range.first) + ".." +
-                       std::to_string(range.end) + " ns, wanted its end after its start",
-               .at = {},
-               .have = {},
-               .effect = "nothing was written",
-               .fix = {}});
+  return time_range(options, first.value_or(0));
 }
 
 // The page size of the machine. Since kernel 6.9 sub-buffers of the ring buffer
@@ -222,14 +200,6 @@ void write_symbols(Database& db, const InputFile& file, const AddressSet& addres
   }
 }
 
-void write_selection(RunWriter& run, const TimeRange& range,
-                     const std::optional<std::uint64_t>& limit) {
-  run.meta("partial", std::int64_t{!range.is_whole() || limit ? 1 : 0});
-  if (range.first != INT64_MIN) run.meta("range_first_ts", range.first);
-  if (range.end != INT64_MAX) run.meta("range_end_ts", range.end);
-  if (limit) run.meta("loaded_limit", static_cast<std::int64_t>(*limit));
-}
-
 void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
   run.meta("events_count", static_cast<std::int64_t>(totals.counted));
   run.meta("loaded_count", static_cast<std::int64_t>(totals.loaded));
@@ -245,24 +215,7 @@ void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
     run.meta("first_ts", first);
     run.meta("last_ts", last);
   }
-  run.meta("damaged", std::int64_t{info.damage.empty() ? 0 : 1});
-  std::string damage;
-  for (const auto& item : info.damage) {
-    damage += (damage.empty() ? "" : "; ") + item.text + " (" + item.at + ")";
-  }
-  run.meta("damage", damage);
-}
-
-void warn_of_damage(const Reporter& reporter, const InputFile& file, const TraceInfo& info,
-                    std::uint64_t events) {
-  for (Message message : info.damage) {
-    message.slug = "damaged-trace";
-    message.object = file.path();
-    message.effect = std::to_string(events) +
-                     " events before or beside the damage were read; meta.damaged is 1";
-    message.fix = "record or copy the trace again; trace-cmd report shows what it can read";
-    reporter.warning(message);
-  }
+  write_damage(run, info.damage);
 }
 
 // Nothing could be read at all: say why, with the first damage as the cause.
@@ -360,15 +313,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
                           catalog.events.begin(), catalog.events.end(), [](const auto& event) {
                             return event.status == FormatStatus::kRaw;
                           })));
-  if (const std::string change = file.change(); !change.empty()) {
-    info.damage.push_back({.slug = "source-changed",
-                           .object = {},
-                           .text = "the file changed while it was read: " + change,
-                           .at = ParseError::place("whole file", 0, std::nullopt),
-                           .have = {},
-                           .effect = {},
-                           .fix = {}});
-  }
+  add_change(info.damage, file);
   run.formats(catalog, wanted);
   run.event_counts(catalog, wanted, totals.events);
   run.buffers(info);
@@ -384,7 +329,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   write_selection(run, range, whole ? std::nullopt : options.limit);
 
   const std::vector<Message> warnings = output.finish(options.source);
-  warn_of_damage(reporter, file, info, totals.counted);
+  warn_of_damage(reporter, file, info.damage, totals.counted);
   for (const auto& warning : warnings) reporter.warning(warning);
   reporter.done(output.path(), totals.counted, totals.loaded, !info.damage.empty());
 }

@@ -10,8 +10,10 @@
 #include <map>
 
 #include "base/interrupt.h"
+#include "damage.h"
 #include "event_choice.h"
 #include "run_file.h"
+#include "selection.h"
 #include "sink/run_writer.h"
 #include "text/line_source.h"
 #include "text/text_reader.h"
@@ -24,6 +26,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxFormatsBytes = 64u << 20;
 constexpr std::size_t kMaxUnameBytes = 4096;
 constexpr std::size_t kMaxGaps = 1u << 20;
+constexpr std::size_t kMaxPending = 1u << 18;
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 constexpr std::uint32_t kLinesBetweenChecks = 4096;
 constexpr auto kProgressEvery = std::chrono::milliseconds(200);
 
@@ -33,10 +37,16 @@ class DatabaseSink final : public TextSink {
   DatabaseSink(Database& db, const IngestOptions& options)
       : writer_(db),
         choice_(options.globs, options.all),
-        from_(options.from),
-        to_(options.to),
-        room_(options.limit.value_or(UINT64_MAX)) {}
+        options_(options),
+        room_(options.limit.value_or(UINT64_MAX)) {
+    if (!needs_start(options)) range_ = time_range(options, 0);
+  }
 
+  bool selects(std::int64_t ts) override {
+    if (!range_) range_ = time_range(options_, ts);
+    if (cut_ && ts > last_loaded_) is_full_ = true;
+    return range_->holds(ts);
+  }
   bool wanted(std::string_view system, std::string_view name) override {
     return choice_.has(system, name);
   }
@@ -52,31 +62,71 @@ class DatabaseSink final : public TextSink {
   }
   void write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
              std::span<const ValueWriter::Cell> cells) override {
-    if (!in_range(ts)) return;
     if (room_ == 0) {
       cut_ = true;
+      count(event, ts, tid);
       return;
     }
     --room_;
+    last_loaded_ = std::max(last_loaded_, ts);
+    note(ts);
     writer_.write(event, ts, cpu, tid, 0, cells);
   }
+  // Behind the last row that --limit lets in, it takes another wanted record to
+  // know that records are left out.
   void count(std::uint32_t event, std::int64_t ts, std::int32_t tid) override {
-    if (in_range(ts) && !cut_) writer_.count(event, ts, tid);
+    if (room_ != 0 || ts <= last_loaded_) {
+      note(ts);
+      writer_.count(event, ts, tid);
+    } else if (!cut_) {
+      const auto place = std::pair(event, pending_.size() < kMaxPending ? tid : EventLead::kNoTid);
+      const auto [at, is_new] = pending_.try_emplace(place, TaskSpan{ts, ts, 0});
+      at->second.first_ts = std::min(at->second.first_ts, ts);
+      at->second.last_ts = std::max(at->second.last_ts, ts);
+      ++at->second.events;
+    }
   }
   void name_task(std::int32_t tid, std::string_view comm) override {
     writer_.name_task(tid, comm);
   }
   void lost(std::int64_t ts, std::uint32_t cpu, std::optional<std::uint64_t> count) override {
-    if (!in_range(ts) || gaps_seen_ >= kMaxGaps) return;
+    if (!selects(ts) || gaps_seen_ >= kMaxGaps) return;
     ++gaps_seen_;
-    lost_known_ += count.value_or(0);
     gaps_[cpu].push_back({.ts = ts, .count = count});
+  }
+
+  // After the last record.
+  void finish() {
+    if (cut_) {
+      range_->end = after(last_loaded_, 1);
+      for (auto& [cpu, gaps] : gaps_) {
+        std::erase_if(gaps, [this](const LostGap& gap) { return !range_->holds(gap.ts); });
+      }
+    } else {
+      for (const auto& [place, span] : pending_) {
+        note(span.first_ts);
+        note(span.last_ts);
+        writer_.count(place.first, place.second, span);
+      }
+    }
+    gaps_seen_ = 0;
+    for (const auto& [cpu, gaps] : gaps_) {
+      gaps_seen_ += gaps.size();
+      for (const LostGap& gap : gaps) lost_known_ += gap.count.value_or(0);
+    }
+    writer_.finish();
   }
 
   [[nodiscard]] ValueWriter& writer() noexcept { return writer_; }
   // More records than --limit: the rest need not be read.
-  [[nodiscard]] bool is_full() const noexcept { return cut_; }
-  [[nodiscard]] bool is_part() const noexcept { return cut_ || from_ || to_; }
+  [[nodiscard]] bool is_full() const noexcept { return is_full_; }
+  [[nodiscard]] TimeRange range() const noexcept { return range_.value_or(TimeRange{}); }
+  [[nodiscard]] std::optional<std::uint64_t> reached_limit() const noexcept {
+    return cut_ ? options_.limit : std::nullopt;
+  }
+  // Of the selected records.
+  [[nodiscard]] std::int64_t first_ts() const noexcept { return first_ts_; }
+  [[nodiscard]] std::int64_t last_ts() const noexcept { return last_ts_; }
   [[nodiscard]] const std::map<std::uint32_t, std::vector<LostGap>>& gaps() const noexcept {
     return gaps_;
   }
@@ -84,20 +134,22 @@ class DatabaseSink final : public TextSink {
   [[nodiscard]] std::uint64_t lost_known() const noexcept { return lost_known_; }
 
  private:
-  bool in_range(std::int64_t ts) {
-    if (!from_ && !to_) return true;
-    if (!start_) start_ = ts;
-    const auto since = [&](const TimeBound& bound) { return bound.after_start ? ts - *start_ : ts; };
-    return (!from_ || since(*from_) >= from_->ns) && (!to_ || since(*to_) < to_->ns);
+  void note(std::int64_t ts) {
+    first_ts_ = std::min(first_ts_, ts);
+    last_ts_ = std::max(last_ts_, ts);
   }
 
   ValueWriter writer_;
   EventChoice choice_;
-  std::optional<TimeBound> from_;
-  std::optional<TimeBound> to_;
-  std::optional<std::int64_t> start_;
+  const IngestOptions& options_;
+  std::optional<TimeRange> range_;
   std::uint64_t room_;
-  bool cut_ = false;
+  bool cut_ = false;  // a wanted record found no room
+  bool is_full_ = false;
+  std::int64_t first_ts_ = INT64_MAX;
+  std::int64_t last_ts_ = INT64_MIN;
+  std::int64_t last_loaded_ = INT64_MIN;
+  std::map<std::pair<std::uint32_t, std::int32_t>, TaskSpan> pending_;  // by event and task
   std::map<std::uint32_t, std::vector<LostGap>> gaps_;
   std::uint64_t gaps_seen_ = 0;
   std::uint64_t lost_known_ = 0;
@@ -117,17 +169,38 @@ const char* format_name(TextStyle style) {
   return "ftrace text";
 }
 
-[[noreturn]] void throw_no_trace(const InputFile& file, const TextFacts& facts) {
-  std::string found = "found a text in which " + std::to_string(facts.not_understood) + " of " +
-                      std::to_string(facts.lines) + " lines are no record of a trace";
+// What a text without records is.
+std::string describe_text(const TextFacts& facts, const References& references) {
+  if (facts.style == TextStyle::kLog) {
+    std::string kinds;
+    for (const auto& name : references.names_of("printk")) {
+      kinds += (kinds.empty() ? "\"" : ", \"") + name + ":\"";
+    }
+    return "found a kernel log without " + (kinds.empty() ? "known" : kinds) + " lines";
+  }
+  if (facts.has_heading && facts.not_understood == 0) {
+    return "found a trace with a heading and no record";
+  }
+  const std::string lines = std::to_string(facts.not_understood) + " of " +
+                            std::to_string(facts.lines) + " lines are no record";
+  if (facts.has_heading) return "found a trace with a heading and no record: " + lines;
+  return "found a text in which " + lines + " of a trace";
+}
+
+[[noreturn]] void throw_no_trace(const InputFile& file, const TextFacts& facts,
+                                 const References& references) {
   Message message{.slug = "not-a-trace",
                   .object = file.path(),
-                  .text = std::move(found),
+                  .text = describe_text(facts, references),
                   .at = {},
                   .have = {},
                   .effect = "nothing was written",
                   .fix = "give a trace.dat, or text of the kernel's file trace, trace-cmd report,"
                          " perf script or a kernel log with lines that wbscope knows"};
+  if (facts.has_heading) {
+    message.slug = "empty-trace";
+    message.fix = "record again: were events switched on, and did tracing run?";
+  }
   if (facts.first_not_understood != 0) {
     message.at = "line " + std::to_string(facts.first_not_understood) + ": \"" +
                  facts.not_understood_text + "\"";
@@ -135,14 +208,60 @@ const char* format_name(TextStyle style) {
   throw Error(Exit::kInput, message);
 }
 
-// Every line of the file through the reader, until it has enough.
-void read_lines(const InputFile& file, TextReader& reader, const DatabaseSink& sink,
-                const Reporter& reporter, Counters& counters) {
-  std::uint64_t offset = 0;
+void refuse_wide_text(const InputFile& file) {
+  std::array<std::byte, 4096> start{};
+  const std::string encoding(
+      wide_encoding(std::span(start).first(file.read_some(0, start))));
+  if (encoding.empty()) return;
+  throw Error(Exit::kInput,
+              {.slug = "not-utf8",
+               .object = file.path(),
+               .text = "found " + encoding + " text, wanted UTF-8",
+               .at = {},
+               .have = {},
+               .effect = "nothing was written",
+               .fix = "iconv -f " + encoding + " -t UTF-8 " + file.path() + " > trace.txt"});
+}
+
+// What is missing from the text, or was put into it, after it was printed.
+std::vector<Message> find_damage(const LineSource& lines, const TextFacts& facts) {
+  std::vector<Message> damage;
+  const auto add = [&damage](std::uint64_t count, const char* what, std::string at) {
+    if (count == 0) return;
+    damage.push_back({.slug = "damaged-trace",
+                      .object = {},
+                      .text = "found " + std::to_string(count) + what,
+                      .at = std::move(at),
+                      .have = {},
+                      .effect = {},
+                      .fix = {}});
+  };
+  const auto line = [](std::uint64_t number) { return "line " + std::to_string(number); };
+  add(lines.nul_bytes(), " NUL bytes, as a crash leaves them",
+      line(lines.first_nul_line()));
+  add(facts.noise, " lines that are no text", "first: " + line(facts.first_noise));
+  add(lines.cut_lines(), " lines longer than 64 KiB; their rest was left out",
+      "first: " + line(lines.first_cut_line()));
+  if (lines.is_unended() && facts.is_last_misread) {
+    add(1, " record that ends in the middle", line(facts.lines));
+  }
+  return damage;
+}
+
+// Every line of the file through the reader, until it has enough. Returns the
+// damage that was met.
+std::vector<Message> read_lines(const InputFile& file, const References& references,
+                                TextReader& reader, DatabaseSink& sink, const Reporter& reporter,
+                                Counters& counters) {
+  std::array<std::byte, kUtf8Mark.size()> start{};
+  const std::size_t got = file.read_some(0, start);
+  const bool has_mark = std::string_view(reinterpret_cast<const char*>(start.data()), got) ==
+                        kUtf8Mark;
+  std::uint64_t offset = has_mark ? kUtf8Mark.size() : 0;
   LineSource lines([&file, &offset](std::span<std::byte> out) {
-    const std::size_t got = file.read_some(offset, out);
-    offset += got;
-    return got;
+    const std::size_t step = file.read_some(offset, out);
+    offset += step;
+    return step;
   });
   auto last_report = std::chrono::steady_clock::now();
   std::uint32_t until_check = kLinesBetweenChecks;
@@ -151,7 +270,7 @@ void read_lines(const InputFile& file, TextReader& reader, const DatabaseSink& s
     reader.line(line);
     if (was_sampling && !reader.is_sampling()) {
       was_sampling = false;
-      if (!reader.is_trace()) throw_no_trace(file, reader.facts());
+      if (!reader.is_trace()) throw_no_trace(file, reader.facts(), references);
     }
     if (--until_check != 0) continue;
     until_check = kLinesBetweenChecks;
@@ -162,8 +281,9 @@ void read_lines(const InputFile& file, TextReader& reader, const DatabaseSink& s
     reporter.progress(lines.consumed(), file.size());
   }
   reader.finish();
+  sink.finish();
   const TextFacts& facts = reader.facts();
-  if (!reader.is_trace() || facts.records == 0) throw_no_trace(file, facts);
+  if (!reader.is_trace() || facts.records == 0) throw_no_trace(file, facts, references);
   counters.add(Counter::kTextLines, facts.lines);
   counters.add(Counter::kTextGeneric, facts.generic);
   counters.add(Counter::kTextContinuations, facts.continuations);
@@ -173,6 +293,10 @@ void read_lines(const InputFile& file, TextReader& reader, const DatabaseSink& s
   counters.add(Counter::kTextOverwritten, facts.overwritten);
   counters.add(Counter::kTimeBackwards, facts.time_backwards);
   counters.add(Counter::kLostGaps, sink.gaps_count());
+  counters.merge(sink.writer().counters());
+  std::vector<Message> damage = find_damage(lines, facts);
+  add_change(damage, file);
+  return damage;
 }
 
 // The kernel of a run folder, from its file uname: text names none.
@@ -200,6 +324,12 @@ void write_meta(RunWriter& run, const TextFacts& facts, const std::string& uname
   }
 }
 
+std::uint64_t sum(const std::vector<std::uint64_t>& counts) {
+  std::uint64_t total = 0;
+  for (const std::uint64_t count : counts) total += count;
+  return total;
+}
+
 void write_tables(RunWriter& run, DatabaseSink& sink, const TextFacts& facts) {
   const ValueWriter& writer = sink.writer();
   const EventCatalog catalog = writer.catalog();
@@ -211,19 +341,13 @@ void write_tables(RunWriter& run, DatabaseSink& sink, const TextFacts& facts) {
   for (const auto& [cpu, gaps] : sink.gaps()) run.lost_events(cpu, 0, gaps);
   run.meta("lost_gaps_count", static_cast<std::int64_t>(sink.gaps_count()));
   run.meta("lost_events_count", static_cast<std::int64_t>(sink.lost_known()));
-  if (facts.has_time) {
-    run.meta("first_ts", facts.first_ts);
-    run.meta("last_ts", facts.last_ts);
+  run.meta("events_count", static_cast<std::int64_t>(writer.counted()));
+  run.meta("loaded_count", static_cast<std::int64_t>(sum(totals.loaded)));
+  if (facts.has_time && sink.first_ts() <= sink.last_ts()) {
+    run.meta("first_ts", sink.first_ts());
+    run.meta("last_ts", sink.last_ts());
   }
-  run.meta("partial", std::int64_t{sink.is_part() ? 1 : 0});
-  run.meta("damaged", std::int64_t{0});
-  run.meta("damage", "");
-}
-
-std::uint64_t sum(const std::vector<std::uint64_t>& counts) {
-  std::uint64_t total = 0;
-  for (const std::uint64_t count : counts) total += count;
-  return total;
+  write_selection(run, sink.range(), sink.reached_limit());
 }
 
 void warn(const Reporter& reporter, const InputFile& file, const TextFacts& facts) {
@@ -248,6 +372,7 @@ bool is_text(const InputFile& file) {
 }
 
 void ingest_text(const InputFile& file, const IngestOptions& options, const Reporter& reporter) {
+  refuse_wide_text(file);
   const References references(options.formats.empty()
                                   ? std::string()
                                   : read_text_file(options.formats, kMaxFormatsBytes));
@@ -260,22 +385,21 @@ void ingest_text(const InputFile& file, const IngestOptions& options, const Repo
   DatabaseSink sink(db, options);
   TextReader reader(references, sink, kernel_release(uname));
   Counters counters;
-  read_lines(file, reader, sink, reporter, counters);
-  sink.writer().finish();
-  counters.merge(sink.writer().counters());
+  const std::vector<Message> damage =
+      read_lines(file, references, reader, sink, reporter, counters);
 
-  const EventTotals totals = sink.writer().totals();
+  const std::uint64_t counted = sink.writer().counted();
   run.source(file, hash.get());
   write_meta(run, reader.facts(), uname);
   write_tables(run, sink, reader.facts());
-  run.meta("events_count", static_cast<std::int64_t>(sum(totals.counted)));
-  run.meta("loaded_count", static_cast<std::int64_t>(sum(totals.loaded)));
+  write_damage(run, damage);
   run.ingest_stats(counters);
 
   const std::vector<Message> warnings = output.finish(options.source);
+  warn_of_damage(reporter, file, damage, counted);
   warn(reporter, file, reader.facts());
   for (const auto& warning : warnings) reporter.warning(warning);
-  reporter.done(output.path(), sum(totals.counted), sum(totals.loaded), false);
+  reporter.done(output.path(), counted, sum(sink.writer().totals().loaded), !damage.empty());
 }
 
 }  // namespace wbscope

@@ -45,6 +45,28 @@ HAVING count(*) > 0
 UNION ALL
 SELECT
   '*',
+  'data-loss-' || replace(i.name, '_', '-'),
+  i.name || ' is ' || i.value || ': data of the trace is missing, so sums are'
+    || ' too small; docs/schema.md says what it counts'
+FROM raw_ingest_stats AS i
+WHERE i.severity = 'data_loss'
+  AND i.value > 0
+  -- These have warnings of their own.
+  AND i.name NOT IN (
+    'lost_gaps',
+    'text_not_understood',
+    'text_overwritten',
+    'text_cut',
+    -- From here on: they are in lost_events.
+    'perfetto_ftrace_cpu_has_data_loss',
+    'perfetto_ftrace_cpu_overrun_delta',
+    'perfetto_ftrace_cpu_dropped_events_delta',
+    'perfetto_traced_buf_trace_writer_packet_loss',
+    'perfetto_traced_buf_patches_failed'
+  )
+UNION ALL
+SELECT
+  '*',
   'sidecar-' || f.status,
   f.name || ': ' || f.message || '; values that need it may be missing'
 FROM raw_sidecar_file AS f

@@ -89,17 +89,17 @@ void ValueWriter::describe(std::uint32_t event, std::string format,
   events_[event]->labels = std::move(labels);
 }
 
-void ValueWriter::note_task(std::int32_t tid, std::int64_t ts) {
+void ValueWriter::note_task(std::int32_t tid, const TaskSpan& records) {
   if (tid == EventLead::kNoTid) return;
   auto found = tasks_.find(tid);
   if (found == tasks_.end()) {
-    if (tasks_.size() >= kMaxTasks) return;
-    found = tasks_.emplace(tid, TaskSpan{.first_ts = ts, .last_ts = ts, .events = 0}).first;
+    if (tasks_.size() < kMaxTasks) tasks_.emplace(tid, records);
+    return;
   }
   TaskSpan& span = found->second;
-  span.first_ts = std::min(span.first_ts, ts);
-  span.last_ts = std::max(span.last_ts, ts);
-  ++span.events;
+  span.first_ts = std::min(span.first_ts, records.first_ts);
+  span.last_ts = std::max(span.last_ts, records.last_ts);
+  span.events += records.events;
 }
 
 void ValueWriter::name_task(std::int32_t tid, std::string_view comm) {
@@ -112,9 +112,16 @@ void ValueWriter::name_task(std::int32_t tid, std::string_view comm) {
 }
 
 void ValueWriter::count(std::uint32_t event, std::int64_t ts, std::int32_t tid) {
-  if (event == kNone) return;
-  ++events_[event]->counted;
-  note_task(tid, ts);
+  count(event, tid, TaskSpan{.first_ts = ts, .last_ts = ts, .events = 1});
+}
+
+void ValueWriter::count(std::uint32_t event, std::int32_t tid, const TaskSpan& records) {
+  if (event == kNone) {
+    counters_.add(Counter::kRecordsOverCap, records.events);
+  } else {
+    events_[event]->counted += records.events;
+  }
+  note_task(tid, records);
 }
 
 void ValueWriter::store(Event& event, Stored& place, FieldPlan& field, const Value& value) {
@@ -148,17 +155,16 @@ void ValueWriter::store(Event& event, Stored& place, FieldPlan& field, const Val
 
 void ValueWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
                         std::uint32_t buffer, std::span<const Cell> cells) {
-  if (event != kNone) write_at(++seq_, event, ts, cpu, tid, buffer, cells);
+  write_at(event == kNone ? seq_ : ++seq_, event, ts, cpu, tid, buffer, cells);
 }
 
 void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int64_t ts,
                            std::uint32_t cpu, std::int32_t tid, std::uint32_t buffer,
                            std::span<const Cell> cells) {
+  count(event_index, ts, tid);
   if (event_index == kNone) return;
   Event& event = *events_[event_index];
-  ++event.counted;
   ++event.loaded;
-  note_task(tid, ts);
   const std::size_t first = event.stored.size();
   event.rows.push_back(
       {.lead = {.seq = seq, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
@@ -264,6 +270,12 @@ EventTotals ValueWriter::totals() const {
     totals.loaded.push_back(event->loaded);
   }
   return totals;
+}
+
+std::uint64_t ValueWriter::counted() const {
+  std::uint64_t total = counters_.get(Counter::kRecordsOverCap);
+  for (const auto& event : events_) total += event->counted;
+  return total;
 }
 
 std::map<std::int32_t, TaskSpan> ValueWriter::tasks() const {

@@ -38,7 +38,7 @@ class ValueWriter {
   using Cell = std::pair<std::uint32_t, Value>;  // field and its value
 
   // What event() and field() return when a hostile file has named too many;
-  // write() and count() ignore it.
+  // write() and count() only count its records, all events together.
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   explicit ValueWriter(Database& db) : db_(db), statements_(db) {}
@@ -61,6 +61,8 @@ class ValueWriter {
                 std::int32_t tid, std::uint32_t buffer, std::span<const Cell> cells);
   // A record that is not loaded: counted only.
   void count(std::uint32_t event, std::int64_t ts, std::int32_t tid);
+  // Many of them, of one task.
+  void count(std::uint32_t event, std::int32_t tid, const TaskSpan& records);
 
   // The name of a task; the last one counts.
   void name_task(std::int32_t tid, std::string_view comm);
@@ -72,6 +74,8 @@ class ValueWriter {
   [[nodiscard]] EventCatalog catalog() const;
   [[nodiscard]] std::vector<bool> loaded_events() const;
   [[nodiscard]] EventTotals totals() const;
+  // All records, those of events over the cap too.
+  [[nodiscard]] std::uint64_t counted() const;
   [[nodiscard]] std::map<std::int32_t, TaskSpan> tasks() const;
   [[nodiscard]] const std::map<std::int32_t, std::string>& task_names() const noexcept {
     return task_names_;
@@ -119,7 +123,7 @@ class ValueWriter {
   void store(Event& event, Stored& place, FieldPlan& field, const Value& value);
   void prepare(Event& event);
   void flush(Event& event);
-  void note_task(std::int32_t tid, std::int64_t ts);
+  void note_task(std::int32_t tid, const TaskSpan& records);
 
   Database& db_;
   InsertStatements statements_;

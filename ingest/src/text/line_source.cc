@@ -3,6 +3,7 @@
 #include "text/line_source.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace wbscope {
@@ -39,21 +40,50 @@ bool LineSource::next(std::string_view& line) {
                            : static_cast<std::size_t>(static_cast<const char*>(newline) - start);
     if (newline == nullptr && have < kMaxLine && refill()) continue;
     if (newline == nullptr && have == 0 && at_end_) return false;
-    const bool is_cut = newline == nullptr ? have >= kMaxLine : size > kMaxLine;
     const bool is_rest = skipping_;
     skipping_ = newline == nullptr && !at_end_;
+    is_unended_ = newline == nullptr;
     begin_ += size + (newline == nullptr ? 0 : 1);
-    if (is_rest) continue;
-    if (is_cut) ++cut_lines_;
-    size = std::min(size, kMaxLine);
+    if (!is_rest) {
+      ++line_;
+      is_line_cut_ = false;
+    }
     if (std::memchr(start, '\0', size) != nullptr) {
       // In place: these bytes have been consumed.
       char* text = buffer_.data() + (start - buffer_.data());
-      size = static_cast<std::size_t>(std::remove(text, text + size, '\0') - text);
+      const auto kept = static_cast<std::size_t>(std::remove(text, text + size, '\0') - text);
+      if (nul_bytes_ == 0) first_nul_line_ = line_;
+      nul_bytes_ += size - kept;
+      size = kept;
     }
+    if (!is_line_cut_ && size > (is_rest ? 0 : kMaxLine)) {
+      is_line_cut_ = true;
+      if (cut_lines_++ == 0) first_cut_line_ = line_;
+    }
+    if (is_rest) continue;
+    size = std::min(size, kMaxLine);
     line = std::string_view(start, size);
     return true;
   }
+}
+
+std::string_view wide_encoding(std::span<const std::byte> start) noexcept {
+  // Of each four bytes, how often each is NUL: most characters are ASCII.
+  const std::size_t groups = start.size() / 4;
+  std::array<std::size_t, 4> zeros{};
+  for (std::size_t i = 0; i < groups * 4; ++i) zeros[i % 4] += start[i] == std::byte{0} ? 1 : 0;
+  const auto mostly = [&](std::size_t place) { return zeros[place] * 10 >= groups * 9; };
+  const auto rarely = [&](std::size_t place) { return zeros[place] * 10 <= groups; };
+  constexpr std::size_t kEnough = 4;
+  if (groups >= kEnough) {
+    if (mostly(1) && mostly(2) && (rarely(0) != rarely(3))) return "UTF-32";
+    if (rarely(0) && mostly(1) && rarely(2) && mostly(3)) return "UTF-16";
+    if (mostly(0) && rarely(1) && mostly(2) && rarely(3)) return "UTF-16";
+  }
+  if (start.size() < 2) return {};
+  const bool little = start[0] == std::byte{0xff} && start[1] == std::byte{0xfe};
+  const bool big = start[0] == std::byte{0xfe} && start[1] == std::byte{0xff};
+  return little || big ? "UTF-16" : std::string_view{};
 }
 
 bool looks_like_text(std::span<const std::byte> start) noexcept {

@@ -25,6 +25,13 @@ class LineSource {
 
   [[nodiscard]] std::uint64_t consumed() const noexcept { return consumed_; }
   [[nodiscard]] std::uint64_t cut_lines() const noexcept { return cut_lines_; }
+  // NUL bytes that were left out of lines.
+  [[nodiscard]] std::uint64_t nul_bytes() const noexcept { return nul_bytes_; }
+  // The numbers of the first lines that were cut or had NUL bytes; 0 for none.
+  [[nodiscard]] std::uint64_t first_cut_line() const noexcept { return first_cut_line_; }
+  [[nodiscard]] std::uint64_t first_nul_line() const noexcept { return first_nul_line_; }
+  // The last line had no newline.
+  [[nodiscard]] bool is_unended() const noexcept { return is_unended_; }
 
  private:
   bool refill();
@@ -37,7 +44,16 @@ class LineSource {
   bool skipping_ = false;  // the rest of a line that was cut
   std::uint64_t consumed_ = 0;
   std::uint64_t cut_lines_ = 0;
+  std::uint64_t nul_bytes_ = 0;
+  std::uint64_t line_ = 0;
+  std::uint64_t first_cut_line_ = 0;
+  std::uint64_t first_nul_line_ = 0;
+  bool is_unended_ = false;
+  bool is_line_cut_ = false;
 };
+
+// "UTF-16" or "UTF-32" when the start of a file is text in one of them, else "".
+[[nodiscard]] std::string_view wide_encoding(std::span<const std::byte> start) noexcept;
 
 // Whether the start of a file is text rather than some binary format.
 [[nodiscard]] bool looks_like_text(std::span<const std::byte> start) noexcept;

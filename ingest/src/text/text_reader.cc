@@ -6,6 +6,9 @@
 #include <cctype>
 #include <charconv>
 
+#include "base/utf8.h"
+#include "text/line_source.h"
+
 namespace wbscope {
 namespace {
 
@@ -30,10 +33,27 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
   return problem == std::errc() ? std::optional(number) : std::nullopt;
 }
 
+// Bytes that no program prints into a line.
+bool has_control(std::string_view text) noexcept {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && !(byte >= '\a' && byte <= '\r') && byte != 0x1b) || byte == 0x7f;
+  });
+}
+
+// trace_marker, trace_printk and trace_marker_raw.
+bool is_marker(const LineHead& head) noexcept {
+  if (!head.system.empty() && head.system != "ftrace") return false;
+  for (const char* name : {"print", "bprint", "bputs", "raw_data", "tracing_mark_write"}) {
+    if (head.event == name) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 TextReader::TextReader(const References& references, TextSink& sink, std::string_view release)
-    : payloads_(references, sink, release), sink_(sink) {
+    : payloads_(references, sink, release), sink_(sink), references_(references) {
   for (const auto& name : references.names_of("printk")) log_names_.push_back(name + ": ");
 }
 
@@ -64,6 +84,7 @@ void TextReader::end_sample() {
   std::uint64_t log_lines = 0;
   bool has_cpus = false;
   bool has_tracer = false;
+  bool has_known = false;  // an event that has a reference
   each([&](std::string_view text) {
     has_cpus = has_cpus || text.starts_with("cpus=");
     has_tracer = has_tracer || text.starts_with("# tracer:");
@@ -77,6 +98,7 @@ void TextReader::end_sample() {
     perf += head->style == HeadStyle::kPerf ? 1 : 0;
     padded += head->is_padded ? 1 : 0;
     flags += head->has_flags ? 1 : 0;
+    has_known = has_known || !references_.find(head->system, head->event).empty();
     if (!head->event.empty()) payloads_.sample(head->system, head->event, head->payload);
   });
   if (heads == 0 && log_lines > 0) {
@@ -88,20 +110,21 @@ void TextReader::end_sample() {
   }
   payloads_.decide();
   each([this](std::string_view text) { read_line(text); });
+  // One line of an event that kernels have is enough. Else most lines have to
+  // be records.
+  is_trace_ = facts_.style == TextStyle::kLog || has_cpus || has_tracer || has_known ||
+              (facts_.records > 0 && facts_.not_understood <= facts_.records);
+  facts_.has_heading = has_cpus || has_tracer;
   sample_ = std::string();
   sample_ends_ = std::vector<std::size_t>();
 }
 
 void TextReader::finish() {
   if (is_sampling_) end_sample();
+  end_marker();
   for (const auto& [cpu, count] : lost_) sink_.lost(facts_.last_ts, cpu, count);
   lost_.clear();
   facts_.generic = payloads_.generic_records();
-}
-
-bool TextReader::is_trace() const noexcept {
-  if (facts_.style == TextStyle::kLog) return is_sampling_ || facts_.records > 0 || facts_.other > 0;
-  return facts_.records > 0 && facts_.not_understood <= facts_.records;
 }
 
 // Comments of the kernel, headings of trace-cmd, notes of lost events.
@@ -165,31 +188,59 @@ bool TextReader::read_log(std::string_view text) {
   const auto event = log_event(text);
   if (!event) return false;
   const std::int64_t ts = event->second.ts.value_or(0);
-  if (!payloads_.read_log(event->first, event->second.text, ts)) return false;
+  if (sink_.selects(ts) && !payloads_.read_log(event->first, event->second.text, ts)) return false;
   facts_.has_time = facts_.has_time || event->second.ts.has_value();
-  note_time(ts);
+  (void)note_time(ts);
   return true;
 }
 
-void TextReader::note_time(std::int64_t ts) {
-  if (facts_.records == 0) facts_.first_ts = facts_.last_ts = ts;
-  if (ts < facts_.last_ts) ++facts_.time_backwards;
-  facts_.first_ts = std::min(facts_.first_ts, ts);
+bool TextReader::note_time(std::int64_t ts) {
+  const bool is_selected = sink_.selects(ts);
+  if (facts_.records == 0) facts_.last_ts = ts;
+  if (is_selected && ts < facts_.last_ts) ++facts_.time_backwards;
   facts_.last_ts = ts;
   ++facts_.records;
+  return is_selected;
+}
+
+// Takes the line as a part of the record before it.
+bool TextReader::extend_marker(std::string_view text) {
+  if (!has_marker_ || has_control(text)) return false;
+  if (marker_rest_.size() + text.size() >= LineSource::kMaxLine) return false;
+  marker_rest_.append("\n").append(text);
+  return true;
+}
+
+void TextReader::end_marker() {
+  if (!has_marker_) return;
+  has_marker_ = false;
+  while (marker_rest_.ends_with('\n')) marker_rest_.pop_back();
+  auto head = parse_line_head(marker_);
+  if (!head || !is_marker_wanted_) return;
+  const std::string payload = std::string(head->payload) + marker_rest_;
+  head->payload = payload;
+  payloads_.read(*head);
 }
 
 void TextReader::misread(std::string_view text) {
+  facts_.is_last_misread = true;
+  if (has_control(text) || !is_utf8(text)) {
+    if (facts_.noise++ == 0) facts_.first_noise = facts_.lines;
+  }
   if (facts_.not_understood++ != 0) return;
   constexpr std::size_t kShown = 120;
   facts_.first_not_understood = facts_.lines;
-  facts_.not_understood_text = text.substr(0, kShown);
+  facts_.not_understood_text = replace_invalid_utf8(text.substr(0, kShown));
+  // It goes to a terminal.
+  std::replace_if(
+      facts_.not_understood_text.begin(), facts_.not_understood_text.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
 }
 
-void TextReader::take_record(const LineHead& head) {
+bool TextReader::take_record(const LineHead& head) {
   facts_.is_ticks = facts_.is_ticks || head.is_ticks;
   facts_.has_time = true;
-  note_time(head.ts);
+  const bool is_selected = note_time(head.ts);
   if (const auto lost = lost_.find(head.cpu); lost != lost_.end()) {
     sink_.lost(head.ts, head.cpu, lost->second);
     lost_.erase(lost);
@@ -199,32 +250,52 @@ void TextReader::take_record(const LineHead& head) {
   if (!head.comm.empty() && head.comm != "<...>" && head.comm.front() != ':' && !is_cut) {
     sink_.name_task(head.tid, head.comm);
   }
+  return is_selected;
 }
 
 void TextReader::read_line(std::string_view text) {
   ++facts_.lines;
-  if (without_lead(text).empty()) return;
-  if (read_heading(text)) return;
+  facts_.is_last_misread = false;
+  if (without_lead(text).empty()) {
+    (void)extend_marker({});
+    return;
+  }
+  const bool is_note = text.starts_with('#') && !text.starts_with("# tracer:") &&
+                       !text.starts_with("#####");  // "##### CPU 1 buffer started ####"
+  if (is_note && extend_marker(text)) return;
+  if (read_heading(text)) {
+    end_marker();
+    return;
+  }
   const auto head = parse_line_head(text);
   if (!head) {
     if (facts_.style == TextStyle::kLog) {
       if (!read_log(text)) ++facts_.other;
     } else if (is_continuation(text)) {
       ++facts_.continuations;
-    } else if (!read_log(text)) {
+    } else if (!extend_marker(text) && !read_log(text)) {
       misread(text);
     }
     return;
   }
+  end_marker();
   if (head->event.empty()) {
-    if (!payloads_.read_nameless(*head)) {
+    if (!sink_.selects(head->ts) || payloads_.read_nameless(*head)) {
+      (void)take_record(*head);
+    } else {
       misread(text);
-      return;
     }
-  } else {
+    return;
+  }
+  const bool is_selected = take_record(*head);
+  if (is_marker(*head)) {
+    marker_ = text;
+    marker_rest_.clear();
+    has_marker_ = true;
+    is_marker_wanted_ = is_selected;
+  } else if (is_selected) {
     payloads_.read(*head);
   }
-  take_record(*head);
 }
 
 }  // namespace wbscope

@@ -30,13 +30,16 @@ struct TextFacts {
   std::uint64_t records = 0;
   std::uint64_t generic = 0;            // records without a reference that fits
   std::uint64_t continuations = 0;      // call chains, stack dumps
+  std::uint64_t noise = 0;              // lines not understood that are no text either
+  std::uint64_t first_noise = 0;        // line number
   std::uint64_t other = 0;              // lines of a kernel log that are no event
   std::uint64_t not_understood = 0;
   std::uint64_t first_not_understood = 0;  // line number
   std::string not_understood_text;
+  bool has_heading = false;
+  bool is_last_misread = false;  // the last line was not understood
   std::uint64_t time_backwards = 0;
   std::uint64_t overwritten = 0;  // of "# entries-in-buffer/entries-written: ..."
-  std::int64_t first_ts = 0;
   std::int64_t last_ts = 0;
 };
 
@@ -52,8 +55,8 @@ class TextReader {
   void finish();
 
   [[nodiscard]] const TextFacts& facts() const noexcept { return facts_; }
-  // Whether the lines so far make a trace. Meaningful once past the sample.
-  [[nodiscard]] bool is_trace() const noexcept;
+  // Whether the sample makes a trace; later lines do not change that.
+  [[nodiscard]] bool is_trace() const noexcept { return is_trace_; }
   [[nodiscard]] bool is_sampling() const noexcept { return is_sampling_; }
 
  private:
@@ -64,8 +67,11 @@ class TextReader {
   [[nodiscard]] std::optional<std::pair<std::string_view, LogLine>> log_event(
       std::string_view text) const;
   bool is_continuation(std::string_view text) const;
-  void take_record(const LineHead& head);
-  void note_time(std::int64_t ts);
+  bool extend_marker(std::string_view text);
+  void end_marker();
+  // False when the record is not one to be read.
+  bool take_record(const LineHead& head);
+  bool note_time(std::int64_t ts);
   void misread(std::string_view text);
 
   PayloadReader payloads_;
@@ -75,6 +81,14 @@ class TextReader {
   bool is_sampling_ = true;
   std::string sample_;
   std::vector<std::size_t> sample_ends_;
+  bool is_trace_ = false;
+  const References& references_;
+  // The line of a record that takes texts from user space, which may have
+  // newlines: the lines behind it decide where it ends.
+  std::string marker_;
+  std::string marker_rest_;
+  bool has_marker_ = false;
+  bool is_marker_wanted_ = false;
   std::map<std::uint32_t, std::optional<std::uint64_t>> lost_;  // by CPU, until its next record
 };
 

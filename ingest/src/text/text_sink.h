@@ -17,6 +17,10 @@ class TextSink {
  public:
   virtual ~TextSink() = default;
 
+  // Whether records of this time are to be read at all. Asked for each record,
+  // from the first one on.
+  [[nodiscard]] virtual bool selects(std::int64_t ts) = 0;
+
   // Whether records of the event are to be loaded, or only counted.
   [[nodiscard]] virtual bool wanted(std::string_view system, std::string_view name) = 0;
 

@@ -5,11 +5,13 @@
 -- @grain    row
 -- @table    ingest_stats
 -- @from     _ingest_stats
--- @fields   name, value
+-- @fields   name, severity, value
 -- @column   name TEXT name of the counter
+-- @column   severity TEXT info, error or data_loss
 -- @column   value INTEGER how often
 CREATE VIEW raw_ingest_stats AS
 SELECT
   e.name,
+  e.severity,
   e.value
 FROM _ingest_stats AS e;

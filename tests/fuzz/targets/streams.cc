@@ -93,6 +93,7 @@ class TablesSink final : public TextSink {
  public:
   explicit TablesSink(Database& db) : writer_(db) {}
 
+  bool selects(std::int64_t) override { return true; }
   bool wanted(std::string_view, std::string_view name) override {
     return !name.starts_with("skip");
   }

@@ -16,6 +16,7 @@ namespace {
 // Writes records down as "event field=value ...".
 class NotingSink final : public TextSink {
  public:
+  bool selects(std::int64_t) override { return true; }
   bool wanted(std::string_view, std::string_view name) override { return name != "unwanted"; }
   std::uint32_t event(std::string_view system, std::string_view name) override {
     events_.push_back(std::string(system) + ":" + std::string(name));
