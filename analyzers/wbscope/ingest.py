@@ -18,7 +18,7 @@ from wbscope.formats import reference_formats
 from wbscope.ingester import Observer, run_ingester
 from wbscope.outputs import check_output, private_output
 from wbscope.selection import check_glob, check_selection
-from wbscope.sources import DATABASE_NAME, Kind, find_source
+from wbscope.sources import DATABASE_NAME, Kind, Source, find_source
 
 __all__ = ["Ingested", "default_output", "ingest"]
 
@@ -85,7 +85,7 @@ def ingest(
 
             done, warnings = ingest_perfetto(run, private, library, choice, observer)
         else:
-            done, warnings = _ingest(source, private, library, choice, observer)
+            done, warnings = _ingest(run, source, private, library, choice, observer)
         warnings += check_selection(source, private, choice)
     return Ingested(
         output=output,
@@ -97,7 +97,12 @@ def ingest(
 
 
 def _ingest(
-    source: Path, output: Path, library: Library, choice: Choice, observer: Observer | None
+    run: Source,
+    source: Path,
+    output: Path,
+    library: Library,
+    choice: Choice,
+    observer: Observer | None,
 ) -> tuple[dict[str, Any], list[Notice]]:
     with (
         tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed,
@@ -105,8 +110,9 @@ def _ingest(
     ):
         listed.writelines(f"{event}\n" for event in library.events())
         listed.flush()
-        formats.writelines(reference_formats())
-        formats.flush()
+        if not run.has_formats():  # hundreds of files to read, for text only
+            formats.writelines(reference_formats())
+            formats.flush()
         options = ["--all"] if choice.load_all else ["--events-file", listed.name]
         for event in choice.events:
             options += ["--events", event]

@@ -32,6 +32,7 @@ _OUTPUT_SUFFIXES = (".db", ".md", ".pftrace")
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _GZIP_MAGIC = b"\x1f\x8b"
+_TRACE_MAGIC = b"\x17\x08\x44tracing"
 _ZIP_MAGIC = b"PK\x03\x04"
 _PACKET_TAG = 0x0A  # Trace.packet, protos/perfetto/trace/trace.proto
 _START_BYTES = 512
@@ -59,6 +60,11 @@ class Source:
     def folder(self) -> Path | None:
         """The run folder, None for a lone file."""
         return None if self.trace == self.path else self.path
+
+    def has_formats(self) -> bool:
+        """A trace.dat holds the event formats of its kernel, text does not."""
+        with self.trace.open("rb") as file:
+            return file.read(len(_TRACE_MAGIC)) == _TRACE_MAGIC
 
     def inputs(self) -> list[Path]:
         """Every file that the database is made from."""
