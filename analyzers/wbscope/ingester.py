@@ -137,10 +137,15 @@ def _feed(
     """Write and listen at the same time: a full pipe on either side would stop both."""
     listener = threading.Thread(target=lines.take_all, args=(process.stderr,), daemon=True)
     listener.start()
-    # A closed pipe: the ingester has ended and says why.
-    with contextlib.suppress(BrokenPipeError), cast(BinaryIO, process.stdin) as pipe:
-        feed(pipe)
-    listener.join()
+    try:
+        # A closed pipe: the ingester has ended and says why.
+        with contextlib.suppress(BrokenPipeError), cast(BinaryIO, process.stdin) as pipe:
+            feed(pipe)
+    except BaseException:
+        _stop(process)
+        raise
+    finally:
+        listener.join()  # before its pipe is closed
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
