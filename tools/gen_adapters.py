@@ -21,7 +21,7 @@ SQLITE = ROOT / "sql" / "adapters" / "sqlite"
 WIDTH = 80
 
 # Field names that SQL would read as keywords.
-KEYWORDS = {"index", "limit", "order"}
+KEYWORDS = {"index", "limit", "order", "transaction"}
 
 UNIT_WORDS = {
     "pages": "pages",
@@ -65,6 +65,7 @@ class Event:
     summary: str
     source: str
     fields: tuple[Field, ...]
+    extra: bool = False
 
     @property
     def short(self) -> str:
@@ -90,6 +91,7 @@ def read_events(catalog: dict[str, Any]) -> list[Event]:
             entry["summary"],
             f"{entry['source']}; since {entry['since']}",
             tuple(parse_field(f) for f in entry["fields"]),
+            not entry.get("profile", True),
         )
         for entry in catalog["event"]
     ]
@@ -141,6 +143,7 @@ def event_adapter(event: Event) -> str:
         tag("summary", event.summary),
         tag("grain", "event; order seq"),
         tag("event", "|".join(event.names)),
+        *([tag("extra", "loaded only by ingest --events")] if event.extra else []),
         tag("from", source),
         tag("fields", ", ".join(unique(["seq", *(n for f in event.fields for n in f.names)]))),
         tag("column", "seq INTEGER order of all records, also where ts is equal"),

@@ -8,7 +8,7 @@
 -- @fields   seq, bdi, cgroup_ino, limit, setpoint, goal, dirty, wb_setpoint,
 --   bdi_setpoint, bdi_goal, wb_dirty, bdi_dirty, dirty_ratelimit, base_bw,
 --   base_rate, task_ratelimit, task_bw, dirtied, pages_dirtied, dirtied_pause,
---   paused, pause, period, think
+--   paused, pause, period, think, cgroup_path, cgroup
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -29,6 +29,7 @@
 -- @column   pause INTEGER ms, as the kernel records
 -- @column   period INTEGER ms, as the kernel records
 -- @column   think INTEGER ms, as the kernel records
+-- @column   cgroup_path TEXT text
 -- @source   include/trace/events/writeback.h; mm/page-writeback.c
 --   balance_dirty_pages(); since 3.2
 CREATE VIEW raw_balance_dirty_pages AS
@@ -52,5 +53,6 @@ SELECT
   e.paused,
   e.pause,
   e.period,
-  e.think
+  e.think,
+  coalesce(e.cgroup_path, e.cgroup) AS cgroup_path
 FROM _ev_balance_dirty_pages AS e;

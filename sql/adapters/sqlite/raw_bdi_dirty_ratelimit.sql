@@ -8,7 +8,7 @@
 -- @from     _ev_bdi_dirty_ratelimit
 -- @fields   seq, bdi, cgroup_ino, write_bw, avg_write_bw, awrite_bw,
 --   dirty_rate, dirty_bw, dirty_ratelimit, base_bw, task_ratelimit,
---   balanced_dirty_ratelimit
+--   balanced_dirty_ratelimit, cgroup_path, cgroup
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -21,6 +21,7 @@
 -- @column   dirty_ratelimit INTEGER KiB/s, as the kernel records
 -- @column   task_ratelimit INTEGER KiB/s, as the kernel records
 -- @column   balanced_dirty_ratelimit INTEGER KiB/s, as the kernel records
+-- @column   cgroup_path TEXT text
 -- @source   include/trace/events/writeback.h; mm/page-writeback.c
 --   wb_update_dirty_ratelimit(); since 3.2
 CREATE VIEW raw_bdi_dirty_ratelimit AS
@@ -36,5 +37,6 @@ SELECT
   coalesce(e.dirty_rate, e.dirty_bw) AS dirty_rate,
   coalesce(e.dirty_ratelimit, e.base_bw) AS dirty_ratelimit,
   e.task_ratelimit,
-  e.balanced_dirty_ratelimit
+  e.balanced_dirty_ratelimit,
+  coalesce(e.cgroup_path, e.cgroup) AS cgroup_path
 FROM _ev_bdi_dirty_ratelimit AS e;

@@ -6,7 +6,7 @@
 -- @grain    event; order seq
 -- @event    writeback:writeback_balance_dirty_pages_waiting
 -- @from     _ev_writeback_balance_dirty_pages_waiting
--- @fields   seq, bdi, pages
+-- @fields   seq, bdi, name, pages
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -20,6 +20,6 @@ SELECT
   e.ts,
   e.cpu,
   e.tid,
-  e.bdi,
+  coalesce(e.bdi, e.name) AS bdi,
   e.pages
 FROM _ev_writeback_balance_dirty_pages_waiting AS e;

@@ -5,7 +5,7 @@
 -- @grain    event; order seq
 -- @event    writeback:writeback_balance_dirty_pages_woken
 -- @from     _ev_writeback_balance_dirty_pages_woken
--- @fields   seq, bdi
+-- @fields   seq, bdi, name
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -18,5 +18,5 @@ SELECT
   e.ts,
   e.cpu,
   e.tid,
-  e.bdi
+  coalesce(e.bdi, e.name) AS bdi
 FROM _ev_writeback_balance_dirty_pages_woken AS e;

@@ -5,7 +5,8 @@
 -- @grain    event; order seq
 -- @event    writeback:writeback_written
 -- @from     _ev_writeback_written
--- @fields   seq, name, nr_pages, sync_mode, reason, cgroup_ino
+-- @fields   seq, name, nr_pages, sync_mode, for_background, for_kupdate,
+--   reason, cgroup_ino, cgroup_path, cgroup
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -13,8 +14,11 @@
 -- @column   name TEXT text
 -- @column   nr_pages INTEGER pages
 -- @column   sync_mode INTEGER coded; see enum_label
+-- @column   for_background INTEGER 0 or 1
+-- @column   for_kupdate INTEGER 0 or 1
 -- @column   reason INTEGER coded; see enum_label
 -- @column   cgroup_ino INTEGER inode number
+-- @column   cgroup_path TEXT text
 -- @source   fs/fs-writeback.c wb_writeback(); since 3.1
 CREATE VIEW raw_writeback_written AS
 SELECT
@@ -25,6 +29,9 @@ SELECT
   e.name,
   e.nr_pages,
   e.sync_mode,
+  e.for_background,
+  e.for_kupdate,
   e.reason,
-  e.cgroup_ino
+  e.cgroup_ino,
+  coalesce(e.cgroup_path, e.cgroup) AS cgroup_path
 FROM _ev_writeback_written AS e;
