@@ -4,7 +4,8 @@
 --   lets tasks dirty at. With a memory cgroup the event fires twice in a row;
 --   the second, which the kernel keeps, is the row here.
 -- @grain    update; order ts
--- @needs    raw_bdi_dirty_ratelimit, raw_dirty_throttle_bandwidth, wb_units
+-- @needs    raw_bdi_dirty_ratelimit, raw_dirty_throttle_bandwidth, wb_cgroup,
+--   wb_units
 -- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
 -- @column   ts INTEGER ns, trace clock
 -- @column   bdi TEXT backing device
@@ -24,7 +25,7 @@ WITH
     SELECT
       r.ts,
       r.bdi,
-      r.cgroup_ino,
+      coalesce(r.cgroup_ino, c.cgroup_ino) AS cgroup_ino,
       r.write_bw,
       r.avg_write_bw,
       r.dirty_rate,
@@ -32,9 +33,10 @@ WITH
       r.task_ratelimit,
       r.balanced_dirty_ratelimit,
       lead(r.ts) OVER (
-        PARTITION BY r.bdi, r.cgroup_ino, r.tid ORDER BY r.seq
+        PARTITION BY r.bdi, r.cgroup_ino, r.cgroup_path, r.tid ORDER BY r.seq
       ) AS next_ts
     FROM raw_bdi_dirty_ratelimit AS r
+    LEFT JOIN wb_cgroup AS c ON c.path = r.cgroup_path
   )
 SELECT
   f.ts,

@@ -13,12 +13,18 @@ WITH
   meta AS (
     SELECT
       (SELECT m.value FROM raw_meta AS m WHERE m.key = 'first_ts') AS first_ts,
-      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'last_ts') AS last_ts
+      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'last_ts') AS last_ts,
+      -- A log without time stamps: every ts is 0.
+      (
+        SELECT 0
+        FROM raw_meta AS m
+        WHERE m.key = 'clock_unit' AND m.value = 'none'
+      ) AS only_ts
   )
 SELECT
   m.first_ts,
   m.last_ts,
-  coalesce(p.t0_ns, m.first_ts) AS start_ts,
-  coalesce(p.t1_ns, m.last_ts + 1) AS end_ts
+  coalesce(p.t0_ns, m.first_ts, m.only_ts) AS start_ts,
+  coalesce(p.t1_ns, m.last_ts + 1, m.only_ts + 1) AS end_ts
 FROM meta AS m
 CROSS JOIN wb_params AS p;

@@ -1,18 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_completion_wait
--- @summary  Waits for the flusher in the patches of February 2011: from waiting
---   to woken of the same task.
+-- @summary  Waits for the flusher in balance_dirty_pages() of the patches of
+--   February 2011: from waiting to woken of the same task.
 -- @grain    wait; order seq
 -- @needs    raw_writeback_balance_dirty_pages_waiting,
---   raw_writeback_balance_dirty_pages_woken, wb_units
+--   raw_writeback_balance_dirty_pages_woken, wb_bounds, wb_task, wb_units
 -- @events   writeback:writeback_balance_dirty_pages_waiting
 -- @optional writeback:writeback_balance_dirty_pages_woken
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, start of the wait
 -- @column   tid INTEGER thread that waits
+-- @column   comm TEXT its name
 -- @column   bdi TEXT backing device
 -- @column   asked_bytes INTEGER pages that it wants to see written
 -- @column   wait_ns INTEGER until it was woken; NULL = not in the trace
+-- @column   slept_ns INTEGER the same, or to the trace's end where it still
+--   waits; NULL = the end is lost: the task waits again
 -- @source   patch of 2011-02-04, fs/fs-writeback.c
 CREATE VIEW wb_completion_wait AS
 WITH
@@ -40,9 +43,16 @@ SELECT
   f.seq,
   f.ts,
   f.tid,
+  coalesce(t.comm, 'tid ' || f.tid) AS comm,
   f.bdi,
   f.pages * u.page_bytes AS asked_bytes,
-  CASE WHEN f.next_is_wait = 0 THEN f.next_ts - f.ts END AS wait_ns
+  CASE WHEN f.next_is_wait = 0 THEN f.next_ts - f.ts END AS wait_ns,
+  CASE
+    WHEN coalesce(f.next_is_wait, 0) = 0
+      THEN coalesce(f.next_ts, b.last_ts) - f.ts
+  END AS slept_ns
 FROM followed AS f
 CROSS JOIN wb_units AS u
+CROSS JOIN wb_bounds AS b
+LEFT JOIN wb_task AS t ON t.tid = f.tid
 WHERE f.is_wait = 1;

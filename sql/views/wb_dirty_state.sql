@@ -3,7 +3,7 @@
 -- @summary  Dirty pages of the machine and their thresholds over time; each row
 --   holds until the next.
 -- @grain    event; order seq
--- @needs    raw_global_dirty_state, wb_units, wb_bounds
+-- @needs    raw_global_dirty_state, wb_rt_task, wb_units, wb_bounds
 -- @events   writeback:global_dirty_state
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock
@@ -22,8 +22,9 @@
 --   should settle
 -- @column   dirtied_total_bytes INTEGER pages dirtied since boot; can go back
 -- @column   written_total_bytes INTEGER pages written since boot, swap included
--- @column   is_boosted INTEGER 1: thresholds of a real-time caller, which are a
---   quarter and more above those of others just before and just after
+-- @column   is_boosted INTEGER 1: thresholds of a real-time caller, known by
+--   its priority in sched_switch, or as they are a quarter and more above those
+--   of others just before and just after
 -- @source   mm/page-writeback.c domain_dirty_limits(), domain_poll_intv()
 -- @materialize
 CREATE VIEW wb_dirty_state AS
@@ -48,7 +49,8 @@ WITH
       )
       AND g.thresh * 10 > 12 * min(g.thresh) OVER (
         ORDER BY g.seq ROWS BETWEEN CURRENT ROW AND 8 FOLLOWING
-      ) AS is_boosted
+      )
+      OR g.tid IN (SELECT r.tid FROM wb_rt_task AS r) AS is_boosted
     FROM raw_global_dirty_state AS g
   ),
   plain AS (

@@ -17,6 +17,10 @@
 -- @column   setpoint_bytes INTEGER mean
 -- @column   freerun_bytes INTEGER mean
 -- @column   position_ratio REAL mean of (dirty - freerun) / (limit - freerun)
+-- @column   range_position_ratio REAL mean of (dirty - (thresh - thresh/4)) /
+--   (thresh/4), the control range of 2011
+-- @column   in_range_ns INTEGER time with dirty in the control range of 2011
+-- @column   plain_ns INTEGER time with thresholds that are not boosted
 -- @column   above_setpoint_ns INTEGER time with dirty above the setpoint
 -- @column   above_limit_ns INTEGER time with dirty above the limit
 -- @column   dirtied_bytes INTEGER pages dirtied
@@ -53,6 +57,18 @@ WITH
         1.0 * (w.dirty_bytes - w.freerun_bytes)
         / nullif(w.limit_bytes - w.freerun_bytes, 0) * w.dur
       ) AS position_sum,
+      sum(
+        1.0 * (w.dirty_bytes - (w.thresh_bytes - w.thresh_bytes / 4))
+        / nullif(w.thresh_bytes / 4, 0) * w.dur
+      ) AS range_position_sum,
+      sum(
+        CASE
+          WHEN w.dirty_bytes BETWEEN w.thresh_bytes - w.thresh_bytes / 4
+            AND w.thresh_bytes
+            THEN w.dur
+          ELSE 0
+        END
+      ) AS in_range_ns,
       sum(CASE WHEN w.dirty_bytes > w.setpoint_bytes THEN w.dur ELSE 0 END)
         AS above_setpoint_ns,
       sum(CASE WHEN w.dirty_bytes > w.limit_bytes THEN w.dur ELSE 0 END)
@@ -108,6 +124,9 @@ WITH
       s.setpoint_sum / nullif(s.plain_ns, 0) AS setpoint_bytes,
       s.freerun_sum / nullif(s.plain_ns, 0) AS freerun_bytes,
       s.position_sum / nullif(s.plain_ns, 0) AS position_ratio,
+      s.range_position_sum / nullif(s.plain_ns, 0) AS range_position_ratio,
+      CASE WHEN s.plain_ns > 0 THEN s.in_range_ns END AS in_range_ns,
+      s.plain_ns,
       s.above_setpoint_ns,
       s.above_limit_ns
     FROM sums AS s
@@ -125,6 +144,9 @@ SELECT
   CAST(k.setpoint_bytes AS INTEGER) AS setpoint_bytes,
   CAST(k.freerun_bytes AS INTEGER) AS freerun_bytes,
   k.position_ratio,
+  k.range_position_ratio,
+  k.in_range_ns,
+  k.plain_ns,
   k.above_setpoint_ns,
   k.above_limit_ns,
   n.dirtied_bytes,

@@ -4,7 +4,7 @@
 --   task, what it did, and the state that it was decided on.
 -- @grain    event; order seq
 -- @needs    raw_balance_dirty_pages, raw_sched_switch, wb_throttle_sleep,
---   wb_task, wb_units, wb_bounds
+--   wb_throttle_domain, wb_cgroup, wb_task, wb_units, wb_bounds
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   seq INTEGER order of all records
@@ -20,6 +20,7 @@
 -- @column   paused_ns INTEGER time spent in this call so far
 -- @column   period_ns INTEGER time that the dirtied pages are worth
 -- @column   think_ns INTEGER time since the scheduled end of the last pause
+-- @column   next_ts INTEGER ns, the task's next event; NULL = none
 -- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
 --   measured
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
@@ -31,11 +32,13 @@
 --   dirtied; adding these up gives a lower bound (pages that an exited task
 --   left on the CPU are charged to the next one)
 -- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
--- @column   limit_bytes INTEGER hard limit; up to 6.14.1 the machine's, also
---   where a memory cgroup throttles
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
+--   cgroup throttled up to 6.14.1, which recorded the machine's limit
 -- @column   setpoint_bytes INTEGER where the dirty pages should settle
 -- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
--- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint
+-- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
+--   32-bit kernels with limits so high that the kernel's product wraps
 -- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
 -- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
 -- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
@@ -54,7 +57,7 @@ WITH
       b.ts,
       b.tid,
       b.bdi,
-      b.cgroup_ino,
+      coalesce(b.cgroup_ino, c.cgroup_ino) AS cgroup_ino,
       b."limit" AS limit_pages,
       b.setpoint,
       b.dirty,
@@ -83,6 +86,7 @@ WITH
       lead(b.paused) OVER task AS next_paused,
       lead(b.ts) OVER task AS next_ts
     FROM raw_balance_dirty_pages AS b
+    LEFT JOIN wb_cgroup AS c ON c.path = b.cgroup_path
     WINDOW task AS (PARTITION BY b.tid ORDER BY b.seq)
   ),
   judged AS (
@@ -143,6 +147,7 @@ SELECT
   m.paused * u.ms_ns AS paused_ns,
   m.period * u.ms_ns AS period_ns,
   m.think * u.ms_ns AS think_ns,
+  m.next_ts,
   coalesce(m.sleep_ts, m.ts) AS sleep_ts,
   CASE
     WHEN m.slept_basis IS NULL OR m.is_async THEN 0
@@ -163,13 +168,20 @@ SELECT
     ELSE m.dirtied * u.page_bytes
   END AS accounted_bytes,
   m.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
-  m.limit_pages * u.page_bytes AS limit_bytes,
+  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+  CASE WHEN d.has_limit = 0 THEN NULL ELSE m.limit_pages * u.page_bytes END
+    AS limit_bytes,
   m.setpoint * u.page_bytes AS setpoint_bytes,
   m.dirty * u.page_bytes AS dirty_bytes,
-  m.wb_setpoint * u.page_bytes AS wb_setpoint_bytes,
+  CASE
+    -- setpoint * wb_thresh, in 32 bits.
+    WHEN u.long_bytes = 4 AND m.setpoint * m.limit_pages >= 4294967296 THEN NULL
+    ELSE m.wb_setpoint * u.page_bytes
+  END AS wb_setpoint_bytes,
   m.wb_dirty * u.page_bytes AS wb_dirty_bytes,
   m.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
   m.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
 FROM measured AS m
 CROSS JOIN wb_units AS u
+LEFT JOIN wb_throttle_domain AS d ON m.cgroup_ino <> 1 AND d.seq = m.seq
 LEFT JOIN wb_task AS t ON t.tid = m.tid;

@@ -3,20 +3,31 @@
 -- @summary  Sleeps of throttled tasks, taken as starting at their event, cut at
 --   the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @needs    wb_throttle, wb_bounds, wb_params
--- @events   writeback:balance_dirty_pages
+-- @needs    wb_throttle, wb_completion_wait, wb_bounds, wb_params
+-- @events   writeback:balance_dirty_pages|
+--   writeback:writeback_balance_dirty_pages_waiting
 -- @column   window_index INTEGER of wb_window
 -- @column   tid INTEGER thread
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   from_ts INTEGER ns, start of the piece
 -- @column   to_ts INTEGER ns, end of the piece
+-- @column   slept_ns INTEGER of the whole sleep
 CREATE VIEW wb_throttle_piece AS
 WITH RECURSIVE
   grid AS (
     SELECT b.start_ts, b.end_ts, p.window_ns
     FROM wb_bounds AS b
     CROSS JOIN wb_params AS p
+  ),
+  sleep AS (
+    SELECT t.tid, t.bdi, t.cgroup_ino, t.ts, t.slept_ns
+    FROM wb_throttle AS t
+    WHERE t.slept_ns > 0
+    UNION ALL
+    SELECT w.tid, w.bdi, NULL, w.ts, w.slept_ns
+    FROM wb_completion_wait AS w
+    WHERE w.slept_ns > 0
   ),
   clipped AS (
     SELECT
@@ -27,21 +38,22 @@ WITH RECURSIVE
       CASE
         WHEN t.ts + t.slept_ns > g.end_ts THEN g.end_ts
         ELSE t.ts + t.slept_ns
-      END AS to_ts
-    FROM wb_throttle AS t
+      END AS to_ts,
+      t.slept_ns
+    FROM sleep AS t
     CROSS JOIN grid AS g
-    WHERE t.slept_ns > 0
-      AND t.ts + t.slept_ns > g.start_ts
+    WHERE t.ts + t.slept_ns > g.start_ts
       AND t.ts < g.end_ts
   ),
-  piece(window_index, tid, bdi, cgroup_ino, from_ts, to_ts) AS (
+  piece(window_index, tid, bdi, cgroup_ino, from_ts, to_ts, slept_ns) AS (
     SELECT
       (c.from_ts - g.start_ts) / g.window_ns,
       c.tid,
       c.bdi,
       c.cgroup_ino,
       c.from_ts,
-      c.to_ts
+      c.to_ts,
+      c.slept_ns
     FROM clipped AS c
     CROSS JOIN grid AS g
     UNION ALL
@@ -51,7 +63,8 @@ WITH RECURSIVE
       p.bdi,
       p.cgroup_ino,
       g.start_ts + (p.window_index + 1) * g.window_ns,
-      p.to_ts
+      p.to_ts,
+      p.slept_ns
     FROM piece AS p
     CROSS JOIN grid AS g
     WHERE p.to_ts > g.start_ts + (p.window_index + 1) * g.window_ns
@@ -66,6 +79,7 @@ SELECT
     WHEN p.to_ts > g.start_ts + (p.window_index + 1) * g.window_ns
       THEN g.start_ts + (p.window_index + 1) * g.window_ns
     ELSE p.to_ts
-  END AS to_ts
+  END AS to_ts,
+  p.slept_ns
 FROM piece AS p
 CROSS JOIN grid AS g;

@@ -5,8 +5,8 @@
 -- @grain    warning; order scope, slug
 -- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
 --   raw_buffer, raw_zone, raw_sidecar_file, raw_ingest_stats,
---   raw_balance_dirty_pages, reclaim_write_scale, wb_hz,
---   wb_kernel, wb_params, wb_units
+--   raw_balance_dirty_pages, reclaim_write_scale, wb_cgroup, wb_hz,
+--   wb_kernel, wb_params, wb_units, wb_vmstat
 -- @column   scope TEXT name of a query, or *
 -- @column   slug TEXT stable name of the warning
 -- @column   message TEXT what it means, with the numbers
@@ -108,10 +108,15 @@ SELECT
   'this kernel recorded goal (thresh - thresh / 8), not setpoint; setpoint'
     || ' and position are not to be compared with those of kernels from 3.2 on'
 FROM (
-  SELECT 'throttle_by_task' AS scope, count(g.goal) AS goals_count
-  FROM raw_balance_dirty_pages AS g
+  SELECT 'throttle_by_task' AS scope
+  UNION ALL SELECT 'bdi_dirty'
+  UNION ALL SELECT 'stalls'
+  UNION ALL SELECT 'stalls_by_task'
 ) AS b
-WHERE b.goals_count > 0
+-- A trace is of one kernel, so its first event tells.
+WHERE (
+  SELECT g.goal FROM raw_balance_dirty_pages AS g ORDER BY g.seq LIMIT 1
+) IS NOT NULL
 UNION ALL
 SELECT
   'throttle_by_task',
@@ -159,6 +164,14 @@ SELECT
 FROM raw_meta AS u
 CROSS JOIN raw_meta AS c
 WHERE u.key = 'clock_unit' AND u.value = 'ticks' AND c.key = 'clock'
+UNION ALL
+SELECT
+  '*',
+  'cgroup-by-path',
+  'cgroup_ino ' || g.cgroup_ino || ' stands for ' || g.path || ': this kernel'
+    || ' records paths, and the run has no cgroups file with this one'
+FROM wb_cgroup AS g
+WHERE g.cgroup_ino < 0
 UNION ALL
 SELECT
   '*',
@@ -212,4 +225,69 @@ SELECT
     || '); for reclaim that met dirty file pages see '
     || 'nr_vmscan_immediate_reclaim'
 FROM wb_kernel AS k
-WHERE k.version >= 6016;
+WHERE k.version >= 6016
+UNION ALL
+SELECT
+  'task_faults',
+  'faults-not-recorded',
+  'page faults were not recorded (x86 and RISC-V only), so there are no faults;'
+    || ' add -e exceptions:page_fault_user -e exceptions:page_fault_kernel'
+FROM wb_kernel AS k
+WHERE NOT EXISTS (
+  SELECT 1
+  FROM raw_event_format AS f
+  WHERE f.event LIKE 'exceptions:page_fault%'
+)
+UNION ALL
+SELECT
+  'task_faults',
+  'faults-not-loaded',
+  'the trace has ' || sum(c.count) || ' page faults that were not loaded;'
+    || ' ingest it with --events "exceptions:*"'
+FROM raw_event_counts AS c
+WHERE c.event LIKE 'exceptions:page_fault%' AND c.loaded_count < c.count
+HAVING count(*) > 0
+UNION ALL
+SELECT
+  e.scope,
+  'scans-not-recorded',
+  'mm_vmscan_lru_shrink_inactive was not recorded, so events tell no scans;'
+    || ' add -e vmscan'
+FROM (
+  SELECT 'reclaim_efficiency' AS scope UNION ALL SELECT 'mmtests_vmstat'
+) AS e
+WHERE NOT EXISTS (
+  SELECT 1
+  FROM raw_event_format AS f
+  WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
+)
+UNION ALL
+SELECT
+  'reclaim_efficiency',
+  'scans-without-events',
+  '/proc/vmstat has scans and the trace none: up to 6.6 the multi-generational'
+    || ' LRU (MGLRU) scans without events'
+FROM wb_vmstat AS v
+WHERE v.name IN ('pgscan_kswapd', 'pgscan_kswapd_normal')
+  AND v.gained_count > 0
+  AND EXISTS (
+    SELECT 1
+    FROM raw_event_format AS f
+    WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
+  )
+  AND NOT EXISTS (
+    SELECT 1
+    FROM raw_event_counts AS c
+    WHERE c.event = 'vmscan:mm_vmscan_lru_shrink_inactive' AND c.count > 0
+  )
+UNION ALL
+SELECT
+  e.scope,
+  'no-vmstat',
+  'vmstat.before and vmstat.after are missing, so only events count'
+FROM (
+  SELECT 'reclaim_efficiency' AS scope UNION ALL SELECT 'mmtests_vmstat'
+) AS e
+WHERE NOT EXISTS (
+  SELECT 1 FROM wb_vmstat AS v WHERE v.gained_count IS NOT NULL
+);

@@ -1,0 +1,75 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_sync_call
+-- @summary  System calls that wait until data are on the disk. A call that was
+--   entered before the trace began is left out.
+-- @grain    call; order ts, tid
+-- @needs    raw_sys_enter_fsync, raw_sys_exit_fsync, raw_sys_enter_fdatasync,
+--   raw_sys_exit_fdatasync, raw_sys_enter_sync, raw_sys_exit_sync,
+--   raw_sys_enter_syncfs, raw_sys_exit_syncfs, raw_sys_enter_sync_file_range,
+--   raw_sys_exit_sync_file_range, raw_sys_enter_msync, raw_sys_exit_msync,
+--   wb_bounds
+-- @optional syscalls:sys_enter_fsync, syscalls:sys_exit_fsync,
+--   syscalls:sys_enter_sync, syscalls:sys_exit_sync
+-- @column   ts INTEGER ns, when it was entered
+-- @column   end_ts INTEGER ns, when it returned; the trace's end if it did not
+-- @column   tid INTEGER thread
+-- @column   call TEXT fsync, fdatasync, sync ...
+-- @source   kernel/trace/trace_syscalls.c
+CREATE VIEW wb_sync_call AS
+WITH
+  steps AS (
+    SELECT e.tid, e.seq, e.ts, 'fsync' AS call, 1 AS is_entry
+    FROM raw_sys_enter_fsync AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'fsync', 0
+    FROM raw_sys_exit_fsync AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'fdatasync', 1
+    FROM raw_sys_enter_fdatasync AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'fdatasync', 0
+    FROM raw_sys_exit_fdatasync AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'sync', 1
+    FROM raw_sys_enter_sync AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'sync', 0
+    FROM raw_sys_exit_sync AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'syncfs', 1
+    FROM raw_sys_enter_syncfs AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'syncfs', 0
+    FROM raw_sys_exit_syncfs AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'sync_file_range', 1
+    FROM raw_sys_enter_sync_file_range AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'sync_file_range', 0
+    FROM raw_sys_exit_sync_file_range AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'msync', 1
+    FROM raw_sys_enter_msync AS e
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'msync', 0
+    FROM raw_sys_exit_msync AS x
+  ),
+  paired AS (
+    SELECT
+      s.ts,
+      s.tid,
+      s.call,
+      s.is_entry,
+      lead(s.is_entry) OVER task AS next_is_entry,
+      lead(s.ts) OVER task AS next_ts
+    FROM steps AS s
+    WINDOW task AS (PARTITION BY s.tid, s.call ORDER BY s.seq)
+  )
+SELECT
+  p.ts,
+  coalesce(p.next_ts, b.last_ts) AS end_ts,
+  p.tid,
+  p.call
+FROM paired AS p
+CROSS JOIN wb_bounds AS b
+WHERE p.is_entry = 1 AND coalesce(p.next_is_entry, 0) = 0;

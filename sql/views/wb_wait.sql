@@ -1,0 +1,387 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_wait
+-- @summary  Waits of tasks as the events tell them, before those inside others
+--   are taken out. Waits of one rank do not overlap within a task: the one that
+--   began first keeps the time, so the fsync of a file system is part of the
+--   system call around it. No wait outlives its task.
+-- @grain    wait; order wait_id
+-- @needs    wb_throttle_cause, wb_wait_pair, wb_wait_sleep, wb_wait_request,
+--   wb_stall_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
+--   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_mm_vmscan_throttled,
+--   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
+--   raw_jbd2_lock_buffer_stall, raw_sched_process_exit
+-- @optional sched:sched_switch, sched:sched_process_exit
+-- @column   wait_id INTEGER number of the wait; grows with ts within a rank
+-- @column   seq INTEGER of the event, or of the sched_switch, that it is from
+-- @column   ts INTEGER ns, start
+-- @column   end_ts INTEGER ns, end; NULL where no event tells it
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name; that with which it exits, where that is known
+-- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
+--   throttle, folio wait, journal, block queue, fsync, sync or write
+-- @column   rank INTEGER 4: one sleep; 3: reclaim; 2: own block request;
+--   1: system call. A wait of higher rank is inside those of lower ranks
+-- @column   what TEXT event or call that it is from
+-- @column   basis TEXT sched: between two sched_switch; events: between two
+--   events; reported: as long as its event says; paused, intended: see
+--   wb_throttle
+-- @column   cut TEXT start or end: under way when the trace began or ended;
+--   exit: the task exited in it; lost: an event is missing; NULL = whole
+-- @column   device TEXT major:minor or name of the bdi; NULL = not told
+-- @column   ref_seq INTEGER of the event that says why; the request's for block
+--   queue
+-- @column   reason INTEGER of mm_vmscan_throttled; a bit mask
+-- @source   docs/stalls.md
+-- @materialize
+CREATE VIEW wb_wait AS
+WITH
+  watched AS (
+    SELECT DISTINCT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+  ),
+  -- A task whose throttling names one bdi only writes to that.
+  writes_to AS (
+    SELECT d.tid, min(d.bdi) AS bdi
+    FROM raw_balance_dirty_pages AS d
+    WHERE d.tid IN (
+      SELECT p.tid FROM wb_wait_pair AS p WHERE p.what LIKE '%write%'
+    )
+      AND EXISTS (SELECT 1 FROM wb_wait_pair AS p WHERE p.what LIKE '%write%')
+    GROUP BY d.tid
+    HAVING min(d.bdi) = max(d.bdi)
+  ),
+  reports AS (
+    SELECT
+      t.seq,
+      t.ts,
+      t.tid,
+      'reclaim throttle' AS kind,
+      'mm_vmscan_throttled' AS what,
+      t.usec_delayed * u.us_ns AS told_ns,
+      NULL AS device,
+      t.reason
+    FROM raw_mm_vmscan_throttled AS t
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      w.seq,
+      w.ts,
+      w.tid,
+      'reclaim throttle',
+      'writeback_congestion_wait',
+      w.usec_delayed * u.us_ns,
+      NULL,
+      NULL
+    FROM raw_writeback_congestion_wait AS w
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      w.seq,
+      w.ts,
+      w.tid,
+      'reclaim throttle',
+      'writeback_wait_iff_congested',
+      w.usec_delayed * u.us_ns,
+      NULL,
+      NULL
+    FROM raw_writeback_wait_iff_congested AS w
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      j.seq,
+      j.ts,
+      j.tid,
+      'journal',
+      'jbd2_lock_buffer_stall',
+      j.stall_ms * u.ms_ns,
+      j.dev_major || ':' || j.dev_minor,
+      NULL
+    FROM raw_jbd2_lock_buffer_stall AS j
+    CROSS JOIN wb_units AS u
+  ),
+  spans AS (
+    SELECT
+      t.seq,
+      t.sleep_ts AS ts,
+      t.sleep_ts + t.slept_ns AS end_ts,
+      t.tid,
+      'throttle' AS kind,
+      4 AS rank,
+      'balance_dirty_pages' AS what,
+      t.slept_basis AS basis,
+      CASE WHEN t.sleep_ts + t.slept_ns >= b.last_ts THEN 'end' END AS cut,
+      t.bdi AS device,
+      t.seq AS ref_seq,
+      NULL AS reason,
+      t.ts AS event_ts
+    FROM wb_throttle_cause AS t
+    CROSS JOIN wb_bounds AS b
+    UNION ALL
+    -- It is the sleeps of a write that are waits; the rest of it copies data.
+    SELECT
+      p.seq,
+      p.ts,
+      p.end_ts,
+      p.tid,
+      CASE
+        WHEN p.what = 'direct_reclaim' THEN 'direct reclaim'
+        WHEN p.what LIKE 'memcg%' THEN 'memcg reclaim'
+        WHEN p.what = 'xfs_log_grant' THEN 'journal'
+        WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
+        WHEN p.what LIKE '%write%' THEN 'write'
+        ELSE 'fsync'
+      END,
+      CASE
+        WHEN p.what LIKE '%reclaim' THEN 3
+        WHEN p.what = 'xfs_log_grant' THEN 4
+        ELSE 1
+      END,
+      p.what,
+      'events',
+      p.cut,
+      CASE WHEN p.what LIKE '%write%' THEN o.bdi ELSE p.device END,
+      p.seq,
+      NULL,
+      CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
+    FROM wb_wait_pair AS p
+    CROSS JOIN wb_stall_rule AS r
+    LEFT JOIN writes_to AS o ON o.tid = p.tid
+    LEFT JOIN watched AS w ON w.tid = p.tid
+    WHERE p.what NOT LIKE '%write%'
+      OR (w.tid IS NULL AND p.end_ts - p.ts >= r.call_least_ns)
+    UNION ALL
+    SELECT
+      s.seq,
+      s.ts,
+      s.end_ts,
+      s.tid,
+      'write',
+      1,
+      p.what,
+      'sched',
+      CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
+      o.bdi,
+      p.seq,
+      NULL,
+      s.ts
+    FROM wb_wait_sleep AS s
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_wait_pair AS p ON p.seq = s.call_seq
+    LEFT JOIN writes_to AS o ON o.tid = s.tid
+    UNION ALL
+    SELECT
+      s.seq,
+      s.ts,
+      s.end_ts,
+      s.tid,
+      'folio wait',
+      4,
+      'folio_wait_writeback',
+      'sched',
+      CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
+      f.name,
+      f.seq,
+      NULL,
+      s.ts
+    FROM wb_wait_sleep AS s
+    CROSS JOIN wb_bounds AS b
+    JOIN raw_folio_wait_writeback AS f ON f.seq = s.folio_seq
+    UNION ALL
+    -- Nothing tells when the task ran again.
+    SELECT
+      f.seq,
+      f.ts,
+      NULL,
+      f.tid,
+      'folio wait',
+      4,
+      'folio_wait_writeback',
+      NULL,
+      NULL,
+      f.name,
+      f.seq,
+      NULL,
+      f.ts
+    FROM raw_folio_wait_writeback AS f
+    LEFT JOIN watched AS w ON w.tid = f.tid
+    WHERE w.tid IS NULL
+    UNION ALL
+    SELECT
+      e.seq,
+      coalesce(s.ts, e.ts - e.told_ns),
+      coalesce(s.end_ts, e.ts),
+      e.tid,
+      e.kind,
+      4,
+      e.what,
+      CASE WHEN s.seq IS NULL THEN 'reported' ELSE 'sched' END,
+      NULL,
+      e.device,
+      e.seq,
+      e.reason,
+      e.ts
+    FROM reports AS e
+    LEFT JOIN wb_wait_sleep AS s ON s.after_seq = e.seq
+    UNION ALL
+    SELECT
+      s.seq,
+      s.ts,
+      CASE WHEN q.end_ts < s.end_ts THEN q.end_ts ELSE s.end_ts END,
+      s.tid,
+      'block queue',
+      2,
+      'block_rq ' || q.rwbs,
+      'sched',
+      CASE
+        WHEN s.end_ts >= b.last_ts AND q.end_ts >= b.last_ts THEN 'end'
+      END,
+      q.device,
+      q.seq,
+      NULL,
+      s.ts
+    FROM wb_wait_sleep AS s
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_wait_request AS q ON q.seq = s.request_seq
+    WHERE q.end_ts > s.ts
+    UNION ALL
+    SELECT
+      q.seq,
+      q.ts,
+      q.end_ts,
+      q.tid,
+      'block queue',
+      2,
+      'block_rq ' || q.rwbs,
+      'events',
+      CASE WHEN q.end_ts >= b.last_ts THEN 'end' END,
+      q.device,
+      q.seq,
+      NULL,
+      q.ts
+    FROM wb_wait_request AS q
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN watched AS w ON w.tid = q.tid
+    LEFT JOIN wb_task AS t ON t.tid = q.tid
+    -- Idle CPUs and workers issue requests of others.
+    WHERE q.is_sync = 1
+      AND w.tid IS NULL
+      AND q.tid <> 0
+      AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
+  ),
+  lives AS (
+    SELECT s.*, NULL AS exit_seq, NULL AS exit_ts
+    FROM spans AS s
+    UNION ALL
+    SELECT
+      x.seq,
+      x.ts,
+      NULL,
+      x.tid,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      x.ts,
+      x.seq,
+      x.ts
+    FROM raw_sched_process_exit AS x
+  ),
+  -- Backwards: the least so far is the next one.
+  ended AS (
+    SELECT
+      l.*,
+      min(l.exit_seq) OVER task AS next_exit_seq,
+      min(l.exit_ts) OVER task AS next_exit_ts,
+      lag(l.event_ts) OVER task AS next_event_ts,
+      lead(l.event_ts) OVER task AS prev_event_ts
+    FROM lives AS l
+    WINDOW task AS (
+      PARTITION BY l.tid ORDER BY l.seq DESC ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  known AS (
+    SELECT
+      e.seq,
+      -- What is only estimated, or reported in jiffies, does not reach over
+      -- another event of the task: it ran there.
+      CASE
+        WHEN e.basis = 'reported' AND e.ts < e.prev_event_ts
+          THEN e.prev_event_ts
+        WHEN e.ts < b.first_ts THEN b.first_ts
+        ELSE e.ts
+      END AS ts,
+      CASE
+        WHEN e.end_ts > e.next_exit_ts THEN e.next_exit_ts
+        WHEN e.basis IN ('intended', 'paused') AND e.end_ts > e.next_event_ts
+          THEN e.next_event_ts
+        WHEN e.cut = 'lost' THEN NULL
+        WHEN e.end_ts > b.last_ts THEN b.last_ts
+        ELSE e.end_ts
+      END AS end_ts,
+      e.tid,
+      coalesce(x.comm, t.comm, 'tid ' || e.tid) AS comm,
+      e.kind,
+      e.rank,
+      e.what,
+      CASE WHEN e.cut = 'lost' THEN NULL ELSE e.basis END AS basis,
+      CASE WHEN e.end_ts > e.next_exit_ts THEN 'exit' ELSE e.cut END AS cut,
+      e.device,
+      e.ref_seq,
+      e.reason
+    FROM ended AS e
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN raw_sched_process_exit AS x ON x.seq = e.next_exit_seq
+    LEFT JOIN wb_task AS t ON t.tid = e.tid
+    WHERE e.kind IS NOT NULL
+  ),
+  reached AS (
+    SELECT
+      k.*,
+      max(k.end_ts) OVER (
+        PARTITION BY k.tid, k.rank ORDER BY k.ts, k.seq
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ts,
+      lead(k.ts) OVER rank AS next_ts,
+      lead(k.what) OVER rank AS next_what,
+      lead(k.device) OVER rank AS next_device
+    FROM known AS k
+    WINDOW rank AS (PARTITION BY k.tid, k.rank ORDER BY k.ts, k.seq)
+  ),
+  apart AS (
+    SELECT
+      r.*,
+      CASE
+        WHEN r.end_ts IS NOT NULL AND r.reached_ts > r.ts THEN r.reached_ts
+        ELSE r.ts
+      END AS own_ts
+    FROM reached AS r
+    WHERE r.end_ts IS NULL
+      OR (r.end_ts > r.ts AND (r.reached_ts IS NULL OR r.end_ts > r.reached_ts))
+  )
+SELECT
+  a.seq * 8 + a.rank AS wait_id,
+  a.seq,
+  a.own_ts AS ts,
+  a.end_ts,
+  a.tid,
+  a.comm,
+  a.kind,
+  a.rank,
+  a.what,
+  a.basis,
+  a.cut,
+  -- The file system's fsync names the device of the system call around it.
+  CASE
+    WHEN a.device IS NULL
+      AND a.next_what = 'ext4_sync_file'
+      AND a.next_ts < a.end_ts
+      THEN a.next_device
+    ELSE a.device
+  END AS device,
+  a.ref_seq,
+  a.reason
+FROM apart AS a;
