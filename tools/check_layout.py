@@ -172,6 +172,8 @@ def check_sql(path: str, text: str) -> Iterator[Finding]:
             yield line_of(code, len(code.rstrip())), "query has no ORDER BY", "order its rows"
         if not any(words for _, words in tags.get("read", [])):
             yield 1, "query has no @read", "say in the header how to read its rows"
+        if "better" in tags:
+            yield tags["better"][0][0], "@better is an old tag", "write @metric COLUMN lower: why"
 
 
 def check_needs(path: str, text: str, code: str) -> Iterator[Finding]:

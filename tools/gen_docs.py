@@ -32,6 +32,8 @@ a number, `_ratio` a share of 1. `--json` and `--csv` give these numbers as they
 people use prefixes and per cent. NULL (`-` in a table) means not recorded, never 0. A window is 2 s
 long unless `--window` says otherwise.
 
+A metric is a column that runs are judged by; "better" says which way, "-" that it depends.
+
 "Needs": without these events there is no answer. "Better with": with these it is more exact.
 """
 
@@ -60,6 +62,16 @@ def columns(file: SqlFile) -> list[str]:
     return lines
 
 
+def metrics(file: SqlFile) -> list[str]:
+    if not file.metrics:
+        return []
+    lines = ["", "| metric | better | what it says |", "|---|---|---|"]
+    for metric in file.metrics:
+        better = "-" if metric.better == "neutral" else metric.better
+        lines.append(f"| `{metric.column}` | {better} | {cell(metric.meaning)} |")
+    return lines
+
+
 def query_entry(file: SqlFile) -> list[str]:
     optional = [tuple(group.split("|")) for group in file.optional]
     return [
@@ -72,6 +84,7 @@ def query_entry(file: SqlFile) -> list[str]:
         *bullet("Better with", event_list(optional)),
         *bullet("Source", file.source),
         *columns(file),
+        *metrics(file),
         "",
     ]
 

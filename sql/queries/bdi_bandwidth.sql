@@ -7,7 +7,7 @@
 --   throughput_by_device.
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_bandwidth, wb_window, wb_bounds, wb_params
+-- @needs    wb_bandwidth, wb_window, wb_lost_window, wb_bounds, wb_params
 -- @events   writeback:bdi_dirty_ratelimit
 -- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT backing device
@@ -18,6 +18,9 @@
 -- @column   dirty_rate_bytes_per_s REAL mean
 -- @column   dirty_ratelimit_bytes_per_s REAL mean
 -- @column   balanced_dirty_ratelimit_bytes_per_s REAL mean
+-- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
+-- @metric   avg_write_bw_bytes_per_s higher: how fast the kernel believes that
+--   the device can write; wrong beliefs hold up the wrong tasks
 WITH
   placed AS (
     SELECT (r.ts - b.start_ts) / p.window_ns AS window_index, r.*
@@ -39,8 +42,10 @@ SELECT
   avg(r.dirty_rate_bytes_per_s) AS dirty_rate_bytes_per_s,
   avg(r.dirty_ratelimit_bytes_per_s) AS dirty_ratelimit_bytes_per_s,
   avg(r.balanced_dirty_ratelimit_bytes_per_s)
-    AS balanced_dirty_ratelimit_bytes_per_s
+    AS balanced_dirty_ratelimit_bytes_per_s,
+  coalesce(max(l.lost_gaps_count), 0) AS lost_gaps_count
 FROM placed AS r
 JOIN wb_window AS w ON w.window_index = r.window_index
+LEFT JOIN wb_lost_window AS l ON l.window_index = r.window_index
 GROUP BY w.window_start_ns, r.bdi, r.cgroup_ino
 ORDER BY w.window_start_ns, r.bdi, r.cgroup_ino;

@@ -4,9 +4,10 @@
 -- @summary  How long each task waited for the flusher, in traces of the patches
 --   that had events for it.
 -- @read     A wait ends when the flusher has written the pages that the task
---   asked for. Later kernels have no such events: see throttle_by_task.
+--   asked for. Later kernels have no such events: see throttle_by_task. Shares
+--   of windows are in throttle_windows.
 -- @grain    task and bdi; order wait_ns descending, tid, bdi
--- @needs    wb_completion_wait, wb_task
+-- @needs    wb_completion_wait
 -- @events   writeback:writeback_balance_dirty_pages_waiting
 -- @optional writeback:writeback_balance_dirty_pages_woken
 -- @column   tid INTEGER thread
@@ -17,10 +18,12 @@
 -- @column   wait_ns INTEGER waited, together
 -- @column   wait_max_ns INTEGER longest wait
 -- @column   asked_bytes INTEGER pages asked for, together
--- @better   wait_ns lower
+-- @metric   wait_ns lower: time that the task hung until the flusher had
+--   written what it waited for
+-- @metric   wait_max_ns lower: the longest that one write of the task hung
 SELECT
   w.tid,
-  coalesce(t.comm, 'tid ' || w.tid) AS comm,
+  w.comm,
   w.bdi,
   count(*) AS waits_count,
   count(*) - count(w.wait_ns) AS unfinished_count,
@@ -28,6 +31,5 @@ SELECT
   max(w.wait_ns) AS wait_max_ns,
   sum(w.asked_bytes) AS asked_bytes
 FROM wb_completion_wait AS w
-LEFT JOIN wb_task AS t ON t.tid = w.tid
-GROUP BY w.tid, t.comm, w.bdi
+GROUP BY w.tid, w.comm, w.bdi
 ORDER BY wait_ns DESC, w.tid, w.bdi;

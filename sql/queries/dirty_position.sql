@@ -8,7 +8,7 @@
 --   windows in which the event did not fire are empty.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_window
+-- @needs    wb_dirty_window, wb_lost_window
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
 -- @column   dirty_bytes INTEGER mean of dirty, under writeback and unstable
@@ -21,7 +21,11 @@
 -- @column   position_ratio REAL place between freerun and limit
 -- @column   above_setpoint_ns INTEGER time above the setpoint
 -- @column   above_limit_ns INTEGER time above the limit
--- @better   above_limit_ns lower
+-- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
+-- @metric   above_limit_ns lower: time in which the machine had more dirty
+--   pages than it allows, so that every writer had to stop
+-- @metric   position_ratio neutral: about 50 % when the control holds dirty
+--   pages where it wants them
 SELECT
   d.window_start_ns,
   d.dirty_bytes,
@@ -33,6 +37,8 @@ SELECT
   d.freerun_bytes,
   d.position_ratio,
   d.above_setpoint_ns,
-  d.above_limit_ns
+  d.above_limit_ns,
+  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM wb_dirty_window AS d
+LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
 ORDER BY d.window_start_ns;

@@ -20,7 +20,11 @@
 -- @column   jain_weighted_ratio REAL Jain's index of rate over entitlement
 -- @column   slowest_to_fastest_ratio REAL slowest rate over fastest
 -- @column   task_rates TEXT comm-tid=bytes/s of each task, slowest first
--- @better   jain_ratio higher, jain_weighted_ratio higher
+-- @metric   jain_ratio higher: 100 % when all writers went equally fast
+-- @metric   jain_weighted_ratio higher: 100 % when each writer got its fair
+--   share of what it asked for
+-- @metric   slowest_to_fastest_ratio higher: how the slowest writer compares
+--   with the fastest
 WITH
   chosen AS (
     SELECT

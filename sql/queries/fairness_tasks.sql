@@ -19,6 +19,8 @@
 -- @column   slept_ratio REAL share of that time that it slept
 -- @column   is_demand_limited INTEGER 1: it got all it asked for
 -- @column   entitlement_bytes_per_s REAL max-min fair share
+-- @metric   dirtied_bytes_per_s neutral: compare it with the entitlement: below
+--   it, other writers got what this one could have had
 SELECT
   r.bdi,
   r.cgroup_ino,

@@ -32,7 +32,10 @@
 -- @column   written_bytes INTEGER by write system calls of this task, on all
 --   bdis; NULL when they were not recorded
 -- @column   throttled_ratio REAL slept_total over the task's life in the trace
--- @better   throttled_ratio lower
+-- @metric   throttled_ratio lower: the share of its life that the task was held
+--   up because the machine had too many dirty pages
+-- @metric   call_max_ns lower: the longest that one write of the task was held
+--   up at once
 WITH
   chosen AS (
     SELECT t.*

@@ -3,12 +3,15 @@
 -- @title    Share of each window that tasks were throttled
 -- @summary  For each window, the share of it that each task was held up.
 -- @read     throttled_ratio is the share of the window that the task slept in
---   balance_dirty_pages(); a task has a row in every window of its life.
+--   balance_dirty_pages(); a task has a row in every window of its life. In a
+--   fair run those who dirtied the larger share (dirtied_share) waited longer,
+--   and slept_max, the longest single wait, is small.
 -- @filters  window, range, bdi, tid, cgroup
 -- @grain    window, task; order window_start_ns, tid
--- @needs    wb_throttle, wb_throttle_piece, wb_window, wb_task, wb_bounds,
---   wb_params
--- @events   writeback:balance_dirty_pages
+-- @needs    wb_throttle, wb_completion_wait, wb_throttle_piece, wb_window,
+--   wb_lost_window, wb_task, wb_bounds, wb_params
+-- @events   writeback:balance_dirty_pages|
+--   writeback:writeback_balance_dirty_pages_waiting
 -- @optional sched:sched_switch
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_ns INTEGER part of the window that the trace, or the time
@@ -18,16 +21,34 @@
 -- @column   throttled_ratio REAL time slept in the window over the length
 --   of a whole window, also where window_ns is shorter
 -- @column   dirtied_bytes INTEGER lower bound; counted in the window in which
---   the kernel charged it
--- @better   throttled_ratio lower
+--   the kernel charged it; NULL with the events of February 2011
+-- @column   slept_max_ns INTEGER longest wait of which a part is in the window,
+--   in full length; 0 = none
+-- @column   dirtied_share_ratio REAL its share of what all tasks dirtied in the
+--   window; NULL when none did
+-- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
+-- @metric   throttled_ratio lower: the share of the window that the task was
+--   held up; a smooth run has the same share in each window
+-- @metric   slept_max_ns lower: the longest that a write of this task hung in
+--   the window, which is what a user notices
 WITH
-  throttled_task AS (
+  throttle AS (
     SELECT
       t.tid,
       t.comm,
-      min(t.ts) AS first_ts,
-      max(t.sleep_ts + t.slept_ns) AS end_ts
+      t.bdi,
+      t.cgroup_ino,
+      t.ts,
+      t.sleep_ts + t.slept_ns AS end_ts
     FROM wb_throttle AS t
+    UNION ALL
+    SELECT w.tid, w.comm, w.bdi, NULL, w.ts, w.ts + w.slept_ns
+    FROM wb_completion_wait AS w
+    WHERE w.slept_ns IS NOT NULL
+  ),
+  throttled_task AS (
+    SELECT t.tid, t.comm, min(t.ts) AS first_ts, max(t.end_ts) AS end_ts
+    FROM throttle AS t
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
@@ -44,7 +65,11 @@ WITH
     LEFT JOIN wb_task AS k ON k.tid = t.tid
   ),
   slept AS (
-    SELECT s.window_index, s.tid, sum(s.to_ts - s.from_ts) AS slept_ns
+    SELECT
+      s.window_index,
+      s.tid,
+      sum(s.to_ts - s.from_ts) AS slept_ns,
+      max(s.slept_ns) AS slept_max_ns
     FROM wb_throttle_piece AS s
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
@@ -64,6 +89,11 @@ WITH
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
     GROUP BY 1, t.tid
+  ),
+  dirtied_all AS (
+    SELECT d.window_index, sum(d.dirtied_bytes) AS dirtied_bytes
+    FROM dirtied AS d
+    GROUP BY d.window_index
   )
 SELECT
   w.window_start_ns,
@@ -73,11 +103,19 @@ SELECT
   l.comm,
   1.0 * coalesce(s.slept_ns, 0) / (w.window_end_ns - w.window_start_ns)
     AS throttled_ratio,
-  coalesce(d.dirtied_bytes, 0) AS dirtied_bytes
+  CASE
+    WHEN EXISTS (SELECT 1 FROM wb_throttle) THEN coalesce(d.dirtied_bytes, 0)
+  END AS dirtied_bytes,
+  coalesce(s.slept_max_ns, 0) AS slept_max_ns,
+  1.0 * coalesce(d.dirtied_bytes, 0) / nullif(a.dirtied_bytes, 0)
+    AS dirtied_share_ratio,
+  coalesce(g.lost_gaps_count, 0) AS lost_gaps_count
 FROM life AS l
 JOIN wb_window AS w
   ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
 CROSS JOIN wb_bounds AS b
 LEFT JOIN slept AS s ON s.window_index = w.window_index AND s.tid = l.tid
 LEFT JOIN dirtied AS d ON d.window_index = w.window_index AND d.tid = l.tid
+LEFT JOIN dirtied_all AS a ON a.window_index = w.window_index
+LEFT JOIN wb_lost_window AS g ON g.window_index = w.window_index
 ORDER BY w.window_start_ns, l.tid;

@@ -9,7 +9,7 @@
 --   (deleted or dirtied twice); empty where swap writes outweigh it.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_window, wb_units
+-- @needs    wb_dirty_window, wb_lost_window, wb_units
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_ns INTEGER time that the bytes cover: the window, and those
@@ -20,10 +20,15 @@
 -- @column   written_bytes_per_s REAL over window_ns
 -- @column   redirty_ratio REAL (dirtied - written - growth of dirty) / dirtied;
 --   NULL below -1, where more was written than the page cache can account for
--- @better   written_bytes_per_s higher, redirty_ratio lower
+-- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
+--   the kernel's counters outlive them
+-- @metric   written_bytes_per_s higher: how fast data reached the disks
+-- @metric   redirty_ratio lower: the share of dirtied data that was neither
+--   written nor is dirty still: thrown away, or counted again and again
 WITH
   balance AS (
     SELECT
+      d.window_index,
       d.window_start_ns,
       d.window_ns,
       d.dirtied_bytes,
@@ -44,7 +49,9 @@ SELECT
   CASE
     WHEN d.vanished_bytes >= -d.dirtied_bytes
       THEN 1.0 * d.vanished_bytes / nullif(d.dirtied_bytes, 0)
-  END AS redirty_ratio
+  END AS redirty_ratio,
+  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM balance AS d
+LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
 CROSS JOIN wb_units AS u
 ORDER BY d.window_start_ns;

@@ -6,7 +6,8 @@
 --   throughput says; a device that is full shows a flat written_bytes_per_s.
 -- @filters  window, range, bdi
 -- @grain    window, device; order window_start_ns, device
--- @needs    wb_block_done, wb_window, wb_bounds, wb_params, wb_units
+-- @needs    wb_block_done, wb_window, wb_lost_window, wb_bounds, wb_params,
+--   wb_units
 -- @events   block:block_rq_complete
 -- @column   window_start_ns INTEGER trace clock
 -- @column   device TEXT major:minor
@@ -15,6 +16,8 @@
 -- @column   written_bytes INTEGER completed
 -- @column   read_bytes_per_s REAL over the window's length
 -- @column   written_bytes_per_s REAL over the window's length
+-- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
+-- @metric   written_bytes_per_s higher: how fast this disk wrote, whoever asked
 WITH
   placed AS (
     SELECT
@@ -54,9 +57,11 @@ SELECT
     / (CASE
         WHEN w.window_end_ns > b.end_ts THEN b.end_ts
         ELSE w.window_end_ns
-      END - w.window_start_ns) AS written_bytes_per_s
+      END - w.window_start_ns) AS written_bytes_per_s,
+  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM summed AS s
 JOIN wb_window AS w ON w.window_index = s.window_index
+LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_bounds AS b
 ORDER BY w.window_start_ns, s.device;

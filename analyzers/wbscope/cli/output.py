@@ -62,14 +62,26 @@ def check_formats(as_json: bool, as_csv: bool) -> None:
 
 
 def write_result(
-    kind: str, head: dict[str, object], result: Result, as_json: bool, as_csv: bool
+    kind: str,
+    head: dict[str, object],
+    result: Result,
+    as_json: bool,
+    as_csv: bool,
+    explained: tuple[str, Result] | None = None,
 ) -> None:
-    """The result in the format asked for."""
+    """The result in the format asked for; `explained` is a title and what is told below it."""
     if as_json:
-        write_stdout(document(kind, head, result_body(result)))
+        body = result_body(result)
+        if explained is not None:
+            body["explain"] = {"query": explained[1].name, **result_body(explained[1])}
+        write_stdout(document(kind, head, body))
         return
     show_warnings(result.warnings)
     write_stdout(csv_text(result) if as_csv else table_text(result, page_width()))
+    if explained is not None:
+        title, evidence = explained
+        table = table_text(evidence, page_width())
+        write_stdout(f"\n{title}\n{'=' * len(title)}\n{table}")
 
 
 def page_width() -> int:

@@ -13,7 +13,7 @@ from wbscope.cli.output import page_width, write_stdout
 from wbscope.engine.library import load_library
 from wbscope.engine.result import unit_of
 from wbscope.engine.sqlfile import SqlFile
-from wbscope.render.catalogue import details_text, list_text
+from wbscope.render.catalogue import details_text, list_text, metric_records
 from wbscope.render.jsondoc import document
 
 __all__ = ["queries"]
@@ -59,4 +59,5 @@ def _record(query: SqlFile) -> dict[str, Any]:
         "events": [list(group) for group in query.events],
         "optional": list(query.optional),
         "columns": [{**asdict(column), "unit": unit_of(column.name)} for column in query.columns],
+        "metrics": metric_records(query),
     }

@@ -9,7 +9,9 @@ import typer
 
 from wbscope.cli.options import CsvOption, JsonOption, QuietOption, RunArgument
 from wbscope.cli.output import check_formats, progress_bar, write_result
-from wbscope.engine.library import load_library
+from wbscope.engine.library import Library, load_library
+from wbscope.engine.sqlfile import SqlFile
+from wbscope.errors import UsageError
 from wbscope.render.units import parse_duration, parse_number
 from wbscope.run import open_run
 
@@ -38,6 +40,9 @@ def query(
         str | None,
         typer.Option("--to", metavar="DURATION", help="End, from the first event."),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also what the rows were decided on.")
+    ] = False,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     quiet: QuietOption = False,
@@ -51,11 +56,14 @@ def query(
       wbscope query throttle_by_task trace.dat
       wbscope query throttle_windows RUN --window 500ms --tid 123
       wbscope query fairness RUN --from 2s --to 10s --json
+      wbscope query stalls RUN --tid 123 --explain
     """
     check_formats(as_json, as_csv)
     library = load_library()
     # What can be refused at once must not wait for an ingest.
-    library.query(name)
+    file = library.query(name)
+    if explain:
+        _check_explain(library, file, as_csv)
     for option, text in (("--window", window), ("--from", start), ("--to", end)):
         if text is not None:
             parse_duration(option, text)
@@ -65,13 +73,37 @@ def query(
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, library=library, observer=bar) as opened,
     ):
-        result = opened.query(
-            name,
-            window=window,
-            bdi=bdi,
-            tid=tid_number,
-            cgroup=cgroup_number,
-            start=start,
-            end=end,
+        results = [
+            opened.query(
+                asked,
+                window=window,
+                bdi=bdi,
+                tid=tid_number,
+                cgroup=cgroup_number,
+                start=start,
+                end=end,
+            )
+            for asked in ([name, file.explain] if explain else [name])
+        ]
+    explained = (library.query(file.explain).title, results[1]) if explain else None
+    write_result("query", {"query": name, "run": run}, results[0], as_json, as_csv, explained)
+
+
+def _check_explain(library: Library, file: SqlFile, as_csv: bool) -> None:
+    """Only some queries have evidence to show, and CSV holds one table."""
+    if not file.explain:
+        having = ", ".join(query.name for query in library.queries() if query.explain)
+        raise UsageError(
+            "no-explanation",
+            file.name,
+            "has no evidence to show with --explain",
+            have=f"queries that do: {having or 'none'}",
+            fix=f"wbscope query {file.name} RUN",
         )
-    write_result("query", {"query": name, "run": run}, result, as_json, as_csv)
+    if as_csv:
+        raise UsageError(
+            "two-tables",
+            "--csv --explain",
+            "is two tables, and CSV holds one",
+            fix=f"wbscope query {file.explain} RUN --csv",
+        )

@@ -48,7 +48,7 @@ def _not_loaded(file: SqlFile, event: str, recorded: Recorded, shown: str) -> Ev
         file.name,
         f"needs {event}; {shown} counts {count} of them and has no table",
         effect="the trace was ingested without this event",
-        fix=f"wbscope ingest {recorded.source()} -o RUN.db --force",
+        fix=f"wbscope ingest {recorded.source()} -o RUN.db --events {event} --force",
     )
 
 

@@ -64,7 +64,8 @@ class Library:
 
     def events(self) -> list[str]:
         """Every event an adapter can read: what a default ingest loads."""
-        return sorted({e for file in self.files.values() for e in file.source_events})
+        files = (file for file in self.files.values() if not file.extra)
+        return sorted({event for file in files for event in file.source_events})
 
     def _of_kind(self, kind: str) -> list[SqlFile]:
         files = (file for file in self.files.values() if file.kind == kind)
@@ -101,6 +102,8 @@ def _check_needs(files: dict[str, SqlFile]) -> None:
         for need in file.needs:
             if need not in files or files[need].kind == "query":
                 raise _broken(file.path, f"@needs {need}, which no view defines")
+        if file.explain and (file.explain not in files or files[file.explain].kind != "query"):
+            raise _broken(file.path, f"@explain {file.explain}, which is no query")
     try:
         TopologicalSorter({f.name: f.needs for f in files.values()}).prepare()
     except CycleError as error:

@@ -12,6 +12,7 @@ __all__ = ["Notice", "Result", "unique_names", "unit_of"]
 # Longest suffix first: _bytes_per_s before anything that ends in _s.
 _SUFFIXES = (
     ("_bytes_per_s", "bytes/s"),
+    ("_pages_per_s", "pages/s"),
     ("_bytes", "bytes"),
     ("_ns", "ns"),
     ("_count", "count"),
@@ -47,6 +48,8 @@ def unit_of(column: str) -> str | None:
     """The unit that a column's name states, if any."""
     if column in ("ts", "dur"):
         return "ns"
+    if column in ("bytes", "count"):
+        return column
     for suffix, unit in _SUFFIXES:
         if column.endswith(suffix):
             return unit

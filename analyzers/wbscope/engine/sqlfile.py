@@ -9,12 +9,14 @@ from pathlib import Path
 
 from wbscope.errors import SetupError
 
-__all__ = ["Column", "SqlFile", "read_sql_file"]
+__all__ = ["Column", "Metric", "SqlFile", "read_sql_file"]
 
 KINDS = ("raw", "view", "query", "timeline")
+DIRECTIONS = ("lower", "higher", "neutral")
 
 _TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
 _CONTINUATION = re.compile(r"--\s{2,}([^@\s].*)")
+_METRIC = re.compile(r"(\w+)\s+(\w+):\s+(\S.*)")
 _CREATE_VIEW = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
 
 
@@ -28,14 +30,25 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A column that runs are judged by: which way is better, and what it says."""
+
+    column: str
+    better: str
+    meaning: str
+
+
+@dataclass(frozen=True)
 class SqlFile:
     """What a file defines, what it needs, and its SELECT without the semicolon.
 
     `filters` are those that a query takes: window, range, bdi, tid, cgroup.
+    `explain` names the query whose rows say what this one's were decided on.
     `events` is a tuple of groups; a group is satisfied by any one of its events.
     `source_events`, `source_table`, `source_view` and `fields` are an adapter's:
     it reads `source_view`, which the engine makes over the first event of
-    `source_events` that has a table, or over `source_table`.
+    `source_events` that has a table, or over `source_table`. `extra` is one
+    whose events are so frequent that ingest loads them only when asked to.
     """
 
     path: Path
@@ -46,18 +59,21 @@ class SqlFile:
     grain: str
     title: str
     read: str
+    explain: str
     order: int
     needs: tuple[str, ...]
     filters: tuple[str, ...]
     events: tuple[tuple[str, ...], ...]
     optional: tuple[str, ...]
     columns: tuple[Column, ...]
+    metrics: tuple[Metric, ...]
     source: str
     materialize: bool
     source_events: tuple[str, ...]
     source_table: str
     source_view: str
     fields: tuple[str, ...]
+    extra: bool
 
 
 def read_sql_file(path: Path) -> SqlFile:
@@ -68,6 +84,7 @@ def read_sql_file(path: Path) -> SqlFile:
         raise _broken(path, f"cannot be read: {error}") from error
     tags, statement = _split_header(path, text.splitlines())
     kind, name = _identity(path, tags)
+    columns = tuple(_column(path, line) for line in tags.get("column", []))
     return SqlFile(
         path=path,
         kind=kind,
@@ -77,18 +94,21 @@ def read_sql_file(path: Path) -> SqlFile:
         grain=_text(tags, "grain"),
         title=_text(tags, "title"),
         read=_text(tags, "read"),
+        explain=_text(tags, "explain"),
         order=_order(path, tags),
         needs=_words(tags, "needs"),
         filters=_words(tags, "filters"),
         events=tuple(tuple(group.split("|")) for group in _words(tags, "events")),
         optional=_words(tags, "optional"),
-        columns=tuple(_column(path, line) for line in tags.get("column", [])),
+        columns=columns,
+        metrics=tuple(_metric(path, line, columns) for line in tags.get("metric", [])),
         source=_text(tags, "source"),
         materialize="materialize" in tags,
         source_events=tuple(e for g in _words(tags, "event") for e in g.split("|")),
         source_table=_text(tags, "table"),
         source_view=_text(tags, "from"),
         fields=_words(tags, "fields"),
+        extra="extra" in tags,
     )
 
 
@@ -150,6 +170,16 @@ def _column(path: Path, line: str) -> Column:
     if len(words) < 2:
         raise _broken(path, f"@column is '{line}', wanted NAME TYPE and a description")
     return Column(words[0], words[1], " ".join(words[2:]))
+
+
+def _metric(path: Path, line: str, columns: tuple[Column, ...]) -> Metric:
+    match = _METRIC.fullmatch(line)
+    if match is None or match[2] not in DIRECTIONS:
+        wanted = "|".join(DIRECTIONS)
+        raise _broken(path, f"@metric is '{line}', wanted COLUMN {wanted}: what it says")
+    if match[1] not in [column.name for column in columns]:
+        raise _broken(path, f"@metric {match[1]} is no @column")
+    return Metric(match[1], match[2], match[3])
 
 
 def _broken(path: Path, message: str) -> SetupError:

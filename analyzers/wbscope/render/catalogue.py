@@ -6,9 +6,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from wbscope.engine.sqlfile import SqlFile
+from wbscope.engine.result import unit_of
+from wbscope.engine.sqlfile import Metric, SqlFile
 
-__all__ = ["details_text", "list_text"]
+__all__ = ["details_text", "list_text", "metric_records", "metric_text"]
+
+_DIRECTIONS = {"lower": "lower is better", "higher": "higher is better", "neutral": ""}
 
 
 def list_text(queries: Sequence[SqlFile], width: int) -> str:
@@ -34,7 +37,28 @@ def details_text(query: SqlFile, width: int) -> str:
     for column in query.columns:
         head = f"  {column.name}".ljust(indent)
         lines.append(_hang(head, f"{column.type}, {column.description}", indent, width))
+    lines += [_hang("  metric: ", metric_text(metric), 4, width) for metric in query.metrics]
     return "\n".join(lines) + "\n"
+
+
+def metric_text(metric: Metric) -> str:
+    """A metric's name, unit, direction and meaning, as one line."""
+    facts = (unit_of(metric.column), _DIRECTIONS[metric.better])
+    known = ", ".join(fact for fact in facts if fact)
+    return f"{metric.column}{f' ({known})' if known else ''}: {metric.meaning}"
+
+
+def metric_records(query: SqlFile) -> list[dict[str, str | None]]:
+    """A query's metrics for a JSON document."""
+    return [
+        {
+            "column": metric.column,
+            "unit": unit_of(metric.column),
+            "better": metric.better,
+            "meaning": metric.meaning,
+        }
+        for metric in query.metrics
+    ]
 
 
 def _hang(head: str, text: str, indent: int, width: int) -> str:

@@ -7,6 +7,7 @@ import textwrap
 from typing import Any
 
 from wbscope.engine.result import Result, unit_of
+from wbscope.render.catalogue import metric_records, metric_text
 from wbscope.render.jsondoc import document, notices, result_body
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
@@ -61,6 +62,7 @@ def _section_text(section: Section, report: Report, width: int) -> str:
         lines.append(table_text(section.result, width).rstrip("\n"))
         if section.query.read:
             lines.append(_fill(f"How to read it: {section.query.read}", width))
+        lines += [_fill(f"* {metric_text(metric)}", width) for metric in section.query.metrics]
     return "\n".join(lines) + "\n"
 
 
@@ -70,6 +72,7 @@ def _section_record(section: Section) -> dict[str, Any]:
         "query": query.name,
         "title": query.title,
         "read": query.read,
+        "metrics": metric_records(query),
     }
     if section.result is not None:
         record.update(result_body(section.result))

@@ -40,8 +40,9 @@ def format_value(column: str, unit: str | None, value: Any) -> str:
         return f"x'{value.hex()}'"
     if isinstance(value, str):
         return value
-    if unit is None or unit == "count":
-        return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if unit in (None, "count", "pages/s"):
+        number = f"{value:.6g}" if isinstance(value, float) else str(value)
+        return f"{number} {unit}" if unit == "pages/s" else number
     if is_instant(column):
         return _instant(value)
     if unit == "ns":
@@ -53,7 +54,8 @@ def format_value(column: str, unit: str | None, value: Any) -> str:
 
 def short_name(column: str, unit: str | None) -> str:
     """A column's name for people: the unit is written in each cell instead."""
-    suffix = {"bytes/s": "_bytes_per_s", "ns": "_ns"}.get(unit or "", f"_{unit}")
+    suffixes = {"bytes/s": "_bytes_per_s", "pages/s": "_pages_per_s", "ns": "_ns"}
+    suffix = suffixes.get(unit or "", f"_{unit}")
     return column.removesuffix(suffix).replace("_", " ") or column
 
 

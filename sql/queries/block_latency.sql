@@ -1,0 +1,132 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    block_latency
+-- @title    Time that block requests took
+-- @order    60
+-- @summary  Latency and queue depth of each device, by kind of request.
+-- @read     From block_rq_issue, when the driver gets a request, to its last
+--   block_rq_complete; time in an I/O scheduler comes before it. depth_mean is
+--   how many requests were in flight, on average over the whole run; a device
+--   that has enough to do shows a depth that does not go to 0. Percentiles are
+--   of requests that were issued and completed in the trace.
+-- @filters  range, bdi
+-- @grain    device, op; order device, op
+-- @needs    wb_block_request, wb_bounds, wb_params
+-- @events   block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   op TEXT read, write, discard, flush or other
+-- @column   count INTEGER requests issued and completed
+-- @column   bytes INTEGER of those requests
+-- @column   open_count INTEGER requests without an end in the trace: in flight
+--   when it ended, or issued again
+-- @column   latency_mean_ns INTEGER mean
+-- @column   latency_p50_ns INTEGER median, nearest rank
+-- @column   latency_p95_ns INTEGER nearest rank
+-- @column   latency_p99_ns INTEGER nearest rank
+-- @column   latency_max_ns INTEGER longest
+-- @column   depth_mean_count REAL requests in flight, mean over time
+-- @column   depth_max_count INTEGER most requests in flight at once
+-- @metric   latency_p99_ns lower: 99 of 100 requests were done within this time
+-- @metric   latency_max_ns lower: the longest that the device made anyone wait
+-- @metric   depth_mean_count neutral: how many requests the device had at a
+--   time; a long queue raises throughput and latency
+-- @source   nearest rank; J. Little's law for the mean depth
+WITH
+  chosen AS (
+    SELECT
+      r.seq,
+      r.issued_ts,
+      r.end_seq,
+      r.completed_ts,
+      r.until_ts,
+      r.device,
+      r.op,
+      r.bytes,
+      r.completed_ts - r.issued_ts AS latency_ns
+    FROM wb_block_request AS r
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE r.issued_ts >= b.start_ts
+      AND r.issued_ts < b.end_ts
+      AND (p.bdi IS NULL OR r.device = p.bdi)
+  ),
+  ranked AS (
+    SELECT
+      c.device,
+      c.op,
+      c.latency_ns,
+      row_number() OVER (
+        PARTITION BY c.device, c.op ORDER BY c.latency_ns
+      ) AS place,
+      count(*) OVER (PARTITION BY c.device, c.op) AS places_count
+    FROM chosen AS c
+    WHERE c.completed_ts IS NOT NULL
+  ),
+  quantile AS (
+    SELECT
+      r.device,
+      r.op,
+      max(CASE WHEN r.place = (50 * r.places_count + 99) / 100
+        THEN r.latency_ns END) AS latency_p50_ns,
+      max(CASE WHEN r.place = (95 * r.places_count + 99) / 100
+        THEN r.latency_ns END) AS latency_p95_ns,
+      max(CASE WHEN r.place = (99 * r.places_count + 99) / 100
+        THEN r.latency_ns END) AS latency_p99_ns
+    FROM ranked AS r
+    GROUP BY r.device, r.op
+  ),
+  step AS (
+    SELECT c.device, c.op, c.seq, 1 AS change FROM chosen AS c
+    UNION ALL
+    SELECT c.device, c.op, c.end_seq, -1
+    FROM chosen AS c
+    WHERE c.end_seq IS NOT NULL
+  ),
+  depth AS (
+    SELECT
+      s.device,
+      s.op,
+      sum(s.change) OVER (
+        PARTITION BY s.device, s.op ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+      ) AS in_flight_count
+    FROM step AS s
+  ),
+  deepest AS (
+    SELECT d.device, d.op, max(d.in_flight_count) AS depth_max_count
+    FROM depth AS d
+    GROUP BY d.device, d.op
+  ),
+  summed AS (
+    SELECT
+      c.device,
+      c.op,
+      count(c.completed_ts) AS ended_count,
+      sum(CASE WHEN c.completed_ts IS NOT NULL THEN c.bytes ELSE 0 END)
+        AS ended_bytes,
+      count(*) - count(c.completed_ts) AS open_count,
+      CAST(avg(c.latency_ns) AS INTEGER) AS latency_mean_ns,
+      max(c.latency_ns) AS latency_max_ns,
+      1.0 * sum(
+        CASE WHEN c.until_ts > b.end_ts THEN b.end_ts ELSE c.until_ts END
+        - c.issued_ts
+      ) / nullif(max(b.end_ts - b.start_ts), 0) AS depth_mean_count
+    FROM chosen AS c
+    CROSS JOIN wb_bounds AS b
+    GROUP BY c.device, c.op
+  )
+SELECT
+  s.device,
+  s.op,
+  s.ended_count AS count,
+  s.ended_bytes AS bytes,
+  s.open_count,
+  s.latency_mean_ns,
+  q.latency_p50_ns,
+  q.latency_p95_ns,
+  q.latency_p99_ns,
+  s.latency_max_ns,
+  s.depth_mean_count,
+  d.depth_max_count
+FROM summed AS s
+JOIN deepest AS d ON d.device = s.device AND d.op = s.op
+LEFT JOIN quantile AS q ON q.device = s.device AND q.op = s.op
+ORDER BY s.device, s.op;

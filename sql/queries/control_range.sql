@@ -1,0 +1,52 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    control_range
+-- @title    Dirty pages against the control range
+-- @order    42
+-- @summary  Did the dirty pages stay in the range of 2011, and at the setpoint?
+-- @read     The patches of 2011 let dirty pages float in (thresh - thresh/4,
+--   thresh) around the target thresh - thresh/8: range_position is 0 % at its
+--   foot, 50 % at the target, 100 % at thresh. The kernel of today throttles
+--   from freerun to limit around the setpoint; both ranges are the same when
+--   bg_thresh is half of thresh, as by default. The nearer the errors are to
+--   0 %, the smoother writers run.
+-- @filters  window, range
+-- @grain    window; order window_start_ns
+-- @needs    wb_dirty_window, wb_lost_window
+-- @events   writeback:global_dirty_state
+-- @column   window_start_ns INTEGER trace clock
+-- @column   dirty_bytes INTEGER mean of dirty, under writeback and unstable
+-- @column   range_low_bytes INTEGER thresh - thresh/4, mean
+-- @column   range_target_bytes INTEGER thresh - thresh/8, mean
+-- @column   thresh_bytes INTEGER mean
+-- @column   range_position_ratio REAL place in that range; 0.5 = target
+-- @column   range_error_ratio REAL (dirty - target) / target
+-- @column   in_range_ratio REAL share of the time with dirty in that range
+-- @column   setpoint_bytes INTEGER today's target, mean
+-- @column   position_ratio REAL place between freerun and limit; 0.5 = setpoint
+-- @column   setpoint_error_ratio REAL (dirty - setpoint) / setpoint
+-- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
+-- @metric   in_range_ratio higher: the share of time in which the dirty pages
+--   were where the throttling of 2011 wanted to hold them
+-- @metric   range_error_ratio neutral: how far they were from that target;
+--   below 0 % the writers were held up more than needed or wrote too little
+-- @metric   setpoint_error_ratio neutral: the same against the target that the
+--   kernel has today
+-- @source   IO-less dirty throttling V6, 2011-02; mm/page-writeback.c
+SELECT
+  d.window_start_ns,
+  d.dirty_bytes,
+  d.thresh_bytes - d.thresh_bytes / 4 AS range_low_bytes,
+  d.thresh_bytes - d.thresh_bytes / 8 AS range_target_bytes,
+  d.thresh_bytes,
+  d.range_position_ratio,
+  1.0 * (d.dirty_bytes - (d.thresh_bytes - d.thresh_bytes / 8))
+    / nullif(d.thresh_bytes - d.thresh_bytes / 8, 0) AS range_error_ratio,
+  1.0 * d.in_range_ns / nullif(d.plain_ns, 0) AS in_range_ratio,
+  d.setpoint_bytes,
+  d.position_ratio,
+  1.0 * (d.dirty_bytes - d.setpoint_bytes) / nullif(d.setpoint_bytes, 0)
+    AS setpoint_error_ratio,
+  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+FROM wb_dirty_window AS d
+LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
+ORDER BY d.window_start_ns;

@@ -1,0 +1,95 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    reclaim_efficiency
+-- @title    How well reclaim worked
+-- @order    52
+-- @summary  Pages that each reclaimer scanned and freed, by events and vmstat.
+-- @read     efficiency is the share of scanned pages that could be freed: low
+--   when reclaim meets pages that are dirty, in use or referenced. direct_scan
+--   is the share of scanning that applications had to do themselves. Events and
+--   /proc/vmstat agree when vmstat.before and vmstat.after enclose the trace
+--   and no events are lost; vmstat up to 7.2 leaves memory cgroups out.
+--   Velocity is over the length of the run, as mmtests has it, not over
+--   kswapd's time awake.
+-- @filters  range
+-- @grain    reclaimer; order kswapd, direct, memcg, other
+-- @needs    reclaim_total, reclaim_vmstat, wb_bounds, wb_units
+-- @optional vmscan:mm_vmscan_lru_shrink_inactive,
+--   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
+--   vmscan:mm_vmscan_direct_reclaim_begin
+-- @column   reclaimer TEXT kswapd, direct (an allocating task), memcg (a memory
+--   cgroup at its limit) or other (madvise, DAMON ...)
+-- @column   scanned_count INTEGER pages of inactive lists, from events
+-- @column   reclaimed_count INTEGER of them freed, from events
+-- @column   efficiency_ratio REAL reclaimed / scanned; NULL when nothing was
+--   scanned
+-- @column   velocity_pages_per_s REAL scanned over the run's length
+-- @column   direct_scan_ratio REAL direct / (kswapd + direct), the same in each
+--   row; NULL when nothing was scanned
+-- @column   anon_writes_count INTEGER anon pages given away to be written
+-- @column   file_writes_count INTEGER file pages given away to be written
+-- @column   vmstat_scanned_count INTEGER pages, from /proc/vmstat
+-- @column   vmstat_reclaimed_count INTEGER pages, from /proc/vmstat
+-- @column   vmstat_efficiency_ratio REAL reclaimed / scanned
+-- @column   vmstat_velocity_pages_per_s REAL over the trace's length
+-- @column   vmstat_direct_scan_ratio REAL the same in each row
+-- @metric   efficiency_ratio higher: the share of the pages that it looked at
+--   which reclaim could free; the rest was work for nothing
+-- @metric   direct_scan_ratio lower: the share of reclaim's work that programs
+--   had to wait for, as kswapd was not ahead
+-- @metric   file_writes_count lower: file pages that reclaim had to write
+--   because the flusher had not
+-- @source   mmtests, MonitorMmtestsvmstat.pm
+WITH
+  span AS (
+    SELECT
+      1.0 * (b.end_ts - b.start_ts) / u.second_ns AS asked_s,
+      1.0 * (b.last_ts - b.first_ts) / u.second_ns AS trace_s
+    FROM wb_bounds AS b
+    CROSS JOIN wb_units AS u
+  ),
+  direct AS (
+    SELECT
+      (
+        SELECT
+          1.0 * sum(CASE t.reclaimer WHEN 'direct' THEN t.scanned_count END)
+          / nullif(sum(t.scanned_count), 0)
+        FROM reclaim_total AS t
+        WHERE t.reclaimer IN ('kswapd', 'direct')
+      ) AS scan_ratio,
+      (
+        SELECT
+          1.0 * sum(CASE v.reclaimer WHEN 'direct' THEN v.scanned_count END)
+          / nullif(sum(v.scanned_count), 0)
+        FROM reclaim_vmstat AS v
+        WHERE v.reclaimer IN ('kswapd', 'direct')
+      ) AS vmstat_scan_ratio
+  )
+SELECT
+  t.reclaimer,
+  t.scanned_count,
+  t.reclaimed_count,
+  1.0 * t.reclaimed_count / nullif(t.scanned_count, 0) AS efficiency_ratio,
+  t.scanned_count / nullif(s.asked_s, 0) AS velocity_pages_per_s,
+  d.scan_ratio AS direct_scan_ratio,
+  t.anon_writes_count,
+  t.file_writes_count,
+  v.scanned_count AS vmstat_scanned_count,
+  v.reclaimed_count AS vmstat_reclaimed_count,
+  1.0 * v.reclaimed_count / nullif(v.scanned_count, 0)
+    AS vmstat_efficiency_ratio,
+  v.scanned_count / nullif(s.trace_s, 0) AS vmstat_velocity_pages_per_s,
+  d.vmstat_scan_ratio AS vmstat_direct_scan_ratio
+FROM reclaim_total AS t
+CROSS JOIN span AS s
+CROSS JOIN direct AS d
+LEFT JOIN reclaim_vmstat AS v ON v.reclaimer = t.reclaimer
+WHERE t.scanned_count IS NOT NULL
+  OR t.anon_writes_count IS NOT NULL
+  OR v.scanned_count IS NOT NULL
+ORDER BY
+  CASE t.reclaimer
+    WHEN 'kswapd' THEN 1
+    WHEN 'direct' THEN 2
+    WHEN 'memcg' THEN 3
+    ELSE 4
+  END;

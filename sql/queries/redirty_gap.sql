@@ -1,0 +1,55 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    redirty_gap
+-- @title    Gap between pages dirtied and pages written
+-- @order    32
+-- @summary  How far the pages written lag behind the pages dirtied, over time.
+-- @read     gap is what was dirtied and not written since the trace began. It
+--   should be what the dirty pages grew by; unexplained_gap is the rest. When
+--   that grows and grows, a file system redirties pages that the flusher gives
+--   it (ext4 in 2011), or files are deleted before they are written. Since
+--   3.2 the kernel takes redirtied pages off again. Below 0: swap was
+--   written, which nobody dirtied.
+-- @filters  window, range
+-- @grain    window; order window_start_ns
+-- @needs    wb_dirty_window, wb_lost_window
+-- @events   writeback:global_dirty_state
+-- @column   window_start_ns INTEGER trace clock
+-- @column   dirtied_so_far_bytes INTEGER since the start, at the window's end
+-- @column   written_so_far_bytes INTEGER since the start, at the window's end
+-- @column   gap_bytes INTEGER dirtied_so_far - written_so_far
+-- @column   dirty_growth_bytes INTEGER what dirty and writeback pages grew by
+-- @column   unexplained_gap_bytes INTEGER gap - dirty_growth
+-- @column   dirtied_to_written_ratio REAL dirtied / written in this window;
+--   NULL when nothing was written
+-- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
+--   the kernel's counters outlive them
+-- @metric   unexplained_gap_bytes lower: pages that were dirtied, are dirty no
+--   more and were never written; a steady rise is the redirty symptom
+-- @source   seen in the graphs global_dirtied_written.png of 2011-03-01
+WITH
+  summed AS (
+    SELECT
+      d.window_index,
+      d.window_start_ns,
+      d.dirtied_bytes,
+      d.written_bytes,
+      sum(d.dirtied_bytes) OVER so_far AS dirtied_so_far,
+      sum(d.written_bytes) OVER so_far AS written_so_far,
+      sum(d.cached_change_bytes) OVER so_far AS growth
+    FROM wb_dirty_window AS d
+    WHERE d.dirtied_bytes IS NOT NULL
+    WINDOW so_far AS (ORDER BY d.window_index ROWS UNBOUNDED PRECEDING)
+  )
+SELECT
+  s.window_start_ns,
+  s.dirtied_so_far AS dirtied_so_far_bytes,
+  s.written_so_far AS written_so_far_bytes,
+  s.dirtied_so_far - s.written_so_far AS gap_bytes,
+  s.growth AS dirty_growth_bytes,
+  s.dirtied_so_far - s.written_so_far - s.growth AS unexplained_gap_bytes,
+  1.0 * s.dirtied_bytes / nullif(s.written_bytes, 0)
+    AS dirtied_to_written_ratio,
+  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+FROM summed AS s
+LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
+ORDER BY s.window_start_ns;

@@ -1,0 +1,83 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    stalls
+-- @title    Every wait, and why
+-- @summary  Waits of tasks one by one, without double counting, and the cause
+--   of each as far as the events tell it.
+-- @read     dur is the wait's own time: a wait inside another one takes its
+--   time away from the outer one, so the rows of a task never add up to more
+--   than has passed; span is the outer time. cause says why the task waited
+--   here, unknown that the events do not tell; docs/stalls.md has the rules.
+--   --explain shows what it was decided on.
+-- @explain  stalls_evidence
+-- @filters  range, bdi, tid, cgroup
+-- @grain    stall; order ts
+-- @needs    wb_stall, wb_bounds, wb_params
+-- @events   writeback:balance_dirty_pages
+--   |vmscan:mm_vmscan_direct_reclaim_begin
+--   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
+--   |writeback:writeback_congestion_wait|writeback:writeback_wait_iff_congested
+--   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
+--   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
+--   |xfs:xfs_log_grant_sleep|block:block_rq_issue|syscalls:sys_enter_fsync
+--   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
+--   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
+--   |syscalls:sys_enter_msync|syscalls:sys_enter_write
+--   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
+--   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
+-- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state,
+--   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep,
+--   block:block_rq_complete, jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
+--   sched:sched_switch, sched:sched_process_exit
+-- @column   ts INTEGER ns, start of the wait
+-- @column   dur INTEGER ns, its time without the waits inside it; NULL = no
+--   event tells its end
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
+--   throttle, folio wait, journal, block queue, fsync, sync or write
+-- @column   cause TEXT why the task waited here, or unknown
+-- @column   bdi TEXT backing device, or device, where the events tell
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; throttle only
+-- @column   span_ns INTEGER from its start to its end, waits inside it included
+-- @column   basis TEXT how dur was measured: sched, events, reported, paused or
+--   intended
+-- @column   cut TEXT start or end: under way when the trace began or ended;
+--   exit: the task exited in it; lost: an event is missing
+-- @column   what TEXT event or call that it is from
+-- @column   pos_ratio REAL throttle: task_ratelimit over dirty_ratelimit
+-- @column   global_pos_ratio REAL factor of it for the machine's dirty pages
+-- @column   wb_pos_ratio REAL factor of it for the wb's dirty pages
+-- @column   global_share_ratio REAL share of the former in what both take away
+-- @column   journal_ratio REAL share of dur in which the journal committed
+-- @column   device_ratio REAL share of dur in which the device had requests
+-- @column   kswapd_ratio REAL share of dur in which a kswapd was awake
+-- @metric   dur lower: how long a program stood still in one wait
+SELECT
+  s.ts,
+  s.dur,
+  s.tid,
+  s.comm,
+  s.kind,
+  s.cause,
+  s.bdi,
+  s.cgroup_ino,
+  s.span_ns,
+  s.basis,
+  s.cut,
+  s.what,
+  s.pos_ratio,
+  s.global_pos_ratio,
+  s.wb_pos_ratio,
+  s.global_share_ratio,
+  s.journal_ratio,
+  s.device_ratio,
+  s.kswapd_ratio
+FROM wb_stall AS s
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS p
+WHERE s.ts >= b.start_ts
+  AND s.ts < b.end_ts
+  AND (p.bdi IS NULL OR s.bdi = p.bdi)
+  AND (p.tid IS NULL OR s.tid = p.tid)
+  AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+ORDER BY s.ts, s.wait_id;

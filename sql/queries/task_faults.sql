@@ -1,0 +1,110 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    task_faults
+-- @title    Page faults and paging of each task
+-- @summary  Faults of each task, what it read from disks, what it swapped out.
+-- @read     faults are minor and major ones together: no event of the kernel
+--   tells them apart for one task; system-wide they are Minor and Major Faults
+--   of mmtests_vmstat. reads are bios that the task itself sent, as it does in
+--   a major fault or for a swap-in, but also in read(). swapped_out is what the
+--   task gave to swap as a reclaimer, mostly pages of others. Faults are so
+--   frequent that ingest leaves them out, and they are NULL, unless it is run
+--   with --events 'exceptions:page_fault_*'.
+-- @filters  range, tid
+-- @grain    task; order faults_count descending, tid
+-- @needs    raw_page_fault_user, raw_page_fault_kernel, raw_block_bio_queue,
+--   raw_event_counts, raw_event_format, reclaim_work, wb_task, wb_bounds,
+--   wb_params, wb_units
+-- @optional exceptions:page_fault_user, exceptions:page_fault_kernel,
+--   block:block_bio_queue,
+--   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   faults_count INTEGER both below; NULL = not recorded, or not loaded
+-- @column   user_faults_count INTEGER in the program
+-- @column   kernel_faults_count INTEGER in the kernel on its behalf
+-- @column   reads_count INTEGER bios for reading; NULL = not recorded
+-- @column   read_bytes INTEGER of those bios
+-- @column   swapped_out_count INTEGER anon folios that the task, reclaiming,
+--   gave to swap; NULL = not recorded
+-- @metric   faults_count lower: a rise between two runs of the same work means
+--   that reclaim took away pages that were still in use
+-- @metric   read_bytes lower: what the task had to wait for from a disk; with a
+--   program that fits into memory, pages that reclaim should have kept
+-- @source   arch/x86/mm/fault.c; block/blk-core.c
+WITH
+  loaded AS (
+    SELECT
+      EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event = 'exceptions:page_fault_user'
+      ) AND NOT EXISTS (
+        SELECT 1 FROM raw_event_counts AS c
+        WHERE c.event = 'exceptions:page_fault_user'
+          AND c.loaded_count < c.count
+      ) AS has_user,
+      EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event = 'exceptions:page_fault_kernel'
+      ) AND NOT EXISTS (
+        SELECT 1 FROM raw_event_counts AS c
+        WHERE c.event = 'exceptions:page_fault_kernel'
+          AND c.loaded_count < c.count
+      ) AS has_kernel,
+      EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event = 'block:block_bio_queue'
+      ) AS has_bios,
+      EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event IN (
+          'vmscan:mm_vmscan_write_folio', 'vmscan:mm_vmscan_writepage'
+        )
+      ) AS has_writes
+  ),
+  done AS (
+    SELECT
+      f.ts, f.tid, 1 AS user_fault, 0 AS kernel_fault, 0 AS is_read,
+      0 AS sectors, 0 AS swapped_out
+    FROM raw_page_fault_user AS f
+    UNION ALL
+    SELECT k.ts, k.tid, 0, 1, 0, 0, 0 FROM raw_page_fault_kernel AS k
+    UNION ALL
+    SELECT q.ts, q.tid, 0, 0, 1, q.nr_sector, 0
+    FROM raw_block_bio_queue AS q
+    WHERE instr(q.rwbs, 'R') > 0
+    UNION ALL
+    SELECT w.ts, w.tid, 0, 0, 0, 0, 1
+    FROM reclaim_work AS w
+    WHERE w.work = 'write' AND w.reclaim_flags & 3 = 1
+  ),
+  summed AS (
+    SELECT
+      d.tid,
+      sum(d.user_fault) AS user_faults,
+      sum(d.kernel_fault) AS kernel_faults,
+      sum(d.is_read) AS reads,
+      sum(d.sectors) AS sectors,
+      sum(d.swapped_out) AS swapped_out
+    FROM done AS d
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE d.ts >= b.start_ts
+      AND d.ts < b.end_ts
+      AND (p.tid IS NULL OR d.tid = p.tid)
+    GROUP BY d.tid
+  )
+SELECT
+  s.tid,
+  coalesce(t.comm, 'tid ' || s.tid) AS comm,
+  CASE WHEN l.has_user AND l.has_kernel THEN s.user_faults + s.kernel_faults END
+    AS faults_count,
+  CASE WHEN l.has_user THEN s.user_faults END AS user_faults_count,
+  CASE WHEN l.has_kernel THEN s.kernel_faults END AS kernel_faults_count,
+  CASE WHEN l.has_bios THEN s.reads END AS reads_count,
+  CASE WHEN l.has_bios THEN s.sectors * u.sector_bytes END AS read_bytes,
+  CASE WHEN l.has_writes THEN s.swapped_out END AS swapped_out_count
+FROM summed AS s
+CROSS JOIN loaded AS l
+CROSS JOIN wb_units AS u
+LEFT JOIN wb_task AS t ON t.tid = s.tid
+ORDER BY s.user_faults + s.kernel_faults DESC, s.tid;
