@@ -160,11 +160,11 @@ def test_reclaim_lines_of_a_kernel_log(
     assert (rows[0]["cpu"], rows[0]["tid"], rows[0]["zone"]) == (None, None, "Normal")
     assert (rows[0]["inactive_zone"], rows[0]["inactive_global"]) == (112313, 821289)
     assert (rows[2]["caller"], rows[2]["dirty_global"]) == ("xfs_vm_writepage+0x0/0x4f0", 68649)
-    dma, normal = wbscope.query("reclaim_zone_prints", loaded.path)
-    assert (dma["zone"], dma["prints_count"], normal["prints_count"]) == ("DMA", 1, 2)
-    assert dma["dirty_ratio"] == pytest.approx(814 / 776)
-    assert normal["dirty_bytes"] == (59709 + 72125) * 4096 // 2
-    assert normal["global_dirty_ratio"] == pytest.approx((146944 + 146914) / (821289 + 806876))
+    first, second, dma = wbscope.query("reclaim_dirty_state", loaded.path)
+    assert [row["zone"] for row in (first, second, dma)] == ["Normal", "Normal", "DMA"]
+    assert dma["zone_pending_ratio"] == pytest.approx(814 / 776)
+    assert second["zone_dirty_bytes"] == 72125 * 4096
+    assert first["pending_ratio"] == pytest.approx((146944 + 4017) / 821289)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,14 @@ _NOT_PRINTED = {
     "vmscan:mm_vmscan_kswapd_wake": {"zid"},
     "vmscan:mm_vmscan_wakeup_kswapd": {"zid"},
     "sched:sched_switch": {"prev_state"},
+    "jbd2:jbd2_run_stats": {
+        "wait",
+        "request_delay",
+        "running",
+        "locked",
+        "flushing",
+        "logging",
+    },
 }
 _SHOWN_STATE = 0xFF  # bits of prev_state that have a letter
 _QUERIES = (

@@ -117,6 +117,8 @@ SELECT 'length_ns', 2000000000;
 -- @column   tid INTEGER            thread
 -- @column   pause_total_ns INTEGER intended pauses,
 --           in total
+-- @metric   pause_total_ns lower: time that the kernel
+--   held the task up
 SELECT tid, comm, bdi, COUNT(*) AS pauses_count, SUM(pause_ns) AS pause_total_ns
 FROM wb_throttle GROUP BY tid, comm, bdi ORDER BY tid;
 """,

@@ -223,6 +223,8 @@ def test_queries(cli: Cli) -> None:
         "  read: A long pause is a wait that the kernel ordered.",
         "  tid             INTEGER, thread",
         "  pause_total_ns  INTEGER, intended pauses, in total",
+        "  metric: pause_total_ns (ns, lower is better): time that the kernel held the",
+        "    task up",
     ]
     assert cli("queries", "-v").out.count("\n\n") == 3
     assert cli("queries", "nonsense").code == 2
@@ -239,6 +241,14 @@ def test_queries_json(cli: Cli) -> None:
         "description": "intended pauses, in total",
         "unit": "ns",
     }
+    assert row["metrics"] == [
+        {
+            "column": "pause_total_ns",
+            "unit": "ns",
+            "better": "lower",
+            "meaning": "time that the kernel held the task up",
+        }
+    ]
 
 
 def test_ingest_command(cli: Cli, ingester: Any, run_folder: Path) -> None:

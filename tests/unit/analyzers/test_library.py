@@ -24,6 +24,19 @@ def test_events_are_those_of_the_adapters_with_all_alternatives(library: Library
     ]
 
 
+def test_frequent_events_are_not_in_the_default_profile(sql_dir: Path) -> None:
+    path = sql_dir / "adapters/sqlite/raw_page_fault_user.sql"
+    path.write_text(
+        "-- @raw raw_page_fault_user\n-- @event exceptions:page_fault_user\n-- @extra on request\n"
+        "-- @from _ev_page_fault_user\n-- @fields seq\n"
+        "CREATE VIEW raw_page_fault_user AS\nSELECT e.seq FROM _ev_page_fault_user AS e;\n"
+    )
+    library = load_library(sql_dir)
+    assert library.files["raw_page_fault_user"].extra
+    assert "exceptions:page_fault_user" not in library.events()
+    assert "writeback:balance_dirty_pages" in library.events()
+
+
 def test_unknown_query_names_the_closest(library: Library) -> None:
     with pytest.raises(QueryError) as caught:
         library.query("throttle_by_tusk")
@@ -48,6 +61,12 @@ def test_view_is_no_query(library: Library) -> None:
         ("views/a.sql", "-- @view wb_throttle\nCREATE VIEW wb_throttle AS SELECT 1;", "is also in"),
         ("views/a.sql", "-- @view a\n-- @needs b\nCREATE VIEW a AS SELECT 1;", "@needs b"),
         ("views/a.sql", "-- @view a\n-- @needs windows\nCREATE VIEW a AS SELECT 1;", "@needs win"),
+        ("queries/a.sql", "-- @query a\n-- @needs\n-- @explain b\nSELECT 1;", "@explain b"),
+        (
+            "queries/a.sql",
+            "-- @query a\n-- @needs\n-- @explain wb_throttle\nSELECT 1;",
+            "@explain wb_throttle",
+        ),
         ("views/a.sql", "-- @view a\n-- @needs a\nCREATE VIEW a AS SELECT 1;", "needs itself"),
     ],
 )

@@ -28,6 +28,7 @@ def test_sections_come_in_order_and_a_missing_event_is_said(cli: Cli, database: 
     assert positions == sorted(positions)
     assert "not answered: needs vmscan:mm_vmscan_write_folio or" in ran.out
     assert "How to read it: A long pause is a wait that the kernel ordered." in ran.out
+    assert "* pause_total_ns (ns, lower is better): time that the kernel held the" in ran.out
     assert "warning[lower-bound]: pages are a lower bound" in ran.out
     assert "The window length" not in ran.out
 

@@ -113,7 +113,10 @@ def test_event_that_was_counted_and_not_loaded(database: Path) -> None:
         run.query("throttle_by_task")
     assert caught.value.slug == "event-not-loaded"
     assert "counts 3 of them" in caught.value.message
-    assert caught.value.fix == "wbscope ingest trace.dat -o RUN.db --force"
+    assert (
+        caught.value.fix
+        == "wbscope ingest trace.dat -o RUN.db --events writeback:balance_dirty_pages --force"
+    )
 
 
 def test_no_events_at_all(database: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wbscope.engine.sqlfile import Column, read_sql_file
+from wbscope.engine.sqlfile import Column, Metric, read_sql_file
 from wbscope.errors import SetupError
 
 
@@ -42,6 +42,17 @@ def test_alternatives_are_one_group(tmp_path: Path, events: str) -> None:
     assert read_sql_file(path).events == (("a:x", "a:y"), ("b:z",))
 
 
+def test_metrics_have_a_direction_and_a_meaning(tmp_path: Path) -> None:
+    path = tmp_path / "q.sql"
+    header = "-- @query q\n-- @column a_ns INTEGER x\n-- @column b REAL y\n"
+    metrics = "-- @metric   a_ns lower: what a user\n--   waits for\n-- @metric   b neutral: fits\n"
+    path.write_text(f"{header}{metrics}SELECT 1 AS a_ns, 2 AS b;\n")
+    assert read_sql_file(path).metrics == (
+        Metric("a_ns", "lower", "what a user waits for"),
+        Metric("b", "neutral", "fits"),
+    )
+
+
 def test_plain_comment_ends_a_tag(tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
     path.write_text("-- @query q\n-- @read one\n-- a remark\n--   more of it\nSELECT 1;\n")
@@ -66,6 +77,16 @@ def test_select_may_hold_comments(tmp_path: Path) -> None:
         ("-- @view v\nSELECT 1;\n", "statement is 'SELECT 1 ...'"),
         ("-- @query q\n-- @order two\nSELECT 1;\n", "@order is 'two'"),
         ("-- @query q\n-- @column a\nSELECT 1;\n", "@column is 'a'"),
+        ("-- @query q\n-- @column a REAL x\n-- @metric a\nSELECT 1;\n", "@metric is 'a'"),
+        (
+            "-- @query q\n-- @column a REAL x\n-- @metric a less: why\nSELECT 1;\n",
+            "wanted COLUMN lower|higher|neutral",
+        ),
+        (
+            "-- @query q\n-- @column a REAL x\n-- @metric a lower:\nSELECT 1;\n",
+            "@metric is 'a lower:'",
+        ),
+        ("-- @query q\n-- @metric a lower: why\nSELECT 1;\n", "@metric a is no @column"),
     ],
 )
 def test_broken_file_says_what_was_found(tmp_path: Path, text: str, message: str) -> None:

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A task's target is its task_ratelimit weighted by the time to its next event.
+
+By hand, 4 KiB pages = 4 KiB:
+  dd, tid 11: 1000 KiB/s for 100 ms, 0 for 200 ms, 2000 KiB/s for 100 ms; the last event tells a
+    rate for no known time. Target (1000 * 100 + 0 + 2000 * 100) / 400 = 750 KiB/s = 768000 bytes/s;
+    stopped 200 of 400 ms. Dirtied after the first event: the event of rate 0 has paused 0 and
+    dirtied 32, so it begins a call of its own: 32 + 32 + 11 = 75 pages in 400 ms = 187.5 pages/s =
+    750 KiB/s: error 0.
+  cp, tid 12, at the same time on the same bdi: 1000 KiB/s for 400 ms; 200 pages in 400 ms = 2000
+    KiB/s: error 1.
+  tar, tid 13, comes back to 8:0 after an event on 8:16: 100 ms count for each. 8:0: 1000 KiB/s for
+    100 ms, then one event without a next: target 1024000; 10 pages in 200 ms = 204800 bytes/s,
+    error -0.8. On 8:16 it has one event only: no rate, no row.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.golden import Check
+from support.kernel_events import formats
+from support.tracedat import Trace
+
+_MS = 1_000_000
+_EVENTS = (
+    (0, 11, "8:0", 1000, 32),
+    (0, 12, "8:0", 1000, 7),
+    (0, 13, "8:0", 1000, 5),
+    (100, 11, "8:0", 0, 32),
+    (100, 13, "8:16", 1000, 5),
+    (200, 13, "8:0", 1000, 10),
+    (300, 11, "8:0", 2000, 32),
+    (400, 11, "8:0", 500, 11),
+    (400, 12, "8:0", 1000, 200),
+)
+
+
+def make(folder: Path) -> None:
+    trace = Trace(formats("balance_dirty_pages"), cmdlines={11: "dd", 12: "cp", 13: "tar"})
+    for ms, tid, bdi, rate, dirtied in _EVENTS:
+        values = {"bdi": bdi, "cgroup_ino": 1, "task_ratelimit": rate, "dirtied": dirtied}
+        event = {**values, "pause": 10, "period": 10}
+        trace.event(0, (10_000 + ms) * _MS, tid, "balance_dirty_pages", event)
+    trace.write(folder / "trace.dat")
+
+
+def _row(
+    tid: int, target: int, actual: int, error: float, stopped: float
+) -> dict[str, int | float]:
+    return {
+        "tid": tid,
+        "target_bytes_per_s": float(target),
+        "actual_bytes_per_s": float(actual),
+        "error_ratio": error,
+        "stopped_ratio": stopped,
+    }
+
+
+CHECKS = [
+    Check(
+        query="ratelimit_error",
+        rows=[
+            _row(11, 768_000, 768_000, 0.0, 0.5),
+            _row(12, 1_024_000, 2_048_000, 1.0, 0.0),
+            _row(13, 1_024_000, 204_800, -0.8, 0.0),
+        ],
+    ),
+    Check(
+        query="ratelimit_error",
+        options=("--tid", "12"),
+        rows=[_row(12, 1_024_000, 2_048_000, 1.0, 0.0)],
+    ),
+]

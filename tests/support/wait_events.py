@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formats of the kernel events that tell why a task waits, and helpers to write such traces.
+
+Source: include/trace/events/{block,ext4,jbd2,sched,vmscan,writeback}.h and fs/xfs/xfs_trace.h,
+field order of kernel 6.1; writeback_congestion_wait of 5.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from .formats import EventFormat, Value, build_format
+from .kernel_events import OLD_NAMES, formats
+from .tracedat import Trace
+
+__all__ = ["COMMIT", "DIRECT", "EXT4_SYNC", "FSYNC", "GRANT", "MEMCG", "MS", "SYNC", "WRITE"]
+__all__ += ["Waits", "at", "device", "wait_formats"]
+
+MS = 1_000_000
+_START = 10_000_000_000
+
+DIRECT = ("mm_vmscan_direct_reclaim_begin", "mm_vmscan_direct_reclaim_end")
+MEMCG = ("mm_vmscan_memcg_reclaim_begin", "mm_vmscan_memcg_reclaim_end")
+GRANT = ("xfs_log_grant_sleep", "xfs_log_grant_wake")
+COMMIT = ("jbd2_start_commit", "jbd2_end_commit")
+EXT4_SYNC = ("ext4_sync_file_enter", "ext4_sync_file_exit")
+FSYNC = ("sys_enter_fsync", "sys_exit_fsync")
+SYNC = ("sys_enter_sync", "sys_exit_sync")
+WRITE = ("sys_enter_write", "sys_exit_write")
+
+_DEV = "((unsigned int) ((REC->dev) >> 20)), ((unsigned int) ((REC->dev) & ((1U << 20) - 1)))"
+_SYNC = ("dev_t dev", "ino_t ino")
+_COMMIT = ("dev_t dev", "unsigned char sync_commit", "int transaction")
+_COMMIT_TEXT = f'"dev %d,%d transaction %u sync %d", {_DEV}, REC->transaction, REC->sync_commit'
+_DELAY = ("unsigned int usec_timeout", "unsigned int usec_delayed")
+_DELAY_TEXT = '"usec_timeout=%u usec_delayed=%u", REC->usec_timeout, REC->usec_delayed'
+_REQUEST = (
+    "dev_t dev",
+    "sector_t sector",
+    "unsigned int nr_sector",
+    "unsigned int bytes",
+    "char rwbs[8]",
+    "char comm[16]",
+    "__data_loc char[] cmd",
+)
+_REQUEST_TEXT = (
+    f'"%d,%d %s %u (%s) %llu + %u [%s]", {_DEV}, REC->rwbs, REC->bytes, __get_str(cmd), '
+    "(unsigned long long)REC->sector, REC->nr_sector, REC->comm"
+)
+_EXIT = ("int __syscall_nr", "long ret")
+_EXIT_TEXT = '"0x%lx", REC->ret'
+
+# name -> (system, id, fields, print fmt)
+_EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
+    "mm_vmscan_throttled": (
+        "vmscan",
+        531,
+        ("int nid", "int usec_timeout", "int usec_delayed", "int reason"),
+        '"nid=%d usec_timeout=%d usect_delayed=%d reason=%d", REC->nid, REC->usec_timeout, '
+        "REC->usec_delayed, REC->reason",
+    ),
+    "mm_vmscan_kswapd_wake": (
+        "vmscan",
+        532,
+        ("int nid", "int zid", "int order"),
+        '"nid=%d order=%d", REC->nid, REC->order',
+    ),
+    "mm_vmscan_kswapd_sleep": ("vmscan", 533, ("int nid",), '"nid=%d", REC->nid'),
+    "folio_wait_writeback": (
+        "writeback",
+        840,
+        ("char name[32]", "ino_t ino", "unsigned long index"),
+        '"bdi %s: ino=%lu index=%lu", REC->name, (unsigned long)REC->ino, REC->index',
+    ),
+    "writeback_congestion_wait": ("writeback", 841, _DELAY, _DELAY_TEXT),
+    "writeback_wait_iff_congested": ("writeback", 842, _DELAY, _DELAY_TEXT),
+    "sched_process_exit": (
+        "sched",
+        320,
+        ("char comm[16]", "pid_t pid", "int prio"),
+        '"comm=%s pid=%d prio=%d", REC->comm, REC->pid, REC->prio',
+    ),
+    "ext4_sync_file_enter": (
+        "ext4",
+        1010,
+        (*_SYNC, "ino_t parent", "int datasync"),
+        f'"dev %d,%d ino %lu", {_DEV}, (unsigned long) REC->ino',
+    ),
+    "ext4_sync_file_exit": (
+        "ext4",
+        1011,
+        (*_SYNC, "int ret"),
+        f'"dev %d,%d ino %lu", {_DEV}, (unsigned long) REC->ino',
+    ),
+    "jbd2_start_commit": ("jbd2", 1020, _COMMIT, _COMMIT_TEXT),
+    "jbd2_end_commit": ("jbd2", 1021, _COMMIT, _COMMIT_TEXT),
+    "jbd2_lock_buffer_stall": (
+        "jbd2",
+        1022,
+        ("dev_t dev", "unsigned long stall_ms"),
+        f'"dev %d,%d stall_ms %lu", {_DEV}, REC->stall_ms',
+    ),
+    "xfs_log_grant_sleep": ("xfs", 1030, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
+    "xfs_log_grant_wake": ("xfs", 1031, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
+    "block_rq_insert": ("block", 1190, _REQUEST, _REQUEST_TEXT),
+    "block_rq_issue": ("block", 1191, _REQUEST, _REQUEST_TEXT),
+    "sys_enter_fsync": (
+        "syscalls",
+        820,
+        ("int __syscall_nr", "unsigned int fd @8"),
+        '"fd: 0x%08lx", ((unsigned long)(REC->fd))',
+    ),
+    "sys_exit_fsync": ("syscalls", 821, _EXIT, _EXIT_TEXT),
+    "sys_enter_sync": ("syscalls", 822, ("int __syscall_nr",), '" "'),
+    "sys_exit_sync": ("syscalls", 823, _EXIT, _EXIT_TEXT),
+}
+
+
+def wait_formats(*names: str) -> list[EventFormat]:
+    """The formats of the named events, of this module or of kernel_events."""
+    own = [
+        build_format(system, name, ident, fields, text)
+        for name, (system, ident, fields, text) in _EVENTS.items()
+        if name in names
+    ]
+    return own + formats(*(name for name in names if name in OLD_NAMES))
+
+
+def at(ms: float) -> int:
+    """Time of the trace in ns."""
+    return _START + round(ms * MS)
+
+
+def device(major: int, minor: int) -> int:
+    """dev_t as the kernel records it."""
+    return major << 20 | minor
+
+
+class Waits:
+    """A trace written event by event, in any order of time; times are ms from 10 s."""
+
+    def __init__(self, *names: str, cmdlines: Mapping[int, str]) -> None:
+        self.trace = Trace(wait_formats(*names), cmdlines=cmdlines, cpus=1)
+        self._comms = {0: "swapper/0", **cmdlines}
+        self._events: list[tuple[int, int, int, str, dict[str, Value]]] = []
+
+    def add(self, ms: float, tid: int, name: str, /, **values: Value) -> None:
+        """One event."""
+        self._events.append((at(ms), len(self._events), tid, name, values))
+
+    def span(
+        self, start: float, end: float, tid: int, names: tuple[str, str], /, **values: Value
+    ) -> None:
+        """The two events of a reclaim, a system call, an fsync or a sleep for log space."""
+        self.add(start, tid, names[0], **values)
+        self.add(end, tid, names[1], **values)
+
+    def sleep(self, start: float, end: float, tid: int, state: int = 2) -> None:
+        """The task leaves the CPU to the idle task, in that state, and comes back."""
+        for ms, out, left, back in ((start, tid, state, 0), (end, 0, 0, tid)):
+            self.add(
+                ms,
+                out,
+                "sched_switch",
+                prev_comm=self._comms[out],
+                prev_pid=out,
+                prev_state=left,
+                next_comm=self._comms[back],
+                next_pid=back,
+            )
+
+    def request(
+        self,
+        tid: int,
+        sector: int,
+        *,
+        insert: float | None = None,
+        issue: float,
+        complete: float,
+        rwbs: str = "WS",
+        dev: tuple[int, int] = (8, 0),
+    ) -> None:
+        """One block request of 8 sectors; it completes in the idle task."""
+        values: dict[str, Value] = {"dev": device(*dev), "sector": sector, "nr_sector": 8}
+        values["rwbs"] = rwbs
+        if insert is not None:
+            self.add(insert, tid, "block_rq_insert", **values)
+        self.add(issue, tid, "block_rq_issue", **values)
+        self.add(complete, 0, "block_rq_complete", **values)
+
+    def write(self, folder: Path, lost_before: tuple[float, ...] = ()) -> None:
+        """Write trace.dat; events were lost just before the first one at or after each time."""
+        waiting = sorted(lost_before, reverse=True)
+        for ts, _, tid, name, values in sorted(self._events, key=lambda event: event[:2]):
+            while waiting and ts >= at(waiting[-1]):
+                waiting.pop()
+                self.trace.lost(0, 3)
+            self.trace.event(0, ts, tid, name, values)
+        self.trace.write(folder / "trace.dat")
