@@ -5,7 +5,7 @@
 -- @read     A task far below its entitlement got less than its share, or asked
 --   for less: one that was hardly held up (is_demand_limited) got all it asked
 --   for, of the others the events do not tell.
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    bdi, cgroup, task; order bdi, cgroup_ino, rate
 -- @needs    wb_task_rate, wb_params
 -- @events   writeback:balance_dirty_pages
@@ -36,5 +36,6 @@ FROM wb_task_rate AS r
 CROSS JOIN wb_params AS p
 WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
   AND (p.tid IS NULL OR r.tid = p.tid)
+  AND (p.comm_glob IS NULL OR r.comm GLOB p.comm_glob)
   AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
 ORDER BY r.bdi, r.cgroup_ino, r.dirtied_bytes_per_s, r.tid;

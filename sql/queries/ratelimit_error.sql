@@ -7,7 +7,7 @@
 --   just the rate that the kernel wanted; above 0 it went faster (in free run
 --   no pause holds it), below 0 slower (it waited elsewhere, or wanted less).
 --   actual is a lower bound, as dirtied_bytes of throttle_by_task is.
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    task, bdi, cgroup; order bdi, cgroup_ino, tid
 -- @needs    wb_throttle, wb_task_rate, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
@@ -51,6 +51,7 @@ WITH
       AND t.next_ts < b.end_ts
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
+      AND (p.comm_glob IS NULL OR t.comm GLOB p.comm_glob)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
     GROUP BY t.tid, t.comm, t.bdi, t.cgroup_ino
   ),

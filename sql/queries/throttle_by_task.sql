@@ -8,7 +8,7 @@
 --   and slept_basis says how good slept_total is (sched > paused > intended).
 --   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
 --   a short-lived task can be charged pages that an exited one left behind).
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    task, bdi, cgroup; order slept_total_ns descending
 -- @needs    wb_throttle, wb_task, wb_task_written, wb_write_call, wb_bounds,
 --   wb_params
@@ -46,6 +46,7 @@ WITH
       AND t.ts < b.end_ts
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
+      AND (p.comm_glob IS NULL OR t.comm GLOB p.comm_glob)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
   ),
   ranked AS (

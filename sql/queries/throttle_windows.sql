@@ -6,7 +6,7 @@
 --   balance_dirty_pages(); a task has a row in every window of its life. In a
 --   fair run those who dirtied the larger share (dirtied_share) waited longer,
 --   and slept_max, the longest single wait, is small.
--- @filters  window, range, bdi, tid, cgroup
+-- @filters  window, range, bdi, tid, task, cgroup
 -- @grain    window, task; order window_start_ns, tid
 -- @needs    wb_throttle, wb_completion_wait, wb_throttle_piece, wb_window,
 --   wb_lost_window, wb_task, wb_bounds, wb_params
@@ -52,6 +52,7 @@ WITH
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
+      AND (p.comm_glob IS NULL OR t.comm GLOB p.comm_glob)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
     GROUP BY t.tid, t.comm
   ),

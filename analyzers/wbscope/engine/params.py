@@ -19,6 +19,7 @@ _FILTERS = {
     "window_ns": "window",
     "bdi": "bdi",
     "tid": "tid",
+    "comm_glob": "task",
     "cgroup_ino": "cgroup",
 }
 
@@ -32,6 +33,7 @@ class Params:
     window_ns: int | None = None
     bdi: str | None = None
     tid: int | None = None
+    comm_glob: str | None = None
     cgroup_ino: int | None = None
 
     def filters(self) -> list[str]:
