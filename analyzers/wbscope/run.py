@@ -14,7 +14,7 @@ from wbscope.engine.result import Notice, Result
 from wbscope.engine.session import Session
 from wbscope.errors import UsageError
 from wbscope.ingester import Observer
-from wbscope.render.units import parse_duration
+from wbscope.render.units import parse_duration, parse_number
 from wbscope.runs import database_of
 
 __all__ = ["Run", "open_run"]
@@ -40,24 +40,40 @@ class Run:
         window: str | None = None,
         bdi: str | None = None,
         tid: int | None = None,
+        task: str | int | None = None,
         cgroup: int | None = None,
         start: str | None = None,
         end: str | None = None,
     ) -> Result:
         """Answer a canned query; durations are texts such as '2s' or '500ms'.
 
-        Start and end count from the run's first event.
+        `task` is a tid or a pattern of names such as 'dd*'; start and end count
+        from the run's first event.
         """
         self.library.query(name)
+        tid, comm_glob = _task(tid, task)
         window_ns = self._window(window)
         t0_ns, t1_ns = self._range(start, end)
-        params = Params(t0_ns, t1_ns, window_ns, bdi, tid, cgroup)
+        params = Params(t0_ns, t1_ns, window_ns, bdi, tid, comm_glob, cgroup)
         return self._with(params).query(name)
 
-    def sql(self, statement: str, timeout: str | None = None) -> Result:
-        """Run one SELECT; all views of the library are there to read."""
+    def sql(
+        self, statement: str, timeout: str | None = None, most_rows: int | None = None
+    ) -> Result:
+        """Run one SELECT; all views of the library are there to read.
+
+        With `most_rows`, the rows after these are left out, with a warning.
+        """
         limit = None if timeout is None else _positive("--timeout", timeout)
-        return self._with(Params()).sql(statement, limit)
+        return self._with(Params()).sql(statement, limit, most_rows)
+
+    def tables(self) -> dict[str, str]:
+        """The database's own tables, each with the statement that made it."""
+        return self._session.tables()
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """Name and type of each column of a table of the database."""
+        return self._session.columns(table)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of the run: lost events, damage."""
@@ -147,6 +163,22 @@ def open_run(
     """Open a run folder, a trace.dat or a database; ingests a trace if needed."""
     library = library or load_library()
     return Run(str(path), database_of(str(path), library, observer), library)
+
+
+def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | None]:
+    """A task as a tid and a pattern of names; digits alone are a tid."""
+    if isinstance(task, str) and task.isdecimal():
+        task = parse_number("--task", task)
+    if not isinstance(task, int):
+        return tid, task
+    if tid is not None and tid != task:
+        raise UsageError(
+            "two-choices",
+            f"--tid {tid} --task {task}",
+            "are two threads, wanted one",
+            fix=f"--tid {tid}",
+        )
+    return task, None
 
 
 def _positive(option: str, text: str) -> int:

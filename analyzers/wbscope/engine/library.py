@@ -10,19 +10,22 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from wbscope.engine.profiles import Profile, read_profiles
 from wbscope.engine.sqlfile import SqlFile, read_sql_file
 from wbscope.errors import QueryError, SetupError
 
 __all__ = ["Library", "load_library"]
 
 _FOLDERS = ("adapters/sqlite", "views", "queries", "timelines")
+_PROFILES = "catalog/profiles.toml"
 
 
 @dataclass(frozen=True)
 class Library:
-    """The files by the name of what they define."""
+    """The files by the name of what they define, and what profiles record."""
 
     files: dict[str, SqlFile]
+    profiles: tuple[Profile, ...] = ()
 
     def queries(self) -> list[SqlFile]:
         """The canned queries, by name."""
@@ -85,7 +88,7 @@ def load_library(folder: Path | None = None) -> Library:
     if not files:
         raise _broken(root, f"no .sql file in {', '.join(_FOLDERS)}")
     _check_needs(files)
-    return Library(files)
+    return Library(files, read_profiles(root / _PROFILES))
 
 
 def find_sql_dir() -> Path:

@@ -16,8 +16,8 @@ from wbscope.engine.evidence import require_events
 from wbscope.engine.guard import check_one_select, reading_only, stoppable
 from wbscope.engine.library import Library
 from wbscope.engine.params import Params
-from wbscope.engine.result import Notice, Result, unique_names, unit_of
-from wbscope.engine.sqlfile import SqlFile
+from wbscope.engine.result import Notice, Result, typed_columns, unique_names, unit_of
+from wbscope.engine.sqlfile import Column, SqlFile
 from wbscope.errors import InternalError, QueryError, UsageError
 
 __all__ = ["Session"]
@@ -34,7 +34,7 @@ class Session:
         self._params = params
         self._connection, self.recorded = open_database(path, shown)
         self._definitions = Definitions(library, self.recorded, params)
-        self._made: set[str] = set()
+        self._made: dict[str, str] = {}
 
     def close(self) -> None:
         """Close the database."""
@@ -43,16 +43,16 @@ class Session:
     def query(self, name: str) -> Result:
         """Run a canned query after checking that its events were recorded."""
         file = self._library.query(name)
-        require_events(file, self.recorded, self._shown)
+        require_events(file, self.recorded, self._shown, self._library.profiles)
         self._check_filters(file)
         try:
             with stoppable(self._connection):
                 self._make([*file.needs, _WARNINGS], materialize=file.needs)
                 columns, rows = self._rows(file.select)
-                warnings = self._warnings(name)
+                warnings = (*self._warnings(name), *self._no_such_task(rows))
         except sqlite3.Error as error:
             raise self._library_error(file.name, error) from error
-        return _result(name, columns, rows, warnings)
+        return _result(name, columns, rows, warnings, file.columns)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of this run: lost events, damage."""
@@ -63,8 +63,11 @@ class Session:
         except sqlite3.Error as error:
             raise self._library_error(_WARNINGS, error) from error
 
-    def sql(self, text: str, limit_ns: int | None = None) -> Result:
-        """Run one SELECT of the user's, with all views of the library at hand."""
+    def sql(self, text: str, limit_ns: int | None = None, most_rows: int | None = None) -> Result:
+        """Run one SELECT of the user's, with all views of the library at hand.
+
+        Of more than `most_rows` rows the first are given, and a warning.
+        """
         check_one_select(text)
         # Views cost nothing until used; only those that the text may name are
         # worth turning into tables first.
@@ -74,7 +77,7 @@ class Session:
                 self._make(self._library.objects(), materialize=mentioned)
                 warnings = self._warnings("*")
                 with reading_only(self._connection):
-                    columns, rows = self._rows(text)
+                    columns, rows = self._rows(text, most_rows)
         except TimeoutError as error:
             raise QueryError(
                 "time-limit",
@@ -84,7 +87,27 @@ class Session:
             ) from error
         except sqlite3.Error as error:
             raise self._statement_error(error) from error
+        if most_rows is not None and len(rows) > most_rows:
+            rows = rows[:most_rows]
+            told = f"only the first {most_rows} rows are here; add LIMIT, or write them to a file"
+            warnings = (*warnings, Notice("cut-short", told))
         return _result("sql", columns, rows, warnings)
+
+    def tables(self) -> dict[str, str]:
+        """The database's own tables, each with the statement that made it."""
+        find = "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table' ORDER BY name"
+        try:
+            return dict(self._connection.execute(find).fetchall())
+        except sqlite3.Error as error:
+            raise translate(error, self._shown) from error
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """Name and type of each column of a table of the database."""
+        find = "SELECT name, type FROM pragma_table_info(?, 'main')"
+        try:
+            return self._connection.execute(find, (table,)).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self._shown) from error
 
     def statements(self, names: Iterable[str]) -> list[str]:
         """What makes these views on another connection to the same file."""
@@ -100,20 +123,42 @@ class Session:
         tables = frozenset(self._library.closure(materialize))
         pairs = self._definitions.statements(self._connection, names, tables)
         for name, statement in pairs:
-            if name not in self._made:
-                self._connection.execute(statement)
-                self._made.add(name)
+            made = self._made.get(name)
+            if made is not None and not (name in tables and made != statement):
+                continue
+            if made is not None:  # a view so far, and now worth a table
+                self._connection.execute(f"DROP VIEW temp.{name}")
+                del self._made[name]
+            self._connection.execute(statement)
+            self._made[name] = statement
 
-    def _rows(self, sql: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    def _rows(
+        self, sql: str, most: int | None = None
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """All rows, or one more than `most`, which tells that there are more."""
         cursor = self._connection.execute(sql)
         columns = unique_names([column[0] for column in cursor.description or ()])
-        return columns, cursor.fetchall()
+        return columns, cursor.fetchall() if most is None else cursor.fetchmany(most + 1)
 
     def _warnings(self, scope: str) -> tuple[Notice, ...]:
         rows = self._connection.execute(
             f"SELECT slug, message FROM {_WARNINGS} WHERE scope IN ('*', ?)", (scope,)
         )
         return tuple(Notice(slug, message) for slug, message in rows)
+
+    def _no_such_task(self, rows: list[tuple[Any, ...]]) -> tuple[Notice, ...]:
+        """An empty answer to a pattern that no task has needs a word."""
+        wanted = self._params.comm_glob
+        if rows or wanted is None:
+            return ()
+        find = "SELECT DISTINCT comm FROM task WHERE comm IS NOT NULL ORDER BY comm"
+        names = [str(row[0]) for row in self._connection.execute(find)]
+        same = self._connection.execute("SELECT 1 FROM task WHERE comm GLOB ?", (wanted,))
+        if same.fetchone():
+            return ()
+        close = difflib.get_close_matches(wanted.strip("*"), names, n=5, cutoff=0.5)
+        some = ", ".join(close or names[:5]) or "none"
+        return (Notice("no-such-task", f"no task has a name like {wanted}; there are {some}"),)
 
     def _check_filters(self, file: SqlFile) -> None:
         """A filter that a query never looks at would silently change nothing."""
@@ -173,6 +218,7 @@ def _result(
     columns: tuple[str, ...],
     rows: list[tuple[Any, ...]],
     warnings: tuple[Notice, ...],
+    header: tuple[Column, ...] = (),
 ) -> Result:
     units = {column: unit for column in columns if (unit := unit_of(column))}
-    return Result(name, columns, units, rows, warnings)
+    return Result(name, columns, units, rows, warnings, typed_columns(columns, rows, header))

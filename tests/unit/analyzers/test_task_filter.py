@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--task: a tid or a pattern of names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wbscope
+from wbscope.errors import UsageError
+
+Cli = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("task", "tids"),
+    [
+        ("dd", [11]),
+        ("d*", [11]),
+        ("[df]*", [11, 13]),
+        ("*", [11, 13]),
+        ("D*", []),
+        ("13", [13]),
+        (13, [13]),
+        ("o'dd", []),
+    ],
+)
+def test_choice_of_tasks(database: Path, task: str | int, tids: list[int]) -> None:
+    with wbscope.open(database) as run:
+        assert [row["tid"] for row in run.query("throttle_by_task", task=task)] == tids
+
+
+def test_both_options_must_fit(database: Path) -> None:
+    with wbscope.open(database) as run:
+        assert len(run.query("throttle_by_task", tid=11, task="f*")) == 0
+        assert len(run.query("throttle_by_task", tid=11, task="11")) == 1
+        with pytest.raises(UsageError) as caught:
+            run.query("throttle_by_task", tid=11, task="13")
+    assert caught.value.slug == "two-choices"
+
+
+def test_a_name_that_no_task_has_is_said(cli: Cli, database: Path) -> None:
+    ran = cli("query", "throttle_by_task", database, "--task", "fo")
+    assert (ran.code, ran.out) == (0, "(no rows)\n")
+    assert "warning[no-such-task]: no task has a name like fo; there are fio" in ran.err
+    silent = cli("query", "throttle_by_task", database, "--task", "dd", "--bdi", "9:9")
+    assert "no-such-task" not in silent.err
+
+
+def test_a_query_without_tasks_says_so(cli: Cli, database: Path) -> None:
+    ran = cli("query", "run_summary", database, "--task", "dd")
+    assert ran.code == 2
+    assert "error[no-such-filter]: run_summary: does not take task" in ran.err
+
+
+def test_a_strange_name_is_refused(cli: Cli, database: Path) -> None:
+    ran = cli("query", "throttle_by_task", database, "--task", "d\n")
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error[unprintable-text]")
