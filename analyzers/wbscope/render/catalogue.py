@@ -21,7 +21,11 @@ __all__ = [
     "profile_text",
 ]
 
-_DIRECTIONS = {"lower": "lower is better", "higher": "higher is better", "neutral": ""}
+_DIRECTIONS = {
+    "lower": "lower is better",
+    "higher": "higher is better",
+    "neutral": "neither way is better",
+}
 _FILTERS = {
     "window": ("--window",),
     "range": ("--from", "--to"),
