@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from wbscope.chosen import unfiltered, why_empty
 from wbscope.engine.database import Recorded
 from wbscope.engine.library import Library, load_library
 from wbscope.engine.params import Params
@@ -55,7 +57,11 @@ class Run:
         window_ns = self._window(window)
         t0_ns, t1_ns = self._range(start, end)
         params = Params(t0_ns, t1_ns, window_ns, bdi, tid, comm_glob, cgroup)
-        return self._with(params).query(name)
+        result = self._with(params).query(name)
+        if result.rows or params == unfiltered(params):
+            return result
+        told = why_empty(params, self._with(unfiltered(params)).query(name))
+        return replace(result, warnings=(*result.warnings, *told))
 
     def sql(
         self, statement: str, timeout: str | None = None, most_rows: int | None = None
@@ -144,12 +150,14 @@ class Run:
                 "empty-range",
                 f"--from {start}",
                 f"is after the last event, which is {last - first} ns after the first",
+                fix="--from 0s",
             )
         if (first if t0 is None else t0) >= (last + 1 if t1 is None else t1):
             raise UsageError(
                 "empty-range",
                 f"--to {end}",
                 f"leaves nothing: wanted a time after --from {start or '0s'}",
+                fix="--to 1s" if start is None else f"--from {end} --to {start}",
             )
         return t0, t1
 
@@ -167,6 +175,13 @@ def open_run(
 
 def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | None]:
     """A task as a tid and a pattern of names; digits alone are a tid."""
+    if task == "":
+        raise UsageError(
+            "no-task",
+            "--task ''",
+            "is empty, wanted a tid or a pattern of names",
+            fix="--task 'dd*'",
+        )
     if isinstance(task, str) and task.isdecimal():
         task = parse_number("--task", task)
     if not isinstance(task, int):

@@ -28,7 +28,12 @@ def short_names(runs: Sequence[str]) -> list[str]:
         )
         if size is None:
             shown = os.path.join(*mine)
-            raise UsageError("same-run", shown, "is given twice, wanted each run once")
+            raise UsageError(
+                "same-run",
+                shown,
+                "is given twice, wanted each run once",
+                fix="wbscope query NAME RUN OTHER-RUN",
+            )
         names.append(os.path.join(*mine[-size:]))
     return names
 

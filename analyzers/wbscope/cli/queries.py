@@ -23,7 +23,7 @@ __all__ = ["queries"]
 def queries(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Only this query, with its columns."),
+        typer.Argument(metavar="NAME", help="Only this query, with its columns."),
     ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Options, events and columns of each.")

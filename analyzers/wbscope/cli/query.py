@@ -108,7 +108,7 @@ def query(
         "window": window,
         "bdi": bdi,
         "task": task,
-        "tid": None if tid is None else parse_number("--tid", tid),
+        "tid": None if tid is None else parse_number("--tid", tid, "--task NAME"),
         "cgroup": None if cgroup is None else parse_number("--cgroup", cgroup),
         "start": start,
         "end": end,

@@ -39,7 +39,7 @@ def sql(
     statement: Annotated[
         str | None,
         typer.Argument(
-            metavar="[STATEMENT]", help="One SELECT; '-' reads stdin.", show_default=False
+            metavar="STATEMENT", help="One SELECT; '-' reads stdin.", show_default=False
         ),
     ] = None,
     file: Annotated[

@@ -49,7 +49,7 @@ class Session:
             with stoppable(self._connection):
                 self._make([*file.needs, _WARNINGS], materialize=file.needs)
                 columns, rows = self._rows(file.select)
-                warnings = (*self._warnings(name), *self._no_such_task(rows))
+                warnings = self._warnings(name)
         except sqlite3.Error as error:
             raise self._library_error(file.name, error) from error
         return _result(name, columns, rows, warnings, file.columns)
@@ -146,20 +146,6 @@ class Session:
         )
         return tuple(Notice(slug, message) for slug, message in rows)
 
-    def _no_such_task(self, rows: list[tuple[Any, ...]]) -> tuple[Notice, ...]:
-        """An empty answer to a pattern that no task has needs a word."""
-        wanted = self._params.comm_glob
-        if rows or wanted is None:
-            return ()
-        find = "SELECT DISTINCT comm FROM task WHERE comm IS NOT NULL ORDER BY comm"
-        names = [str(row[0]) for row in self._connection.execute(find)]
-        same = self._connection.execute("SELECT 1 FROM task WHERE comm GLOB ?", (wanted,))
-        if same.fetchone():
-            return ()
-        close = difflib.get_close_matches(wanted.strip("*"), names, n=5, cutoff=0.5)
-        some = ", ".join(close or names[:5]) or "none"
-        return (Notice("no-such-task", f"no task has a name like {wanted}; there are {some}"),)
-
     def _check_filters(self, file: SqlFile) -> None:
         """A filter that a query never looks at would silently change nothing."""
         ignored = [name for name in self._params.filters() if name not in file.filters]
@@ -196,7 +182,13 @@ class Session:
                 fix="wbscope sql RUN once for each statement",
             )
         if code == "SQLITE_ERROR" or code is None:
-            return QueryError("sql-error", "sql", text, have=self._similar(text))
+            return QueryError(
+                "sql-error",
+                "sql",
+                text,
+                have=self._similar(text),
+                fix="wbscope sql RUN    # .tables and .schema NAME tell what there is",
+            )
         return translate(error, self._shown)
 
     def _similar(self, message: str) -> str | None:

@@ -44,9 +44,26 @@ def test_both_options_must_fit(database: Path) -> None:
 def test_a_name_that_no_task_has_is_said(cli: Cli, database: Path) -> None:
     ran = cli("query", "throttle_by_task", database, "--task", "fo")
     assert (ran.code, ran.out) == (0, "(no rows)\n")
-    assert "warning[no-such-task]: no task has a name like fo; there are fio" in ran.err
-    silent = cli("query", "throttle_by_task", database, "--task", "dd", "--bdi", "9:9")
-    assert "no-such-task" not in silent.err
+    assert "warning[no-such-task]: --task fo fits no row; there are fio" in ran.err
+
+
+def test_every_filter_that_fits_nothing_is_said(cli: Cli, database: Path) -> None:
+    words = ["query", "throttle_by_task", database, "--task", "dd", "--bdi", "9:9"]
+    ran = cli(*words, "--json")
+    assert ran.json()["rows"] == []
+    assert ran.json()["warnings"][1:] == [
+        {"slug": "no-such-bdi", "message": "--bdi 9:9 fits no row; there are 8:0"}
+    ]
+    tid = cli("query", "throttle_by_task", database, "--tid", "99").err
+    assert "warning[no-such-tid]: --tid 99 fits no row; there are 11, 13" in tid
+    # Each fits some row, and no row fits both: there is nothing to put right.
+    both = cli("query", "throttle_by_task", database, "--task", "dd", "--tid", "13").err
+    assert "no-such" not in both
+
+
+def test_an_empty_pattern_is_refused(cli: Cli, database: Path) -> None:
+    ran = cli("query", "throttle_by_task", database, "--task", "")
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error[no-task]")
 
 
 def test_a_query_without_tasks_says_so(cli: Cli, database: Path) -> None:
