@@ -39,6 +39,21 @@ are made of is in [views.md](views.md).
 
 A metric is a column that runs are judged by; "better" says which way, "-" that it depends.
 
+With several runs (`wbscope query fairness before.db after.db`) the first column, `run`, says which
+one a row is of: by its shortest name that no other one has. Warnings name the run too. A run that
+lacks the events is left out with a warning, and the exit code is 4.
+
+| option | what is written |
+|---|---|
+| | a table for people, 80 columns wide where it does not go to a terminal |
+| `--json` | one document: `schema`, `query`, `run` (or `runs`), `units`, `rows`, `warnings` |
+| `--csv` | a line of names, then the rows; nothing between two commas is NULL |
+| `--markdown` | the table for people, its warnings as quotations above it |
+| `--parquet FILE` | typed columns (int64, double, string); unit and description of each column and the warnings are in the metadata |
+
+`-o FILE` writes to a file instead, which is there whole or not at all; one that exists is only
+replaced with `--force`.
+
 "Needs": without these events there is no answer. "Better with": with these it is more exact.
 "Record profile": the smallest of the [profiles](#profiles) that has them.
 """
