@@ -13,9 +13,9 @@ __all__ = ["Statement", "is_complete", "split_statements"]
 _TOKEN = re.compile(
     r"""--[^\n]*
       | /\*.*?(?:\*/|\Z)
-      | '(?:[^']|'')*(?:'|\Z)
-      | "(?:[^"]|"")*(?:"|\Z)
-      | `(?:[^`]|``)*(?:`|\Z)
+      | '[^']*(?:''[^']*)*(?:'|\Z)
+      | "[^"]*(?:""[^"]*)*(?:"|\Z)
+      | `[^`]*(?:``[^`]*)*(?:`|\Z)
       | \[[^\]]*(?:\]|\Z)
       | ;
     """,
@@ -36,13 +36,15 @@ def split_statements(text: str) -> list[Statement]:
     """The statements of a text; comments alone are none."""
     statements = []
     start = 0
+    line = 1
     for end in [*_ends(text), len(text)]:
         part = text[start:end]
         blank = _BLANK.match(part)
         skipped = blank.end() if blank else 0
         if skipped < len(part):
-            line = text.count("\n", 0, start + skipped) + 1
-            statements.append(Statement(part[skipped:].rstrip(), line))
+            first = line + part.count("\n", 0, skipped)
+            statements.append(Statement(part[skipped:].rstrip(), first))
+        line += part.count("\n")
         start = end + 1
     return statements
 

@@ -9,6 +9,7 @@ import textwrap
 from wbscope.cli.shell.objects import Object, Objects
 from wbscope.engine.result import Result
 from wbscope.errors import UsageError
+from wbscope.render.printable import printable
 from wbscope.render.table import table_text
 
 __all__ = ["COMMANDS", "QUIT", "answer"]
@@ -21,11 +22,11 @@ COMMANDS = {
 }
 QUIT = (".quit", ".exit")
 
-_HELP = """\
-A statement is one SELECT and ends with ';'; it may take several lines. Tab completes
-tables, views and columns. The run is open read-only.
-Ctrl-C stops a statement or clears the line, Ctrl-D leaves, Ctrl-R searches what was typed.
-"""
+_HELP = (
+    "A statement is one SELECT and ends with ';'; it may take several lines. Tab completes tables,"
+    " views and columns. The run is open read-only.",
+    "Ctrl-C stops a statement or clears the line, Ctrl-D leaves, Ctrl-R searches what was typed.",
+)
 _KINDS = {
     "table": "Tables of the run (docs/schema.md)",
     "raw view": "Views of one event each, under the newest kernel's names",
@@ -57,19 +58,20 @@ def answer(line: str, objects: Objects, width: int) -> str:
 
 def _help(width: int) -> str:
     indent = max(len(name) for name in COMMANDS) + _GAP
-    lines = [
+    lines = [textwrap.fill(paragraph, width) for paragraph in _HELP]
+    lines += [
         textwrap.fill(
             what, width, initial_indent=name.ljust(indent), subsequent_indent=" " * indent
         )
         for name, what in COMMANDS.items()
     ]
-    return _HELP + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _tables(objects: Objects, pattern: str, width: int) -> str:
     blocks = []
     for kind, title in _KINDS.items():
-        names = [n for n in objects.of_kind(kind) if fnmatch.fnmatchcase(n, pattern)]
+        names = [printable(n) for n in objects.of_kind(kind) if fnmatch.fnmatchcase(n, pattern)]
         if names:
             blocks.append(f"{title}:\n{_in_columns(names, width)}")
     if not blocks:
@@ -101,13 +103,13 @@ def _schema(found: Object, width: int) -> str:
             ("made of: ", ", ".join(found.file.needs)),
             ("source: ", found.file.source),
         ]
-    lines = [f"{found.kind} {found.name}"]
+    lines = [f"{found.kind} {printable(found.name)}"]
     lines += [
         textwrap.fill(f"{label}{text}", width, initial_indent="  ", subsequent_indent="    ")
         for label, text in facts
         if text
     ]
-    rows = found.column_rows()
-    columns = Result(found.name, ("column", "type", "unit", "meaning"), {}, list(rows))
-    sql = found.sql.rstrip()
+    columns = Result(found.name, ("column", "type", "unit", "meaning"), {}, found.column_rows())
+    # A database may be a stranger's, and so may be the text of its tables.
+    sql = "\n".join(printable(line) for line in found.sql.rstrip().split("\n"))
     return "\n".join(lines) + f"\n\n{table_text(columns, width)}\n{sql}\n"

@@ -32,7 +32,10 @@ _FUNCTIONS = _split(
 _WORD = re.compile(r"\.?\w*\Z")
 _QUALIFIER = re.compile(r"(\w+)\.\w*\Z")
 _WANTS_TABLE = re.compile(r"\b(?:FROM|JOIN)\s+\w*\Z", re.IGNORECASE)
-_TABLES = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)(?:\s+(?:AS\s+)?(\w+))?", re.IGNORECASE)
+_TABLES = re.compile(
+    rf"\b(?:FROM|JOIN)\s+(\w+)(?:\s+(?:AS\s+)?(?!(?:{'|'.join(_KEYWORDS)})\b)(\w+))?",
+    re.IGNORECASE,
+)
 
 
 class SqlCompleter(Completer):
@@ -84,7 +87,7 @@ class SqlCompleter(Completer):
         tables: dict[str, str] = {}
         for match in _TABLES.finditer(text):
             tables[match[1]] = match[1]
-            if match[2] and match[2].upper() not in _KEYWORDS:
+            if match[2]:
                 tables[match[2]] = match[1]
         return tables
 

@@ -55,11 +55,12 @@ class Shell:
         while True:
             try:
                 text = session.prompt()
-                if self._ended:  # the exception was lost while the prompt was taken down
-                    raise KeyboardInterrupt
-                if text.strip() in QUIT:
-                    return
+                # The exception can be lost while the prompt is taken down, or a pager runs.
+                if self._ended or text.strip() in QUIT:
+                    break
                 self._answer(text)
+                if self._ended:
+                    break
             except KeyboardInterrupt:
                 if self._ended:
                     raise
@@ -68,6 +69,8 @@ class Shell:
                 return
             except WbscopeError as error:
                 note(error_text(error))
+        if self._ended:
+            raise KeyboardInterrupt
 
     def _answer(self, text: str) -> None:
         if text.lstrip().startswith("."):

@@ -25,7 +25,7 @@ class Object:
     sql: str
     file: SqlFile | None = None
 
-    def column_rows(self) -> list[tuple[str, str, str | None, str]]:
+    def column_rows(self) -> list[tuple[str | None, ...]]:
         """Name, type, unit and meaning of each column."""
         return [(c.name, c.type, unit_of(c.name), c.description) for c in self.columns]
 
