@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["SCHEMA_NAME", "arrow_table", "pandas_frame", "polars_frame", "write_parquet"]
-
-SCHEMA_NAME = "wbscope.query/1"
+__all__ = ["arrow_table", "pandas_frame", "polars_frame", "write_parquet"]
 
 
 def _whole(value: Any) -> int:
@@ -121,7 +119,7 @@ def _values(query: str, column: Column, values: Iterable[Any]) -> list[Any]:
 
 def _about(result: Result) -> dict[str, str]:
     return {
-        "schema": SCHEMA_NAME,
+        "schema": f"wbscope.{'sql' if result.name == 'sql' else 'query'}/1",
         "query": result.name,
         "wbscope_version": __version__,
         "warnings": json.dumps(notices(result.warnings)),

@@ -150,6 +150,9 @@ def _ask(
             return _Answer(shown, [opened.query(name, **filters) for name in names], None)
         except EvidenceError as error:
             return _Answer(shown, [], error)
+        except UsageError as error:  # such as --from after the end of this run
+            error.at = error.at or shown
+            raise
 
 
 def _partly(name: str, answers: Sequence[_Answer]) -> EvidenceError:

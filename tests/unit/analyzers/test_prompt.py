@@ -104,6 +104,16 @@ def test_ctrl_d_and_quit_leave(terminal: Terminal) -> None:
     assert screen.end() == 0
 
 
+def test_a_dumb_terminal_will_do(terminal: Terminal) -> None:
+    screen = terminal(TERM="dumb")
+    screen.process.expect("wbscope> ")
+    screen.process.send("SELECT 7 AS a;\r")
+    screen.process.expect("a\r\n-\r\n7\r\n")
+    screen.process.expect("wbscope> ")
+    screen.process.send(".quit\r")
+    assert screen.end() == 0
+
+
 def test_ctrl_c_stops_the_statement_and_the_prompt_is_back(terminal: Terminal) -> None:
     screen = terminal()
     screen.prompt()

@@ -104,6 +104,16 @@ def test_a_run_without_the_events_does_not_silence_the_others(
     assert document.error()["have"] == "no answer for none.db"
 
 
+def test_a_range_that_one_run_does_not_have_names_it(
+    cli: Cli, runs: tuple[Path, Path], new_database: Callable[..., Path]
+) -> None:
+    short = new_database("short.db", last_ts=1_500_000_000)
+    ran = cli("query", "throttle_by_task", *runs, short, "--from", "1s")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error[empty-range]: --from 1s: is after the last event")
+    assert "\n  at: short.db\n" in ran.err
+
+
 def test_no_run_with_the_events_prints_nothing(
     cli: Cli, without_events: Path, database: Path
 ) -> None:

@@ -119,8 +119,10 @@ def _bindings() -> KeyBindings:
 
 def _history() -> History:
     """In $XDG_STATE_HOME/wbscope, readable by its owner only; in memory where that fails."""
-    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    path = Path(home) / "wbscope" / "sql_history"
+    home = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not home.is_absolute():  # the specification says that it must be
+        home = Path("~/.local/state").expanduser()
+    path = home / "wbscope" / "sql_history"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
