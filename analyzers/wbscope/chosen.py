@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import difflib
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from wbscope.engine.params import Params
@@ -21,7 +22,7 @@ _Fits = Callable[[Any, Any], bool]
 _CHOICES: dict[str, tuple[str, tuple[str, ...], _Fits]] = {
     "bdi": ("bdi", ("bdi", "device"), lambda found, wanted: found == wanted),
     "tid": ("tid", ("tid",), lambda found, wanted: found == wanted),
-    "comm_glob": ("task", ("comm",), lambda found, wanted: fnmatchcase(str(found), wanted)),
+    "comm_glob": ("task", ("comm",), lambda found, wanted: _glob(found, wanted)),
     "cgroup_ino": ("cgroup", ("cgroup_ino",), lambda found, wanted: found == wanted),
 }
 
@@ -47,6 +48,13 @@ def why_empty(params: Params, whole: Result) -> tuple[Notice, ...]:
             message = f"--{option} {wanted} fits no row; there are {some}"
             notices.append(Notice(f"no-such-{option}", message))
     return tuple(notices)
+
+
+def _glob(found: Any, wanted: Any) -> bool:
+    """As the queries compare: SQLite's GLOB, where [^a] is what fnmatch calls [!a]."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        row = connection.execute("SELECT ? GLOB ?", (found, wanted)).fetchone()
+    return bool(row[0])
 
 
 def _nearest(wanted: str, found: set[str]) -> str:

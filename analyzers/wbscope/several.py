@@ -21,16 +21,15 @@ def short_names(runs: Sequence[str]) -> list[str]:
     """As many last parts of each path as no other one ends in."""
     parts = [Path(os.path.abspath(run)).parts for run in runs]
     names = []
-    for mine in parts:
+    for run, mine in zip(runs, parts, strict=True):
         others = [theirs for theirs in parts if theirs is not mine]
         size = next(
             (n for n in range(1, len(mine) + 1) if all(o[-n:] != mine[-n:] for o in others)), None
         )
         if size is None:
-            shown = os.path.join(*mine)
             raise UsageError(
                 "same-run",
-                shown,
+                run,
                 "is given twice, wanted each run once",
                 fix="wbscope query NAME RUN OTHER-RUN",
             )

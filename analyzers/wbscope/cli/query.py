@@ -22,6 +22,7 @@ from wbscope.cli.options import (
 )
 from wbscope.cli.output import progress_bar
 from wbscope.engine.library import Library, load_library
+from wbscope.engine.params import check_filters
 from wbscope.engine.result import Notice, Result
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import EvidenceError, UsageError
@@ -31,6 +32,9 @@ from wbscope.several import joined, short_names
 from wbscope.sources import find_source
 
 __all__ = ["query"]
+
+# What @filters of a query calls an argument of Run.query, where it is not the same.
+_FILTERS = {"start": "range", "end": "range"}
 
 
 @dataclass(frozen=True)
@@ -113,19 +117,24 @@ def query(
         "start": start,
         "end": end,
     }
+    named = (_FILTERS.get(key, key) for key, value in filters.items() if value is not None)
+    check_filters(file, dict.fromkeys(named))
     names = short_names(runs)
     if len(runs) > 1:  # one that is not there must not wait for the others
         for run in runs:
             find_source(run)
     asked = [name, file.explain] if explain else [name]
-    answers = [
-        _ask(library, run, shown, asked, filters, hidden=quiet or as_json)
-        for run, shown in zip(runs, runs if len(runs) == 1 else names, strict=True)
-    ]
+    several = len(runs) > 1
+    answers = []
+    for run, shown in zip(runs, names, strict=True):
+        try:
+            answers.append(_ask(library, run, shown, asked, filters, hidden=quiet or as_json))
+        except UsageError as error:  # such as --from after its end: other runs may be longer
+            error.at = f"run {shown}" if several else error.at
+            raise
     lacking = [answer.lacks for answer in answers if answer.lacks is not None]
     if len(lacking) == len(answers):
         raise lacking[0]
-    several = len(runs) > 1
     results = [_put_together(answers, index, several) for index in range(len(asked))]
     explained = Explained(library.query(file.explain).title, results[1]) if explain else None
     head: dict[str, Any] = {"query": name, **({"runs": names} if several else {"run": runs[0]})}
@@ -150,9 +159,6 @@ def _ask(
             return _Answer(shown, [opened.query(name, **filters) for name in names], None)
         except EvidenceError as error:
             return _Answer(shown, [], error)
-        except UsageError as error:  # such as --from after the end of this run
-            error.at = error.at or shown
-            raise
 
 
 def _partly(name: str, answers: Sequence[_Answer]) -> EvidenceError:

@@ -15,10 +15,10 @@ from wbscope.engine.definitions import Definitions
 from wbscope.engine.evidence import require_events
 from wbscope.engine.guard import check_one_select, reading_only, stoppable
 from wbscope.engine.library import Library
-from wbscope.engine.params import Params
+from wbscope.engine.params import Params, check_filters
 from wbscope.engine.result import Notice, Result, typed_columns, unique_names, unit_of
-from wbscope.engine.sqlfile import Column, SqlFile
-from wbscope.errors import InternalError, QueryError, UsageError
+from wbscope.engine.sqlfile import Column
+from wbscope.errors import InternalError, QueryError
 
 __all__ = ["Session"]
 
@@ -44,7 +44,7 @@ class Session:
         """Run a canned query after checking that its events were recorded."""
         file = self._library.query(name)
         require_events(file, self.recorded, self._shown, self._library.profiles)
-        self._check_filters(file)
+        check_filters(file, self._params.filters())
         try:
             with stoppable(self._connection):
                 self._make([*file.needs, _WARNINGS], materialize=file.needs)
@@ -145,18 +145,6 @@ class Session:
             f"SELECT slug, message FROM {_WARNINGS} WHERE scope IN ('*', ?)", (scope,)
         )
         return tuple(Notice(slug, message) for slug, message in rows)
-
-    def _check_filters(self, file: SqlFile) -> None:
-        """A filter that a query never looks at would silently change nothing."""
-        ignored = [name for name in self._params.filters() if name not in file.filters]
-        if ignored:
-            raise UsageError(
-                "no-such-filter",
-                file.name,
-                f"does not take {', '.join(ignored)}",
-                have=", ".join(file.filters) or "no filter: it covers the whole run",
-                fix=f"wbscope query {file.name} RUN",
-            )
 
     def _library_error(self, name: str, error: sqlite3.Error) -> Exception:
         """SQL of our own that SQLite refuses is a bug; the rest is the file's."""

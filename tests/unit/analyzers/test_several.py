@@ -111,7 +111,7 @@ def test_a_range_that_one_run_does_not_have_names_it(
     ran = cli("query", "throttle_by_task", *runs, short, "--from", "1s")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("error[empty-range]: --from 1s: is after the last event")
-    assert "\n  at: short.db\n" in ran.err
+    assert "\n  at: run short.db\n" in ran.err
 
 
 def test_no_run_with_the_events_prints_nothing(
