@@ -86,7 +86,7 @@ class Session:
                 fix="give a longer --timeout, or select less",
             ) from error
         except sqlite3.Error as error:
-            raise self._statement_error(error) from error
+            raise self._statement_error(error, text) from error
         if most_rows is not None and len(rows) > most_rows:
             rows = rows[:most_rows]
             told = f"only the first {most_rows} rows are here; add LIMIT, or write them to a file"
@@ -152,7 +152,7 @@ class Session:
             return InternalError("library-sql", name, f"{error}, on {self._shown} (a bug in sql/)")
         return translate(error, self._shown)
 
-    def _statement_error(self, error: sqlite3.Error) -> Exception:
+    def _statement_error(self, error: sqlite3.Error, sql: str) -> Exception:
         text = str(error)
         code = getattr(error, "sqlite_errorname", None)
         if code == "SQLITE_AUTH" or "not authorized" in text or "prohibited" in text:
@@ -174,19 +174,24 @@ class Session:
                 "sql-error",
                 "sql",
                 text,
-                have=self._similar(text),
+                have=self._similar(text, sql),
                 fix="wbscope sql RUN    # .tables and .schema NAME tell what there is",
             )
         return translate(error, self._shown)
 
-    def _similar(self, message: str) -> str | None:
-        """Tables and views with a name like the one SQLite did not find."""
-        missing = re.fullmatch(r"no such table: (?:\w+\.)?(\w+)", message)
+    def _similar(self, message: str, sql: str) -> str | None:
+        """Tables, or columns of the tables that it names, like the one that is missing."""
+        missing = re.fullmatch(r"no such (table|column): (?:\w+\.)?(\w+)", message)
         if missing is None:
             return None
-        tables = self._connection.execute("SELECT name FROM sqlite_schema")
-        names = [*(row[0] for row in tables), *self._library.objects()]
-        return ", ".join(difflib.get_close_matches(missing[1], names, n=5)) or None
+        names = [*self.tables(), *self._library.objects()]
+        if missing[1] == "column":
+            words = _words(sql)
+            find = "SELECT name FROM pragma_table_info(?)"
+            tables = [name for name in names if name in words]
+            rows = (row for table in tables for row in self._connection.execute(find, (table,)))
+            names = [row[0] for row in rows]
+        return ", ".join(difflib.get_close_matches(missing[2], names, n=5)) or None
 
 
 def _words(text: str) -> set[str]:

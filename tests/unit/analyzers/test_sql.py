@@ -80,6 +80,19 @@ def test_misspelt_table_names_the_closest(database: Path) -> None:
     assert caught.value.have == "wb_throttle"
 
 
+def test_misspelt_column_names_the_closest_of_the_tables(database: Path) -> None:
+    with wbscope.open(database) as run:
+        for statement, close in (
+            ("SELECT t.pase_ns FROM wb_throttle AS t", "pause_ns"),
+            ("SELECT tabel_name FROM event_format", "table_name"),
+            ("SELECT zzz FROM event_format", None),
+        ):
+            with pytest.raises(QueryError) as caught:
+                run.sql(statement)
+            assert (caught.value.slug, caught.value.have) == ("sql-error", close)
+            assert caught.value.fix is not None
+
+
 def test_time_limit_stops_an_endless_statement(database: Path) -> None:
     with wbscope.open(database) as run:
         with pytest.raises(QueryError) as caught:
