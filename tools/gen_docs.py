@@ -49,7 +49,7 @@ lacks the events is left out with a warning, and the exit code is 4.
 | `--json` | one document: `schema`, `query`, `run` (or `runs`), `units`, `rows`, `warnings` |
 | `--csv` | a line of names, then the rows; nothing between two commas is NULL |
 | `--markdown` | the table for people, its warnings as quotations above it |
-| `--parquet FILE` | typed columns (int64, double, string); unit and description of each column and the warnings are in the metadata |
+| `--parquet FILE` | int64, double and string columns; units and meanings are in the metadata |
 
 `-o FILE` writes to a file instead, which is there whole or not at all; one that exists is only
 replaced with `--force`.
