@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import stat
 import sys
@@ -25,7 +26,14 @@ Terminal = Callable[..., "Screen"]
 class Screen:
     """A terminal with wbscope in it."""
 
-    def __init__(self, words: list[str], env: dict[str, str], lines: int) -> None:
+    def __init__(
+        self, words: list[str], env: dict[str, str], lines: int, file_bytes: int | None
+    ) -> None:
+        def limit() -> None:
+            """Writing more than that to a file fails, as on a disk that is full."""
+            if file_bytes is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+
         self.process: pexpect.spawn[str] = pexpect.spawn(
             sys.executable,
             ["-m", "wbscope", *words],
@@ -33,6 +41,7 @@ class Screen:
             encoding="utf-8",
             timeout=_WAIT_S,
             dimensions=(lines, 100),
+            preexec_fn=limit,
         )
 
     def prompt(self) -> str:
@@ -65,7 +74,13 @@ class Screen:
 def terminal(database: Path, tmp_path: Path) -> Iterator[Terminal]:
     screens: list[Screen] = []
 
-    def start(*words: str, lines: int = 40, run: Path = database, **more: str) -> Screen:
+    def start(
+        *words: str,
+        lines: int = 40,
+        run: Path = database,
+        file_bytes: int | None = None,
+        **more: str,
+    ) -> Screen:
         env = {
             **os.environ,
             "PROMPT_TOOLKIT_NO_CPR": "1",
@@ -74,7 +89,7 @@ def terminal(database: Path, tmp_path: Path) -> Iterator[Terminal]:
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             **more,
         }
-        screens.append(Screen(["sql", str(run), *words], env, lines))
+        screens.append(Screen(["sql", str(run), *words], env, lines, file_bytes))
         return screens[-1]
 
     yield start
@@ -226,6 +241,13 @@ def test_a_history_that_cannot_be_kept_is_no_reason_to_stop(
     screen = terminal()
     assert "statements are not kept" in screen.prompt()
     assert "7" in screen.ask("SELECT 7;")
+
+
+def test_a_disk_that_is_full_behind_the_history(terminal: Terminal) -> None:
+    screen = terminal(file_bytes=0)
+    screen.prompt()
+    assert "the statement is not kept" in screen.ask("SELECT 7 AS a;")
+    assert screen.ask("SELECT 8 AS b;").endswith("b\r\n-\r\n8\r\n")
 
 
 def test_a_long_answer_goes_through_the_pager(terminal: Terminal, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class Shell:
                 # The exception can be lost while the prompt is taken down, or a pager runs.
                 if self._ended or text.strip() in QUIT:
                     break
+                self._tell_of_history(session.history)
                 self._answer(text)
                 if self._ended:
                     break
@@ -71,6 +72,11 @@ class Shell:
                 note(error_text(error))
         if self._ended:
             raise KeyboardInterrupt
+
+    def _tell_of_history(self, history: History) -> None:
+        if isinstance(history, _KeptHistory) and history.problem:
+            note(f"the statement is not kept: {history.problem}")
+            history.problem = ""
 
     def _answer(self, text: str) -> None:
         if text.lstrip().startswith("."):
@@ -117,6 +123,19 @@ def _bindings() -> KeyBindings:
     return bindings
 
 
+class _KeptHistory(FileHistory):
+    """A disk that is full later on costs the history, not the session."""
+
+    problem = ""
+
+    def store_string(self, string: str) -> None:
+        try:
+            super().store_string(string)
+        except OSError as error:
+            # The line is still being drawn: the loop says it.
+            self.problem = f"{os.fsdecode(self.filename)}: {error.strerror}"
+
+
 def _history() -> History:
     """In $XDG_STATE_HOME/wbscope, readable by its owner only; in memory where that fails."""
     home = Path(os.environ.get("XDG_STATE_HOME", ""))
@@ -129,7 +148,7 @@ def _history() -> History:
     except OSError as error:
         note(f"statements are not kept: {path}: {error.strerror}")
         return InMemoryHistory()
-    return FileHistory(str(path))
+    return _KeptHistory(str(path))
 
 
 def _show(text: str) -> None:
