@@ -8,8 +8,9 @@
 --   and slept_max, the longest single wait, is small.
 -- @filters  window, range, bdi, tid, task, cgroup
 -- @grain    window, task; order window_start_ns, tid
--- @needs    wb_throttle, wb_completion_wait, wb_throttle_piece, wb_window,
---   wb_lost_window, wb_task, wb_bounds, wb_params
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_throttle_piece,
+--   wb_completion_wait, wb_window, wb_lost_window, wb_task, wb_bounds,
+--   wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
 -- @optional sched:sched_switch
@@ -33,33 +34,29 @@
 --   the window, which is what a user notices
 WITH
   throttle AS (
-    SELECT
-      t.tid,
-      t.comm,
-      t.bdi,
-      t.cgroup_ino,
-      t.ts,
-      t.sleep_ts + t.slept_ns AS end_ts
-    FROM wb_throttle AS t
+    SELECT t.tid, t.bdi, t.cgroup_ino, t.first_ts, t.last_ts AS end_ts
+    FROM wb_throttle_total AS t
     UNION ALL
-    SELECT w.tid, w.comm, w.bdi, NULL, w.ts, w.ts + w.slept_ns
+    SELECT s.tid, s.bdi, s.cgroup_ino, s.from_ts, s.to_ts
+    FROM wb_throttle_piece AS s
+    UNION ALL
+    SELECT w.tid, w.bdi, NULL, w.ts, w.ts + w.slept_ns
     FROM wb_completion_wait AS w
     WHERE w.slept_ns IS NOT NULL
   ),
   throttled_task AS (
-    SELECT t.tid, t.comm, min(t.ts) AS first_ts, max(t.end_ts) AS end_ts
+    SELECT t.tid, min(t.first_ts) AS first_ts, max(t.end_ts) AS end_ts
     FROM throttle AS t
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
-      AND (p.comm_glob IS NULL OR t.comm GLOB p.comm_glob)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY t.tid, t.comm
+    GROUP BY t.tid
   ),
   life AS (
     SELECT
       t.tid,
-      t.comm,
+      coalesce(k.comm, 'tid ' || t.tid) AS comm,
       coalesce(k.first_ts, t.first_ts) AS first_ts,
       CASE WHEN k.last_ts > t.end_ts THEN k.last_ts ELSE t.end_ts END AS end_ts
     FROM throttled_task AS t
@@ -82,7 +79,7 @@ WITH
       (t.ts - b.start_ts) / p.window_ns AS window_index,
       t.tid,
       sum(t.accounted_bytes) AS dirtied_bytes
-    FROM wb_throttle AS t
+    FROM wb_throttle_charge AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE t.ts >= b.start_ts
@@ -105,7 +102,8 @@ SELECT
   1.0 * coalesce(s.slept_ns, 0) / (w.window_end_ns - w.window_start_ns)
     AS throttled_ratio,
   CASE
-    WHEN EXISTS (SELECT 1 FROM wb_throttle) THEN coalesce(d.dirtied_bytes, 0)
+    WHEN EXISTS (SELECT 1 FROM wb_throttle_total)
+      THEN coalesce(d.dirtied_bytes, 0)
   END AS dirtied_bytes,
   coalesce(s.slept_max_ns, 0) AS slept_max_ns,
   1.0 * coalesce(d.dirtied_bytes, 0) / nullif(a.dirtied_bytes, 0)
@@ -115,8 +113,10 @@ FROM life AS l
 JOIN wb_window AS w
   ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
 CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS p
 LEFT JOIN slept AS s ON s.window_index = w.window_index AND s.tid = l.tid
 LEFT JOIN dirtied AS d ON d.window_index = w.window_index AND d.tid = l.tid
 LEFT JOIN dirtied_all AS a ON a.window_index = w.window_index
 LEFT JOIN wb_lost_window AS g ON g.window_index = w.window_index
+WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob
 ORDER BY w.window_start_ns, l.tid;

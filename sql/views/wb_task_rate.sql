@@ -3,7 +3,7 @@
 -- @summary  How fast each throttled task dirtied pages of each wb, and its
 --   max-min fair share of what all of them together got.
 -- @grain    bdi, cgroup, task; order bdi, cgroup_ino, tid
--- @needs    wb_throttle, wb_bounds, wb_units
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_units, wb_bounds
 -- @events   writeback:balance_dirty_pages
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
@@ -21,38 +21,44 @@
 -- @materialize
 CREATE VIEW wb_task_rate AS
 WITH
-  marked AS (
+  charged AS (
     SELECT
-      t.bdi,
-      t.cgroup_ino,
-      t.tid,
-      t.comm,
-      t.ts,
-      t.sleep_ts,
-      t.slept_ns,
-      t.accounted_bytes,
-      row_number() OVER (
-        PARTITION BY t.bdi, t.cgroup_ino, t.tid ORDER BY t.seq
-      ) AS place
-    FROM wb_throttle AS t
+      a.bdi,
+      a.cgroup_ino,
+      a.tid,
+      a.first_ts,
+      a.last_ts,
+      -- The first event's pages were dirtied before it, so before the time
+      -- that the rate is taken over.
+      sum(CASE WHEN c.seq > a.first_seq THEN c.accounted_bytes ELSE 0 END)
+        AS dirtied_bytes,
+      sum(c.slept_ns) AS slept_ns,
+      max(c.sleep_ts + c.slept_ns) AS slept_until_ts
+    FROM wb_throttle_charge AS c
     CROSS JOIN wb_bounds AS b
-    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
+    JOIN wb_throttle_total AS a
+      ON a.tid = c.tid
+      AND a.bdi = c.bdi
+      AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    GROUP BY a.bdi, a.cgroup_ino, a.tid, a.first_ts, a.last_ts
   ),
   task_rate AS (
     SELECT
-      m.bdi,
-      m.cgroup_ino,
-      m.tid,
-      m.comm,
-      max(m.ts) - min(m.ts) AS active_ns,
-      -- The first event's pages were dirtied before it, so before the time
-      -- that the rate is taken over.
-      sum(CASE WHEN m.place > 1 THEN m.accounted_bytes ELSE 0 END)
-        AS dirtied_bytes,
-      1.0 * sum(m.slept_ns)
-        / nullif(max(m.sleep_ts + m.slept_ns) - min(m.ts), 0) AS slept_ratio
-    FROM marked AS m
-    GROUP BY m.bdi, m.cgroup_ino, m.tid, m.comm
+      c.bdi,
+      c.cgroup_ino,
+      c.tid,
+      coalesce(k.comm, 'tid ' || c.tid) AS comm,
+      c.last_ts - c.first_ts AS active_ns,
+      c.dirtied_bytes,
+      1.0 * c.slept_ns / nullif(
+        CASE WHEN c.slept_until_ts > c.last_ts THEN c.slept_until_ts
+          ELSE c.last_ts
+        END - c.first_ts,
+        0
+      ) AS slept_ratio
+    FROM charged AS c
+    LEFT JOIN wb_task AS k ON k.tid = c.tid
   ),
   demand AS (
     SELECT

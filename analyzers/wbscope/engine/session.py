@@ -34,7 +34,7 @@ class Session:
         self._params = params
         self._connection, self.recorded = open_database(path, shown)
         self._definitions = Definitions(library, self.recorded, params)
-        self._made: dict[str, str] = {}
+        self._made: dict[str, bool] = {}  # objects, and whether they are tables
 
     def close(self) -> None:
         """Close the database."""
@@ -112,25 +112,36 @@ class Session:
     def statements(self, names: Iterable[str]) -> list[str]:
         """What makes these views on another connection to the same file."""
         try:
-            pairs = self._definitions.statements(
+            made = self._definitions.statements(
                 self._connection, names, frozenset(self._library.closure(names))
             )
         except sqlite3.Error as error:
             raise self._library_error("timeline", error) from error
-        return [statement for _, statement in pairs]
+        return [statement for definition in made for statement in definition.statements]
 
     def _make(self, names: Iterable[str], materialize: Iterable[str]) -> None:
         tables = frozenset(self._library.closure(materialize))
-        pairs = self._definitions.statements(self._connection, names, tables)
-        for name, statement in pairs:
-            made = self._made.get(name)
-            if made is not None and not (name in tables and made != statement):
+        for wanted in self._definitions.statements(self._connection, names, tables):
+            is_table = self._made.get(wanted.name)
+            if is_table or is_table == wanted.is_table:
                 continue
-            if made is not None:  # a view so far, and now worth a table
-                self._connection.execute(f"DROP VIEW temp.{name}")
-                del self._made[name]
-            self._connection.execute(statement)
-            self._made[name] = statement
+            statements = list(wanted.statements)
+            if is_table is not None:  # a view so far, which another question only mentioned
+                statements.insert(0, f"DROP VIEW temp.{wanted.name}")
+            self._all_or_none(statements)
+            self._made[wanted.name] = wanted.is_table
+
+    def _all_or_none(self, statements: Iterable[str]) -> None:
+        """One that is stopped by Ctrl-C leaves things as they were for the next question."""
+        self._connection.execute("BEGIN")
+        try:
+            for statement in statements:
+                self._connection.execute(statement)
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
 
     def _rows(
         self, sql: str, most: int | None = None
