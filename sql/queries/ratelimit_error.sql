@@ -8,11 +8,11 @@
 --   no pause holds it), below 0 slower (it waited elsewhere, or wanted less).
 --   actual is a lower bound, as dirtied_bytes of throttle_by_task is.
 -- @filters  range, bdi, tid, cgroup
--- @grain    task, bdi, cgroup; order bdi, cgroup_ino, tid
--- @needs    wb_throttle, wb_task_rate, wb_bounds, wb_params
+-- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
+-- @needs    wb_throttle, wb_task_rate, wb_task, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time; as in throttle_by_task
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   events_count INTEGER events that told the task a rate
@@ -32,6 +32,7 @@ WITH
     SELECT
       t.tid,
       t.comm,
+      t.task_id,
       t.bdi,
       t.cgroup_ino,
       count(*) AS events_count,
@@ -47,17 +48,21 @@ WITH
     FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
+    LEFT JOIN wb_task AS k ON k.task_id = t.task_id
     WHERE t.ts >= b.start_ts
       AND t.next_ts < b.end_ts
+      -- Not up to an event of another task with the same tid.
+      AND (k.until_ts IS NULL OR t.next_ts < k.until_ts)
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY t.tid, t.comm, t.bdi, t.cgroup_ino
+    GROUP BY t.tid, t.comm, t.task_id, t.bdi, t.cgroup_ino
   ),
   compared AS (
     SELECT
       d.tid,
       d.comm,
+      d.task_id,
       d.bdi,
       d.cgroup_ino,
       d.events_count,
@@ -68,6 +73,7 @@ WITH
     FROM told AS d
     JOIN wb_task_rate AS r
       ON r.tid = d.tid
+      AND r.task_id = d.task_id
       AND r.bdi = d.bdi
       AND coalesce(r.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
   )
@@ -83,4 +89,4 @@ SELECT
   (c.actual - c.target) / nullif(c.target, 0) AS error_ratio,
   c.stopped_ratio
 FROM compared AS c
-ORDER BY c.bdi, c.cgroup_ino, c.tid;
+ORDER BY c.bdi, c.cgroup_ino, c.tid, c.task_id;

@@ -9,13 +9,15 @@
 --   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
 --   a short-lived task can be charged pages that an exited one left behind).
 -- @filters  range, bdi, tid, cgroup
--- @grain    task, bdi, cgroup; order slept_total_ns descending
+-- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
 -- @needs    wb_throttle, wb_task, wb_task_written, wb_write_call, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, syscalls:sys_exit_write
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time: a task has a row for each name,
+--   and tasks that had the same tid have rows of their own, where sched or
+--   task events tell
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   calls_count INTEGER calls that fired at least one event
@@ -29,8 +31,8 @@
 -- @column   slept_basis TEXT weakest measure in that sum
 -- @column   call_max_ns INTEGER longest call: time in it plus its last sleep
 -- @column   dirtied_bytes INTEGER lower bound of what the task dirtied
--- @column   written_bytes INTEGER by write system calls of this task, on all
---   bdis; NULL when they were not recorded
+-- @column   written_bytes INTEGER by write system calls under this name, on
+--   all bdis; NULL when they were not recorded
 -- @column   throttled_ratio REAL slept_total over the task's life in the trace
 -- @metric   throttled_ratio lower: the share of its life that the task was held
 --   up because the machine had too many dirty pages
@@ -51,21 +53,25 @@ WITH
   ranked AS (
     SELECT
       c.tid,
+      c.task_id,
       c.bdi,
       c.cgroup_ino,
       c.pause_ns,
       row_number() OVER pauses AS place,
-      count(*) OVER (PARTITION BY c.tid, c.bdi, c.cgroup_ino) AS pauses_count
+      count(*) OVER (
+        PARTITION BY c.tid, c.task_id, c.bdi, c.cgroup_ino
+      ) AS pauses_count
     FROM chosen AS c
     WHERE c.pause_ns > 0
     WINDOW pauses AS (
-      PARTITION BY c.tid, c.bdi, c.cgroup_ino ORDER BY c.pause_ns
+      PARTITION BY c.tid, c.task_id, c.bdi, c.cgroup_ino ORDER BY c.pause_ns
     )
   ),
   -- Nearest rank: the smallest value that at least q percent do not exceed.
   quantile AS (
     SELECT
       r.tid,
+      r.task_id,
       r.bdi,
       r.cgroup_ino,
       max(CASE WHEN r.place = (50 * r.pauses_count + 99) / 100
@@ -75,11 +81,12 @@ WITH
       max(CASE WHEN r.place = (99 * r.pauses_count + 99) / 100
         THEN r.pause_ns END) AS pause_p99_ns
     FROM ranked AS r
-    GROUP BY r.tid, r.bdi, r.cgroup_ino
+    GROUP BY r.tid, r.task_id, r.bdi, r.cgroup_ino
   ),
   task_sum AS (
     SELECT
       c.tid,
+      c.task_id,
       c.comm,
       c.bdi,
       c.cgroup_ino,
@@ -103,7 +110,7 @@ WITH
       sum(c.accounted_bytes) AS dirtied_bytes,
       max(c.sleep_ts + c.slept_ns) AS end_ts
     FROM chosen AS c
-    GROUP BY c.tid, c.comm, c.bdi, c.cgroup_ino
+    GROUP BY c.tid, c.task_id, c.comm, c.bdi, c.cgroup_ino
   ),
   life AS (
     SELECT
@@ -117,7 +124,7 @@ WITH
       END AS life_end_ts
     FROM task_sum AS s
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN wb_task AS t ON t.tid = s.tid
+    LEFT JOIN wb_task AS t ON t.task_id = s.task_id
   )
 SELECT
   l.tid,
@@ -145,8 +152,8 @@ SELECT
   END AS throttled_ratio
 FROM life AS l
 LEFT JOIN quantile AS q
-  ON q.tid = l.tid
+  ON q.task_id = l.task_id
   AND q.bdi = l.bdi
   AND coalesce(q.cgroup_ino, 0) = coalesce(l.cgroup_ino, 0)
-LEFT JOIN wb_task_written AS w ON w.tid = l.tid
-ORDER BY l.slept_total_ns DESC, l.tid, l.bdi, l.cgroup_ino;
+LEFT JOIN wb_task_written AS w ON w.task_id = l.task_id
+ORDER BY l.slept_total_ns DESC, l.tid, l.task_id, l.bdi, l.cgroup_ino;

@@ -10,7 +10,8 @@
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
 -- @column   tid INTEGER thread that dirties pages
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
@@ -139,6 +140,7 @@ SELECT
   m.ts,
   m.tid,
   coalesce(t.comm, 'tid ' || m.tid) AS comm,
+  t.task_id,
   m.bdi,
   m.cgroup_ino,
   CASE WHEN m.goes_on THEN 0 ELSE 1 END AS is_first,
@@ -184,4 +186,5 @@ SELECT
 FROM measured AS m
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_throttle_domain AS d ON m.cgroup_ino <> 1 AND d.seq = m.seq
-LEFT JOIN wb_task AS t ON t.tid = m.tid;
+LEFT JOIN wb_task AS t
+  ON t.tid = m.tid AND m.ts >= t.from_ts AND m.ts < t.until_ts;

@@ -16,7 +16,8 @@
 -- @column   ts INTEGER ns, start
 -- @column   end_ts INTEGER ns, end; NULL where no event tells it
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name; that with which it exits, where that is known
+-- @column   comm TEXT its name when the event fired
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
 --   throttle, folio wait, journal, block queue, fsync, sync or write
 -- @column   rank INTEGER 4: one sleep; 3: reclaim; 2: own block request;
@@ -124,7 +125,9 @@ WITH
       p.end_ts,
       p.tid,
       CASE
-        WHEN p.what = 'direct_reclaim' THEN 'direct reclaim'
+        WHEN p.what IN ('direct_reclaim', 'node_reclaim')
+          THEN 'direct reclaim'
+        WHEN p.what = 'balance_dirty_pages_waiting' THEN 'throttle'
         WHEN p.what LIKE 'memcg%' THEN 'memcg reclaim'
         WHEN p.what = 'xfs_log_grant' THEN 'journal'
         WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
@@ -133,7 +136,7 @@ WITH
       END,
       CASE
         WHEN p.what LIKE '%reclaim' THEN 3
-        WHEN p.what = 'xfs_log_grant' THEN 4
+        WHEN p.what IN ('xfs_log_grant', 'balance_dirty_pages_waiting') THEN 4
         ELSE 1
       END,
       p.what,
@@ -261,7 +264,8 @@ WITH
     FROM wb_wait_request AS q
     CROSS JOIN wb_bounds AS b
     LEFT JOIN watched AS w ON w.tid = q.tid
-    LEFT JOIN wb_task AS t ON t.tid = q.tid
+    LEFT JOIN wb_task AS t
+      ON t.tid = q.tid AND q.ts >= t.from_ts AND q.ts < t.until_ts
     -- Idle CPUs and workers issue requests of others.
     WHERE q.is_sync = 1
       AND w.tid IS NULL
@@ -269,7 +273,7 @@ WITH
       AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
   ),
   lives AS (
-    SELECT s.*, NULL AS exit_seq, NULL AS exit_ts
+    SELECT s.*, NULL AS exit_ts
     FROM spans AS s
     UNION ALL
     SELECT
@@ -286,7 +290,6 @@ WITH
       NULL,
       NULL,
       x.ts,
-      x.seq,
       x.ts
     FROM raw_sched_process_exit AS x
   ),
@@ -294,7 +297,6 @@ WITH
   ended AS (
     SELECT
       l.*,
-      min(l.exit_seq) OVER task AS next_exit_seq,
       min(l.exit_ts) OVER task AS next_exit_ts,
       lag(l.event_ts) OVER task AS next_event_ts,
       lead(l.event_ts) OVER task AS prev_event_ts
@@ -323,7 +325,8 @@ WITH
         ELSE e.end_ts
       END AS end_ts,
       e.tid,
-      coalesce(x.comm, t.comm, 'tid ' || e.tid) AS comm,
+      coalesce(t.comm, 'tid ' || e.tid) AS comm,
+      t.task_id,
       e.kind,
       e.rank,
       e.what,
@@ -334,8 +337,10 @@ WITH
       e.reason
     FROM ended AS e
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN raw_sched_process_exit AS x ON x.seq = e.next_exit_seq
-    LEFT JOIN wb_task AS t ON t.tid = e.tid
+    LEFT JOIN wb_task AS t
+      ON t.tid = e.tid
+      AND e.event_ts >= t.from_ts
+      AND e.event_ts < t.until_ts
     WHERE e.kind IS NOT NULL
   ),
   reached AS (
@@ -369,6 +374,7 @@ SELECT
   a.end_ts,
   a.tid,
   a.comm,
+  a.task_id,
   a.kind,
   a.rank,
   a.what,
