@@ -58,7 +58,7 @@ WITH
       m.comm,
       m.task_id,
       min(m.ts) AS from_ts,
-      max(m.ts) AS to_ts,
+      max(m.sleep_ts + m.slept_ns) AS to_ts,
       max(m.ts) - min(m.ts) AS active_ns,
       -- The first event's pages were dirtied before it, so before the time
       -- that the rate is taken over.
@@ -78,7 +78,7 @@ WITH
       1.0 * sum(
         CASE WHEN i.end_ts < r.to_ts THEN i.end_ts ELSE r.to_ts END
         - CASE WHEN i.ts > r.from_ts THEN i.ts ELSE r.from_ts END
-      ) / nullif(max(r.active_ns - r.slept_ns), 0) AS idle_ratio
+      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio
     FROM task_rate AS r
     JOIN wb_idle AS i
       ON i.tid = r.tid AND i.end_ts > r.from_ts AND i.ts < r.to_ts
