@@ -30,6 +30,11 @@ def vmstat_delta(run: Path, name: str) -> int:
     return vmstat_value(run, "after", name) - vmstat_value(run, "before", name)
 
 
+def vmstat_names(run: Path) -> list[str]:
+    """The counters of vmstat.after."""
+    return [line.split()[0] for line in (run / "vmstat.after").read_text().splitlines()]
+
+
 def ls_files_bytes(run: Path) -> dict[str, int]:
     """File name -> size, regular files only (`ls -lin`)."""
     sizes = {}
