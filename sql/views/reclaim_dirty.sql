@@ -222,4 +222,4 @@ SELECT
 FROM raw_reclaim AS k
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_task AS t
-  ON t.tid = k.tid AND k.ts >= t.from_ts AND k.ts < t.until_ts;
+  ON t.tid = k.tid AND k.seq >= t.from_seq AND k.seq < t.until_seq;

@@ -57,5 +57,5 @@ FROM followed AS f
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_bounds AS b
 LEFT JOIN wb_task AS t
-  ON t.tid = f.tid AND f.ts >= t.from_ts AND f.ts < t.until_ts
+  ON t.tid = f.tid AND f.seq >= t.from_seq AND f.seq < t.until_seq
 WHERE f.is_wait = 1;

@@ -3,9 +3,9 @@
 -- @summary  Tasks under their names. A thread id has a row for each task that
 --   had it, one after another, and for each name that the task had, as far as
 --   sched and task events tell; without them it has one row, with its last
---   known name. An event belongs to the row of its tid with from_ts <= ts <
---   until_ts, and every event belongs to one.
--- @grain    tid, task, name; order tid, from_ts
+--   known name. An event belongs to the row of its tid with from_seq <= seq
+--   < until_seq, and every event belongs to one.
+-- @grain    tid, task, name; order tid, from_seq
 -- @needs    raw_task, raw_sched_switch, raw_sched_process_exec,
 --   raw_sched_process_exit, raw_sched_process_fork, raw_task_newtask,
 --   raw_task_rename
@@ -20,6 +20,8 @@
 --   first row of a tid: before all times
 -- @column   until_ts INTEGER ns, from_ts of the next row of the tid, else after
 --   all times
+-- @column   from_seq INTEGER the same as from_ts, in the order of all records
+-- @column   until_seq INTEGER the same as until_ts, in the order of all records
 -- @column   first_ts INTEGER first event in its context under this name, or
 --   when it got the name
 -- @column   last_ts INTEGER last event in its context under this name, or when
@@ -155,7 +157,8 @@ WITH
     SELECT
       o.*,
       lag(o.comm) OVER life AS prev_comm,
-      lag(o.ts) OVER life AS prev_ts
+      lag(o.ts) OVER life AS prev_ts,
+      lag(o.seq) OVER life AS prev_seq
     FROM ordered AS o
     WHERE o.place = 1 OR o.comm IS NOT NULL
     WINDOW life AS (PARTITION BY o.tid, o.life ORDER BY o.place)
@@ -170,15 +173,20 @@ WITH
         WHEN n.place = 1 THEN NULL
         WHEN n.is_now = 1 THEN n.ts
         ELSE n.prev_ts + 1
-      END AS from_ts
+      END AS from_ts,
+      CASE
+        WHEN n.place = 1 THEN NULL
+        WHEN n.is_now = 1 THEN n.seq
+        ELSE n.prev_seq + 1
+      END AS from_seq
     FROM named AS n
     WHERE n.place = 1 OR n.comm <> coalesce(n.prev_comm, '')
   ),
   placed AS (
-    SELECT b.tid, b.life, b.comm, b.from_ts
+    SELECT b.tid, b.life, b.comm, b.from_ts, b.from_seq
     FROM begins AS b
     UNION ALL
-    SELECT k.tid, 0, k.comm, NULL
+    SELECT k.tid, 0, k.comm, NULL, NULL
     FROM raw_task AS k
     WHERE k.tid NOT IN (SELECT b.tid FROM begins AS b)
   ),
@@ -186,7 +194,12 @@ WITH
     SELECT
       p.tid,
       p.comm,
-      coalesce(p.from_ts, d.ts, -9000000000000000000) AS from_ts
+      coalesce(p.from_ts, d.ts, -9000000000000000000) AS from_ts,
+      coalesce(
+        p.from_seq,
+        d.seq + CASE d.step WHEN 9 THEN 1 ELSE 0 END,
+        -9000000000000000000
+      ) AS from_seq
     FROM placed AS p
     LEFT JOIN lives AS d
       ON d.tid = p.tid AND d.life = p.life - 1 AND d.step IN (0, 9)
@@ -196,8 +209,9 @@ WITH
       b.tid,
       b.comm,
       b.from_ts,
+      b.from_seq,
       lead(b.from_ts, 1, 9000000000000000000) OVER (
-        PARTITION BY b.tid ORDER BY b.from_ts
+        PARTITION BY b.tid ORDER BY b.from_seq
       ) AS until_ts
     FROM bounded AS b
   ),
@@ -206,7 +220,7 @@ WITH
       s.tid,
       coalesce(s.comm, 'tid ' || s.tid) AS comm,
       s.from_ts,
-      s.until_ts,
+      s.from_seq,
       CASE WHEN t.first_ts > s.from_ts THEN t.first_ts ELSE s.from_ts END
         AS first_ts,
       CASE WHEN t.last_ts < s.until_ts THEN t.last_ts ELSE s.until_ts - 1 END
@@ -218,19 +232,24 @@ WITH
   active AS (
     SELECT
       s.*,
-      lag(s.tid) OVER (PARTITION BY s.tid ORDER BY s.from_ts) AS prev_tid
+      lag(s.tid) OVER (PARTITION BY s.tid ORDER BY s.from_seq) AS prev_tid
     FROM seen AS s
     WHERE s.first_ts <= s.last_ts
   )
 SELECT
-  row_number() OVER (ORDER BY a.tid, a.from_ts) AS task_id,
+  row_number() OVER (ORDER BY a.tid, a.from_seq) AS task_id,
   a.tid,
   a.comm,
   CASE WHEN a.prev_tid IS NULL THEN -9000000000000000000 ELSE a.from_ts END
     AS from_ts,
   lead(a.from_ts, 1, 9000000000000000000) OVER (
-    PARTITION BY a.tid ORDER BY a.from_ts
+    PARTITION BY a.tid ORDER BY a.from_seq
   ) AS until_ts,
+  CASE WHEN a.prev_tid IS NULL THEN -9000000000000000000 ELSE a.from_seq END
+    AS from_seq,
+  lead(a.from_seq, 1, 9000000000000000000) OVER (
+    PARTITION BY a.tid ORDER BY a.from_seq
+  ) AS until_seq,
   a.first_ts,
   a.last_ts
 FROM active AS a;

@@ -187,4 +187,4 @@ FROM measured AS m
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_throttle_domain AS d ON m.cgroup_ino <> 1 AND d.seq = m.seq
 LEFT JOIN wb_task AS t
-  ON t.tid = m.tid AND m.ts >= t.from_ts AND m.ts < t.until_ts;
+  ON t.tid = m.tid AND m.seq >= t.from_seq AND m.seq < t.until_seq;

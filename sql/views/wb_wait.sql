@@ -265,7 +265,7 @@ WITH
     CROSS JOIN wb_bounds AS b
     LEFT JOIN watched AS w ON w.tid = q.tid
     LEFT JOIN wb_task AS t
-      ON t.tid = q.tid AND q.ts >= t.from_ts AND q.ts < t.until_ts
+      ON t.tid = q.tid AND q.seq >= t.from_seq AND q.seq < t.until_seq
     -- Idle CPUs and workers issue requests of others.
     WHERE q.is_sync = 1
       AND w.tid IS NULL
@@ -339,8 +339,8 @@ WITH
     CROSS JOIN wb_bounds AS b
     LEFT JOIN wb_task AS t
       ON t.tid = e.tid
-      AND e.event_ts >= t.from_ts
-      AND e.event_ts < t.until_ts
+      AND e.seq >= t.from_seq
+      AND e.seq < t.until_seq
     WHERE e.kind IS NOT NULL
   ),
   reached AS (
