@@ -71,6 +71,7 @@ SELECT
         ELSE 'unknown'
       END
     WHEN s.what = 'xfs_log_grant' THEN 'journal full'
+    WHEN s.what = 'xfs_log_cil_wait' THEN 'journal commit'
     WHEN s.what = 'node_reclaim' THEN 'zone reclaim mode'
     WHEN s.kind = 'direct reclaim' THEN
       CASE

@@ -244,7 +244,21 @@ SELECT
   'from start to end ' || s.span_ns || ' ns, of which its own ' || s.dur
     || ' ns'
 FROM wb_stall_chosen AS s
-WHERE s.kind IN ('fsync', 'sync', 'write', 'journal') AND s.dur IS NOT NULL
+WHERE s.kind IN ('fsync', 'sync', 'write')
+  AND s.dur IS NOT NULL
+UNION ALL
+SELECT
+  s.wait_id,
+  1,
+  s.what,
+  s.ts,
+  coalesce(
+    'from start to end ' || s.span_ns || ' ns, of which its own ' || s.dur
+      || ' ns',
+    'nothing tells its end'
+  )
+FROM wb_stall_chosen AS s
+WHERE s.kind = 'journal'
 UNION ALL
 SELECT
   s.wait_id,

@@ -7,7 +7,8 @@
 -- @grain    wait; order wait_id
 -- @needs    wb_throttle_cause, wb_wait_pair, wb_wait_sleep, wb_wait_request,
 --   wb_stall_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
---   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_mm_vmscan_throttled,
+--   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_xfs_log_cil_wait,
+--   raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall, raw_sched_process_exit
 -- @optional sched:sched_switch, sched:sched_process_exit
@@ -100,6 +101,26 @@ WITH
     FROM raw_jbd2_lock_buffer_stall AS j
     CROSS JOIN wb_units AS u
   ),
+  -- Events before a sleep whose end no event of their own tells.
+  announced AS (
+    SELECT
+      f.seq,
+      f.ts,
+      f.tid,
+      'folio wait' AS kind,
+      'folio_wait_writeback' AS what,
+      f.name AS device
+    FROM raw_folio_wait_writeback AS f
+    UNION ALL
+    SELECT
+      x.seq,
+      x.ts,
+      x.tid,
+      'journal',
+      'xfs_log_cil_wait',
+      x.dev_major || ':' || x.dev_minor
+    FROM raw_xfs_log_cil_wait AS x
+  ),
   spans AS (
     SELECT
       t.seq,
@@ -177,18 +198,18 @@ WITH
       s.ts,
       s.end_ts,
       s.tid,
-      'folio wait',
+      f.kind,
       4,
-      'folio_wait_writeback',
+      f.what,
       'sched',
       CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
-      f.name,
+      f.device,
       f.seq,
       NULL,
       s.ts
     FROM wb_wait_sleep AS s
     CROSS JOIN wb_bounds AS b
-    JOIN raw_folio_wait_writeback AS f ON f.seq = s.folio_seq
+    JOIN announced AS f ON f.seq = s.before_seq
     UNION ALL
     -- Nothing tells when the task ran again.
     SELECT
@@ -196,16 +217,16 @@ WITH
       f.ts,
       NULL,
       f.tid,
-      'folio wait',
+      f.kind,
       4,
-      'folio_wait_writeback',
+      f.what,
       NULL,
       NULL,
-      f.name,
+      f.device,
       f.seq,
       NULL,
       f.ts
-    FROM raw_folio_wait_writeback AS f
+    FROM announced AS f
     LEFT JOIN watched AS w ON w.tid = f.tid
     WHERE w.tid IS NULL
     UNION ALL

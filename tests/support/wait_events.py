@@ -136,6 +136,7 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     ),
     "xfs_log_grant_sleep": ("xfs", 1030, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
     "xfs_log_grant_wake": ("xfs", 1031, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
+    "xfs_log_cil_wait": ("xfs", 1032, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
     "block_rq_insert": ("block", 1190, _REQUEST, _REQUEST_TEXT),
     "block_rq_issue": ("block", 1191, _REQUEST, _REQUEST_TEXT),
     "sys_enter_fsync": (
