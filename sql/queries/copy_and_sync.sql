@@ -35,10 +35,10 @@
 -- @column   dirty_max_bytes INTEGER most in between; NULL = not sampled
 -- @column   dirty_mean_bytes INTEGER mean of the samples in between
 -- @column   samples_count INTEGER global_dirty_state events in between
--- @metric   dur lower: the time that a user waits for a copy, or for the sync
---   that makes it safe
--- @metric   dirty_max_bytes lower: data that a crash would have lost, and that
---   a sync still had to write
+-- @metric   dur lower: how long a user waits for the copy, or for the sync that
+--   makes it safe
+-- @metric   dirty_max_bytes lower: data that was in memory only: a crash would
+--   have lost it, and a sync had to write it
 -- @source   seen in test_writebehind.sh, mail of 2019-09-20
 WITH
   call AS (

@@ -22,11 +22,13 @@
 -- @column   jain_weighted_ratio REAL Jain's index of rate over entitlement
 -- @column   slowest_to_fastest_ratio REAL slowest rate over fastest
 -- @column   task_rates TEXT comm-tid=bytes/s of each task, slowest first
--- @metric   jain_ratio higher: 100 % when all writers went equally fast
--- @metric   jain_weighted_ratio higher: 100 % when each writer got its fair
---   share of what it asked for
--- @metric   slowest_to_fastest_ratio higher: how the slowest writer compares
---   with the fastest
+-- @metric   jain_ratio higher: how equal the speeds of the writers were: 100 %
+--   when all were the same, 25 % when one of four got everything
+-- @metric   jain_weighted_ratio higher: the same, but a writer that asked for
+--   little is not taken for one that was treated badly: 100 % when each got its
+--   fair share of what it asked for
+-- @metric   slowest_to_fastest_ratio higher: speed of the slowest writer as a
+--   share of that of the fastest
 WITH
   chosen AS (
     SELECT

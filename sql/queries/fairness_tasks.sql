@@ -24,8 +24,9 @@
 --   that it slept of its own accord; NULL = sched_switch did not watch it
 -- @column   is_demand_limited INTEGER 1: it got all it asked for
 -- @column   entitlement_bytes_per_s REAL max-min fair share
--- @metric   dirtied_bytes_per_s neutral: compare it with the entitlement: below
---   it, other writers got what this one could have had
+-- @metric   dirtied_bytes_per_s neutral: how fast this writer produced data;
+--   compare it with the entitlement: far below it, others got what this one
+--   could have had, or it asked for less
 SELECT
   r.bdi,
   r.cgroup_ino,

@@ -24,8 +24,9 @@
 -- @column   stopped_ratio REAL share of that time with task_ratelimit 0
 -- @metric   error_ratio neutral: how far a writer was from the speed that the
 --   kernel chose for it; the nearer to 0 %, the better the control works
--- @metric   stopped_ratio lower: the share of time in which the writer was not
---   allowed to dirty anything, as there were more dirty pages than the limit
+-- @metric   stopped_ratio lower: share of the time in which the writer was not
+--   allowed to produce any data, as more of it waited in memory than the kernel
+--   allows
 -- @source   mm/page-writeback.c balance_dirty_pages()
 WITH
   told AS (

@@ -26,9 +26,10 @@
 -- @column   read_bytes INTEGER of those bios
 -- @column   swapped_out_count INTEGER anon folios that the task, reclaiming,
 --   gave to swap; NULL = not recorded
--- @metric   faults_count lower: a rise between two runs of the same work means
---   that reclaim took away pages that were still in use
--- @metric   read_bytes lower: what the task had to wait for from a disk; with a
+-- @metric   faults_count lower: how often the program touched memory that was
+--   not there; a rise between two runs of the same work means that reclaim took
+--   away pages that were still in use
+-- @metric   read_bytes lower: what the task had to wait for from a disk; of a
 --   program that fits into memory, pages that reclaim should have kept
 -- @source   arch/x86/mm/fault.c; block/blk-core.c
 WITH

@@ -34,10 +34,10 @@
 -- @column   written_bytes INTEGER by write system calls under this name, on
 --   all bdis; NULL when they were not recorded
 -- @column   throttled_ratio REAL slept_total over the task's life in the trace
--- @metric   throttled_ratio lower: the share of its life that the task was held
---   up because the machine had too many dirty pages
--- @metric   call_max_ns lower: the longest that one write of the task was held
---   up at once
+-- @metric   throttled_ratio lower: share of the task's life in which the kernel
+--   made it wait, because too much data waited in memory for disks
+-- @metric   call_max_ns lower: the longest that the kernel held up one write of
+--   the task
 WITH
   chosen AS (
     SELECT t.*

@@ -27,10 +27,10 @@
 -- @column   dirtied_share_ratio REAL its share of what all tasks dirtied in the
 --   window; NULL when none did
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
--- @metric   throttled_ratio lower: the share of the window that the task was
---   held up; a smooth run has the same share in each window
--- @metric   slept_max_ns lower: the longest that a write of this task hung in
---   the window, which is what a user notices
+-- @metric   throttled_ratio lower: share of the window in which the kernel made
+--   the task wait; a smooth run has the same share in each window
+-- @metric   slept_max_ns lower: the longest that one write of this task stood
+--   still in the window, which is what a user notices
 WITH
   throttle AS (
     SELECT

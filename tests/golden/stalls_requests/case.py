@@ -2,8 +2,8 @@
 """Waits for requests that end in parts or are issued again, and for the log of XFS.
 
 By hand, ms from 10 s; sched_switch watches tids 1 and 4, not tids 2 and 3.
-  dd, tid 1, reads 16 sectors: issued at 0, the first half done at 10, the rest at 25. It sleeps from
-    1 to 30: 24 ms until the last part came are for the request.
+  dd, tid 1, reads 16 sectors: issued at 0, the first half done at 10, the rest at 25. It sleeps
+    from 1 to 30: 24 ms until the last part came are for the request.
   db, tid 2, has a write queued at 100, issued at 101, given back, issued again at 110 and done at
     130: one wait of 30 ms, of which 29 after the first issue: device latency
   At 140 it has another one at the same place, done at 150: a wait of its own, 10 ms, never queued
