@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import pytest
 from support.cli import Wbscope
+from support.more_oracle import requests
 from support.oracle import dirty_states
 from support.report import key_values
 from support.runs import RecordedRun, example
@@ -59,6 +60,25 @@ def test_state_before_is_the_last_one_that_the_task_fired(
             checked += 1
     assert checked
     assert dirty_states(recorded.events)
+
+
+def test_requests_in_flight(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    """Requests issued and not done when a stall begins, of its device or of all."""
+    found = requests(recorded.events)
+    evidence = wbscope.query("stalls_evidence", recorded.folder)
+    rows = [row for row in evidence if row["evidence"] == "requests in flight"]
+    step = max(1, len(rows) // 97)
+    for row in rows[::step]:
+        count, _, device = row["detail"].partition(" on ")
+        flying = sum(
+            device in (request.device, "all devices")
+            and request.issued <= row["stall_ts"]
+            and (request.completed is None or request.completed > row["stall_ts"])
+            for request in found
+        )
+        # One that is issued or done at the very time of the stall counts either way.
+        at = sum(row["stall_ts"] in (request.issued, request.completed) for request in found)
+        assert abs(int(count) - flying) <= at, row
 
 
 Span = tuple[int, int]
