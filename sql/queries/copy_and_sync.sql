@@ -14,9 +14,11 @@
 --   wb_bounds, wb_params, wb_units
 -- @events   syscalls:sys_exit_write|syscalls:sys_exit_writev|
 --   syscalls:sys_exit_pwrite64|syscalls:sys_exit_copy_file_range|
---   syscalls:sys_exit_sendfile64
--- @optional syscalls:sys_enter_sync, syscalls:sys_enter_fsync,
---   syscalls:sys_enter_fdatasync, syscalls:sys_enter_syncfs,
+--   syscalls:sys_exit_sendfile64|syscalls:sys_enter_sync|
+--   syscalls:sys_enter_fsync|syscalls:sys_enter_fdatasync|
+--   syscalls:sys_enter_syncfs
+-- @optional syscalls:sys_exit_write, syscalls:sys_enter_sync,
+--   syscalls:sys_enter_fsync, sched:sched_process_exit,
 --   writeback:global_dirty_state
 -- @column   phase TEXT copy, or the name of the call that syncs
 -- @column   tid INTEGER thread

@@ -13,7 +13,9 @@ By hand, 4 KiB pages, ms from 10 s; HZ = 250 by the times (all are multiples of 
   tid 12: nothing but its exit tells: cat until 500 ms, a pause of 200 ms at 400 ms ends there;
     whatever has the tid then is known by its last name, sort: 8 ms at 700 ms. Nothing tells when it
     began, so its life is from 500 ms + 1 ns to the end of its pause at 710 ms.
-As they are 3 tasks with a rate on one bdi (cat and sort have one event each: none).
+Two tasks have a rate on the bdi (cat and sort have one event each: none).
+  tid 13: db enters fsync at 200 ms and is killed in it at 300 ms; the next db with this tid has one
+    from 750 to 800 ms: 100 and 50 ms
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.golden import Check, Expected
-from support.wait_events import MS, Waits, at
+from support.wait_events import FSYNC, MS, Waits, at
 
 
 def make(folder: Path) -> None:
     names = ("balance_dirty_pages", "sched_process_exit", "sched_process_fork")
-    waits = Waits(*names, cmdlines={1: "sh", 11: "dd", 12: "sort"})
+    waits = Waits(*names, *FSYNC, cmdlines={1: "sh", 11: "dd", 12: "sort", 13: "db"})
 
     def pause(ms: float, tid: int, length: int, pages: int) -> None:
         values = {"cgroup_ino": 1, "task_ratelimit": 1000, "dirty_ratelimit": 1000}
@@ -47,6 +49,9 @@ def make(folder: Path) -> None:
     pause(960, 11, 40, 4)
     pause(1060, 11, 80, 2)
     waits.add(1160, 11, "sched_process_exit", comm="dd", pid=11)
+    waits.add(200, 13, "sys_enter_fsync", fd=3)
+    waits.add(300, 13, "sched_process_exit", comm="db", pid=13)
+    waits.span(750, 800, 13, FSYNC)
     waits.write(folder)
 
 
@@ -83,7 +88,25 @@ CHECKS = [
         rows=[{"tasks_count": 2, "task_rates": "dd-11=81920 dd-11=1310720"}],
     ),
     Check(
+        query="copy_and_sync",
+        ordered=True,
+        rows=[
+            {"phase": "fsync", "tid": 13, "comm": "db", "ts": at(200), "dur": 100 * MS},
+            {"phase": "fsync", "tid": 13, "comm": "db", "ts": at(750), "dur": 50 * MS},
+        ],
+    ),
+    Check(
         query="stalls",
+        keep=lambda row: row["tid"] == 13,
+        ordered=True,
+        rows=[
+            {"ts": at(200), "dur": 100 * MS, "kind": "fsync", "cut": "exit"},
+            {"ts": at(750), "dur": 50 * MS, "kind": "fsync", "cut": None},
+        ],
+    ),
+    Check(
+        query="stalls",
+        keep=lambda row: row["tid"] != 13,
         ordered=True,
         rows=[
             {"ts": at(10), "comm": "dd", "dur": 14 * MS, "cut": None},
