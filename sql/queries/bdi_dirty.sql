@@ -34,10 +34,11 @@
 -- @column   memcg_ratio REAL share of the events in which the limits of a
 --   memory cgroup throttled; NULL = not known
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
--- @metric   wb_dirty_bytes neutral: how much written data of this device waits
---   in memory for the disk
--- @metric   position_ratio neutral: about 50 % when the control works; 100 % is
---   where writers stop
+-- @metric   wb_dirty_bytes neutral: data that programs wrote to this device and
+--   that still waits in memory for it
+-- @metric   position_ratio neutral: how full memory is with data that waits for
+--   disks: from 0 % on programs are slowed down, 50 % is what the kernel aims
+--   at, at 100 % they stop
 -- @source   mm/page-writeback.c balance_dirty_pages(), wb_position_ratio()
 WITH
   chosen AS (

@@ -23,8 +23,9 @@
 --   NULL when nothing was written
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
 --   the kernel's counters outlive them
--- @metric   unexplained_gap_bytes lower: pages that were dirtied, are dirty no
---   more and were never written; a steady rise is the redirty symptom
+-- @metric   unexplained_gap_bytes lower: data that programs wrote to memory,
+--   that waits there no more and never went to a disk: deleted before; when it
+--   rises and rises, a file system that counts the same data again and again
 -- @source   seen in the graphs global_dirtied_written.png of 2011-03-01
 WITH
   summed AS (

@@ -9,13 +9,15 @@
 --   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
 --   a short-lived task can be charged pages that an exited one left behind).
 -- @filters  range, bdi, tid, task, cgroup
--- @grain    task, bdi, cgroup; order slept_total_ns descending
+-- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
 -- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_task_written,
 --   wb_write_call, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, syscalls:sys_exit_write
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time: a task has a row for each name,
+--   and tasks that had the same tid have rows of their own, where sched or
+--   task events tell
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   calls_count INTEGER calls that fired at least one event
@@ -29,16 +31,16 @@
 -- @column   slept_basis TEXT weakest measure in that sum
 -- @column   call_max_ns INTEGER longest call: time in it plus its last sleep
 -- @column   dirtied_bytes INTEGER lower bound of what the task dirtied
--- @column   written_bytes INTEGER by write system calls of this task, on all
---   bdis; NULL when they were not recorded
+-- @column   written_bytes INTEGER by write system calls under this name, on
+--   all bdis; NULL when they were not recorded
 -- @column   throttled_ratio REAL slept_total over the task's life in the trace
--- @metric   throttled_ratio lower: the share of its life that the task was held
---   up because the machine had too many dirty pages
--- @metric   call_max_ns lower: the longest that one write of the task was held
---   up at once
+-- @metric   throttled_ratio lower: share of the task's life in which the kernel
+--   made it wait, because too much data waited in memory for disks
+-- @metric   call_max_ns lower: the longest that the kernel held up one write of
+--   the task
 WITH
   counted AS (
-    SELECT a.tid, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
+    SELECT a.task_id, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
     FROM wb_throttle_total AS a
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR a.bdi = p.bdi)
@@ -54,33 +56,33 @@ WITH
   -- How often each pause was: they are whole ms, so there are few.
   pause_count AS (
     SELECT
-      c.tid,
+      c.task_id,
       c.bdi,
       c.cgroup_key,
       c.pause_ns,
       count(*) AS pauses_count
     FROM chosen AS c
     WHERE c.pause_ns > 0
-    GROUP BY c.tid, c.bdi, c.cgroup_key, c.pause_ns
+    GROUP BY c.task_id, c.bdi, c.cgroup_key, c.pause_ns
   ),
   ranked AS (
     SELECT
-      p.tid,
+      p.task_id,
       p.bdi,
       p.cgroup_key,
       p.pause_ns,
       sum(p.pauses_count) OVER (
-        PARTITION BY p.tid, p.bdi, p.cgroup_key ORDER BY p.pause_ns
+        PARTITION BY p.task_id, p.bdi, p.cgroup_key ORDER BY p.pause_ns
         ROWS UNBOUNDED PRECEDING
       ) AS places,
-      sum(p.pauses_count) OVER (PARTITION BY p.tid, p.bdi, p.cgroup_key)
+      sum(p.pauses_count) OVER (PARTITION BY p.task_id, p.bdi, p.cgroup_key)
         AS pauses_count
     FROM pause_count AS p
   ),
   -- Nearest rank: the smallest value that at least q percent do not exceed.
   quantile AS (
     SELECT
-      r.tid,
+      r.task_id,
       r.bdi,
       r.cgroup_key,
       min(CASE WHEN 100 * r.places >= 50 * r.pauses_count THEN r.pause_ns END)
@@ -90,11 +92,11 @@ WITH
       min(CASE WHEN 100 * r.places >= 99 * r.pauses_count THEN r.pause_ns END)
         AS pause_p99_ns
     FROM ranked AS r
-    GROUP BY r.tid, r.bdi, r.cgroup_key
+    GROUP BY r.task_id, r.bdi, r.cgroup_key
   ),
   charge_sum AS (
     SELECT
-      c.tid,
+      c.task_id,
       c.bdi,
       c.cgroup_key,
       sum(1 - c.is_first) AS more_events_count,
@@ -117,11 +119,11 @@ WITH
       sum(c.accounted_bytes) AS dirtied_bytes,
       max(c.sleep_ts + c.slept_ns) AS end_ts
     FROM chosen AS c
-    GROUP BY c.tid, c.bdi, c.cgroup_key
+    GROUP BY c.task_id, c.bdi, c.cgroup_key
   ),
   task_sum AS (
     SELECT
-      a.tid,
+      a.task_id,
       a.bdi,
       a.cgroup_ino,
       a.events_count - coalesce(s.more_events_count, 0) AS calls_count,
@@ -135,14 +137,15 @@ WITH
       CASE WHEN s.end_ts > a.last_ts THEN s.end_ts ELSE a.last_ts END AS end_ts
     FROM counted AS a
     LEFT JOIN charge_sum AS s
-      ON s.tid = a.tid
+      ON s.task_id = a.task_id
       AND s.bdi = a.bdi
       AND s.cgroup_key = coalesce(a.cgroup_ino, 0)
   ),
   life AS (
     SELECT
       s.*,
-      coalesce(t.comm, 'tid ' || s.tid) AS comm,
+      t.tid,
+      t.comm,
       CASE WHEN t.first_ts < b.start_ts THEN b.start_ts ELSE t.first_ts END
         AS life_start_ts,
       CASE
@@ -152,7 +155,7 @@ WITH
       END AS life_end_ts
     FROM task_sum AS s
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN wb_task AS t ON t.tid = s.tid
+    JOIN wb_task AS t ON t.task_id = s.task_id
   )
 SELECT
   l.tid,
@@ -181,9 +184,9 @@ SELECT
 FROM life AS l
 CROSS JOIN wb_params AS p
 LEFT JOIN quantile AS q
-  ON q.tid = l.tid
+  ON q.task_id = l.task_id
   AND q.bdi = l.bdi
   AND q.cgroup_key = coalesce(l.cgroup_ino, 0)
-LEFT JOIN wb_task_written AS w ON w.tid = l.tid
+LEFT JOIN wb_task_written AS w ON w.task_id = l.task_id
 WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob
-ORDER BY l.slept_total_ns DESC, l.tid, l.bdi, l.cgroup_ino;
+ORDER BY l.slept_total_ns DESC, l.tid, l.task_id, l.bdi, l.cgroup_ino;

@@ -23,8 +23,9 @@
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
 --   the kernel's counters outlive them
 -- @metric   written_bytes_per_s higher: how fast data reached the disks
--- @metric   redirty_ratio lower: the share of dirtied data that was neither
---   written nor is dirty still: thrown away, or counted again and again
+-- @metric   redirty_ratio lower: share of the data written to memory that
+--   neither went to a disk nor waits there still: deleted before, or counted
+--   again and again
 WITH
   balance AS (
     SELECT

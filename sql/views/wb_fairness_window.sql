@@ -17,12 +17,13 @@ WITH
       t.bdi,
       t.cgroup_ino,
       t.tid,
+      t.task_id,
       1.0 * sum(t.accounted_bytes) AS bytes
     FROM wb_throttle_charge AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE t.ts >= b.start_ts AND t.ts < b.end_ts AND t.accounted_bytes > 0
-    GROUP BY 1, t.bdi, t.cgroup_ino, t.tid
+    GROUP BY 1, t.bdi, t.cgroup_ino, t.tid, t.task_id
   ),
   per_window AS (
     SELECT

@@ -10,7 +10,8 @@
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
 -- @column   tid INTEGER thread that dirties pages
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
@@ -48,6 +49,7 @@ SELECT
   r.ts,
   r.tid,
   coalesce(t.comm, 'tid ' || r.tid) AS comm,
+  t.task_id,
   r.bdi,
   coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
   coalesce(c.is_first, 1) AS is_first,
@@ -81,4 +83,5 @@ CROSS JOIN wb_units AS u
 LEFT JOIN wb_throttle_charge AS c ON c.seq = r.seq
 LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq
 LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
-LEFT JOIN wb_task AS t ON t.tid = r.tid;
+LEFT JOIN wb_task AS t
+  ON t.tid = r.tid AND r.seq >= t.from_seq AND r.seq < t.until_seq;

@@ -2,10 +2,11 @@
 -- @view     wb_throttle_total
 -- @summary  All balance_dirty_pages events of a task and wb in the time of
 --   interest, counted.
--- @grain    task, bdi, cgroup; order tid, bdi, cgroup_ino
--- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_cgroup
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+-- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_task, wb_cgroup
 -- @events   writeback:balance_dirty_pages
 -- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   events_count INTEGER events
@@ -19,20 +20,25 @@ WITH
     -- In the order of an index that ingest made, and from it alone: the plus
     -- keeps SQLite from going through the table by seq.
     SELECT
-      r.tid,
+      t.task_id,
+      t.tid,
       r.bdi,
       r.cgroup_ino,
       count(*) AS events_count,
       min(r.seq) AS first_seq,
       max(r.seq) AS last_seq
-    FROM raw_balance_dirty_pages AS r
+    FROM wb_task AS t
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.tid = t.tid
     WHERE +r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
       AND +r.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND +r.seq >= t.from_seq
+      AND +r.seq < t.until_seq
       AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
-    GROUP BY r.tid, r.bdi, r.cgroup_ino
+    GROUP BY t.task_id, r.bdi, r.cgroup_ino
     UNION ALL
     SELECT
-      r.tid,
+      t.task_id,
+      t.tid,
       r.bdi,
       g.cgroup_ino,
       count(*),
@@ -40,12 +46,16 @@ WITH
       max(r.seq)
     FROM wb_cgroup AS g
     CROSS JOIN raw_balance_dirty_pages AS r ON r.cgroup_path = g.path
+    CROSS JOIN wb_task AS t ON t.tid = r.tid
     WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
       AND r.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
-    GROUP BY r.tid, r.bdi, g.cgroup_ino
+      AND r.seq >= t.from_seq
+      AND r.seq < t.until_seq
+    GROUP BY t.task_id, t.tid, r.bdi, g.cgroup_ino
   )
 SELECT
   c.tid,
+  c.task_id,
   c.bdi,
   c.cgroup_ino,
   c.events_count,
