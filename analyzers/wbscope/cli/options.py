@@ -3,11 +3,28 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-__all__ = ["CsvOption", "ForceOption", "JsonOption", "QuietOption", "RunArgument"]
+__all__ = [
+    "CsvOption",
+    "EngineName",
+    "EngineOption",
+    "ForceOption",
+    "JsonOption",
+    "QuietOption",
+    "RunArgument",
+]
+
+
+class EngineName(StrEnum):
+    """What runs the SQL."""
+
+    sqlite = "sqlite"
+    perfetto = "perfetto"
+
 
 RunArgument = Annotated[
     str,
@@ -17,3 +34,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document.")]
 CsvOption = Annotated[bool, typer.Option("--csv", help="CSV with raw numbers.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+EngineOption = Annotated[
+    EngineName,
+    typer.Option("--engine", help="What runs the SQL; perfetto: trace processor, on its traces."),
+]

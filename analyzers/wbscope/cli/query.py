@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from wbscope.cli.options import CsvOption, JsonOption, QuietOption, RunArgument
+from wbscope.cli.options import (
+    CsvOption,
+    EngineName,
+    EngineOption,
+    JsonOption,
+    QuietOption,
+    RunArgument,
+)
 from wbscope.cli.output import check_formats, progress_bar, write_result
 from wbscope.engine.library import Library, load_library
 from wbscope.engine.sqlfile import SqlFile
@@ -43,6 +50,7 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also what the rows were decided on.")
     ] = False,
+    engine: EngineOption = EngineName.sqlite,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     quiet: QuietOption = False,
@@ -57,6 +65,7 @@ def query(
       wbscope query throttle_windows RUN --window 500ms --tid 123
       wbscope query fairness RUN --from 2s --to 10s --json
       wbscope query stalls RUN --tid 123 --explain
+      wbscope query fairness trace.pftrace --engine perfetto
     """
     check_formats(as_json, as_csv)
     library = load_library()
@@ -71,7 +80,7 @@ def query(
     cgroup_number = None if cgroup is None else parse_number("--cgroup", cgroup)
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
-        open_run(run, library=library, observer=bar) as opened,
+        open_run(run, library=library, observer=bar, engine=engine.value) as opened,
     ):
         results = [
             opened.query(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,9 +15,10 @@ from typing import Any, Self
 from wbscope.errors import SetupError
 from wbscope.perfetto.find import EngineCommand, find_engine
 
-__all__ = ["Batch", "Engine", "EngineDied", "EngineError", "Row"]
+__all__ = ["Batch", "Cell", "Engine", "EngineDied", "EngineError", "Row"]
 
-Row = dict[str, int | float | str | bytes | None]
+Cell = int | float | str | bytes | None
+Row = dict[str, Cell]
 Batch = bytes
 """A serialized QueryResult.CellsBatch."""
 
@@ -79,7 +81,9 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """End the process, also one that is busy."""
+        """End the process, also one that is busy; once is enough."""
+        if self._log.closed:
+            return
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(OSError):  # it has ended already
@@ -121,13 +125,20 @@ class Engine:
 
     def query(self, sql: str) -> list[Row]:
         """All rows: int, float, str, bytes or None by the engine's own cell types."""
-        from perfetto.common.query_result_iterator import QueryResultIterator
+        columns, rows = self.table(sql)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
-        whole = self._protos.QueryResult()
+    def table(self, sql: str) -> tuple[list[str], list[tuple[Cell, ...]]]:
+        """Names of the columns, and all rows in their order; names need not differ."""
+        columns: list[str] = []
+        cells: list[Cell] = []
         for result in self._results(sql):
-            whole.MergeFrom(result)
-        rows = QueryResultIterator(whole.column_names, whole.batch)
-        return [{name: getattr(row, name) for name in whole.column_names} for row in rows]
+            columns += result.column_names
+            for batch in result.batch:
+                cells += _cells(batch)
+        if not columns:
+            return [], []
+        return columns, list(zip(*[iter(cells)] * len(columns), strict=True))
 
     def _results(self, sql: str) -> Iterator[Any]:
         message = self._protos.TraceProcessorRpcStream()
@@ -203,6 +214,23 @@ class Engine:
         if code is not None and code < 0:
             ended = f"ended with signal {-code}"
         return EngineDied(": ".join(part for part in (how or ended, log) if part))
+
+
+def _cells(batch: Any) -> Iterator[Cell]:
+    """The values of a CellsBatch, which has those of a type together."""
+    kinds = batch.CellType
+    texts = batch.string_cells
+    if isinstance(texts, bytes):  # what is not UTF-8 came from the trace
+        texts = texts.decode(errors="backslashreplace")
+    nulls: Iterator[Cell] = itertools.repeat(None)
+    values: dict[int, Iterator[Cell]] = {
+        kinds.Value("CELL_NULL"): nulls,
+        kinds.Value("CELL_VARINT"): iter(batch.varint_cells),
+        kinds.Value("CELL_FLOAT64"): iter(batch.float64_cells),
+        kinds.Value("CELL_STRING"): iter(texts.split("\0")),
+        kinds.Value("CELL_BLOB"): iter(batch.blob_cells),
+    }
+    return (next(values[kind]) for kind in batch.cells)
 
 
 def _check(message: str) -> None:
