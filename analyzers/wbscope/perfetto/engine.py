@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -113,6 +113,19 @@ class Engine:
                     advance(done, total)
         reply = self._call(methods.TPM_FINALIZE_TRACE_DATA)
         _check(reply.finalize_data_result.error)
+
+    def register(self, package: str, modules: Mapping[str, str]) -> None:
+        """Make modules known to INCLUDE PERFETTO MODULE, as --add-sql-package does.
+
+        Raises: EngineError when the engine has such a package.
+        """
+        message = self._protos.TraceProcessorRpcStream()
+        request = message.msg.add(request=self._protos.TraceProcessorRpc.TPM_REGISTER_SQL_PACKAGE)
+        request.register_sql_package_args.package_name = package
+        for name, sql in modules.items():
+            request.register_sql_package_args.modules.add(name=name, sql=sql)
+        self._send(message)
+        _check(self._receive().register_sql_package_result.error)
 
     def batches(self, sql: str) -> Iterator[Batch]:
         """The result of a query as it comes; one batch is in memory at a time.

@@ -26,7 +26,7 @@ def open_sessions(run: str, observer: Observer | None = None) -> tuple[PerfettoS
             "not-for-engine",
             run,
             f"is {kind}, and the engine perfetto reads Perfetto traces only",
-            fix=f"wbscope query NAME {shlex.quote(run)} --engine sqlite",
+            fix=f"wbscope query NAME {shlex.quote(run)}    # without --engine perfetto",
         )
     library = load_library(engine="perfetto")
     return PerfettoSessions(source, library, observer), library

@@ -129,8 +129,7 @@ class PerfettoSession(Session):
 
     def _facts(self, file: SqlFile) -> str | None:
         """The rows of a table of facts, as a SELECT; None: the engine's own are as good."""
-        names = [column.name for column in file.columns]
-        wanted = listed = ", ".join(names)
+        wanted = listed = ", ".join(column.name for column in file.columns)
         if file.source_table == "event_counts":
             wanted = "event, count, count"
         find = f"SELECT {wanted} FROM main.{file.source_table}"
@@ -141,10 +140,7 @@ class PerfettoSession(Session):
             typed = (f"CAST(NULL AS {c.type}) AS {c.name}" for c in file.columns)
             return f"SELECT {', '.join(typed)} WHERE 0"
         values = ",\n".join(f"({', '.join(map(_literal, row))})" for row in rows)
-        shown = ", ".join(f"f.{name}" for name in names)
-        return (
-            f"WITH facts({', '.join(names)}) AS (VALUES\n{values})\nSELECT {shown} FROM facts AS f"
-        )
+        return f"WITH facts({listed}) AS (VALUES\n{values})\nSELECT {listed} FROM facts"
 
     def _rows(self, sql: str, *_more: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         columns, rows = self._ask(sql)

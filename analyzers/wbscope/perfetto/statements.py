@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 
 from wbscope.engine.sqlfile import Column, SqlFile
 
-__all__ = ["QUERY_PREFIX", "create", "object_name", "perfetto_type"]
+__all__ = [
+    "QUERY_PREFIX",
+    "comment",
+    "create",
+    "documented",
+    "has_schema",
+    "object_name",
+    "perfetto_type",
+]
 
 QUERY_PREFIX = "wbscope_"
 _WIDTH = 80
@@ -24,7 +31,7 @@ _TIMELINE = (
     Column("name", "TEXT", "name of the slice; NULL for a counter"),
     Column("value", "REAL", "value of the counter"),
     Column("unit", "TEXT", "unit of value"),
-    Column("args", "TEXT", "more about the slice: key=value, separated by newlines"),
+    Column("args", "TEXT", "more about the slice: key=value, separated by |"),
 )
 
 
@@ -65,11 +72,15 @@ def documented(file: SqlFile) -> tuple[Column, ...]:
     return _TIMELINE if file.kind == "timeline" else file.columns
 
 
+def has_schema(file: SqlFile) -> bool:
+    """Whether the statement lists the columns."""
+    return not any(column.name in _KEYWORDS for column in documented(file))
+
+
 def _columns(file: SqlFile) -> str:
-    columns = documented(file)
-    names = [column.name for column in columns]
-    if not names or _KEYWORDS & set(names) or not all(re.fullmatch(r"\w+", n) for n in names):
+    if not has_schema(file):
         return ""
+    columns = documented(file)
     lines = []
     for place, column in enumerate(columns):
         lines += comment(column.description or column.name, "  ")
