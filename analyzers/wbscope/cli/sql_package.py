@@ -30,7 +30,7 @@ def sql_package(
     """Write the SQL library as a package for Perfetto's trace processor.
 
     Its modules are wbscope.views.NAME, wbscope.queries.NAME and
-    wbscope.timelines.NAME; wbscope.all has all of them. An older package in
+    wbscope.timelines.NAME; wbscope.library has all of them. An older package in
     the folder is replaced.
 
     \b

@@ -23,7 +23,7 @@ _TYPES = {"INTEGER": "LONG", "REAL": "DOUBLE", "TEXT": "STRING", "BLOB": "BYTES"
 # What PerfettoSQL cannot have in a list of columns, quoted or not. A raw event keeps the kernel's
 # words, so its view has no list then: the columns are in the comment above it.
 _KEYWORDS = {"group", "index", "limit", "order", "transaction"}
-# The columns of every timeline.
+# The columns of every timeline; some have the last one too.
 _TIMELINE = (
     Column("ts", "INTEGER", "start, ns, trace clock"),
     Column("dur", "INTEGER", "length, ns; 0 for an instant, NULL for a counter"),
@@ -33,6 +33,7 @@ _TIMELINE = (
     Column("unit", "TEXT", "unit of value"),
     Column("args", "TEXT", "more about the slice: key=value, separated by |"),
 )
+_RANK = Column("rank", "INTEGER", "place among the tracks of one level; NULL: as they come")
 
 
 def object_name(file: SqlFile) -> str:
@@ -69,7 +70,9 @@ def comment(text: str, indent: str = "") -> list[str]:
 
 def documented(file: SqlFile) -> tuple[Column, ...]:
     """The columns of a file's relation."""
-    return _TIMELINE if file.kind == "timeline" else file.columns
+    if file.kind != "timeline":
+        return file.columns
+    return (*_TIMELINE, _RANK) if " AS rank" in file.select else _TIMELINE
 
 
 def has_schema(file: SqlFile) -> bool:

@@ -42,6 +42,11 @@ SELECT 'long_bytes', CASE WHEN m.name GLOB '*64*' THEN 8 ELSE 4 END
 FROM machine AS m
 WHERE m.name GLOB '*64*' OR m.name GLOB 'arm*' OR m.name GLOB 'i[3-6]86'
 UNION ALL
+-- Machines with one page size; of others the trace does not tell it.
+SELECT 'page_bytes', 4096
+FROM machine AS m
+WHERE m.name IN ('x86_64', 's390x', 'riscv64') OR m.name GLOB 'i[3-6]86'
+UNION ALL
 SELECT 'recorder_version', k.str_value
 FROM known AS k WHERE k.name = 'tracing_service_version'
 UNION ALL
