@@ -16,6 +16,7 @@ from wbscope.perfetto.engine import Engine, EngineDied, EngineError
 from wbscope.perfetto.facts import TraceFacts, read_facts
 from wbscope.perfetto.reader import NoFtraceEvents, Reader
 from wbscope.perfetto.references import load_references
+from wbscope.perfetto.sidecars import with_sampled_files
 from wbscope.perfetto.stream import RecordStream
 from wbscope.sources import Source
 
@@ -112,12 +113,13 @@ def _write_all(
         reader.write(out, globs, choice.load_all, progress.rows, facts_only=facts_only)
 
     arguments = ["records", "-", "-o", str(output), "--trace", str(trace)]
-    if source.folder is not None:
-        arguments += ["--folder", str(source.folder)]
-    try:
-        return run_ingester(arguments, feed=feed)
-    except NoFtraceEvents as nothing:
-        raise _no_events(trace, facts, nothing) from nothing
+    with with_sampled_files(engine, source.folder) as folder:
+        if folder is not None:
+            arguments += ["--folder", str(folder)]
+        try:
+            return run_ingester(arguments, feed=feed)
+        except NoFtraceEvents as nothing:
+            raise _no_events(trace, facts, nothing) from nothing
 
 
 def _no_events(trace: Path, facts: TraceFacts, nothing: NoFtraceEvents) -> InputError:

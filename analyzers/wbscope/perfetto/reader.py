@@ -168,6 +168,8 @@ class Reader:
         names = ("system_name", "system_release", "system_version", "system_machine")
         if all(values.get(name) for name in names):
             out.meta("uname", " ".join(str(values[name]) for name in names))
+        if (long_bytes := _long_bytes(str(values.get("system_machine") or ""))) is not None:
+            out.meta("long_bytes", long_bytes)
         if self._facts.page_bytes:
             out.meta("page_bytes", self._facts.page_bytes)
         cpus = self._facts.cpus_count
@@ -268,6 +270,13 @@ class Reader:
                 f"SELECT a.key FROM args AS a WHERE {of_record} ORDER BY a.id"
             )
             keys += [key for row in rows if (key := str(row["key"])) not in keys]
+
+
+def _long_bytes(machine: str) -> int | None:
+    """By what uname -m says; None: of a machine that is not known."""
+    if "64" in machine or machine == "s390x":
+        return 8
+    return 4 if machine.startswith("arm") or re.fullmatch("i[3-6]86", machine) else None
 
 
 def _stored_type(kind: str) -> str:

@@ -32,8 +32,6 @@ _PARAMS = "wb_params"
 _WARNINGS = "wb_warning"
 # Facts that the trace processor has itself, in a better or the same form.
 _OF_THE_ENGINE = {"task", "buffer"}
-# Counters that the trace can hold too: a file beside it goes before them.
-_IN_BOTH = {"sidecar_vmstat", "sidecar_meminfo"}
 
 
 class PerfettoSessions:
@@ -127,16 +125,14 @@ class PerfettoSession(Session):
             select = self._facts(file)
         return create(file, select=select, replace=True)
 
-    def _facts(self, file: SqlFile) -> str | None:
-        """The rows of a table of facts, as a SELECT; None: the engine's own are as good."""
+    def _facts(self, file: SqlFile) -> str:
+        """The rows of a table of facts, as a SELECT."""
         wanted = listed = ", ".join(column.name for column in file.columns)
         if file.source_table == "event_counts":
             wanted = "event, count, count"
         find = f"SELECT {wanted} FROM main.{file.source_table}"
         rows = self._connection.execute(find).fetchall()
         if not rows:
-            if file.source_table in _IN_BOTH:
-                return None
             typed = (f"CAST(NULL AS {c.type}) AS {c.name}" for c in file.columns)
             return f"SELECT {', '.join(typed)} WHERE 0"
         values = ",\n".join(f"({', '.join(map(_literal, row))})" for row in rows)

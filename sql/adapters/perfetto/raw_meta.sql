@@ -38,9 +38,14 @@ FROM known AS k WHERE k.name = 'system_release'
 UNION ALL
 SELECT 'machine', m.name FROM machine AS m
 UNION ALL
-SELECT 'long_bytes', CASE WHEN m.name GLOB '*64*' THEN 8 ELSE 4 END
+SELECT
+  'long_bytes',
+  CASE WHEN m.name GLOB '*64*' OR m.name = 's390x' THEN 8 ELSE 4 END
 FROM machine AS m
-WHERE m.name GLOB '*64*' OR m.name GLOB 'arm*' OR m.name GLOB 'i[3-6]86'
+WHERE m.name GLOB '*64*'
+  OR m.name = 's390x'
+  OR m.name GLOB 'arm*'
+  OR m.name GLOB 'i[3-6]86'
 UNION ALL
 -- Machines with one page size; of others the trace does not tell it.
 SELECT 'page_bytes', 4096
