@@ -27,9 +27,9 @@ def sql_package(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the SQL library as a package for Perfetto's trace processor.
+    """Write the SQL library as PerfettoSQL modules.
 
-    Its modules are wbscope.views.NAME, wbscope.queries.NAME and
+    They are a package for `trace_processor_shell --add-sql-package`. Its modules are wbscope.views.NAME, wbscope.queries.NAME and
     wbscope.timelines.NAME; wbscope.library has all of them. An older package in
     the folder is replaced.
 
