@@ -29,9 +29,9 @@ def sql_package(
 ) -> None:
     """Write the SQL library as PerfettoSQL modules.
 
-    They are a package for `trace_processor_shell --add-sql-package`. Its modules are wbscope.views.NAME, wbscope.queries.NAME and
-    wbscope.timelines.NAME; wbscope.library has all of them. An older package in
-    the folder is replaced.
+    They are a package for `trace_processor_shell --add-sql-package`: modules
+    wbscope.queries.NAME, wbscope.views.NAME and wbscope.timelines.NAME;
+    wbscope.library has all of them. An older package in the folder is replaced.
 
     \b
     Examples:
