@@ -77,6 +77,17 @@ def test_a_table_keeps_columns_of_one_name(engine: PerfettoEngine) -> None:
         [(1, "x", b"\0\x23", ""), (None, "y", None, "z")],
     )
     assert engine.table("SELECT 1 AS a, 2 AS b WHERE 0") == (["a", "b"], [])
+    # A task name is any 15 bytes.
+    assert engine.query("SELECT CAST(X'41FF42' AS TEXT) AS comm") == [{"comm": "A\ufffdB"}]
+
+
+def test_facts_can_be_many(engine: PerfettoEngine) -> None:
+    rows = ",".join(f"({i}, 'name {i}')" for i in range(5000))
+    sql = f"WITH facts(a, b) AS (VALUES {rows}) SELECT a, b FROM facts"
+    engine.query(f"CREATE OR REPLACE PERFETTO TABLE many(a LONG, b STRING) AS {sql}")
+    assert engine.query("SELECT COUNT(*) AS n, MAX(a) AS last FROM many") == [
+        {"n": 5000, "last": 4999}
+    ]
 
 
 def test_a_package_is_registered_once(engine: PerfettoEngine) -> None:

@@ -135,6 +135,8 @@ def test_the_window_is_changed_as_the_page_says(fresh: Callable[[], PerfettoEngi
     page = (REPOSITORY / "docs" / "perfetto-sql.md").read_text()
     (block,) = (b for b in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "wb_params" in b)
     assert "500000000 AS window_ns" in block
+    wanted = [column.name for column in LIBRARY.files["wb_params"].columns]
+    assert re.findall(r"AS (\w+)[,;]", block) == wanted
     told = fresh()
     for statement in block.replace("'8:0'", "NULL").split(";"):
         if statement.strip():

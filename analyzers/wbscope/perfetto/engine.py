@@ -234,7 +234,7 @@ def _cells(batch: Any) -> Iterator[Cell]:
     kinds = batch.CellType
     texts = batch.string_cells
     if isinstance(texts, bytes):  # what is not UTF-8 came from the trace
-        texts = texts.decode(errors="backslashreplace")
+        texts = texts.decode(errors="replace")
     nulls: Iterator[Cell] = itertools.repeat(None)
     values: dict[int, Iterator[Cell]] = {
         kinds.Value("CELL_NULL"): nulls,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,15 +33,15 @@ def ingest_perfetto(
     """As run_ingester: its `done` message and its warnings."""
     globs = [*library.events(), *choice.events]
     with Engine() as engine:
-        load(engine, source, observer)
+        load(engine, source, None if observer is None else _Halves(observer).loaded)
         return _write(engine, source, output, globs, choice, observer)
 
 
-def load(engine: Engine, source: Source, observer: Observer | None) -> None:
-    """Let the engine parse the trace of a run."""
+def load(engine: Engine, source: Source, advance: Callable[[int, int], None] | None) -> None:
+    """Let the engine parse the trace of a run; advance hears of bytes done and in all."""
     trace = source.trace
     try:
-        engine.load(trace, None if observer is None else _Halves(observer).loaded)
+        engine.load(trace, advance)
     except EngineDied as error:
         raise died(engine, str(trace), error) from error
     except EngineError as error:

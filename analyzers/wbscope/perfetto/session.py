@@ -44,7 +44,7 @@ class PerfettoSessions:
         self.database = Path(self._folder.name) / "facts.db"
         self._engine = Engine()
         try:
-            load(self._engine, source, observer)
+            load(self._engine, source, None if observer is None else observer.advance)
             ingest_facts(self._engine, source, self.database)
         except BaseException:
             self.close()
