@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-__all__ = ["UNIT_WORDS", "Event", "Field", "head", "sql_name", "tag", "unique", "view"]
+__all__ = ["PREVIOUS", "UNIT_WORDS", "Event", "Field", "head", "sql_name", "tag", "unique", "view"]
 
 WIDTH = 80
 
@@ -34,6 +34,10 @@ UNIT_WORDS = {
 }
 
 
+# What prev_seq tells, by the key `previous` of an event.
+PREVIOUS = {"tid": "the thread's record before this one", "any": "the record before this one"}
+
+
 @dataclass(frozen=True)
 class Field:
     """One field of an event: newest name, unit, older names."""
@@ -56,6 +60,8 @@ class Event:
     source: str
     fields: tuple[Field, ...]
     extra: bool = False
+    previous: str = ""
+    indexes: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:

@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from adapter_text import UNIT_WORDS, Event, Field, head, sql_name, tag, unique, view
+from adapter_text import PREVIOUS, UNIT_WORDS, Event, Field, head, sql_name, tag, unique, view
 from perfetto_adapters import perfetto_adapters
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +41,8 @@ def read_events(catalog: dict[str, Any]) -> list[Event]:
             f"{entry['source']}; since {entry['since']}",
             tuple(parse_field(f) for f in entry["fields"]),
             not entry.get("profile", True),
+            entry.get("previous", ""),
+            tuple(entry.get("indexes", [])),
         )
         for entry in catalog["event"]
     ]
@@ -61,18 +63,25 @@ def read_events(catalog: dict[str, Any]) -> list[Event]:
 def event_adapter(event: Event) -> str:
     """The SQLite adapter of one event."""
     source = f"_ev_{event.short}"
+    lead = ["seq", "prev_seq"] if event.previous else ["seq"]
     header = [
         *head(f"raw_{event.short}", event.summary, "event; order seq"),
         tag("event", "|".join(event.names)),
         *([tag("extra", "loaded only by ingest --events")] if event.extra else []),
+        *([tag("previous", event.previous)] if event.previous else []),
+        *(tag("index", columns) for columns in event.indexes),
         tag("from", source),
-        tag("fields", ", ".join(unique(["seq", *(n for f in event.fields for n in f.names)]))),
+        tag("fields", ", ".join(unique([*lead, *(n for f in event.fields for n in f.names)]))),
         tag("column", "seq INTEGER order of all records, also where ts is equal"),
         tag("column", "ts INTEGER ns, trace clock"),
         tag("column", "cpu INTEGER number"),
         tag("column", "tid INTEGER the thread that the event fired in"),
     ]
     columns = ["e.seq", "e.ts", "e.cpu", "e.tid"]
+    if event.previous:
+        columns.append("e.prev_seq")
+        before = PREVIOUS[event.previous]
+        header.append(tag("column", f"prev_seq INTEGER seq of {before}; NULL = none"))
     for field in event.fields:
         if field.unit == "dev":
             # dev_t inside the kernel: 12 bits of major above 20 bits of minor.

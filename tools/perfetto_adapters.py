@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from adapter_text import UNIT_WORDS, Event, Field, head, sql_name, tag, unique, view
+from adapter_text import PREVIOUS, UNIT_WORDS, Event, Field, head, sql_name, tag, unique, view
 from wbscope.perfetto.references import Label, References, load_references
 
 __all__ = ["perfetto_adapters"]
@@ -117,6 +117,11 @@ def _event(event: Event) -> str:
         tag("column", "tid INTEGER the thread that the event fired in"),
     ]
     columns = ["e.seq", "e.ts", "e.cpu", "e.tid"]
+    if event.previous:
+        within = "PARTITION BY e.tid " if event.previous == "tid" else ""
+        columns.append(f"lag(e.seq) OVER ({within}ORDER BY e.seq) AS prev_seq")
+        told = f"prev_seq INTEGER seq of {PREVIOUS[event.previous]}; NULL = none"
+        header.append(tag("column", told))
     for field in event.fields:
         if field.unit == "dev":
             header.append(tag("column", "dev_major INTEGER major number of the device"))
@@ -130,7 +135,11 @@ def _event(event: Event) -> str:
     names = unique([name.partition(":")[2] for name in event.names])
     quoted = ", ".join(f"'{name}'" for name in names)
     wanted = f"= {quoted}" if len(names) == 1 else f"IN ({quoted})"
-    return view(name, header, columns, f"{RECORDS} AS e\nWHERE e.name {wanted}")
+    source = f"{RECORDS} AS e\nWHERE e.name {wanted}"
+    if event.previous or event.indexes:  # rows of it are looked up: a table in order of seq
+        header += [*(tag("index", index) for index in event.indexes), "-- @materialize"]
+        source += "\nORDER BY e.seq"
+    return view(name, header, columns, source)
 
 
 def _argument(name: str) -> str:

@@ -20,7 +20,8 @@
 -- @column   balanced_dirty_ratelimit_bytes_per_s REAL mean
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
 -- @metric   avg_write_bw_bytes_per_s higher: how fast the kernel believes that
---   the device can write; wrong beliefs hold up the wrong tasks
+--   the device writes; it slows programs down to that speed, so a wrong belief
+--   holds them up too much or too little
 WITH
   placed AS (
     SELECT (r.ts - b.start_ts) / p.window_ns AS window_index, r.*

@@ -25,8 +25,10 @@
 -- @column   latency_max_ns INTEGER longest
 -- @column   depth_mean_count REAL requests in flight, mean over time
 -- @column   depth_max_count INTEGER most requests in flight at once
--- @metric   latency_p99_ns lower: 99 of 100 requests were done within this time
--- @metric   latency_max_ns lower: the longest that the device made anyone wait
+-- @metric   latency_p99_ns lower: 99 of 100 requests were done by the device
+--   within this time
+-- @metric   latency_max_ns lower: the longest that the device took for one
+--   request
 -- @metric   depth_mean_count neutral: how many requests the device had at a
 --   time; a long queue raises throughput and latency
 -- @source   nearest rank; J. Little's law for the mean depth

@@ -18,9 +18,10 @@
 -- @column   wait_ns INTEGER waited, together
 -- @column   wait_max_ns INTEGER longest wait
 -- @column   asked_bytes INTEGER pages asked for, together
--- @metric   wait_ns lower: time that the task hung until the flusher had
---   written what it waited for
--- @metric   wait_max_ns lower: the longest that one write of the task hung
+-- @metric   wait_ns lower: how long the task stood still, all its waits
+--   together, until the kernel had written enough data to the disk
+-- @metric   wait_max_ns lower: the longest that one write of the task stood
+--   still
 SELECT
   w.tid,
   w.comm,

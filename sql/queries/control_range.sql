@@ -25,10 +25,12 @@
 -- @column   position_ratio REAL place between freerun and limit; 0.5 = setpoint
 -- @column   setpoint_error_ratio REAL (dirty - setpoint) / setpoint
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
--- @metric   in_range_ratio higher: the share of time in which the dirty pages
---   were where the throttling of 2011 wanted to hold them
--- @metric   range_error_ratio neutral: how far they were from that target;
---   below 0 % the writers were held up more than needed or wrote too little
+-- @metric   in_range_ratio higher: share of the time in which the data that
+--   waited in memory for disks was within the range that the kernel of 2011
+--   aimed at; outside it, programs stop and go
+-- @metric   range_error_ratio neutral: how far that data was from the target of
+--   2011: above 0 % there was too much of it; below, programs were held up more
+--   than needed, or wrote little
 -- @metric   setpoint_error_ratio neutral: the same against the target that the
 --   kernel has today
 -- @source   IO-less dirty throttling V6, 2011-02; mm/page-writeback.c

@@ -9,18 +9,20 @@
 --   work to the sync after it: compare the sum of both. The dirty level is that
 --   of the whole machine.
 -- @filters  range, tid
--- @grain    task and phase; order ts, tid
+-- @grain    task under a name, and phase; order ts, tid
 -- @needs    wb_write_call, wb_sync_call, raw_global_dirty_state, wb_task,
 --   wb_bounds, wb_params, wb_units
 -- @events   syscalls:sys_exit_write|syscalls:sys_exit_writev|
 --   syscalls:sys_exit_pwrite64|syscalls:sys_exit_copy_file_range|
---   syscalls:sys_exit_sendfile64
--- @optional syscalls:sys_enter_sync, syscalls:sys_enter_fsync,
---   syscalls:sys_enter_fdatasync, syscalls:sys_enter_syncfs,
+--   syscalls:sys_exit_sendfile64|syscalls:sys_enter_sync|
+--   syscalls:sys_enter_fsync|syscalls:sys_enter_fdatasync|
+--   syscalls:sys_enter_syncfs
+-- @optional syscalls:sys_exit_write, syscalls:sys_enter_sync,
+--   syscalls:sys_enter_fsync, sched:sched_process_exit,
 --   writeback:global_dirty_state
 -- @column   phase TEXT copy, or the name of the call that syncs
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time; as in throttle_by_task
 -- @column   ts INTEGER trace clock, start of the first call
 -- @column   dur INTEGER ns, to the end of the last call; a call that had not
 --   ended goes to the trace's end
@@ -35,19 +37,17 @@
 -- @column   dirty_max_bytes INTEGER most in between; NULL = not sampled
 -- @column   dirty_mean_bytes INTEGER mean of the samples in between
 -- @column   samples_count INTEGER global_dirty_state events in between
--- @metric   dur lower: the time that a user waits for a copy, or for the sync
---   that makes it safe
--- @metric   dirty_max_bytes lower: data that a crash would have lost, and that
---   a sync still had to write
+-- @metric   dur lower: how long a user waits for the copy, or for the sync that
+--   makes it safe
+-- @metric   dirty_max_bytes lower: data that was in memory only: a crash would
+--   have lost it, and a sync had to write it
 -- @source   seen in test_writebehind.sh, mail of 2019-09-20
 WITH
   call AS (
     SELECT 'copy' AS phase, w.tid, w.ts, w.end_ts, w.written_bytes
     FROM wb_write_call AS w
-    LEFT JOIN wb_task AS t ON t.tid = w.tid
-    -- As in wb_task_written: no standard error, nothing from before an exec.
-    WHERE (w.fd IS NULL OR w.fd <> 2)
-      AND (t.named_ts IS NULL OR w.ts > t.named_ts)
+    -- No standard error, as in wb_task_written.
+    WHERE w.fd IS NULL OR w.fd <> 2
     UNION ALL
     SELECT s.call, s.tid, s.ts, s.end_ts, NULL FROM wb_sync_call AS s
   ),
@@ -55,6 +55,8 @@ WITH
     SELECT
       c.phase,
       c.tid,
+      t.task_id,
+      t.comm,
       min(c.ts) AS ts,
       max(c.end_ts) AS end_ts,
       count(*) AS calls_count,
@@ -64,10 +66,12 @@ WITH
     FROM call AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
+    LEFT JOIN wb_task AS t
+      ON t.tid = c.tid AND c.ts >= t.from_ts AND c.ts < t.until_ts
     WHERE c.ts >= b.start_ts
       AND c.ts < b.end_ts
       AND (p.tid IS NULL OR c.tid = p.tid)
-    GROUP BY c.phase, c.tid
+    GROUP BY c.phase, c.tid, t.task_id, t.comm
   ),
   state AS (
     SELECT
@@ -81,18 +85,18 @@ WITH
   ),
   -- The last sample before each end of a phase.
   moment AS (
-    SELECT d.ts, d.seq, d.seq AS sample_seq, NULL AS phase, NULL AS tid,
+    SELECT d.ts, d.seq, d.seq AS sample_seq, NULL AS phase, NULL AS task_id,
       NULL AS at_end
     FROM state AS d
     UNION ALL
-    SELECT p.ts, NULL, NULL, p.phase, p.tid, 0 FROM phase AS p
+    SELECT p.ts, NULL, NULL, p.phase, p.task_id, 0 FROM phase AS p
     UNION ALL
-    SELECT p.end_ts, NULL, NULL, p.phase, p.tid, 1 FROM phase AS p
+    SELECT p.end_ts, NULL, NULL, p.phase, p.task_id, 1 FROM phase AS p
   ),
   latest AS (
     SELECT
       m.phase,
-      m.tid,
+      m.task_id,
       m.at_end,
       max(m.sample_seq) OVER (
         ORDER BY m.ts, m.phase IS NOT NULL, m.seq ROWS UNBOUNDED PRECEDING
@@ -100,7 +104,7 @@ WITH
     FROM moment AS m
   ),
   level AS (
-    SELECT l.phase, l.tid, l.at_end, d.dirty_bytes
+    SELECT l.phase, l.task_id, l.at_end, d.dirty_bytes
     FROM latest AS l
     JOIN state AS d ON d.seq = l.sample_seq
     WHERE l.phase IS NOT NULL
@@ -119,7 +123,7 @@ WITH
   span AS (
     SELECT
       p.phase,
-      p.tid,
+      p.task_id,
       p.ts,
       p.end_ts,
       p.ts / u.second_ns AS first_second,
@@ -128,17 +132,17 @@ WITH
     CROSS JOIN wb_units AS u
   ),
   part AS (
-    SELECT n.phase, n.tid, s.samples_count, s.dirty_sum, s.dirty_max
+    SELECT n.phase, n.task_id, s.samples_count, s.dirty_sum, s.dirty_max
     FROM span AS n
     JOIN second_sum AS s
       ON s.second > n.first_second AND s.second < n.last_second
     UNION ALL
-    SELECT n.phase, n.tid, 1, s.dirty_bytes, s.dirty_bytes
+    SELECT n.phase, n.task_id, 1, s.dirty_bytes, s.dirty_bytes
     FROM span AS n
     JOIN state AS s ON s.second = n.first_second
     WHERE s.ts >= n.ts AND s.ts <= n.end_ts
     UNION ALL
-    SELECT n.phase, n.tid, 1, s.dirty_bytes, s.dirty_bytes
+    SELECT n.phase, n.task_id, 1, s.dirty_bytes, s.dirty_bytes
     FROM span AS n
     JOIN state AS s ON s.second = n.last_second
     WHERE n.last_second > n.first_second AND s.ts <= n.end_ts
@@ -146,17 +150,17 @@ WITH
   inside AS (
     SELECT
       r.phase,
-      r.tid,
+      r.task_id,
       sum(r.samples_count) AS samples_count,
       max(r.dirty_max) AS dirty_max,
       sum(r.dirty_sum) / sum(r.samples_count) AS dirty_mean
     FROM part AS r
-    GROUP BY r.phase, r.tid
+    GROUP BY r.phase, r.task_id
   )
 SELECT
   p.phase,
   p.tid,
-  coalesce(t.comm, 'tid ' || p.tid) AS comm,
+  coalesce(p.comm, 'tid ' || p.tid) AS comm,
   p.ts,
   p.end_ts - p.ts AS dur,
   p.calls_count,
@@ -172,10 +176,9 @@ SELECT
   coalesce(i.samples_count, 0) AS samples_count
 FROM phase AS p
 CROSS JOIN wb_units AS u
-LEFT JOIN inside AS i ON i.phase = p.phase AND i.tid = p.tid
+LEFT JOIN inside AS i ON i.phase = p.phase AND i.task_id = p.task_id
 LEFT JOIN level AS a
-  ON a.phase = p.phase AND a.tid = p.tid AND a.at_end = 0
+  ON a.phase = p.phase AND a.task_id = p.task_id AND a.at_end = 0
 LEFT JOIN level AS z
-  ON z.phase = p.phase AND z.tid = p.tid AND z.at_end = 1
-LEFT JOIN wb_task AS t ON t.tid = p.tid
-ORDER BY p.ts, p.tid, p.phase;
+  ON z.phase = p.phase AND z.task_id = p.task_id AND z.at_end = 1
+ORDER BY p.ts, p.tid, p.task_id, p.phase;

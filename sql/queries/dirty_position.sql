@@ -22,10 +22,11 @@
 -- @column   above_setpoint_ns INTEGER time above the setpoint
 -- @column   above_limit_ns INTEGER time above the limit
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
--- @metric   above_limit_ns lower: time in which the machine had more dirty
---   pages than it allows, so that every writer had to stop
--- @metric   position_ratio neutral: about 50 % when the control holds dirty
---   pages where it wants them
+-- @metric   above_limit_ns lower: time in which more data waited in memory for
+--   disks than the kernel allows, so that every program that writes had to stop
+-- @metric   position_ratio neutral: how full memory is with data that waits for
+--   disks: below 0 % nobody is held up, 50 % is what the kernel aims at, 100 %
+--   is the limit
 SELECT
   d.window_start_ns,
   d.dirty_bytes,

@@ -8,11 +8,12 @@
 --   no pause holds it), below 0 slower (it waited elsewhere, or wanted less).
 --   actual is a lower bound, as dirtied_bytes of throttle_by_task is.
 -- @filters  range, bdi, tid, cgroup
--- @grain    task, bdi, cgroup; order bdi, cgroup_ino, tid
--- @needs    wb_throttle, wb_task_rate, wb_bounds, wb_params
+-- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
+-- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_throttle_total,
+--   wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time; as in throttle_by_task
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   events_count INTEGER events that told the task a rate
@@ -24,52 +25,114 @@
 -- @column   stopped_ratio REAL share of that time with task_ratelimit 0
 -- @metric   error_ratio neutral: how far a writer was from the speed that the
 --   kernel chose for it; the nearer to 0 %, the better the control works
--- @metric   stopped_ratio lower: the share of time in which the writer was not
---   allowed to dirty anything, as there were more dirty pages than the limit
+-- @metric   stopped_ratio lower: share of the time in which the writer was not
+--   allowed to produce any data, as more of it waited in memory than the kernel
+--   allows
 -- @source   mm/page-writeback.c balance_dirty_pages()
 WITH
+  -- What an event told holds until the task's next one.
+  summed AS (
+    -- Mostly on the same wb: in the order of an index that ingest made.
+    SELECT
+      t.task_id,
+      n.bdi,
+      n.cgroup_ino,
+      count(*) AS events_count,
+      total(r.task_ratelimit * (n.ts - r.ts)) AS rate_time,
+      total(n.ts - r.ts) AS told_ns,
+      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
+        AS stopped_ns
+    FROM wb_task AS t
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      -- Not up to an event of another task with the same tid.
+      AND n.prev_seq >= t.from_seq
+      AND +n.seq < t.until_seq
+      AND r.bdi = n.bdi
+      AND r.cgroup_ino IS n.cgroup_ino
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+    GROUP BY t.task_id, n.bdi, n.cgroup_ino
+    UNION ALL
+    -- Tasks that dirty pages of several wbs, from one to another.
+    SELECT
+      t.task_id,
+      r.bdi,
+      r.cgroup_ino,
+      count(*),
+      total(r.task_ratelimit * (n.ts - r.ts)),
+      total(n.ts - r.ts),
+      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
+    FROM (
+      SELECT a.task_id
+      FROM wb_throttle_total AS a
+      GROUP BY a.task_id
+      HAVING count(*) > 1
+    ) AS s
+    CROSS JOIN wb_task AS t ON t.task_id = s.task_id
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND n.prev_seq >= t.from_seq
+      AND +n.seq < t.until_seq
+      AND (r.bdi <> n.bdi OR r.cgroup_ino IS NOT n.cgroup_ino)
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+    GROUP BY t.task_id, r.bdi, r.cgroup_ino
+    UNION ALL
+    SELECT
+      t.task_id,
+      r.bdi,
+      g.cgroup_ino,
+      count(*),
+      total(r.task_ratelimit * (n.ts - r.ts)),
+      total(n.ts - r.ts),
+      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
+    FROM wb_cgroup AS g
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.cgroup_path = g.path
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.prev_seq = r.seq
+    CROSS JOIN wb_task AS t ON t.tid = r.tid
+    WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND r.seq >= t.from_seq
+      AND n.seq < t.until_seq
+    GROUP BY t.task_id, r.bdi, g.cgroup_ino
+  ),
   told AS (
     SELECT
-      t.tid,
-      t.comm,
-      t.bdi,
-      t.cgroup_ino,
-      count(*) AS events_count,
-      sum(1.0 * t.task_ratelimit_bytes_per_s * (t.next_ts - t.ts))
-        AS rate_time,
-      1.0 * sum(t.next_ts - t.ts) AS told_ns,
-      1.0 * sum(
-        CASE
-          WHEN t.task_ratelimit_bytes_per_s = 0 THEN t.next_ts - t.ts
-          ELSE 0
-        END
-      ) AS stopped_ns
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    WHERE t.ts >= b.start_ts
-      AND t.next_ts < b.end_ts
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
-      AND (p.tid IS NULL OR t.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY t.tid, t.comm, t.bdi, t.cgroup_ino
+      s.task_id,
+      s.bdi,
+      s.cgroup_ino,
+      sum(s.events_count) AS events_count,
+      sum(s.rate_time) * u.kib_bytes AS rate_time,
+      sum(s.told_ns) AS told_ns,
+      sum(s.stopped_ns) AS stopped_ns
+    FROM summed AS s
+    CROSS JOIN wb_units AS u
+    GROUP BY s.task_id, s.bdi, s.cgroup_ino, u.kib_bytes
   ),
   compared AS (
     SELECT
-      d.tid,
-      d.comm,
-      d.bdi,
-      d.cgroup_ino,
+      r.tid,
+      r.comm,
+      r.task_id,
+      r.bdi,
+      r.cgroup_ino,
       d.events_count,
       r.active_ns,
       d.rate_time / nullif(d.told_ns, 0) AS target,
       r.dirtied_bytes_per_s AS actual,
       d.stopped_ns / nullif(d.told_ns, 0) AS stopped_ratio
     FROM told AS d
+    CROSS JOIN wb_params AS p
     JOIN wb_task_rate AS r
-      ON r.tid = d.tid
+      ON r.task_id = d.task_id
       AND r.bdi = d.bdi
       AND coalesce(r.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
+    WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
+      AND (p.tid IS NULL OR r.tid = p.tid)
+      AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
   )
 SELECT
   c.tid,
@@ -83,4 +146,4 @@ SELECT
   (c.actual - c.target) / nullif(c.target, 0) AS error_ratio,
   c.stopped_ratio
 FROM compared AS c
-ORDER BY c.bdi, c.cgroup_ino, c.tid;
+ORDER BY c.bdi, c.cgroup_ino, c.tid, c.task_id;

@@ -43,8 +43,8 @@
 -- @column   pending_ratio REAL (dirty + writeback) / inactive of the machine
 -- @column   state_age_ns INTEGER how old the machine's numbers are
 -- @column   basis TEXT where the numbers are from
--- @metric   zone_pending_ratio lower: the share of the pages that reclaim looks
---   at first which cannot be freed before they are written
+-- @metric   zone_pending_ratio lower: share of the memory that reclaim tries to
+--   free first which it cannot free before it is written to a disk
 -- @source   mail 0/5 of per-zone dirty limiting, 2011-07-25
 SELECT
   d.ts,

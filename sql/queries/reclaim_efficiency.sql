@@ -32,12 +32,12 @@
 -- @column   vmstat_efficiency_ratio REAL reclaimed / scanned
 -- @column   vmstat_velocity_pages_per_s REAL over the trace's length
 -- @column   vmstat_direct_scan_ratio REAL the same in each row
--- @metric   efficiency_ratio higher: the share of the pages that it looked at
---   which reclaim could free; the rest was work for nothing
--- @metric   direct_scan_ratio lower: the share of reclaim's work that programs
---   had to wait for, as kswapd was not ahead
--- @metric   file_writes_count lower: file pages that reclaim had to write
---   because the flusher had not
+-- @metric   efficiency_ratio higher: share of the memory pages that reclaim
+--   looked at which it could free; the rest was work for nothing
+-- @metric   direct_scan_ratio lower: share of reclaim's work that programs had
+--   to do themselves, as the kernel's own thread for it (kswapd) was not ahead
+-- @metric   file_writes_count lower: pages of files that reclaim had to write
+--   because the kernel's writing threads (flushers) had not
 -- @source   mmtests, MonitorMmtestsvmstat.pm
 WITH
   span AS (

@@ -18,8 +18,9 @@
 -- @column   events_count INTEGER folios
 -- @column   pages_count INTEGER pages; scaled to nr_vmscan_write when that is
 --   larger than the number of events
--- @metric   pages_count lower: pages that had to be written because memory ran
---   short; the flusher writes in an order that disks like, reclaim does not
+-- @metric   pages_count lower: pages that had to be written at once because
+--   memory ran short; flushers write in an order that disks like, reclaim does
+--   not
 WITH
   grouped AS (
     SELECT r.node, r.zone, r.kind, r.reclaimer, count(*) AS events_count

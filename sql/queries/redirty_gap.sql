@@ -11,7 +11,7 @@
 --   written, which nobody dirtied.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_window, wb_lost_window
+-- @needs    wb_dirty_flow, wb_lost_window
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
 -- @column   dirtied_so_far_bytes INTEGER since the start, at the window's end
@@ -23,8 +23,9 @@
 --   NULL when nothing was written
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
 --   the kernel's counters outlive them
--- @metric   unexplained_gap_bytes lower: pages that were dirtied, are dirty no
---   more and were never written; a steady rise is the redirty symptom
+-- @metric   unexplained_gap_bytes lower: data that programs wrote to memory,
+--   that waits there no more and never went to a disk: deleted before; when it
+--   rises and rises, a file system that counts the same data again and again
 -- @source   seen in the graphs global_dirtied_written.png of 2011-03-01
 WITH
   summed AS (
@@ -36,7 +37,7 @@ WITH
       sum(d.dirtied_bytes) OVER so_far AS dirtied_so_far,
       sum(d.written_bytes) OVER so_far AS written_so_far,
       sum(d.cached_change_bytes) OVER so_far AS growth
-    FROM wb_dirty_window AS d
+    FROM wb_dirty_flow AS d
     WHERE d.dirtied_bytes IS NOT NULL
     WINDOW so_far AS (ORDER BY d.window_index ROWS UNBOUNDED PRECEDING)
   )

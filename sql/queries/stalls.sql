@@ -13,12 +13,15 @@
 -- @grain    stall; order ts
 -- @needs    wb_stall, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
+--   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
+--   |vmscan:mm_vmscan_memcg_reclaim_begin
+--   |vmscan:mm_vmscan_node_reclaim_begin|vmscan:mm_vmscan_throttled
 --   |writeback:writeback_congestion_wait|writeback:writeback_wait_iff_congested
 --   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
 --   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
---   |xfs:xfs_log_grant_sleep|block:block_rq_issue|syscalls:sys_enter_fsync
+--   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
+--   |syscalls:sys_enter_fsync
 --   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
 --   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
 --   |syscalls:sys_enter_msync|syscalls:sys_enter_write

@@ -8,15 +8,18 @@
 --   counting: a wait inside another one counts for the inner one only. `query
 --   stalls` lists the waits one by one and, with --explain, why.
 -- @filters  range, bdi, tid, cgroup
--- @grain    task, kind, cause; order total_ns descending
+-- @grain    task under a name, kind, cause; order total_ns descending
 -- @needs    wb_stall, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
+--   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin
---   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
+--   |vmscan:mm_vmscan_memcg_reclaim_begin
+--   |vmscan:mm_vmscan_node_reclaim_begin|vmscan:mm_vmscan_throttled
 --   |writeback:writeback_congestion_wait|writeback:writeback_wait_iff_congested
 --   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
 --   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
---   |xfs:xfs_log_grant_sleep|block:block_rq_issue|syscalls:sys_enter_fsync
+--   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
+--   |syscalls:sys_enter_fsync
 --   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
 --   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
 --   |syscalls:sys_enter_msync|syscalls:sys_enter_write
@@ -41,7 +44,7 @@
 -- @metric   p99_ns lower: 99 of 100 waits for this reason were at most so long
 WITH
   chosen AS (
-    SELECT s.tid, s.comm, s.kind, s.cause, s.dur
+    SELECT s.task_id, s.tid, s.comm, s.kind, s.cause, s.dur
     FROM wb_stall AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -55,10 +58,10 @@ WITH
     SELECT
       c.*,
       row_number() OVER (
-        PARTITION BY c.tid, c.comm, c.kind, c.cause, c.dur IS NULL
+        PARTITION BY c.tid, c.task_id, c.kind, c.cause, c.dur IS NULL
         ORDER BY c.dur
       ) AS place,
-      count(c.dur) OVER (PARTITION BY c.tid, c.comm, c.kind, c.cause)
+      count(c.dur) OVER (PARTITION BY c.tid, c.task_id, c.kind, c.cause)
         AS measured_count
     FROM chosen AS c
   )
@@ -74,5 +77,11 @@ SELECT
     AS p99_ns,
   count(*) - count(r.dur) AS unmeasured_count
 FROM ranked AS r
-GROUP BY r.tid, r.comm, r.kind, r.cause
-ORDER BY total_ns IS NULL, total_ns DESC, r.tid, r.comm, r.kind, r.cause;
+GROUP BY r.tid, r.comm, r.task_id, r.kind, r.cause
+ORDER BY
+  total_ns IS NULL,
+  total_ns DESC,
+  r.tid,
+  r.task_id,
+  r.kind,
+  r.cause;

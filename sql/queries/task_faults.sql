@@ -10,7 +10,7 @@
 --   frequent that ingest leaves them out, and they are NULL, unless it is run
 --   with --events 'exceptions:page_fault_*'.
 -- @filters  range, tid
--- @grain    task; order faults_count descending, tid
+-- @grain    task under a name; order faults_count descending, tid
 -- @needs    raw_page_fault_user, raw_page_fault_kernel, raw_block_bio_queue,
 --   raw_event_counts, raw_event_format, reclaim_work, wb_task, wb_bounds,
 --   wb_params, wb_units
@@ -18,7 +18,7 @@
 --   block:block_bio_queue,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time; as in throttle_by_task
 -- @column   faults_count INTEGER both below; NULL = not recorded, or not loaded
 -- @column   user_faults_count INTEGER in the program
 -- @column   kernel_faults_count INTEGER in the kernel on its behalf
@@ -26,9 +26,10 @@
 -- @column   read_bytes INTEGER of those bios
 -- @column   swapped_out_count INTEGER anon folios that the task, reclaiming,
 --   gave to swap; NULL = not recorded
--- @metric   faults_count lower: a rise between two runs of the same work means
---   that reclaim took away pages that were still in use
--- @metric   read_bytes lower: what the task had to wait for from a disk; with a
+-- @metric   faults_count lower: how often the program touched memory that was
+--   not there; a rise between two runs of the same work means that reclaim took
+--   away pages that were still in use
+-- @metric   read_bytes lower: what the task had to wait for from a disk; of a
 --   program that fits into memory, pages that reclaim should have kept
 -- @source   arch/x86/mm/fault.c; block/blk-core.c
 WITH
@@ -80,6 +81,8 @@ WITH
   summed AS (
     SELECT
       d.tid,
+      t.task_id,
+      t.comm,
       sum(d.user_fault) AS user_faults,
       sum(d.kernel_fault) AS kernel_faults,
       sum(d.is_read) AS reads,
@@ -88,14 +91,16 @@ WITH
     FROM done AS d
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
+    LEFT JOIN wb_task AS t
+      ON t.tid = d.tid AND d.ts >= t.from_ts AND d.ts < t.until_ts
     WHERE d.ts >= b.start_ts
       AND d.ts < b.end_ts
       AND (p.tid IS NULL OR d.tid = p.tid)
-    GROUP BY d.tid
+    GROUP BY d.tid, t.task_id, t.comm
   )
 SELECT
   s.tid,
-  coalesce(t.comm, 'tid ' || s.tid) AS comm,
+  coalesce(s.comm, 'tid ' || s.tid) AS comm,
   CASE WHEN l.has_user AND l.has_kernel THEN s.user_faults + s.kernel_faults END
     AS faults_count,
   CASE WHEN l.has_user THEN s.user_faults END AS user_faults_count,
@@ -106,5 +111,4 @@ SELECT
 FROM summed AS s
 CROSS JOIN loaded AS l
 CROSS JOIN wb_units AS u
-LEFT JOIN wb_task AS t ON t.tid = s.tid
-ORDER BY s.user_faults + s.kernel_faults DESC, s.tid;
+ORDER BY s.user_faults + s.kernel_faults DESC, s.tid, s.task_id;

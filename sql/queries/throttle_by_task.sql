@@ -9,13 +9,15 @@
 --   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
 --   a short-lived task can be charged pages that an exited one left behind).
 -- @filters  range, bdi, tid, cgroup
--- @grain    task, bdi, cgroup; order slept_total_ns descending
--- @needs    wb_throttle, wb_task, wb_task_written, wb_write_call, wb_bounds,
---   wb_params
+-- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_task_written,
+--   wb_write_call, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, syscalls:sys_exit_write
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time: a task has a row for each name,
+--   and tasks that had the same tid have rows of their own, where sched or
+--   task events tell
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   calls_count INTEGER calls that fired at least one event
@@ -29,61 +31,75 @@
 -- @column   slept_basis TEXT weakest measure in that sum
 -- @column   call_max_ns INTEGER longest call: time in it plus its last sleep
 -- @column   dirtied_bytes INTEGER lower bound of what the task dirtied
--- @column   written_bytes INTEGER by write system calls of this task, on all
---   bdis; NULL when they were not recorded
+-- @column   written_bytes INTEGER by write system calls under this name, on
+--   all bdis; NULL when they were not recorded
 -- @column   throttled_ratio REAL slept_total over the task's life in the trace
--- @metric   throttled_ratio lower: the share of its life that the task was held
---   up because the machine had too many dirty pages
--- @metric   call_max_ns lower: the longest that one write of the task was held
---   up at once
+-- @metric   throttled_ratio lower: share of the task's life in which the kernel
+--   made it wait, because too much data waited in memory for disks
+-- @metric   call_max_ns lower: the longest that the kernel held up one write of
+--   the task
 WITH
-  chosen AS (
-    SELECT t.*
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
+  counted AS (
+    SELECT a.task_id, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
+    FROM wb_throttle_total AS a
     CROSS JOIN wb_params AS p
-    WHERE t.ts >= b.start_ts
-      AND t.ts < b.end_ts
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
-      AND (p.tid IS NULL OR t.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
+    WHERE (p.bdi IS NULL OR a.bdi = p.bdi)
+      AND (p.tid IS NULL OR a.tid = p.tid)
+      AND (p.cgroup_ino IS NULL OR a.cgroup_ino = p.cgroup_ino)
+  ),
+  chosen AS (
+    SELECT c.*, coalesce(c.cgroup_ino, 0) AS cgroup_key
+    FROM wb_throttle_charge AS c
+    CROSS JOIN wb_bounds AS b
+    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+  ),
+  -- How often each pause was: they are whole ms, so there are few.
+  pause_count AS (
+    SELECT
+      c.task_id,
+      c.bdi,
+      c.cgroup_key,
+      c.pause_ns,
+      count(*) AS pauses_count
+    FROM chosen AS c
+    WHERE c.pause_ns > 0
+    GROUP BY c.task_id, c.bdi, c.cgroup_key, c.pause_ns
   ),
   ranked AS (
     SELECT
-      c.tid,
-      c.bdi,
-      c.cgroup_ino,
-      c.pause_ns,
-      row_number() OVER pauses AS place,
-      count(*) OVER (PARTITION BY c.tid, c.bdi, c.cgroup_ino) AS pauses_count
-    FROM chosen AS c
-    WHERE c.pause_ns > 0
-    WINDOW pauses AS (
-      PARTITION BY c.tid, c.bdi, c.cgroup_ino ORDER BY c.pause_ns
-    )
+      p.task_id,
+      p.bdi,
+      p.cgroup_key,
+      p.pause_ns,
+      sum(p.pauses_count) OVER (
+        PARTITION BY p.task_id, p.bdi, p.cgroup_key ORDER BY p.pause_ns
+        ROWS UNBOUNDED PRECEDING
+      ) AS places,
+      sum(p.pauses_count) OVER (PARTITION BY p.task_id, p.bdi, p.cgroup_key)
+        AS pauses_count
+    FROM pause_count AS p
   ),
   -- Nearest rank: the smallest value that at least q percent do not exceed.
   quantile AS (
     SELECT
-      r.tid,
+      r.task_id,
       r.bdi,
-      r.cgroup_ino,
-      max(CASE WHEN r.place = (50 * r.pauses_count + 99) / 100
-        THEN r.pause_ns END) AS pause_p50_ns,
-      max(CASE WHEN r.place = (95 * r.pauses_count + 99) / 100
-        THEN r.pause_ns END) AS pause_p95_ns,
-      max(CASE WHEN r.place = (99 * r.pauses_count + 99) / 100
-        THEN r.pause_ns END) AS pause_p99_ns
+      r.cgroup_key,
+      min(CASE WHEN 100 * r.places >= 50 * r.pauses_count THEN r.pause_ns END)
+        AS pause_p50_ns,
+      min(CASE WHEN 100 * r.places >= 95 * r.pauses_count THEN r.pause_ns END)
+        AS pause_p95_ns,
+      min(CASE WHEN 100 * r.places >= 99 * r.pauses_count THEN r.pause_ns END)
+        AS pause_p99_ns
     FROM ranked AS r
-    GROUP BY r.tid, r.bdi, r.cgroup_ino
+    GROUP BY r.task_id, r.bdi, r.cgroup_key
   ),
-  task_sum AS (
+  charge_sum AS (
     SELECT
-      c.tid,
-      c.comm,
+      c.task_id,
       c.bdi,
-      c.cgroup_ino,
-      sum(c.is_first) AS calls_count,
+      c.cgroup_key,
+      sum(1 - c.is_first) AS more_events_count,
       sum(CASE WHEN c.pause_ns > 0 THEN 1 ELSE 0 END) AS pauses_count,
       sum(CASE WHEN c.pause_ns > 0 THEN c.pause_ns ELSE 0 END)
         AS pause_total_ns,
@@ -103,11 +119,33 @@ WITH
       sum(c.accounted_bytes) AS dirtied_bytes,
       max(c.sleep_ts + c.slept_ns) AS end_ts
     FROM chosen AS c
-    GROUP BY c.tid, c.comm, c.bdi, c.cgroup_ino
+    GROUP BY c.task_id, c.bdi, c.cgroup_key
+  ),
+  task_sum AS (
+    SELECT
+      a.task_id,
+      a.bdi,
+      a.cgroup_ino,
+      a.events_count - coalesce(s.more_events_count, 0) AS calls_count,
+      coalesce(s.pauses_count, 0) AS pauses_count,
+      coalesce(s.pause_total_ns, 0) AS pause_total_ns,
+      coalesce(s.pause_max_ns, 0) AS pause_max_ns,
+      coalesce(s.slept_total_ns, 0) AS slept_total_ns,
+      s.slept_basis,
+      coalesce(s.call_max_ns, 0) AS call_max_ns,
+      coalesce(s.dirtied_bytes, 0) AS dirtied_bytes,
+      CASE WHEN s.end_ts > a.last_ts THEN s.end_ts ELSE a.last_ts END AS end_ts
+    FROM counted AS a
+    LEFT JOIN charge_sum AS s
+      ON s.task_id = a.task_id
+      AND s.bdi = a.bdi
+      AND s.cgroup_key = coalesce(a.cgroup_ino, 0)
   ),
   life AS (
     SELECT
       s.*,
+      t.tid,
+      t.comm,
       CASE WHEN t.first_ts < b.start_ts THEN b.start_ts ELSE t.first_ts END
         AS life_start_ts,
       CASE
@@ -117,7 +155,7 @@ WITH
       END AS life_end_ts
     FROM task_sum AS s
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN wb_task AS t ON t.tid = s.tid
+    JOIN wb_task AS t ON t.task_id = s.task_id
   )
 SELECT
   l.tid,
@@ -145,8 +183,8 @@ SELECT
   END AS throttled_ratio
 FROM life AS l
 LEFT JOIN quantile AS q
-  ON q.tid = l.tid
+  ON q.task_id = l.task_id
   AND q.bdi = l.bdi
-  AND coalesce(q.cgroup_ino, 0) = coalesce(l.cgroup_ino, 0)
-LEFT JOIN wb_task_written AS w ON w.tid = l.tid
-ORDER BY l.slept_total_ns DESC, l.tid, l.bdi, l.cgroup_ino;
+  AND q.cgroup_key = coalesce(l.cgroup_ino, 0)
+LEFT JOIN wb_task_written AS w ON w.task_id = l.task_id
+ORDER BY l.slept_total_ns DESC, l.tid, l.task_id, l.bdi, l.cgroup_ino;

@@ -7,9 +7,10 @@
 --   fair run those who dirtied the larger share (dirtied_share) waited longer,
 --   and slept_max, the longest single wait, is small.
 -- @filters  window, range, bdi, tid, cgroup
--- @grain    window, task; order window_start_ns, tid
--- @needs    wb_throttle, wb_completion_wait, wb_throttle_piece, wb_window,
---   wb_lost_window, wb_task, wb_bounds, wb_params
+-- @grain    window, task under a name; order window_start_ns, tid
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_throttle_piece,
+--   wb_completion_wait, wb_window, wb_lost_window, wb_task, wb_bounds,
+--   wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
 -- @optional sched:sched_switch
@@ -17,7 +18,7 @@
 -- @column   window_ns INTEGER part of the window that the trace, or the time
 --   asked for, covers
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time; as in throttle_by_task
 -- @column   throttled_ratio REAL time slept in the window over the length
 --   of a whole window, also where window_ns is shorter
 -- @column   dirtied_bytes INTEGER lower bound; counted in the window in which
@@ -27,68 +28,70 @@
 -- @column   dirtied_share_ratio REAL its share of what all tasks dirtied in the
 --   window; NULL when none did
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
--- @metric   throttled_ratio lower: the share of the window that the task was
---   held up; a smooth run has the same share in each window
--- @metric   slept_max_ns lower: the longest that a write of this task hung in
---   the window, which is what a user notices
+-- @metric   throttled_ratio lower: share of the window in which the kernel made
+--   the task wait; a smooth run has the same share in each window
+-- @metric   slept_max_ns lower: the longest that one write of this task stood
+--   still in the window, which is what a user notices
 WITH
   throttle AS (
-    SELECT
-      t.tid,
-      t.comm,
-      t.bdi,
-      t.cgroup_ino,
-      t.ts,
-      t.sleep_ts + t.slept_ns AS end_ts
-    FROM wb_throttle AS t
+    SELECT t.tid, t.task_id, t.bdi, t.cgroup_ino, t.first_ts, t.last_ts AS end_ts
+    FROM wb_throttle_total AS t
     UNION ALL
-    SELECT w.tid, w.comm, w.bdi, NULL, w.ts, w.ts + w.slept_ns
+    SELECT s.tid, s.task_id, s.bdi, s.cgroup_ino, s.from_ts, s.to_ts
+    FROM wb_throttle_piece AS s
+    UNION ALL
+    SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.ts + w.slept_ns
     FROM wb_completion_wait AS w
     WHERE w.slept_ns IS NOT NULL
   ),
   throttled_task AS (
-    SELECT t.tid, t.comm, min(t.ts) AS first_ts, max(t.end_ts) AS end_ts
+    SELECT
+      t.tid,
+      t.task_id,
+      min(t.first_ts) AS first_ts,
+      max(t.end_ts) AS end_ts
     FROM throttle AS t
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY t.tid, t.comm
+    GROUP BY t.tid, t.task_id
   ),
   life AS (
     SELECT
       t.tid,
-      t.comm,
+      t.task_id,
+      coalesce(k.comm, 'tid ' || t.tid) AS comm,
       coalesce(k.first_ts, t.first_ts) AS first_ts,
       CASE WHEN k.last_ts > t.end_ts THEN k.last_ts ELSE t.end_ts END AS end_ts
     FROM throttled_task AS t
-    LEFT JOIN wb_task AS k ON k.tid = t.tid
+    LEFT JOIN wb_task AS k ON k.task_id = t.task_id
   ),
   slept AS (
     SELECT
       s.window_index,
-      s.tid,
+      s.task_id,
       sum(s.to_ts - s.from_ts) AS slept_ns,
       max(s.slept_ns) AS slept_max_ns
     FROM wb_throttle_piece AS s
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
-    GROUP BY s.window_index, s.tid
+    GROUP BY s.window_index, s.task_id
   ),
   dirtied AS (
     SELECT
       (t.ts - b.start_ts) / p.window_ns AS window_index,
-      t.tid,
+      t.task_id,
       sum(t.accounted_bytes) AS dirtied_bytes
-    FROM wb_throttle AS t
+    FROM wb_throttle_charge AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE t.ts >= b.start_ts
       AND t.ts < b.end_ts
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY 1, t.tid
+    GROUP BY 1, t.task_id
   ),
   dirtied_all AS (
     SELECT d.window_index, sum(d.dirtied_bytes) AS dirtied_bytes
@@ -104,7 +107,8 @@ SELECT
   1.0 * coalesce(s.slept_ns, 0) / (w.window_end_ns - w.window_start_ns)
     AS throttled_ratio,
   CASE
-    WHEN EXISTS (SELECT 1 FROM wb_throttle) THEN coalesce(d.dirtied_bytes, 0)
+    WHEN EXISTS (SELECT 1 FROM wb_throttle_total)
+      THEN coalesce(d.dirtied_bytes, 0)
   END AS dirtied_bytes,
   coalesce(s.slept_max_ns, 0) AS slept_max_ns,
   1.0 * coalesce(d.dirtied_bytes, 0) / nullif(a.dirtied_bytes, 0)
@@ -114,8 +118,10 @@ FROM life AS l
 JOIN wb_window AS w
   ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
 CROSS JOIN wb_bounds AS b
-LEFT JOIN slept AS s ON s.window_index = w.window_index AND s.tid = l.tid
-LEFT JOIN dirtied AS d ON d.window_index = w.window_index AND d.tid = l.tid
+LEFT JOIN slept AS s
+  ON s.window_index = w.window_index AND s.task_id = l.task_id
+LEFT JOIN dirtied AS d
+  ON d.window_index = w.window_index AND d.task_id = l.task_id
 LEFT JOIN dirtied_all AS a ON a.window_index = w.window_index
 LEFT JOIN wb_lost_window AS g ON g.window_index = w.window_index
-ORDER BY w.window_start_ns, l.tid;
+ORDER BY w.window_start_ns, l.tid, l.task_id;

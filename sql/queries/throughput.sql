@@ -9,7 +9,7 @@
 --   (deleted or dirtied twice); empty where swap writes outweigh it.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_window, wb_lost_window, wb_units
+-- @needs    wb_dirty_flow, wb_lost_window, wb_units
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_ns INTEGER time that the bytes cover: the window, and those
@@ -23,8 +23,9 @@
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
 --   the kernel's counters outlive them
 -- @metric   written_bytes_per_s higher: how fast data reached the disks
--- @metric   redirty_ratio lower: the share of dirtied data that was neither
---   written nor is dirty still: thrown away, or counted again and again
+-- @metric   redirty_ratio lower: share of the data written to memory that
+--   neither went to a disk nor waits there still: deleted before, or counted
+--   again and again
 WITH
   balance AS (
     SELECT
@@ -35,7 +36,7 @@ WITH
       d.written_bytes,
       d.dirtied_bytes - d.written_bytes - d.cached_change_bytes
         AS vanished_bytes
-    FROM wb_dirty_window AS d
+    FROM wb_dirty_flow AS d
   )
 SELECT
   d.window_start_ns,

@@ -18,6 +18,7 @@
 -- @column   written_bytes_per_s REAL over the window's length
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
 -- @metric   written_bytes_per_s higher: how fast this disk wrote, whoever asked
+--   for it
 WITH
   placed AS (
     SELECT

@@ -25,9 +25,9 @@
 -- @column   pages_count INTEGER pages written
 -- @column   bytes INTEGER written
 -- @column   written_bytes_per_s REAL over dur
--- @metric   queue_wait_ns lower: how long ordered work stood in the queue
---   before the flusher came to it
--- @metric   written_bytes_per_s higher: how fast this piece of work gave pages
+-- @metric   queue_wait_ns lower: how long ordered work, such as that of a sync,
+--   waited until the kernel's writing thread (flusher) began with it
+-- @metric   written_bytes_per_s higher: how fast this piece of work gave data
 --   to the disk; above the disk's speed while its queue fills
 -- @source   fs/fs-writeback.c wb_do_writeback(), wb_writeback()
 SELECT

@@ -221,4 +221,5 @@ SELECT
   'printk'
 FROM raw_reclaim AS k
 CROSS JOIN wb_units AS u
-LEFT JOIN wb_task AS t ON t.tid = k.tid;
+LEFT JOIN wb_task AS t
+  ON t.tid = k.tid AND k.seq >= t.from_seq AND k.seq < t.until_seq;

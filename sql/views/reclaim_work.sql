@@ -115,7 +115,8 @@ WITH
       i.memcg_seq,
       i.kswapd_seq
     FROM inside AS i
-    LEFT JOIN wb_task AS t ON t.tid = i.tid
+    LEFT JOIN wb_task AS t
+      ON t.tid = i.tid AND i.seq >= t.from_seq AND i.seq < t.until_seq
     LEFT JOIN (SELECT DISTINCT w.tid FROM raw_mm_vmscan_kswapd_wake AS w) AS k
       ON k.tid = i.tid
     WHERE i.step IN ('write', 'scan', 'dirty')

@@ -14,6 +14,8 @@
 -- @column   until_ts INTEGER ns, completed_ts or the trace's end
 -- @column   tid INTEGER thread that gave it to the driver, often a kworker
 -- @column   device TEXT major:minor
+-- @column   sector INTEGER first sector
+-- @column   rwbs TEXT kind of request, as the kernel prints it
 -- @column   op TEXT read, write, discard, flush or other
 -- @column   bytes INTEGER of the request
 -- @source   include/trace/events/block.h; block/blk-mq.c blk_update_request()
@@ -23,6 +25,7 @@ WITH
   steps AS (
     SELECT
       i.dev_major || ':' || i.dev_minor AS device,
+      i.sector,
       CASE
         WHEN i.nr_sector > 0 THEN i.sector + i.nr_sector
         WHEN instr(i.rwbs, 'F') > 0 THEN -1
@@ -37,6 +40,7 @@ WITH
     UNION ALL
     SELECT
       c.dev_major || ':' || c.dev_minor,
+      c.sector,
       CASE
         WHEN c.nr_sector > 0 THEN c.sector + c.nr_sector
         WHEN instr(c.rwbs, 'F') > 0 THEN -1
@@ -52,6 +56,7 @@ WITH
   paired AS (
     SELECT
       s.device,
+      s.sector,
       s.seq,
       s.ts,
       s.tid,
@@ -74,6 +79,8 @@ SELECT
   END AS until_ts,
   p.tid,
   p.device,
+  p.sector,
+  p.rwbs,
   CASE
     WHEN instr(p.rwbs, 'D') > 0 THEN 'discard'
     WHEN p.nr_sector = 0 AND instr(p.rwbs, 'F') > 0 THEN 'flush'

@@ -10,7 +10,8 @@
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, start of the wait
 -- @column   tid INTEGER thread that waits
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   asked_bytes INTEGER pages that it wants to see written
 -- @column   wait_ns INTEGER until it was woken; NULL = not in the trace
@@ -44,6 +45,7 @@ SELECT
   f.ts,
   f.tid,
   coalesce(t.comm, 'tid ' || f.tid) AS comm,
+  t.task_id,
   f.bdi,
   f.pages * u.page_bytes AS asked_bytes,
   CASE WHEN f.next_is_wait = 0 THEN f.next_ts - f.ts END AS wait_ns,
@@ -54,5 +56,6 @@ SELECT
 FROM followed AS f
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_bounds AS b
-LEFT JOIN wb_task AS t ON t.tid = f.tid
+LEFT JOIN wb_task AS t
+  ON t.tid = f.tid AND f.seq >= t.from_seq AND f.seq < t.until_seq
 WHERE f.is_wait = 1;

@@ -12,7 +12,8 @@
 --   event tells
 -- @column   span_ns INTEGER from its start to its end, those included
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   kind TEXT as in wb_wait
 -- @column   what TEXT event or call that it is from
 -- @column   cause TEXT why the task waited here, or unknown; docs/stalls.md
@@ -54,10 +55,12 @@ SELECT
   s.end_ts - s.ts AS span_ns,
   s.tid,
   s.comm,
+  s.task_id,
   s.kind,
   s.what,
   CASE
-    WHEN s.kind = 'throttle' THEN c.cause
+    -- The events of 2011 say nothing about the dirty pages.
+    WHEN s.kind = 'throttle' THEN coalesce(c.cause, 'unknown')
     WHEN s.kind = 'memcg reclaim' THEN 'memcg limit'
     WHEN s.kind = 'reclaim throttle' THEN
       CASE s.reason
@@ -68,6 +71,8 @@ SELECT
         ELSE 'unknown'
       END
     WHEN s.what = 'xfs_log_grant' THEN 'journal full'
+    WHEN s.what = 'xfs_log_cil_wait' THEN 'journal commit'
+    WHEN s.what = 'node_reclaim' THEN 'zone reclaim mode'
     WHEN s.kind = 'direct reclaim' THEN
       CASE
         WHEN s.kswapd_ratio >= r.most_ratio THEN 'kswapd behind'

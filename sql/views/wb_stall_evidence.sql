@@ -6,7 +6,10 @@
 -- @needs    wb_stall_chosen, wb_throttle_cause, wb_busy, wb_wait_request,
 --   wb_units, raw_balance_dirty_pages, raw_global_dirty_state,
 --   raw_mm_vmscan_throttled, raw_mm_vmscan_direct_reclaim_begin,
---   raw_mm_vmscan_memcg_reclaim_begin, raw_folio_wait_writeback,
+--   raw_mm_vmscan_memcg_reclaim_begin,
+--   raw_mm_vmscan_memcg_softlimit_reclaim_begin,
+--   raw_mm_vmscan_node_reclaim_begin,
+--   raw_writeback_balance_dirty_pages_waiting, raw_folio_wait_writeback,
 --   raw_jbd2_run_stats
 -- @column   wait_id INTEGER of wb_stall
 -- @column   place INTEGER order within the stall
@@ -192,6 +195,28 @@ JOIN (
   FROM raw_mm_vmscan_memcg_reclaim_begin AS m
   UNION ALL
   SELECT
+    k.seq,
+    k.ts,
+    'mm_vmscan_memcg_softlimit_reclaim_begin',
+    'order=' || k."order" || coalesce(' gfp_flags=' || k.gfp_flags, '')
+  FROM raw_mm_vmscan_memcg_softlimit_reclaim_begin AS k
+  UNION ALL
+  SELECT
+    n.seq,
+    n.ts,
+    'mm_vmscan_node_reclaim_begin',
+    'nid=' || n.nid || ' order=' || n."order"
+      || coalesce(' gfp_flags=' || n.gfp_flags, '')
+  FROM raw_mm_vmscan_node_reclaim_begin AS n
+  UNION ALL
+  SELECT
+    w.seq,
+    w.ts,
+    'writeback_balance_dirty_pages_waiting',
+    'bdi=' || w.bdi || ' pages=' || w.pages
+  FROM raw_writeback_balance_dirty_pages_waiting AS w
+  UNION ALL
+  SELECT
     v.seq,
     v.ts,
     'mm_vmscan_throttled',
@@ -207,7 +232,8 @@ JOIN (
   FROM raw_folio_wait_writeback AS f
 ) AS e ON e.seq = s.ref_seq
 WHERE s.kind IN (
-  'direct reclaim', 'memcg reclaim', 'reclaim throttle', 'folio wait'
+  'throttle', 'direct reclaim', 'memcg reclaim', 'reclaim throttle',
+  'folio wait'
 )
 UNION ALL
 SELECT
@@ -218,7 +244,21 @@ SELECT
   'from start to end ' || s.span_ns || ' ns, of which its own ' || s.dur
     || ' ns'
 FROM wb_stall_chosen AS s
-WHERE s.kind IN ('fsync', 'sync', 'write', 'journal') AND s.dur IS NOT NULL
+WHERE s.kind IN ('fsync', 'sync', 'write')
+  AND s.dur IS NOT NULL
+UNION ALL
+SELECT
+  s.wait_id,
+  1,
+  s.what,
+  s.ts,
+  coalesce(
+    'from start to end ' || s.span_ns || ' ns, of which its own ' || s.dur
+      || ' ns',
+    'nothing tells its end'
+  )
+FROM wb_stall_chosen AS s
+WHERE s.kind = 'journal'
 UNION ALL
 SELECT
   s.wait_id,

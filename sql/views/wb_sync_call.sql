@@ -1,15 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_sync_call
 -- @summary  System calls that wait until data are on the disk. A call that was
---   entered before the trace began is left out.
+--   entered before the trace began is left out; one in which its task exits
+--   ends there.
 -- @grain    call; order ts, tid
 -- @needs    raw_sys_enter_fsync, raw_sys_exit_fsync, raw_sys_enter_fdatasync,
 --   raw_sys_exit_fdatasync, raw_sys_enter_sync, raw_sys_exit_sync,
 --   raw_sys_enter_syncfs, raw_sys_exit_syncfs, raw_sys_enter_sync_file_range,
 --   raw_sys_exit_sync_file_range, raw_sys_enter_msync, raw_sys_exit_msync,
---   wb_bounds
+--   raw_sched_process_exit, wb_bounds
 -- @optional syscalls:sys_enter_fsync, syscalls:sys_exit_fsync,
---   syscalls:sys_enter_sync, syscalls:sys_exit_sync
+--   syscalls:sys_enter_sync, syscalls:sys_exit_sync,
+--   sched:sched_process_exit
 -- @column   ts INTEGER ns, when it was entered
 -- @column   end_ts INTEGER ns, when it returned; the trace's end if it did not
 -- @column   tid INTEGER thread
@@ -54,6 +56,14 @@ WITH
     SELECT x.tid, x.seq, x.ts, 'msync', 0
     FROM raw_sys_exit_msync AS x
   ),
+  ends AS (
+    SELECT s.tid, s.seq, s.ts, s.call, s.is_entry
+    FROM steps AS s
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, c.call, 0
+    FROM raw_sched_process_exit AS x
+    JOIN (SELECT DISTINCT s.tid, s.call FROM steps AS s) AS c ON c.tid = x.tid
+  ),
   paired AS (
     SELECT
       s.ts,
@@ -62,7 +72,7 @@ WITH
       s.is_entry,
       lead(s.is_entry) OVER task AS next_is_entry,
       lead(s.ts) OVER task AS next_ts
-    FROM steps AS s
+    FROM ends AS s
     WINDOW task AS (PARTITION BY s.tid, s.call ORDER BY s.seq)
   )
 SELECT

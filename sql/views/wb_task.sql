@@ -1,48 +1,256 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_task
--- @summary  Tasks by thread id: name, when it got that name, and how long the
---   trace saw it.
--- @grain    task; order tid
--- @needs    raw_task, raw_sched_switch, raw_sched_process_exec
--- @optional sched:sched_switch, sched:sched_process_exec
+-- @summary  Tasks under their names. A thread id has a row for each task that
+--   had it, one after another, and for each name that the task had, as far as
+--   sched and task events tell; without them it has one row, with its last
+--   known name. An event belongs to the row of its tid with from_seq <= seq
+--   < until_seq, and every event belongs to one.
+-- @grain    tid, task, name; order tid, from_seq
+-- @key      task_id
+-- @needs    raw_task, raw_sched_switch, raw_sched_process_exec,
+--   raw_sched_process_exit, raw_sched_process_fork, raw_task_newtask,
+--   raw_task_rename
+-- @optional sched:sched_switch, sched:sched_process_exec,
+--   sched:sched_process_exit, sched:sched_process_fork, task:task_newtask,
+--   task:task_rename
+-- @column   task_id INTEGER number of this row; 1, 2, 3 ...
 -- @column   tid INTEGER thread id
--- @column   comm TEXT last known name; tid in words where none is known
--- @column   first_ts INTEGER first event in this task's context
--- @column   last_ts INTEGER last event in this task's context
--- @column   named_ts INTEGER the task ran another program up to this time: its
---   last exec or, where exec was not recorded, when sched_switch last had it
---   under another name; NULL when neither was seen
+-- @column   comm TEXT name; tid in words where none is known
+-- @column   from_ts INTEGER ns, from when on it had this name: exec, rename and
+--   fork tell it; else just after sched_switch last had another one. Of the
+--   first row of a tid: before all times
+-- @column   until_ts INTEGER ns, from_ts of the next row of the tid, else after
+--   all times
+-- @column   from_seq INTEGER the same as from_ts, in the order of all records
+-- @column   until_seq INTEGER the same as until_ts, in the order of all records
+-- @column   first_ts INTEGER first event in its context under this name, or
+--   when it got the name
+-- @column   last_ts INTEGER last event in its context under this name, or when
+--   it lost the name
+-- @source   kernel/exit.c do_exit(), do_task_dead(); fs/exec.c
+--   begin_new_exec(): comm is the last part of filename, 15 bytes at most
 -- @materialize
 CREATE VIEW wb_task AS
 WITH
-  other_name AS (
-    SELECT s.prev_pid AS tid, s.ts
-    FROM raw_sched_switch AS s
-    JOIN raw_task AS t ON t.tid = s.prev_pid
-    WHERE s.prev_comm <> t.comm
-      AND s.prev_pid <> 0
-      AND NOT EXISTS (SELECT 1 FROM raw_sched_process_exec)
+  watched AS (
+    SELECT
+      w.tid,
+      min(w.comm) AS least_comm,
+      max(w.comm) AS greatest_comm
+    FROM (
+      SELECT s.prev_pid AS tid, s.prev_comm AS comm FROM raw_sched_switch AS s
+      UNION ALL
+      SELECT s.next_pid, s.next_comm FROM raw_sched_switch AS s
+    ) AS w
+    WHERE w.tid <> 0
+    GROUP BY w.tid
+  ),
+  -- Of a task with one name, one sight of it is enough.
+  renamed AS (
+    SELECT w.tid FROM watched AS w WHERE w.least_comm <> w.greatest_comm
+  ),
+  -- After sched_process_exit a task still closes its files; where sched_switch
+  -- sees it leave its CPU for good (state X or Z), that is its end.
+  ends AS (
+    SELECT x.tid, x.seq, x.ts, 0 AS is_last
+    FROM raw_sched_process_exit AS x
     UNION ALL
-    SELECT s.next_pid, s.ts
+    SELECT s.prev_pid, s.seq, s.ts, 1
     FROM raw_sched_switch AS s
-    JOIN raw_task AS t ON t.tid = s.next_pid
-    WHERE s.next_comm <> t.comm
-      AND s.next_pid <> 0
-      AND NOT EXISTS (SELECT 1 FROM raw_sched_process_exec)
+    WHERE s.prev_state & 48 <> 0 AND s.prev_pid <> 0
+  ),
+  ended AS (
+    SELECT
+      e.tid,
+      e.seq,
+      e.ts,
+      e.is_last,
+      lead(e.is_last) OVER (PARTITION BY e.tid ORDER BY e.seq) AS next_is_last
+    FROM ends AS e
+  ),
+  -- What tells a name (is_now: it is new from this time on, else the task may
+  -- have had it before), and what ends a life: step 9, after its last event,
+  -- and step 0, before the first event of the next task with this tid.
+  told AS (
+    SELECT s.prev_pid AS tid, s.seq, s.ts, 5 AS step, s.prev_comm AS comm,
+      0 AS is_now
+    FROM raw_sched_switch AS s
+    WHERE s.prev_pid IN (SELECT r.tid FROM renamed AS r)
     UNION ALL
-    SELECT x.tid, x.ts
+    SELECT s.next_pid, s.seq, s.ts, 5, s.next_comm, 0
+    FROM raw_sched_switch AS s
+    WHERE s.next_pid IN (SELECT r.tid FROM renamed AS r)
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 6, NULL, 0
     FROM raw_sched_process_exec AS x
+    UNION ALL
+    SELECT
+      x.tid,
+      x.seq,
+      x.ts,
+      7,
+      substr(
+        x.filename,
+        length(rtrim(x.filename, replace(x.filename, '/', ''))) + 1,
+        15
+      ),
+      1
+    FROM raw_sched_process_exec AS x
+    UNION ALL
+    SELECT coalesce(n.pid, n.tid), n.seq, n.ts, 6, n.oldcomm, 0
+    FROM raw_task_rename AS n
+    UNION ALL
+    SELECT coalesce(n.pid, n.tid), n.seq, n.ts, 7, n.newcomm, 1
+    FROM raw_task_rename AS n
+    UNION ALL
+    SELECT c.tid, c.seq, c.ts, d.step, CASE d.step WHEN 1 THEN c.comm END, 0
+    FROM (
+      SELECT f.child_pid AS tid, f.seq, f.ts, f.child_comm AS comm
+      FROM raw_sched_process_fork AS f
+      UNION ALL
+      SELECT n.pid, n.seq, n.ts, n.comm
+      FROM raw_task_newtask AS n
+    ) AS c
+    -- Whoever had the tid before, the end of that, the name of the new one.
+    CROSS JOIN (
+      SELECT -1 AS step UNION ALL SELECT 0 UNION ALL SELECT 1
+    ) AS d
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 5, x.comm, 0
+    FROM raw_sched_process_exit AS x
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts + 1, 9, NULL, 0
+    FROM ended AS e
+    WHERE e.is_last = 1 OR coalesce(e.next_is_last, 0) = 0
+  ),
+  steps AS (
+    SELECT t.tid, t.seq, t.ts, t.step, t.comm, t.is_now
+    FROM told AS t
+    WHERE t.tid <> 0
+    UNION ALL
+    -- The name that the recorder kept is the last one.
+    SELECT k.tid, NULL, k.last_ts, 8, k.comm, 0
+    FROM raw_task AS k
+    WHERE k.tid IN (SELECT t.tid FROM told AS t)
+  ),
+  lives AS (
+    SELECT
+      s.*,
+      coalesce(
+        sum(CASE WHEN s.step IN (0, 9) THEN 1 ELSE 0 END) OVER (
+          PARTITION BY s.tid ORDER BY s.seq IS NULL, s.seq, s.step
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        0
+      ) AS life
+    FROM steps AS s
+  ),
+  ordered AS (
+    SELECT
+      l.*,
+      row_number() OVER (
+        PARTITION BY l.tid, l.life ORDER BY l.seq IS NULL, l.seq, l.step
+      ) AS place
+    FROM lives AS l
+    WHERE l.step NOT IN (0, 9)
   ),
   named AS (
-    SELECT o.tid, max(o.ts) AS named_ts
-    FROM other_name AS o
-    GROUP BY o.tid
+    SELECT
+      o.*,
+      lag(o.comm) OVER life AS prev_comm,
+      lag(o.ts) OVER life AS prev_ts,
+      lag(o.seq) OVER life AS prev_seq
+    FROM ordered AS o
+    WHERE o.place = 1 OR o.comm IS NOT NULL
+    WINDOW life AS (PARTITION BY o.tid, o.life ORDER BY o.place)
+  ),
+  -- Where a name begins. The first one of a life has all that is before it.
+  begins AS (
+    SELECT
+      n.tid,
+      n.life,
+      n.comm,
+      CASE
+        WHEN n.place = 1 THEN NULL
+        WHEN n.is_now = 1 THEN n.ts
+        ELSE n.prev_ts + 1
+      END AS from_ts,
+      CASE
+        WHEN n.place = 1 THEN NULL
+        WHEN n.is_now = 1 THEN n.seq
+        ELSE n.prev_seq + 1
+      END AS from_seq
+    FROM named AS n
+    WHERE n.place = 1 OR n.comm <> coalesce(n.prev_comm, '')
+  ),
+  placed AS (
+    SELECT b.tid, b.life, b.comm, b.from_ts, b.from_seq
+    FROM begins AS b
+    UNION ALL
+    SELECT k.tid, 0, k.comm, NULL, NULL
+    FROM raw_task AS k
+    WHERE k.tid NOT IN (SELECT b.tid FROM begins AS b)
+  ),
+  bounded AS (
+    SELECT
+      p.tid,
+      p.comm,
+      coalesce(p.from_ts, d.ts, -9000000000000000000) AS from_ts,
+      coalesce(
+        p.from_seq,
+        d.seq + CASE d.step WHEN 9 THEN 1 ELSE 0 END,
+        -9000000000000000000
+      ) AS from_seq
+    FROM placed AS p
+    LEFT JOIN lives AS d
+      ON d.tid = p.tid AND d.life = p.life - 1 AND d.step IN (0, 9)
+  ),
+  spans AS (
+    SELECT
+      b.tid,
+      b.comm,
+      b.from_ts,
+      b.from_seq,
+      lead(b.from_ts, 1, 9000000000000000000) OVER (
+        PARTITION BY b.tid ORDER BY b.from_seq
+      ) AS until_ts
+    FROM bounded AS b
+  ),
+  seen AS (
+    SELECT
+      s.tid,
+      coalesce(s.comm, 'tid ' || s.tid) AS comm,
+      s.from_ts,
+      s.from_seq,
+      CASE WHEN t.first_ts > s.from_ts THEN t.first_ts ELSE s.from_ts END
+        AS first_ts,
+      CASE WHEN t.last_ts < s.until_ts THEN t.last_ts ELSE s.until_ts - 1 END
+        AS last_ts
+    FROM spans AS s
+    JOIN raw_task AS t ON t.tid = s.tid
+  ),
+  -- A name under which a task fired no event is no row.
+  active AS (
+    SELECT
+      s.*,
+      lag(s.tid) OVER (PARTITION BY s.tid ORDER BY s.from_seq) AS prev_tid
+    FROM seen AS s
+    WHERE s.first_ts <= s.last_ts
   )
 SELECT
-  t.tid,
-  coalesce(t.comm, 'tid ' || t.tid) AS comm,
-  t.first_ts,
-  t.last_ts,
-  n.named_ts
-FROM raw_task AS t
-LEFT JOIN named AS n ON n.tid = t.tid;
+  row_number() OVER (ORDER BY a.tid, a.from_seq) AS task_id,
+  a.tid,
+  a.comm,
+  CASE WHEN a.prev_tid IS NULL THEN -9000000000000000000 ELSE a.from_ts END
+    AS from_ts,
+  lead(a.from_ts, 1, 9000000000000000000) OVER (
+    PARTITION BY a.tid ORDER BY a.from_seq
+  ) AS until_ts,
+  CASE WHEN a.prev_tid IS NULL THEN -9000000000000000000 ELSE a.from_seq END
+    AS from_seq,
+  lead(a.from_seq, 1, 9000000000000000000) OVER (
+    PARTITION BY a.tid ORDER BY a.from_seq
+  ) AS until_seq,
+  a.first_ts,
+  a.last_ts
+FROM active AS a;

@@ -2,57 +2,94 @@
 -- @view     wb_task_rate
 -- @summary  How fast each throttled task dirtied pages of each wb, and its
 --   max-min fair share of what all of them together got.
--- @grain    bdi, cgroup, task; order bdi, cgroup_ino, tid
--- @needs    wb_throttle, wb_bounds, wb_units
+-- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_idle, wb_bounds,
+--   wb_units, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   dirtied_bytes INTEGER lower bound, first to last event
 -- @column   active_ns INTEGER time from its first to its last event
 -- @column   dirtied_bytes_per_s REAL its rate in that time
 -- @column   slept_ratio REAL share of that time that it slept
--- @column   is_demand_limited INTEGER 1: it slept so little that it got all it
---   asked for; its own rate is then all that it is entitled to
+-- @column   idle_ratio REAL share of the time in which it was not throttled
+--   that it slept of its own accord (state S: a timer, a pipe, a lock of the
+--   program); NULL = sched_switch did not watch it
+-- @column   is_demand_limited INTEGER 1: it got all it asked for, as it was
+--   throttled for less than a twentieth of its time, or was idle for half of
+--   the rest or more; its own rate is then all that it is entitled to
 -- @column   entitlement_bytes_per_s REAL its max-min fair share
 -- @source   R. Jain et al., A Quantitative Measure of Fairness, DEC-TR-301;
 --   D. Bertsekas and R. Gallager, Data Networks, 6.5.2 (max-min fairness)
 -- @materialize
 CREATE VIEW wb_task_rate AS
 WITH
-  marked AS (
+  watched AS (
+    SELECT DISTINCT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+  ),
+  charged AS (
     SELECT
-      t.bdi,
-      t.cgroup_ino,
-      t.tid,
-      t.comm,
-      t.ts,
-      t.sleep_ts,
-      t.slept_ns,
-      t.accounted_bytes,
-      row_number() OVER (
-        PARTITION BY t.bdi, t.cgroup_ino, t.tid ORDER BY t.seq
-      ) AS place
-    FROM wb_throttle AS t
+      a.bdi,
+      a.cgroup_ino,
+      a.task_id,
+      a.first_ts,
+      a.last_ts,
+      -- The first event's pages were dirtied before it, so before the time
+      -- that the rate is taken over.
+      sum(CASE WHEN c.seq > a.first_seq THEN c.accounted_bytes ELSE 0 END)
+        AS dirtied_bytes,
+      sum(c.slept_ns) AS slept_ns,
+      max(c.sleep_ts + c.slept_ns) AS slept_until_ts
+    FROM wb_throttle_charge AS c
     CROSS JOIN wb_bounds AS b
-    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
+    JOIN wb_throttle_total AS a
+      ON a.task_id = c.task_id
+      AND a.bdi = c.bdi
+      AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    GROUP BY a.bdi, a.cgroup_ino, a.task_id, a.first_ts, a.last_ts
+  ),
+  active AS (
+    SELECT
+      c.bdi,
+      c.cgroup_ino,
+      k.tid,
+      k.comm,
+      c.task_id,
+      c.first_ts AS from_ts,
+      CASE WHEN c.slept_until_ts > c.last_ts THEN c.slept_until_ts
+        ELSE c.last_ts
+      END AS to_ts,
+      c.last_ts - c.first_ts AS active_ns,
+      c.dirtied_bytes,
+      c.slept_ns
+    FROM charged AS c
+    JOIN wb_task AS k ON k.task_id = c.task_id
   ),
   task_rate AS (
     SELECT
-      m.bdi,
-      m.cgroup_ino,
-      m.tid,
-      m.comm,
-      max(m.ts) - min(m.ts) AS active_ns,
-      -- The first event's pages were dirtied before it, so before the time
-      -- that the rate is taken over.
-      sum(CASE WHEN m.place > 1 THEN m.accounted_bytes ELSE 0 END)
-        AS dirtied_bytes,
-      1.0 * sum(m.slept_ns)
-        / nullif(max(m.sleep_ts + m.slept_ns) - min(m.ts), 0) AS slept_ratio
-    FROM marked AS m
-    GROUP BY m.bdi, m.cgroup_ino, m.tid, m.comm
+      a.*,
+      1.0 * a.slept_ns / nullif(a.to_ts - a.from_ts, 0) AS slept_ratio
+    FROM active AS a
+  ),
+  idle AS (
+    SELECT
+      r.bdi,
+      r.cgroup_ino,
+      r.task_id,
+      1.0 * sum(
+        CASE WHEN i.end_ts < r.to_ts THEN i.end_ts ELSE r.to_ts END
+        - CASE WHEN i.ts > r.from_ts THEN i.ts ELSE r.from_ts END
+      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio
+    FROM task_rate AS r
+    JOIN wb_idle AS i
+      ON i.tid = r.tid AND i.end_ts > r.from_ts AND i.ts < r.to_ts
+    GROUP BY r.bdi, r.cgroup_ino, r.task_id
   ),
   demand AS (
     SELECT
@@ -60,13 +97,26 @@ WITH
       r.cgroup_ino,
       r.tid,
       r.comm,
+      r.task_id,
       r.dirtied_bytes,
       r.active_ns,
       1.0 * u.second_ns * r.dirtied_bytes / r.active_ns AS rate,
       r.slept_ratio,
-      CASE WHEN r.slept_ratio < 0.05 THEN 1 ELSE 0 END AS is_demand_limited
+      CASE
+        WHEN i.idle_ratio IS NOT NULL THEN i.idle_ratio
+        WHEN r.tid IN (SELECT w.tid FROM watched AS w) THEN 0.0
+      END AS idle_ratio,
+      CASE
+        WHEN r.slept_ratio < 0.05 THEN 1
+        WHEN i.idle_ratio >= 0.5 THEN 1
+        ELSE 0
+      END AS is_demand_limited
     FROM task_rate AS r
     CROSS JOIN wb_units AS u
+    LEFT JOIN idle AS i
+      ON i.bdi = r.bdi
+      AND coalesce(i.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
+      AND i.task_id = r.task_id
     WHERE r.active_ns > 0 AND r.dirtied_bytes > 0
   ),
   -- Water-filling: tasks in order of what they ask for, those who ask for all
@@ -83,7 +133,7 @@ WITH
       wb AS (PARTITION BY d.bdi, d.cgroup_ino),
       asking AS (
         PARTITION BY d.bdi, d.cgroup_ino
-        ORDER BY d.is_demand_limited DESC, d.rate, d.tid
+        ORDER BY d.is_demand_limited DESC, d.rate, d.tid, d.task_id
       )
   ),
   levels AS (
@@ -120,10 +170,12 @@ SELECT
   o.cgroup_ino,
   o.tid,
   o.comm,
+  o.task_id,
   o.dirtied_bytes,
   o.active_ns,
   o.rate AS dirtied_bytes_per_s,
   o.slept_ratio,
+  o.idle_ratio,
   o.is_demand_limited,
   CASE WHEN o.place < l.stop_place OR l.stop_place IS NULL THEN o.rate
     ELSE l.fair_rate

@@ -3,11 +3,12 @@
 -- @summary  Sleeps of throttled tasks, taken as starting at their event, cut at
 --   the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @needs    wb_throttle, wb_completion_wait, wb_bounds, wb_params
+-- @needs    wb_throttle_charge, wb_completion_wait, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
 -- @column   window_index INTEGER of wb_window
 -- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   from_ts INTEGER ns, start of the piece
@@ -21,17 +22,18 @@ WITH RECURSIVE
     CROSS JOIN wb_params AS p
   ),
   sleep AS (
-    SELECT t.tid, t.bdi, t.cgroup_ino, t.ts, t.slept_ns
-    FROM wb_throttle AS t
+    SELECT t.tid, t.task_id, t.bdi, t.cgroup_ino, t.ts, t.slept_ns
+    FROM wb_throttle_charge AS t
     WHERE t.slept_ns > 0
     UNION ALL
-    SELECT w.tid, w.bdi, NULL, w.ts, w.slept_ns
+    SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns
     FROM wb_completion_wait AS w
     WHERE w.slept_ns > 0
   ),
   clipped AS (
     SELECT
       t.tid,
+      t.task_id,
       t.bdi,
       t.cgroup_ino,
       CASE WHEN t.ts < g.start_ts THEN g.start_ts ELSE t.ts END AS from_ts,
@@ -45,10 +47,13 @@ WITH RECURSIVE
     WHERE t.ts + t.slept_ns > g.start_ts
       AND t.ts < g.end_ts
   ),
-  piece(window_index, tid, bdi, cgroup_ino, from_ts, to_ts, slept_ns) AS (
+  piece(
+    window_index, tid, task_id, bdi, cgroup_ino, from_ts, to_ts, slept_ns
+  ) AS (
     SELECT
       (c.from_ts - g.start_ts) / g.window_ns,
       c.tid,
+      c.task_id,
       c.bdi,
       c.cgroup_ino,
       c.from_ts,
@@ -60,6 +65,7 @@ WITH RECURSIVE
     SELECT
       p.window_index + 1,
       p.tid,
+      p.task_id,
       p.bdi,
       p.cgroup_ino,
       g.start_ts + (p.window_index + 1) * g.window_ns,
@@ -72,6 +78,7 @@ WITH RECURSIVE
 SELECT
   p.window_index,
   p.tid,
+  p.task_id,
   p.bdi,
   p.cgroup_ino,
   p.from_ts,

@@ -7,7 +7,8 @@
 -- @grain    wait; order wait_id
 -- @needs    wb_throttle_cause, wb_wait_pair, wb_wait_sleep, wb_wait_request,
 --   wb_stall_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
---   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_mm_vmscan_throttled,
+--   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_xfs_log_cil_wait,
+--   raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall, raw_sched_process_exit
 -- @optional sched:sched_switch, sched:sched_process_exit
@@ -16,7 +17,8 @@
 -- @column   ts INTEGER ns, start
 -- @column   end_ts INTEGER ns, end; NULL where no event tells it
 -- @column   tid INTEGER thread
--- @column   comm TEXT its name; that with which it exits, where that is known
+-- @column   comm TEXT its name when the event fired
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
 --   throttle, folio wait, journal, block queue, fsync, sync or write
 -- @column   rank INTEGER 4: one sleep; 3: reclaim; 2: own block request;
@@ -99,6 +101,26 @@ WITH
     FROM raw_jbd2_lock_buffer_stall AS j
     CROSS JOIN wb_units AS u
   ),
+  -- Events before a sleep whose end no event of their own tells.
+  announced AS (
+    SELECT
+      f.seq,
+      f.ts,
+      f.tid,
+      'folio wait' AS kind,
+      'folio_wait_writeback' AS what,
+      f.name AS device
+    FROM raw_folio_wait_writeback AS f
+    UNION ALL
+    SELECT
+      x.seq,
+      x.ts,
+      x.tid,
+      'journal',
+      'xfs_log_cil_wait',
+      x.dev_major || ':' || x.dev_minor
+    FROM raw_xfs_log_cil_wait AS x
+  ),
   spans AS (
     SELECT
       t.seq,
@@ -124,7 +146,9 @@ WITH
       p.end_ts,
       p.tid,
       CASE
-        WHEN p.what = 'direct_reclaim' THEN 'direct reclaim'
+        WHEN p.what IN ('direct_reclaim', 'node_reclaim')
+          THEN 'direct reclaim'
+        WHEN p.what = 'balance_dirty_pages_waiting' THEN 'throttle'
         WHEN p.what LIKE 'memcg%' THEN 'memcg reclaim'
         WHEN p.what = 'xfs_log_grant' THEN 'journal'
         WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
@@ -133,7 +157,7 @@ WITH
       END,
       CASE
         WHEN p.what LIKE '%reclaim' THEN 3
-        WHEN p.what = 'xfs_log_grant' THEN 4
+        WHEN p.what IN ('xfs_log_grant', 'balance_dirty_pages_waiting') THEN 4
         ELSE 1
       END,
       p.what,
@@ -174,18 +198,18 @@ WITH
       s.ts,
       s.end_ts,
       s.tid,
-      'folio wait',
+      f.kind,
       4,
-      'folio_wait_writeback',
+      f.what,
       'sched',
       CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
-      f.name,
+      f.device,
       f.seq,
       NULL,
       s.ts
     FROM wb_wait_sleep AS s
     CROSS JOIN wb_bounds AS b
-    JOIN raw_folio_wait_writeback AS f ON f.seq = s.folio_seq
+    JOIN announced AS f ON f.seq = s.before_seq
     UNION ALL
     -- Nothing tells when the task ran again.
     SELECT
@@ -193,16 +217,16 @@ WITH
       f.ts,
       NULL,
       f.tid,
-      'folio wait',
+      f.kind,
       4,
-      'folio_wait_writeback',
+      f.what,
       NULL,
       NULL,
-      f.name,
+      f.device,
       f.seq,
       NULL,
       f.ts
-    FROM raw_folio_wait_writeback AS f
+    FROM announced AS f
     LEFT JOIN watched AS w ON w.tid = f.tid
     WHERE w.tid IS NULL
     UNION ALL
@@ -261,7 +285,8 @@ WITH
     FROM wb_wait_request AS q
     CROSS JOIN wb_bounds AS b
     LEFT JOIN watched AS w ON w.tid = q.tid
-    LEFT JOIN wb_task AS t ON t.tid = q.tid
+    LEFT JOIN wb_task AS t
+      ON t.tid = q.tid AND q.seq >= t.from_seq AND q.seq < t.until_seq
     -- Idle CPUs and workers issue requests of others.
     WHERE q.is_sync = 1
       AND w.tid IS NULL
@@ -269,7 +294,7 @@ WITH
       AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
   ),
   lives AS (
-    SELECT s.*, NULL AS exit_seq, NULL AS exit_ts
+    SELECT s.*, NULL AS exit_ts
     FROM spans AS s
     UNION ALL
     SELECT
@@ -286,7 +311,6 @@ WITH
       NULL,
       NULL,
       x.ts,
-      x.seq,
       x.ts
     FROM raw_sched_process_exit AS x
   ),
@@ -294,7 +318,6 @@ WITH
   ended AS (
     SELECT
       l.*,
-      min(l.exit_seq) OVER task AS next_exit_seq,
       min(l.exit_ts) OVER task AS next_exit_ts,
       lag(l.event_ts) OVER task AS next_event_ts,
       lead(l.event_ts) OVER task AS prev_event_ts
@@ -323,7 +346,8 @@ WITH
         ELSE e.end_ts
       END AS end_ts,
       e.tid,
-      coalesce(x.comm, t.comm, 'tid ' || e.tid) AS comm,
+      coalesce(t.comm, 'tid ' || e.tid) AS comm,
+      t.task_id,
       e.kind,
       e.rank,
       e.what,
@@ -334,8 +358,10 @@ WITH
       e.reason
     FROM ended AS e
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN raw_sched_process_exit AS x ON x.seq = e.next_exit_seq
-    LEFT JOIN wb_task AS t ON t.tid = e.tid
+    LEFT JOIN wb_task AS t
+      ON t.tid = e.tid
+      AND e.seq >= t.from_seq
+      AND e.seq < t.until_seq
     WHERE e.kind IS NOT NULL
   ),
   reached AS (
@@ -369,6 +395,7 @@ SELECT
   a.end_ts,
   a.tid,
   a.comm,
+  a.task_id,
   a.kind,
   a.rank,
   a.what,

@@ -1,13 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_wait_pair
 -- @summary  Spans of a task that have an event at either end: reclaim, system
---   calls, fsync in the file system, sleeps for log space.
+--   calls, fsync in the file system, sleeps for log space, and the waits for
+--   the flusher of February 2011.
 -- @grain    span; order seq
 -- @needs    raw_mm_vmscan_direct_reclaim_begin,
 --   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_memcg_reclaim_begin,
 --   raw_mm_vmscan_memcg_reclaim_end,
 --   raw_mm_vmscan_memcg_softlimit_reclaim_begin,
---   raw_mm_vmscan_memcg_softlimit_reclaim_end, raw_xfs_log_grant_sleep,
+--   raw_mm_vmscan_memcg_softlimit_reclaim_end,
+--   raw_mm_vmscan_node_reclaim_begin, raw_mm_vmscan_node_reclaim_end,
+--   raw_writeback_balance_dirty_pages_waiting,
+--   raw_writeback_balance_dirty_pages_woken, raw_xfs_log_grant_sleep,
 --   raw_xfs_log_grant_wake, raw_ext4_sync_file_enter, raw_ext4_sync_file_exit,
 --   raw_sys_enter_fsync, raw_sys_exit_fsync, raw_sys_enter_fdatasync,
 --   raw_sys_exit_fdatasync, raw_sys_enter_sync, raw_sys_exit_sync,
@@ -19,7 +23,9 @@
 --   raw_sys_exit_pwritev2, raw_lost_events, wb_bounds
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_reclaim_begin,
---   vmscan:mm_vmscan_memcg_softlimit_reclaim_begin, xfs:xfs_log_grant_sleep,
+--   vmscan:mm_vmscan_memcg_softlimit_reclaim_begin,
+--   vmscan:mm_vmscan_node_reclaim_begin,
+--   writeback:writeback_balance_dirty_pages_waiting, xfs:xfs_log_grant_sleep,
 --   ext4:ext4_sync_file_enter, syscalls:sys_enter_fsync,
 --   syscalls:sys_enter_fdatasync, syscalls:sys_enter_sync,
 --   syscalls:sys_enter_syncfs, syscalls:sys_enter_sync_file_range,
@@ -33,11 +39,11 @@
 --   lasted at most, NULL where that is not known
 -- @column   tid INTEGER thread
 -- @column   what TEXT name of the call or of the pair of events
--- @column   device TEXT major:minor, where the events tell
+-- @column   device TEXT major:minor or name of the bdi, where the events tell
 -- @column   cut TEXT start or end: it was under way when the trace began or
 --   ended; lost: the event at one end is missing; NULL = whole
 -- @source   include/trace/events/vmscan.h, ext4.h; fs/xfs/xfs_trace.h;
---   kernel/trace/trace_syscalls.c
+--   kernel/trace/trace_syscalls.c; patch of 2011-02-04
 -- @materialize
 CREATE VIEW wb_wait_pair AS
 WITH
@@ -65,6 +71,18 @@ WITH
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'memcg_softlimit_reclaim', 1, NULL
     FROM raw_mm_vmscan_memcg_softlimit_reclaim_end AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'node_reclaim', 0, NULL
+    FROM raw_mm_vmscan_node_reclaim_begin AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'node_reclaim', 1, NULL
+    FROM raw_mm_vmscan_node_reclaim_end AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'balance_dirty_pages_waiting', 0, e.bdi
+    FROM raw_writeback_balance_dirty_pages_waiting AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'balance_dirty_pages_waiting', 1, e.bdi
+    FROM raw_writeback_balance_dirty_pages_woken AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 0,
       e.dev_major || ':' || e.dev_minor

@@ -4,7 +4,7 @@
 --   of the same task around them that tell what it slept for.
 -- @grain    sleep that an event explains; order seq
 -- @needs    wb_blocked, wb_wait_request, wb_wait_pair, wb_stall_rule,
---   raw_folio_wait_writeback, raw_mm_vmscan_throttled,
+--   raw_folio_wait_writeback, raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall
 -- @optional sched:sched_switch
@@ -12,8 +12,9 @@
 -- @column   ts INTEGER ns, when the task left the CPU
 -- @column   end_ts INTEGER ns, when it ran again
 -- @column   tid INTEGER thread
--- @column   folio_seq INTEGER of the folio_wait_writeback event that this sleep
---   followed at once
+-- @column   before_seq INTEGER of the event that fired before a sleep,
+--   folio_wait_writeback or xfs_log_cil_wait, and that this one followed at
+--   once
 -- @column   after_seq INTEGER of the event that fired after this sleep and
 --   reports it
 -- @column   request_seq INTEGER of wb_wait_request: the last request for which
@@ -34,8 +35,11 @@ WITH
       s.ran_ts
     FROM wb_blocked AS s
     UNION ALL
-    SELECT f.tid, f.seq, f.ts, 'folio', NULL, NULL
+    SELECT f.tid, f.seq, f.ts, 'before', NULL, NULL
     FROM raw_folio_wait_writeback AS f
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'before', NULL, NULL
+    FROM raw_xfs_log_cil_wait AS x
     UNION ALL
     SELECT t.tid, t.seq, t.ts, 'after', NULL, NULL
     FROM raw_mm_vmscan_throttled AS t
@@ -62,8 +66,8 @@ WITH
   around AS (
     SELECT
       s.*,
-      max(CASE WHEN s.step = 'folio' THEN s.seq END) OVER task AS folio_seq,
-      max(CASE WHEN s.step = 'folio' THEN s.ts END) OVER task AS folio_ts,
+      max(CASE WHEN s.step = 'before' THEN s.seq END) OVER task AS before_seq,
+      max(CASE WHEN s.step = 'before' THEN s.ts END) OVER task AS before_ts,
       max(CASE WHEN s.step = 'request' THEN s.seq END) OVER task
         AS request_seq,
       max(CASE WHEN s.step = 'call' THEN s.seq END) OVER task AS call_seq,
@@ -98,12 +102,15 @@ WITH
       a.tid,
       -- The task runs on from the event to the sleep, but for preemption.
       CASE
-        WHEN a.folio_seq > coalesce(a.last_sleep_seq, 0)
+        WHEN a.before_seq > coalesce(a.last_sleep_seq, 0)
           AND a.ts
-            - CASE WHEN a.ran_ts > a.folio_ts THEN a.ran_ts ELSE a.folio_ts END
+            - CASE
+              WHEN a.ran_ts > a.before_ts THEN a.ran_ts
+              ELSE a.before_ts
+            END
             <= r.run_slack_ns
-          THEN a.folio_seq
-      END AS folio_seq,
+          THEN a.before_seq
+      END AS before_seq,
       w.after_seq,
       a.request_seq,
       CASE WHEN a.call_end_ts > a.ts THEN a.call_seq END AS call_seq
@@ -117,12 +124,12 @@ SELECT
   t.ts,
   t.end_ts,
   t.tid,
-  t.folio_seq,
+  t.before_seq,
   t.after_seq,
   t.request_seq,
   t.call_seq
 FROM told AS t
-WHERE t.folio_seq IS NOT NULL
+WHERE t.before_seq IS NOT NULL
   OR t.after_seq IS NOT NULL
   OR t.request_seq IS NOT NULL
   OR t.call_seq IS NOT NULL;

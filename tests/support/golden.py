@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from .cli import Document
 
@@ -24,7 +25,8 @@ class Check:
     """The rows of one canned query, or of one SQL statement, worked out by hand.
 
     Only the columns that the rows name are compared; keep chooses among the answered rows. The
-    order of rows is compared when ordered. Each word must be in a warning of the answer.
+    order of rows is compared when ordered. Each word must be in a warning of the answer. The case
+    may have made several runs: folder is the one that is asked.
     """
 
     rows: Sequence[Expected]
@@ -34,9 +36,11 @@ class Check:
     keep: Callable[[Document], bool] = _every
     ordered: bool = False
     warning_words: tuple[str, ...] = ()
+    folder: str = ""
 
     def arguments(self, source: str) -> tuple[str, ...]:
         """The command line that answers the check."""
+        source = str(Path(source) / self.folder)
         if self.query:
             return ("query", self.query, source, *self.options)
         return ("sql", source, self.sql, *self.options)

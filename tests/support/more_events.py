@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .formats import EventFormat, build_format
 
-__all__ = ["more_formats", "pause_of_4_4"]
+__all__ = ["MORE_NAMES", "more_formats", "pause_of_4_4"]
 
 _WORK = (
     "char name[32]",
@@ -137,6 +137,10 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "sys_enter_fsync": ("syscalls", 755, _ENTER, '"fd: 0x%08lx", ((unsigned long)(REC->fd))'),
     "sys_exit_fsync": ("syscalls", 754, ("int __syscall_nr", "long ret"), '"0x%lx", REC->ret'),
 }
+
+
+MORE_NAMES = tuple(_EVENTS)
+"""Every event of this module."""
 
 
 def more_formats(*names: str, long_bytes: int = 8) -> list[EventFormat]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .oracle import Pause, TaskKey
 from .report import ReportEvent, key_values
 
-__all__ = ["Request", "calls", "flusher_pages", "mean_rates", "requests", "scans"]
+__all__ = ["Request", "bio_reads", "calls", "flusher_pages", "mean_rates", "requests", "scans"]
 
 _REQUEST = re.compile(
     r"(?P<major>\d+),(?P<minor>\d+) (?P<rwbs>\S+) (?:\d+ )?\(.*?\) "
@@ -128,4 +128,19 @@ def calls(events: Iterable[ReportEvent], name: str) -> list[tuple[int, int, int]
             entered[event.tid] = event.ts
         elif event.name == f"sys_exit_{name}" and event.tid in entered:
             found.append((event.tid, entered.pop(event.tid), event.ts))
+    return found
+
+
+def bio_reads(events: Iterable[ReportEvent]) -> dict[int, tuple[int, int]]:
+    """tid -> bios for reading that it queued, and their bytes."""
+    found: dict[int, tuple[int, int]] = {}
+    for event in events:
+        if event.name == "block_bio_queue":
+            match = re.match(
+                r"\d+,\d+ (?P<rwbs>\S+) (?P<sector>\d+) \+ (?P<count>\d+) ", event.text
+            )
+            assert match is not None, event
+            if "R" in match["rwbs"]:
+                bios, size = found.get(event.tid, (0, 0))
+                found[event.tid] = (bios + 1, size + int(match["count"]) * _SECTOR_BYTES)
     return found

@@ -22,7 +22,7 @@ __all__ = [
     "sleeps_by_pause",
     "throttle_by_task",
 ]
-__all__ += ["call_latencies", "dirty_states", "reclaimers", "write_calls"]
+__all__ += ["call_latencies", "dirty_states", "reclaimers", "reclaimers_by_task", "write_calls"]
 
 _MS_NS = 1_000_000
 _ASYNC_GAP_NS = 2 * _MS_NS
@@ -234,4 +234,13 @@ def dirty_states(events: Iterable[ReportEvent]) -> list[tuple[int, dict[str, int
         (event.ts, {key: int(value) for key, value in key_values(event.text).items()})
         for event in events
         if event.name == "global_dirty_state"
+    ]
+
+
+def reclaimers_by_task(events: Iterable[ReportEvent]) -> list[tuple[int, str]]:
+    """(tid, anon or file) of each page or folio that reclaim wrote."""
+    return [
+        (event.tid, "anon" if "RECLAIM_WB_ANON" in event.text else "file")
+        for event in events
+        if event.name in ("mm_vmscan_write_folio", "mm_vmscan_writepage")
     ]

@@ -7,7 +7,14 @@ import json
 import re
 from pathlib import Path
 
-__all__ = ["fio_written_bytes", "ls_files_bytes", "vmstat_delta", "vmstat_value", "zone_spans"]
+__all__ = [
+    "fio_rates",
+    "fio_written_bytes",
+    "ls_files_bytes",
+    "vmstat_delta",
+    "vmstat_value",
+    "zone_spans",
+]
 
 
 def vmstat_value(run: Path, sample: str, name: str) -> int:
@@ -23,6 +30,11 @@ def vmstat_delta(run: Path, name: str) -> int:
     return vmstat_value(run, "after", name) - vmstat_value(run, "before", name)
 
 
+def vmstat_names(run: Path) -> list[str]:
+    """The counters of vmstat.after."""
+    return [line.split()[0] for line in (run / "vmstat.after").read_text().splitlines()]
+
+
 def ls_files_bytes(run: Path) -> dict[str, int]:
     """File name -> size, regular files only (`ls -lin`)."""
     sizes = {}
@@ -33,11 +45,20 @@ def ls_files_bytes(run: Path) -> dict[str, int]:
     return sizes
 
 
-def fio_written_bytes(run: Path) -> dict[str, int]:
-    """fio job -> bytes written."""
+def _fio_writes(run: Path, field: str) -> dict[str, int]:
     text = (run / "fio.json").read_text()
     jobs = json.loads(text[text.index("{") :])["jobs"]
-    return {job["jobname"]: job["write"]["io_bytes"] for job in jobs}
+    return {job["jobname"]: job["write"][field] for job in jobs}
+
+
+def fio_written_bytes(run: Path) -> dict[str, int]:
+    """fio job -> bytes written."""
+    return _fio_writes(run, "io_bytes")
+
+
+def fio_rates(run: Path) -> dict[str, int]:
+    """fio job -> bytes/s that it wrote over its run time."""
+    return _fio_writes(run, "bw_bytes")
 
 
 def zone_spans(run: Path) -> list[tuple[int, str, int, int]]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats of the kernel events that tell why a task waits, and helpers to write such traces.
+"""Formats of the kernel events that tell why a task waits, and what it is called, and helpers to
+write such traces.
 
-Source: include/trace/events/{block,ext4,jbd2,sched,vmscan,writeback}.h and fs/xfs/xfs_trace.h,
+Source: include/trace/events/{block,ext4,jbd2,sched,task,vmscan,writeback}.h and fs/xfs/xfs_trace.h,
 field order of kernel 6.1; writeback_congestion_wait of 5.10.
 """
 
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from .formats import EventFormat, Value, build_format
 from .kernel_events import OLD_NAMES, formats
+from .more_events import MORE_NAMES, more_formats
 from .tracedat import Trace
 
 __all__ = ["COMMIT", "DIRECT", "EXT4_SYNC", "FSYNC", "GRANT", "MEMCG", "MS", "SYNC", "WRITE"]
@@ -81,6 +83,37 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         ("char comm[16]", "pid_t pid", "int prio"),
         '"comm=%s pid=%d prio=%d", REC->comm, REC->pid, REC->prio',
     ),
+    "sched_process_exec": (
+        "sched",
+        321,
+        ("__data_loc char[] filename", "pid_t pid", "pid_t old_pid"),
+        '"filename=%s pid=%d old_pid=%d", __get_str(filename), REC->pid, REC->old_pid',
+    ),
+    "sched_process_fork": (
+        "sched",
+        322,
+        ("char parent_comm[16]", "pid_t parent_pid", "char child_comm[16]", "pid_t child_pid"),
+        '"comm=%s pid=%d child_comm=%s child_pid=%d", REC->parent_comm, REC->parent_pid, '
+        "REC->child_comm, REC->child_pid",
+    ),
+    "task_rename": (
+        "task",
+        330,
+        ("pid_t pid", "char oldcomm[16]", "char newcomm[16]"),
+        '"pid=%d oldcomm=%s newcomm=%s", REC->pid, REC->oldcomm, REC->newcomm',
+    ),
+    "mm_vmscan_node_reclaim_begin": (
+        "vmscan",
+        517,
+        ("int nid", "int order", "unsigned long gfp_flags"),
+        '"nid=%d order=%d gfp_flags=0x%lx", REC->nid, REC->order, REC->gfp_flags',
+    ),
+    "mm_vmscan_node_reclaim_end": (
+        "vmscan",
+        516,
+        ("unsigned long nr_reclaimed",),
+        '"nr_reclaimed=%lu", REC->nr_reclaimed',
+    ),
     "ext4_sync_file_enter": (
         "ext4",
         1010,
@@ -103,6 +136,7 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     ),
     "xfs_log_grant_sleep": ("xfs", 1030, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
     "xfs_log_grant_wake": ("xfs", 1031, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
+    "xfs_log_cil_wait": ("xfs", 1032, ("dev_t dev",), f'"dev %d:%d", {_DEV}'),
     "block_rq_insert": ("block", 1190, _REQUEST, _REQUEST_TEXT),
     "block_rq_issue": ("block", 1191, _REQUEST, _REQUEST_TEXT),
     "sys_enter_fsync": (
@@ -118,13 +152,15 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
 
 
 def wait_formats(*names: str) -> list[EventFormat]:
-    """The formats of the named events, of this module or of kernel_events."""
+    """The formats of the named events, of this module, kernel_events or more_events."""
     own = [
         build_format(system, name, ident, fields, text)
         for name, (system, ident, fields, text) in _EVENTS.items()
         if name in names
     ]
-    return own + formats(*(name for name in names if name in OLD_NAMES))
+    old = [name for name in names if name in OLD_NAMES]
+    more = [name for name in names if name in MORE_NAMES and name not in (*_EVENTS, *old)]
+    return [*own, *formats(*old), *more_formats(*more)]
 
 
 def at(ms: float) -> int:
@@ -140,8 +176,16 @@ def device(major: int, minor: int) -> int:
 class Waits:
     """A trace written event by event, in any order of time; times are ms from 10 s."""
 
-    def __init__(self, *names: str, cmdlines: Mapping[int, str]) -> None:
-        self.trace = Trace(wait_formats(*names), cmdlines=cmdlines, cpus=1)
+    def __init__(
+        self,
+        *names: str,
+        cmdlines: Mapping[int, str],
+        page_bytes: int = 4096,
+        uname: str = "Linux synthetic 6.1.0-test x86_64",
+    ) -> None:
+        self.trace = Trace(
+            wait_formats(*names), cmdlines=cmdlines, page_bytes=page_bytes, uname=uname
+        )
         self._comms = {0: "swapper/0", **cmdlines}
         self._events: list[tuple[int, int, int, str, dict[str, Value]]] = []
 
@@ -156,19 +200,27 @@ class Waits:
         self.add(start, tid, names[0], **values)
         self.add(end, tid, names[1], **values)
 
+    def name(self, tid: int, comm: str) -> None:
+        """What sched_switch calls the task from here on."""
+        self._comms[tid] = comm
+
+    def switch(self, ms: float, out: int, state: int, back: int) -> None:
+        """A CPU goes from one task, left in that state, to another."""
+        self.add(
+            ms,
+            out,
+            "sched_switch",
+            prev_comm=self._comms[out],
+            prev_pid=out,
+            prev_state=state,
+            next_comm=self._comms[back],
+            next_pid=back,
+        )
+
     def sleep(self, start: float, end: float, tid: int, state: int = 2) -> None:
         """The task leaves the CPU to the idle task, in that state, and comes back."""
-        for ms, out, left, back in ((start, tid, state, 0), (end, 0, 0, tid)):
-            self.add(
-                ms,
-                out,
-                "sched_switch",
-                prev_comm=self._comms[out],
-                prev_pid=out,
-                prev_state=left,
-                next_comm=self._comms[back],
-                next_pid=back,
-            )
+        self.switch(start, tid, state, 0)
+        self.switch(end, 0, 0, tid)
 
     def request(
         self,

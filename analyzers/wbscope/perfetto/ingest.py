@@ -34,7 +34,7 @@ def ingest_perfetto(
     globs = [*library.events(), *choice.events]
     with Engine() as engine:
         load(engine, source, None if observer is None else _Halves(observer).loaded)
-        return _write(engine, source, output, globs, choice, observer)
+        return _write(engine, source, output, globs, library.table_options(), choice, observer)
 
 
 def load(engine: Engine, source: Source, advance: Callable[[int, int], None] | None) -> None:
@@ -50,7 +50,7 @@ def load(engine: Engine, source: Source, advance: Callable[[int, int], None] | N
 
 def ingest_facts(engine: Engine, source: Source, output: Path) -> None:
     """A database with everything but the events of a trace that the engine has loaded."""
-    _write(engine, source, output, [], Choice(), None, facts_only=True)
+    _write(engine, source, output, [], [], Choice(), None, facts_only=True)
 
 
 def _refused(trace: Path, error: EngineError) -> InputError:
@@ -78,13 +78,14 @@ def _write(
     source: Source,
     output: Path,
     globs: Sequence[str],
+    options: Sequence[str],
     choice: Choice,
     observer: Observer | None,
     facts_only: bool = False,
 ) -> tuple[dict[str, Any], list[Notice]]:
     trace = source.trace
     try:
-        return _write_all(engine, source, output, globs, choice, observer, facts_only)
+        return _write_all(engine, source, output, globs, options, choice, observer, facts_only)
     except EngineDied as error:
         raise died(engine, str(trace), error) from error
     except EngineError as error:
@@ -96,6 +97,7 @@ def _write_all(
     source: Source,
     output: Path,
     globs: Sequence[str],
+    options: Sequence[str],
     choice: Choice,
     observer: Observer | None,
     facts_only: bool,
@@ -112,7 +114,7 @@ def _write_all(
         out = RecordStream(pipe)
         reader.write(out, globs, choice.load_all, progress.rows, facts_only=facts_only)
 
-    arguments = ["records", "-", "-o", str(output), "--trace", str(trace)]
+    arguments = ["records", "-", "-o", str(output), "--trace", str(trace), *options]
     with with_sampled_files(engine, source.folder) as folder:
         if folder is not None:
             arguments += ["--folder", str(folder)]

@@ -9,6 +9,8 @@
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
 -- @column   tid INTEGER the thread that the event fired in
+-- @column   prev_seq INTEGER seq of the thread's record before this one; NULL =
+--   none
 -- @column   bdi TEXT text
 -- @column   cgroup_ino INTEGER inode number
 -- @column   limit INTEGER pages
@@ -28,12 +30,16 @@
 -- @column   cgroup_path TEXT text
 -- @source   include/trace/events/writeback.h; mm/page-writeback.c
 --   balance_dirty_pages(); since 3.2
+-- @index    tid bdi cgroup_ino
+-- @index    prev_seq
+-- @materialize
 CREATE VIEW raw_balance_dirty_pages AS
 SELECT
   e.seq,
   e.ts,
   e.cpu,
   e.tid,
+  lag(e.seq) OVER (PARTITION BY e.tid ORDER BY e.seq) AS prev_seq,
   EXTRACT_ARG(e.arg_set_id, 'bdi') AS bdi,
   EXTRACT_ARG(e.arg_set_id, 'cgroup_ino') AS cgroup_ino,
   EXTRACT_ARG(e.arg_set_id, 'limit') AS "limit",
@@ -75,4 +81,5 @@ SELECT
     EXTRACT_ARG(e.arg_set_id, 'cgroup')
   ) AS cgroup_path
 FROM raw_ftrace_event AS e
-WHERE e.name = 'balance_dirty_pages';
+WHERE e.name = 'balance_dirty_pages'
+ORDER BY e.seq;

@@ -40,6 +40,8 @@ WITH
     ('mm_vmscan_memcg_reclaim_end', 'vmscan'),
     ('mm_vmscan_memcg_softlimit_reclaim_begin', 'vmscan'),
     ('mm_vmscan_memcg_softlimit_reclaim_end', 'vmscan'),
+    ('mm_vmscan_node_reclaim_begin', 'vmscan'),
+    ('mm_vmscan_node_reclaim_end', 'vmscan'),
     ('mm_vmscan_reclaim_pages', 'vmscan'),
     ('mm_vmscan_reclaim_writeback', 'vmscan'),
     ('mm_vmscan_throttled', 'vmscan'),
@@ -51,6 +53,7 @@ WITH
     ('reclaim', 'printk'),
     ('sched_process_exec', 'sched'),
     ('sched_process_exit', 'sched'),
+    ('sched_process_fork', 'sched'),
     ('sched_switch', 'sched'),
     ('sched_wakeup', 'sched'),
     ('sched_waking', 'sched'),
@@ -80,6 +83,8 @@ WITH
     ('sys_exit_syncfs', 'syscalls'),
     ('sys_exit_write', 'syscalls'),
     ('sys_exit_writev', 'syscalls'),
+    ('task_newtask', 'task'),
+    ('task_rename', 'task'),
     ('wait_on_page_writeback', 'writeback'),
     ('writeback_balance_dirty_pages_waiting', 'writeback'),
     ('writeback_balance_dirty_pages_woken', 'writeback'),
@@ -91,6 +96,7 @@ WITH
     ('writeback_wait', 'writeback'),
     ('writeback_wait_iff_congested', 'writeback'),
     ('writeback_written', 'writeback'),
+    ('xfs_log_cil_wait', 'xfs'),
     ('xfs_log_grant_sleep', 'xfs'),
     ('xfs_log_grant_wake', 'xfs')
   )

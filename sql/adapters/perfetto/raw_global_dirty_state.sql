@@ -10,6 +10,7 @@
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
 -- @column   tid INTEGER the thread that the event fired in
+-- @column   prev_seq INTEGER seq of the record before this one; NULL = none
 -- @column   nr_dirty INTEGER pages
 -- @column   nr_writeback INTEGER pages
 -- @column   nr_unstable INTEGER pages
@@ -20,12 +21,14 @@
 -- @column   nr_written INTEGER pages
 -- @source   include/trace/events/writeback.h; mm/page-writeback.c
 --   domain_dirty_limits(); since 3.1
+-- @materialize
 CREATE VIEW raw_global_dirty_state AS
 SELECT
   e.seq,
   e.ts,
   e.cpu,
   e.tid,
+  lag(e.seq) OVER (ORDER BY e.seq) AS prev_seq,
   EXTRACT_ARG(e.arg_set_id, 'nr_dirty') AS nr_dirty,
   EXTRACT_ARG(e.arg_set_id, 'nr_writeback') AS nr_writeback,
   EXTRACT_ARG(e.arg_set_id, 'nr_unstable') AS nr_unstable,
@@ -41,4 +44,5 @@ SELECT
   EXTRACT_ARG(e.arg_set_id, 'nr_dirtied') AS nr_dirtied,
   EXTRACT_ARG(e.arg_set_id, 'nr_written') AS nr_written
 FROM raw_ftrace_event AS e
-WHERE e.name IN ('global_dirty_state', 'balance_dirty_state');
+WHERE e.name IN ('global_dirty_state', 'balance_dirty_state')
+ORDER BY e.seq;

@@ -8,7 +8,8 @@ By hand, windows of 2 s from 10 s:
     trace's end at 12.5 s: 200 ms
   dd's two waits that ended are 700 ms; its third, of which the trace has no time, and those of cp
     did not end: pages of 4 KiB, 201 and 100 asked for
-  What they dirtied is not in these events.
+  What they dirtied is not in these events, nor why the flusher was slow: stalls of no known cause.
+  A wait without its end has no length; dd's third begins at the trace's end.
 """
 
 from __future__ import annotations
@@ -63,7 +64,36 @@ def _waits(tid: int, waits: int, slept: int | None, longest: int | None, pages: 
     }
 
 
+def _stall(ms: int, tid: int, dur: int | None, cut: str | None) -> Expected:
+    return {
+        "ts": (10_000 + ms) * _MS,
+        "tid": tid,
+        "dur": None if dur is None else dur * _MS,
+        "kind": "throttle",
+        "what": "balance_dirty_pages_waiting",
+        "cause": "unknown",
+        "bdi": "8:0",
+        "cut": cut,
+    }
+
+
 CHECKS = [
+    Check(
+        query="stalls",
+        ordered=True,
+        rows=[
+            _stall(0, 11, 200, None),
+            _stall(1900, 11, 500, None),
+            _stall(2000, 12, None, "lost"),
+            _stall(2300, 12, 200, "end"),
+        ],
+    ),
+    Check(
+        query="stalls_evidence",
+        options=("--tid", "12"),
+        keep=lambda row: row["evidence"].endswith("waiting"),
+        rows=[{"detail": "bdi=8:0 pages=50"}, {"detail": "bdi=8:0 pages=50"}],
+    ),
     Check(
         query="completion_waits",
         ordered=True,

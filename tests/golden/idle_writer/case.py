@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A writer with a rate limit of its own, held up as often as the greedy one beside it.
+
+By hand, 4 KiB pages, ms from 10 s. Both fire at 0, 1000 and 2000 ms and sleep 200 ms after each
+event (state D), from 1 ms on: 600 ms of the 2201 ms from the first event to the end of the last
+sleep: more than 5 %, so their pauses alone do not tell that one of them asks for little.
+  dd, tid 11: 1000 pages each time: 1000 pages/s; it never sleeps but for the kernel
+  fio, tid 12: 200 pages/s; it sleeps on a timer (state S) from 300 to 900 ms and from 1300 to 1900:
+    1200 ms of the 1601 ms in which it was not throttled: it wants no more
+  Jain of the rates (1000 + 200)^2 / (2 * (1000^2 + 200^2)) = 9/13. With fio entitled to its 200 and
+  dd to the rest, each has its share: 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.golden import Check
+from support.wait_events import Waits
+
+
+def make(folder: Path) -> None:
+    waits = Waits("balance_dirty_pages", "sched_switch", cmdlines={11: "dd", 12: "fio"})
+    for tid, pages in ((11, 1000), (12, 200)):
+        for ms in (0, 1000, 2000):
+            values = {"cgroup_ino": 1, "task_ratelimit": 4000, "dirty_ratelimit": 4000}
+            values |= {"dirtied": pages, "pause": 200, "period": 200}
+            waits.add(ms, tid, "balance_dirty_pages", bdi="8:0", **values)
+            waits.sleep(ms + 1, ms + 201, tid)
+    for ms in (300, 1300):
+        waits.sleep(ms, ms + 600, 12, state=1)
+    waits.write(folder)
+
+
+CHECKS = [
+    Check(
+        query="fairness_tasks",
+        rows=[
+            {"tid": 11, "idle_ratio": 0.0, "is_demand_limited": 0}
+            | {"slept_ratio": 600 / 2201, "entitlement_bytes_per_s": 4_096_000.0},
+            {"tid": 12, "idle_ratio": 1200 / 1601, "is_demand_limited": 1}
+            | {"slept_ratio": 600 / 2201, "entitlement_bytes_per_s": 819_200.0},
+        ],
+    ),
+    Check(
+        query="fairness",
+        rows=[{"tasks_count": 2, "jain_ratio": 9 / 13, "jain_weighted_ratio": 1.0}],
+    ),
+]
