@@ -47,6 +47,7 @@ def perfetto_adapters(events: Sequence[Event], tables: Sequence[dict[str, Any]])
     """File name: text."""
     catalog = tomllib.loads(CATALOG.read_text())
     made = {f"raw_{event.short}.sql": _event(event) for event in events}
+    made |= {f"raw_{event.short}_link.sql": _links(event) for event in events if event.previous}
     made[f"{SYSTEMS}.sql"] = _systems(events)
     for entry in catalog["base"]:
         made[f"raw_{entry['name']}.sql"] = _relation(entry, entry)
@@ -110,7 +111,7 @@ def _event(event: Event) -> str:
     header = [
         *head(name, event.summary, "event; order seq"),
         tag("event", "|".join(event.names)),
-        tag("needs", RECORDS),
+        tag("needs", f"{name}_link" if event.previous else RECORDS),
         tag("column", "seq INTEGER order of all records, also where ts is equal"),
         tag("column", "ts INTEGER ns, trace clock"),
         tag("column", "cpu INTEGER number"),
@@ -118,10 +119,8 @@ def _event(event: Event) -> str:
     ]
     columns = ["e.seq", "e.ts", "e.cpu", "e.tid"]
     if event.previous:
-        within = "PARTITION BY e.tid " if event.previous == "tid" else ""
-        columns.append(f"lag(e.seq) OVER ({within}ORDER BY e.seq) AS prev_seq")
-        told = f"prev_seq INTEGER seq of {PREVIOUS[event.previous]}; NULL = none"
-        header.append(tag("column", told))
+        columns.append("e.prev_seq")
+        header.append(tag("column", _previous(event)))
     for field in event.fields:
         if field.unit == "dev":
             header.append(tag("column", "dev_major INTEGER major number of the device"))
@@ -132,14 +131,45 @@ def _event(event: Event) -> str:
         header.append(tag("column", f"{field.name} {kind} {UNIT_WORDS[field.unit]}"))
         columns.append(_named(_value(field), sql_name(field.name)))
     header.append(tag("source", event.source))
+    if event.previous:
+        return view(name, header, columns, f"{name}_link AS e")
+    return view(name, header, columns, f"{RECORDS} AS e\nWHERE {_is_named(event)}")
+
+
+def _links(event: Event) -> str:
+    """The records of an event that are looked up one by one: a table in the order of seq.
+
+    The fields stay out of it: no table of Perfetto has a column called limit.
+    """
+    within = "PARTITION BY e.tid " if event.previous == "tid" else ""
+    select = (
+        "SELECT\n  e.seq,\n  e.ts,\n  e.cpu,\n  e.tid,\n"
+        f"  lag(e.seq) OVER ({within}ORDER BY e.seq) AS prev_seq,\n  e.arg_set_id\n"
+        f"FROM {RECORDS} AS e\nWHERE {_is_named(event)}\nORDER BY e.seq"
+    )
+    entry = {
+        "name": f"{event.short}_link",
+        "summary": f"The records of {event.short}, each with the one before it.",
+        "columns": [
+            "seq INTEGER order of all records, also where ts is equal",
+            "ts INTEGER ns, trace clock",
+            "cpu INTEGER number",
+            "tid INTEGER the thread that the event fired in",
+            _previous(event),
+            "arg_set_id INTEGER fields of the record, for EXTRACT_ARG",
+        ],
+    }
+    return _relation(entry, {"select": select, "needs": [RECORDS], "materialize": True})
+
+
+def _previous(event: Event) -> str:
+    return f"prev_seq INTEGER seq of {PREVIOUS[event.previous]}; NULL = none"
+
+
+def _is_named(event: Event) -> str:
     names = unique([name.partition(":")[2] for name in event.names])
     quoted = ", ".join(f"'{name}'" for name in names)
-    wanted = f"= {quoted}" if len(names) == 1 else f"IN ({quoted})"
-    source = f"{RECORDS} AS e\nWHERE e.name {wanted}"
-    if event.previous or event.indexes:  # rows of it are looked up: a table in order of seq
-        header += [*(tag("index", index) for index in event.indexes), "-- @materialize"]
-        source += "\nORDER BY e.seq"
-    return view(name, header, columns, source)
+    return f"e.name = {quoted}" if len(names) == 1 else f"e.name IN ({quoted})"
 
 
 def _argument(name: str) -> str:

@@ -4,7 +4,7 @@
 -- @summary  A task that dirties pages is told to pause; fires before the sleep.
 -- @grain    event; order seq
 -- @event    writeback:balance_dirty_pages
--- @needs    raw_ftrace_event
+-- @needs    raw_balance_dirty_pages_link
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -30,16 +30,13 @@
 -- @column   cgroup_path TEXT text
 -- @source   include/trace/events/writeback.h; mm/page-writeback.c
 --   balance_dirty_pages(); since 3.2
--- @index    tid bdi cgroup_ino
--- @index    prev_seq
--- @materialize
 CREATE VIEW raw_balance_dirty_pages AS
 SELECT
   e.seq,
   e.ts,
   e.cpu,
   e.tid,
-  lag(e.seq) OVER (PARTITION BY e.tid ORDER BY e.seq) AS prev_seq,
+  e.prev_seq,
   EXTRACT_ARG(e.arg_set_id, 'bdi') AS bdi,
   EXTRACT_ARG(e.arg_set_id, 'cgroup_ino') AS cgroup_ino,
   EXTRACT_ARG(e.arg_set_id, 'limit') AS "limit",
@@ -80,6 +77,4 @@ SELECT
     EXTRACT_ARG(e.arg_set_id, 'cgroup_path'),
     EXTRACT_ARG(e.arg_set_id, 'cgroup')
   ) AS cgroup_path
-FROM raw_ftrace_event AS e
-WHERE e.name = 'balance_dirty_pages'
-ORDER BY e.seq;
+FROM raw_balance_dirty_pages_link AS e;

@@ -5,7 +5,7 @@
 --   calling task.
 -- @grain    event; order seq
 -- @event    writeback:global_dirty_state|writeback:balance_dirty_state
--- @needs    raw_ftrace_event
+-- @needs    raw_global_dirty_state_link
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
@@ -21,14 +21,13 @@
 -- @column   nr_written INTEGER pages
 -- @source   include/trace/events/writeback.h; mm/page-writeback.c
 --   domain_dirty_limits(); since 3.1
--- @materialize
 CREATE VIEW raw_global_dirty_state AS
 SELECT
   e.seq,
   e.ts,
   e.cpu,
   e.tid,
-  lag(e.seq) OVER (ORDER BY e.seq) AS prev_seq,
+  e.prev_seq,
   EXTRACT_ARG(e.arg_set_id, 'nr_dirty') AS nr_dirty,
   EXTRACT_ARG(e.arg_set_id, 'nr_writeback') AS nr_writeback,
   EXTRACT_ARG(e.arg_set_id, 'nr_unstable') AS nr_unstable,
@@ -43,6 +42,4 @@ SELECT
   EXTRACT_ARG(e.arg_set_id, 'dirty_limit') AS dirty_limit,
   EXTRACT_ARG(e.arg_set_id, 'nr_dirtied') AS nr_dirtied,
   EXTRACT_ARG(e.arg_set_id, 'nr_written') AS nr_written
-FROM raw_ftrace_event AS e
-WHERE e.name IN ('global_dirty_state', 'balance_dirty_state')
-ORDER BY e.seq;
+FROM raw_global_dirty_state_link AS e;
