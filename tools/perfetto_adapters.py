@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ def _relation(entry: dict[str, Any], source: dict[str, Any]) -> str:
         *([tag("table", entry["from"])] if "from" in entry else []),
         *needs(source["needs"]),
         *(tag("column", column) for column in entry["columns"]),
+        *(tag("index", index) for index in entry.get("indexes", [])),
         *(["-- @materialize"] if source.get("materialize") else []),
     ]
     return "\n".join(header) + f"\nCREATE VIEW {name} AS\n{source['select'].strip()};\n"
@@ -147,7 +149,7 @@ def _links(event: Event) -> str:
         f"  lag(e.seq) OVER ({within}ORDER BY e.seq) AS prev_seq,\n  e.arg_set_id\n"
         f"FROM {RECORDS} AS e\nWHERE {_is_named(event)}\nORDER BY e.seq"
     )
-    entry = {
+    entry: dict[str, Any] = {
         "name": f"{event.short}_link",
         "summary": f"The records of {event.short}, each with the one before it.",
         "columns": [
@@ -159,6 +161,10 @@ def _links(event: Event) -> str:
             "arg_set_id INTEGER fields of the record, for EXTRACT_ARG",
         ],
     }
+    columns = {column.split()[0] for column in entry["columns"]}
+    # Of an index over fields, what comes before them.
+    heads = (list(takewhile(columns.__contains__, index.split())) for index in event.indexes)
+    entry["indexes"] = [" ".join(names) for names in heads if names]
     return _relation(entry, {"select": select, "needs": [RECORDS], "materialize": True})
 
 

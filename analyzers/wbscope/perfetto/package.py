@@ -12,7 +12,13 @@ from wbscope.engine.library import Library
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import SetupError, UsageError
 from wbscope.outputs import private_output, write_whole
-from wbscope.perfetto.statements import comment, create, documented, has_schema
+from wbscope.perfetto.statements import (
+    comment,
+    create,
+    documented,
+    has_schema,
+    indexes,
+)
 from wbscope.version import __version__
 
 __all__ = ["PACKAGE", "module_of", "modules", "write_package"]
@@ -70,7 +76,8 @@ def _module(library: Library, file: SqlFile) -> str:
     lines = [_head(f" from {place}/{file.path.name}"), ""]
     if file.needs:
         lines += [*_includes(sorted(module_of(library.files[need]) for need in file.needs)), ""]
-    return "\n".join([*lines, *_description(file), f"{create(file)};\n"])
+    statements = [f"{create(file)};\n", *(f"\n{index};\n" for index in indexes(file))]
+    return "\n".join([*lines, *_description(file), "".join(statements)])
 
 
 def _head(origin: str = "") -> str:

@@ -23,7 +23,7 @@ from wbscope.errors import InternalError, UsageError
 from wbscope.ingester import Observer
 from wbscope.perfetto.engine import Engine, EngineDied, EngineError
 from wbscope.perfetto.ingest import died, ingest_facts, load
-from wbscope.perfetto.statements import create
+from wbscope.perfetto.statements import create, indexes
 from wbscope.sources import Source
 
 __all__ = ["PerfettoSession", "PerfettoSessions"]
@@ -98,7 +98,11 @@ class PerfettoSession(Session):
 
     def statements(self, names: Iterable[str]) -> list[str]:
         """What makes these views on another engine with the same trace."""
-        return [f"{statement}" for _, statement in self._statements(names)]
+        return [
+            part
+            for name, statement in self._statements(names)
+            for part in (statement, *indexes(self._library.files[name], replace=True))
+        ]
 
     def _make(self, names: Iterable[str], materialize: Iterable[str]) -> None:
         """Make what is not there, and again what is made of something made again."""
@@ -107,7 +111,8 @@ class PerfettoSession(Session):
             needs = self._library.files[name].needs
             if self._in_engine.get(name) == statement and not again & set(needs):
                 continue
-            self._ask(statement)
+            for part in (statement, *indexes(self._library.files[name], replace=True)):
+                self._ask(part)
             self._in_engine[name] = statement
             again.add(name)
 

@@ -13,6 +13,7 @@ __all__ = [
     "create",
     "documented",
     "has_schema",
+    "indexes",
     "object_name",
     "perfetto_type",
 ]
@@ -57,6 +58,17 @@ def create(file: SqlFile, *, select: str | None = None, replace: bool = False) -
     kind = "TABLE" if file.materialize else "VIEW"
     head = f"{words} {kind} {object_name(file)}{_columns(file)}"
     return f"{head} AS\n{file.select if select is None else select}"
+
+
+def indexes(file: SqlFile, *, replace: bool = False) -> list[str]:
+    """What makes the indexes of a file's table: joins of large tables need them."""
+    if not file.materialize:
+        return []
+    words = "CREATE OR REPLACE PERFETTO" if replace else "CREATE PERFETTO"
+    return [
+        f"{words} INDEX {file.name}_{'_'.join(columns)} ON {file.name}({', '.join(columns)})"
+        for columns in file.indexes
+    ]
 
 
 def comment(text: str, indent: str = "") -> list[str]:

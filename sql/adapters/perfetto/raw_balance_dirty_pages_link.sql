@@ -11,6 +11,8 @@
 -- @column   prev_seq INTEGER seq of the thread's record before this one; NULL =
 --   none
 -- @column   arg_set_id INTEGER fields of the record, for EXTRACT_ARG
+-- @index    tid
+-- @index    prev_seq
 -- @materialize
 CREATE VIEW raw_balance_dirty_pages_link AS
 SELECT

@@ -88,6 +88,18 @@ def test_seq_is_time_then_cpu(trace: Trace) -> None:
     assert trace.rows("raw_writeback_written", "seq") == [(1,)]
 
 
+def test_the_record_before(trace: Trace) -> None:
+    """By the same thread, as prev_seq of a run database; NULL for the first."""
+    trace.put("thread", (2, 42, "cp", 2))
+    for ts, utid in ((10, 1), (20, 2), (30, 1), (40, 2)):
+        trace.event("balance_dirty_pages", ts, utid=utid, pause=ts)
+        trace.event("global_dirty_state", ts + 1, utid=utid)
+    rows = trace.rows("raw_balance_dirty_pages", "seq, tid, prev_seq, pause")
+    assert rows == [(1, 23, None, 10), (3, 42, None, 20), (5, 23, 1, 30), (7, 42, 3, 40)]
+    states = trace.rows("raw_global_dirty_state", "seq, prev_seq")
+    assert states == [(2, None), (4, 2), (6, 4), (8, 6)]
+
+
 @pytest.mark.parametrize(
     ("major", "minor"), [(8, 0), (8, 17), (254, 3), (259, 256), (4095, 1048575), (7, 70000)]
 )

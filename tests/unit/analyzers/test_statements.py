@@ -11,7 +11,7 @@ from wbscope.engine.library import load_library
 from wbscope.engine.sqlfile import SqlFile, read_sql_file
 from wbscope.errors import UsageError
 from wbscope.perfetto.package import modules, write_package
-from wbscope.perfetto.statements import create
+from wbscope.perfetto.statements import create, indexes
 
 VIEW = """\
 -- SPDX-License-Identifier: Apache-2.0
@@ -53,6 +53,15 @@ def test_a_table(tmp_path: Path) -> None:
     file = file_of(tmp_path, VIEW.format(more="-- @materialize\n"))
     assert create(file) == f"CREATE PERFETTO TABLE wb_small{COLUMNS}"
     assert create(file, select="SELECT 2").endswith("\n) AS\nSELECT 2")
+
+
+def test_indexes_of_a_table(tmp_path: Path) -> None:
+    tags = "-- @index    ts\n-- @index    bdi ts\n"
+    assert indexes(file_of(tmp_path, VIEW.format(more=tags))) == []  # a view has none
+    assert indexes(file_of(tmp_path, VIEW.format(more=f"{tags}-- @materialize\n"))) == [
+        "CREATE PERFETTO INDEX wb_small_ts ON wb_small(ts)",
+        "CREATE PERFETTO INDEX wb_small_bdi_ts ON wb_small(bdi, ts)",
+    ]
 
 
 def test_a_keyword_cannot_be_listed(tmp_path: Path) -> None:
