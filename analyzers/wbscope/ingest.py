@@ -116,6 +116,7 @@ def _ingest(
         options = ["--all"] if choice.load_all else ["--events-file", listed.name]
         for event in choice.events:
             options += ["--events", event]
+        options += library.table_options()
         if choice.time_range is not None:
             options += ["--time-range", choice.time_range]
         if choice.limit is not None:

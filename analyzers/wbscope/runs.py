@@ -26,7 +26,7 @@ def database_of(text: str, library: Library, observer: Observer | None = None) -
 
 
 def _cached(source: Source, library: Library, observer: Observer | None) -> Path:
-    versions = [__version__, str(SCHEMA_VERSION), *library.events()]
+    versions = [__version__, str(SCHEMA_VERSION), *library.events(), *library.table_options()]
     # The program is an input too: a new one may read more of the same trace.
     entry = cache_entry([find_ingester(), *source.inputs()], versions)
     if not used(entry):

@@ -263,7 +263,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
 
   RunWriter run(db);
   const PrintkFormats printk = parse_printk_formats(info.printk_formats);
-  EventWriter writer(db, catalog, wanted, info.order, printk);
+  EventWriter writer(db, catalog, wanted, info.order, printk, options.previous);
 
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
@@ -315,6 +315,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
                           })));
   add_change(info.damage, file);
   run.formats(catalog, wanted);
+  options.indexes.create(db, catalog, wanted);
   run.event_counts(catalog, wanted, totals.events);
   run.buffers(info);
   run.printk_formats(printk);

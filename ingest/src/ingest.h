@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/reporter.h"
+#include "sink/event_index.h"
+#include "sink/previous_row.h"
 
 namespace wbscope {
 
@@ -21,6 +23,8 @@ struct IngestOptions {
   std::string source;  // trace.dat, trace text or run folder
   std::string output;
   std::vector<std::string> globs;  // on "system:name" or "name"
+  PreviousChoice previous;         // events with a column prev_seq
+  EventIndexes indexes;            // of event tables
   std::string formats;  // file with reference formats for text; "" = none
   bool all = false;
   bool force = false;

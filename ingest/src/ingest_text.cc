@@ -35,7 +35,7 @@ constexpr auto kProgressEvery = std::chrono::milliseconds(200);
 class DatabaseSink final : public TextSink {
  public:
   DatabaseSink(Database& db, const IngestOptions& options)
-      : writer_(db),
+      : writer_(db, options.previous),
         choice_(options.globs, options.all),
         options_(options),
         room_(options.limit.value_or(UINT64_MAX)) {
@@ -330,12 +330,14 @@ std::uint64_t sum(const std::vector<std::uint64_t>& counts) {
   return total;
 }
 
-void write_tables(RunWriter& run, DatabaseSink& sink, const TextFacts& facts) {
+void write_tables(Database& db, RunWriter& run, DatabaseSink& sink, const TextFacts& facts,
+                  const EventIndexes& indexes) {
   const ValueWriter& writer = sink.writer();
   const EventCatalog catalog = writer.catalog();
   const std::vector<bool> loaded = writer.loaded_events();
   const EventTotals totals = writer.totals();
   run.formats(catalog, loaded);
+  indexes.create(db, catalog, loaded);
   run.event_counts(catalog, loaded, totals);
   run.tasks(writer.tasks(), writer.task_names());
   for (const auto& [cpu, gaps] : sink.gaps()) run.lost_events(cpu, 0, gaps);
@@ -391,7 +393,7 @@ void ingest_text(const InputFile& file, const IngestOptions& options, const Repo
   const std::uint64_t counted = sink.writer().counted();
   run.source(file, hash.get());
   write_meta(run, reader.facts(), uname);
-  write_tables(run, sink, reader.facts());
+  write_tables(db, run, sink, reader.facts(), options.indexes);
   write_damage(run, damage);
   run.ingest_stats(counters);
 

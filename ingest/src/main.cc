@@ -2,6 +2,7 @@
 // wbscope-ingest: arguments, the one catch block, exit codes.
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -31,15 +33,18 @@ using wbscope::Reporter;
 constexpr const char* kUsage =
     "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
     "                             [--time-range FROM..TO] [--limit N] [--force] [--threads N]\n"
-    "                             [--formats FILE] [--json-lines]\n"
+    "                             [--formats FILE] [--prev-seq EVENT=tid|any]...\n"
+    "                             [--index EVENT=COLUMN,...]... [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
+    "                             [--prev-seq EVENT=tid|any]... [--index EVENT=COLUMN,...]...\n"
     "                             [--json-lines]\n"
     "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
     "\"name\"; without any, events are only counted. FROM and TO are ns of the trace clock, or +ns\n"
-    "after the first record; each may be left out. The program \"wbscope\" is the front end to this\n"
-    "one.\n";
+    "after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
+    "column with the seq of the row before, by the same thread or by any; --index makes an index of\n"
+    "it. The program \"wbscope\" is the front end to this one.\n";
 
 [[noreturn]] void usage_error(const std::string& text,
                               const std::string& object = "wbscope-ingest") {
@@ -120,6 +125,31 @@ std::uint64_t parse_limit(const std::string& text) {
   return *limit;
 }
 
+void parse_prev_seq(const std::string& text, wbscope::PreviousChoice& previous) {
+  const auto equals = text.find('=');
+  const std::string event = text.substr(0, equals);
+  const std::string key = equals == std::string::npos ? "" : text.substr(equals + 1);
+  if (event.find(':') == std::string::npos || (key != "tid" && key != "any")) {
+    usage_error("found \"" + text + "\", wanted system:name=tid or system:name=any", "--prev-seq");
+  }
+  previous.add(event, key == "tid" ? wbscope::PreviousOf::kTask : wbscope::PreviousOf::kAny);
+}
+
+void parse_index(const std::string& text, wbscope::EventIndexes& indexes) {
+  const auto equals = text.find('=');
+  std::vector<std::string> columns;
+  if (equals != std::string::npos) {
+    std::istringstream list(text.substr(equals + 1));
+    for (std::string column; std::getline(list, column, ',');) columns.push_back(column);
+  }
+  const bool named = std::none_of(columns.begin(), columns.end(),
+                                  [](const std::string& column) { return column.empty(); });
+  if (columns.empty() || !named || text.substr(0, equals).find(':') == std::string::npos) {
+    usage_error("found \"" + text + "\", wanted system:name=COLUMN,COLUMN...", "--index");
+  }
+  indexes.add(text.substr(0, equals), std::move(columns));
+}
+
 void parse_time_range(const std::string& text, wbscope::IngestOptions& options) {
   constexpr std::string_view kDots = "..";
   const auto wrong = [&text] {
@@ -173,6 +203,10 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
       read_globs(args.value_of(word), options.globs);
     } else if (word == "--formats") {
       options.formats = args.value_of(word);
+    } else if (word == "--prev-seq") {
+      parse_prev_seq(args.value_of(word), options.previous);
+    } else if (word == "--index") {
+      parse_index(args.value_of(word), options.indexes);
     } else if (word == "--all") {
       options.all = true;
     } else if (word == "--threads") {
@@ -216,6 +250,10 @@ void run_records(Arguments args, const Reporter& reporter) {
       options.trace = args.value_of(word);
     } else if (word == "--folder") {
       options.folder = args.value_of(word);
+    } else if (word == "--prev-seq") {
+      parse_prev_seq(args.value_of(word), options.previous);
+    } else if (word == "--index") {
+      parse_index(args.value_of(word), options.indexes);
     } else if (word == "-") {
       options.stream = word;
     } else if (!take_common(word, args, options.stream, options.output, options.force)) {

@@ -79,7 +79,7 @@ void load_records(const RecordsOptions& options, const Reporter& reporter) {
   const InputFile trace(options.trace);
   RunFile output(options.output, options.force);
   RunWriter run(output.db());
-  RecordLoader loader(output.db(), run);
+  RecordLoader loader(output.db(), run, options.previous, options.indexes);
   std::future<std::string> hash =
       std::async(std::launch::async, [&trace] { return trace.hash(); });
   try {

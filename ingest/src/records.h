@@ -6,6 +6,8 @@
 #include <string>
 
 #include "base/reporter.h"
+#include "sink/event_index.h"
+#include "sink/previous_row.h"
 
 namespace wbscope {
 
@@ -14,6 +16,8 @@ struct RecordsOptions {
   std::string output;
   std::string trace;   // the trace that the records are of: its size and hash
   std::string folder;  // run folder whose sidecar files are loaded too, or ""
+  PreviousChoice previous;  // events with a column prev_seq
+  EventIndexes indexes;     // of event tables
   bool force = false;
 };
 

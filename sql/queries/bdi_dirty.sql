@@ -10,8 +10,9 @@
 --   memory cgroup (up to 6.14.1).
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_throttle, wb_rt_task, raw_global_dirty_state, wb_window,
---   wb_lost_window, wb_bounds, wb_params, wb_units
+-- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
+--   wb_throttle_bounds, wb_throttle_domain, wb_dirty_edge, wb_rt_task,
+--   wb_cgroup, wb_window, wb_lost_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
@@ -28,7 +29,8 @@
 -- @column   dirty_bytes INTEGER dirty pages of the domain, mean
 -- @column   setpoint_bytes INTEGER of the domain, mean
 -- @column   limit_bytes INTEGER of the domain, mean; NULL = not recorded
--- @column   position_ratio REAL mean place of dirty between freerun and limit
+-- @column   position_ratio REAL place of dirty between freerun and limit, of
+--   the means
 -- @column   memcg_ratio REAL share of the events in which the limits of a
 --   memory cgroup throttled; NULL = not known
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
@@ -39,78 +41,150 @@
 --   at, at 100 % they stop
 -- @source   mm/page-writeback.c balance_dirty_pages(), wb_position_ratio()
 WITH
+  chosen AS (
+    SELECT
+      r.seq,
+      (r.ts - b.start_ts) / p.window_ns AS window_index,
+      r.tid,
+      r.bdi,
+      r.cgroup_ino,
+      r.cgroup_path,
+      r.wb_dirty,
+      r.wb_setpoint,
+      r.dirty,
+      r.setpoint,
+      r."limit" AS hard_limit
+    FROM wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    CROSS JOIN raw_balance_dirty_pages AS r
+    WHERE r.seq >= (SELECT t.start_seq FROM wb_throttle_bounds AS t)
+      AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
+      AND (p.bdi IS NULL OR r.bdi = p.bdi)
+  ),
+  -- Sums in pages, apart where values differ in meaning.
+  grouped AS (
+    -- Of most runs: nothing but the machine's limits, and no other tasks.
+    SELECT
+      c.window_index,
+      c.bdi,
+      c.cgroup_ino,
+      NULL AS cgroup_path,
+      0 AS is_rt,
+      'global' AS domain,
+      1 AS has_limit,
+      count(*) AS events_count,
+      sum(c.wb_dirty) AS wb_dirty,
+      max(c.wb_dirty) AS wb_dirty_max,
+      sum(c.wb_setpoint) AS wb_setpoint,
+      sum(c.dirty) AS dirty,
+      sum(c.setpoint) AS setpoint,
+      sum(c.hard_limit) AS hard_limit,
+      max(c.setpoint) AS setpoint_max,
+      max(c.hard_limit) AS limit_max
+    FROM chosen AS c
+    WHERE NOT EXISTS (SELECT 1 FROM wb_throttle_domain)
+      AND NOT EXISTS (SELECT 1 FROM wb_rt_task)
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+    GROUP BY c.window_index, c.bdi, c.cgroup_ino
+    UNION ALL
+    SELECT
+      c.window_index,
+      c.bdi,
+      c.cgroup_ino,
+      c.cgroup_path,
+      -- Real-time tasks are told higher limits: those of others count.
+      c.tid IN (SELECT t.tid FROM wb_rt_task AS t),
+      CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END,
+      d.seq IS NULL OR d.has_limit = 1,
+      count(*),
+      sum(c.wb_dirty),
+      max(c.wb_dirty),
+      sum(c.wb_setpoint),
+      sum(c.dirty),
+      sum(c.setpoint),
+      sum(c.hard_limit),
+      max(c.setpoint),
+      max(c.hard_limit)
+    FROM chosen AS c
+    LEFT JOIN wb_throttle_domain AS d ON d.seq = c.seq
+    WHERE EXISTS (SELECT 1 FROM wb_throttle_domain)
+      OR EXISTS (SELECT 1 FROM wb_rt_task)
+      OR EXISTS (SELECT 1 FROM wb_cgroup)
+    GROUP BY 1, 2, 3, 4, 5, 6, 7
+  ),
+  told AS (
+    SELECT
+      g.*,
+      coalesce(g.cgroup_ino, k.cgroup_ino) AS wb_cgroup_ino,
+      -- setpoint * wb_thresh, in 32 bits.
+      u.long_bytes = 4 AND g.setpoint_max * g.limit_max >= 4294967296 AS wraps
+    FROM grouped AS g
+    CROSS JOIN wb_units AS u
+    LEFT JOIN wb_cgroup AS k ON k.path = g.cgroup_path
+  ),
   summed AS (
     SELECT
-      (t.ts - b.start_ts) / p.window_ns AS window_index,
+      t.window_index,
       t.bdi,
-      t.cgroup_ino,
-      count(*) AS events_count,
-      avg(t.wb_dirty_bytes) AS wb_dirty,
-      max(t.wb_dirty_bytes) AS wb_dirty_max,
-      -- Real-time tasks are told higher limits: those of others count.
-      avg(CASE WHEN r.tid IS NULL THEN t.wb_setpoint_bytes END)
-        AS wb_setpoint,
-      avg(CASE WHEN t.domain = 'global' AND r.tid IS NULL
-        THEN t.wb_setpoint_bytes END)
-        AS machine_wb_setpoint,
-      avg(CASE WHEN t.domain = 'global' AND r.tid IS NULL
-        THEN t.setpoint_bytes END)
-        AS machine_setpoint,
-      avg(t.dirty_bytes) AS dirty,
-      avg(CASE WHEN r.tid IS NULL THEN t.setpoint_bytes END) AS setpoint,
-      avg(CASE WHEN r.tid IS NULL THEN t.limit_bytes END) AS hard_limit,
-      -- freerun = 2 * setpoint - limit.
-      avg(
-        CASE
-          WHEN r.tid IS NULL
-            THEN 1.0 * (t.dirty_bytes - 2 * t.setpoint_bytes + t.limit_bytes)
-              / nullif(2 * (t.limit_bytes - t.setpoint_bytes), 0)
-        END
-      ) AS position_ratio,
-      avg(CASE t.domain WHEN 'memcg' THEN 1.0 WHEN 'global' THEN 0.0 END)
+      t.wb_cgroup_ino AS cgroup_ino,
+      sum(t.events_count) AS events_count,
+      1.0 * sum(t.wb_dirty) / sum(t.events_count) AS wb_dirty,
+      max(t.wb_dirty_max) AS wb_dirty_max,
+      1.0 * sum(CASE WHEN NOT t.is_rt AND t.wraps IS NOT 1
+        THEN t.wb_setpoint END)
+        / sum(CASE WHEN NOT t.is_rt AND t.wraps IS NOT 1
+          THEN t.events_count END) AS wb_setpoint,
+      1.0 * sum(CASE
+        WHEN NOT t.is_rt AND t.domain = 'global' AND t.wraps IS NOT 1
+        THEN t.wb_setpoint END)
+        / nullif(sum(CASE WHEN NOT t.is_rt AND t.domain = 'global'
+          THEN t.setpoint END), 0) AS machine_share,
+      1.0 * sum(t.dirty) / sum(t.events_count) AS dirty,
+      1.0 * sum(CASE WHEN NOT t.is_rt THEN t.setpoint END)
+        / sum(CASE WHEN NOT t.is_rt THEN t.events_count END) AS setpoint,
+      1.0 * sum(CASE WHEN NOT t.is_rt AND t.has_limit THEN t.hard_limit END)
+        / sum(CASE WHEN NOT t.is_rt AND t.has_limit
+          THEN t.events_count END) AS hard_limit,
+      -- Of the events that tell all three.
+      1.0 * sum(CASE WHEN NOT t.is_rt AND t.has_limit
+        THEN t.dirty - 2 * t.setpoint + t.hard_limit END)
+        / nullif(2 * sum(CASE WHEN NOT t.is_rt AND t.has_limit
+          THEN t.hard_limit - t.setpoint END), 0) AS position_ratio,
+      1.0 * sum(CASE t.domain WHEN 'memcg' THEN t.events_count
+          WHEN 'global' THEN 0 END)
+        / sum(CASE WHEN t.domain IS NOT NULL THEN t.events_count END)
         AS memcg_ratio
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
+    FROM told AS t
     CROSS JOIN wb_params AS p
-    LEFT JOIN wb_rt_task AS r ON r.tid = t.tid
-    WHERE t.ts >= b.start_ts
-      AND t.ts < b.end_ts
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY 1, t.bdi, t.cgroup_ino
+    WHERE p.cgroup_ino IS NULL OR t.wb_cgroup_ino = p.cgroup_ino
+    GROUP BY t.window_index, t.bdi, t.wb_cgroup_ino
   ),
   machine AS (
-    SELECT
-      (g.ts - b.start_ts) / p.window_ns AS window_index,
-      avg(g.thresh) * u.page_bytes AS thresh_bytes
-    FROM raw_global_dirty_state AS g
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    CROSS JOIN wb_units AS u
-    WHERE g.ts >= b.start_ts
-      AND g.ts < b.end_ts
-      AND g.tid NOT IN (SELECT r.tid FROM wb_rt_task AS r)
-    GROUP BY 1, u.page_bytes
+    SELECT e.window_index, avg(g.thresh) AS thresh
+    FROM wb_dirty_edge AS e
+    CROSS JOIN raw_global_dirty_state AS g
+      ON g.seq >= e.first_seq AND g.seq < e.after_seq
+    WHERE g.tid NOT IN (SELECT t.tid FROM wb_rt_task AS t)
+    GROUP BY e.window_index
   )
 SELECT
   w.window_start_ns,
   s.bdi,
   s.cgroup_ino,
   s.events_count,
-  CAST(s.wb_dirty AS INTEGER) AS wb_dirty_bytes,
-  s.wb_dirty_max AS wb_dirty_max_bytes,
-  CAST(s.wb_setpoint AS INTEGER) AS wb_setpoint_bytes,
-  CAST(
-    s.machine_wb_setpoint * d.thresh_bytes / nullif(s.machine_setpoint, 0)
-    AS INTEGER
-  ) AS wb_thresh_bytes,
-  CAST(s.dirty AS INTEGER) AS dirty_bytes,
-  CAST(s.setpoint AS INTEGER) AS setpoint_bytes,
-  CAST(s.hard_limit AS INTEGER) AS limit_bytes,
+  CAST(s.wb_dirty * u.page_bytes AS INTEGER) AS wb_dirty_bytes,
+  s.wb_dirty_max * u.page_bytes AS wb_dirty_max_bytes,
+  CAST(s.wb_setpoint * u.page_bytes AS INTEGER) AS wb_setpoint_bytes,
+  CAST(s.machine_share * d.thresh * u.page_bytes AS INTEGER)
+    AS wb_thresh_bytes,
+  CAST(s.dirty * u.page_bytes AS INTEGER) AS dirty_bytes,
+  CAST(s.setpoint * u.page_bytes AS INTEGER) AS setpoint_bytes,
+  CAST(s.hard_limit * u.page_bytes AS INTEGER) AS limit_bytes,
   s.position_ratio,
   s.memcg_ratio,
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM summed AS s
+CROSS JOIN wb_units AS u
 JOIN wb_window AS w ON w.window_index = s.window_index
 LEFT JOIN machine AS d ON d.window_index = s.window_index
 LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index

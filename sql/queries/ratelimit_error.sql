@@ -9,7 +9,8 @@
 --   actual is a lower bound, as dirtied_bytes of throttle_by_task is.
 -- @filters  range, bdi, tid, cgroup
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
--- @needs    wb_throttle, wb_task_rate, wb_task, wb_bounds, wb_params
+-- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_throttle_total,
+--   wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time; as in throttle_by_task
@@ -29,41 +30,125 @@
 --   allows
 -- @source   mm/page-writeback.c balance_dirty_pages()
 WITH
+  -- Tids that several tasks had, or one under several names.
+  shared AS (
+    SELECT k.tid, k.task_id, k.from_seq, k.until_seq
+    FROM wb_task AS k
+    WHERE k.tid IN (
+      SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
+    )
+  ),
+  -- What an event told holds until the task's next one.
+  summed AS (
+    -- Mostly on the same wb: in the order of an index that ingest made.
+    SELECT
+      NULL AS task_id,
+      n.tid,
+      n.bdi,
+      n.cgroup_ino,
+      count(*) AS events_count,
+      total(r.task_ratelimit * (n.ts - r.ts)) AS rate_time,
+      total(n.ts - r.ts) AS told_ns,
+      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
+        AS stopped_ns
+    FROM raw_balance_dirty_pages AS n
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND r.bdi = n.bdi
+      AND r.cgroup_ino IS n.cgroup_ino
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+    GROUP BY n.tid, n.bdi, n.cgroup_ino
+    UNION ALL
+    -- Tasks that dirty pages of several wbs, from one to another.
+    SELECT
+      NULL,
+      r.tid,
+      r.bdi,
+      r.cgroup_ino,
+      count(*),
+      total(r.task_ratelimit * (n.ts - r.ts)),
+      total(n.ts - r.ts),
+      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
+    FROM (
+      SELECT a.tid
+      FROM wb_throttle_total AS a
+      GROUP BY a.tid
+      HAVING count(*) > 1
+    ) AS t
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND (r.bdi <> n.bdi OR r.cgroup_ino IS NOT n.cgroup_ino)
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+    GROUP BY r.tid, r.bdi, r.cgroup_ino
+    UNION ALL
+    SELECT
+      NULL,
+      r.tid,
+      r.bdi,
+      g.cgroup_ino,
+      count(*),
+      total(r.task_ratelimit * (n.ts - r.ts)),
+      total(n.ts - r.ts),
+      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
+    FROM wb_cgroup AS g
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.cgroup_path = g.path
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.prev_seq = r.seq
+    WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+    GROUP BY r.tid, r.bdi, g.cgroup_ino
+    UNION ALL
+    -- Of shared tids, up to the next event of the same task.
+    SELECT
+      k.task_id,
+      r.tid,
+      r.bdi,
+      coalesce(r.cgroup_ino, g.cgroup_ino),
+      count(*),
+      sum(1.0 * r.task_ratelimit * (n.ts - r.ts)),
+      1.0 * sum(n.ts - r.ts),
+      1.0 * sum(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts ELSE 0 END)
+    FROM shared AS k
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = k.tid
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
+    WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND r.seq >= k.from_seq
+      AND n.seq < k.until_seq
+    GROUP BY k.task_id, r.tid, r.bdi, coalesce(r.cgroup_ino, g.cgroup_ino)
+  ),
   told AS (
     SELECT
-      t.tid,
-      t.comm,
-      t.task_id,
-      t.bdi,
-      t.cgroup_ino,
-      count(*) AS events_count,
-      sum(1.0 * t.task_ratelimit_bytes_per_s * (t.next_ts - t.ts))
-        AS rate_time,
-      1.0 * sum(t.next_ts - t.ts) AS told_ns,
-      1.0 * sum(
-        CASE
-          WHEN t.task_ratelimit_bytes_per_s = 0 THEN t.next_ts - t.ts
-          ELSE 0
-        END
-      ) AS stopped_ns
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
+      coalesce(s.task_id, k.task_id) AS task_id,
+      s.tid,
+      s.bdi,
+      s.cgroup_ino,
+      sum(s.events_count) AS events_count,
+      sum(s.rate_time) * u.kib_bytes AS rate_time,
+      sum(s.told_ns) AS told_ns,
+      sum(s.stopped_ns) AS stopped_ns
+    FROM summed AS s
+    CROSS JOIN wb_units AS u
     CROSS JOIN wb_params AS p
-    LEFT JOIN wb_task AS k ON k.task_id = t.task_id
-    WHERE t.ts >= b.start_ts
-      AND t.next_ts < b.end_ts
-      -- Not up to an event of another task with the same tid.
-      AND (k.until_ts IS NULL OR t.next_ts < k.until_ts)
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
-      AND (p.tid IS NULL OR t.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY t.tid, t.comm, t.task_id, t.bdi, t.cgroup_ino
+    LEFT JOIN wb_task AS k ON s.task_id IS NULL AND k.tid = s.tid
+    WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
+      AND (p.tid IS NULL OR s.tid = p.tid)
+      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+      AND (
+        s.task_id IS NOT NULL
+        OR s.tid NOT IN (SELECT h.tid FROM shared AS h)
+      )
+    GROUP BY
+      coalesce(s.task_id, k.task_id), s.tid, s.bdi, s.cgroup_ino, u.kib_bytes
   ),
   compared AS (
     SELECT
       d.tid,
-      d.comm,
-      d.task_id,
+      r.task_id,
+      r.comm,
       d.bdi,
       d.cgroup_ino,
       d.events_count,
@@ -73,8 +158,7 @@ WITH
       d.stopped_ns / nullif(d.told_ns, 0) AS stopped_ratio
     FROM told AS d
     JOIN wb_task_rate AS r
-      ON r.tid = d.tid
-      AND r.task_id = d.task_id
+      ON r.task_id = d.task_id
       AND r.bdi = d.bdi
       AND coalesce(r.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
   )

@@ -11,7 +11,7 @@
 --   written, which nobody dirtied.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_window, wb_lost_window
+-- @needs    wb_dirty_flow, wb_lost_window
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
 -- @column   dirtied_so_far_bytes INTEGER since the start, at the window's end
@@ -37,7 +37,7 @@ WITH
       sum(d.dirtied_bytes) OVER so_far AS dirtied_so_far,
       sum(d.written_bytes) OVER so_far AS written_so_far,
       sum(d.cached_change_bytes) OVER so_far AS growth
-    FROM wb_dirty_window AS d
+    FROM wb_dirty_flow AS d
     WHERE d.dirtied_bytes IS NOT NULL
     WINDOW so_far AS (ORDER BY d.window_index ROWS UNBOUNDED PRECEDING)
   )

@@ -10,8 +10,8 @@
 --   a short-lived task can be charged pages that an exited one left behind).
 -- @filters  range, bdi, tid, cgroup
 -- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
--- @needs    wb_throttle, wb_task, wb_task_written, wb_write_call, wb_bounds,
---   wb_params
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_task_written,
+--   wb_write_call, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, syscalls:sys_exit_write
 -- @column   tid INTEGER thread
@@ -39,58 +39,68 @@
 -- @metric   call_max_ns lower: the longest that the kernel held up one write of
 --   the task
 WITH
-  chosen AS (
-    SELECT t.*
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
+  counted AS (
+    SELECT
+      a.task_id, a.tid, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
+    FROM wb_throttle_total AS a
     CROSS JOIN wb_params AS p
-    WHERE t.ts >= b.start_ts
-      AND t.ts < b.end_ts
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
-      AND (p.tid IS NULL OR t.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
+    WHERE (p.bdi IS NULL OR a.bdi = p.bdi)
+      AND (p.tid IS NULL OR a.tid = p.tid)
+      AND (p.cgroup_ino IS NULL OR a.cgroup_ino = p.cgroup_ino)
+  ),
+  chosen AS (
+    SELECT c.*, coalesce(c.cgroup_ino, 0) AS cgroup_key
+    FROM wb_throttle_charge AS c
+    CROSS JOIN wb_bounds AS b
+    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+  ),
+  -- How often each pause was: they are whole ms, so there are few.
+  pause_count AS (
+    SELECT
+      c.task_id,
+      c.bdi,
+      c.cgroup_key,
+      c.pause_ns,
+      count(*) AS pauses_count
+    FROM chosen AS c
+    WHERE c.pause_ns > 0
+    GROUP BY c.task_id, c.bdi, c.cgroup_key, c.pause_ns
   ),
   ranked AS (
     SELECT
-      c.tid,
-      c.task_id,
-      c.bdi,
-      c.cgroup_ino,
-      c.pause_ns,
-      row_number() OVER pauses AS place,
-      count(*) OVER (
-        PARTITION BY c.tid, c.task_id, c.bdi, c.cgroup_ino
-      ) AS pauses_count
-    FROM chosen AS c
-    WHERE c.pause_ns > 0
-    WINDOW pauses AS (
-      PARTITION BY c.tid, c.task_id, c.bdi, c.cgroup_ino ORDER BY c.pause_ns
-    )
+      p.task_id,
+      p.bdi,
+      p.cgroup_key,
+      p.pause_ns,
+      sum(p.pauses_count) OVER (
+        PARTITION BY p.task_id, p.bdi, p.cgroup_key ORDER BY p.pause_ns
+        ROWS UNBOUNDED PRECEDING
+      ) AS places,
+      sum(p.pauses_count) OVER (PARTITION BY p.task_id, p.bdi, p.cgroup_key)
+        AS pauses_count
+    FROM pause_count AS p
   ),
   -- Nearest rank: the smallest value that at least q percent do not exceed.
   quantile AS (
     SELECT
-      r.tid,
       r.task_id,
       r.bdi,
-      r.cgroup_ino,
-      max(CASE WHEN r.place = (50 * r.pauses_count + 99) / 100
-        THEN r.pause_ns END) AS pause_p50_ns,
-      max(CASE WHEN r.place = (95 * r.pauses_count + 99) / 100
-        THEN r.pause_ns END) AS pause_p95_ns,
-      max(CASE WHEN r.place = (99 * r.pauses_count + 99) / 100
-        THEN r.pause_ns END) AS pause_p99_ns
+      r.cgroup_key,
+      min(CASE WHEN 100 * r.places >= 50 * r.pauses_count THEN r.pause_ns END)
+        AS pause_p50_ns,
+      min(CASE WHEN 100 * r.places >= 95 * r.pauses_count THEN r.pause_ns END)
+        AS pause_p95_ns,
+      min(CASE WHEN 100 * r.places >= 99 * r.pauses_count THEN r.pause_ns END)
+        AS pause_p99_ns
     FROM ranked AS r
-    GROUP BY r.tid, r.task_id, r.bdi, r.cgroup_ino
+    GROUP BY r.task_id, r.bdi, r.cgroup_key
   ),
-  task_sum AS (
+  charge_sum AS (
     SELECT
-      c.tid,
       c.task_id,
-      c.comm,
       c.bdi,
-      c.cgroup_ino,
-      sum(c.is_first) AS calls_count,
+      c.cgroup_key,
+      sum(1 - c.is_first) AS more_events_count,
       sum(CASE WHEN c.pause_ns > 0 THEN 1 ELSE 0 END) AS pauses_count,
       sum(CASE WHEN c.pause_ns > 0 THEN c.pause_ns ELSE 0 END)
         AS pause_total_ns,
@@ -110,11 +120,33 @@ WITH
       sum(c.accounted_bytes) AS dirtied_bytes,
       max(c.sleep_ts + c.slept_ns) AS end_ts
     FROM chosen AS c
-    GROUP BY c.tid, c.task_id, c.comm, c.bdi, c.cgroup_ino
+    GROUP BY c.task_id, c.bdi, c.cgroup_key
+  ),
+  task_sum AS (
+    SELECT
+      a.task_id,
+      a.tid,
+      a.bdi,
+      a.cgroup_ino,
+      a.events_count - coalesce(s.more_events_count, 0) AS calls_count,
+      coalesce(s.pauses_count, 0) AS pauses_count,
+      coalesce(s.pause_total_ns, 0) AS pause_total_ns,
+      coalesce(s.pause_max_ns, 0) AS pause_max_ns,
+      coalesce(s.slept_total_ns, 0) AS slept_total_ns,
+      s.slept_basis,
+      coalesce(s.call_max_ns, 0) AS call_max_ns,
+      coalesce(s.dirtied_bytes, 0) AS dirtied_bytes,
+      CASE WHEN s.end_ts > a.last_ts THEN s.end_ts ELSE a.last_ts END AS end_ts
+    FROM counted AS a
+    LEFT JOIN charge_sum AS s
+      ON s.task_id = a.task_id
+      AND s.bdi = a.bdi
+      AND s.cgroup_key = coalesce(a.cgroup_ino, 0)
   ),
   life AS (
     SELECT
       s.*,
+      coalesce(t.comm, 'tid ' || s.tid) AS comm,
       CASE WHEN t.first_ts < b.start_ts THEN b.start_ts ELSE t.first_ts END
         AS life_start_ts,
       CASE
@@ -154,6 +186,6 @@ FROM life AS l
 LEFT JOIN quantile AS q
   ON q.task_id = l.task_id
   AND q.bdi = l.bdi
-  AND coalesce(q.cgroup_ino, 0) = coalesce(l.cgroup_ino, 0)
+  AND q.cgroup_key = coalesce(l.cgroup_ino, 0)
 LEFT JOIN wb_task_written AS w ON w.task_id = l.task_id
 ORDER BY l.slept_total_ns DESC, l.tid, l.task_id, l.bdi, l.cgroup_ino;

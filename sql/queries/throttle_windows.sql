@@ -8,8 +8,9 @@
 --   and slept_max, the longest single wait, is small.
 -- @filters  window, range, bdi, tid, cgroup
 -- @grain    window, task under a name; order window_start_ns, tid
--- @needs    wb_throttle, wb_completion_wait, wb_throttle_piece, wb_window,
---   wb_lost_window, wb_task, wb_bounds, wb_params
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_throttle_piece,
+--   wb_completion_wait, wb_window, wb_lost_window, wb_task, wb_bounds,
+--   wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
 -- @optional sched:sched_switch
@@ -34,39 +35,34 @@
 WITH
   throttle AS (
     SELECT
-      t.tid,
-      t.task_id,
-      t.comm,
-      t.bdi,
-      t.cgroup_ino,
-      t.ts,
-      t.sleep_ts + t.slept_ns AS end_ts
-    FROM wb_throttle AS t
+      t.task_id, t.tid, t.bdi, t.cgroup_ino, t.first_ts, t.last_ts AS end_ts
+    FROM wb_throttle_total AS t
     UNION ALL
-    SELECT
-      w.tid, w.task_id, w.comm, w.bdi, NULL, w.ts, w.ts + w.slept_ns
+    SELECT s.task_id, s.tid, s.bdi, s.cgroup_ino, s.from_ts, s.to_ts
+    FROM wb_throttle_piece AS s
+    UNION ALL
+    SELECT w.task_id, w.tid, w.bdi, NULL, w.ts, w.ts + w.slept_ns
     FROM wb_completion_wait AS w
     WHERE w.slept_ns IS NOT NULL
   ),
   throttled_task AS (
     SELECT
-      t.tid,
       t.task_id,
-      t.comm,
-      min(t.ts) AS first_ts,
+      t.tid,
+      min(t.first_ts) AS first_ts,
       max(t.end_ts) AS end_ts
     FROM throttle AS t
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY t.tid, t.task_id, t.comm
+    GROUP BY t.task_id, t.tid
   ),
   life AS (
     SELECT
-      t.tid,
       t.task_id,
-      t.comm,
+      t.tid,
+      coalesce(k.comm, 'tid ' || t.tid) AS comm,
       coalesce(k.first_ts, t.first_ts) AS first_ts,
       CASE WHEN k.last_ts > t.end_ts THEN k.last_ts ELSE t.end_ts END AS end_ts
     FROM throttled_task AS t
@@ -89,7 +85,7 @@ WITH
       (t.ts - b.start_ts) / p.window_ns AS window_index,
       t.task_id,
       sum(t.accounted_bytes) AS dirtied_bytes
-    FROM wb_throttle AS t
+    FROM wb_throttle_charge AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE t.ts >= b.start_ts
@@ -112,7 +108,8 @@ SELECT
   1.0 * coalesce(s.slept_ns, 0) / (w.window_end_ns - w.window_start_ns)
     AS throttled_ratio,
   CASE
-    WHEN EXISTS (SELECT 1 FROM wb_throttle) THEN coalesce(d.dirtied_bytes, 0)
+    WHEN EXISTS (SELECT 1 FROM wb_throttle_total)
+      THEN coalesce(d.dirtied_bytes, 0)
   END AS dirtied_bytes,
   coalesce(s.slept_max_ns, 0) AS slept_max_ns,
   1.0 * coalesce(d.dirtied_bytes, 0) / nullif(a.dirtied_bytes, 0)

@@ -9,7 +9,7 @@
 --   (deleted or dirtied twice); empty where swap writes outweigh it.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_window, wb_lost_window, wb_units
+-- @needs    wb_dirty_flow, wb_lost_window, wb_units
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_ns INTEGER time that the bytes cover: the window, and those
@@ -36,7 +36,7 @@ WITH
       d.written_bytes,
       d.dirtied_bytes - d.written_bytes - d.cached_change_bytes
         AS vanished_bytes
-    FROM wb_dirty_window AS d
+    FROM wb_dirty_flow AS d
   )
 SELECT
   d.window_start_ns,

@@ -4,7 +4,7 @@
 -- @order    40
 -- @summary  Pages dirtied and written in each window, and since the start.
 -- @grain    sample of one curve; order ts
--- @needs    wb_dirty_window, wb_dirty_state, wb_units
+-- @needs    wb_dirty_flow, wb_dirty_state, wb_units
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_throughput AS
 WITH
@@ -23,14 +23,14 @@ SELECT
   'bytes/s' AS unit,
   NULL AS args,
   0 AS rank
-FROM wb_dirty_window AS w
+FROM wb_dirty_flow AS w
 CROSS JOIN wb_units AS u
 WHERE w.window_ns > 0
 UNION ALL
 SELECT w.window_start_ns, NULL, 'Writeback/Throughput/written in window', NULL,
   1.0 * w.written_bytes * u.second_ns / nullif(w.window_ns, 0), 'bytes/s',
   NULL, 1
-FROM wb_dirty_window AS w
+FROM wb_dirty_flow AS w
 CROSS JOIN wb_units AS u
 WHERE w.window_ns > 0
 UNION ALL

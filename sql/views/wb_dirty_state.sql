@@ -3,7 +3,9 @@
 -- @summary  Dirty pages of the machine and their thresholds over time; each row
 --   holds until the next.
 -- @grain    event; order seq
--- @needs    raw_global_dirty_state, wb_rt_task, wb_units, wb_bounds
+-- @key      seq
+-- @needs    raw_global_dirty_state, wb_dirty_sample, wb_dirty_boost, wb_units,
+--   wb_bounds
 -- @events   writeback:global_dirty_state
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock
@@ -22,63 +24,53 @@
 --   should settle
 -- @column   dirtied_total_bytes INTEGER pages dirtied since boot; can go back
 -- @column   written_total_bytes INTEGER pages written since boot, swap included
--- @column   is_boosted INTEGER 1: thresholds of a real-time caller, known by
---   its priority in sched_switch, or as they are a quarter and more above those
---   of others just before and just after
+-- @column   is_boosted INTEGER 1: thresholds of a real-time caller; see
+--   wb_dirty_boost
 -- @source   mm/page-writeback.c domain_dirty_limits(), domain_poll_intv()
 -- @materialize
 CREATE VIEW wb_dirty_state AS
 WITH
-  samples AS (
-    SELECT
-      g.seq,
-      g.ts,
-      g.tid,
-      g.nr_dirty,
-      g.nr_writeback,
-      coalesce(g.nr_unstable, 0) AS nr_unstable,
-      g.bg_thresh,
-      g.thresh,
-      CASE WHEN g.thresh > g.dirty_limit THEN g.thresh ELSE g.dirty_limit END
-        AS hard_limit,
-      g.nr_dirtied,
-      g.nr_written,
-      lead(g.ts) OVER (ORDER BY g.seq) AS next_ts,
-      g.thresh * 10 > 12 * min(g.thresh) OVER (
-        ORDER BY g.seq ROWS BETWEEN 8 PRECEDING AND CURRENT ROW
-      )
-      AND g.thresh * 10 > 12 * min(g.thresh) OVER (
-        ORDER BY g.seq ROWS BETWEEN CURRENT ROW AND 8 FOLLOWING
-      )
-      OR g.tid IN (SELECT r.tid FROM wb_rt_task AS r) AS is_boosted
-    FROM raw_global_dirty_state AS g
-  ),
-  plain AS (
+  told AS (
     SELECT
       s.*,
-      CASE WHEN NOT s.is_boosted THEN s.bg_thresh END AS plain_bg_thresh,
-      CASE WHEN NOT s.is_boosted THEN s.thresh END AS plain_thresh,
-      CASE WHEN NOT s.is_boosted THEN s.hard_limit END AS plain_limit,
-      CASE WHEN NOT s.is_boosted THEN (s.thresh + s.bg_thresh) / 2 END
-        AS freerun
-    FROM samples AS s
+      g.nr_dirty,
+      g.nr_writeback,
+      g.nr_dirtied,
+      g.nr_written,
+      CASE WHEN b.seq IS NULL THEN 0 ELSE 1 END AS is_boosted
+    FROM wb_dirty_sample AS s
+    CROSS JOIN raw_global_dirty_state AS g ON g.seq = s.seq
+    LEFT JOIN wb_dirty_boost AS b ON b.seq = s.seq
   )
 SELECT
-  s.seq,
-  s.ts,
-  coalesce(s.next_ts, b.last_ts) AS until_ts,
-  s.tid,
-  s.nr_dirty * u.page_bytes AS nr_dirty_bytes,
-  s.nr_writeback * u.page_bytes AS nr_writeback_bytes,
-  (s.nr_dirty + s.nr_writeback + s.nr_unstable) * u.page_bytes AS dirty_bytes,
-  s.plain_bg_thresh * u.page_bytes AS bg_thresh_bytes,
-  s.plain_thresh * u.page_bytes AS thresh_bytes,
-  s.plain_limit * u.page_bytes AS limit_bytes,
-  s.freerun * u.page_bytes AS freerun_bytes,
-  ((s.plain_limit + s.freerun) / 2) * u.page_bytes AS setpoint_bytes,
-  s.nr_dirtied * u.page_bytes AS dirtied_total_bytes,
-  s.nr_written * u.page_bytes AS written_total_bytes,
-  CASE WHEN s.is_boosted THEN 1 ELSE 0 END AS is_boosted
-FROM plain AS s
+  t.seq,
+  t.ts,
+  coalesce(
+    (
+      SELECT n.ts
+      FROM raw_global_dirty_state AS n
+      WHERE n.seq > t.seq
+      ORDER BY n.seq
+      LIMIT 1
+    ),
+    b.last_ts
+  ) AS until_ts,
+  t.tid,
+  t.nr_dirty * u.page_bytes AS nr_dirty_bytes,
+  t.nr_writeback * u.page_bytes AS nr_writeback_bytes,
+  t.dirty * u.page_bytes AS dirty_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.bg_thresh * u.page_bytes END
+    AS bg_thresh_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.thresh * u.page_bytes END AS thresh_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.hard_limit * u.page_bytes END
+    AS limit_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.freerun * u.page_bytes END
+    AS freerun_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.setpoint * u.page_bytes END
+    AS setpoint_bytes,
+  t.nr_dirtied * u.page_bytes AS dirtied_total_bytes,
+  t.nr_written * u.page_bytes AS written_total_bytes,
+  t.is_boosted
+FROM told AS t
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_bounds AS b;

@@ -2,12 +2,12 @@
 -- @view     wb_fairness_window
 -- @summary  Jain's index of what throttled tasks dirtied in each window.
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_throttle, wb_bounds, wb_params, wb_window
+-- @needs    wb_throttle_charge, wb_bounds, wb_params, wb_window
 -- @events   writeback:balance_dirty_pages
 -- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   tasks_count INTEGER tasks with events in the window
+-- @column   tasks_count INTEGER tasks that were charged pages in the window
 -- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all
 CREATE VIEW wb_fairness_window AS
 WITH
@@ -19,10 +19,10 @@ WITH
       t.tid,
       t.task_id,
       1.0 * sum(t.accounted_bytes) AS bytes
-    FROM wb_throttle AS t
+    FROM wb_throttle_charge AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
+    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts AND t.accounted_bytes > 0
     GROUP BY 1, t.bdi, t.cgroup_ino, t.tid, t.task_id
   ),
   per_window AS (

@@ -4,18 +4,19 @@
 --   which are whole jiffies in ms. NULL when fewer than three different times
 --   were seen, or when they fit more than one HZ.
 -- @grain    one row
--- @needs    raw_balance_dirty_pages
+-- @needs    wb_throttle_step, wb_units
 -- @column   hz INTEGER jiffies in a second, or NULL
+-- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
 -- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
 -- @materialize
 CREATE VIEW wb_hz AS
 WITH
   time_ms AS (
-    SELECT b.pause AS ms FROM raw_balance_dirty_pages AS b WHERE b.pause > 0
+    SELECT b.pause AS ms FROM wb_throttle_step AS b WHERE b.pause > 0
     UNION
-    SELECT b.paused FROM raw_balance_dirty_pages AS b WHERE b.paused > 0
+    SELECT b.paused FROM wb_throttle_step AS b WHERE b.paused > 0
     UNION
-    SELECT b.period FROM raw_balance_dirty_pages AS b WHERE b.period > 0
+    SELECT b.period FROM wb_throttle_step AS b WHERE b.period > 0
   ),
   fits AS (
     SELECT
@@ -25,13 +26,18 @@ WITH
       sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
         AS fits_300
     FROM time_ms
+  ),
+  inferred AS (
+    SELECT
+      CASE
+        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
+        WHEN f.fits_100 THEN 100
+        WHEN f.fits_250 THEN 250
+        WHEN f.fits_300 THEN 300
+        ELSE 1000
+      END AS hz
+    FROM fits AS f
   )
-SELECT
-  CASE
-    WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
-    WHEN f.fits_100 THEN 100
-    WHEN f.fits_250 THEN 250
-    WHEN f.fits_300 THEN 300
-    ELSE 1000
-  END AS hz
-FROM fits AS f;
+SELECT i.hz, u.second_ns / i.hz AS jiffy_ns
+FROM inferred AS i
+CROSS JOIN wb_units AS u;

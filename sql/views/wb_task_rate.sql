@@ -3,8 +3,8 @@
 -- @summary  How fast each throttled task dirtied pages of each wb, and its
 --   max-min fair share of what all of them together got.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
--- @needs    wb_throttle, wb_idle, wb_bounds, wb_units,
---   raw_sched_switch
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_idle, wb_units,
+--   wb_bounds, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   bdi TEXT backing device
@@ -32,43 +32,51 @@ WITH
     SELECT DISTINCT s.prev_pid AS tid
     FROM raw_sched_switch AS s
   ),
-  marked AS (
+  charged AS (
     SELECT
-      t.bdi,
-      t.cgroup_ino,
-      t.tid,
-      t.comm,
-      t.task_id,
-      t.ts,
-      t.sleep_ts,
-      t.slept_ns,
-      t.accounted_bytes,
-      row_number() OVER (
-        PARTITION BY t.bdi, t.cgroup_ino, t.tid, t.task_id ORDER BY t.seq
-      ) AS place
-    FROM wb_throttle AS t
+      a.bdi,
+      a.cgroup_ino,
+      a.tid,
+      a.task_id,
+      a.first_ts,
+      a.last_ts,
+      -- The first event's pages were dirtied before it, so before the time
+      -- that the rate is taken over.
+      sum(CASE WHEN c.seq > a.first_seq THEN c.accounted_bytes ELSE 0 END)
+        AS dirtied_bytes,
+      sum(c.slept_ns) AS slept_ns,
+      max(c.sleep_ts + c.slept_ns) AS slept_until_ts
+    FROM wb_throttle_charge AS c
     CROSS JOIN wb_bounds AS b
-    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
+    JOIN wb_throttle_total AS a
+      ON a.task_id = c.task_id
+      AND a.bdi = c.bdi
+      AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    GROUP BY a.bdi, a.cgroup_ino, a.tid, a.task_id, a.first_ts, a.last_ts
   ),
   task_rate AS (
     SELECT
-      m.bdi,
-      m.cgroup_ino,
-      m.tid,
-      m.comm,
-      m.task_id,
-      min(m.ts) AS from_ts,
-      max(m.sleep_ts + m.slept_ns) AS to_ts,
-      max(m.ts) - min(m.ts) AS active_ns,
-      -- The first event's pages were dirtied before it, so before the time
-      -- that the rate is taken over.
-      sum(CASE WHEN m.place > 1 THEN m.accounted_bytes ELSE 0 END)
-        AS dirtied_bytes,
-      sum(m.slept_ns) AS slept_ns,
-      1.0 * sum(m.slept_ns)
-        / nullif(max(m.sleep_ts + m.slept_ns) - min(m.ts), 0) AS slept_ratio
-    FROM marked AS m
-    GROUP BY m.bdi, m.cgroup_ino, m.tid, m.comm, m.task_id
+      c.bdi,
+      c.cgroup_ino,
+      c.tid,
+      coalesce(k.comm, 'tid ' || c.tid) AS comm,
+      c.task_id,
+      c.first_ts,
+      CASE WHEN c.slept_until_ts > c.last_ts THEN c.slept_until_ts
+        ELSE c.last_ts
+      END AS until_ts,
+      c.last_ts - c.first_ts AS active_ns,
+      c.slept_ns,
+      c.dirtied_bytes,
+      1.0 * c.slept_ns / nullif(
+        CASE WHEN c.slept_until_ts > c.last_ts THEN c.slept_until_ts
+          ELSE c.last_ts
+        END - c.first_ts,
+        0
+      ) AS slept_ratio
+    FROM charged AS c
+    LEFT JOIN wb_task AS k ON k.task_id = c.task_id
   ),
   idle AS (
     SELECT
@@ -76,12 +84,12 @@ WITH
       r.cgroup_ino,
       r.task_id,
       1.0 * sum(
-        CASE WHEN i.end_ts < r.to_ts THEN i.end_ts ELSE r.to_ts END
-        - CASE WHEN i.ts > r.from_ts THEN i.ts ELSE r.from_ts END
-      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio
+        CASE WHEN i.end_ts < r.until_ts THEN i.end_ts ELSE r.until_ts END
+        - CASE WHEN i.ts > r.first_ts THEN i.ts ELSE r.first_ts END
+      ) / nullif(max(r.until_ts - r.first_ts - r.slept_ns), 0) AS idle_ratio
     FROM task_rate AS r
     JOIN wb_idle AS i
-      ON i.tid = r.tid AND i.end_ts > r.from_ts AND i.ts < r.to_ts
+      ON i.tid = r.tid AND i.end_ts > r.first_ts AND i.ts < r.until_ts
     GROUP BY r.bdi, r.cgroup_ino, r.task_id
   ),
   demand AS (

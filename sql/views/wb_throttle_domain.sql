@@ -6,6 +6,7 @@
 --   limits threw the task's event when both see the same dirty pages and the
 --   same setpoint, within a sixteenth.
 -- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
+-- @key      seq
 -- @needs    raw_balance_dirty_pages, raw_global_dirty_state, wb_kernel
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state

@@ -3,7 +3,7 @@
 -- @summary  Sleeps of throttled tasks, taken as starting at their event, cut at
 --   the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @needs    wb_throttle, wb_completion_wait, wb_bounds, wb_params
+-- @needs    wb_throttle_charge, wb_completion_wait, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
 -- @column   window_index INTEGER of wb_window
@@ -23,7 +23,7 @@ WITH RECURSIVE
   ),
   sleep AS (
     SELECT t.tid, t.task_id, t.bdi, t.cgroup_ino, t.ts, t.slept_ns
-    FROM wb_throttle AS t
+    FROM wb_throttle_charge AS t
     WHERE t.slept_ns > 0
     UNION ALL
     SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns

@@ -6,7 +6,8 @@
 --   flushed first and sleep too: the first sleep of at least half the pause is
 --   taken, or the first at all.
 -- @grain    event with a measured sleep; order seq
--- @needs    raw_balance_dirty_pages, wb_blocked, wb_units
+-- @key      seq
+-- @needs    wb_throttle_step, wb_blocked, wb_units
 -- @optional sched:sched_switch
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   sleep_ts INTEGER ns, when the task left its CPU
@@ -21,15 +22,13 @@ WITH
       b.tid,
       b.seq,
       b.seq AS event_seq,
-      b.ts AS event_ts,
-      b.pause,
       NULL AS sleep_ts,
       NULL AS ran_ts,
       NULL AS end_ts
-    FROM raw_balance_dirty_pages AS b
-    WHERE EXISTS (SELECT 1 FROM wb_blocked)
+    FROM wb_throttle_step AS b
+    WHERE b.pause > 0 AND EXISTS (SELECT 1 FROM wb_blocked)
     UNION ALL
-    SELECT s.tid, s.seq, NULL, NULL, NULL, s.ts, s.ran_ts, s.end_ts
+    SELECT s.tid, s.seq, NULL, s.ts, s.ran_ts, s.end_ts
     FROM wb_blocked AS s
   ),
   owned AS (
@@ -58,10 +57,10 @@ WITH
           o.seq
       ) AS place
     FROM owned AS o
-    JOIN raw_balance_dirty_pages AS b ON b.seq = o.owner_seq
+    JOIN wb_throttle_step AS b ON b.seq = o.owner_seq
     CROSS JOIN wb_units AS u
     WHERE o.sleep_ts IS NOT NULL
-      AND b.pause > 0
+      AND (b.next_seq IS NULL OR o.seq < b.next_seq)
       AND o.sleep_ts
         - CASE WHEN o.ran_ts > b.ts THEN o.ran_ts ELSE b.ts END
         <= 20 * u.ms_ns

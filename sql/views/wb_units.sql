@@ -2,7 +2,7 @@
 -- @view     wb_units
 -- @summary  What the kernel's units are worth; every conversion reads it.
 -- @grain    one row
--- @needs    raw_meta, wb_hz
+-- @needs    raw_meta
 -- @column   page_bytes INTEGER size of a page of the traced machine; 4096 where
 --   the trace does not tell (text), which wb_warning says
 -- @column   long_bytes INTEGER size of a long of the traced kernel
@@ -11,7 +11,6 @@
 -- @column   ms_ns INTEGER ns in a ms
 -- @column   us_ns INTEGER ns in a us
 -- @column   second_ns INTEGER ns in a second
--- @column   jiffy_ns INTEGER ns in a jiffy, NULL when HZ is not known
 -- @source   mm/page-writeback.c, include/linux/blk_types.h
 -- @materialize
 CREATE VIEW wb_units AS
@@ -24,5 +23,4 @@ SELECT
   512 AS sector_bytes,
   1000000 AS ms_ns,
   1000 AS us_ns,
-  1000000000 AS second_ns,
-  (SELECT 1000000000 / h.hz FROM wb_hz AS h) AS jiffy_ns;
+  1000000000 AS second_ns;

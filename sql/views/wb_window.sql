@@ -3,6 +3,7 @@
 -- @summary  Windows of equal length that tile the time of interest. Windows
 --   are counted from its start, so the last one may be cut short.
 -- @grain    window; order window_index
+-- @key      window_index
 -- @needs    wb_bounds, wb_params
 -- @column   window_index INTEGER 0, 1, 2 ...
 -- @column   window_start_ns INTEGER trace clock

@@ -12,10 +12,19 @@ from wbscope.engine.library import Library
 from wbscope.engine.params import Params, quote
 from wbscope.engine.sqlfile import SqlFile
 
-__all__ = ["Definitions"]
+__all__ = ["Definition", "Definitions"]
 
 _PARAMS = "wb_params"
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The statements that make one object, a view or a table."""
+
+    name: str
+    statements: tuple[str, ...]
+    is_table: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,20 +44,29 @@ class Definitions:
         connection: sqlite3.Connection,
         names: Iterable[str],
         materialize: frozenset[str],
-    ) -> list[tuple[str, str]]:
-        """(object, statement) in order; `materialize` may become tables."""
+    ) -> list[Definition]:
+        """In the order of need; those of `materialize` may become tables."""
         closure = self.library.closure(names)
         shims = self._shims(connection, closure)
-        return shims + [(n, self._create(connection, n, materialize)) for n in closure]
+        return shims + [self._create(connection, name, materialize) for name in closure]
 
     def _create(
         self, connection: sqlite3.Connection, name: str, materialize: frozenset[str]
-    ) -> str:
+    ) -> Definition:
         file = self.library.files[name]
         if name == _PARAMS:
-            return f"CREATE TEMP VIEW {name} AS\n{self._params(connection, file)}"
-        kind = "TABLE" if file.materialize and name in materialize else "VIEW"
-        return f"CREATE TEMP {kind} {name} AS\n{file.select}"
+            return Definition(name, (_view(name, self._params(connection, file)),))
+        if not file.materialize or name not in materialize:
+            return Definition(name, (_view(name, file.select),))
+        if not file.key:
+            return Definition(name, (f"CREATE TEMP TABLE {name} AS\n{file.select}",), True)
+        # SQLite keeps rows in the order of such a key: no index, no sorting.
+        columns = [
+            f"{column.name} INTEGER PRIMARY KEY" if column.name == file.key else column.name
+            for column in file.columns
+        ]
+        create = f"CREATE TEMP TABLE {name} ({', '.join(columns)})"
+        return Definition(name, (create, f"INSERT INTO {name}\n{file.select}"), True)
 
     def _params(self, connection: sqlite3.Connection, file: SqlFile) -> str:
         """The library's default row with the given values put in."""
@@ -58,7 +76,7 @@ class Definitions:
         values = ", ".join(f"{quote(value)} AS {name}" for name, value in row.items())
         return f"SELECT {values}"
 
-    def _shims(self, connection: sqlite3.Connection, names: Iterable[str]) -> list[tuple[str, str]]:
+    def _shims(self, connection: sqlite3.Connection, names: Iterable[str]) -> list[Definition]:
         """One view for each raw source, with NULL for fields this trace lacks.
 
         Adapters are plain SQL with a fixed list of columns; which of them a
@@ -69,7 +87,7 @@ class Definitions:
             file = self.library.files[name]
             if file.source_view:
                 shims.setdefault(file.source_view, []).append(file)
-        return [(view, self._shim(connection, view, f)) for view, f in shims.items()]
+        return [Definition(view, (self._shim(connection, view, f),)) for view, f in shims.items()]
 
     def _shim(self, connection: sqlite3.Connection, view: str, files: list[SqlFile]) -> str:
         first = files[0]
@@ -91,7 +109,11 @@ class Definitions:
         if first.source_events and present and self.recorded.instances > 1:
             # An event enabled in two tracing instances is in the trace twice.
             source += f' WHERE buffer = (SELECT min(buffer) FROM main."{table}")'
-        return f"CREATE TEMP VIEW {view} AS SELECT {selected} {source}"
+        return _view(view, f"SELECT {selected} {source}")
+
+
+def _view(name: str, select: str) -> str:
+    return f"CREATE TEMP VIEW {name} AS\n{select}"
 
 
 def _columns(connection: sqlite3.Connection, table: str | None) -> set[str]:

@@ -67,6 +67,17 @@ class Library:
         files = (file for file in self.files.values() if not file.extra)
         return sorted({event for file in files for event in file.source_events})
 
+    def table_options(self) -> list[str]:
+        """What the ingester is told of event tables: links between rows, indexes."""
+        options = []
+        for file in self.files.values():
+            for event in file.source_events:
+                if file.previous:
+                    options += ["--prev-seq", f"{event}={file.previous}"]
+                for columns in file.indexes:
+                    options += ["--index", f"{event}={','.join(columns)}"]
+        return options
+
     def _of_kind(self, kind: str) -> list[SqlFile]:
         files = (file for file in self.files.values() if file.kind == kind)
         return sorted(files, key=lambda file: file.name)

@@ -34,7 +34,7 @@ class Session:
         self._params = params
         self._connection, self.recorded = open_database(path, shown)
         self._definitions = Definitions(library, self.recorded, params)
-        self._made: set[str] = set()
+        self._made: dict[str, bool] = {}  # objects, and whether they are tables
 
     def close(self) -> None:
         """Close the database."""
@@ -89,20 +89,24 @@ class Session:
     def statements(self, names: Iterable[str]) -> list[str]:
         """What makes these views on another connection to the same file."""
         try:
-            pairs = self._definitions.statements(
+            made = self._definitions.statements(
                 self._connection, names, frozenset(self._library.closure(names))
             )
         except sqlite3.Error as error:
             raise self._library_error("timeline", error) from error
-        return [statement for _, statement in pairs]
+        return [statement for definition in made for statement in definition.statements]
 
     def _make(self, names: Iterable[str], materialize: Iterable[str]) -> None:
         tables = frozenset(self._library.closure(materialize))
-        pairs = self._definitions.statements(self._connection, names, tables)
-        for name, statement in pairs:
-            if name not in self._made:
+        for wanted in self._definitions.statements(self._connection, names, tables):
+            is_table = self._made.get(wanted.name)
+            if is_table or is_table == wanted.is_table:
+                continue
+            if is_table is not None:  # a view so far, which another question only mentioned
+                self._connection.execute(f"DROP VIEW temp.{wanted.name}")
+            for statement in wanted.statements:
                 self._connection.execute(statement)
-                self._made.add(name)
+            self._made[wanted.name] = wanted.is_table
 
     def _rows(self, sql: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         cursor = self._connection.execute(sql)

@@ -49,6 +49,9 @@ class SqlFile:
     it reads `source_view`, which the engine makes over the first event of
     `source_events` that has a table, or over `source_table`. `extra` is one
     whose events are so frequent that ingest loads them only when asked to.
+    `previous` asks ingest for prev_seq: of the same task (tid) or of any;
+    `indexes` are columns that it makes indexes of. `key` is the integer column
+    that tells a view's rows apart: made into a table, they are found by it.
     """
 
     path: Path
@@ -74,6 +77,9 @@ class SqlFile:
     source_view: str
     fields: tuple[str, ...]
     extra: bool
+    previous: str
+    indexes: tuple[tuple[str, ...], ...]
+    key: str
 
 
 def read_sql_file(path: Path) -> SqlFile:
@@ -109,6 +115,9 @@ def read_sql_file(path: Path) -> SqlFile:
         source_view=_text(tags, "from"),
         fields=_words(tags, "fields"),
         extra="extra" in tags,
+        previous=_text(tags, "previous"),
+        indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
+        key=_key(path, tags, columns),
     )
 
 
@@ -163,6 +172,13 @@ def _order(path: Path, tags: dict[str, list[str]]) -> int:
     if not text.isdecimal():
         raise _broken(path, f"@order is '{text}', wanted a whole number")
     return int(text)
+
+
+def _key(path: Path, tags: dict[str, list[str]], columns: tuple[Column, ...]) -> str:
+    name = _text(tags, "key")
+    if name and name not in [column.name for column in columns]:
+        raise _broken(path, f"@key {name} is no @column")
+    return name
 
 
 def _column(path: Path, line: str) -> Column:

@@ -35,7 +35,7 @@ def ingest_perfetto(
     with Engine() as engine:
         try:
             engine.load(trace, None if observer is None else _Halves(observer).loaded)
-            return _write(engine, source, output, globs, choice, observer)
+            return _write(engine, source, output, globs, library.table_options(), choice, observer)
         except EngineDied as error:
             raise _died(engine, trace, error) from error
         except EngineError as error:
@@ -63,6 +63,7 @@ def _write(
     source: Source,
     output: Path,
     globs: Sequence[str],
+    options: Sequence[str],
     choice: Choice,
     observer: Observer | None,
 ) -> tuple[dict[str, Any], list[Notice]]:
@@ -80,6 +81,7 @@ def _write(
     arguments = ["records", "-", "-o", str(output), "--trace", str(trace)]
     if source.folder is not None:
         arguments += ["--folder", str(source.folder)]
+    arguments += options
     try:
         return run_ingester(arguments, feed=feed)
     except NoFtraceEvents as nothing:

@@ -302,6 +302,7 @@ void RecordLoader::finish() {
   for (const std::uint64_t n : totals.loaded) loaded_ += n;
   const std::vector<bool> loaded = writer_.loaded_events();
   run_.formats(catalog, loaded);
+  indexes_.create(db_, catalog, loaded);
   run_.event_counts(catalog, loaded, totals);
   run_.tasks(tasks_, std::move(names_));
   Statement buffer(db_, "INSERT INTO buffer VALUES (0, '', ?, NULL)");

@@ -39,6 +39,7 @@
 
 #include "base/byte_reader.h"
 #include "records/cells_batch.h"
+#include "sink/event_index.h"
 #include "sink/run_writer.h"
 #include "sink/value_writer.h"
 
@@ -62,7 +63,12 @@ enum class FrameKind : std::uint8_t {
 // Takes the frames of a stream, checks them, and writes what they hold.
 class RecordLoader {
  public:
-  RecordLoader(Database& db, RunWriter& run) : db_(db), run_(run), writer_(db) {}
+  RecordLoader(Database& db, RunWriter& run, PreviousChoice previous = {},
+               EventIndexes indexes = {})
+      : db_(db),
+        run_(run),
+        writer_(db, std::move(previous)),
+        indexes_(std::move(indexes)) {}
 
   // The next count bytes of the stream, fewer only at its end.
   using Read = std::function<std::size_t(std::span<std::byte> out)>;
@@ -107,6 +113,7 @@ class RecordLoader {
   Database& db_;
   RunWriter& run_;
   ValueWriter writer_;
+  EventIndexes indexes_;
   std::vector<Event> events_;
   std::vector<ValueWriter::Cell> cells_;
   std::map<std::int32_t, TaskSpan> tasks_;

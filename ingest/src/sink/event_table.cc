@@ -9,7 +9,7 @@
 namespace wbscope {
 namespace {
 
-constexpr std::size_t kLeadColumns = 5;  // seq, ts, cpu, tid, buffer
+constexpr std::size_t kLeadColumns = 6;  // seq, ts, cpu, tid, buffer, prev_seq
 // SQLite takes about 160 bytes for each parameter of a statement.
 constexpr std::size_t kMaxPreparedParameters = 320'000;
 
@@ -23,10 +23,11 @@ std::size_t rows_in_batch(std::size_t columns) {
 }  // namespace
 
 void create_event_table(Database& db, std::string_view table,
-                        const std::vector<EventColumn>& columns) {
+                        const std::vector<EventColumn>& columns, bool has_prev_seq) {
   std::string sql = "CREATE TABLE " + quoted(table) +
                     " (ts INTEGER NOT NULL, cpu INTEGER, tid INTEGER, "
                     "buffer INTEGER NOT NULL";
+  if (has_prev_seq) sql += ", prev_seq INTEGER";
   for (const auto& column : columns) sql += ", " + quoted(column.name) + " " + column.type;
   // Time stamps can be equal; seq is the order of all loaded records, in any
   // table. As the rowid it takes no room of its own.
@@ -54,11 +55,13 @@ void InsertStatements::admit(EventInsert* insert, std::size_t parameters) {
 }
 
 EventInsert::EventInsert(InsertStatements& statements, std::string_view table,
-                         const std::vector<EventColumn>& columns)
+                         const std::vector<EventColumn>& columns, bool has_prev_seq)
     : statements_(statements),
       into_("INSERT INTO " + quoted(table) + " (seq, ts, cpu, tid, buffer"),
       batch_rows_(rows_in_batch(columns.size())),
-      columns_(static_cast<int>(kLeadColumns + columns.size())) {
+      has_prev_seq_(has_prev_seq),
+      columns_(static_cast<int>(kLeadColumns - (has_prev_seq ? 0 : 1) + columns.size())) {
+  if (has_prev_seq) into_ += ", prev_seq";
   for (const auto& column : columns) into_ += ", " + quoted(column.name);
   into_ += ") VALUES ";
 }
@@ -84,7 +87,7 @@ Statement& EventInsert::prepared(bool batch) {
   return *statement;
 }
 
-int EventInsert::bind_lead(Statement& insert, int index, const EventLead& lead) noexcept {
+int EventInsert::bind_lead(Statement& insert, int index, const EventLead& lead) const noexcept {
   insert.bind(++index, lead.seq);
   insert.bind(++index, lead.ts);
   // The text of a kernel log tells neither.
@@ -99,6 +102,13 @@ int EventInsert::bind_lead(Statement& insert, int index, const EventLead& lead) 
     insert.bind(++index, std::int64_t{lead.tid});
   }
   insert.bind(++index, std::int64_t{lead.buffer});
+  if (has_prev_seq_) {
+    if (lead.prev_seq == EventLead::kNoSeq) {
+      insert.bind_null(++index);
+    } else {
+      insert.bind(++index, lead.prev_seq);
+    }
+  }
   return index;
 }
 

@@ -24,16 +24,19 @@ struct EventColumn {
 struct EventLead {
   static constexpr std::uint32_t kNoCpu = UINT32_MAX;  // not told: NULL
   static constexpr std::int32_t kNoTid = INT32_MIN;
+  static constexpr std::int64_t kNoSeq = 0;         // no row before: NULL
 
   std::int64_t seq = 0;
   std::int64_t ts = 0;
   std::uint32_t cpu = 0;
   std::int32_t tid = 0;
   std::uint32_t buffer = 0;
+  std::int64_t prev_seq = kNoSeq;  // stored where the table has the column
 };
 
+// has_prev_seq: the column prev_seq follows buffer.
 void create_event_table(Database& db, std::string_view table,
-                        const std::vector<EventColumn>& columns);
+                        const std::vector<EventColumn>& columns, bool has_prev_seq);
 void add_event_column(Database& db, std::string_view table, const EventColumn& column);
 
 class EventInsert;
@@ -59,7 +62,7 @@ class InsertStatements {
 class EventInsert {
  public:
   EventInsert(InsertStatements& statements, std::string_view table,
-              const std::vector<EventColumn>& columns);
+              const std::vector<EventColumn>& columns, bool has_prev_seq);
   ~EventInsert();
   EventInsert(const EventInsert&) = delete;
   EventInsert& operator=(const EventInsert&) = delete;
@@ -85,13 +88,14 @@ class EventInsert {
 
  private:
   friend class InsertStatements;
-  static int bind_lead(Statement& insert, int index, const EventLead& lead) noexcept;
+  int bind_lead(Statement& insert, int index, const EventLead& lead) const noexcept;
   [[nodiscard]] Statement& prepared(bool batch);
   [[nodiscard]] std::string sql(std::size_t rows) const;
 
   InsertStatements& statements_;
   std::string into_;    // INSERT INTO table (columns)
   std::size_t batch_rows_;
+  bool has_prev_seq_;
   int columns_;
   std::optional<Statement> one_;
   std::optional<Statement> batch_;

@@ -63,7 +63,8 @@ std::string_view until_nul(std::span<const std::byte> bytes) noexcept {
 }  // namespace
 
 EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
-                         const std::vector<bool>& wanted, ByteOrder order, PrintkFormats printk)
+                         const std::vector<bool>& wanted, ByteOrder order, PrintkFormats printk,
+                         const PreviousChoice& previous)
     : statements_(db),
       catalog_(catalog),
       order_(order),
@@ -73,9 +74,11 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
   for (std::size_t i = 0; i < catalog.events.size(); ++i) {
     if (!wanted[i]) continue;
     const auto columns = columns_of(catalog.events[i]);
-    create_event_table(db, catalog.events[i].table, columns);
-    tables_[i].insert =
-        std::make_unique<EventInsert>(statements_, catalog.events[i].table, columns);
+    PreviousRow& row = tables_[i].previous;
+    row = PreviousRow(previous.of(catalog.events[i].system, catalog.events[i].name));
+    create_event_table(db, catalog.events[i].table, columns, row.is_kept());
+    tables_[i].insert = std::make_unique<EventInsert>(statements_, catalog.events[i].table,
+                                                      columns, row.is_kept());
   }
 }
 
@@ -252,6 +255,8 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
       .lead = {.seq = ++seq_, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
       .begin = table.data.size(),
       .bytes = record.size()});
+  EventLead& lead = table.rows.back().lead;
+  lead.prev_seq = table.previous.replace(lead);
   table.data.insert(table.data.end(), record.begin(), record.end());
   pending_bytes_ += record.size();
   ++loaded_[event];

@@ -14,15 +14,17 @@
 #include "format/event_catalog.h"
 #include "format/printk_text.h"
 #include "sink/event_table.h"
+#include "sink/previous_row.h"
 #include "sink/symbols.h"
 
 namespace wbscope {
 
 class EventWriter {
  public:
-  // Makes the table of each wanted event. printk: formats of binary printk.
+  // Makes the table of each wanted event. printk: formats of binary printk;
+  // previous: the events with a column prev_seq.
   EventWriter(Database& db, const EventCatalog& catalog, const std::vector<bool>& wanted,
-              ByteOrder order, PrintkFormats printk = {});
+              ByteOrder order, PrintkFormats printk = {}, const PreviousChoice& previous = {});
 
   // Fields that a short record does not have become NULL. Rows are written in
   // batches, the last ones by finish().
@@ -46,6 +48,7 @@ class EventWriter {
     std::unique_ptr<EventInsert> insert;
     std::vector<Row> rows;
     std::vector<std::byte> data;  // the records of rows
+    PreviousRow previous;
   };
 
   void flush(std::uint32_t event);

@@ -51,6 +51,7 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
   event->system = system;
   event->name = name;
   event->table = event_table_name(system, name, tables_);
+  event->previous = PreviousRow(previous_.of(system, name));
   events_.push_back(std::move(event));
   const auto index = static_cast<std::uint32_t>(events_.size() - 1);
   by_name_.emplace(std::move(key), index);
@@ -170,6 +171,8 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
       {.lead = {.seq = seq, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
        .first = first,
        .count = static_cast<std::uint32_t>(event.fields.size())});
+  EventLead& lead = event.rows.back().lead;
+  lead.prev_seq = event.previous.replace(lead);
   event.stored.resize(first + event.fields.size());
   for (const auto& [field, value] : cells) {
     if (field < event.fields.size()) {
@@ -188,14 +191,15 @@ void ValueWriter::prepare(Event& event) {
   std::vector<EventColumn> columns;
   for (const auto& field : event.fields) columns.push_back({field.column, sqlite_type(field)});
   if (!event.insert) {
-    create_event_table(db_, event.table, columns);
+    create_event_table(db_, event.table, columns, event.previous.is_kept());
   } else {
     event.insert.reset();
     for (std::size_t i = event.columns_made; i < columns.size(); ++i) {
       add_event_column(db_, event.table, columns[i]);
     }
   }
-  event.insert = std::make_unique<EventInsert>(statements_, event.table, columns);
+  event.insert = std::make_unique<EventInsert>(statements_, event.table, columns,
+                                               event.previous.is_kept());
   event.columns_made = columns.size();
   event.batch_rows = event.insert->batch_rows();
 }

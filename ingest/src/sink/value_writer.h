@@ -20,6 +20,7 @@
 #include "format/event_catalog.h"
 #include "pipeline/cpu_stream.h"
 #include "sink/event_table.h"
+#include "sink/previous_row.h"
 #include "sink/run_writer.h"
 
 namespace wbscope {
@@ -41,7 +42,9 @@ class ValueWriter {
   // write() and count() only count its records, all events together.
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  explicit ValueWriter(Database& db) : db_(db), statements_(db) {}
+  // previous: the events with a column prev_seq.
+  explicit ValueWriter(Database& db, PreviousChoice previous = {})
+      : db_(db), statements_(db), previous_(std::move(previous)) {}
 
   // Finds an event, or declares it. system is "" when the source does not tell.
   [[nodiscard]] std::uint32_t event(std::string_view system, std::string_view name);
@@ -115,6 +118,7 @@ class ValueWriter {
     std::vector<Row> rows;
     std::vector<Stored> stored;
     std::vector<char> bytes;
+    PreviousRow previous;
     std::uint64_t counted = 0;
     std::uint64_t loaded = 0;
     std::size_t batch_rows = 32;  // the table's own once it is made
@@ -127,6 +131,7 @@ class ValueWriter {
 
   Database& db_;
   InsertStatements statements_;
+  PreviousChoice previous_;
   std::vector<std::unique_ptr<Event>> events_;
   std::unordered_map<std::string, std::uint32_t> by_name_;
   NamesTaken tables_;

@@ -4,15 +4,20 @@
 -- @summary  A task that dirties pages is told to pause; fires before the sleep.
 -- @grain    event; order seq
 -- @event    writeback:balance_dirty_pages
+-- @previous tid
+-- @index    tid bdi cgroup_ino
+-- @index    prev_seq
 -- @from     _ev_balance_dirty_pages
--- @fields   seq, bdi, cgroup_ino, limit, setpoint, goal, dirty, wb_setpoint,
---   bdi_setpoint, bdi_goal, wb_dirty, bdi_dirty, dirty_ratelimit, base_bw,
---   base_rate, task_ratelimit, task_bw, dirtied, pages_dirtied, dirtied_pause,
---   paused, pause, period, think, cgroup_path, cgroup
+-- @fields   seq, prev_seq, bdi, cgroup_ino, limit, setpoint, goal, dirty,
+--   wb_setpoint, bdi_setpoint, bdi_goal, wb_dirty, bdi_dirty, dirty_ratelimit,
+--   base_bw, base_rate, task_ratelimit, task_bw, dirtied, pages_dirtied,
+--   dirtied_pause, paused, pause, period, think, cgroup_path, cgroup
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
 -- @column   tid INTEGER the thread that the event fired in
+-- @column   prev_seq INTEGER seq of the thread's record before this one; NULL =
+--   none
 -- @column   bdi TEXT text
 -- @column   cgroup_ino INTEGER inode number
 -- @column   limit INTEGER pages
@@ -38,6 +43,7 @@ SELECT
   e.ts,
   e.cpu,
   e.tid,
+  e.prev_seq,
   e.bdi,
   e.cgroup_ino,
   e."limit",

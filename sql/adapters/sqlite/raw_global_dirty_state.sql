@@ -5,14 +5,16 @@
 --   calling task.
 -- @grain    event; order seq
 -- @event    writeback:global_dirty_state|writeback:balance_dirty_state
+-- @previous any
 -- @from     _ev_global_dirty_state
--- @fields   seq, nr_dirty, nr_writeback, nr_unstable, bg_thresh,
+-- @fields   seq, prev_seq, nr_dirty, nr_writeback, nr_unstable, bg_thresh,
 --   background_thresh, thresh, dirty_thresh, dirty_limit, nr_dirtied,
 --   nr_written
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
 -- @column   tid INTEGER the thread that the event fired in
+-- @column   prev_seq INTEGER seq of the record before this one; NULL = none
 -- @column   nr_dirty INTEGER pages
 -- @column   nr_writeback INTEGER pages
 -- @column   nr_unstable INTEGER pages
@@ -29,6 +31,7 @@ SELECT
   e.ts,
   e.cpu,
   e.tid,
+  e.prev_seq,
   e.nr_dirty,
   e.nr_writeback,
   e.nr_unstable,

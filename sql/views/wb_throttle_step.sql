@@ -1,0 +1,75 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @view     wb_throttle_step
+-- @summary  The balance_dirty_pages events that did something: charged dirtied
+--   pages, made the task sleep or went round the loop. Most events of a busy
+--   run do nothing. In the kernel's units.
+-- @grain    event; order seq
+-- @key      seq
+-- @needs    raw_balance_dirty_pages
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device
+-- @column   pause INTEGER ms, intended sleep
+-- @column   paused INTEGER ms, time in this call so far
+-- @column   period INTEGER ms, what the dirtied pages are worth
+-- @column   dirtied INTEGER pages
+-- @column   task_ratelimit INTEGER KiB/s
+-- @column   is_charged INTEGER 1: dirtied was charged to the task
+-- @column   next_seq INTEGER the task's next event, where this one has a pause
+-- @column   next_ts INTEGER ns, of that event
+-- @column   next_paused INTEGER ms, of that event
+-- @column   goes_on INTEGER 1: this event is in the call of the one before
+-- @column   will_go_on INTEGER 1: the next event is in this call
+-- @source   mm/page-writeback.c balance_dirty_pages()
+-- @materialize
+CREATE VIEW wb_throttle_step AS
+SELECT
+  c.seq,
+  c.ts,
+  c.tid,
+  c.bdi,
+  c.pause,
+  c.paused,
+  c.period,
+  c.dirtied,
+  c.task_ratelimit,
+  -- Pause of no sleep and no cost: the kernel does not reset its count of
+  -- dirtied pages, and the next event has them again.
+  CASE WHEN c.pause <= 0 AND c.period = 0 AND c.pause >= -1000
+    THEN 0 ELSE 1
+  END AS is_charged,
+  n.seq AS next_seq,
+  n.ts AS next_ts,
+  n.paused AS next_paused,
+  -- A call goes round again only at task_ratelimit 0 and after a sleep, and
+  -- keeps its dirtied count.
+  CASE
+    WHEN c.paused > 0
+      AND p.task_ratelimit = 0
+      AND p.pause > 0
+      AND p.bdi = c.bdi
+      AND p.dirtied = c.dirtied
+      THEN 1
+    ELSE 0
+  END AS goes_on,
+  CASE
+    WHEN n.paused > 0
+      AND c.task_ratelimit = 0
+      AND n.bdi = c.bdi
+      AND n.dirtied = c.dirtied
+      THEN 1
+    ELSE 0
+  END AS will_go_on
+FROM raw_balance_dirty_pages AS c
+LEFT JOIN raw_balance_dirty_pages AS n
+  ON c.pause > 0 AND n.prev_seq = c.seq
+LEFT JOIN raw_balance_dirty_pages AS p
+  ON c.paused > 0 AND p.seq = c.prev_seq
+WHERE c.pause > 0
+  OR c.paused > 0
+  OR c.pause < -1000
+  OR c.period <> 0
+  OR c.period IS NULL
+  OR c.pause IS NULL;
