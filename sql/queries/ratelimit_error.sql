@@ -30,20 +30,11 @@
 --   allows
 -- @source   mm/page-writeback.c balance_dirty_pages()
 WITH
-  -- Tids that several tasks had, or one under several names.
-  shared AS (
-    SELECT k.tid, k.task_id, k.from_seq, k.until_seq
-    FROM wb_task AS k
-    WHERE k.tid IN (
-      SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
-    )
-  ),
   -- What an event told holds until the task's next one.
   summed AS (
     -- Mostly on the same wb: in the order of an index that ingest made.
     SELECT
-      NULL AS task_id,
-      n.tid,
+      t.task_id,
       n.bdi,
       n.cgroup_ino,
       count(*) AS events_count,
@@ -51,19 +42,22 @@ WITH
       total(n.ts - r.ts) AS told_ns,
       total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
         AS stopped_ns
-    FROM raw_balance_dirty_pages AS n
+    FROM wb_task AS t
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
     WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
-      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      -- Not up to an event of another task with the same tid.
+      AND n.prev_seq >= t.from_seq
+      AND +n.seq < t.until_seq
       AND r.bdi = n.bdi
       AND r.cgroup_ino IS n.cgroup_ino
       AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
-    GROUP BY n.tid, n.bdi, n.cgroup_ino
+    GROUP BY t.task_id, n.bdi, n.cgroup_ino
     UNION ALL
     -- Tasks that dirty pages of several wbs, from one to another.
     SELECT
-      NULL,
-      r.tid,
+      t.task_id,
       r.bdi,
       r.cgroup_ino,
       count(*),
@@ -71,22 +65,24 @@ WITH
       total(n.ts - r.ts),
       total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
     FROM (
-      SELECT a.tid
+      SELECT a.task_id
       FROM wb_throttle_total AS a
-      GROUP BY a.tid
+      GROUP BY a.task_id
       HAVING count(*) > 1
-    ) AS t
+    ) AS s
+    CROSS JOIN wb_task AS t ON t.task_id = s.task_id
     CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
     WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
-      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND n.prev_seq >= t.from_seq
+      AND +n.seq < t.until_seq
       AND (r.bdi <> n.bdi OR r.cgroup_ino IS NOT n.cgroup_ino)
       AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
-    GROUP BY r.tid, r.bdi, r.cgroup_ino
+    GROUP BY t.task_id, r.bdi, r.cgroup_ino
     UNION ALL
     SELECT
-      NULL,
-      r.tid,
+      t.task_id,
       r.bdi,
       g.cgroup_ino,
       count(*),
@@ -96,34 +92,16 @@ WITH
     FROM wb_cgroup AS g
     CROSS JOIN raw_balance_dirty_pages AS r ON r.cgroup_path = g.path
     CROSS JOIN raw_balance_dirty_pages AS n ON n.prev_seq = r.seq
+    CROSS JOIN wb_task AS t ON t.tid = r.tid
     WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
       AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
-    GROUP BY r.tid, r.bdi, g.cgroup_ino
-    UNION ALL
-    -- Of shared tids, up to the next event of the same task.
-    SELECT
-      k.task_id,
-      r.tid,
-      r.bdi,
-      coalesce(r.cgroup_ino, g.cgroup_ino),
-      count(*),
-      sum(1.0 * r.task_ratelimit * (n.ts - r.ts)),
-      1.0 * sum(n.ts - r.ts),
-      1.0 * sum(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts ELSE 0 END)
-    FROM shared AS k
-    CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = k.tid
-    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
-    LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
-    WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
-      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
-      AND r.seq >= k.from_seq
-      AND n.seq < k.until_seq
-    GROUP BY k.task_id, r.tid, r.bdi, coalesce(r.cgroup_ino, g.cgroup_ino)
+      AND r.seq >= t.from_seq
+      AND n.seq < t.until_seq
+    GROUP BY t.task_id, r.bdi, g.cgroup_ino
   ),
   told AS (
     SELECT
-      coalesce(s.task_id, k.task_id) AS task_id,
-      s.tid,
+      s.task_id,
       s.bdi,
       s.cgroup_ino,
       sum(s.events_count) AS events_count,
@@ -132,35 +110,29 @@ WITH
       sum(s.stopped_ns) AS stopped_ns
     FROM summed AS s
     CROSS JOIN wb_units AS u
-    CROSS JOIN wb_params AS p
-    LEFT JOIN wb_task AS k ON s.task_id IS NULL AND k.tid = s.tid
-    WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
-      AND (p.tid IS NULL OR s.tid = p.tid)
-      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
-      AND (
-        s.task_id IS NOT NULL
-        OR s.tid NOT IN (SELECT h.tid FROM shared AS h)
-      )
-    GROUP BY
-      coalesce(s.task_id, k.task_id), s.tid, s.bdi, s.cgroup_ino, u.kib_bytes
+    GROUP BY s.task_id, s.bdi, s.cgroup_ino, u.kib_bytes
   ),
   compared AS (
     SELECT
-      d.tid,
-      r.task_id,
+      r.tid,
       r.comm,
-      d.bdi,
-      d.cgroup_ino,
+      r.task_id,
+      r.bdi,
+      r.cgroup_ino,
       d.events_count,
       r.active_ns,
       d.rate_time / nullif(d.told_ns, 0) AS target,
       r.dirtied_bytes_per_s AS actual,
       d.stopped_ns / nullif(d.told_ns, 0) AS stopped_ratio
     FROM told AS d
+    CROSS JOIN wb_params AS p
     JOIN wb_task_rate AS r
       ON r.task_id = d.task_id
       AND r.bdi = d.bdi
       AND coalesce(r.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
+    WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
+      AND (p.tid IS NULL OR r.tid = p.tid)
+      AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
   )
 SELECT
   c.tid,

@@ -40,8 +40,7 @@
 --   the task
 WITH
   counted AS (
-    SELECT
-      a.task_id, a.tid, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
+    SELECT a.task_id, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
     FROM wb_throttle_total AS a
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR a.bdi = p.bdi)
@@ -125,7 +124,6 @@ WITH
   task_sum AS (
     SELECT
       a.task_id,
-      a.tid,
       a.bdi,
       a.cgroup_ino,
       a.events_count - coalesce(s.more_events_count, 0) AS calls_count,
@@ -146,7 +144,8 @@ WITH
   life AS (
     SELECT
       s.*,
-      coalesce(t.comm, 'tid ' || s.tid) AS comm,
+      t.tid,
+      t.comm,
       CASE WHEN t.first_ts < b.start_ts THEN b.start_ts ELSE t.first_ts END
         AS life_start_ts,
       CASE
@@ -156,7 +155,7 @@ WITH
       END AS life_end_ts
     FROM task_sum AS s
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN wb_task AS t ON t.task_id = s.task_id
+    JOIN wb_task AS t ON t.task_id = s.task_id
   )
 SELECT
   l.tid,

@@ -34,21 +34,20 @@
 --   still in the window, which is what a user notices
 WITH
   throttle AS (
-    SELECT
-      t.task_id, t.tid, t.bdi, t.cgroup_ino, t.first_ts, t.last_ts AS end_ts
+    SELECT t.tid, t.task_id, t.bdi, t.cgroup_ino, t.first_ts, t.last_ts AS end_ts
     FROM wb_throttle_total AS t
     UNION ALL
-    SELECT s.task_id, s.tid, s.bdi, s.cgroup_ino, s.from_ts, s.to_ts
+    SELECT s.tid, s.task_id, s.bdi, s.cgroup_ino, s.from_ts, s.to_ts
     FROM wb_throttle_piece AS s
     UNION ALL
-    SELECT w.task_id, w.tid, w.bdi, NULL, w.ts, w.ts + w.slept_ns
+    SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.ts + w.slept_ns
     FROM wb_completion_wait AS w
     WHERE w.slept_ns IS NOT NULL
   ),
   throttled_task AS (
     SELECT
-      t.task_id,
       t.tid,
+      t.task_id,
       min(t.first_ts) AS first_ts,
       max(t.end_ts) AS end_ts
     FROM throttle AS t
@@ -56,12 +55,12 @@ WITH
     WHERE (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.tid IS NULL OR t.tid = p.tid)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY t.task_id, t.tid
+    GROUP BY t.tid, t.task_id
   ),
   life AS (
     SELECT
-      t.task_id,
       t.tid,
+      t.task_id,
       coalesce(k.comm, 'tid ' || t.tid) AS comm,
       coalesce(k.first_ts, t.first_ts) AS first_ts,
       CASE WHEN k.last_ts > t.end_ts THEN k.last_ts ELSE t.end_ts END AS end_ts

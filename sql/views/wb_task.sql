@@ -6,6 +6,7 @@
 --   known name. An event belongs to the row of its tid with from_seq <= seq
 --   < until_seq, and every event belongs to one.
 -- @grain    tid, task, name; order tid, from_seq
+-- @key      task_id
 -- @needs    raw_task, raw_sched_switch, raw_sched_process_exec,
 --   raw_sched_process_exit, raw_sched_process_fork, raw_task_newtask,
 --   raw_task_rename

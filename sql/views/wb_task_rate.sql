@@ -3,8 +3,8 @@
 -- @summary  How fast each throttled task dirtied pages of each wb, and its
 --   max-min fair share of what all of them together got.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
--- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_idle, wb_units,
---   wb_bounds, raw_sched_switch
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_idle, wb_bounds,
+--   wb_units, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   bdi TEXT backing device
@@ -36,7 +36,6 @@ WITH
     SELECT
       a.bdi,
       a.cgroup_ino,
-      a.tid,
       a.task_id,
       a.first_ts,
       a.last_ts,
@@ -53,30 +52,30 @@ WITH
       AND a.bdi = c.bdi
       AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
     WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
-    GROUP BY a.bdi, a.cgroup_ino, a.tid, a.task_id, a.first_ts, a.last_ts
+    GROUP BY a.bdi, a.cgroup_ino, a.task_id, a.first_ts, a.last_ts
   ),
-  task_rate AS (
+  active AS (
     SELECT
       c.bdi,
       c.cgroup_ino,
-      c.tid,
-      coalesce(k.comm, 'tid ' || c.tid) AS comm,
+      k.tid,
+      k.comm,
       c.task_id,
-      c.first_ts,
+      c.first_ts AS from_ts,
       CASE WHEN c.slept_until_ts > c.last_ts THEN c.slept_until_ts
         ELSE c.last_ts
-      END AS until_ts,
+      END AS to_ts,
       c.last_ts - c.first_ts AS active_ns,
-      c.slept_ns,
       c.dirtied_bytes,
-      1.0 * c.slept_ns / nullif(
-        CASE WHEN c.slept_until_ts > c.last_ts THEN c.slept_until_ts
-          ELSE c.last_ts
-        END - c.first_ts,
-        0
-      ) AS slept_ratio
+      c.slept_ns
     FROM charged AS c
-    LEFT JOIN wb_task AS k ON k.task_id = c.task_id
+    JOIN wb_task AS k ON k.task_id = c.task_id
+  ),
+  task_rate AS (
+    SELECT
+      a.*,
+      1.0 * a.slept_ns / nullif(a.to_ts - a.from_ts, 0) AS slept_ratio
+    FROM active AS a
   ),
   idle AS (
     SELECT
@@ -84,12 +83,12 @@ WITH
       r.cgroup_ino,
       r.task_id,
       1.0 * sum(
-        CASE WHEN i.end_ts < r.until_ts THEN i.end_ts ELSE r.until_ts END
-        - CASE WHEN i.ts > r.first_ts THEN i.ts ELSE r.first_ts END
-      ) / nullif(max(r.until_ts - r.first_ts - r.slept_ns), 0) AS idle_ratio
+        CASE WHEN i.end_ts < r.to_ts THEN i.end_ts ELSE r.to_ts END
+        - CASE WHEN i.ts > r.from_ts THEN i.ts ELSE r.from_ts END
+      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio
     FROM task_rate AS r
     JOIN wb_idle AS i
-      ON i.tid = r.tid AND i.end_ts > r.first_ts AND i.ts < r.until_ts
+      ON i.tid = r.tid AND i.end_ts > r.from_ts AND i.ts < r.to_ts
     GROUP BY r.bdi, r.cgroup_ino, r.task_id
   ),
   demand AS (

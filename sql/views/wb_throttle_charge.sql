@@ -5,14 +5,13 @@
 -- @grain    event of wb_throttle_step; order seq
 -- @key      seq
 -- @needs    raw_balance_dirty_pages, raw_sched_switch, wb_throttle_step,
---   wb_throttle_sleep, wb_cgroup, wb_task, wb_hz, wb_units,
---   wb_bounds
+--   wb_throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_bounds
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages()
@@ -81,8 +80,8 @@ WITH
 SELECT
   m.seq,
   m.ts,
-  t.task_id,
   m.tid,
+  k.task_id,
   m.bdi,
   coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
   1 - m.goes_on AS is_first,
@@ -111,5 +110,5 @@ FROM measured AS m
 CROSS JOIN wb_units AS u
 CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = m.seq
 LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
-LEFT JOIN wb_task AS t
-  ON t.tid = m.tid AND m.seq >= t.from_seq AND m.seq < t.until_seq;
+LEFT JOIN wb_task AS k
+  ON k.tid = m.tid AND m.seq >= k.from_seq AND m.seq < k.until_seq;
