@@ -107,7 +107,7 @@ def _run(words: list[str]) -> int:
         if not words:
             note(error.format_message())  # the help text
             return UsageError.exit_code
-        return _fail(_usage(error), words)
+        return _fail(_usage(error, words), words)
     except Exception as error:
         if os.environ.get("WBSCOPE_DEBUG"):
             note(traceback.format_exc().rstrip())
@@ -122,9 +122,14 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     return error.exit_code
 
 
-def _usage(error: typer.TyperException) -> UsageError:
+def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
     context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "wbscope"
+    verbs = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    command = "wbscope"
+    if context is not None:
+        command = context.command_path
+    elif words[0] in verbs:  # an option without its value is told without a context
+        command = f"wbscope {words[0]}"
     message = " ".join(error.format_message().split()).rstrip(".")
     return UsageError("usage", command, message, fix=f"{command} --help")
 

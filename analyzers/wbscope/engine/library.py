@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from wbscope.engine.profiles import Profile, read_profiles
 from wbscope.engine.sqlfile import SqlFile, read_sql_file
 from wbscope.errors import QueryError, SetupError
 
@@ -17,13 +18,15 @@ __all__ = ["ENGINES", "Library", "load_library"]
 
 ENGINES = ("sqlite", "perfetto")
 _FOLDERS = ("views", "queries", "timelines")
+_PROFILES = "catalog/profiles.toml"
 
 
 @dataclass(frozen=True)
 class Library:
-    """The files by the name of what they define."""
+    """The files by the name of what they define, and what profiles record."""
 
     files: dict[str, SqlFile]
+    profiles: tuple[Profile, ...] = ()
 
     def queries(self) -> list[SqlFile]:
         """The canned queries, by name."""
@@ -101,7 +104,7 @@ def load_library(folder: Path | None = None, engine: str = ENGINES[0]) -> Librar
     if not files:
         raise _broken(root, f"no .sql file in {', '.join(folders)}")
     _check_needs(files)
-    return Library(files)
+    return Library(files, read_profiles(root / _PROFILES))
 
 
 def find_sql_dir() -> Path:
