@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from wbscope.chosen import unfiltered, why_empty
 from wbscope.engine.database import Recorded
-from wbscope.engine.library import Library, load_library
+from wbscope.engine.library import ENGINES, Library, load_library
 from wbscope.engine.params import Params
 from wbscope.engine.result import Notice, Result
 from wbscope.engine.session import Session
@@ -19,20 +19,48 @@ from wbscope.ingester import Observer
 from wbscope.render.units import parse_duration, parse_number
 from wbscope.runs import database_of
 
-__all__ = ["Run", "open_run"]
+__all__ = ["Run", "Sessions", "open_run"]
 
 # More windows than anybody reads, and few enough to answer at once.
 _MAX_WINDOWS = 1_000_000
 
 
+class Sessions(Protocol):
+    """An engine with a run in it."""
+
+    database: Path
+
+    def open(self, params: Params) -> Session:
+        """A session with these filters."""
+
+    def close(self) -> None:
+        """Let go of the engine; its sessions are closed before."""
+
+
+class _Sqlite:
+    """Each session is a connection of its own."""
+
+    def __init__(self, shown: str, database: Path, library: Library) -> None:
+        self.database = database
+        self._shown = shown
+        self._library = library
+
+    def open(self, params: Params) -> Session:
+        return Session(self.database, self._shown, self._library, params)
+
+    def close(self) -> None:
+        """Nothing is shared."""
+
+
 class Run:
     """One recorded run; use it in a `with` statement or close it."""
 
-    def __init__(self, shown: str, database: Path, library: Library) -> None:
+    def __init__(self, shown: str, sessions: Sessions, library: Library) -> None:
         self.name = shown
-        self.database = database
+        self.database = sessions.database
         self.library = library
-        self._session = Session(database, shown, library, Params())
+        self._sessions = sessions
+        self._session = sessions.open(Params())
         self._params = Params()
 
     def query(
@@ -99,8 +127,9 @@ class Run:
         return last - first
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database and the engine."""
         self._session.close()
+        self._sessions.close()
 
     def __enter__(self) -> Self:
         return self
@@ -116,7 +145,7 @@ class Run:
     def _with(self, params: Params) -> Session:
         """The session with these filters; views are shared while they stay."""
         if params != self._params:
-            session = Session(self.database, self.name, self.library, params)
+            session = self._sessions.open(params)
             self._session.close()
             self._session, self._params = session, params
         return self._session
@@ -167,10 +196,20 @@ def open_run(
     *,
     library: Library | None = None,
     observer: Observer | None = None,
+    engine: str = ENGINES[0],
 ) -> Run:
-    """Open a run folder, a trace.dat or a database; ingests a trace if needed."""
+    """Open a run folder, a trace or a database; ingests a trace if needed.
+
+    With the engine "perfetto", a Perfetto trace is queried inside trace processor.
+    """
+    if engine == "perfetto":
+        from wbscope.perfetto.open import open_sessions
+
+        sessions, library = open_sessions(str(path), observer)
+        return Run(str(path), sessions, library)
     library = library or load_library()
-    return Run(str(path), database_of(str(path), library, observer), library)
+    database = database_of(str(path), library, observer)
+    return Run(str(path), _Sqlite(str(path), database, library), library)
 
 
 def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | None]:

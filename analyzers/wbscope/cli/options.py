@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 __all__ = [
     "CsvOption",
+    "EngineName",
+    "EngineOption",
     "ForceOption",
     "JsonOption",
     "MarkdownOption",
@@ -18,6 +21,14 @@ __all__ = [
     "RunArgument",
     "RunsArgument",
 ]
+
+
+class EngineName(StrEnum):
+    """What runs the SQL."""
+
+    sqlite = "sqlite"
+    perfetto = "perfetto"
+
 
 RunArgument = Annotated[
     str,
@@ -37,3 +48,7 @@ ParquetOption = Annotated[
 OutputOption = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="'-' is stdout.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+EngineOption = Annotated[
+    EngineName,
+    typer.Option("--engine", help="What runs the SQL; perfetto: trace processor, on its traces."),
+]

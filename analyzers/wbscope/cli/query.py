@@ -12,6 +12,8 @@ import typer
 from wbscope.cli.formats import Explained, Format, write_result
 from wbscope.cli.options import (
     CsvOption,
+    EngineName,
+    EngineOption,
     ForceOption,
     JsonOption,
     MarkdownOption,
@@ -75,6 +77,7 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also what the rows were decided on.")
     ] = False,
+    engine: EngineOption = EngineName.sqlite,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     as_markdown: MarkdownOption = False,
@@ -97,6 +100,7 @@ def query(
       wbscope query fairness before.db after.db --markdown
       wbscope query stalls RUN --task 123 --explain
       wbscope query throughput RUN --parquet throughput.parquet
+      wbscope query fairness trace.pftrace --engine perfetto
     """
     form = Format(as_json, as_csv, as_markdown, parquet, output, force)
     form.check(runs)
@@ -128,7 +132,9 @@ def query(
     answers = []
     for run, shown in zip(runs, names, strict=True):
         try:
-            answers.append(_ask(library, run, shown, asked, filters, hidden=quiet or as_json))
+            answers.append(
+                _ask(library, run, shown, asked, filters, engine, hidden=quiet or as_json)
+            )
         except UsageError as error:  # such as --from after its end: other runs may be longer
             error.at = f"run {shown}" if several else error.at
             raise
@@ -149,11 +155,12 @@ def _ask(
     shown: str,
     names: Sequence[str],
     filters: dict[str, Any],
+    engine: EngineName,
     hidden: bool,
 ) -> _Answer:
     with (
         progress_bar(run, hidden=hidden) as bar,
-        open_run(run, library=library, observer=bar) as opened,
+        open_run(run, library=library, observer=bar, engine=engine.value) as opened,
     ):
         try:
             return _Answer(shown, [opened.query(name, **filters) for name in names], None)
