@@ -29,6 +29,9 @@ FILTERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("throttle_by_task", {"bdi": "254:0"}),
     ("throttle_by_task", {"bdi": "8:0"}),
     ("stalls", {"tid": 104}),
+    ("stalls", {"task": "[!d]*"}),
+    ("throttle_by_task", {"task": "nobody"}),
+    ("throttle_windows", {"task": "d[^d]"}),
     ("fairness", {"cgroup": 1}),
     ("dirty_position", {"window": "3s", "start": "1s"}),
 )
