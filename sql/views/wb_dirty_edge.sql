@@ -69,7 +69,17 @@ WITH RECURSIVE
     WHERE h.low < h.high
   ),
   found AS (
-    SELECT h.window_index, h.low AS first_seq
+    SELECT
+      h.window_index,
+      -- Other events have numbers, too: the next one that is a sample.
+      coalesce(
+        (
+          SELECT min(g.seq)
+          FROM raw_global_dirty_state AS g
+          WHERE g.seq >= h.low
+        ),
+        h.low
+      ) AS first_seq
     FROM halved AS h
     WHERE h.low >= h.high
   ),

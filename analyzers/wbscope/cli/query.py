@@ -133,7 +133,7 @@ def query(
     for run, shown in zip(runs, names, strict=True):
         try:
             answers.append(
-                _ask(library, run, shown, asked, filters, engine, hidden=quiet or as_json)
+                _ask(library, run, engine.value, shown, asked, filters, hidden=quiet or as_json)
             )
         except UsageError as error:  # such as --from after its end: other runs may be longer
             error.at = f"run {shown}" if several else error.at
@@ -152,15 +152,15 @@ def query(
 def _ask(
     library: Library,
     run: str,
+    engine: str,
     shown: str,
     names: Sequence[str],
     filters: dict[str, Any],
-    engine: EngineName,
     hidden: bool,
 ) -> _Answer:
     with (
         progress_bar(run, hidden=hidden) as bar,
-        open_run(run, library=library, observer=bar, engine=engine.value) as opened,
+        open_run(run, library=library, observer=bar, engine=engine) as opened,
     ):
         try:
             return _Answer(shown, [opened.query(name, **filters) for name in names], None)
