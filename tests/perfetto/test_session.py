@@ -32,6 +32,9 @@ FILTERS: tuple[tuple[str, dict[str, Any], bool], ...] = (
     ("stalls", {"tid": 123, "end": "4s"}, True),
     ("fairness", {"cgroup": 23}, False),
     ("dirty_position", {"window": "3s", "start": "1s"}, True),
+    ("stalls", {"task": "[!d]*"}, True),
+    ("throttle_by_task", {"task": "nobody"}, False),
+    ("throttle_windows", {"task": "d[^d]"}, False),
 )
 
 
