@@ -10,8 +10,8 @@ with wbscope.open("runs/four-writers") as run:
 
 from wbscope.engine.result import Notice, Result
 from wbscope.errors import WbscopeError
-from wbscope.run import Run
+from wbscope.run import Run, open_run
 from wbscope.run import open_run as open
 from wbscope.version import __version__
 
-__all__ = ["Notice", "Result", "Run", "WbscopeError", "__version__", "open"]
+__all__ = ["Notice", "Result", "Run", "WbscopeError", "__version__", "open", "open_run"]

@@ -142,7 +142,11 @@ def _remove_if_dead(folder: Path) -> None:
     try:
         if _take(lock, folder / _LOCK):
             for path in list(folder.iterdir()):
-                if path.name != _LOCK:  # last, so that a kill here leaves it to the next run
+                if path.name == _LOCK:
+                    continue  # last, so that a kill here leaves it to the next run
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
                     path.unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
     except OSError:

@@ -3,34 +3,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
+from wbscope.chosen import unfiltered, why_empty
 from wbscope.engine.database import Recorded
-from wbscope.engine.library import Library, load_library
+from wbscope.engine.library import ENGINES, Library, load_library
 from wbscope.engine.params import Params
 from wbscope.engine.result import Notice, Result
 from wbscope.engine.session import Session
 from wbscope.errors import UsageError
 from wbscope.ingester import Observer
-from wbscope.render.units import parse_duration
+from wbscope.render.units import parse_duration, parse_number
 from wbscope.runs import database_of
 
-__all__ = ["Run", "open_run"]
+__all__ = ["Run", "Sessions", "open_run"]
 
 # More windows than anybody reads, and few enough to answer at once.
 _MAX_WINDOWS = 1_000_000
 
 
+class Sessions(Protocol):
+    """An engine with a run in it."""
+
+    database: Path
+
+    def open(self, params: Params) -> Session:
+        """A session with these filters."""
+
+    def close(self) -> None:
+        """Let go of the engine; its sessions are closed before."""
+
+
+class _Sqlite:
+    """Each session is a connection of its own."""
+
+    def __init__(self, shown: str, database: Path, library: Library) -> None:
+        self.database = database
+        self._shown = shown
+        self._library = library
+
+    def open(self, params: Params) -> Session:
+        return Session(self.database, self._shown, self._library, params)
+
+    def close(self) -> None:
+        """Nothing is shared."""
+
+
 class Run:
     """One recorded run; use it in a `with` statement or close it."""
 
-    def __init__(self, shown: str, database: Path, library: Library) -> None:
+    def __init__(self, shown: str, sessions: Sessions, library: Library) -> None:
         self.name = shown
-        self.database = database
+        self.database = sessions.database
         self.library = library
-        self._session = Session(database, shown, library, Params())
+        self._sessions = sessions
+        self._session = sessions.open(Params())
         self._params = Params()
 
     def query(
@@ -40,24 +70,44 @@ class Run:
         window: str | None = None,
         bdi: str | None = None,
         tid: int | None = None,
+        task: str | int | None = None,
         cgroup: int | None = None,
         start: str | None = None,
         end: str | None = None,
     ) -> Result:
         """Answer a canned query; durations are texts such as '2s' or '500ms'.
 
-        Start and end count from the run's first event.
+        `task` is a tid or a pattern of names such as 'dd*'; start and end count
+        from the run's first event.
         """
         self.library.query(name)
+        tid, comm_glob = _task(tid, task)
         window_ns = self._window(window)
         t0_ns, t1_ns = self._range(start, end)
-        params = Params(t0_ns, t1_ns, window_ns, bdi, tid, cgroup)
-        return self._with(params).query(name)
+        params = Params(t0_ns, t1_ns, window_ns, bdi, tid, comm_glob, cgroup)
+        result = self._with(params).query(name)
+        if result.rows or params == unfiltered(params):
+            return result
+        told = why_empty(params, self._with(unfiltered(params)).query(name))
+        return replace(result, warnings=(*result.warnings, *told))
 
-    def sql(self, statement: str, timeout: str | None = None) -> Result:
-        """Run one SELECT; all views of the library are there to read."""
+    def sql(
+        self, statement: str, timeout: str | None = None, most_rows: int | None = None
+    ) -> Result:
+        """Run one SELECT; all views of the library are there to read.
+
+        With `most_rows`, the rows after these are left out, with a warning.
+        """
         limit = None if timeout is None else _positive("--timeout", timeout)
-        return self._with(Params()).sql(statement, limit)
+        return self._with(Params()).sql(statement, limit, most_rows)
+
+    def tables(self) -> dict[str, str]:
+        """The database's own tables, each with the statement that made it."""
+        return self._session.tables()
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """Name and type of each column of a table of the database."""
+        return self._session.columns(table)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of the run: lost events, damage."""
@@ -77,8 +127,9 @@ class Run:
         return last - first
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database and the engine."""
         self._session.close()
+        self._sessions.close()
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +145,7 @@ class Run:
     def _with(self, params: Params) -> Session:
         """The session with these filters; views are shared while they stay."""
         if params != self._params:
-            session = Session(self.database, self.name, self.library, params)
+            session = self._sessions.open(params)
             self._session.close()
             self._session, self._params = session, params
         return self._session
@@ -128,12 +179,14 @@ class Run:
                 "empty-range",
                 f"--from {start}",
                 f"is after the last event, which is {last - first} ns after the first",
+                fix="--from 0s",
             )
         if (first if t0 is None else t0) >= (last + 1 if t1 is None else t1):
             raise UsageError(
                 "empty-range",
                 f"--to {end}",
                 f"leaves nothing: wanted a time after --from {start or '0s'}",
+                fix="--to 1s" if start is None else f"--from {end} --to {start}",
             )
         return t0, t1
 
@@ -143,10 +196,43 @@ def open_run(
     *,
     library: Library | None = None,
     observer: Observer | None = None,
+    engine: str = ENGINES[0],
 ) -> Run:
-    """Open a run folder, a trace.dat or a database; ingests a trace if needed."""
+    """Open a run folder, a trace or a database; ingests a trace if needed.
+
+    With the engine "perfetto", a Perfetto trace is queried inside trace processor.
+    """
+    if engine == "perfetto":
+        from wbscope.perfetto.open import open_sessions
+
+        sessions, library = open_sessions(str(path), observer)
+        return Run(str(path), sessions, library)
     library = library or load_library()
-    return Run(str(path), database_of(str(path), library, observer), library)
+    database = database_of(str(path), library, observer)
+    return Run(str(path), _Sqlite(str(path), database, library), library)
+
+
+def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | None]:
+    """A task as a tid and a pattern of names; digits alone are a tid."""
+    if task == "":
+        raise UsageError(
+            "no-task",
+            "--task ''",
+            "is empty, wanted a tid or a pattern of names",
+            fix="--task 'dd*'",
+        )
+    if isinstance(task, str) and task.isdecimal():
+        task = parse_number("--task", task)
+    if not isinstance(task, int):
+        return tid, task
+    if tid is not None and tid != task:
+        raise UsageError(
+            "two-choices",
+            f"--tid {tid} --task {task}",
+            "are two threads, wanted one",
+            fix=f"--tid {tid}",
+        )
+    return task, None
 
 
 def _positive(option: str, text: str) -> int:

@@ -28,7 +28,7 @@ _PERFETTO_NAMES = (
 )
 _TEXT_NAME = "trace.txt"
 # What may lie in a run folder but is no part of what was recorded.
-_OUTPUT_SUFFIXES = (".db", ".md", ".pftrace")
+_OUTPUT_SUFFIXES = (".csv", ".db", ".md", ".parquet", ".pftrace")
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _GZIP_MAGIC = b"\x1f\x8b"

@@ -55,7 +55,7 @@ def _available(run: Run) -> tuple[list[str], list[EvidenceError]]:
     skipped: list[EvidenceError] = []
     for file in run.library.timelines():
         try:
-            require_events(file, run.recorded(), run.name)
+            require_events(file, run.recorded(), run.name, run.library.profiles)
         except EvidenceError as error:
             skipped.append(error)
         else:

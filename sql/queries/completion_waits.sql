@@ -6,8 +6,9 @@
 -- @read     A wait ends when the flusher has written the pages that the task
 --   asked for. Later kernels have no such events: see throttle_by_task. Shares
 --   of windows are in throttle_windows.
+-- @filters  range, bdi, tid, task
 -- @grain    task and bdi; order wait_ns descending, tid, bdi
--- @needs    wb_completion_wait
+-- @needs    wb_completion_wait, wb_bounds, wb_params
 -- @events   writeback:writeback_balance_dirty_pages_waiting
 -- @optional writeback:writeback_balance_dirty_pages_woken
 -- @column   tid INTEGER thread
@@ -32,5 +33,12 @@ SELECT
   max(w.wait_ns) AS wait_max_ns,
   sum(w.asked_bytes) AS asked_bytes
 FROM wb_completion_wait AS w
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS p
+WHERE w.ts >= b.start_ts
+  AND w.ts < b.end_ts
+  AND (p.bdi IS NULL OR w.bdi = p.bdi)
+  AND (p.tid IS NULL OR w.tid = p.tid)
+  AND (p.comm_glob IS NULL OR w.comm GLOB p.comm_glob)
 GROUP BY w.tid, w.comm, w.bdi
 ORDER BY wait_ns DESC, w.tid, w.bdi;

@@ -8,7 +8,7 @@
 --   the time inside the calls. A copy that ends soon with much dirty leaves its
 --   work to the sync after it: compare the sum of both. The dirty level is that
 --   of the whole machine.
--- @filters  range, tid
+-- @filters  range, tid, task
 -- @grain    task under a name, and phase; order ts, tid
 -- @needs    wb_write_call, wb_sync_call, raw_global_dirty_state, wb_task,
 --   wb_bounds, wb_params, wb_units
@@ -71,6 +71,10 @@ WITH
     WHERE c.ts >= b.start_ts
       AND c.ts < b.end_ts
       AND (p.tid IS NULL OR c.tid = p.tid)
+      AND (
+        p.comm_glob IS NULL
+        OR coalesce(t.comm, 'tid ' || c.tid) GLOB p.comm_glob
+      )
     GROUP BY c.phase, c.tid, t.task_id, t.comm
   ),
   state AS (

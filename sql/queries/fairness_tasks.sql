@@ -7,7 +7,7 @@
 --   of the rest of its time, got all it asked for (is_demand_limited). Of the
 --   others the events do not tell; without sched_switch they never tell that a
 --   task slept of its own accord.
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, rate
 -- @needs    wb_task_rate, wb_params
 -- @events   writeback:balance_dirty_pages
@@ -43,5 +43,6 @@ FROM wb_task_rate AS r
 CROSS JOIN wb_params AS p
 WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
   AND (p.tid IS NULL OR r.tid = p.tid)
+  AND (p.comm_glob IS NULL OR r.comm GLOB p.comm_glob)
   AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
 ORDER BY r.bdi, r.cgroup_ino, r.dirtied_bytes_per_s, r.tid, r.task_id;

@@ -7,7 +7,7 @@
 --   just the rate that the kernel wanted; above 0 it went faster (in free run
 --   no pause holds it), below 0 slower (it waited elsewhere, or wanted less).
 --   actual is a lower bound, as dirtied_bytes of throttle_by_task is.
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
 -- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_throttle_total,
 --   wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
@@ -146,4 +146,6 @@ SELECT
   (c.actual - c.target) / nullif(c.target, 0) AS error_ratio,
   c.stopped_ratio
 FROM compared AS c
+CROSS JOIN wb_params AS p
+WHERE p.comm_glob IS NULL OR c.comm GLOB p.comm_glob
 ORDER BY c.bdi, c.cgroup_ino, c.tid, c.task_id;

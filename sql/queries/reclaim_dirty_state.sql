@@ -10,7 +10,7 @@
 --   their sum (zone_pending); a stock kernel's events tell neither, so that
 --   only the machine's numbers are known: basis says where they are from. A
 --   patched kernel's mm_vmscan_reclaim_writeback has them all.
--- @filters  range, tid
+-- @filters  range, tid, task
 -- @grain    reclaim invocation, zone, kind; order ts, zone, kind
 -- @needs    reclaim_dirty, wb_bounds, wb_params
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
@@ -79,4 +79,5 @@ CROSS JOIN wb_params AS p
 WHERE d.ts >= b.start_ts
   AND d.ts < b.end_ts
   AND (p.tid IS NULL OR d.tid = p.tid)
+  AND (p.comm_glob IS NULL OR d.comm GLOB p.comm_glob)
 ORDER BY d.ts, d.seq, d.zone, d.kind;

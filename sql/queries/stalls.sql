@@ -9,7 +9,7 @@
 --   here, unknown that the events do not tell; docs/stalls.md has the rules.
 --   --explain shows what it was decided on.
 -- @explain  stalls_evidence
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    stall; order ts
 -- @needs    wb_stall, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
@@ -82,5 +82,6 @@ WHERE s.ts >= b.start_ts
   AND s.ts < b.end_ts
   AND (p.bdi IS NULL OR s.bdi = p.bdi)
   AND (p.tid IS NULL OR s.tid = p.tid)
+  AND (p.comm_glob IS NULL OR s.comm GLOB p.comm_glob)
   AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
 ORDER BY s.ts, s.wait_id;

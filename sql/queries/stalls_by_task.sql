@@ -7,7 +7,7 @@
 -- @read     The first row is what cost a task most. Times are without double
 --   counting: a wait inside another one counts for the inner one only. `query
 --   stalls` lists the waits one by one and, with --explain, why.
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, kind, cause; order total_ns descending
 -- @needs    wb_stall, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
@@ -52,6 +52,7 @@ WITH
       AND s.ts < b.end_ts
       AND (p.bdi IS NULL OR s.bdi = p.bdi)
       AND (p.tid IS NULL OR s.tid = p.tid)
+      AND (p.comm_glob IS NULL OR s.comm GLOB p.comm_glob)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   ),
   ranked AS (

@@ -7,7 +7,7 @@
 --   long before the stall it was so. `query stalls --explain` prints this below
 --   the stalls. Of more than 10000 stalls only the longest 10000 are explained:
 --   choose with --tid, --bdi, --from and --to.
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    fact about a stall; order stall_ts
 -- @needs    wb_stall_chosen, wb_stall_evidence
 -- @events   writeback:balance_dirty_pages

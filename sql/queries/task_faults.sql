@@ -9,7 +9,7 @@
 --   task gave to swap as a reclaimer, mostly pages of others. Faults are so
 --   frequent that ingest leaves them out, and they are NULL, unless it is run
 --   with --events 'exceptions:page_fault_*'.
--- @filters  range, tid
+-- @filters  range, tid, task
 -- @grain    task under a name; order faults_count descending, tid
 -- @needs    raw_page_fault_user, raw_page_fault_kernel, raw_block_bio_queue,
 --   raw_event_counts, raw_event_format, reclaim_work, wb_task, wb_bounds,
@@ -96,6 +96,10 @@ WITH
     WHERE d.ts >= b.start_ts
       AND d.ts < b.end_ts
       AND (p.tid IS NULL OR d.tid = p.tid)
+      AND (
+        p.comm_glob IS NULL
+        OR coalesce(t.comm, 'tid ' || d.tid) GLOB p.comm_glob
+      )
     GROUP BY d.tid, t.task_id, t.comm
   )
 SELECT

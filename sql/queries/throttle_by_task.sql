@@ -8,7 +8,7 @@
 --   and slept_basis says how good slept_total is (sched > paused > intended).
 --   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
 --   a short-lived task can be charged pages that an exited one left behind).
--- @filters  range, bdi, tid, cgroup
+-- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
 -- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_task_written,
 --   wb_write_call, wb_bounds, wb_params
@@ -182,9 +182,11 @@ SELECT
     ELSE 1.0 * l.slept_total_ns / (l.life_end_ts - l.life_start_ts)
   END AS throttled_ratio
 FROM life AS l
+CROSS JOIN wb_params AS p
 LEFT JOIN quantile AS q
   ON q.task_id = l.task_id
   AND q.bdi = l.bdi
   AND q.cgroup_key = coalesce(l.cgroup_ino, 0)
 LEFT JOIN wb_task_written AS w ON w.task_id = l.task_id
+WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob
 ORDER BY l.slept_total_ns DESC, l.tid, l.task_id, l.bdi, l.cgroup_ino;

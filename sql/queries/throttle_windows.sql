@@ -6,7 +6,7 @@
 --   balance_dirty_pages(); a task has a row in every window of its life. In a
 --   fair run those who dirtied the larger share (dirtied_share) waited longer,
 --   and slept_max, the longest single wait, is small.
--- @filters  window, range, bdi, tid, cgroup
+-- @filters  window, range, bdi, tid, task, cgroup
 -- @grain    window, task under a name; order window_start_ns, tid
 -- @needs    wb_throttle_total, wb_throttle_charge, wb_throttle_piece,
 --   wb_completion_wait, wb_window, wb_lost_window, wb_task, wb_bounds,
@@ -34,7 +34,13 @@
 --   still in the window, which is what a user notices
 WITH
   throttle AS (
-    SELECT t.tid, t.task_id, t.bdi, t.cgroup_ino, t.first_ts, t.last_ts AS end_ts
+    SELECT
+      t.tid,
+      t.task_id,
+      t.bdi,
+      t.cgroup_ino,
+      t.first_ts,
+      t.last_ts AS end_ts
     FROM wb_throttle_total AS t
     UNION ALL
     SELECT s.tid, s.task_id, s.bdi, s.cgroup_ino, s.from_ts, s.to_ts
@@ -118,10 +124,12 @@ FROM life AS l
 JOIN wb_window AS w
   ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
 CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS p
 LEFT JOIN slept AS s
   ON s.window_index = w.window_index AND s.task_id = l.task_id
 LEFT JOIN dirtied AS d
   ON d.window_index = w.window_index AND d.task_id = l.task_id
 LEFT JOIN dirtied_all AS a ON a.window_index = w.window_index
 LEFT JOIN wb_lost_window AS g ON g.window_index = w.window_index
+WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob
 ORDER BY w.window_start_ns, l.tid, l.task_id;

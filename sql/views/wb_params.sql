@@ -9,6 +9,7 @@
 -- @column   window_ns INTEGER length of a window
 -- @column   bdi TEXT backing device, such as 8:0
 -- @column   tid INTEGER thread
+-- @column   comm_glob TEXT pattern of the names of threads, such as dd*
 -- @column   cgroup_ino INTEGER inode of the cgroup that owns the wb
 CREATE VIEW wb_params AS
 SELECT
@@ -17,4 +18,5 @@ SELECT
   2000000000 AS window_ns,
   NULL AS bdi,
   NULL AS tid,
+  NULL AS comm_glob,
   NULL AS cgroup_ino;

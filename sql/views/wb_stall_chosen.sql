@@ -40,6 +40,7 @@ WHERE s.ts >= b.start_ts
   AND s.ts < b.end_ts
   AND (p.bdi IS NULL OR s.bdi = p.bdi)
   AND (p.tid IS NULL OR s.tid = p.tid)
+  AND (p.comm_glob IS NULL OR s.comm GLOB p.comm_glob)
   AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
 ORDER BY coalesce(s.dur, 0) DESC, s.wait_id
 LIMIT 10000;

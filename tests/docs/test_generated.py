@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/queries.md is current, and docs/schema.md names all that a run database holds."""
+"""Generated pages are current, and docs/schema.md names all that a run database holds."""
 
 from __future__ import annotations
 

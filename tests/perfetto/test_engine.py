@@ -70,6 +70,34 @@ def test_cells_have_the_engine_s_types(engine: PerfettoEngine) -> None:
     assert engine.query("SELECT 1 AS one WHERE 0") == []
 
 
+def test_a_table_keeps_columns_of_one_name(engine: PerfettoEngine) -> None:
+    sql = "SELECT 1 AS a, 'x' AS a, X'0023' AS b, '' AS c UNION ALL SELECT NULL, 'y', NULL, 'z'"
+    assert engine.table(sql) == (
+        ["a", "a", "b", "c"],
+        [(1, "x", b"\0\x23", ""), (None, "y", None, "z")],
+    )
+    assert engine.table("SELECT 1 AS a, 2 AS b WHERE 0") == (["a", "b"], [])
+    # A task name is any 15 bytes.
+    assert engine.query("SELECT CAST(X'41FF42' AS TEXT) AS comm") == [{"comm": "A\ufffdB"}]
+
+
+def test_facts_can_be_many(engine: PerfettoEngine) -> None:
+    rows = ",".join(f"({i}, 'name {i}')" for i in range(5000))
+    sql = f"WITH facts(a, b) AS (VALUES {rows}) SELECT a, b FROM facts"
+    engine.query(f"CREATE OR REPLACE PERFETTO TABLE many(a LONG, b STRING) AS {sql}")
+    assert engine.query("SELECT COUNT(*) AS n, MAX(a) AS last FROM many") == [
+        {"n": 5000, "last": 4999}
+    ]
+
+
+def test_a_package_is_registered_once(engine: PerfettoEngine) -> None:
+    engine.register("one", {"one.two": "CREATE PERFETTO VIEW one_v AS SELECT 23 AS n"})
+    engine.query("INCLUDE PERFETTO MODULE one.two")
+    assert engine.query("SELECT n FROM one_v") == [{"n": 23}]
+    with pytest.raises(EngineError, match="one"):
+        engine.register("one", {"one.two": "SELECT 1"})
+
+
 def test_a_wrong_query_is_an_error_and_the_engine_goes_on(engine: PerfettoEngine) -> None:
     with pytest.raises(EngineError, match="no such column"):
         engine.query("SELECT nonsense FROM slice")

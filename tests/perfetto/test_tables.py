@@ -96,7 +96,15 @@ def test_tasks(twin: Twin) -> None:
 def test_what_is_known_of_the_machine(four_writers: Twin) -> None:
     meta = dict(rows(four_writers.perfetto_db, "SELECT key, value FROM meta"))
     recorded = dict(rows(four_writers.recorded_db, "SELECT key, value FROM meta"))
-    same = ("kernel_release", "page_bytes", "cpus_count", "first_ts", "last_ts", "events_count")
+    same = (
+        "kernel_release",
+        "page_bytes",
+        "long_bytes",
+        "cpus_count",
+        "first_ts",
+        "last_ts",
+        "events_count",
+    )
     assert {key: meta[key] for key in same} == {key: recorded[key] for key in same}
     assert meta["format"] == "perfetto"
     assert (meta["clock"], meta["clock_unit"], meta["machine"]) == ("boot", "ns", "x86_64")
@@ -104,6 +112,33 @@ def test_what_is_known_of_the_machine(four_writers: Twin) -> None:
     assert (meta["damaged"], meta["lost_gaps_count"]) == (0, 0)
     statuses = rows(four_writers.perfetto_db, "SELECT DISTINCT status FROM event_format")
     assert statuses == [("perfetto",)]
+
+
+def test_counters_in_the_trace_stand_for_files(
+    deep: Twin, wbscope: Wbscope, tmp_path: Path
+) -> None:
+    """A lone trace: /proc/vmstat and /proc/meminfo are its first and last samples."""
+    done = wbscope.run("ingest", deep.trace, "-o", tmp_path / "lone.db")
+    assert done.returncode == 0, done.stderr
+    for table, count, columns in (
+        ("sidecar_vmstat", 280, "sample, name, value"),
+        ("sidecar_meminfo", 15, "sample, name, value, unit"),
+    ):
+        ours = set(rows(tmp_path / "lone.db", f"SELECT {columns} FROM {table}"))
+        assert ours <= set(rows(deep.recorded_db, f"SELECT {columns} FROM {table}"))
+        assert len(ours) > count
+
+
+def test_files_go_before_counters_in_the_trace(
+    deep: Twin, wbscope: Wbscope, tmp_path: Path
+) -> None:
+    (tmp_path / "trace.pftrace").symlink_to(deep.trace)
+    (tmp_path / "vmstat.before").write_text("nr_dirty 23\n")
+    done = wbscope.run("ingest", tmp_path, "-o", tmp_path / "run.db")
+    assert done.returncode == 0, done.stderr
+    vmstat = rows(tmp_path / "run.db", "SELECT sample, name, value FROM sidecar_vmstat")
+    assert vmstat == [("before", "nr_dirty", 23)]
+    assert len(rows(tmp_path / "run.db", "SELECT 1 FROM sidecar_meminfo")) > 15
 
 
 def test_labels_come_from_the_formats_of_near_kernels(four_writers: Twin) -> None:

@@ -1,26 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters choose the same rows in every query that takes them."""
+"""Filters on a recorded run: --task and --tid leave exactly the rows of these tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
 import pytest
-from support.cli import Wbscope
-from support.runs import example
+import wbscope
+from support.runs import REPOSITORY, example
+from wbscope.engine.library import load_library
+
+_QUERIES = [
+    query.name for query in load_library(REPOSITORY / "sql").queries() if "task" in query.filters
+]
+# Its events are of patches of 2011; golden/waits_of_2011 has it.
+_ANSWERED = [name for name in _QUERIES if name != "completion_waits"]
 
 
-@pytest.mark.parametrize("bdi", ["254:0", "254:32"])
-def test_windows_of_one_bdi_add_up_to_its_tasks(wbscope: Wbscope, bdi: str) -> None:
-    folder = example("four-equal-writers-7.2").folder
-    tasks = wbscope.query("throttle_by_task", folder, "--bdi", bdi)
-    windows = wbscope.query("throttle_windows", folder, "--bdi", bdi)
-    assert {row["tid"] for row in windows} == {row["tid"] for row in tasks}
-    for task in tasks:
-        own = [row for row in windows if row["tid"] == task["tid"]]
-        assert sum(row["dirtied_bytes"] for row in own) == task["dirtied_bytes"]
-        slept = sum(row["throttled_ratio"] for row in own) * 2e9
-        assert slept == pytest.approx(task["slept_total_ns"], rel=1e-6)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[wbscope.Run]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        with wbscope.open(_deep()) as opened:
+            yield opened
 
 
-def test_a_cgroup_of_its_own(wbscope: Wbscope) -> None:
-    rows = wbscope.query("throttle_windows", example("deep").folder, "--cgroup", "27")
-    assert {row["tid"] for row in rows} == {173}
+def _deep() -> Path:
+    return example("deep").folder
+
+
+def test_every_query_of_tasks_takes_both_filters() -> None:
+    of_tasks = [
+        query.name
+        for query in load_library(REPOSITORY / "sql").queries()
+        if {"tid", "comm"} <= {column.name for column in query.columns}
+    ]
+    assert of_tasks == _QUERIES
+    assert len(_QUERIES) > 7
+
+
+@pytest.mark.parametrize("name", _ANSWERED)
+@pytest.mark.parametrize("pattern", ["dd", "[jk]*", "*/*"])
+def test_rows_of_a_name(run: wbscope.Run, name: str, pattern: str) -> None:
+    whole = run.query(name)
+    wanted = [row for row in whole if fnmatchcase(row["comm"], pattern)]
+    assert run.query(name, task=pattern).records() == wanted
+
+
+@pytest.mark.parametrize("name", _ANSWERED)
+def test_rows_of_a_thread(run: wbscope.Run, name: str) -> None:
+    whole = run.query(name)
+    wanted = [row for row in whole if row["tid"] == 174]
+    assert run.query(name, task="174").records() == wanted
+    assert run.query(name, tid=174).records() == wanted
+
+
+def test_types_of_all_columns_are_those_of_the_headers(run: wbscope.Run) -> None:
+    kinds = {"INTEGER": int, "REAL": float, "TEXT": str}
+    checked = 0
+    for query in run.library.queries():
+        # Its value column is a number or a word, as the fact is.
+        if query.name in ("completion_waits", "run_summary"):
+            continue
+        result = run.query(query.name)
+        for row in result.rows:
+            for column, value in zip(result.fields, row, strict=True):
+                assert value is None or type(value) is kinds[column.type], (query.name, column)
+                checked += value is not None
+    assert checked > 1000

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .sysstats import Sample, sample_packets
+
 __all__ = ["Event", "Field", "TraceBuilder", "events_of", "userspace_dev"]
 
 _FIRST_GENERIC_ID = 65536  # ProtoTranslationTable::kGenericEvtProtoMinPbFieldId
@@ -130,6 +132,7 @@ class TraceBuilder:
     lost_before: set[tuple[int, int]] = field(default_factory=set)  # (cpu, index of its bundle)
     threads: dict[int, tuple[int, str]] = field(default_factory=dict)  # tid: process, name
     configured: tuple[str, ...] = ()  # ftrace_events of the configuration: "group/name"
+    samples: list[Sample] = field(default_factory=list)
     cpu_stats: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -168,6 +171,7 @@ class TraceBuilder:
         if self.threads:
             yield self._process_tree()
         yield from self._stats(0)
+        yield from sample_packets(self._protos, self.samples)
         waiting: dict[int, list[Event]] = defaultdict(list)
         bundles: dict[int, int] = defaultdict(int)
         for event in events:

@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command
 
-from wbscope.cli import ingest, queries, query, report, sql, timeline
+from wbscope.cli import ingest, queries, query, report, sql, sql_package, timeline
 from wbscope.cli.output import note
 from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
@@ -44,6 +44,7 @@ app.command()(sql.sql)
 app.command()(queries.queries)
 app.command()(report.report)
 app.command()(timeline.timeline)
+app.command("sql-package")(sql_package.sql_package)
 
 
 def _version(wanted: bool) -> None:
@@ -106,7 +107,7 @@ def _run(words: list[str]) -> int:
         if not words:
             note(error.format_message())  # the help text
             return UsageError.exit_code
-        return _fail(_usage(error), words)
+        return _fail(_usage(error, words), words)
     except Exception as error:
         if os.environ.get("WBSCOPE_DEBUG"):
             note(traceback.format_exc().rstrip())
@@ -121,9 +122,14 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     return error.exit_code
 
 
-def _usage(error: typer.TyperException) -> UsageError:
+def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
     context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "wbscope"
+    verbs = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    command = "wbscope"
+    if context is not None:
+        command = context.command_path
+    elif words[0] in verbs:  # an option without its value is told without a context
+        command = f"wbscope {words[0]}"
     message = " ".join(error.format_message().split()).rstrip(".")
     return UsageError("usage", command, message, fix=f"{command} --help")
 

@@ -3,17 +3,52 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-__all__ = ["CsvOption", "ForceOption", "JsonOption", "QuietOption", "RunArgument"]
+__all__ = [
+    "CsvOption",
+    "EngineName",
+    "EngineOption",
+    "ForceOption",
+    "JsonOption",
+    "MarkdownOption",
+    "OutputOption",
+    "ParquetOption",
+    "QuietOption",
+    "RunArgument",
+    "RunsArgument",
+]
+
+
+class EngineName(StrEnum):
+    """What runs the SQL."""
+
+    sqlite = "sqlite"
+    perfetto = "perfetto"
+
 
 RunArgument = Annotated[
     str,
     typer.Argument(metavar="RUN", help="Run folder, trace.dat or .db.", show_default=False),
 ]
+RunsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN", help="Run folders, trace.dat or .db files.", show_default=False),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document.")]
 CsvOption = Annotated[bool, typer.Option("--csv", help="CSV with raw numbers.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="A table of Markdown.")]
+ParquetOption = Annotated[
+    str | None,
+    typer.Option("--parquet", metavar="FILE", help="A Parquet file; '-' is stdout."),
+]
+OutputOption = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="'-' is stdout.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+EngineOption = Annotated[
+    EngineName,
+    typer.Option("--engine", help="What runs the SQL; perfetto: trace processor, on its traces."),
+]

@@ -8,21 +8,17 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from wbscope.engine.result import Notice, Result
-from wbscope.errors import SetupError, UsageError
-from wbscope.render.csvtable import csv_text
-from wbscope.render.jsondoc import document, result_body
+from wbscope.engine.result import Notice
+from wbscope.errors import SetupError
 from wbscope.render.messages import warning_text
 from wbscope.render.progress import ProgressBar
-from wbscope.render.table import PAGE_WIDTH, table_text
+from wbscope.render.table import PAGE_WIDTH
 
 __all__ = [
-    "check_formats",
     "note",
     "page_width",
     "progress_bar",
     "show_warnings",
-    "write_result",
     "write_stdout",
 ]
 
@@ -53,35 +49,6 @@ def show_warnings(warnings: Iterable[Notice]) -> None:
     """On stderr and before the rows."""
     for notice in warnings:
         note(warning_text(notice))
-
-
-def check_formats(as_json: bool, as_csv: bool) -> None:
-    """Two formats at once have no meaning."""
-    if as_json and as_csv:
-        raise UsageError("two-formats", "--json --csv", "exclude each other, wanted one")
-
-
-def write_result(
-    kind: str,
-    head: dict[str, object],
-    result: Result,
-    as_json: bool,
-    as_csv: bool,
-    explained: tuple[str, Result] | None = None,
-) -> None:
-    """The result in the format asked for; `explained` is a title and what is told below it."""
-    if as_json:
-        body = result_body(result)
-        if explained is not None:
-            body["explain"] = {"query": explained[1].name, **result_body(explained[1])}
-        write_stdout(document(kind, head, body))
-        return
-    show_warnings(result.warnings)
-    write_stdout(csv_text(result) if as_csv else table_text(result, page_width()))
-    if explained is not None:
-        title, evidence = explained
-        table = table_text(evidence, page_width())
-        write_stdout(f"\n{title}\n{'=' * len(title)}\n{table}")
 
 
 def page_width() -> int:

@@ -10,10 +10,11 @@ import typer
 
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import page_width, write_stdout
-from wbscope.engine.library import load_library
+from wbscope.engine.library import Library, load_library
+from wbscope.engine.profiles import profile_of
 from wbscope.engine.result import unit_of
 from wbscope.engine.sqlfile import SqlFile
-from wbscope.render.catalogue import details_text, list_text, metric_records
+from wbscope.render.catalogue import details_text, filter_options, list_text, metric_records
 from wbscope.render.jsondoc import document
 
 __all__ = ["queries"]
@@ -22,14 +23,14 @@ __all__ = ["queries"]
 def queries(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Only this query, with its columns."),
+        typer.Argument(metavar="NAME", help="Only this query, with its columns."),
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Events and columns of each.")
+        bool, typer.Option("--verbose", "-v", help="Options, events and columns of each.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the canned queries, their events and columns.
+    """List the canned queries, what each needs and its columns.
 
     \b
     Examples:
@@ -40,16 +41,17 @@ def queries(
     library = load_library()
     shown = library.queries() if name is None else [library.query(name)]
     if as_json:
-        body = {"units": {}, "rows": [_record(query) for query in shown], "warnings": []}
+        body = {"units": {}, "rows": [_record(query, library) for query in shown], "warnings": []}
         write_stdout(document("queries", {}, body))
     elif verbose or name is not None:
-        details = [details_text(query, page_width()) for query in shown]
+        details = [details_text(query, library, page_width()) for query in shown]
         write_stdout("\n".join(details))
     else:
         write_stdout(list_text(shown, page_width()))
 
 
-def _record(query: SqlFile) -> dict[str, Any]:
+def _record(query: SqlFile, library: Library) -> dict[str, Any]:
+    profile = profile_of(query.events, library.profiles) if query.events else None
     return {
         "name": query.name,
         "title": query.title,
@@ -58,6 +60,10 @@ def _record(query: SqlFile) -> dict[str, Any]:
         "grain": query.grain,
         "events": [list(group) for group in query.events],
         "optional": list(query.optional),
+        "profile": None if profile is None else profile.name,
+        "options": filter_options(query),
+        "explain": query.explain or None,
+        "source": query.source or None,
         "columns": [{**asdict(column), "unit": unit_of(column.name)} for column in query.columns],
         "metrics": metric_records(query),
     }

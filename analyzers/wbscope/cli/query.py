@@ -1,21 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wbscope query: one canned query on one run."""
+"""wbscope query: one canned query on one run, or on several."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
-from wbscope.cli.options import CsvOption, JsonOption, QuietOption, RunArgument
-from wbscope.cli.output import check_formats, progress_bar, write_result
+from wbscope.cli.formats import Explained, Format, write_result
+from wbscope.cli.options import (
+    CsvOption,
+    EngineName,
+    EngineOption,
+    ForceOption,
+    JsonOption,
+    MarkdownOption,
+    OutputOption,
+    ParquetOption,
+    QuietOption,
+    RunsArgument,
+)
+from wbscope.cli.output import progress_bar
 from wbscope.engine.library import Library, load_library
+from wbscope.engine.params import check_filters
+from wbscope.engine.result import Notice, Result
 from wbscope.engine.sqlfile import SqlFile
-from wbscope.errors import UsageError
+from wbscope.errors import EvidenceError, UsageError
 from wbscope.render.units import parse_duration, parse_number
 from wbscope.run import open_run
+from wbscope.several import joined, short_names
+from wbscope.sources import find_source
 
 __all__ = ["query"]
+
+# What @filters of a query calls an argument of Run.query, where it is not the same.
+_FILTERS = {"start": "range", "end": "range"}
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What one run says to each of the queries, or why it cannot."""
+
+    run: str
+    results: list[Result]
+    lacks: EvidenceError | None
 
 
 def query(
@@ -23,12 +53,16 @@ def query(
         str,
         typer.Argument(metavar="NAME", help="A name from `wbscope queries`.", show_default=False),
     ],
-    run: RunArgument,
+    runs: RunsArgument,
     window: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Length of a window.")
     ] = None,
     bdi: Annotated[
         str | None, typer.Option(metavar="BDI", help="Only this device, e.g. 8:0.")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|TID", help="Only tasks of this name, e.g. 'dd*', or thread."),
     ] = None,
     tid: Annotated[str | None, typer.Option(metavar="TID", help="Only this thread.")] = None,
     cgroup: Annotated[str | None, typer.Option(metavar="INO", help="Only this cgroup_ino.")] = None,
@@ -43,54 +77,128 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also what the rows were decided on.")
     ] = False,
+    engine: EngineOption = EngineName.sqlite,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
+    as_markdown: MarkdownOption = False,
+    parquet: ParquetOption = None,
+    output: OutputOption = "-",
+    force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Answer a canned query.
+    """Answer a canned query, of one run or of several.
 
-    Durations are a number with ns, us, ms, s, m or h.
+    Durations are a number with ns, us, ms, s, m or h. With several runs, the
+    first column says which one; a run without the events ends with exit code 4
+    after the others were answered.
 
     \b
     Examples:
       wbscope query throttle_by_task trace.dat
-      wbscope query throttle_windows RUN --window 500ms --tid 123
+      wbscope query throttle_windows RUN --window 500ms --task 'dd*'
       wbscope query fairness RUN --from 2s --to 10s --json
-      wbscope query stalls RUN --tid 123 --explain
+      wbscope query fairness before.db after.db --markdown
+      wbscope query stalls RUN --task 123 --explain
+      wbscope query throughput RUN --parquet throughput.parquet
+      wbscope query fairness trace.pftrace --engine perfetto
     """
-    check_formats(as_json, as_csv)
+    form = Format(as_json, as_csv, as_markdown, parquet, output, force)
+    form.check(runs)
     library = load_library()
     # What can be refused at once must not wait for an ingest.
     file = library.query(name)
     if explain:
-        _check_explain(library, file, as_csv)
+        _check_explain(library, file, form)
     for option, text in (("--window", window), ("--from", start), ("--to", end)):
         if text is not None:
             parse_duration(option, text)
-    tid_number = None if tid is None else parse_number("--tid", tid)
-    cgroup_number = None if cgroup is None else parse_number("--cgroup", cgroup)
-    with (
-        progress_bar(run, hidden=quiet or as_json) as bar,
-        open_run(run, library=library, observer=bar) as opened,
-    ):
-        results = [
-            opened.query(
-                asked,
-                window=window,
-                bdi=bdi,
-                tid=tid_number,
-                cgroup=cgroup_number,
-                start=start,
-                end=end,
+    filters = {
+        "window": window,
+        "bdi": bdi,
+        "task": task,
+        "tid": None if tid is None else parse_number("--tid", tid, "--task NAME"),
+        "cgroup": None if cgroup is None else parse_number("--cgroup", cgroup),
+        "start": start,
+        "end": end,
+    }
+    named = (_FILTERS.get(key, key) for key, value in filters.items() if value is not None)
+    check_filters(file, dict.fromkeys(named))
+    names = short_names(runs)
+    if len(runs) > 1:  # one that is not there must not wait for the others
+        for run in runs:
+            find_source(run)
+    asked = [name, file.explain] if explain else [name]
+    several = len(runs) > 1
+    answers = []
+    for run, shown in zip(runs, names, strict=True):
+        try:
+            answers.append(
+                _ask(library, run, engine.value, shown, asked, filters, hidden=quiet or as_json)
             )
-            for asked in ([name, file.explain] if explain else [name])
-        ]
-    explained = (library.query(file.explain).title, results[1]) if explain else None
-    write_result("query", {"query": name, "run": run}, results[0], as_json, as_csv, explained)
+        except UsageError as error:  # such as --from after its end: other runs may be longer
+            error.at = f"run {shown}" if several else error.at
+            raise
+    lacking = [answer.lacks for answer in answers if answer.lacks is not None]
+    if len(lacking) == len(answers):
+        raise lacking[0]
+    results = [_put_together(answers, index, several) for index in range(len(asked))]
+    explained = Explained(library.query(file.explain).title, results[1]) if explain else None
+    head: dict[str, Any] = {"query": name, **({"runs": names} if several else {"run": runs[0]})}
+    write_result("query", head, results[0], form, explained)
+    if lacking:
+        raise _partly(name, answers)
 
 
-def _check_explain(library: Library, file: SqlFile, as_csv: bool) -> None:
-    """Only some queries have evidence to show, and CSV holds one table."""
+def _ask(
+    library: Library,
+    run: str,
+    engine: str,
+    shown: str,
+    names: Sequence[str],
+    filters: dict[str, Any],
+    hidden: bool,
+) -> _Answer:
+    with (
+        progress_bar(run, hidden=hidden) as bar,
+        open_run(run, library=library, observer=bar, engine=engine) as opened,
+    ):
+        try:
+            return _Answer(shown, [opened.query(name, **filters) for name in names], None)
+        except EvidenceError as error:
+            return _Answer(shown, [], error)
+
+
+def _partly(name: str, answers: Sequence[_Answer]) -> EvidenceError:
+    """The rows are there and not of all runs, which the exit code has to say."""
+    without = [answer for answer in answers if answer.lacks is not None]
+    first = next(answer.lacks for answer in without if answer.lacks is not None)
+    return EvidenceError(
+        first.slug,
+        name,
+        f"was answered for {len(answers) - len(without)} of {len(answers)} runs",
+        have=f"no answer for {', '.join(answer.run for answer in without)}",
+        fix=first.fix,
+    )
+
+
+def _put_together(answers: Sequence[_Answer], index: int, several: bool) -> Result:
+    """The answers to one of the queries; a run without one is a warning."""
+    given = [(answer.run, answer.results[index]) for answer in answers if answer.lacks is None]
+    if not several:
+        return given[0][1]
+    whole = joined(given)
+    missing = tuple(
+        Notice(answer.lacks.slug, f"not in the rows: {answer.lacks.message}", answer.run)
+        for answer in answers
+        if answer.lacks is not None
+    )
+    return Result(
+        whole.name, whole.columns, whole.units, whole.rows, whole.warnings + missing, whole.fields
+    )
+
+
+def _check_explain(library: Library, file: SqlFile, form: Format) -> None:
+    """Only some queries have evidence to show, and some formats hold one table."""
     if not file.explain:
         having = ", ".join(query.name for query in library.queries() if query.explain)
         raise UsageError(
@@ -100,10 +208,11 @@ def _check_explain(library: Library, file: SqlFile, as_csv: bool) -> None:
             have=f"queries that do: {having or 'none'}",
             fix=f"wbscope query {file.name} RUN",
         )
-    if as_csv:
+    if form.one_table is not None:
+        option, noun = form.one_table
         raise UsageError(
             "two-tables",
-            "--csv --explain",
-            "is two tables, and CSV holds one",
-            fix=f"wbscope query {file.explain} RUN --csv",
+            f"{option} --explain",
+            f"is two tables, and {noun} holds one",
+            fix=f"wbscope query {file.explain} RUN {option}",
         )

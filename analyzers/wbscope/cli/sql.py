@@ -1,69 +1,151 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wbscope sql: one SELECT of the user's own."""
+"""wbscope sql: SELECTs of the user's own, or a prompt for them."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from wbscope.cli.options import CsvOption, JsonOption, QuietOption, RunArgument
-from wbscope.cli.output import check_formats, progress_bar, write_result
+from wbscope.cli.formats import Format, write_result
+from wbscope.cli.options import (
+    CsvOption,
+    ForceOption,
+    JsonOption,
+    MarkdownOption,
+    OutputOption,
+    ParquetOption,
+    QuietOption,
+    RunArgument,
+)
+from wbscope.cli.output import progress_bar
+from wbscope.cli.script import run_script
 from wbscope.engine.guard import check_one_select
-from wbscope.errors import UsageError
+from wbscope.engine.statements import Statement, split_statements
+from wbscope.errors import InputError, UsageError
 from wbscope.render.units import parse_duration
 from wbscope.run import open_run
 
 __all__ = ["sql"]
 
+_STDIN = "-"
+_EXAMPLE = 'wbscope sql RUN "SELECT event, count FROM event_counts"'
+
 
 def sql(
     run: RunArgument,
     statement: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="[STATEMENT]",
-            help="One SELECT; '-' or nothing reads it from stdin.",
-            show_default=False,
+            metavar="STATEMENT", help="One SELECT; '-' reads stdin.", show_default=False
         ),
-    ] = "-",
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("-f", "--file", metavar="FILE", help="SELECTs, each with ';' at its end."),
+    ] = None,
     timeout: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Stop after this time.")
+        str | None, typer.Option(metavar="DURATION", help="Stop a statement after this time.")
     ] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
+    as_markdown: MarkdownOption = False,
+    parquet: ParquetOption = None,
+    output: OutputOption = "-",
+    force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run one SELECT on the tables of a run and all views.
+    """Run SELECTs on the tables of a run and all views.
 
-    The run is open read-only: nothing can be written or attached.
+    Without a statement it asks for them, or reads them from stdin where that is
+    no terminal. The run is open read-only: nothing can be written or attached.
+    At the prompt, .help lists what else can be typed.
 
     \b
     Examples:
+      wbscope sql RUN
       wbscope sql RUN "SELECT event, count FROM event_counts ORDER BY count DESC"
-      wbscope sql RUN "SELECT name FROM sqlite_temp_schema"
       wbscope sql RUN --csv --timeout 30s < question.sql
+      wbscope sql RUN -f questions.sql --markdown
     """
-    check_formats(as_json, as_csv)
-    text = _stdin() if statement == "-" else statement
-    check_one_select(text)
+    form = Format(as_json, as_csv, as_markdown, parquet, output, force)
+    form.check([run] if file in (None, _STDIN) else [run, str(file)])
     if timeout is not None:
         parse_duration("--timeout", timeout)
+    if statement is None and file is None and _is_terminal():
+        _interactive(run, timeout, form, quiet)
+        return
+    source, statements = _statements(statement, file)
+    for part in statements if len(statements) == 1 else []:
+        check_one_select(part.text)
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar) as opened,
     ):
+        if len(statements) > 1:
+            run_script(opened, source, statements, timeout, form)
+            return
+        text = statements[0].text
         result = opened.sql(text, timeout)
-    write_result("sql", {"sql": text, "run": run}, result, as_json, as_csv)
+    write_result("sql", {"sql": text, "run": run}, result, form)
 
 
-def _stdin() -> str:
-    if sys.stdin is None or sys.stdin.isatty():
+def _statements(statement: str | None, file: str | None) -> tuple[str, list[Statement]]:
+    """Where they are from, and the statements; an argument is one, a file has many."""
+    if statement not in (None, _STDIN) and file is not None:
+        raise UsageError("two-sources", f"-f {file}", "and a statement exclude each other")
+    if file in (None, _STDIN) and statement in (None, _STDIN):
+        source, text = "stdin", _stdin()
+    elif file is not None:
+        source, text = file, _file(file)
+    else:
+        # As it was given: SQLite says what is wrong with more than one.
+        return "sql", [Statement(str(statement), 1)]
+    return source, split_statements(text) or [Statement(text, 1)]
+
+
+def _interactive(run: str, timeout: str | None, form: Format, quiet: bool) -> None:
+    if form != Format():
         raise UsageError(
             "no-statement",
             "wbscope sql",
-            "got no statement, and stdin is a terminal",
-            fix='wbscope sql RUN "SELECT event, count FROM event_counts"',
+            "the prompt prints tables; another format or a file needs a statement",
+            fix=f"{_EXAMPLE} --json",
         )
+    if not sys.stdout.isatty():
+        raise _no_statement("stdout is no terminal, which the prompt needs")
+    # Imported here: only the prompt needs prompt_toolkit.
+    from wbscope.cli.shell import Shell
+
+    with progress_bar(run, hidden=quiet) as bar:
+        opened = open_run(run, observer=bar)
+    with opened:
+        Shell(opened, timeout).run()
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _stdin() -> str:
+    if sys.stdin is None:
+        raise _no_statement("stdin is closed")
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def _file(name: str) -> str:
+    try:
+        return Path(name).read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise InputError(
+            "cannot-read",
+            name,
+            f"cannot be read: {error.strerror or error}",
+            fix="wbscope sql RUN -f FILE.sql",
+        ) from error
+
+
+def _no_statement(why: str) -> UsageError:
+    return UsageError("no-statement", "wbscope sql", f"got no statement, and {why}", fix=_EXAMPLE)

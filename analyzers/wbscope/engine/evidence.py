@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wbscope.engine.database import Recorded
+from wbscope.engine.profiles import Profile, event_options, profile_of
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import EvidenceError
 
-__all__ = ["require_events"]
+__all__ = ["any_of", "require_events"]
 
 _SHOWN = 8
+# More alternatives than this are for `wbscope queries NAME`.
+_NAMED = 5
 
 
-def require_events(file: SqlFile, recorded: Recorded, shown: str) -> None:
+def require_events(
+    file: SqlFile, recorded: Recorded, shown: str, profiles: Sequence[Profile]
+) -> None:
     """EvidenceError when an event was not recorded, or recorded but not loaded.
 
     An event that was recorded and never happened is no error: the answer is then
@@ -20,24 +27,41 @@ def require_events(file: SqlFile, recorded: Recorded, shown: str) -> None:
     """
     missing = [group for group in file.events if not any(e in recorded.tables for e in group)]
     if missing:
-        raise _missing(file, missing, recorded, shown)
+        raise _missing(file, missing, recorded, shown, profiles)
     for group in file.events:
         counted = [e for e in group if recorded.counts.get(e, (0, 0))[0] > 0]
         if counted and recorded.first_table(group) is None:
             raise _not_loaded(file, counted[0], recorded, shown)
 
 
+def any_of(group: Sequence[str]) -> str:
+    """Events of which one is enough; of many, the first."""
+    if len(group) <= _NAMED:
+        return " or ".join(group)
+    first = " or ".join(group[: _NAMED - 1])
+    return f"{first} or one of {len(group) - _NAMED + 1} more"
+
+
 def _missing(
-    file: SqlFile, missing: list[tuple[str, ...]], recorded: Recorded, shown: str
+    file: SqlFile,
+    missing: list[tuple[str, ...]],
+    recorded: Recorded,
+    shown: str,
+    profiles: Sequence[Profile],
 ) -> EvidenceError:
-    wanted = ", ".join(" or ".join(group) for group in missing)
-    options = " ".join(f"-e {group[0]}" for group in missing)
+    profile = profile_of(missing, profiles)
+    if profile is not None:
+        records = f" (record profile {profile.name})"
+    else:
+        records = " (in no record profile)" if profiles else ""
+    # Recorded anew, the run must have all that the question needs.
+    command = f"trace-cmd record {event_options(file.events, profiles)} -o trace.dat COMMAND"
     return EvidenceError(
         "missing-event",
         file.name,
-        f"needs {wanted}; {shown} has none",
+        f"needs {', '.join(any_of(group) for group in missing)}{records}; {shown} has none",
         have=_nearest(missing[0][0], recorded),
-        fix=f"trace-cmd record {options} -o trace.dat COMMAND",
+        fix=command if profile or not profiles else f"wbscope queries {file.name}",
     )
 
 

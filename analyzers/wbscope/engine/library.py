@@ -10,19 +10,23 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from wbscope.engine.profiles import Profile, read_profiles
 from wbscope.engine.sqlfile import SqlFile, read_sql_file
 from wbscope.errors import QueryError, SetupError
 
-__all__ = ["Library", "load_library"]
+__all__ = ["ENGINES", "Library", "load_library"]
 
-_FOLDERS = ("adapters/sqlite", "views", "queries", "timelines")
+ENGINES = ("sqlite", "perfetto")
+_FOLDERS = ("views", "queries", "timelines")
+_PROFILES = "catalog/profiles.toml"
 
 
 @dataclass(frozen=True)
 class Library:
-    """The files by the name of what they define."""
+    """The files by the name of what they define, and what profiles record."""
 
     files: dict[str, SqlFile]
+    profiles: tuple[Profile, ...] = ()
 
     def queries(self) -> list[SqlFile]:
         """The canned queries, by name."""
@@ -83,20 +87,24 @@ class Library:
         return sorted(files, key=lambda file: file.name)
 
 
-def load_library(folder: Path | None = None) -> Library:
-    """Read the library from `folder`, or from where this installation keeps it."""
+def load_library(folder: Path | None = None, engine: str = ENGINES[0]) -> Library:
+    """Read the library from `folder`, or from where this installation keeps it.
+
+    Its views, queries and timelines are one text; the adapters below are the engine's.
+    """
     root = find_sql_dir() if folder is None else folder
+    folders = (f"adapters/{engine}", *_FOLDERS)
     files: dict[str, SqlFile] = {}
-    for part in _FOLDERS:
+    for part in folders:
         for path in sorted((root / part).glob("*.sql")):
             file = read_sql_file(path)
             if file.name in files:
                 raise _broken(path, f"{file.name} is also in {files[file.name].path}")
             files[file.name] = file
     if not files:
-        raise _broken(root, f"no .sql file in {', '.join(_FOLDERS)}")
+        raise _broken(root, f"no .sql file in {', '.join(folders)}")
     _check_needs(files)
-    return Library(files)
+    return Library(files, read_profiles(root / _PROFILES))
 
 
 def find_sql_dir() -> Path:

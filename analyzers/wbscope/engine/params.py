@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import UsageError
 
-__all__ = ["Params", "quote"]
+__all__ = ["Params", "check_filters", "quote"]
 
 _INT64_MAX = 2**63 - 1
 
@@ -19,6 +21,7 @@ _FILTERS = {
     "window_ns": "window",
     "bdi": "bdi",
     "tid": "tid",
+    "comm_glob": "task",
     "cgroup_ino": "cgroup",
 }
 
@@ -32,6 +35,7 @@ class Params:
     window_ns: int | None = None
     bdi: str | None = None
     tid: int | None = None
+    comm_glob: str | None = None
     cgroup_ino: int | None = None
 
     def filters(self) -> list[str]:
@@ -42,6 +46,19 @@ class Params:
         """The columns that were set."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in values if value is not None}
+
+
+def check_filters(file: SqlFile, given: Iterable[str]) -> None:
+    """UsageError for a filter that a query never looks at: it would silently change nothing."""
+    ignored = [name for name in given if name not in file.filters]
+    if ignored:
+        raise UsageError(
+            "no-such-filter",
+            file.name,
+            f"does not take {', '.join(ignored)}",
+            have=", ".join(file.filters) or "no filter: it covers the whole run",
+            fix=f"wbscope query {file.name} RUN",
+        )
 
 
 def quote(value: int | str | None) -> str:

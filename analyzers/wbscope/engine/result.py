@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Notice", "Result", "unique_names", "unit_of"]
+from wbscope.engine.sqlfile import Column
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Notice", "Result", "typed_columns", "unique_names", "unit_of"]
 
 # Longest suffix first: _bytes_per_s before anything that ends in _s.
 _SUFFIXES = (
@@ -23,25 +30,86 @@ _SUFFIXES = (
 
 @dataclass(frozen=True)
 class Notice:
-    """One reason to read the rows with care."""
+    """One reason to read the rows with care; `run` is set when there are several."""
 
     slug: str
     message: str
+    run: str | None = None
 
 
 @dataclass(frozen=True)
 class Result:
-    """The rows of one query; `units` has the columns that have a unit."""
+    """The rows of one query; `units` has the columns that have a unit.
+
+    `fields` has each column's type and meaning: from the query's header, and for
+    SQL of the user's own from the values.
+    """
 
     name: str
     columns: tuple[str, ...]
     units: dict[str, str]
     rows: list[tuple[Any, ...]]
     warnings: tuple[Notice, ...] = ()
+    fields: tuple[Column, ...] = ()
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as dictionaries by column name."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def descriptions(self) -> dict[str, str]:
+        """What each column means, in the order of the columns."""
+        return {field.name: field.description for field in self.fields if field.description}
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A pyarrow.Table: INTEGER is int64, REAL float64, TEXT string, NULL null."""
+        from wbscope.frames import arrow_table
+
+        return arrow_table(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A pandas.DataFrame of Int64, Float64 and string columns; needs pandas."""
+        from wbscope.frames import pandas_frame
+
+        return pandas_frame(self)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars.DataFrame; needs polars."""
+        from wbscope.frames import polars_frame
+
+        return polars_frame(self)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.records())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: warnings, then the table with units for people."""
+        from wbscope.render.html import html_table
+
+        return html_table(self)
+
+
+def typed_columns(
+    names: Sequence[str], rows: Sequence[tuple[Any, ...]], header: Sequence[Column] = ()
+) -> tuple[Column, ...]:
+    """Type and meaning of each column: the header's, else what the values are."""
+    known = {column.name: column for column in header}
+    return tuple(
+        known.get(name) or Column(name, _type_of(row[index] for row in rows), "")
+        for index, name in enumerate(names)
+    )
+
+
+def _type_of(values: Iterator[Any]) -> str:
+    """SQLite has no types of columns: the narrowest that holds all values."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if not kinds:
+        return "NULL"
+    if kinds <= {int, float}:
+        return "INTEGER" if kinds == {int} else "REAL"
+    return "BLOB" if kinds == {bytes} else "TEXT"
 
 
 def unit_of(column: str) -> str | None:

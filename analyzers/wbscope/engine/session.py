@@ -15,10 +15,10 @@ from wbscope.engine.definitions import Definitions
 from wbscope.engine.evidence import require_events
 from wbscope.engine.guard import check_one_select, reading_only, stoppable
 from wbscope.engine.library import Library
-from wbscope.engine.params import Params
-from wbscope.engine.result import Notice, Result, unique_names, unit_of
-from wbscope.engine.sqlfile import SqlFile
-from wbscope.errors import InternalError, QueryError, UsageError
+from wbscope.engine.params import Params, check_filters
+from wbscope.engine.result import Notice, Result, typed_columns, unique_names, unit_of
+from wbscope.engine.sqlfile import Column
+from wbscope.errors import InternalError, QueryError
 
 __all__ = ["Session"]
 
@@ -43,8 +43,8 @@ class Session:
     def query(self, name: str) -> Result:
         """Run a canned query after checking that its events were recorded."""
         file = self._library.query(name)
-        require_events(file, self.recorded, self._shown)
-        self._check_filters(file)
+        require_events(file, self.recorded, self._shown, self._library.profiles)
+        check_filters(file, self._params.filters())
         try:
             with stoppable(self._connection):
                 self._make([*file.needs, _WARNINGS], materialize=file.needs)
@@ -52,7 +52,7 @@ class Session:
                 warnings = self._warnings(name)
         except sqlite3.Error as error:
             raise self._library_error(file.name, error) from error
-        return _result(name, columns, rows, warnings)
+        return _result(name, columns, rows, warnings, file.columns)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of this run: lost events, damage."""
@@ -63,8 +63,11 @@ class Session:
         except sqlite3.Error as error:
             raise self._library_error(_WARNINGS, error) from error
 
-    def sql(self, text: str, limit_ns: int | None = None) -> Result:
-        """Run one SELECT of the user's, with all views of the library at hand."""
+    def sql(self, text: str, limit_ns: int | None = None, most_rows: int | None = None) -> Result:
+        """Run one SELECT of the user's, with all views of the library at hand.
+
+        Of more than `most_rows` rows the first are given, and a warning.
+        """
         check_one_select(text)
         # Views cost nothing until used; only those that the text may name are
         # worth turning into tables first.
@@ -74,7 +77,7 @@ class Session:
                 self._make(self._library.objects(), materialize=mentioned)
                 warnings = self._warnings("*")
                 with reading_only(self._connection):
-                    columns, rows = self._rows(text)
+                    columns, rows = self._rows(text, most_rows)
         except TimeoutError as error:
             raise QueryError(
                 "time-limit",
@@ -83,8 +86,28 @@ class Session:
                 fix="give a longer --timeout, or select less",
             ) from error
         except sqlite3.Error as error:
-            raise self._statement_error(error) from error
+            raise self._statement_error(error, text) from error
+        if most_rows is not None and len(rows) > most_rows:
+            rows = rows[:most_rows]
+            told = f"only the first {most_rows} rows are here; add LIMIT, or write them to a file"
+            warnings = (*warnings, Notice("cut-short", told))
         return _result("sql", columns, rows, warnings)
+
+    def tables(self) -> dict[str, str]:
+        """The database's own tables, each with the statement that made it."""
+        find = "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table' ORDER BY name"
+        try:
+            return dict(self._connection.execute(find).fetchall())
+        except sqlite3.Error as error:
+            raise translate(error, self._shown) from error
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """Name and type of each column of a table of the database."""
+        find = "SELECT name, type FROM pragma_table_info(?, 'main')"
+        try:
+            return self._connection.execute(find, (table,)).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self._shown) from error
 
     def statements(self, names: Iterable[str]) -> list[str]:
         """What makes these views on another connection to the same file."""
@@ -102,16 +125,31 @@ class Session:
             is_table = self._made.get(wanted.name)
             if is_table or is_table == wanted.is_table:
                 continue
+            statements = list(wanted.statements)
             if is_table is not None:  # a view so far, which another question only mentioned
-                self._connection.execute(f"DROP VIEW temp.{wanted.name}")
-            for statement in wanted.statements:
-                self._connection.execute(statement)
+                statements.insert(0, f"DROP VIEW temp.{wanted.name}")
+            self._all_or_none(statements)
             self._made[wanted.name] = wanted.is_table
 
-    def _rows(self, sql: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    def _all_or_none(self, statements: Iterable[str]) -> None:
+        """One that is stopped by Ctrl-C leaves things as they were for the next question."""
+        self._connection.execute("BEGIN")
+        try:
+            for statement in statements:
+                self._connection.execute(statement)
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def _rows(
+        self, sql: str, most: int | None = None
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """All rows, or one more than `most`, which tells that there are more."""
         cursor = self._connection.execute(sql)
         columns = unique_names([column[0] for column in cursor.description or ()])
-        return columns, cursor.fetchall()
+        return columns, cursor.fetchall() if most is None else cursor.fetchmany(most + 1)
 
     def _warnings(self, scope: str) -> tuple[Notice, ...]:
         rows = self._connection.execute(
@@ -119,25 +157,13 @@ class Session:
         )
         return tuple(Notice(slug, message) for slug, message in rows)
 
-    def _check_filters(self, file: SqlFile) -> None:
-        """A filter that a query never looks at would silently change nothing."""
-        ignored = [name for name in self._params.filters() if name not in file.filters]
-        if ignored:
-            raise UsageError(
-                "no-such-filter",
-                file.name,
-                f"does not take {', '.join(ignored)}",
-                have=", ".join(file.filters) or "no filter: it covers the whole run",
-                fix=f"wbscope query {file.name} RUN",
-            )
-
     def _library_error(self, name: str, error: sqlite3.Error) -> Exception:
         """SQL of our own that SQLite refuses is a bug; the rest is the file's."""
         if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR":
             return InternalError("library-sql", name, f"{error}, on {self._shown} (a bug in sql/)")
         return translate(error, self._shown)
 
-    def _statement_error(self, error: sqlite3.Error) -> Exception:
+    def _statement_error(self, error: sqlite3.Error, sql: str) -> Exception:
         text = str(error)
         code = getattr(error, "sqlite_errorname", None)
         if code == "SQLITE_AUTH" or "not authorized" in text or "prohibited" in text:
@@ -155,17 +181,28 @@ class Session:
                 fix="wbscope sql RUN once for each statement",
             )
         if code == "SQLITE_ERROR" or code is None:
-            return QueryError("sql-error", "sql", text, have=self._similar(text))
+            return QueryError(
+                "sql-error",
+                "sql",
+                text,
+                have=self._similar(text, sql),
+                fix="wbscope sql RUN    # .tables and .schema NAME tell what there is",
+            )
         return translate(error, self._shown)
 
-    def _similar(self, message: str) -> str | None:
-        """Tables and views with a name like the one SQLite did not find."""
-        missing = re.fullmatch(r"no such table: (?:\w+\.)?(\w+)", message)
+    def _similar(self, message: str, sql: str) -> str | None:
+        """Tables, or columns of the tables that it names, like the one that is missing."""
+        missing = re.fullmatch(r"no such (table|column): (?:\w+\.)?(\w+)", message)
         if missing is None:
             return None
-        tables = self._connection.execute("SELECT name FROM sqlite_schema")
-        names = [*(row[0] for row in tables), *self._library.objects()]
-        return ", ".join(difflib.get_close_matches(missing[1], names, n=5)) or None
+        names = [*self.tables(), *self._library.objects()]
+        if missing[1] == "column":
+            words = _words(sql)
+            find = "SELECT name FROM pragma_table_info(?)"
+            tables = [name for name in names if name in words]
+            rows = (row for table in tables for row in self._connection.execute(find, (table,)))
+            names = [row[0] for row in rows]
+        return ", ".join(difflib.get_close_matches(missing[2], names, n=5)) or None
 
 
 def _words(text: str) -> set[str]:
@@ -177,6 +214,7 @@ def _result(
     columns: tuple[str, ...],
     rows: list[tuple[Any, ...]],
     warnings: tuple[Notice, ...],
+    header: tuple[Column, ...] = (),
 ) -> Result:
     units = {column: unit for column in columns if (unit := unit_of(column))}
-    return Result(name, columns, units, rows, warnings)
+    return Result(name, columns, units, rows, warnings, typed_columns(columns, rows, header))

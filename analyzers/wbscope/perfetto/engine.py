@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,9 +15,10 @@ from typing import Any, Self
 from wbscope.errors import SetupError
 from wbscope.perfetto.find import EngineCommand, find_engine
 
-__all__ = ["Batch", "Engine", "EngineDied", "EngineError", "Row"]
+__all__ = ["Batch", "Cell", "Engine", "EngineDied", "EngineError", "Row"]
 
-Row = dict[str, int | float | str | bytes | None]
+Cell = int | float | str | bytes | None
+Row = dict[str, Cell]
 Batch = bytes
 """A serialized QueryResult.CellsBatch."""
 
@@ -79,7 +81,9 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """End the process, also one that is busy."""
+        """End the process, also one that is busy; once is enough."""
+        if self._log.closed:
+            return
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(OSError):  # it has ended already
@@ -110,6 +114,19 @@ class Engine:
         reply = self._call(methods.TPM_FINALIZE_TRACE_DATA)
         _check(reply.finalize_data_result.error)
 
+    def register(self, package: str, modules: Mapping[str, str]) -> None:
+        """Make modules known to INCLUDE PERFETTO MODULE, as --add-sql-package does.
+
+        Raises: EngineError when the engine has such a package.
+        """
+        message = self._protos.TraceProcessorRpcStream()
+        request = message.msg.add(request=self._protos.TraceProcessorRpc.TPM_REGISTER_SQL_PACKAGE)
+        request.register_sql_package_args.package_name = package
+        for name, sql in modules.items():
+            request.register_sql_package_args.modules.add(name=name, sql=sql)
+        self._send(message)
+        _check(self._receive().register_sql_package_result.error)
+
     def batches(self, sql: str) -> Iterator[Batch]:
         """The result of a query as it comes; one batch is in memory at a time.
 
@@ -121,13 +138,20 @@ class Engine:
 
     def query(self, sql: str) -> list[Row]:
         """All rows: int, float, str, bytes or None by the engine's own cell types."""
-        from perfetto.common.query_result_iterator import QueryResultIterator
+        columns, rows = self.table(sql)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
-        whole = self._protos.QueryResult()
+    def table(self, sql: str) -> tuple[list[str], list[tuple[Cell, ...]]]:
+        """Names of the columns, and all rows in their order; names need not differ."""
+        columns: list[str] = []
+        cells: list[Cell] = []
         for result in self._results(sql):
-            whole.MergeFrom(result)
-        rows = QueryResultIterator(whole.column_names, whole.batch)
-        return [{name: getattr(row, name) for name in whole.column_names} for row in rows]
+            columns += result.column_names
+            for batch in result.batch:
+                cells += _cells(batch)
+        if not columns:
+            return [], []
+        return columns, list(zip(*[iter(cells)] * len(columns), strict=True))
 
     def _results(self, sql: str) -> Iterator[Any]:
         message = self._protos.TraceProcessorRpcStream()
@@ -203,6 +227,23 @@ class Engine:
         if code is not None and code < 0:
             ended = f"ended with signal {-code}"
         return EngineDied(": ".join(part for part in (how or ended, log) if part))
+
+
+def _cells(batch: Any) -> Iterator[Cell]:
+    """The values of a CellsBatch, which has those of a type together."""
+    kinds = batch.CellType
+    texts = batch.string_cells
+    if isinstance(texts, bytes):  # what is not UTF-8 came from the trace
+        texts = texts.decode(errors="replace")
+    nulls: Iterator[Cell] = itertools.repeat(None)
+    values: dict[int, Iterator[Cell]] = {
+        kinds.Value("CELL_NULL"): nulls,
+        kinds.Value("CELL_VARINT"): iter(batch.varint_cells),
+        kinds.Value("CELL_FLOAT64"): iter(batch.float64_cells),
+        kinds.Value("CELL_STRING"): iter(texts.split("\0")),
+        kinds.Value("CELL_BLOB"): iter(batch.blob_cells),
+    }
+    return (next(values[kind]) for kind in batch.cells)
 
 
 def _check(message: str) -> None:

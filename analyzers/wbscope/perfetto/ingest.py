@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,10 +16,11 @@ from wbscope.perfetto.engine import Engine, EngineDied, EngineError
 from wbscope.perfetto.facts import TraceFacts, read_facts
 from wbscope.perfetto.reader import NoFtraceEvents, Reader
 from wbscope.perfetto.references import load_references
+from wbscope.perfetto.sidecars import with_sampled_files
 from wbscope.perfetto.stream import RecordStream
 from wbscope.sources import Source
 
-__all__ = ["ingest_perfetto"]
+__all__ = ["died", "ingest_facts", "ingest_perfetto", "load"]
 
 
 def ingest_perfetto(
@@ -30,22 +31,36 @@ def ingest_perfetto(
     observer: Observer | None,
 ) -> tuple[dict[str, Any], list[Notice]]:
     """As run_ingester: its `done` message and its warnings."""
-    trace = source.trace
     globs = [*library.events(), *choice.events]
     with Engine() as engine:
-        try:
-            engine.load(trace, None if observer is None else _Halves(observer).loaded)
-            return _write(engine, source, output, globs, library.table_options(), choice, observer)
-        except EngineDied as error:
-            raise _died(engine, trace, error) from error
-        except EngineError as error:
-            raise InputError(
-                "perfetto-refused",
-                str(trace),
-                f"Perfetto's trace processor cannot read it: {error}",
-                effect="nothing was written",
-                fix="record or copy the trace again",
-            ) from error
+        load(engine, source, None if observer is None else _Halves(observer).loaded)
+        return _write(engine, source, output, globs, library.table_options(), choice, observer)
+
+
+def load(engine: Engine, source: Source, advance: Callable[[int, int], None] | None) -> None:
+    """Let the engine parse the trace of a run; advance hears of bytes done and in all."""
+    trace = source.trace
+    try:
+        engine.load(trace, advance)
+    except EngineDied as error:
+        raise died(engine, str(trace), error) from error
+    except EngineError as error:
+        raise _refused(trace, error) from error
+
+
+def ingest_facts(engine: Engine, source: Source, output: Path) -> None:
+    """A database with everything but the events of a trace that the engine has loaded."""
+    _write(engine, source, output, [], [], Choice(), None, facts_only=True)
+
+
+def _refused(trace: Path, error: EngineError) -> InputError:
+    return InputError(
+        "perfetto-refused",
+        str(trace),
+        f"Perfetto's trace processor cannot read it: {error}",
+        effect="nothing was written",
+        fix="record or copy the trace again",
+    )
 
 
 class _Halves:
@@ -66,6 +81,26 @@ def _write(
     options: Sequence[str],
     choice: Choice,
     observer: Observer | None,
+    facts_only: bool = False,
+) -> tuple[dict[str, Any], list[Notice]]:
+    trace = source.trace
+    try:
+        return _write_all(engine, source, output, globs, options, choice, observer, facts_only)
+    except EngineDied as error:
+        raise died(engine, str(trace), error) from error
+    except EngineError as error:
+        raise _refused(trace, error) from error
+
+
+def _write_all(
+    engine: Engine,
+    source: Source,
+    output: Path,
+    globs: Sequence[str],
+    options: Sequence[str],
+    choice: Choice,
+    observer: Observer | None,
+    facts_only: bool,
 ) -> tuple[dict[str, Any], list[Notice]]:
     trace = source.trace
     facts = read_facts(trace)
@@ -76,16 +111,17 @@ def _write(
     progress = _RowProgress(observer, trace.stat().st_size, int(rows or 0))
 
     def feed(pipe: BinaryIO) -> None:
-        reader.write(RecordStream(pipe), globs, choice.load_all, progress.rows)
+        out = RecordStream(pipe)
+        reader.write(out, globs, choice.load_all, progress.rows, facts_only=facts_only)
 
-    arguments = ["records", "-", "-o", str(output), "--trace", str(trace)]
-    if source.folder is not None:
-        arguments += ["--folder", str(source.folder)]
-    arguments += options
-    try:
-        return run_ingester(arguments, feed=feed)
-    except NoFtraceEvents as nothing:
-        raise _no_events(trace, facts, nothing) from nothing
+    arguments = ["records", "-", "-o", str(output), "--trace", str(trace), *options]
+    with with_sampled_files(engine, source.folder) as folder:
+        if folder is not None:
+            arguments += ["--folder", str(folder)]
+        try:
+            return run_ingester(arguments, feed=feed)
+        except NoFtraceEvents as nothing:
+            raise _no_events(trace, facts, nothing) from nothing
 
 
 def _no_events(trace: Path, facts: TraceFacts, nothing: NoFtraceEvents) -> InputError:
@@ -123,7 +159,8 @@ class _RowProgress:
             self._observer.advance(done, 2 * self._bytes)
 
 
-def _died(engine: Engine, trace: Path, error: EngineDied) -> SetupError:
+def died(engine: Engine, trace: str, error: EngineDied) -> SetupError:
+    """The engine ended by itself, mostly for want of memory."""
     fix = "free memory, then run the command again"
     if engine.command.is_wasm:
         fix = (
@@ -132,7 +169,7 @@ def _died(engine: Engine, trace: Path, error: EngineDied) -> SetupError:
         )
     return SetupError(
         "trace-processor-died",
-        str(trace),
+        trace,
         f"Perfetto's trace processor did not finish: {error}",
         have=" ".join(engine.command.arguments),
         effect="nothing was written",

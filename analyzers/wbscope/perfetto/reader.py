@@ -80,9 +80,15 @@ class Reader:
         self._configured = self._read_config()
 
     def write(
-        self, out: RecordStream, globs: Sequence[str], load_all: bool, progress: Progress
+        self,
+        out: RecordStream,
+        globs: Sequence[str],
+        load_all: bool,
+        progress: Progress,
+        *,
+        facts_only: bool = False,
     ) -> None:
-        """Write the whole stream.
+        """Write the whole stream; `facts_only` leaves out the records of all events.
 
         Raises: NoFtraceEvents; EngineError.
         """
@@ -92,7 +98,7 @@ class Reader:
         first, last = self._tasks(out)
         self._lost(out, first, last)
         for kind in kinds:
-            self._event(out, kind, progress)
+            self._event(out, kind, progress, facts_only)
         for system, name in sorted(self._configured - {(k.system, k.name) for k in kinds}):
             out.event(system, name, 0)
         if self._facts.damage is not None:
@@ -162,6 +168,8 @@ class Reader:
         names = ("system_name", "system_release", "system_version", "system_machine")
         if all(values.get(name) for name in names):
             out.meta("uname", " ".join(str(values[name]) for name in names))
+        if (long_bytes := _long_bytes(str(values.get("system_machine") or ""))) is not None:
+            out.meta("long_bytes", long_bytes)
         if self._facts.page_bytes:
             out.meta("page_bytes", self._facts.page_bytes)
         cpus = self._facts.cpus_count
@@ -216,9 +224,11 @@ class Reader:
             for ts in times:
                 out.lost(ts, cpu, count or None)
 
-    def _event(self, out: RecordStream, kind: _Kind, progress: Progress) -> None:
+    def _event(self, out: RecordStream, kind: _Kind, progress: Progress, facts_only: bool) -> None:
         if not kind.is_loaded:
-            out.event(kind.system, kind.name, kind.count)
+            event = out.event(kind.system, kind.name, kind.count)
+            if facts_only:
+                self._labels(out, kind, event)
             return
         types = self._references.types(kind.system, kind.name)
         fields = [
@@ -227,8 +237,7 @@ class Reader:
             if not _is_array(types.get(key, ""))
         ]
         event = out.event(kind.system, kind.name, kind.count, fields)
-        for label in self._references.labels(kind.system, kind.name):
-            out.label(event, label.field, label.value, label.label, label.is_flag)
+        self._labels(out, kind, event)
         values = "".join(f", EXTRACT_ARG(f.arg_set_id, {_quoted(f.name)})" for f in fields)
         batches = self._engine.batches(
             f"SELECT f.seq, f.ts, f.cpu, f.tid{values} FROM wbscope_event AS f"
@@ -237,6 +246,10 @@ class Reader:
         for batch in batches:
             out.rows(event, batch)
         progress(kind.count)
+
+    def _labels(self, out: RecordStream, kind: _Kind, event: int) -> None:
+        for label in self._references.labels(kind.system, kind.name):
+            out.label(event, label.field, label.value, label.label, label.is_flag)
 
     def _keys(self, kind: _Kind) -> list[str]:
         """The fields of an event, in the order in which the recorder wrote them."""
@@ -257,6 +270,13 @@ class Reader:
                 f"SELECT a.key FROM args AS a WHERE {of_record} ORDER BY a.id"
             )
             keys += [key for row in rows if (key := str(row["key"])) not in keys]
+
+
+def _long_bytes(machine: str) -> int | None:
+    """By what uname -m says; None: of a machine that is not known."""
+    if "64" in machine or machine == "s390x":
+        return 8
+    return 4 if machine.startswith("arm") or re.fullmatch("i[3-6]86", machine) else None
 
 
 def _stored_type(kind: str) -> str:

@@ -95,6 +95,11 @@ class References:
             agreed = labels if agreed is None else agreed & labels
         return sorted(agreed or (), key=lambda label: (label.field, label.value, label.label))
 
+    def labels_by_version(self, system: str, name: str) -> dict[tuple[int, int], frozenset[Label]]:
+        """The words in each captured format, the last one of a release."""
+        files = self._files.get(name, {}).get(system, {})
+        return {version[:2]: _read(files[version]).labels for version in sorted(files)}
+
     def _ordered(self, system: str, name: str) -> Iterable[Reference]:
         files = self._files.get(name, {}).get(system, {})
         nearest = self._around(files)

@@ -6,12 +6,34 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from wbscope.engine.library import Library
+from wbscope.engine.profiles import profile_of
 from wbscope.engine.result import unit_of
 from wbscope.engine.sqlfile import Metric, SqlFile
 
-__all__ = ["details_text", "list_text", "metric_records", "metric_text"]
+__all__ = [
+    "details_text",
+    "facts",
+    "filter_options",
+    "list_text",
+    "metric_records",
+    "metric_text",
+    "profile_text",
+]
 
-_DIRECTIONS = {"lower": "lower is better", "higher": "higher is better", "neutral": ""}
+_DIRECTIONS = {
+    "lower": "lower is better",
+    "higher": "higher is better",
+    "neutral": "neither way is better",
+}
+_FILTERS = {
+    "window": ("--window",),
+    "range": ("--from", "--to"),
+    "bdi": ("--bdi",),
+    "tid": ("--tid",),
+    "task": ("--task",),
+    "cgroup": ("--cgroup",),
+}
 
 
 def list_text(queries: Sequence[SqlFile], width: int) -> str:
@@ -21,31 +43,63 @@ def list_text(queries: Sequence[SqlFile], width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def details_text(query: SqlFile, width: int) -> str:
-    """All that a user needs to know before running it."""
-    events = ", ".join(" or ".join(group) for group in query.events)
-    facts = (
-        ("one row", query.grain),
-        ("needs", events or "no event"),
-        ("better with", ", ".join(event.replace("|", " or ") for event in query.optional)),
-        ("read", query.read),
-        ("source", query.source),
+def facts(query: SqlFile, library: Library) -> list[tuple[str, str]]:
+    """What there is to say about a query besides its columns; the same everywhere."""
+    known = (
+        ("How to read it", query.read),
+        ("One row", query.grain),
+        ("Options", ", ".join(filter_options(query)) or "none: it covers the whole run"),
+        ("Needs", _all_of(query.events) or "no event"),
+        ("Better with", _all_of(_groups(query))),
+        ("Record profile", profile_text(query, library)),
+        ("Evidence", f"--explain adds {query.explain}" if query.explain else ""),
+        ("Source", query.source),
     )
+    return [(label, text) for label, text in known if text]
+
+
+def filter_options(query: SqlFile) -> list[str]:
+    """The options of `wbscope query` that restrict it."""
+    return [option for name in query.filters for option in _FILTERS.get(name, (f"--{name}",))]
+
+
+def profile_text(query: SqlFile, library: Library) -> str:
+    """The smallest profiles with what it needs, and with all that makes it better."""
+    if not library.profiles or not (query.events or query.optional):
+        return ""
+    needed = profile_of(query.events, library.profiles)
+    if needed is None:
+        return "none: kernels in use have no such event"
+    if not query.events:
+        needed = None
+    whole = profile_of([*query.events, *_groups(query)], library.profiles)
+    words = [needed.name] if needed else []
+    if whole is not None and whole != needed:
+        words.append(f"{whole.name} for all that makes it better")
+    return ", ".join(words)
+
+
+def details_text(query: SqlFile, library: Library, width: int) -> str:
+    """All that a user needs to know before running it."""
     lines = [query.name, textwrap.indent(textwrap.fill(query.summary, width - 2), "  ")]
-    lines += [_hang(f"  {label}: ", text, 4, width) for label, text in facts if text]
+    lines += [
+        _hang(f"  {label.lower()}: ", text, 4, width) for label, text in facts(query, library)
+    ]
     indent = max((len(column.name) for column in query.columns), default=0) + 4
     for column in query.columns:
         head = f"  {column.name}".ljust(indent)
-        lines.append(_hang(head, f"{column.type}, {column.description}", indent, width))
+        unit = unit_of(column.name)
+        kind = column.type if unit is None else f"{column.type}, {unit}"
+        lines.append(_hang(head, f"{kind}: {column.description}", indent, width))
     lines += [_hang("  metric: ", metric_text(metric), 4, width) for metric in query.metrics]
     return "\n".join(lines) + "\n"
 
 
 def metric_text(metric: Metric) -> str:
     """A metric's name, unit, direction and meaning, as one line."""
-    facts = (unit_of(metric.column), _DIRECTIONS[metric.better])
-    known = ", ".join(fact for fact in facts if fact)
-    return f"{metric.column}{f' ({known})' if known else ''}: {metric.meaning}"
+    known = (unit_of(metric.column), _DIRECTIONS[metric.better])
+    about = ", ".join(fact for fact in known if fact)
+    return f"{metric.column}{f' ({about})' if about else ''}: {metric.meaning}"
 
 
 def metric_records(query: SqlFile) -> list[dict[str, str | None]]:
@@ -59,6 +113,14 @@ def metric_records(query: SqlFile) -> list[dict[str, str | None]]:
         }
         for metric in query.metrics
     ]
+
+
+def _groups(query: SqlFile) -> list[tuple[str, ...]]:
+    return [tuple(event.split("|")) for event in query.optional]
+
+
+def _all_of(groups: Sequence[tuple[str, ...]]) -> str:
+    return ", ".join(" or ".join(group) for group in groups)
 
 
 def _hang(head: str, text: str, indent: int, width: int) -> str:

@@ -33,8 +33,15 @@ def result_body(result: Result) -> dict[str, Any]:
 
 
 def notices(warnings: Iterable[Notice]) -> list[dict[str, str]]:
-    """Warnings as objects."""
-    return [{"slug": notice.slug, "message": notice.message} for notice in warnings]
+    """Warnings as objects, with the run where there are several."""
+    return [
+        {
+            **({} if notice.run is None else {"run": notice.run}),
+            "slug": notice.slug,
+            "message": notice.message,
+        }
+        for notice in warnings
+    ]
 
 
 def error_document(error: WbscopeError) -> str:

@@ -19,4 +19,5 @@ def error_text(error: WbscopeError) -> str:
 
 def warning_text(notice: Notice) -> str:
     """One line."""
-    return printable(f"warning[{notice.slug}]: {notice.message}")
+    run = "" if notice.run is None else f"{notice.run}: "
+    return printable(f"warning[{notice.slug}]: {run}{notice.message}")

@@ -17,6 +17,23 @@ from wbscope.report import Report, Section
 
 __all__ = ["report_json", "report_text"]
 
+# For a reader who does not know the kernel's words; the sections use them as they are.
+_WORDS = {
+    "bdi": "a disk, or another device or server that pages are written to",
+    "cgroup ino": "number of the control group that writes; 1 is all that is in none",
+    "dirty": "of memory: written by a program, and not on the disk yet",
+    "flusher": "thread of the kernel that writes dirty pages to the disk",
+    "freerun": "with fewer dirty pages than this, nobody is throttled",
+    "setpoint": "number of dirty pages that throttling aims at",
+    "limit": "number of dirty pages at which every writer has to stop",
+    "throttle": "the kernel lets a program sleep, because too many pages are dirty",
+    "reclaim": "the kernel takes pages away to get free memory",
+    "kswapd": "thread of the kernel that reclaims in the background",
+    "direct": "of reclaim: done by the program that needs memory, which waits for it",
+    "window": "a piece of the run; all pieces have the same length",
+    "%": "columns with names in _ratio are shares, written in %; - is not recorded",
+}
+
 
 def report_text(report: Report, width: int = PAGE_WIDTH) -> str:
     """Warnings before any number, then the facts, then each question's table."""
@@ -27,6 +44,7 @@ def report_text(report: Report, width: int = PAGE_WIDTH) -> str:
     lines += [*_summary_lines(report.summary), ""]
     for section in report.sections:
         lines.append(_section_text(section, report, width))
+    lines.append(_words_text(width))
     return "\n".join(lines)
 
 
@@ -64,6 +82,17 @@ def _section_text(section: Section, report: Report, width: int) -> str:
             lines.append(_fill(f"How to read it: {section.query.read}", width))
         lines += [_fill(f"* {metric_text(metric)}", width) for metric in section.query.metrics]
     return "\n".join(lines) + "\n"
+
+
+def _words_text(width: int) -> str:
+    indent = max(len(word) for word in _WORDS) + 2
+    lines = [
+        textwrap.fill(
+            meaning, width, initial_indent=word.ljust(indent), subsequent_indent=" " * indent
+        )
+        for word, meaning in _WORDS.items()
+    ]
+    return "\n".join(["Words", "=====", *lines]) + "\n"
 
 
 def _section_record(section: Section) -> dict[str, Any]:

@@ -116,11 +116,14 @@ def _bound(option: str, text: str) -> str:
     return f"{'' if absolute else '+'}{parse_duration(option, text.removeprefix('@'))}"
 
 
-def parse_number(option: str, text: str) -> int:
+def parse_number(option: str, text: str, fix: str | None = None) -> int:
     """A tid or an inode number."""
     if re.fullmatch(r"[0-9]{1,18}", text) is None:
         raise UsageError(
-            "bad-number", f"{option} {text}", "is not a whole number, wanted one such as 1234"
+            "bad-number",
+            f"{option} {text}",
+            "is not a whole number, wanted one such as 1234",
+            fix=fix or f"{option} 1234",
         )
     return int(text)
 

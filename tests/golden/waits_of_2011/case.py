@@ -100,6 +100,17 @@ CHECKS = [
         rows=[_waits(11, 3, 700, 500, 201), _waits(12, 2, None, None, 100)],
     ),
     Check(
+        query="completion_waits",
+        options=("--task", "c*"),
+        rows=[_waits(12, 2, None, None, 100)],
+    ),
+    Check(
+        # From 11 s: the second and third wait of dd, 1.9 s and 2.5 s after the first event.
+        query="completion_waits",
+        options=("--task", "dd", "--from", "1s"),
+        rows=[{"tid": 11, "waits_count": 2, "wait_ns": 500 * _MS, "asked_bytes": 101 * 4096}],
+    ),
+    Check(
         query="throttle_windows",
         ordered=True,
         rows=[_row(10, 11, 300, 500), _row(12, 11, 400, 500), _row(12, 12, 200, 200)],

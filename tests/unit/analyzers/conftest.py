@@ -68,7 +68,7 @@ CREATE VIEW raw_meta AS SELECT key, value FROM _meta;
 -- @view     wb_params
 CREATE VIEW wb_params AS
 SELECT NULL AS t0_ns, NULL AS t1_ns, 2000000000 AS window_ns,
-       NULL AS bdi, NULL AS tid, NULL AS cgroup_ino;
+       NULL AS bdi, NULL AS tid, NULL AS comm_glob, NULL AS cgroup_ino;
 """,
     "views/wb_throttle.sql": """
 -- @view     wb_throttle
@@ -82,6 +82,7 @@ LEFT JOIN raw_task AS t ON t.tid = e.tid
 CROSS JOIN wb_params AS p
 WHERE (p.bdi IS NULL OR e.bdi = p.bdi)
   AND (p.tid IS NULL OR e.tid = p.tid)
+  AND (p.comm_glob IS NULL OR t.comm GLOB p.comm_glob)
   AND (p.t0_ns IS NULL OR e.ts >= p.t0_ns)
   AND (p.t1_ns IS NULL OR e.ts < p.t1_ns);
 """,
@@ -111,7 +112,7 @@ SELECT 'length_ns', 2000000000;
 -- @grain    task, bdi
 -- @read     A long pause is a wait that the kernel ordered.
 -- @needs    wb_throttle
--- @filters  range, bdi, tid
+-- @filters  range, bdi, tid, task
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   tid INTEGER            thread
@@ -127,7 +128,7 @@ FROM wb_throttle GROUP BY tid, comm, bdi ORDER BY tid;
 -- @title    The window length
 -- @summary  The window length in force.
 -- @needs    wb_params
--- @filters  window, range, bdi, tid, cgroup
+-- @filters  window, range, bdi, tid, task, cgroup
 SELECT window_ns, t0_ns, t1_ns, bdi, tid, cgroup_ino FROM wb_params;
 """,
     "queries/reclaim_writes.sql": """

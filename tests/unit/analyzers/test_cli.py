@@ -15,7 +15,7 @@ from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
 
 Cli = Callable[..., Any]
-VERBS = ["ingest", "query", "sql", "queries", "report", "timeline"]
+VERBS = ["ingest", "query", "sql", "queries", "report", "timeline", "sql-package"]
 
 
 def test_version(cli: Cli) -> None:
@@ -44,7 +44,7 @@ def test_help_lists_every_verb_with_a_whole_sentence(cli: Cli) -> None:
         (["query", "run_summary"], "Missing argument 'RUN'"),
         (["query", "--bad"], "No such option: --bad"),
         (["timeline", "RUN"], "Missing option '-o'"),
-        (["query", "a", "b", "c"], "unexpected extra argument"),
+        (["report", "a", "b"], "unexpected extra argument"),
     ],
 )
 def test_wrong_usage(cli: Cli, words: list[str], message: str) -> None:
@@ -217,12 +217,13 @@ def test_queries(cli: Cli) -> None:
     assert cli("queries", "throttle_by_task").out.splitlines() == [
         "throttle_by_task",
         "  Pauses of each task.",
+        "  how to read it: A long pause is a wait that the kernel ordered.",
         "  one row: task, bdi",
+        "  options: --from, --to, --bdi, --tid, --task",
         "  needs: writeback:balance_dirty_pages",
         "  better with: sched:sched_switch",
-        "  read: A long pause is a wait that the kernel ordered.",
-        "  tid             INTEGER, thread",
-        "  pause_total_ns  INTEGER, intended pauses, in total",
+        "  tid             INTEGER: thread",
+        "  pause_total_ns  INTEGER, ns: intended pauses, in total",
         "  metric: pause_total_ns (ns, lower is better): time that the kernel held the",
         "    task up",
     ]

@@ -23,6 +23,21 @@ def test_existing_output_needs_force(tmp_path: Path) -> None:
     check_output(output, True, [])
 
 
+def test_what_a_killed_writer_of_a_folder_left_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / ".package.abcd1234"
+    (left / "package" / "views").mkdir(parents=True)
+    (left / "package" / "views" / "half.sql").write_text("half")
+    (left / ".writer.lock").write_text("")
+    with private_output(tmp_path / "package") as private:
+        assert not left.exists()
+        private.mkdir()
+        (private / "whole.sql").write_text("whole")
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [
+        "package",
+        "package/whole.sql",
+    ]
+
+
 def test_input_is_never_replaced(tmp_path: Path) -> None:
     trace = tmp_path / "trace.dat"
     trace.write_text("trace")

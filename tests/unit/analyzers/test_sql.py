@@ -80,12 +80,40 @@ def test_misspelt_table_names_the_closest(database: Path) -> None:
     assert caught.value.have == "wb_throttle"
 
 
+def test_misspelt_column_names_the_closest_of_the_tables(database: Path) -> None:
+    with wbscope.open(database) as run:
+        for statement, close in (
+            ("SELECT t.pase_ns FROM wb_throttle AS t", "pause_ns"),
+            ("SELECT tabel_name FROM event_format", "table_name"),
+            ("SELECT zzz FROM event_format", None),
+        ):
+            with pytest.raises(QueryError) as caught:
+                run.sql(statement)
+            assert (caught.value.slug, caught.value.have) == ("sql-error", close)
+            assert caught.value.fix is not None
+
+
 def test_time_limit_stops_an_endless_statement(database: Path) -> None:
     with wbscope.open(database) as run:
         with pytest.raises(QueryError) as caught:
             run.sql(ENDLESS, "20ms")
         assert caught.value.slug == "time-limit"
         assert run.sql("SELECT 1 AS a").rows == [(1,)]
+
+
+def test_a_table_that_was_stopped_half_way_is_made_anew(database: Path, sql_dir: Path) -> None:
+    (sql_dir / "views/wb_slow.sql").write_text(
+        "-- @view wb_slow\n-- @needs\n-- @materialize\nCREATE VIEW wb_slow AS\n"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000)\n"
+        "SELECT i FROM n;\n"
+    )
+    with wbscope.open(database) as run:
+        run.sql("SELECT 1")  # makes wb_slow a view, which costs nothing
+        for _ in range(2):
+            with pytest.raises(QueryError) as caught:
+                run.sql("SELECT count(*) FROM wb_slow", "20ms")
+            assert caught.value.slug == "time-limit"
+        assert run.sql("SELECT count(*) AS rows FROM wb_slow").rows == [(1_000_000,)]
 
 
 def test_query_after_sql_may_make_its_views(database: Path) -> None:

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several statements from one file: each is answered, an error says which one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from wbscope.cli.formats import Format
+from wbscope.cli.output import note, page_width, show_warnings, write_stdout
+from wbscope.engine.guard import check_one_select
+from wbscope.engine.result import Result
+from wbscope.engine.statements import Statement
+from wbscope.errors import UsageError, WbscopeError
+from wbscope.outputs import write_whole
+from wbscope.render.jsondoc import document, notices, result_body
+from wbscope.render.markdown import markdown_text
+from wbscope.render.table import PAGE_WIDTH, table_text
+from wbscope.run import Run
+
+__all__ = ["run_script"]
+
+
+def run_script(
+    run: Run,
+    source: str,
+    statements: Sequence[Statement],
+    timeout: str | None,
+    form: Format,
+) -> None:
+    """Answer all of them; on stdout, tables appear as they are ready."""
+    if form.one_table is not None:
+        option, noun = form.one_table
+        raise UsageError(
+            "two-tables",
+            f"{option}, {source}",
+            f"is {len(statements)} statements, and {noun} holds one table",
+            fix=f'wbscope sql RUN "SELECT ..." {option}',
+        )
+    # One that only reads is run; nothing is printed when another cannot be.
+    for number, statement in enumerate(statements, 1):
+        with _named(source, number, statement):
+            check_one_select(statement.text)
+    as_they_come = form.file is None and not form.as_json
+    if as_they_come and not form.as_markdown:
+        show_warnings(run.warnings())
+    results = []
+    for number, statement in enumerate(statements, 1):
+        with _named(source, number, statement):
+            result = run.sql(statement.text, timeout)
+        if as_they_come:
+            write_stdout(("\n" if number > 1 else "") + _text(result, form, number, page_width()))
+        else:
+            results.append(result)
+    if as_they_come:
+        return
+    if form.as_json:
+        text = _document(run, source, statements, results)
+    else:
+        parts = (_text(r, form, number, PAGE_WIDTH) for number, r in enumerate(results, 1))
+        text = "\n".join(parts)
+        show_warnings(run.warnings())
+    if form.file is None:
+        write_stdout(text)
+        return
+    write_whole(form.file, text)
+    if not form.as_json:
+        note(f"wrote {form.file}: {len(results)} tables")
+
+
+def _text(result: Result, form: Format, number: int, width: int) -> str:
+    if not form.as_markdown:
+        return table_text(result, width)
+    # The warnings are the same each time: once is enough.
+    warnings = result.warnings if number == 1 else ()
+    return markdown_text(
+        Result(result.name, result.columns, result.units, result.rows, warnings, result.fields)
+    )
+
+
+def _document(
+    run: Run, source: str, statements: Sequence[Statement], results: Sequence[Result]
+) -> str:
+    rows = []
+    for statement, result in zip(statements, results, strict=True):
+        body = result_body(result)
+        rows.append(
+            {
+                "line": statement.line,
+                "sql": statement.text,
+                "units": body["units"],
+                "rows": body["rows"],
+            }
+        )
+    body = {"units": {}, "rows": rows, "warnings": notices(run.warnings())}
+    return document("sql-script", {"source": source, "run": run.name}, body)
+
+
+@contextmanager
+def _named(source: str, number: int, statement: Statement) -> Iterator[None]:
+    """An error within is of this statement."""
+    try:
+        yield
+    except WbscopeError as error:
+        error.subject = source
+        error.at = f"statement {number}, line {statement.line}"
+        raise

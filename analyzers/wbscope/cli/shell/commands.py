@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dot commands of the prompt; each returns what to show."""
+
+from __future__ import annotations
+
+import fnmatch
+import textwrap
+
+from wbscope.cli.shell.objects import Object, Objects
+from wbscope.engine.result import Result
+from wbscope.errors import UsageError
+from wbscope.render.printable import printable
+from wbscope.render.table import table_text
+
+__all__ = ["COMMANDS", "QUIT", "answer"]
+
+COMMANDS = {
+    ".help": "this list",
+    ".quit": "leave; Ctrl-D does the same",
+    ".schema": "NAME: columns of a table or view, their units and meaning, and its SQL",
+    ".tables": "[GLOB]: tables and views, e.g. .tables wb_*",
+}
+QUIT = (".quit", ".exit")
+
+_HELP = (
+    "A statement is one SELECT and ends with ';'; it may take several lines. Tab completes tables,"
+    " views and columns. The run is open read-only.",
+    "Ctrl-C stops a statement or clears the line, Ctrl-D leaves, Ctrl-R searches what was typed.",
+)
+_KINDS = {
+    "table": "Tables of the run (docs/schema.md)",
+    "raw view": "Views of one event each, under the newest kernel's names",
+    "view": "Views with names and units (docs/views.md)",
+}
+_GAP = 2
+
+
+def answer(line: str, objects: Objects, width: int) -> str:
+    """What a line that starts with a dot asks for; not .quit, which the loop takes."""
+    command, *words = line.split()
+    if command == ".help":
+        return _help(width)
+    if command == ".tables":
+        return _tables(objects, words[0] if words else "*", width)
+    if command == ".schema":
+        if len(words) != 1:
+            raise UsageError(
+                "usage", ".schema", f"got {len(words)} names, wanted one", fix=".schema wb_throttle"
+            )
+        return _schema(objects.find(words[0].rstrip(";")), width)
+    raise UsageError(
+        "usage",
+        command,
+        f"is none of {', '.join(COMMANDS)}",
+        fix="SELECT event, count FROM event_counts;    # SQL needs no dot",
+    )
+
+
+def _help(width: int) -> str:
+    indent = max(len(name) for name in COMMANDS) + _GAP
+    lines = [textwrap.fill(paragraph, width) for paragraph in _HELP]
+    lines += [
+        textwrap.fill(
+            what, width, initial_indent=name.ljust(indent), subsequent_indent=" " * indent
+        )
+        for name, what in COMMANDS.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tables(objects: Objects, pattern: str, width: int) -> str:
+    blocks = []
+    for kind, title in _KINDS.items():
+        names = [printable(n) for n in objects.of_kind(kind) if fnmatch.fnmatchcase(n, pattern)]
+        if names:
+            blocks.append(f"{title}:\n{_in_columns(names, width)}")
+    if not blocks:
+        raise UsageError(
+            "no-such-table", f".tables {pattern}", "no table or view has such a name", fix=".tables"
+        )
+    return "\n".join(blocks)
+
+
+def _in_columns(names: list[str], width: int) -> str:
+    """As ls does it: down, then across."""
+    longest = max(len(name) for name in names) + _GAP
+    across = max(1, (width - _GAP) // longest)
+    down = -(-len(names) // across)
+    lines = []
+    for row in range(down):
+        cells = (name.ljust(longest) for name in names[row::down])
+        lines.append((" " * _GAP + "".join(cells)).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _schema(found: Object, width: int) -> str:
+    facts = [("", found.summary)]
+    if found.file is not None:
+        needs = ", ".join(" or ".join(group) for group in found.file.events)
+        facts += [
+            ("one row: ", found.file.grain),
+            ("events: ", needs),
+            ("made of: ", ", ".join(found.file.needs)),
+            ("source: ", found.file.source),
+        ]
+    lines = [f"{found.kind} {printable(found.name)}"]
+    lines += [
+        textwrap.fill(f"{label}{text}", width, initial_indent="  ", subsequent_indent="    ")
+        for label, text in facts
+        if text
+    ]
+    columns = Result(found.name, ("column", "type", "unit", "meaning"), {}, found.column_rows())
+    # A database may be a stranger's, and so may be the text of its tables.
+    sql = "\n".join(printable(line) for line in found.sql.rstrip().split("\n"))
+    return "\n".join(lines) + f"\n\n{table_text(columns, width)}\n{sql}\n"

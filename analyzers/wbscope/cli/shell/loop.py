@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads statements and dot commands from a terminal until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from wbscope.cli.output import note, page_width, show_warnings, write_stdout
+from wbscope.cli.shell.commands import QUIT, answer
+from wbscope.cli.shell.complete import SqlCompleter
+from wbscope.cli.shell.objects import Objects
+from wbscope.engine.result import Notice
+from wbscope.engine.statements import is_complete, split_statements
+from wbscope.errors import WbscopeError
+from wbscope.render.messages import error_text
+from wbscope.render.table import table_text
+from wbscope.run import Run
+
+__all__ = ["Shell"]
+
+_PROMPT = "wbscope> "
+_MORE = "    ...> "
+# As many as anybody scrolls through; more would only fill the memory.
+_MOST_ROWS = 10_000
+_LINES_ABOVE_PROMPT = 2
+
+
+class Shell:
+    """One session at the terminal."""
+
+    def __init__(self, run: Run, timeout: str | None) -> None:
+        self._run = run
+        self._timeout = timeout
+        self._objects = Objects(run)
+        self._told: tuple[Notice, ...] = ()
+        self._ended = False
+
+    def run(self) -> None:
+        """Until .quit or Ctrl-D; a signal that ends programs ends it as Ctrl-C does them."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._end)
+        session = self._session()
+        self._told = self._run.warnings()
+        show_warnings(self._told)
+        note(f"{self._run.name}: .help lists the commands, a statement ends with ';'")
+        while True:
+            try:
+                text = session.prompt()
+                # The exception can be lost while the prompt is taken down, or a pager runs.
+                if self._ended or text.strip() in QUIT:
+                    break
+                self._tell_of_history(session.history)
+                self._answer(text)
+                if self._ended:
+                    break
+            except KeyboardInterrupt:
+                if self._ended:
+                    raise
+                # At the prompt Ctrl-C has cleared the line; a statement was stopped.
+            except EOFError:
+                return
+            except WbscopeError as error:
+                note(error_text(error))
+        if self._ended:
+            raise KeyboardInterrupt
+
+    def _tell_of_history(self, history: History) -> None:
+        if isinstance(history, _KeptHistory) and history.problem:
+            note(f"the statement is not kept: {history.problem}")
+            history.problem = ""
+
+    def _answer(self, text: str) -> None:
+        if text.lstrip().startswith("."):
+            _show(answer(text.strip(), self._objects, page_width()))
+            return
+        for statement in split_statements(text):
+            try:
+                result = self._run.sql(statement.text, self._timeout, _MOST_ROWS)
+            except KeyboardInterrupt:
+                note("stopped")
+                raise
+            _show(table_text(result, page_width()))
+            show_warnings(notice for notice in result.warnings if notice not in self._told)
+
+    def _session(self) -> PromptSession[str]:
+        return PromptSession(
+            _PROMPT,
+            multiline=True,
+            prompt_continuation=_MORE,
+            key_bindings=_bindings(),
+            completer=SqlCompleter(self._objects),
+            complete_while_typing=False,
+            history=_history(),
+            enable_history_search=False,
+        )
+
+    def _end(self, _number: int, _frame: FrameType | None) -> NoReturn:
+        self._ended = True
+        raise KeyboardInterrupt
+
+
+def _bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        """Enter ends a statement that has its ';', else it begins a new line."""
+        text = event.current_buffer.text
+        if text.lstrip().startswith(".") or not text.strip() or is_complete(text):
+            event.current_buffer.validate_and_handle()
+        else:
+            event.current_buffer.insert_text("\n")
+
+    return bindings
+
+
+class _KeptHistory(FileHistory):
+    """A disk that is full later on costs the history, not the session."""
+
+    problem = ""
+
+    def store_string(self, string: str) -> None:
+        try:
+            super().store_string(string)
+        except OSError as error:
+            # The line is still being drawn: the loop says it.
+            self.problem = f"{os.fsdecode(self.filename)}: {error.strerror}"
+
+
+def _history() -> History:
+    """In $XDG_STATE_HOME/wbscope, readable by its owner only; in memory where that fails."""
+    home = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not home.is_absolute():  # the specification says that it must be
+        home = Path("~/.local/state").expanduser()
+    path = home / "wbscope" / "sql_history"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        note(f"statements are not kept: {path}: {error.strerror}")
+        return InMemoryHistory()
+    return _KeptHistory(str(path))
+
+
+def _show(text: str) -> None:
+    """Text that is longer than the screen goes through $PAGER."""
+    height = shutil.get_terminal_size().lines - _LINES_ABOVE_PROMPT
+    if text.count("\n") <= height:
+        write_stdout(text)
+        return
+    # Imported here: most answers are short.
+    from rich.pager import SystemPager
+
+    SystemPager().show(text)

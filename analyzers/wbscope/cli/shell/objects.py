@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be named in a FROM: the run's tables and the library's views."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from wbscope.engine.result import unit_of
+from wbscope.engine.sqlfile import Column, SqlFile
+from wbscope.errors import QueryError
+from wbscope.run import Run
+
+__all__ = ["Object", "Objects"]
+
+
+@dataclass(frozen=True)
+class Object:
+    """A table or view; `file` is the view's text, `sql` what defines it."""
+
+    name: str
+    kind: str
+    summary: str
+    columns: tuple[Column, ...]
+    sql: str
+    file: SqlFile | None = None
+
+    def column_rows(self) -> list[tuple[str | None, ...]]:
+        """Name, type, unit and meaning of each column."""
+        return [(c.name, c.type, unit_of(c.name), c.description) for c in self.columns]
+
+
+class Objects:
+    """All of them by name, read once."""
+
+    def __init__(self, run: Run) -> None:
+        self._objects = {obj.name: obj for obj in [*_tables(run), *_views(run)]}
+
+    def names(self) -> list[str]:
+        """Tables first, then views, each by name."""
+        return sorted(self._objects, key=lambda name: (self._objects[name].kind, name))
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The names of the tables, the raw views, or the views."""
+        return [name for name in self.names() if self._objects[name].kind == kind]
+
+    def columns(self, name: str) -> list[str]:
+        """The columns of an object; none when there is no such object."""
+        found = self._objects.get(name)
+        return [] if found is None else [column.name for column in found.columns]
+
+    def find(self, name: str) -> Object:
+        """The object of this name; QueryError with the closest names otherwise."""
+        found = self._objects.get(name)
+        if found is not None:
+            return found
+        close = difflib.get_close_matches(name, self._objects, n=5, cutoff=0.5)
+        raise QueryError(
+            "no-such-table",
+            name,
+            f"is none of the {len(self._objects)} tables and views",
+            have=", ".join(close) or None,
+            fix=".tables",
+        )
+
+
+def _tables(run: Run) -> list[Object]:
+    """The database's own; a table of an event has the meanings of its raw view."""
+    meanings: dict[str, dict[str, Column]] = {}
+    summaries: dict[str, str] = {}
+    for file in run.library.files.values():
+        if file.kind == "raw":
+            table = run.recorded().first_table(file.source_events) or file.source_table
+            meanings[table] = {column.name: column for column in file.columns}
+            summaries[table] = file.summary
+    objects = []
+    for name, sql in run.tables().items():
+        known = meanings.get(name, {})
+        columns = tuple(
+            Column(column, kind, known[column].description if column in known else "")
+            for column, kind in run.columns(name)
+        )
+        objects.append(Object(name, "table", summaries.get(name, ""), columns, sql))
+    return objects
+
+
+def _views(run: Run) -> list[Object]:
+    return [
+        Object(
+            file.name,
+            "raw view" if file.kind == "raw" else "view",
+            file.summary,
+            file.columns or _TIMELINE,
+            f"CREATE VIEW {file.name} AS\n{file.select};",
+            file,
+        )
+        for file in run.library.files.values()
+        if file.kind != "query"
+    ]
+
+
+# The columns of every timeline view; their files do not repeat them.
+_TIMELINE = (
+    Column("ts", "INTEGER", "trace clock"),
+    Column("dur", "INTEGER", "ns; NULL = a counter or an instant"),
+    Column("track", "TEXT", "track that it is drawn on"),
+    Column("name", "TEXT", "of the slice or the counter"),
+    Column("value", "REAL", "of a counter"),
+    Column("unit", "TEXT", "of the value"),
+    Column("args", "TEXT", "key=value pairs"),
+)

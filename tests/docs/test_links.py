@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links between the pages lead somewhere, and the generated pages leave nothing out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.runs import REPOSITORY
+from wbscope.engine.library import load_library
+from wbscope.engine.sqlfile import Column
+
+_PAGES = sorted(
+    page
+    for pattern in ("*.md", "docs/*.md", "examples/**/*.md", "ui/*.md", "kernel-tracepoints/*.md")
+    for page in REPOSITORY.glob(pattern)
+)
+_LIBRARY = load_library(REPOSITORY / "sql")
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def _anchors(page: Path) -> set[str]:
+    """Headings as GitHub names them."""
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    for link in _LINK.findall(text):
+        if link.startswith(("http://", "https://", "mailto:")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in _anchors(target), link
+
+
+def test_every_query_has_its_entry_with_all_columns_and_metrics() -> None:
+    page = (REPOSITORY / "docs" / "queries.md").read_text(encoding="utf-8")
+    for query in _LIBRARY.queries():
+        _, found, entry = page.partition(f"\n### {query.name}\n")
+        assert found, query.name
+        entry = entry.split("\n### ")[0].split("\n## ")[0]
+        rows = re.findall(r"^\| `(\w+)` \|", entry, re.MULTILINE)
+        metrics = [metric.column for metric in query.metrics]
+        assert rows == [*_named(query.columns), *metrics]
+        assert "- Options: " in entry
+        for event in {event for group in query.events for event in group}:
+            assert f"`{event}`" in entry
+
+
+def test_every_view_has_its_entry_with_all_columns() -> None:
+    page = (REPOSITORY / "docs" / "views.md").read_text(encoding="utf-8")
+    for file in _LIBRARY.files.values():
+        if file.kind == "raw":
+            assert f"\n| `{file.name}` | " in page
+        elif file.kind == "view":
+            _, found, entry = page.partition(f"\n### {file.name}\n")
+            assert found, file.name
+            entry = entry.split("\n### ")[0].split("\n## ")[0]
+            assert re.findall(r"^\| `(\w+)` \|", entry, re.MULTILINE) == _named(file.columns)
+            assert f"- One row: {file.grain}" in entry
+
+
+def _named(columns: tuple[Column, ...]) -> list[str]:
+    return [column.name for column in columns]
+
+
+def test_every_question_of_the_report_says_what_its_numbers_mean() -> None:
+    for query in _LIBRARY.queries():
+        if query.order == 0:
+            continue
+        assert query.title, query.name
+        assert query.read, query.name
+        assert query.metrics, query.name
+        for metric in query.metrics:
+            assert len(metric.meaning.split()) > 5, (query.name, metric.column)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One text, two engines: every query and timeline of every example, in SQLite and in Perfetto.
+
+SQLite has the run as trace-cmd recorded it. Trace processor has the same run as Perfetto's recorder
+would have, and nothing else: the package's modules and what the trace itself holds. See
+test_session.py for a run folder, whose files make up for what a trace lacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from support.parity import Rows, assert_same
+from support.perfetto_engine import PerfettoEngine
+from support.runs import REPOSITORY
+from support.twins import Twin
+from wbscope.engine.library import load_library
+from wbscope.errors import EvidenceError
+from wbscope.perfetto.package import PACKAGE, modules
+from wbscope.run import Run, open_run
+
+EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
+LIBRARY = load_library(REPOSITORY / "sql", engine="perfetto")
+QUERIES = [query.name for query in LIBRARY.queries()]
+TIMELINES = [timeline.name for timeline in LIBRARY.timelines()]
+# What a Perfetto trace cannot carry, by query and column, and what is there instead.
+NO_ZONE = "no data source has /proc/zoneinfo, so page frames cannot be put into zones"
+WITHOUT_ZONES = {
+    "reclaim_writes": ("kind", "reclaimer"),
+    "reclaim_dirty_state": ("kind", "reclaimer"),
+}
+NO_COUNTER = "VmstatCounters has no pgscan_khugepaged and pgsteal_khugepaged, of 6.12 and later"
+WITHOUT_COUNTERS = {
+    "reclaim_efficiency": {
+        "vmstat_scanned_count",
+        "vmstat_reclaimed_count",
+        "vmstat_efficiency_ratio",
+        "vmstat_velocity_pages_per_s",
+    }
+}
+KHUGEPAGED_SINCE_6_12 = {"deep", "four-equal-writers-7.2", "rate-limited-writers"}
+NO_SOURCE = "a trace does not know its file name"
+OTHER_FACTS = {"source": None, "format": "perfetto", "clock": "boot"}
+NEW_WARNINGS = {"reclaim_writes": {"no-zoneinfo"}}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One run in both engines."""
+
+    name: str
+    sqlite: Run
+    perfetto: PerfettoEngine
+
+    def warnings(self, query: str) -> Rows:
+        sql = f"SELECT slug, message FROM wb_warning WHERE scope IN ('*', '{query}')"
+        return self.perfetto.table(sql)[1]
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
+def pair(request: pytest.FixtureRequest, twin_of: Callable[[str], Twin]) -> Iterator[Pair]:
+    twin = twin_of(request.param)
+    with open_run(twin.recorded_db) as run, PerfettoEngine() as engine:
+        engine.load(twin.trace)
+        engine.register(PACKAGE, modules(LIBRARY))
+        engine.query(f"INCLUDE PERFETTO MODULE {PACKAGE}.library")
+        yield Pair(request.param, run, engine)
+
+
+def test_every_example_is_compared() -> None:
+    assert len(EXAMPLES) >= 5
+    assert len(QUERIES) >= 26
+    assert len(TIMELINES) >= 7
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_query(pair: Pair, name: str) -> None:
+    columns, ours = pair.perfetto.table(f"SELECT * FROM wbscope_{name}")
+    try:
+        result = pair.sqlite.query(name)
+    except EvidenceError:
+        assert ours == []
+        assert_missing_is_told(pair, name)
+        return
+    assert tuple(columns) == result.columns
+    theirs = result.rows
+    if name in WITHOUT_ZONES:
+        ours, theirs = in_no_zone(name, result.columns, ours), summed(name, result.columns, theirs)
+        assert_same(("key", "count"), ours, theirs)
+    elif name in WITHOUT_COUNTERS and pair.name in KHUGEPAGED_SINCE_6_12:
+        assert_same(result.columns, ours, without_counters(name, result.columns, ours, theirs))
+    elif name == "run_summary":
+        assert_same(result.columns, ours, with_other_facts(theirs))
+    else:
+        assert_same(result.columns, ours, theirs)
+    known = [(notice.slug, notice.message) for notice in result.warnings]
+    more = NEW_WARNINGS.get(name, set()) if ours else set()
+    assert [row for row in pair.warnings(name) if row[0] not in more] == known
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_timeline(pair: Pair, name: str) -> None:
+    """A timeline has no order: the exporter sorts."""
+    columns, ours = pair.perfetto.table(f"SELECT * FROM {name}")
+    result = pair.sqlite.sql(f"SELECT * FROM {name}")
+    assert tuple(columns) == result.columns
+    assert len(ours) > 0 or result.rows == []
+    if name == "tl_reclaim_writes":
+        assert {row[2].split("/")[2].split(" ")[0] for row in ours} <= {"unknown"}, NO_ZONE
+        assert folios(ours) == folios(result.rows)
+        return
+    ts, track, slice_name = (columns.index(part) for part in ("ts", "track", "name"))
+
+    def place(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row[ts], row[track], str(row[slice_name])
+
+    assert_same(result.columns, sorted(ours, key=place), sorted(result.rows, key=place))
+
+
+def folios(rows: Rows) -> float:
+    """All that reclaim wrote: the last value of each counter that sums up a zone."""
+    totals = {row[2]: row[4] for row in sorted(rows, key=lambda row: (row[0], row[4])) if row[4]}
+    return math.fsum(value for track, value in totals.items() if track.endswith(" total"))
+
+
+def test_the_rows_are_many(pair: Pair) -> None:
+    """No comparison of nothing with nothing."""
+    rows = {name: len(pair.perfetto.table(f"SELECT 1 FROM wbscope_{name}")[1]) for name in QUERIES}
+    assert rows["throttle_windows"] > 5
+    assert rows["stalls"] > 100
+    assert sum(count > 0 for count in rows.values()) >= 20
+
+
+def assert_missing_is_told(pair: Pair, name: str) -> None:
+    """raw_event_format says the same of what was recorded as the run database does."""
+    events = {row[0] for row in pair.perfetto.table("SELECT event FROM raw_event_format")[1]}
+    groups = LIBRARY.query(name).events
+    assert any(not events & set(group) for group in groups)
+    with pytest.raises(EvidenceError) as told:
+        pair.sqlite.query(name)
+    assert told.value.slug == "missing-event"
+
+
+def summed(name: str, columns: tuple[str, ...], rows: Rows) -> Rows:
+    """Events by what is not the zone."""
+    count = columns.index("events_count")
+    sums: dict[str, int] = {}
+    for row in rows:
+        key = " ".join(str(row[columns.index(part)]) for part in WITHOUT_ZONES[name])
+        sums[key] = sums.get(key, 0) + row[count]
+    return sorted(sums.items())
+
+
+def in_no_zone(name: str, columns: tuple[str, ...], rows: Rows) -> Rows:
+    """As summed(), of rows that have no zone at all."""
+    node, zone = columns.index("node"), columns.index("zone")
+    assert {(row[node], row[zone]) for row in rows} <= {(None, "unknown")}, NO_ZONE
+    return summed(name, columns, rows)
+
+
+def without_counters(name: str, columns: tuple[str, ...], ours: Rows, theirs: Rows) -> Rows:
+    """The other engine's rows with NULL where the counters do not reach a Perfetto trace."""
+    lacking = [columns.index(column) for column in WITHOUT_COUNTERS[name]]
+    reclaimer = columns.index("reclaimer")
+    assert all(row[i] is None for row in ours if row[reclaimer] == "other" for i in lacking), (
+        NO_COUNTER
+    )
+    return [
+        tuple(None if i in lacking else value for i, value in enumerate(row))
+        if row[reclaimer] == "other"
+        else row
+        for row in theirs
+    ]
+
+
+def with_other_facts(rows: Rows) -> Rows:
+    """run_summary as of a Perfetto trace; see NO_SOURCE."""
+    replaced = [(key, OTHER_FACTS.get(key, value)) for key, value in rows]
+    return [row for row in replaced if row[1] is not None]

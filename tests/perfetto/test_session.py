@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`query --engine perfetto`: the answers of the engine sqlite, for the same run folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import Wbscope
+from support.parity import assert_same
+from support.runs import REPOSITORY
+from support.twins import Twin
+from wbscope.engine.library import load_library
+from wbscope.engine.result import Result
+from wbscope.errors import InputError, UsageError, WbscopeError
+from wbscope.perfetto.find import wasm_engine
+from wbscope.run import Run, open_run
+
+EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
+QUERIES = [query.name for query in load_library(REPOSITORY / "sql").queries()]
+FILTERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("throughput", {"window": "500ms"}),
+    ("throttle_windows", {"window": "1s", "start": "2s", "end": "5s"}),
+    ("throttle_by_task", {"bdi": "254:0"}),
+    ("throttle_by_task", {"bdi": "8:0"}),
+    ("stalls", {"tid": 104}),
+    ("fairness", {"cgroup": 1}),
+    ("dirty_position", {"window": "3s", "start": "1s"}),
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def the_engine_of_the_tests(engine_is_there: None) -> Iterator[None]:
+    """Every machine tests with the same engine, whatever else is installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wbscope.perfetto.engine.find_engine", wasm_engine)
+        yield
+
+
+@dataclass(frozen=True)
+class Both:
+    """A run folder with a Perfetto trace, open in both engines."""
+
+    twin: Twin
+    perfetto: Run
+    sqlite: Run
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
+def both(request: pytest.FixtureRequest, twin_of: Callable[[str], Twin]) -> Iterator[Both]:
+    twin = twin_of(request.param)
+    with open_run(twin.folder, engine="perfetto") as ours, open_run(twin.perfetto_db) as theirs:
+        yield Both(twin, ours, theirs)
+
+
+@pytest.fixture(scope="module")
+def few(twin_of: Callable[[str], Twin]) -> Iterator[Both]:
+    twin = twin_of("four-equal-writers")
+    with open_run(twin.folder, engine="perfetto") as ours, open_run(twin.perfetto_db) as theirs:
+        yield Both(twin, ours, theirs)
+
+
+def told(error: WbscopeError, run: Run) -> tuple[Any, ...]:
+    """All that an error says, without the name of the run."""
+    texts = (error.subject, error.message, error.have, error.fix)
+    return (error.slug, *(text and text.replace(run.name, "RUN") for text in texts))
+
+
+def answer(run: Run, name: str, **filters: Any) -> Result | tuple[Any, ...]:
+    try:
+        return run.query(name, **filters)
+    except WbscopeError as error:
+        return told(error, run)
+
+
+def assert_equal(ours: Result | tuple[Any, ...], theirs: Result | tuple[Any, ...]) -> None:
+    if isinstance(ours, tuple) or isinstance(theirs, tuple):
+        assert ours == theirs
+        return
+    assert ours.columns == theirs.columns
+    assert ours.units == theirs.units
+    assert ours.warnings == theirs.warnings
+    assert_same(ours.columns, ours.rows, theirs.rows)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_query(both: Both, name: str) -> None:
+    assert_equal(answer(both.perfetto, name), answer(both.sqlite, name))
+
+
+@pytest.mark.parametrize(("name", "filters"), FILTERS)
+def test_filters(few: Both, name: str, filters: dict[str, Any]) -> None:
+    ours = answer(few.perfetto, name, **filters)
+    assert_equal(ours, answer(few.sqlite, name, **filters))
+    assert ours != answer(few.perfetto, name) or filters == {"bdi": "254:0"} or name == "fairness"
+
+
+def test_a_filter_that_does_not_fit(few: Both) -> None:
+    ours = answer(few.perfetto, "throughput", tid=1)
+    assert isinstance(ours, tuple)
+    assert ours[0] == "no-such-filter"
+    assert ours == answer(few.sqlite, "throughput", tid=1)
+
+
+def test_the_command(few: Both, wbscope: Wbscope) -> None:
+    """The whole document, but for the name that the command was given."""
+    words = ("throttle_by_task", "--from", "1s", "--to", "6s")
+    ours = wbscope.document("query", *words, few.twin.folder, "--engine", "perfetto")
+    theirs = wbscope.document("query", *words, few.twin.perfetto_db)
+    ours.pop("run"), theirs.pop("run")
+    assert ours == theirs
+    assert len(ours["rows"]) == 4
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+def test_other_runs_are_refused(few: Both, wbscope: Wbscope, kind: str) -> None:
+    run = few.twin.recorded if kind == "folder" else few.twin.recorded_db
+    done = wbscope.run("query", "fairness", run, "--engine", "perfetto")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert f"error[not-for-engine]: {run}" in done.stderr
+    assert f"fix: wbscope query NAME {run}" in done.stderr
+
+
+def test_what_is_no_trace(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.pftrace"
+    wrong.write_bytes(b"\n\0\1\2 no packet" * 30)
+    with pytest.raises(InputError) as told:
+        open_run(wrong, engine="perfetto")
+    assert told.value.slug == "perfetto-refused"
+    assert os.listdir(tmp_path) == ["wrong.pftrace"]
+
+
+def test_own_sql_is_for_the_other_engine(few: Both) -> None:
+    with pytest.raises(UsageError) as told:
+        few.perfetto.sql("SELECT 1")
+    assert told.value.slug == "sqlite-only"
+
+
+def test_a_cut_trace_is_said_to_be_damaged(few: Both, tmp_path: Path) -> None:
+    trace = tmp_path / "cut.pftrace"
+    shutil.copy(few.twin.trace, trace)
+    os.truncate(trace, trace.stat().st_size - 5)
+    with open_run(trace, engine="perfetto") as run:
+        assert "damaged-trace" in {notice.slug for notice in run.query("fairness").warnings}

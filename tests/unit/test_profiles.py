@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record profiles: they have every event that the queries read, and options trace-cmd can use."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from support.runs import REPOSITORY
+from wbscope.engine.library import load_library
+from wbscope.engine.profiles import Profile, event_options, profile_of, read_profiles
+from wbscope.errors import SetupError
+
+_SQL = REPOSITORY / "sql"
+_LIBRARY = load_library(_SQL)
+_CATALOG = tomllib.loads((_SQL / "catalog" / "events.toml").read_text())
+# Kernels of which all formats of two systems are there; of others, what one run enabled.
+_CAPTURED = ("writeback", "vmscan")
+_FORMATS = sorted(
+    path.parents[1]
+    for path in (REPOSITORY / "kernel-tracepoints" / "formats").glob("*/writeback/wbc_writepage.*")
+)
+
+
+def _recordable() -> set[str]:
+    """Events of the catalog that a released kernel fires and ingest loads without being asked."""
+    events = {
+        entry["name"]
+        for entry in _CATALOG["event"]
+        if re.match(r"\d", entry["since"]) and entry.get("profile", True)
+    }
+    for group in _CATALOG["syscalls"]:
+        for call in group["names"]:
+            events |= {f"syscalls:sys_enter_{call}", f"syscalls:sys_exit_{call}"}
+    return events
+
+
+def test_each_profile_has_all_of_the_one_before() -> None:
+    assert [profile.name for profile in _LIBRARY.profiles] == ["writeback", "reclaim", "deep"]
+    small, middle, large = (profile.names for profile in _LIBRARY.profiles)
+    assert small < middle < large
+
+
+def test_the_largest_has_every_event_that_can_be_recorded() -> None:
+    newest = {names[0] for names in _LIBRARY.profiles[-1].events}
+    assert newest == _recordable()
+
+
+def test_older_names_are_those_of_the_catalog() -> None:
+    aliases = {entry["name"]: entry.get("aliases", []) for entry in _CATALOG["event"]}
+    for names in _LIBRARY.profiles[-1].events:
+        assert list(names[1:]) == aliases.get(names[0], []), names[0]
+
+
+def test_every_query_has_a_profile_but_for_events_of_patches() -> None:
+    without = [
+        query.name
+        for query in _LIBRARY.queries()
+        if profile_of(query.events, _LIBRARY.profiles) is None
+    ]
+    assert without == ["completion_waits"]
+
+
+@pytest.mark.parametrize(
+    ("query", "profile"),
+    [
+        ("throttle_by_task", "writeback"),
+        ("writeback_work", "writeback"),
+        ("reclaim_writes", "reclaim"),
+        ("block_latency", "deep"),
+        ("copy_and_sync", "deep"),
+    ],
+)
+def test_the_smallest_profile_is_named(query: str, profile: str) -> None:
+    found = profile_of(_LIBRARY.query(query).events, _LIBRARY.profiles)
+    assert found is not None
+    assert found.name == profile
+
+
+@pytest.mark.parametrize("folder", _FORMATS, ids=lambda folder: folder.name)
+def test_every_option_finds_an_event_on_every_kernel(folder: Path) -> None:
+    events = [f"{path.parent.name}:{path.stem}" for path in folder.rglob("*.format")]
+    tried = 0
+    for option in _LIBRARY.profiles[-1].options:
+        dash, pattern = shlex.split(option)
+        assert dash == "-e"
+        system, _, name = pattern.partition(":")
+        if system in _CAPTURED:
+            tried += 1
+            wanted = pattern if name else f"{system}:*"
+            assert any(fnmatchcase(event, wanted) for event in events), pattern
+    assert tried > 5
+
+
+def test_there_are_old_and_new_kernels_to_try() -> None:
+    assert {folder.name.split(".")[0] for folder in _FORMATS} >= {"3", "4", "5", "6"}
+
+
+def test_every_event_is_asked_for_by_an_option() -> None:
+    for profile in _LIBRARY.profiles:
+        options = [*profile.options, *profile.file_systems]
+        words = [word for option in options for word in shlex.split(option)]
+        patterns = [
+            after if ":" in after else f"{after}:*"
+            for before, after in pairwise(words)
+            if before == "-e"
+        ]
+        for names in profile.events:
+            assert any(fnmatchcase(names[0], pattern) for pattern in patterns), names[0]
+
+
+_PROFILES = (
+    Profile("small", "", (("a:one",), ("a:do_new_thing", "a:do_new_work")), ("-e a",), ()),
+    Profile("large", "", (("a:one",), ("b:two", "b:2")), ("-e a", "-e b"), ()),
+)
+
+
+@pytest.mark.parametrize(
+    ("groups", "options"),
+    [
+        ([("a:one",)], "-e a:one"),
+        ([("x:unknown", "a:one")], "-e a:one"),
+        ([("a:do_new_work",)], "-e 'a:do_new_*'"),
+        ([("b:2",)], "-e b:two"),
+        ([("x:unknown",)], "-e x:unknown"),
+        ([("a:one",), ("a:one", "b:two")], "-e a:one"),
+    ],
+)
+def test_options_for_events(groups: list[tuple[str, ...]], options: str) -> None:
+    assert event_options(groups, _PROFILES) == options
+
+
+def test_a_catalog_without_profiles_has_none(tmp_path: Path) -> None:
+    assert read_profiles(tmp_path / "profiles.toml") == ()
+
+
+@pytest.mark.parametrize("text", ["[[profile]]\nname = 1\n", "not toml", "[other]\n"])
+def test_a_broken_list_of_profiles_is_an_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "profiles.toml"
+    path.write_text(text)
+    with pytest.raises(SetupError) as caught:
+        read_profiles(path)
+    assert caught.value.slug == "broken-sql-library"
