@@ -206,7 +206,11 @@ def open_run(
         from wbscope.perfetto.open import open_sessions
 
         sessions, library = open_sessions(str(path), observer)
-        return Run(str(path), sessions, library)
+        try:
+            return Run(str(path), sessions, library)
+        except BaseException:
+            sessions.close()
+            raise
     library = library or load_library()
     database = database_of(str(path), library, observer)
     return Run(str(path), _Sqlite(str(path), database, library), library)

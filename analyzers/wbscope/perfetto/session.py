@@ -40,9 +40,9 @@ class PerfettoSessions:
     def __init__(self, source: Source, library: Library, observer: Observer | None = None) -> None:
         self._source = source
         self._library = library
+        self._engine = Engine()
         self._folder = tempfile.TemporaryDirectory(prefix="wbscope-")
         self.database = Path(self._folder.name) / "facts.db"
-        self._engine = Engine()
         try:
             load(self._engine, source, None if observer is None else observer.advance)
             ingest_facts(self._engine, source, self.database)
