@@ -39,8 +39,9 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/mypy analyzers/wbscope
 	$(BIN)/pytest -q
 
-bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report
+bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events
 	$(BIN)/python tools/bench.py $(TRACE)
+	$(BIN)/python tools/bench_queries.py
 
 fuzz: $(FUZZ_BIN)/.built ## fuzz the reader: FUZZ_SECONDS=60 a target, FUZZ_TARGETS="a b"
 	$(PYTHON) tests/fuzz/run.py $(FUZZ_BIN)/tests/fuzz/targets $(BUILD)/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// prev_seq and indexes of event tables: which row is linked to which, and what
+// happens where a column is not there.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sink/event_index.h"
+#include "sink/previous_row.h"
+#include "sink/value_writer.h"
+
+namespace wbscope {
+namespace {
+
+EventLead lead(std::int64_t seq, std::int32_t tid, std::uint32_t buffer = 0) {
+  return {.seq = seq, .ts = 10 * seq, .cpu = 0, .tid = tid, .buffer = buffer};
+}
+
+TEST(PreviousRow, OfTheSameTaskAndBuffer) {
+  PreviousRow row(PreviousOf::kTask);
+  EXPECT_EQ(row.replace(lead(1, 11)), EventLead::kNoSeq);
+  EXPECT_EQ(row.replace(lead(2, 12)), EventLead::kNoSeq);
+  EXPECT_EQ(row.replace(lead(3, 11)), 1);
+  EXPECT_EQ(row.replace(lead(4, 11, 1)), EventLead::kNoSeq);  // of a trace instance
+  EXPECT_EQ(row.replace(lead(5, 11)), 3);
+  EXPECT_EQ(row.replace(lead(6, 11, 1)), 4);
+  EXPECT_EQ(row.replace(lead(7, EventLead::kNoTid)), EventLead::kNoSeq);
+  EXPECT_EQ(row.replace(lead(8, EventLead::kNoTid)), 7);
+}
+
+TEST(PreviousRow, OfAnyTask) {
+  PreviousRow row(PreviousOf::kAny);
+  EXPECT_EQ(row.replace(lead(1, 11)), EventLead::kNoSeq);
+  EXPECT_EQ(row.replace(lead(2, 12)), 1);
+  EXPECT_EQ(row.replace(lead(3, 12, 1)), EventLead::kNoSeq);
+  EXPECT_EQ(row.replace(lead(4, 11)), 2);
+}
+
+TEST(PreviousRow, MoreTasksThanAreKept) {
+  constexpr std::int32_t kTasks = (1 << 20) + 1;
+  PreviousRow row(PreviousOf::kTask);
+  for (std::int32_t tid = 1; tid <= kTasks; ++tid) {
+    ASSERT_EQ(row.replace(lead(tid, tid)), EventLead::kNoSeq);
+  }
+  EXPECT_EQ(row.replace(lead(kTasks + 1, kTasks)), kTasks);      // the newest is kept
+  EXPECT_EQ(row.replace(lead(kTasks + 2, 1)), EventLead::kNoSeq);  // older ones are forgotten
+}
+
+TEST(PreviousChoice, ByFullNameOrWithoutSystem) {
+  PreviousChoice choice;
+  choice.add("writeback:pause", PreviousOf::kTask);
+  choice.add("vmscan:write", PreviousOf::kAny);
+  EXPECT_EQ(choice.of("writeback", "pause"), PreviousOf::kTask);
+  EXPECT_EQ(choice.of("", "pause"), PreviousOf::kTask);
+  EXPECT_EQ(choice.of("vmscan", "write"), PreviousOf::kAny);
+  EXPECT_EQ(choice.of("other", "pause"), PreviousOf::kNone);
+  EXPECT_EQ(choice.of("writeback", "paused"), PreviousOf::kNone);
+}
+
+// A database with one event "writeback:pause", links and indexes.
+class LinkedTable : public ::testing::Test {
+ protected:
+  LinkedTable() {
+    previous_.add("writeback:pause", PreviousOf::kTask);
+    writer_.emplace(db_, previous_);
+  }
+  void write(std::int32_t tid, std::int64_t value, const std::string& name) {
+    const auto event = writer_->event("writeback", "pause");
+    const auto field = writer_->field(event, {.name = name, .type = "long"});
+    const std::array<ValueWriter::Cell, 1> cells{{{field, Value(value)}}};
+    writer_->write(event, 100, 0, tid, 0, cells);
+  }
+  std::string all(const std::string& sql) {
+    std::string text;
+    Statement rows(db_, sql);
+    while (rows.step()) text += std::string(rows.text(0)) + ";";
+    return text;
+  }
+  void create(const EventIndexes& indexes) {
+    writer_->finish();
+    indexes.create(db_, writer_->catalog(), writer_->loaded_events());
+  }
+  static constexpr const char* kIndexes =
+      "SELECT sql FROM sqlite_schema WHERE type = 'index' ORDER BY name";
+
+  Database db_{":memory:", "test", Database::Mode::kCreate};
+  PreviousChoice previous_;
+  std::optional<ValueWriter> writer_;
+};
+
+TEST_F(LinkedTable, LinksOutliveAColumnThatComesLate) {
+  write(11, 1, "pause");
+  write(12, 2, "pause");
+  write(11, 3, "period");
+  writer_->finish();
+  write(11, 4, "think");
+  writer_->finish();
+  EXPECT_EQ(all("SELECT seq || ' ' || ifnull(prev_seq, '-') FROM ev_pause ORDER BY seq"),
+            "1 -;2 -;3 1;4 3;");
+}
+
+TEST_F(LinkedTable, IndexesHaveTheColumnsThatThereAre) {
+  write(11, 1, "pause");
+  EventIndexes indexes;
+  indexes.add("writeback:pause", {"tid", "bdi", "pause"});
+  indexes.add("writeback:pause", {"prev_seq"});
+  indexes.add("writeback:pause", {"bdi", "tid"});  // its first column is not there
+  indexes.add("writeback:other", {"tid"});         // no such event
+  create(indexes);
+  EXPECT_EQ(all(kIndexes),
+            "CREATE INDEX \"ix_ev_pause__prev_seq\" ON \"ev_pause\" (\"prev_seq\");"
+            "CREATE INDEX \"ix_ev_pause__tid__pause\" ON \"ev_pause\" (\"tid\", \"pause\");");
+}
+
+TEST_F(LinkedTable, EventThatWasOnlyCountedHasNoIndex) {
+  const auto event = writer_->event("writeback", "pause");
+  writer_->count(event, 100, 11);
+  EventIndexes indexes;
+  indexes.add("writeback:pause", {"tid"});
+  create(indexes);
+  EXPECT_EQ(all(kIndexes), "");
+}
+
+}  // namespace
+}  // namespace wbscope

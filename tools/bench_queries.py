@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Time every canned query on a run with a million balance_dirty_pages events.
+
+usage: bench_queries.py [--events N] [--runs N] [--example NAME] [--markdown FILE]
+
+The run is made here: a bundled example's database, its events repeated one copy
+after the other with times and numbers moved on. Each round asks every query alone,
+in a session of its own, and then all in one session, as a report does. Times are
+those of opening, asking and fetching, without Python's start. The last column is
+the time alone over that of reading one column of the table once with plain SQL:
+quote it, not the seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import wbscope
+from bench import MIB, ROOT, machine
+from wbscope.engine.library import load_library
+from wbscope.errors import EvidenceError
+
+GOAL_ALL_SECONDS = 3.0
+GOAL_ONE_SECONDS = 1.0
+TABLE = "ev_balance_dirty_pages"
+# One copy begins so long after the end of the one before.
+GAP_NS = 1_000_000
+
+
+def ingest(example: str, database: Path) -> None:
+    program = str(Path(sys.executable).parent / "wbscope")
+    command = [program, "ingest", "-q", str(ROOT / "examples" / example), "-o", str(database)]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
+def repeat(database: Path, events: int) -> int:
+    """Repeat all records until there are `events` throttle events; the number of copies."""
+    with contextlib.closing(sqlite3.connect(database)) as db, db:
+        meta = dict(db.execute("SELECT key, value FROM meta"))
+        (count,) = db.execute(f"SELECT count(*) FROM {TABLE}").fetchone()
+        copies = -(-events // count)
+        tables = dict(
+            db.execute("SELECT event, table_name FROM event_format WHERE table_name IS NOT NULL")
+        )
+        step = {"ts": meta["last_ts"] - meta["first_ts"] + GAP_NS}
+        step["seq"] = step["prev_seq"] = 1 + max(
+            db.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()[0]
+            for table in tables.values()
+        )
+        for table in tables.values():
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            moved = (
+                f'e."{name}" + c.i * {step[name]}' if name in step else f'e."{name}"'
+                for name in columns
+            )
+            db.execute(
+                f"INSERT INTO {table} WITH RECURSIVE c(i) AS"
+                f" (VALUES (1) UNION ALL SELECT i + 1 FROM c WHERE i < {copies - 1})"
+                f" SELECT {', '.join(moved)} FROM c CROSS JOIN {table} AS e"
+                f" WHERE e.seq < {step['seq']} AND {copies} > 1"
+            )
+        link_copies(db, tables, step["seq"])
+        db.execute(
+            "UPDATE event_counts SET count = count * ?1, loaded_count = loaded_count * ?1",
+            (copies,),
+        )
+        db.execute(
+            "UPDATE meta SET value = value + ? WHERE key = 'last_ts'", (step["ts"] * (copies - 1),)
+        )
+        db.execute("UPDATE task SET last_ts = last_ts + ?", (step["ts"] * (copies - 1),))
+    return copies
+
+
+def link_copies(db: sqlite3.Connection, tables: dict[str, str], first_copy: int) -> None:
+    """The first records of a copy come after those of the copy before."""
+    for file in load_library().files.values():
+        same = "AND p.tid = e.tid" if file.previous == "tid" else ""
+        for event in file.source_events:
+            if file.previous and event in tables:
+                table = tables[event]
+                db.execute(
+                    f"UPDATE {table} AS e SET prev_seq = (SELECT max(p.seq) FROM {table} AS p"
+                    f" WHERE p.seq < e.seq {same}) WHERE e.prev_seq IS NULL AND e.seq >= ?",
+                    (first_copy,),
+                )
+
+
+def check(small: Path, large: Path, copies: int) -> None:
+    """A run that is not what it should be must not be timed."""
+    sums = []
+    for database in (small, large):
+        with wbscope.open(database) as run:
+            rows = run.query("throttle_by_task").rows
+            columns = run.query("throttle_by_task").columns
+        wanted = [columns.index(name) for name in ("calls_count", "pauses_count", "pause_total_ns")]
+        sums.append([sum(row[i] for row in rows) for i in wanted])
+    if sums[1] != [copies * value for value in sums[0]]:
+        raise SystemExit(f"bench: found {sums[1]} in {copies} copies of {sums[0]}")
+
+
+def scan_seconds(database: Path) -> float:
+    with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
+        start = time.perf_counter()
+        db.execute(f"SELECT sum(pause) FROM {TABLE}").fetchone()
+        return time.perf_counter() - start
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--example", default="rate-limited-writers")
+    parser.add_argument("--markdown", type=Path, help="also write the table to this file")
+    arguments = parser.parse_args()
+    (ROOT / "build").mkdir(exist_ok=True)
+    alone: dict[str, list[float]] = defaultdict(list)
+    together: dict[str, list[float]] = defaultdict(list)
+    rows: dict[str, str] = {}
+    scans = []
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
+        small, large = Path(folder) / "small.db", Path(folder) / "large.db"
+        ingest(arguments.example, small)
+        ingest(arguments.example, large)
+        copies = repeat(large, arguments.events)
+        check(small, large, copies)
+        names = [query.name for query in load_library().queries()]
+        for number in range(arguments.runs):
+            print(f"round {number + 1} of the queries", file=sys.stderr)
+            scans.append(scan_seconds(large))
+            for name in names:
+                start = time.perf_counter()
+                with wbscope.open(large) as run:
+                    try:
+                        rows[name] = f"{len(run.query(name).rows):,}"
+                    except EvidenceError:
+                        rows[name] = "not recorded"
+                alone[name].append(time.perf_counter() - start)
+            with wbscope.open(large) as run:
+                for name in names:
+                    start = time.perf_counter()
+                    with contextlib.suppress(EvidenceError):
+                        run.query(name)
+                    together[name].append(time.perf_counter() - start)
+        size = large.stat().st_size / MIB
+        with contextlib.closing(sqlite3.connect(large)) as db:
+            counts = dict(db.execute("SELECT event, loaded_count FROM event_counts"))
+    scan = statistics.median(scans)
+    total = statistics.median(map(sum, zip(*together.values(), strict=True)))
+    lines = [
+        f"{time.strftime('%Y-%m-%d')}, {machine()}",
+        f"run: {copies} copies of examples/{arguments.example}, {size:.0f} MiB, "
+        f"{counts['writeback:balance_dirty_pages']:,} balance_dirty_pages and "
+        f"{counts['writeback:global_dirty_state']:,} global_dirty_state events; "
+        f"medians of {arguments.runs} rounds; one scan {scan:.2f} s",
+        "",
+        "| query | rows | alone s | in one session s | alone, in scans of the table |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name in names:
+        median = statistics.median(alone[name])
+        shared = statistics.median(together[name])
+        lines.append(
+            f"| {name} | {rows[name]} | {median:.2f} | {shared:.2f} | {median / scan:.0f} |"
+        )
+    slowest = max(names, key=lambda name: statistics.median(alone[name]))
+    verdict = (
+        f"all in one session: {total:.2f} s (goal {GOAL_ALL_SECONDS:.0f} s), slowest alone: "
+        f"{slowest} {statistics.median(alone[slowest]):.2f} s (goal {GOAL_ONE_SECONDS:.0f} s)"
+    )
+    text = "\n".join([*lines, "", verdict])
+    print(text)
+    if arguments.markdown:
+        arguments.markdown.write_text(text + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
