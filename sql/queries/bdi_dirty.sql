@@ -79,12 +79,13 @@ WITH
       sum(c.dirty) AS dirty,
       sum(c.setpoint) AS setpoint,
       sum(c.hard_limit) AS hard_limit,
-      max(c.setpoint) AS setpoint_max,
-      max(c.hard_limit) AS limit_max
+      NULL AS setpoint_max,
+      NULL AS limit_max
     FROM chosen AS c
     WHERE NOT EXISTS (SELECT 1 FROM wb_throttle_domain)
       AND NOT EXISTS (SELECT 1 FROM wb_rt_task)
       AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+      AND NOT EXISTS (SELECT 1 FROM wb_units AS u WHERE u.long_bytes = 4)
     GROUP BY c.window_index, c.bdi, c.cgroup_ino
     UNION ALL
     SELECT
@@ -110,6 +111,7 @@ WITH
     WHERE EXISTS (SELECT 1 FROM wb_throttle_domain)
       OR EXISTS (SELECT 1 FROM wb_rt_task)
       OR EXISTS (SELECT 1 FROM wb_cgroup)
+      OR EXISTS (SELECT 1 FROM wb_units AS u WHERE u.long_bytes = 4)
     GROUP BY 1, 2, 3, 4, 5, 6, 7
   ),
   told AS (

@@ -30,74 +30,62 @@
 --   allows
 -- @source   mm/page-writeback.c balance_dirty_pages()
 WITH
+  shared AS (
+    SELECT a.task_id, count(*) AS wbs_count
+    FROM wb_throttle_total AS a
+    GROUP BY a.task_id
+  ),
   -- What an event told holds until the task's next one.
-  summed AS (
-    -- Mostly on the same wb: in the order of an index that ingest made.
+  alone AS (
+    -- Most tasks dirty pages of one wb. Rows come in the order of wb_task and
+    -- of an index that ingest made, so nothing is sorted.
     SELECT
       t.task_id,
-      n.bdi,
-      n.cgroup_ino,
       count(*) AS events_count,
       total(r.task_ratelimit * (n.ts - r.ts)) AS rate_time,
       total(n.ts - r.ts) AS told_ns,
-      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
-        AS stopped_ns
+      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END) AS stopped_ns
     FROM wb_task AS t
     CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
     WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
       AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
-      -- Not up to an event of another task with the same tid.
+      -- Not from or to an event of another task with the same tid.
       AND n.prev_seq >= t.from_seq
       AND +n.seq < t.until_seq
-      AND r.bdi = n.bdi
-      AND r.cgroup_ino IS n.cgroup_ino
-      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
-    GROUP BY t.task_id, n.bdi, n.cgroup_ino
+      AND t.task_id IN (SELECT s.task_id FROM shared AS s WHERE s.wbs_count = 1)
+    GROUP BY t.task_id
+  ),
+  summed AS (
+    SELECT
+      o.task_id,
+      a.bdi,
+      a.cgroup_ino,
+      o.events_count,
+      o.rate_time,
+      o.told_ns,
+      o.stopped_ns
+    FROM alone AS o
+    JOIN wb_throttle_total AS a ON a.task_id = o.task_id
     UNION ALL
-    -- Tasks that dirty pages of several wbs, from one to another.
     SELECT
       t.task_id,
       r.bdi,
-      r.cgroup_ino,
+      coalesce(r.cgroup_ino, g.cgroup_ino),
       count(*),
       total(r.task_ratelimit * (n.ts - r.ts)),
       total(n.ts - r.ts),
       total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
-    FROM (
-      SELECT a.task_id
-      FROM wb_throttle_total AS a
-      GROUP BY a.task_id
-      HAVING count(*) > 1
-    ) AS s
-    CROSS JOIN wb_task AS t ON t.task_id = s.task_id
+    FROM wb_task AS t
     CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
     WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
       AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
       AND n.prev_seq >= t.from_seq
       AND +n.seq < t.until_seq
-      AND (r.bdi <> n.bdi OR r.cgroup_ino IS NOT n.cgroup_ino)
-      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
-    GROUP BY t.task_id, r.bdi, r.cgroup_ino
-    UNION ALL
-    SELECT
-      t.task_id,
-      r.bdi,
-      g.cgroup_ino,
-      count(*),
-      total(r.task_ratelimit * (n.ts - r.ts)),
-      total(n.ts - r.ts),
-      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
-    FROM wb_cgroup AS g
-    CROSS JOIN raw_balance_dirty_pages AS r ON r.cgroup_path = g.path
-    CROSS JOIN raw_balance_dirty_pages AS n ON n.prev_seq = r.seq
-    CROSS JOIN wb_task AS t ON t.tid = r.tid
-    WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
-      AND n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
-      AND r.seq >= t.from_seq
-      AND n.seq < t.until_seq
-    GROUP BY t.task_id, r.bdi, g.cgroup_ino
+      AND t.task_id IN (SELECT s.task_id FROM shared AS s WHERE s.wbs_count > 1)
+    GROUP BY 1, 2, 3
   ),
   told AS (
     SELECT

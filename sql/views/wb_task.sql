@@ -32,22 +32,18 @@
 -- @materialize
 CREATE VIEW wb_task AS
 WITH
-  watched AS (
-    SELECT
-      w.tid,
-      min(w.comm) AS least_comm,
-      max(w.comm) AS greatest_comm
-    FROM (
-      SELECT s.prev_pid AS tid, s.prev_comm AS comm FROM raw_sched_switch AS s
-      UNION ALL
-      SELECT s.next_pid, s.next_comm FROM raw_sched_switch AS s
-    ) AS w
-    WHERE w.tid <> 0
-    GROUP BY w.tid
-  ),
-  -- Of a task with one name, one sight of it is enough.
+  -- Tasks that sched_switch saw under another name than their last one: of the
+  -- others one sight is enough.
   renamed AS (
-    SELECT w.tid FROM watched AS w WHERE w.least_comm <> w.greatest_comm
+    SELECT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+    CROSS JOIN raw_task AS t ON t.tid = s.prev_pid
+    WHERE s.prev_pid <> 0 AND (t.comm IS NULL OR s.prev_comm <> t.comm)
+    UNION
+    SELECT s.next_pid
+    FROM raw_sched_switch AS s
+    CROSS JOIN raw_task AS t ON t.tid = s.next_pid
+    WHERE s.next_pid <> 0 AND (t.comm IS NULL OR s.next_comm <> t.comm)
   ),
   -- After sched_process_exit a task still closes its files; where sched_switch
   -- sees it leave its CPU for good (state X or Z), that is its end.

@@ -4,7 +4,7 @@
 --   task: the pages charged and the sleep.
 -- @grain    event of wb_throttle_step; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, raw_sched_switch, wb_throttle_step,
+-- @needs    raw_sched_switch, wb_throttle_step,
 --   wb_throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_bounds
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
@@ -83,7 +83,7 @@ SELECT
   m.tid,
   k.task_id,
   m.bdi,
-  coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
+  coalesce(m.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
   1 - m.goes_on AS is_first,
   1 - m.will_go_on AS is_last,
   m.pause * u.ms_ns AS pause_ns,
@@ -108,7 +108,6 @@ SELECT
   END AS accounted_bytes
 FROM measured AS m
 CROSS JOIN wb_units AS u
-CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = m.seq
-LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
+LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
 LEFT JOIN wb_task AS k
   ON k.tid = m.tid AND m.seq >= k.from_seq AND m.seq < k.until_seq;

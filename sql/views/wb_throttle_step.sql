@@ -11,6 +11,8 @@
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread
 -- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb
+-- @column   cgroup_path TEXT its path, in kernels that tell that instead
 -- @column   pause INTEGER ms, intended sleep
 -- @column   paused INTEGER ms, time in this call so far
 -- @column   period INTEGER ms, what the dirtied pages are worth
@@ -30,6 +32,8 @@ SELECT
   c.ts,
   c.tid,
   c.bdi,
+  c.cgroup_ino,
+  c.cgroup_path,
   c.pause,
   c.paused,
   c.period,

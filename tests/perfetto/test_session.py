@@ -34,6 +34,9 @@ FILTERS: tuple[tuple[str, dict[str, Any], bool], ...] = (
     ("throttle_by_task", {"task": "no such"}, False),
     ("fairness", {"cgroup": 23}, False),
     ("dirty_position", {"window": "3s", "start": "1s"}, True),
+    ("stalls", {"task": "[!d]*"}, True),
+    ("throttle_by_task", {"task": "nobody"}, False),
+    ("throttle_windows", {"task": "d[^d]"}, False),
 )
 
 

@@ -35,9 +35,10 @@ class Level:
 
     ns: int = 0
     dirty: float = 0
+    thresh: float = 0
+    bg_thresh: float = 0
+    limit: float = 0
     most: int = 0
-    position: float = 0
-    range_position: float = 0
     in_range_ns: int = 0
     above_setpoint_ns: int = 0
     above_limit_ns: int = 0
@@ -52,11 +53,23 @@ class Level:
         self.ns += ns
         self.most = max(self.most, dirty)
         self.dirty += dirty * ns
-        self.position += (dirty - freerun) / (limit - freerun) * ns
-        self.range_position += (dirty - (thresh - thresh / 4)) / (thresh / 4) * ns
+        self.thresh += thresh * ns
+        self.bg_thresh += values["bg_thresh"] * ns
+        self.limit += limit * ns
         self.in_range_ns += ns * (thresh - thresh / 4 <= dirty <= thresh)
         self.above_setpoint_ns += ns * (dirty > (limit + freerun) // 2)
         self.above_limit_ns += ns * (dirty > limit)
+
+    @property
+    def position(self) -> float:
+        """Of the mean between the means of freerun and limit."""
+        freerun = (self.thresh + self.bg_thresh) / 2
+        return (self.dirty - freerun) / (self.limit - freerun)
+
+    @property
+    def range_position(self) -> float:
+        """Of the mean between three quarters of the mean threshold and all of it."""
+        return (self.dirty - 0.75 * self.thresh) / (0.25 * self.thresh)
 
 
 def levels(states: list[State], start: int, end: int, length: int) -> dict[int, Level]:

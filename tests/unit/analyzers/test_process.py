@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -133,3 +134,11 @@ def test_no_color(start: Start, trace: Path) -> None:
     plain = on_terminal(start, "ingest", trace, "-o", trace.parent / "b.db", NO_COLOR="1")
     assert b"\x1b[38;5" in color or b"\x1b[3" in color
     assert b"\x1b[3" not in plain.replace(b"\x1b[?25", b"")
+
+
+def test_heavy_libraries_are_left_alone_until_they_are_used() -> None:
+    heavy = "{'numpy', 'pandas', 'perfetto', 'polars', 'prompt_toolkit', 'pyarrow'}"
+    code = f"import sys, wbscope.cli.main; print({heavy} & set(sys.modules))"
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert result.stdout == "set()\n"

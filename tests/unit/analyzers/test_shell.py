@@ -65,6 +65,13 @@ def test_schema_has_type_unit_and_meaning(objects: Objects) -> None:
     assert "  made of: wb_throttle" in schema
 
 
+def test_columns_are_those_that_a_select_gives(database: Path) -> None:
+    with wbscope.open(database) as run:
+        objects = Objects(run)
+        for name in ("tl_pauses", "task", "event_counts"):
+            assert objects.columns(name) == list(run.sql(f"SELECT * FROM {name}").columns)
+
+
 def test_names_of_a_strangers_database_cannot_steer_the_terminal(database: Path) -> None:
     with sqlite3.connect(database) as connection:
         connection.execute("CREATE TABLE \"a\x1b[2Jb\" (x TEXT DEFAULT '\x1b[2J')")
