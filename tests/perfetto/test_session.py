@@ -30,6 +30,8 @@ FILTERS: tuple[tuple[str, dict[str, Any], bool], ...] = (
     ("throttle_by_task", {"tid": 123}, True),
     ("throttle_by_task", {"bdi": "8:0"}, False),
     ("stalls", {"tid": 123, "end": "4s"}, True),
+    ("stalls", {"task": "d?"}, True),
+    ("throttle_by_task", {"task": "no such"}, False),
     ("fairness", {"cgroup": 23}, False),
     ("dirty_position", {"window": "3s", "start": "1s"}, True),
     ("stalls", {"task": "[!d]*"}, True),
