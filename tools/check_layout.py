@@ -30,7 +30,6 @@ UNIT_HOMES = {
     "analyzers/wbscope/render/units.py",
 }
 UNIT_DEBTS = {
-    "analyzers/wbscope/run.py": "1_000_000 is the most windows in a run, a count",
 }
 UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
 

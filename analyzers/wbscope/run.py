@@ -22,7 +22,7 @@ from wbscope.runs import database_of
 __all__ = ["Run", "Sessions", "open_run"]
 
 # More windows than anybody reads, and few enough to answer at once.
-_MAX_WINDOWS = 1_000_000
+_MAX_WINDOWS = 100_000
 
 
 class Sessions(Protocol):

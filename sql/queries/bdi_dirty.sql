@@ -11,7 +11,8 @@
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
---   wb_throttle_bounds, wb_throttle_domain, wb_dirty_edge, wb_rt_task,
+--   wb_throttle_bounds, wb_throttle_edge, wb_throttle_total,
+--   wb_throttle_domain, wb_dirty_edge, wb_rt_task,
 --   wb_cgroup, wb_window, wb_lost_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
@@ -61,32 +62,45 @@ WITH
       AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
       AND (p.bdi IS NULL OR r.bdi = p.bdi)
   ),
+  -- The wb, where all events are alike; else no row.
+  only_wb AS (
+    SELECT min(a.bdi) AS bdi, min(a.cgroup_ino) AS cgroup_ino
+    FROM wb_throttle_total AS a
+    CROSS JOIN wb_params AS p
+    WHERE NOT EXISTS (SELECT 1 FROM wb_throttle_domain)
+      AND NOT EXISTS (SELECT 1 FROM wb_rt_task)
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+      AND NOT EXISTS (SELECT 1 FROM wb_units AS u WHERE u.long_bytes = 4)
+    HAVING min(a.bdi) = max(a.bdi)
+      AND coalesce(min(a.cgroup_ino), 0) = coalesce(max(a.cgroup_ino), 0)
+      AND min(p.bdi IS NULL OR a.bdi = p.bdi) = 1
+  ),
   -- Sums in pages, apart where values differ in meaning.
   grouped AS (
-    -- Of most runs: nothing but the machine's limits, and no other tasks.
+    -- Of most runs: one wb and the machine's limits. Rows come in the order of
+    -- windows, so nothing is sorted.
     SELECT
-      c.window_index,
-      c.bdi,
-      c.cgroup_ino,
+      e.window_index,
+      o.bdi,
+      o.cgroup_ino,
       NULL AS cgroup_path,
       0 AS is_rt,
       'global' AS domain,
       1 AS has_limit,
       count(*) AS events_count,
-      sum(c.wb_dirty) AS wb_dirty,
-      max(c.wb_dirty) AS wb_dirty_max,
-      sum(c.wb_setpoint) AS wb_setpoint,
-      sum(c.dirty) AS dirty,
-      sum(c.setpoint) AS setpoint,
-      sum(c.hard_limit) AS hard_limit,
+      sum(r.wb_dirty) AS wb_dirty,
+      max(r.wb_dirty) AS wb_dirty_max,
+      sum(r.wb_setpoint) AS wb_setpoint,
+      sum(r.dirty) AS dirty,
+      sum(r.setpoint) AS setpoint,
+      sum(r."limit") AS hard_limit,
       NULL AS setpoint_max,
       NULL AS limit_max
-    FROM chosen AS c
-    WHERE NOT EXISTS (SELECT 1 FROM wb_throttle_domain)
-      AND NOT EXISTS (SELECT 1 FROM wb_rt_task)
-      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
-      AND NOT EXISTS (SELECT 1 FROM wb_units AS u WHERE u.long_bytes = 4)
-    GROUP BY c.window_index, c.bdi, c.cgroup_ino
+    FROM wb_throttle_edge AS e
+    CROSS JOIN only_wb AS o
+    CROSS JOIN raw_balance_dirty_pages AS r
+      ON r.seq >= e.first_seq AND r.seq < e.after_seq
+    GROUP BY e.window_index
     UNION ALL
     SELECT
       c.window_index,
@@ -108,10 +122,7 @@ WITH
       max(c.hard_limit)
     FROM chosen AS c
     LEFT JOIN wb_throttle_domain AS d ON d.seq = c.seq
-    WHERE EXISTS (SELECT 1 FROM wb_throttle_domain)
-      OR EXISTS (SELECT 1 FROM wb_rt_task)
-      OR EXISTS (SELECT 1 FROM wb_cgroup)
-      OR EXISTS (SELECT 1 FROM wb_units AS u WHERE u.long_bytes = 4)
+    WHERE NOT EXISTS (SELECT 1 FROM only_wb)
     GROUP BY 1, 2, 3, 4, 5, 6, 7
   ),
   told AS (

@@ -27,10 +27,12 @@ SELECT
   total((n.ts - p.ts) * p.bg_thresh) AS bg_thresh_time,
   total((n.ts - p.ts) * p.thresh) AS thresh_time,
   total((n.ts - p.ts) * p.hard_limit) AS limit_time,
-  sum((n.ts - p.ts) * p.is_above_setpoint) AS above_setpoint_ns,
-  sum((n.ts - p.ts) * p.is_above_limit) AS above_limit_ns,
-  sum((n.ts - p.ts) * p.is_in_range) AS in_range_ns,
-  sum(p.thresh * 10 > n.thresh * 12) AS drops_count
+  coalesce(sum(n.ts - p.ts) FILTER (WHERE p.is_above_setpoint), 0)
+    AS above_setpoint_ns,
+  coalesce(sum(n.ts - p.ts) FILTER (WHERE p.is_above_limit), 0)
+    AS above_limit_ns,
+  coalesce(sum(n.ts - p.ts) FILTER (WHERE p.is_in_range), 0) AS in_range_ns,
+  count(*) FILTER (WHERE p.thresh * 10 > n.thresh * 12) AS drops_count
 FROM wb_dirty_edge AS e
 -- In the order of windows, so that nothing is sorted.
 CROSS JOIN wb_dirty_sample AS n
