@@ -29,8 +29,7 @@ UNIT_HOMES = {
     "sql/views/wb_warning.sql",
     "analyzers/wbscope/render/units.py",
 }
-UNIT_DEBTS = {
-}
+UNIT_DEBTS: dict[str, str] = {}
 UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
 
 PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
