@@ -73,36 +73,57 @@ WITH
     FROM throttled_task AS t
     LEFT JOIN wb_task AS k ON k.task_id = t.task_id
   ),
-  slept AS (
+  -- What is known of a task in a window: that it lived, slept, dirtied.
+  cell AS (
     SELECT
-      s.window_index,
-      s.task_id,
-      sum(s.to_ts - s.from_ts) AS slept_ns,
-      max(s.slept_ns) AS slept_max_ns
+      w.window_index,
+      l.task_id,
+      1 AS lived,
+      0 AS slept_ns,
+      0 AS slept_max_ns,
+      0 AS dirtied_bytes
+    FROM life AS l
+    JOIN wb_window AS w
+      ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
+    UNION ALL
+    SELECT s.window_index, s.task_id, 0, s.to_ts - s.from_ts, s.slept_ns, 0
     FROM wb_throttle_piece AS s
     CROSS JOIN wb_params AS p
     WHERE (p.bdi IS NULL OR s.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
-    GROUP BY s.window_index, s.task_id
-  ),
-  dirtied AS (
+    UNION ALL
     SELECT
-      (t.ts - b.start_ts) / p.window_ns AS window_index,
+      (t.ts - b.start_ts) / p.window_ns,
       t.task_id,
-      sum(t.accounted_bytes) AS dirtied_bytes
+      0,
+      0,
+      0,
+      t.accounted_bytes
     FROM wb_throttle_charge AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE t.ts >= b.start_ts
+    WHERE t.accounted_bytes > 0
+      AND t.ts >= b.start_ts
       AND t.ts < b.end_ts
       AND (p.bdi IS NULL OR t.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-    GROUP BY 1, t.task_id
   ),
-  dirtied_all AS (
-    SELECT d.window_index, sum(d.dirtied_bytes) AS dirtied_bytes
-    FROM dirtied AS d
-    GROUP BY d.window_index
+  summed AS (
+    SELECT
+      c.window_index,
+      c.task_id,
+      max(c.lived) AS lived,
+      sum(c.slept_ns) AS slept_ns,
+      max(c.slept_max_ns) AS slept_max_ns,
+      sum(c.dirtied_bytes) AS dirtied_bytes
+    FROM cell AS c
+    GROUP BY c.window_index, c.task_id
+  ),
+  shared AS (
+    SELECT
+      s.*,
+      sum(s.dirtied_bytes) OVER (PARTITION BY s.window_index) AS all_bytes
+    FROM summed AS s
   )
 SELECT
   w.window_start_ns,
@@ -110,26 +131,16 @@ SELECT
     - w.window_start_ns AS window_ns,
   l.tid,
   l.comm,
-  1.0 * coalesce(s.slept_ns, 0) / (w.window_end_ns - w.window_start_ns)
-    AS throttled_ratio,
-  CASE
-    WHEN EXISTS (SELECT 1 FROM wb_throttle_total)
-      THEN coalesce(d.dirtied_bytes, 0)
-  END AS dirtied_bytes,
-  coalesce(s.slept_max_ns, 0) AS slept_max_ns,
-  1.0 * coalesce(d.dirtied_bytes, 0) / nullif(a.dirtied_bytes, 0)
-    AS dirtied_share_ratio,
+  1.0 * s.slept_ns / (w.window_end_ns - w.window_start_ns) AS throttled_ratio,
+  CASE WHEN EXISTS (SELECT 1 FROM wb_throttle_total) THEN s.dirtied_bytes END
+    AS dirtied_bytes,
+  s.slept_max_ns,
+  1.0 * s.dirtied_bytes / nullif(s.all_bytes, 0) AS dirtied_share_ratio,
   coalesce(g.lost_gaps_count, 0) AS lost_gaps_count
-FROM life AS l
-JOIN wb_window AS w
-  ON w.window_start_ns <= l.end_ts AND w.window_end_ns > l.first_ts
+FROM shared AS s
 CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS p
-LEFT JOIN slept AS s
-  ON s.window_index = w.window_index AND s.task_id = l.task_id
-LEFT JOIN dirtied AS d
-  ON d.window_index = w.window_index AND d.task_id = l.task_id
-LEFT JOIN dirtied_all AS a ON a.window_index = w.window_index
-LEFT JOIN wb_lost_window AS g ON g.window_index = w.window_index
-WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob
+JOIN wb_window AS w ON w.window_index = s.window_index
+JOIN life AS l ON l.task_id = s.task_id
+LEFT JOIN wb_lost_window AS g ON g.window_index = s.window_index
+WHERE s.lived = 1
 ORDER BY w.window_start_ns, l.tid, l.task_id;

@@ -4,9 +4,11 @@
 --   lost. A gap lies before the first event that was kept again, and is counted
 --   in that event's window.
 -- @grain    window with a gap; order window_index
+-- @key      window_index
 -- @needs    raw_lost_events, wb_bounds, wb_params
 -- @column   window_index INTEGER of wb_window
 -- @column   lost_gaps_count INTEGER gaps, of all CPUs
+-- @materialize
 CREATE VIEW wb_lost_window AS
 SELECT
   (l.ts - b.start_ts) / p.window_ns AS window_index,
