@@ -10,9 +10,9 @@
 --   memory cgroup (up to 6.14.1).
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
+-- @needs    raw_balance_dirty_pages,
 --   wb_throttle_bounds, wb_throttle_edge, wb_throttle_total,
---   wb_throttle_domain, wb_dirty_edge, wb_rt_task,
+--   wb_throttle_domain, wb_dirty_window, wb_rt_task,
 --   wb_cgroup, wb_window, wb_lost_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
@@ -171,14 +171,6 @@ WITH
     CROSS JOIN wb_params AS p
     WHERE p.cgroup_ino IS NULL OR t.wb_cgroup_ino = p.cgroup_ino
     GROUP BY t.window_index, t.bdi, t.wb_cgroup_ino
-  ),
-  machine AS (
-    SELECT e.window_index, avg(g.thresh) AS thresh
-    FROM wb_dirty_edge AS e
-    CROSS JOIN raw_global_dirty_state AS g
-      ON g.seq >= e.first_seq AND g.seq < e.after_seq
-    WHERE g.tid NOT IN (SELECT t.tid FROM wb_rt_task AS t)
-    GROUP BY e.window_index
   )
 SELECT
   w.window_start_ns,
@@ -188,8 +180,7 @@ SELECT
   CAST(s.wb_dirty * u.page_bytes AS INTEGER) AS wb_dirty_bytes,
   s.wb_dirty_max * u.page_bytes AS wb_dirty_max_bytes,
   CAST(s.wb_setpoint * u.page_bytes AS INTEGER) AS wb_setpoint_bytes,
-  CAST(s.machine_share * d.thresh * u.page_bytes AS INTEGER)
-    AS wb_thresh_bytes,
+  CAST(s.machine_share * d.thresh_bytes AS INTEGER) AS wb_thresh_bytes,
   CAST(s.dirty * u.page_bytes AS INTEGER) AS dirty_bytes,
   CAST(s.setpoint * u.page_bytes AS INTEGER) AS setpoint_bytes,
   CAST(s.hard_limit * u.page_bytes AS INTEGER) AS limit_bytes,
@@ -199,6 +190,6 @@ SELECT
 FROM summed AS s
 CROSS JOIN wb_units AS u
 JOIN wb_window AS w ON w.window_index = s.window_index
-LEFT JOIN machine AS d ON d.window_index = s.window_index
+LEFT JOIN wb_dirty_window AS d ON d.window_index = s.window_index
 LEFT JOIN wb_lost_window AS l ON l.window_index = s.window_index
 ORDER BY w.window_start_ns, s.bdi, s.cgroup_ino;

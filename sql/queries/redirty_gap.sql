@@ -14,8 +14,9 @@
 -- @needs    wb_dirty_flow, wb_lost_window
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
--- @column   dirtied_so_far_bytes INTEGER since the start, at the window's end
--- @column   written_so_far_bytes INTEGER since the start, at the window's end
+-- @column   dirtied_so_far_bytes INTEGER from the last sample before the start
+--   (or the first one) to the last sample of the window
+-- @column   written_so_far_bytes INTEGER the same of pages written
 -- @column   gap_bytes INTEGER dirtied_so_far - written_so_far
 -- @column   dirty_growth_bytes INTEGER what dirty and writeback pages grew by
 -- @column   unexplained_gap_bytes INTEGER gap - dirty_growth

@@ -9,15 +9,18 @@
 --   (deleted or dirtied twice); empty where swap writes outweigh it.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_flow, wb_lost_window, wb_units
+-- @needs    wb_dirty_flow, wb_lost_window
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
--- @column   window_ns INTEGER time that the bytes cover: the window, and those
---   without samples before it, which are empty
+-- @column   window_ns INTEGER time that the bytes cover: from the last sample
+--   of the window before (of an earlier one, where windows are empty) to the
+--   last of this
 -- @column   dirtied_bytes INTEGER page cache newly dirtied
 -- @column   written_bytes INTEGER pages whose writeback ended, swap included
--- @column   dirtied_bytes_per_s REAL over window_ns
--- @column   written_bytes_per_s REAL over window_ns
+-- @column   dirtied_bytes_per_s REAL over window_ns; NULL where that is less
+--   than half a window and half a second: the kernel folds its counters each
+--   second
+-- @column   written_bytes_per_s REAL the same of written_bytes
 -- @column   redirty_ratio REAL (dirtied - written - growth of dirty) / dirtied;
 --   NULL below -1, where more was written than the page cache can account for
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
@@ -34,6 +37,8 @@ WITH
       d.window_ns,
       d.dirtied_bytes,
       d.written_bytes,
+      d.dirtied_bytes_per_s,
+      d.written_bytes_per_s,
       d.dirtied_bytes - d.written_bytes - d.cached_change_bytes
         AS vanished_bytes
     FROM wb_dirty_flow AS d
@@ -43,10 +48,8 @@ SELECT
   d.window_ns,
   d.dirtied_bytes,
   d.written_bytes,
-  1.0 * d.dirtied_bytes * u.second_ns / nullif(d.window_ns, 0)
-    AS dirtied_bytes_per_s,
-  1.0 * d.written_bytes * u.second_ns / nullif(d.window_ns, 0)
-    AS written_bytes_per_s,
+  d.dirtied_bytes_per_s,
+  d.written_bytes_per_s,
   CASE
     WHEN d.vanished_bytes >= -d.dirtied_bytes
       THEN 1.0 * d.vanished_bytes / nullif(d.dirtied_bytes, 0)
@@ -54,5 +57,4 @@ SELECT
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM balance AS d
 LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
-CROSS JOIN wb_units AS u
 ORDER BY d.window_start_ns;

@@ -4,7 +4,7 @@
 -- @order    40
 -- @summary  Pages dirtied and written in each window, and since the start.
 -- @grain    sample of one curve; order ts
--- @needs    wb_dirty_flow, wb_dirty_state, wb_units
+-- @needs    wb_dirty_flow, wb_dirty_state
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_throughput AS
 WITH
@@ -19,20 +19,17 @@ SELECT
   NULL AS dur,
   'Writeback/Throughput/dirtied in window' AS track,
   NULL AS name,
-  1.0 * w.dirtied_bytes * u.second_ns / nullif(w.window_ns, 0) AS value,
+  w.dirtied_bytes_per_s AS value,
   'bytes/s' AS unit,
   NULL AS args,
   0 AS rank
 FROM wb_dirty_flow AS w
-CROSS JOIN wb_units AS u
-WHERE w.window_ns > 0
+WHERE w.dirtied_bytes_per_s IS NOT NULL
 UNION ALL
 SELECT w.window_start_ns, NULL, 'Writeback/Throughput/written in window', NULL,
-  1.0 * w.written_bytes * u.second_ns / nullif(w.window_ns, 0), 'bytes/s',
-  NULL, 1
+  w.written_bytes_per_s, 'bytes/s', NULL, 1
 FROM wb_dirty_flow AS w
-CROSS JOIN wb_units AS u
-WHERE w.window_ns > 0
+WHERE w.dirtied_bytes_per_s IS NOT NULL
 UNION ALL
 SELECT d.ts, NULL, 'Writeback/Throughput/dirtied since start', NULL,
   d.dirtied_total_bytes - o.dirtied_total_bytes, 'bytes', NULL, 2

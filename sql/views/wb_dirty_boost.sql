@@ -23,6 +23,18 @@ WITH
       ON n.seq >= e.first_seq AND n.seq < e.after_seq
     CROSS JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
     WHERE w.drops_count > 0 AND p.thresh * 10 > n.thresh * 12
+    UNION ALL
+    -- Just behind the time of interest.
+    SELECT n.seq
+    FROM (
+      SELECT x.seq, x.prev_seq, x.thresh
+      FROM raw_global_dirty_state AS x
+      WHERE x.seq >= (SELECT max(e.after_seq) FROM wb_dirty_edge AS e)
+      ORDER BY x.seq
+      LIMIT 8
+    ) AS n
+    JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
+    WHERE p.thresh * 10 > n.thresh * 12
   ),
   -- The last rise among the eight samples before it.
   run AS (

@@ -16,7 +16,8 @@
 -- @column   limit_bytes INTEGER mean
 -- @column   setpoint_bytes INTEGER mean
 -- @column   freerun_bytes INTEGER mean
--- @column   position_ratio REAL (dirty - freerun) / (limit - freerun)
+-- @column   position_ratio REAL (dirty - freerun) / (limit - freerun), of the
+--   time with plain thresholds
 -- @column   range_position_ratio REAL (dirty - (thresh - thresh/4)) /
 --   (thresh/4), the control range of 2011
 -- @column   in_range_ns INTEGER time with dirty in the control range of 2011
@@ -77,6 +78,7 @@ WITH
     SELECT
       t.window_index,
       t.dirty_time,
+      0.0 AS boosted_dirty_time,
       t.dirty_max,
       0 AS boosted_ns,
       t.bg_thresh_time,
@@ -90,6 +92,7 @@ WITH
     SELECT
       b.window_index,
       1.0 * b.dur * s.dirty,
+      0.0,
       b.last_dirty,
       0,
       1.0 * b.dur * s.bg_thresh,
@@ -104,6 +107,7 @@ WITH
     SELECT
       b.window_index,
       0.0,
+      1.0 * b.dur * s.dirty,
       NULL,
       b.dur,
       -1.0 * b.dur * s.bg_thresh,
@@ -119,6 +123,7 @@ WITH
     SELECT
       p.window_index,
       sum(p.dirty_time) AS dirty_time,
+      sum(p.boosted_dirty_time) AS boosted_dirty_time,
       max(p.dirty_max) AS dirty_max,
       sum(p.boosted_ns) AS boosted_ns,
       sum(p.bg_thresh_time) AS bg_thresh_time,
@@ -135,6 +140,9 @@ WITH
       s.window_index,
       m.dirty_time / nullif(s.to_ts - s.from_ts, 0) AS dirty,
       m.dirty_max,
+      -- What is compared with thresholds is of the same time as they are.
+      (m.dirty_time - m.boosted_dirty_time)
+        / nullif(s.to_ts - s.from_ts - m.boosted_ns, 0) AS plain_dirty,
       s.to_ts - s.from_ts - m.boosted_ns AS plain_ns,
       m.bg_thresh_time / nullif(s.to_ts - s.from_ts - m.boosted_ns, 0)
         AS bg_thresh,
@@ -162,14 +170,14 @@ SELECT
   CAST((p.hard_limit + p.freerun) / 2 * u.page_bytes AS INTEGER)
     AS setpoint_bytes,
   CAST(p.freerun * u.page_bytes AS INTEGER) AS freerun_bytes,
-  (p.dirty - p.freerun) / nullif(p.hard_limit - p.freerun, 0)
+  (p.plain_dirty - p.freerun) / nullif(p.hard_limit - p.freerun, 0)
     AS position_ratio,
-  (p.dirty - 0.75 * p.thresh) / nullif(0.25 * p.thresh, 0)
+  (p.plain_dirty - 0.75 * p.thresh) / nullif(0.25 * p.thresh, 0)
     AS range_position_ratio,
   CASE WHEN p.plain_ns > 0 THEN p.in_range_ns END AS in_range_ns,
   p.plain_ns,
-  p.above_setpoint_ns,
-  p.above_limit_ns
+  CASE WHEN p.plain_ns > 0 THEN p.above_setpoint_ns END AS above_setpoint_ns,
+  CASE WHEN p.plain_ns > 0 THEN p.above_limit_ns END AS above_limit_ns
 FROM wb_dirty_edge AS e
 CROSS JOIN wb_units AS u
 LEFT JOIN placed AS p ON p.window_index = e.window_index

@@ -41,13 +41,16 @@ WITH
       -- jump by up to 14 ms, so shorter pauses are not judged.
       n.pause > 0
       AND n.will_go_on = 0
-      AND n.next_ts - n.ts <= 2 * u.ms_ns
+      AND n.next_ts - n.ts BETWEEN 0 AND 2 * u.ms_ns
       AND n.pause * u.ms_ns - (n.next_ts - n.ts) > 16 * u.ms_ns
         AS came_back_at_once,
       -- Back before the pause was over and no sleep seen: it did not sleep.
       CASE
         WHEN s.slept_ns IS NOT NULL THEN s.slept_ns
-        WHEN w.tid IS NOT NULL AND n.next_ts - n.ts < n.pause * u.ms_ns THEN 0
+        WHEN w.tid IS NOT NULL
+          AND n.next_ts >= n.ts
+          AND n.next_ts - n.ts < n.pause * u.ms_ns
+          THEN 0
       END AS measured_ns,
       s.sleep_ts
     FROM wb_throttle_step AS n
@@ -69,7 +72,8 @@ WITH
           END
       END AS slept_basis,
       -- Until when a sleep can have lasted at most.
-      coalesce(j.next_ts, b.last_ts) - j.ts AS room_ns,
+      CASE WHEN j.next_ts >= j.ts THEN j.next_ts ELSE b.last_ts END - j.ts
+        AS room_ns,
       (j.next_paused - j.paused) * u.ms_ns AS paused_step_ns,
       j.pause * u.ms_ns + coalesce(h.jiffy_ns, 0) / 2 AS intended_ns
     FROM judged AS j

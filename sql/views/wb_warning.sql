@@ -82,6 +82,15 @@ WHERE NOT EXISTS (SELECT 1 FROM raw_meta AS m WHERE m.key = 'page_bytes')
 UNION ALL
 SELECT
   '*',
+  'time-backwards',
+  'the time stamps of ' || i.value || ' records are before those of the record'
+    || ' before them: durations there are wrong, and windows, --from and --to'
+    || ' can take records of their neighbours'
+FROM raw_ingest_stats AS i
+WHERE i.name = 'time_backwards' AND i.value > 0
+UNION ALL
+SELECT
+  '*',
   'lines-not-understood',
   i.value || ' lines of the text are no record and were left out'
 FROM raw_ingest_stats AS i

@@ -136,3 +136,39 @@ def test_share_of_each_window_that_was_slept(wbscope: Wbscope, window: str) -> N
         key = (row["window_start_ns"], row["tid"])
         assert row["throttled_ratio"] * length == pytest.approx(slept.get(key, 0), abs=10), row
         assert row["slept_max_ns"] == longest.get(key, 0), row
+
+
+@pytest.mark.parametrize("span", [(), ("--from", "3100ms", "--to", "9700ms")])
+def test_rates_are_from_sample_to_sample(
+    wbscope: Wbscope, recorded: RecordedRun, window: str, span: tuple[str, ...]
+) -> None:
+    """A rate is the difference of two samples of the kernel's counters over the time between."""
+    first, last = _bounds(wbscope, recorded)
+    start, end = (first + 3_100_000_000, first + 9_700_000_000) if span else (first, last + 1)
+    page = recorded.page_bytes
+    samples = dirty_states(recorded.events)
+    least = min(_WINDOWS[window], 1_000_000_000) / 2
+    before = next((sample for sample in reversed(samples) if sample[0] < start), samples[0])
+    last_in = {
+        start + (ts - start) // _WINDOWS[window] * _WINDOWS[window]: (ts, values)
+        for ts, values in samples
+        if start <= ts < end
+    }
+    rows = wbscope.query("throughput", recorded.folder, "--window", window, *span)
+    found = {row["window_start_ns"]: row for row in rows if row["window_ns"] is not None}
+    assert set(found) == set(last_in)
+    rated = 0
+    for ts, sample in sorted(last_in.items()):
+        row, ns = found[ts], sample[0] - before[0]
+        assert row["window_ns"] == ns
+        assert row["written_bytes"] == (sample[1]["written"] - before[1]["written"]) * page
+        assert row["dirtied_bytes"] == (sample[1]["dirtied"] - before[1]["dirtied"]) * page
+        for kind in ("written", "dirtied"):
+            rate = row[f"{kind}_bytes_per_s"]
+            if ns < least:  # the kernel folds its counters each second
+                assert rate is None, row
+            else:
+                assert rate == pytest.approx(row[f"{kind}_bytes"] * 1e9 / ns, rel=1e-12), row
+        rated += ns >= least
+        before = sample
+    assert rated > 1

@@ -3,8 +3,11 @@
 
 By hand, 4 KiB pages; windows of 2 s from 10 s; nothing happens from 11 s to 14 s.
   global_dirty_state: nr_dirtied 0, 100 | - | 400, 500 and nr_written 0, 50 | - | 350, 400 at 10 s,
-    11 s, 14.2 s and 15 s, the end. To 12 s 100 pages dirtied and 50 written. What was counted then
-    is known at 15 s: 400 and 350 pages in the 3 s from 12 s on. The window from 12 s is empty.
+    11 s, 14.2 s and 15 s, the end. 100 pages dirtied and 50 written in the second to the last
+    sample before 12 s. What was counted then is known at 15 s: 400 and 350 pages in the 4 s from
+    11 s on. The window from 12 s is empty.
+  Asked for 13.5 s to 14.5 s: the sample at 14.2 s, and the one in force, of 11 s: 300 pages
+    dirtied and 300 written in 3.2 s.
   So are its dirty level and its control range; the gap has no row for it.
   bdi_dirty_ratelimit, balance_dirty_pages and block_rq_complete: no row of a bdi for that window.
   dd, tid 11, lives on: it has a row, with 0 throttled and 0 dirtied, and no share of nothing.
@@ -66,9 +69,25 @@ CHECKS = [
         query="throughput",
         ordered=True,
         rows=[
-            _throughput(0, 2_000_000_000, 100, 50),
+            _throughput(0, 1_000_000_000, 100, 50),
             _throughput(2000, None, None, None),
-            _throughput(4000, 3_000_000_000, 400, 350),
+            _throughput(4000, 4_000_000_000, 400, 350),
+        ],
+    ),
+    Check(
+        query="throughput",
+        options=("--from", "3500ms", "--to", "4500ms"),
+        rows=[_throughput(3500, 3_200_000_000, 300, 300)],
+    ),
+    Check(
+        query="throughput",
+        options=("--window", "2500ms"),
+        ordered=True,
+        rows=[
+            _throughput(0, 1_000_000_000, 100, 50),
+            _throughput(2500, 3_200_000_000, 300, 300),
+            # The sample at 15 s begins a window of its own.
+            _throughput(5000, 800_000_000, 100, 50),
         ],
     ),
     Check(
