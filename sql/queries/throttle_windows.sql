@@ -71,7 +71,10 @@ WITH
       coalesce(k.first_ts, t.first_ts) AS first_ts,
       CASE WHEN k.last_ts > t.end_ts THEN k.last_ts ELSE t.end_ts END AS end_ts
     FROM throttled_task AS t
+    CROSS JOIN wb_params AS p
     LEFT JOIN wb_task AS k ON k.task_id = t.task_id
+    WHERE p.comm_glob IS NULL
+      OR coalesce(k.comm, 'tid ' || t.tid) GLOB p.comm_glob
   ),
   -- What is known of a task in a window: that it lived, slept, dirtied.
   cell AS (
