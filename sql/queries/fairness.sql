@@ -9,19 +9,28 @@
 --   when it was held up for less than 5 % of its time or, where sched_switch
 --   was recorded, slept of its own accord for half of the rest. Of other tasks
 --   that were held up the events do not tell what they would have asked for.
---   Only tasks that fired balance_dirty_pages are compared.
--- @filters  range, bdi, cgroup
--- @grain    bdi, cgroup; order bdi, cgroup_ino
--- @needs    wb_task_rate, wb_params
+--   Only tasks that fired balance_dirty_pages are compared. With --window there
+--   is a row for each window: a task's rate is what it was charged in the
+--   window over the window's length, and 0 where it only slept in
+--   balance_dirty_pages(). What a task asks for is judged over the whole time
+--   only, so windows have no jain_weighted_ratio.
+-- @filters  window, range, bdi, cgroup
+-- @grain    bdi, cgroup, with --window also window; order window_start_ns, bdi,
+--   cgroup_ino
+-- @needs    wb_task_rate, wb_throttle_charge, wb_task, wb_window, wb_bounds,
+--   wb_units, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   tasks_count INTEGER tasks compared
--- @column   jain_ratio REAL Jain's index of the rates
--- @column   jain_weighted_ratio REAL Jain's index of rate over entitlement
+-- @column   jain_ratio REAL Jain's index of the rates; NULL = all are 0
+-- @column   jain_weighted_ratio REAL Jain's index of rate over entitlement;
+--   NULL = the row is of a window
 -- @column   slowest_to_fastest_ratio REAL slowest rate over fastest
 -- @column   task_rates TEXT comm-tid=bytes/s of each task, slowest first
+-- @column   window_start_ns INTEGER trace clock; NULL = the row is of all the
+--   time asked for, as without --window
 -- @metric   jain_ratio higher: how equal the speeds of the writers were: 100 %
 --   when all were the same, 25 % when one of four got everything
 -- @metric   jain_weighted_ratio higher: the same, but a writer that asked for
@@ -30,8 +39,61 @@
 -- @metric   slowest_to_fastest_ratio higher: speed of the slowest writer as a
 --   share of that of the fastest
 WITH
+  -- What tasks did in each window; nothing without --window. A sleep is taken
+  -- as starting at its event, where the pages are charged.
+  touched AS (
+    SELECT
+      w.window_index,
+      t.bdi,
+      t.cgroup_ino,
+      t.task_id,
+      CASE WHEN t.ts >= w.window_start_ns THEN t.accounted_bytes ELSE 0 END
+        AS dirtied_bytes
+    FROM wb_params AS p
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_throttle_charge AS t
+    CROSS JOIN wb_window AS w
+    WHERE p.by_window = 1
+      AND (t.accounted_bytes > 0 OR t.slept_ns > 0)
+      AND t.ts < b.end_ts
+      AND (t.ts >= b.start_ts OR t.ts + t.slept_ns > b.start_ts)
+      AND (p.bdi IS NULL OR t.bdi = p.bdi)
+      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
+      AND w.window_index >= (t.ts - b.start_ts) / p.window_ns
+      AND w.window_index <= (
+        t.ts + CASE WHEN t.slept_ns > 0 THEN t.slept_ns - 1 ELSE 0 END
+        - b.start_ts
+      ) / p.window_ns
+  ),
+  cell AS (
+    SELECT
+      t.window_index,
+      t.bdi,
+      t.cgroup_ino,
+      t.task_id,
+      sum(t.dirtied_bytes) AS dirtied_bytes
+    FROM touched AS t
+    GROUP BY t.window_index, t.bdi, t.cgroup_ino, t.task_id
+  ),
+  -- The last window may be longer than what is left of the trace.
+  covered AS (
+    SELECT
+      w.window_index,
+      w.window_start_ns,
+      CASE WHEN w.window_end_ns > e.end_ts THEN e.end_ts
+        ELSE w.window_end_ns
+      END - w.window_start_ns AS covered_ns
+    FROM wb_window AS w
+    CROSS JOIN (
+      SELECT
+        CASE WHEN b.end_ts > b.last_ts THEN b.last_ts + 1 ELSE b.end_ts END
+          AS end_ts
+      FROM wb_bounds AS b
+    ) AS e
+  ),
   chosen AS (
     SELECT
+      NULL AS window_start_ns,
       r.bdi,
       r.cgroup_ino,
       r.tid,
@@ -41,8 +103,23 @@ WITH
       r.dirtied_bytes_per_s / nullif(r.entitlement_bytes_per_s, 0) AS weighted
     FROM wb_task_rate AS r
     CROSS JOIN wb_params AS p
-    WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
+    WHERE p.by_window = 0
+      AND (p.bdi IS NULL OR r.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
+    UNION ALL
+    SELECT
+      w.window_start_ns,
+      c.bdi,
+      c.cgroup_ino,
+      k.tid,
+      k.comm,
+      c.task_id,
+      1.0 * u.second_ns * c.dirtied_bytes / w.covered_ns,
+      NULL
+    FROM cell AS c
+    CROSS JOIN wb_units AS u
+    JOIN covered AS w ON w.window_index = c.window_index
+    JOIN wb_task AS k ON k.task_id = c.task_id
   ),
   listed AS (
     SELECT
@@ -50,11 +127,12 @@ WITH
       group_concat(
         c.comm || '-' || c.tid || '=' || CAST(c.rate + 0.5 AS INTEGER), ' '
       ) OVER (
-        PARTITION BY c.bdi, c.cgroup_ino ORDER BY c.rate, c.tid, c.task_id
+        PARTITION BY c.window_start_ns, c.bdi, c.cgroup_ino
+        ORDER BY c.rate, c.tid, c.task_id
         ROWS UNBOUNDED PRECEDING
       ) AS rates_so_far,
       row_number() OVER (
-        PARTITION BY c.bdi, c.cgroup_ino
+        PARTITION BY c.window_start_ns, c.bdi, c.cgroup_ino
         ORDER BY c.rate DESC, c.tid DESC, c.task_id DESC
       ) AS from_fastest
     FROM chosen AS c
@@ -63,11 +141,13 @@ SELECT
   l.bdi,
   l.cgroup_ino,
   count(*) AS tasks_count,
-  sum(l.rate) * sum(l.rate) / (count(*) * sum(l.rate * l.rate)) AS jain_ratio,
+  sum(l.rate) * sum(l.rate)
+    / nullif(count(*) * sum(l.rate * l.rate), 0) AS jain_ratio,
   sum(l.weighted) * sum(l.weighted)
     / (count(*) * sum(l.weighted * l.weighted)) AS jain_weighted_ratio,
-  min(l.rate) / max(l.rate) AS slowest_to_fastest_ratio,
-  max(CASE WHEN l.from_fastest = 1 THEN l.rates_so_far END) AS task_rates
+  min(l.rate) / nullif(max(l.rate), 0) AS slowest_to_fastest_ratio,
+  max(CASE WHEN l.from_fastest = 1 THEN l.rates_so_far END) AS task_rates,
+  l.window_start_ns
 FROM listed AS l
-GROUP BY l.bdi, l.cgroup_ino
-ORDER BY l.bdi, l.cgroup_ino;
+GROUP BY l.window_start_ns, l.bdi, l.cgroup_ino
+ORDER BY l.window_start_ns, l.bdi, l.cgroup_ino;

@@ -7,6 +7,8 @@
 -- @column   t0_ns INTEGER first time of interest, trace clock
 -- @column   t1_ns INTEGER end of the time of interest, trace clock
 -- @column   window_ns INTEGER length of a window
+-- @column   by_window INTEGER 1: window_ns was asked for, so that a question
+--   with an answer of all the time answers for each window; else 0
 -- @column   bdi TEXT backing device, such as 8:0
 -- @column   tid INTEGER thread
 -- @column   comm_glob TEXT pattern of the names of threads, such as dd*
@@ -16,6 +18,7 @@ SELECT
   NULL AS t0_ns,
   NULL AS t1_ns,
   2000000000 AS window_ns,
+  0 AS by_window,
   NULL AS bdi,
   NULL AS tid,
   NULL AS comm_glob,

@@ -33,6 +33,7 @@ FILTERS: tuple[tuple[str, dict[str, Any], bool], ...] = (
     ("stalls", {"task": "d?"}, True),
     ("throttle_by_task", {"task": "no such"}, False),
     ("fairness", {"cgroup": 23}, False),
+    ("fairness", {"window": "2s"}, True),
     ("dirty_position", {"window": "3s", "start": "1s"}, True),
     ("stalls", {"task": "[!d]*"}, True),
     ("throttle_by_task", {"task": "nobody"}, False),

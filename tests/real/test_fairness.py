@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+
 import pytest
 from support.cli import Document, Wbscope
 from support.oracle import read_pauses, throttle_by_task
@@ -73,3 +76,29 @@ def test_memory_cgroup_has_its_own_row(wbscope: Wbscope) -> None:
     rows = wbscope.query("fairness", example("deep").folder)
     assert {row["cgroup_ino"] for row in rows} == {1, 27}
     assert {row["cgroup_ino"]: row["tasks_count"] for row in rows}[27] == 1
+
+
+def test_rates_of_the_windows_make_up_what_was_dirtied(
+    wbscope: Wbscope, recorded: RecordedRun
+) -> None:
+    windows: dict[int, int] = {}
+    dirtied: dict[tuple[int, int], int] = defaultdict(int)
+    for row in wbscope.query("throttle_windows", recorded.folder):
+        windows[row["window_start_ns"]] = row["window_ns"]
+        dirtied[row["window_start_ns"], row["tid"]] += row["dirtied_bytes"]
+    found: dict[tuple[int, int], float] = defaultdict(float)
+    for row in wbscope.query("fairness", recorded.folder, "--window", "2s"):
+        start = row["window_start_ns"]
+        rates = re.findall(r"-(\d+)=(\d+)(?: |$)", row["task_rates"])
+        assert len(rates) == row["tasks_count"], row
+        for tid, rate in rates:
+            found[start, int(tid)] += int(rate) * windows[start] / 1e9
+    for cell in {*dirtied, *found}:
+        assert found[cell] == pytest.approx(dirtied[cell], abs=4), cell
+
+
+def test_the_report_has_fairness_of_the_whole_run(wbscope: Wbscope) -> None:
+    folder = example("four-equal-writers").folder
+    sections = wbscope.document("report", folder)["rows"]
+    (section,) = (s for s in sections if s["query"] == "fairness")
+    assert section["rows"] == wbscope.query("fairness", folder)

@@ -19,6 +19,7 @@ _FILTERS = {
     "t0_ns": "range",
     "t1_ns": "range",
     "window_ns": "window",
+    "by_window": "window",
     "bdi": "bdi",
     "tid": "tid",
     "comm_glob": "task",
@@ -43,9 +44,10 @@ class Params:
         return list(dict.fromkeys(_FILTERS[name] for name in self.given()))
 
     def given(self) -> dict[str, int | str]:
-        """The columns that were set."""
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: value for name, value in values if value is not None}
+        """The columns that were set, and by_window, which says that window_ns was."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["by_window"] = None if self.window_ns is None else 1
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def check_filters(file: SqlFile, given: Iterable[str]) -> None:

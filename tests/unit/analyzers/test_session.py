@@ -162,6 +162,12 @@ def test_defaults_come_from_the_library_and_given_values_replace_them(database: 
         assert run.sql("SELECT window_ns FROM wb_params").rows == [(2_000_000_000,)]
 
 
+def test_a_window_that_was_asked_for_is_known_as_such() -> None:
+    assert Params().given() == {}
+    assert Params(window_ns=5).given() == {"window_ns": 5, "by_window": 1}
+    assert Params(window_ns=5, bdi="8:0").filters() == ["window", "bdi"]
+
+
 def test_filter_on_a_query_without_one_is_refused(database: Path) -> None:
     with wbscope.open(database) as run, pytest.raises(UsageError, match="does not take"):
         run.query("run_summary", tid=11)

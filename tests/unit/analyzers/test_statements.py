@@ -76,8 +76,13 @@ def test_a_module() -> None:
     assert "from sql/queries/fairness.sql; do not edit." in lines[1]
     included = [line for line in lines if line.startswith("INCLUDE")]
     assert included == [
+        "INCLUDE PERFETTO MODULE wbscope.views.wb_bounds;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_params;",
+        "INCLUDE PERFETTO MODULE wbscope.views.wb_task;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_task_rate;",
+        "INCLUDE PERFETTO MODULE wbscope.views.wb_throttle_charge;",
+        "INCLUDE PERFETTO MODULE wbscope.views.wb_units;",
+        "INCLUDE PERFETTO MODULE wbscope.views.wb_window;",
     ]
     assert "CREATE PERFETTO VIEW wbscope_fairness(" in lines
     assert all(text.endswith("\n") and "\n\n\n" not in text for text in texts.values())
