@@ -73,7 +73,7 @@ def sql(
     form = Format(as_json, as_csv, as_markdown, parquet, output, force)
     form.check([run] if file in (None, _STDIN) else [run, str(file)])
     if timeout is not None:
-        parse_duration("--timeout", timeout)
+        parse_duration("--timeout", timeout, positive=True)
     if statement is None and file is None and _is_terminal():
         _interactive(run, timeout, form, quiet)
         return
