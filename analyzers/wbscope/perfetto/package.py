@@ -7,13 +7,12 @@ import hashlib
 import os
 import shlex
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 from wbscope.engine.library import Library
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import SetupError, UsageError
-from wbscope.outputs import private_output, write_whole
+from wbscope.outputs import free_name, private_output, write_whole
 from wbscope.perfetto.statements import (
     comment,
     create,
@@ -140,7 +139,7 @@ def _check(folder: Path, force: bool) -> bool:
             "output-is-file",
             shown,
             "is a file, wanted a folder for the package",
-            fix=f"wbscope sql-package -o {shlex.quote(_beside(folder))}",
+            fix=f"wbscope sql-package -o {shlex.quote(str(free_name(folder)))}",
         )
     others, edited = _kept(folder)
     if others and not force:
@@ -158,16 +157,10 @@ def _check(folder: Path, force: bool) -> bool:
             f"is a package with {len(edited)} modules that were edited",
             have=", ".join(edited[:8]),
             effect="they would be lost",
-            fix=f"wbscope sql-package -o {shlex.quote(_beside(folder))}"
+            fix=f"wbscope sql-package -o {shlex.quote(str(free_name(folder)))}"
             "    # or add --force to replace them",
         )
     return bool(others)
-
-
-def _beside(folder: Path) -> str:
-    """A folder that is not there yet."""
-    names = (f"{folder}.{number}" for number in count(1))
-    return next(name for name in names if not os.path.lexists(name))
 
 
 def _kept(folder: Path) -> tuple[list[str], list[str]]:
