@@ -123,7 +123,12 @@ def _bound(option: str, text: str) -> str:
     if not text:
         return ""
     absolute = text.startswith("@")
-    return f"{'' if absolute else '+'}{parse_duration(option, text.removeprefix('@'))}"
+    try:
+        nanoseconds = parse_duration(option, text.removeprefix("@"))
+    except UsageError as error:
+        error.fix = f"{option} 2s..4s"
+        raise
+    return f"{'' if absolute else '+'}{nanoseconds}"
 
 
 def parse_number(option: str, text: str, fix: str | None = None, *, negative: bool = False) -> int:
