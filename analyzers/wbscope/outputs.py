@@ -17,11 +17,12 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 
 from wbscope.errors import SetupError, UsageError, WbscopeError
 
-__all__ = ["check_output", "private_output", "write_whole"]
+__all__ = ["check_output", "free_name", "private_output", "write_whole"]
 
 _LOCK = ".writer.lock"
 # An empty folder that old was left by a writer killed before it had a lock.
@@ -29,13 +30,26 @@ _STALE_SECONDS = 60
 _TRIES = 100
 
 
-def check_output(output: Path, force: bool, inputs: Iterable[Path]) -> None:
-    """Errors that are known before any work: call it first."""
+def check_output(
+    output: Path, force: bool, inputs: Iterable[Path], example: str = "run.db", option: str = "-o"
+) -> None:
+    """Errors that are known before any work: call it first.
+
+    `example` is a name for such a file and `option` takes it, for the remedy.
+    """
     shown = str(output)
+
+    def other(folder: Path) -> str:
+        return f"{option} {shlex.quote(str(free_name(folder / example)))}"
+
     if shown == "-":
-        raise UsageError("output-is-stdout", "-o -", "is stdout, wanted a file name")
+        raise UsageError(
+            "output-is-stdout", "-o -", "is stdout, wanted a file name", fix=other(Path())
+        )
     if output.is_dir():
-        raise UsageError("output-is-folder", shown, "is a folder, wanted a file name")
+        raise UsageError(
+            "output-is-folder", shown, "is a folder, wanted a file name", fix=other(output)
+        )
     if not output.parent.is_dir():
         raise SetupError(
             "no-output-folder",
@@ -47,9 +61,9 @@ def check_output(output: Path, force: bool, inputs: Iterable[Path]) -> None:
         return
     # Replacing a device node by a file would break the machine for root.
     if not output.is_file():
-        raise UsageError("output-is-special", shown, "is no regular file")
+        raise UsageError("output-is-special", shown, "is no regular file", fix=other(Path()))
     if any(path.exists() and path.samefile(output) for path in inputs):
-        raise UsageError("output-is-input", shown, "is the input itself; give another name with -o")
+        raise UsageError("output-is-input", shown, "is the input itself", fix=other(output.parent))
     if not force:
         raise UsageError(
             "output-exists",
@@ -57,6 +71,12 @@ def check_output(output: Path, force: bool, inputs: Iterable[Path]) -> None:
             f"exists already ({output.stat().st_size} bytes)",
             fix="add --force to replace it, or choose another name with -o",
         )
+
+
+def free_name(path: Path) -> Path:
+    """This path, or one with a number where there is something already."""
+    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return next(name for name in chain([path], numbered) if not os.path.lexists(name))
 
 
 @contextmanager

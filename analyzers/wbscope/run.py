@@ -23,6 +23,7 @@ __all__ = ["Run", "Sessions", "open_run"]
 
 # More windows than anybody reads, and few enough to answer at once.
 _MAX_WINDOWS = 100_000
+_INT64_MAX = 2**63 - 1
 
 
 class Sessions(Protocol):
@@ -60,7 +61,7 @@ class Run:
         self.database = sessions.database
         self.library = library
         self._sessions = sessions
-        self._session = sessions.open(Params())
+        self._opened: Session | None = sessions.open(Params())
         self._params = Params()
 
     def query(
@@ -81,6 +82,7 @@ class Run:
         from the run's first event.
         """
         self.library.query(name)
+        _check_types(tid, task, bdi, cgroup)
         tid, comm_glob = _task(tid, task)
         window_ns = self._window(window)
         t0_ns, t1_ns = self._range(start, end)
@@ -98,7 +100,7 @@ class Run:
 
         With `most_rows`, the rows after these are left out, with a warning.
         """
-        limit = None if timeout is None else _positive("--timeout", timeout)
+        limit = None if timeout is None else parse_duration("--timeout", timeout, positive=True)
         return self._with(Params()).sql(statement, limit, most_rows)
 
     def tables(self) -> dict[str, str]:
@@ -128,8 +130,10 @@ class Run:
 
     def close(self) -> None:
         """Close the database and the engine."""
-        self._session.close()
-        self._sessions.close()
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+            self._sessions.close()
 
     def __enter__(self) -> Self:
         return self
@@ -142,12 +146,24 @@ class Run:
     ) -> None:
         self.close()
 
+    @property
+    def _session(self) -> Session:
+        if self._opened is None:
+            raise UsageError(
+                "run-closed",
+                self.name,
+                "is closed, wanted an open run",
+                fix=f"wbscope.open({self.name!r})",
+            )
+        return self._opened
+
     def _with(self, params: Params) -> Session:
         """The session with these filters; views are shared while they stay."""
+        before = self._session
         if params != self._params:
-            session = self._sessions.open(params)
-            self._session.close()
-            self._session, self._params = session, params
+            self._opened = self._sessions.open(params)
+            self._params = params
+            before.close()
         return self._session
 
     def _span(self) -> tuple[int, int]:
@@ -157,14 +173,14 @@ class Run:
     def _window(self, window: str | None) -> int | None:
         if window is None:
             return None
-        window_ns = _positive("--window", window)
+        window_ns = parse_duration("--window", window, positive=True)
         first, last = self._span()
         if (count := (last - first) // window_ns) > _MAX_WINDOWS:
             raise UsageError(
                 "window-too-small",
                 f"--window {window}",
                 f"cuts the run into {count} windows, at most {_MAX_WINDOWS} are allowed",
-                fix="--window 2s",
+                fix=f"--window {max(2, -(-(last - first) // (_MAX_WINDOWS * 10**9)))}s",
             )
         return window_ns
 
@@ -173,7 +189,7 @@ class Run:
             return None, None
         first, last = self._span()
         t0 = None if start is None else first + parse_duration("--from", start)
-        t1 = None if end is None else first + parse_duration("--to", end)
+        t1 = None if end is None else min(first + parse_duration("--to", end), _INT64_MAX)
         if t0 is not None and t0 > last:
             raise UsageError(
                 "empty-range",
@@ -186,7 +202,7 @@ class Run:
                 "empty-range",
                 f"--to {end}",
                 f"leaves nothing: wanted a time after --from {start or '0s'}",
-                fix="--to 1s" if start is None else f"--from {end} --to {start}",
+                fix=_in_order(start, end) if t0 != t1 else f"--from {start}",
             )
         return t0, t1
 
@@ -216,6 +232,31 @@ def open_run(
     return Run(str(path), _Sqlite(str(path), database, library), library)
 
 
+def _in_order(start: str | None, end: str | None) -> str:
+    return "--to 1s" if start is None else f"--from {end} --to {start}"
+
+
+def _check_types(tid: object, task: object, bdi: object, cgroup: object) -> None:
+    """What the command line makes sure of; other types would only fit no row."""
+    number, name = ("a whole number", int), ("a text", str)
+    for option, value, (wanted, *types), example in (
+        ("tid", tid, number, "tid=1234"),
+        ("task", task, ("a tid or a pattern of names", int, str), "task='dd*'"),
+        ("bdi", bdi, name, "bdi='8:0'"),
+        ("cgroup", cgroup, number, "cgroup=1"),
+    ):
+        if value is None or (isinstance(value, tuple(types)) and not isinstance(value, bool)):
+            continue
+        raise UsageError(
+            "bad-type",
+            f"{option}={value!r}",
+            f"is of type {type(value).__name__}, wanted {wanted}",
+            fix=example,
+        )
+    if bdi == "":
+        raise UsageError("no-bdi", "--bdi ''", "is empty, wanted a name of events", fix="--bdi 8:0")
+
+
 def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | None]:
     """A task as a tid and a pattern of names; digits alone are a tid."""
     if task == "":
@@ -237,12 +278,3 @@ def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | No
             fix=f"--tid {tid}",
         )
     return task, None
-
-
-def _positive(option: str, text: str) -> int:
-    value = parse_duration(option, text)
-    if value == 0:
-        raise UsageError(
-            "bad-duration", f"{option} {text}", "is zero, wanted more", fix=f"{option} 2s"
-        )
-    return value

@@ -142,14 +142,13 @@ def _trace_in_folder(path: Path, text: str) -> Path:
         fix = f"give {shlex.quote(str(path / DATABASE_NAME))} instead of the folder"
     elif any(name.startswith(f"{_TRACE_NAME}.cpu") for name in names):
         # A recorder that was killed; only the kernel that it ran on can tell the formats.
-        folder = shlex.quote(str(path))
+        formats, trace = (shlex.quote(str(path / name)) for name in ("formats.dat", _TRACE_NAME))
         fix = (
-            f"on that machine, before it boots again: trace-cmd restore -c -o {folder}/formats.dat"
-            f" && trace-cmd restore -i {folder}/formats.dat -o {folder}/{_TRACE_NAME}"
-            f" {folder}/{_TRACE_NAME}.cpu*"
+            f"on that machine, before it boots again: trace-cmd restore -c -o {formats}"
+            f" && trace-cmd restore -i {formats} -o {trace} {trace}.cpu*"
         )
     else:
-        fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path))}/trace.dat CMD"
+        fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path / _TRACE_NAME))} COMMAND"
     raise InputError(
         "no-trace",
         text,

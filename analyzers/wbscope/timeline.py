@@ -29,7 +29,7 @@ class Timeline:
 
 def write_timeline(run: Run, output: Path, *, force: bool = False) -> Timeline:
     """Export every timeline view whose events were recorded."""
-    check_output(output, force, [Path(run.name), run.database])
+    check_output(output, force, [Path(run.name), run.database], "run.pftrace")
     views, skipped = _available(run)
     setup = "".join(f"{statement};\n" for statement in run.statements(views))
     with (

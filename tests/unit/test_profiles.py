@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
+from wbscope.engine.database import Recorded
+from wbscope.engine.evidence import require_events
 from wbscope.engine.library import load_library
 from wbscope.engine.profiles import Profile, event_options, profile_of, read_profiles
-from wbscope.errors import SetupError
+from wbscope.errors import EvidenceError, SetupError
 
 _SQL = REPOSITORY / "sql"
 _LIBRARY = load_library(_SQL)
@@ -133,6 +135,21 @@ _PROFILES = (
 )
 def test_options_for_events(groups: list[tuple[str, ...]], options: str) -> None:
     assert event_options(groups, _PROFILES) == options
+
+
+def test_a_question_with_many_sources_asks_for_all_of_them() -> None:
+    recorded = Recorded({}, {}, {})
+    with pytest.raises(EvidenceError) as caught:
+        require_events(_LIBRARY.query("copy_and_sync"), recorded, "run.db", _LIBRARY.profiles)
+    command = shlex.split(caught.value.fix or "")
+    assert command[:2] == ["trace-cmd", "record"]
+    patterns = [after for before, after in pairwise(command) if before == "-e"]
+    for call in ("write", "pwritev2", "fsync", "syncfs", "copy_file_range", "sendfile64"):
+        for side in ("enter", "exit"):
+            event = f"syscalls:sys_{side}_{call}"
+            assert any(fnmatchcase(event, pattern) for pattern in patterns), event
+    assert {"sched:sched_process_exit", "writeback:global_dirty_state"} < set(patterns)
+    assert "sched:sched_switch" not in patterns
 
 
 def test_a_catalog_without_profiles_has_none(tmp_path: Path) -> None:

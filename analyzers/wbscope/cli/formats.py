@@ -73,7 +73,10 @@ class Format:
                 fix="--parquet FILE.parquet",
             )
         if self.file is not None:
-            check_output(self.file, self.force, [Path(path) for path in inputs])
+            example = (
+                ("answer.txt", "-o") if self.parquet is None else ("answer.parquet", "--parquet")
+            )
+            check_output(self.file, self.force, [Path(path) for path in inputs], *example)
 
     @property
     def file(self) -> Path | None:

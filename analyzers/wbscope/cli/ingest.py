@@ -71,7 +71,9 @@ def ingest(
       wbscope ingest trace.pftrace -o run.db
     """
     if events and load_all:
-        raise UsageError("two-choices", "--events --all", "exclude each other, wanted one")
+        raise UsageError(
+            "two-choices", "--events --all", "exclude each other, wanted one", fix="--all"
+        )
     range_text = None if time_range is None else parse_time_range("--time-range", time_range)
     row_limit = None if limit is None else parse_count("--limit", limit, "wbscope ingest --help")
     path = find_source(source).path

@@ -40,7 +40,7 @@ app = typer.Typer(
 )
 app.command()(ingest.ingest)
 app.command()(query.query)
-app.command()(sql.sql)
+app.command(cls=sql.SqlCommand)(sql.sql)
 app.command()(queries.queries)
 app.command()(report.report)
 app.command()(timeline.timeline)

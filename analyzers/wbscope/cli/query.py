@@ -111,13 +111,13 @@ def query(
         _check_explain(library, file, form)
     for option, text in (("--window", window), ("--from", start), ("--to", end)):
         if text is not None:
-            parse_duration(option, text)
+            parse_duration(option, text, positive=option == "--window")
     filters = {
         "window": window,
         "bdi": bdi,
         "task": task,
         "tid": None if tid is None else parse_number("--tid", tid, "--task NAME"),
-        "cgroup": None if cgroup is None else parse_number("--cgroup", cgroup),
+        "cgroup": None if cgroup is None else parse_number("--cgroup", cgroup, negative=True),
         "start": start,
         "end": end,
     }

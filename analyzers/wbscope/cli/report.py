@@ -39,7 +39,7 @@ def report(
     """
     to_stdout = output == "-"
     if not to_stdout:
-        check_output(Path(output), force, [Path(run)])
+        check_output(Path(output), force, [Path(run)], "report.txt")
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar) as opened,

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from wbscope.cli.formats import Format, write_result
 from wbscope.cli.options import (
@@ -28,10 +31,22 @@ from wbscope.errors import InputError, UsageError
 from wbscope.render.units import parse_duration
 from wbscope.run import open_run
 
-__all__ = ["sql"]
+__all__ = ["SqlCommand", "sql"]
 
 _STDIN = "-"
 _EXAMPLE = 'wbscope sql RUN "SELECT event, count FROM event_counts"'
+
+# No option has white space before its value: this is SQL that starts with a comment.
+_COMMENT = re.compile(r"--[^\s=]*\s")
+
+
+class SqlCommand(TyperCommand):
+    """Takes a statement that starts with a comment for what it is."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        guarded = [f" {word}" if _COMMENT.match(word) else word for word in args[:end]]
+        return super().parse_args(ctx, guarded + args[end:])
 
 
 def sql(
@@ -73,7 +88,7 @@ def sql(
     form = Format(as_json, as_csv, as_markdown, parquet, output, force)
     form.check([run] if file in (None, _STDIN) else [run, str(file)])
     if timeout is not None:
-        parse_duration("--timeout", timeout)
+        parse_duration("--timeout", timeout, positive=True)
     if statement is None and file is None and _is_terminal():
         _interactive(run, timeout, form, quiet)
         return
@@ -95,14 +110,19 @@ def sql(
 def _statements(statement: str | None, file: str | None) -> tuple[str, list[Statement]]:
     """Where they are from, and the statements; an argument is one, a file has many."""
     if statement not in (None, _STDIN) and file is not None:
-        raise UsageError("two-sources", f"-f {file}", "and a statement exclude each other")
+        raise UsageError(
+            "two-sources",
+            f"-f {file}",
+            "and a statement exclude each other",
+            fix=f"wbscope sql RUN -f {shlex.quote(file)}",
+        )
     if file in (None, _STDIN) and statement in (None, _STDIN):
         source, text = "stdin", _stdin()
     elif file is not None:
         source, text = file, _file(file)
     else:
         # As it was given: SQLite says what is wrong with more than one.
-        return "sql", [Statement(str(statement), 1)]
+        return "sql", [Statement(re.sub(r"^ (?=--)", "", str(statement)), 1)]
     return source, split_statements(text) or [Statement(text, 1)]
 
 

@@ -23,7 +23,7 @@ def sql_package(
         str, typer.Option("-o", "--output", metavar="DIR", show_default=False, help="Folder.")
     ],
     force: Annotated[
-        bool, typer.Option("--force", help="Write into a folder that has other files.")
+        bool, typer.Option("--force", help="Write over edited modules, and beside other files.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -31,7 +31,8 @@ def sql_package(
 
     They are a package for `trace_processor_shell --add-sql-package`: modules
     wbscope.queries.NAME, wbscope.views.NAME and wbscope.timelines.NAME;
-    wbscope.library has all of them. An older package in the folder is replaced.
+    wbscope.library has all of them. An older package in the folder is replaced, unless a module
+    in it was edited.
 
     \b
     Examples:

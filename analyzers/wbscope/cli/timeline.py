@@ -38,7 +38,7 @@ def timeline(
       wbscope timeline trace.dat -o run.pftrace
       wbscope timeline RUN -o run.pftrace --force
     """
-    check_output(Path(output), force, [Path(run)])
+    check_output(Path(output), force, [Path(run)], "run.pftrace")
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar) as opened,

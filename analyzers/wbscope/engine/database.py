@@ -74,7 +74,12 @@ def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
             fix="wbscope ingest TRACE.dat -o RUN.db --force",
         )
     if name.startswith(("SQLITE_NOMEM", "SQLITE_TOOBIG")):
-        return QueryError("too-big", shown, f"the result is too large: {error}")
+        return QueryError(
+            "too-big",
+            shown,
+            f"the result is too large: {error}",
+            fix="select fewer rows or parts of long values: LIMIT 1000, substr(value, 1, 1000)",
+        )
     return SetupError("database-access", shown, f"cannot be used: {error} ({name})")
 
 

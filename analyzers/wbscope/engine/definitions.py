@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ from wbscope.engine.database import Recorded
 from wbscope.engine.library import Library
 from wbscope.engine.params import Params, quote
 from wbscope.engine.sqlfile import SqlFile
+from wbscope.errors import InputError
 
 __all__ = ["Definition", "Definitions"]
 
 _PARAMS = "wb_params"
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
+_PREVIOUS = "prev_seq"
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Definitions:
     library: Library
     recorded: Recorded
     params: Params
+    shown: str
 
     def statements(
         self,
@@ -101,6 +105,8 @@ class Definitions:
             table = first.source_table
             wanted = list(fields)
         present = _columns(connection, table)
+        if present and _PREVIOUS not in present and any(file.previous for file in files):
+            raise self._no_links(table)
         # Quoted, because kernel fields are called limit, group or order.
         selected = ", ".join(
             f'"{name}"' if name in present else f'NULL AS "{name}"' for name in wanted
@@ -110,6 +116,16 @@ class Definitions:
             # An event enabled in two tracing instances is in the trace twice.
             source += f' WHERE buffer = (SELECT min(buffer) FROM main."{table}")'
         return _view(view, f"SELECT {selected} {source}")
+
+    def _no_links(self, table: str | None) -> InputError:
+        """The ingester makes the links on request only; NULL would mean that there is no row."""
+        return InputError(
+            "no-links",
+            self.shown,
+            f"table {table} has no column {_PREVIOUS}, wanted one with the row before each row",
+            effect="queries that read pairs of rows would be wrong without a word",
+            fix=f"wbscope ingest {self.recorded.source()} -o {shlex.quote(self.shown)} --force",
+        )
 
 
 def _view(name: str, select: str) -> str:

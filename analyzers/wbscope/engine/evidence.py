@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wbscope.engine.database import Recorded
-from wbscope.engine.profiles import Profile, event_options, profile_of
+from wbscope.engine.profiles import Profile, event_options, pattern_options, profile_of
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import EvidenceError
 
@@ -55,7 +55,7 @@ def _missing(
     else:
         records = " (in no record profile)" if profiles else ""
     # Recorded anew, the run must have all that the question needs.
-    command = f"trace-cmd record {event_options(file.events, profiles)} -o trace.dat COMMAND"
+    command = f"trace-cmd record {_options(file, profiles)} -o trace.dat COMMAND"
     return EvidenceError(
         "missing-event",
         file.name,
@@ -63,6 +63,18 @@ def _missing(
         have=_nearest(missing[0][0], recorded),
         fix=command if profile or not profiles else f"wbscope queries {file.name}",
     )
+
+
+def _options(file: SqlFile, profiles: Sequence[Profile]) -> str:
+    """For one event of each group; for all of them where each tells of something else."""
+    profile = profile_of(file.events, profiles)
+    if profile is not None:
+        for group in file.events:
+            if sum(not set(names).isdisjoint(group) for names in profile.events) > 1:
+                events = [name for group in file.events for name in group]
+                alternatives = (name for group in file.optional for name in group.split("|"))
+                return pattern_options(profile, [*events, *alternatives])
+    return event_options(file.events, profiles)
 
 
 def _not_loaded(file: SqlFile, event: str, recorded: Recorded, shown: str) -> EvidenceError:

@@ -28,7 +28,12 @@ _ALLOWED = (
 def check_one_select(sql: str) -> None:
     """QueryError unless the text starts as a SELECT; SQLite checks the rest."""
     if "\0" in sql or sql != sql.encode("utf-8", "ignore").decode("utf-8"):
-        raise QueryError("not-text", "sql", "holds bytes that are not UTF-8 text")
+        raise QueryError(
+            "not-text",
+            "sql",
+            "holds bytes that are not UTF-8 text",
+            fix="iconv -c -f UTF-8 -t UTF-8 FILE | tr -d '\\000' | wbscope sql RUN",
+        )
     start = _COMMENTS.match(sql)
     rest = sql[start.end() :] if start else sql
     word = re.match(r"\w*", rest)

@@ -7,13 +7,14 @@ import shlex
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from wbscope.errors import SetupError
 
-__all__ = ["Profile", "event_options", "profile_of", "read_profiles"]
+__all__ = ["Profile", "event_options", "pattern_options", "profile_of", "read_profiles"]
 
 # Shorter than this, what two names have in common says nothing.
 _COMMON = 6
@@ -73,6 +74,22 @@ def event_options(groups: Iterable[tuple[str, ...]], profiles: Sequence[Profile]
     for group in groups:
         chosen = next((event for event in group if event in known), group[0])
         options[f"-e {shlex.quote(_pattern(known.get(chosen, (chosen,))))}"] = None
+    return " ".join(options)
+
+
+def pattern_options(profile: Profile, events: Iterable[str]) -> str:
+    """Those options of a profile that record one of the events, and what goes with it.
+
+    An event that starts something is of no use without the one that ends it: the
+    patterns of a profile have both.
+    """
+    wanted = list(events)
+    options = []
+    for option in profile.options:
+        pattern = shlex.split(option)[-1]
+        whole = pattern if ":" in pattern else f"{pattern}:*"
+        if any(fnmatchcase(event, whole) for event in wanted):
+            options.append(option)
     return " ".join(options)
 
 

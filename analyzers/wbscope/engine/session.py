@@ -33,7 +33,7 @@ class Session:
         self._shown = shown
         self._params = params
         self._connection, self.recorded = open_database(path, shown)
-        self._definitions = Definitions(library, self.recorded, params)
+        self._definitions = Definitions(library, self.recorded, params, shown)
         self._made: dict[str, bool] = {}  # objects, and whether they are tables
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class Session:
                 "several-statements",
                 "sql",
                 "holds more than one statement, wanted one",
-                fix="wbscope sql RUN once for each statement",
+                fix="wbscope sql RUN -f FILE",
             )
         if code == "SQLITE_ERROR" or code is None:
             return QueryError(

@@ -64,22 +64,32 @@ def is_instant(column: str) -> bool:
     return column == "ts" or column.endswith(("_ts", "_start_ns"))
 
 
-def parse_duration(option: str, text: str) -> int:
+def parse_duration(option: str, text: str, *, positive: bool = False) -> int:
     """'2s', '500ms', '1.5s' as ns; UsageError says what is wrong with others."""
+    _check_text(option, text)
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)", text)
     if match is None:
         number = re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text)
         problem = "has no unit" if number else "is not a duration"
-        example = f"{text}s" if number else "2s"
+        seconds = float(text) if number else -1.0
+        taken = (seconds > 0 if positive else seconds >= 0) and seconds * _NS_PER_S < _MAX_NS
+        example = f"{text}s" if taken else "2s"
         raise UsageError(
             "bad-duration",
             f"{option} {text}",
             f"{problem}, wanted a number with ns, us, ms, s, m or h",
             fix=f"{option} {example}",
         )
-    nanoseconds = round(float(match[1]) * _DURATIONS[match[2]])
-    if nanoseconds > _MAX_NS:
-        raise UsageError("bad-duration", f"{option} {text}", f"is longer than {_MAX_NS} ns")
+    exact = float(match[1]) * _DURATIONS[match[2]]
+    if exact > _MAX_NS:
+        raise UsageError(
+            "bad-duration", f"{option} {text}", f"is longer than {_MAX_NS} ns", fix=f"{option} 2s"
+        )
+    nanoseconds = round(exact)
+    if positive and nanoseconds == 0:
+        raise UsageError(
+            "bad-duration", f"{option} {text}", "is zero, wanted more", fix=f"{option} 2s"
+        )
     return nanoseconds
 
 
@@ -104,7 +114,7 @@ def parse_time_range(option: str, text: str) -> str:
             "empty-range",
             f"{option} {text}",
             "holds nothing, wanted its end after its start",
-            fix=f"{option} {end}..{start}",
+            fix=f"{option} {start}.." if first == last else f"{option} {end}..{start}",
         )
     return f"{first}..{last}"
 
@@ -113,12 +123,17 @@ def _bound(option: str, text: str) -> str:
     if not text:
         return ""
     absolute = text.startswith("@")
-    return f"{'' if absolute else '+'}{parse_duration(option, text.removeprefix('@'))}"
+    try:
+        nanoseconds = parse_duration(option, text.removeprefix("@"))
+    except UsageError as error:
+        error.fix = f"{option} 2s..4s"
+        raise
+    return f"{'' if absolute else '+'}{nanoseconds}"
 
 
-def parse_number(option: str, text: str, fix: str | None = None) -> int:
-    """A tid or an inode number."""
-    if re.fullmatch(r"[0-9]{1,18}", text) is None:
+def parse_number(option: str, text: str, fix: str | None = None, *, negative: bool = False) -> int:
+    """A tid or an inode number; negative ones stand for cgroup paths of 4.3 to 4.5."""
+    if re.fullmatch(r"-?[0-9]{1,18}" if negative else r"[0-9]{1,18}", text) is None:
         raise UsageError(
             "bad-number",
             f"{option} {text}",
@@ -133,6 +148,17 @@ def parse_count(option: str, text: str, fix: str) -> int:
     if re.fullmatch(r"[0-9]{1,19}", text) is None or not 1 <= int(text) <= _MAX_COUNT:
         raise UsageError("bad-number", option, f'found "{text}", wanted 1 to {_MAX_COUNT}', fix=fix)
     return int(text)
+
+
+def _check_text(option: str, value: object) -> None:
+    """Python code may give a number, which has no unit."""
+    if not isinstance(value, str):
+        raise UsageError(
+            "bad-duration",
+            f"{option} {value!r}",
+            f"is of type {type(value).__name__}, wanted a text such as '2s'",
+            fix=f"{option} 2s",
+        )
 
 
 def _bytes(value: float) -> str:

@@ -189,7 +189,8 @@ def test_two_formats_at_once(cli: Cli, verb: list[str]) -> None:
         (["query", "windows", "--window", "2"], "bad-duration"),
         (["query", "windows", "--from", "soon"], "bad-duration"),
         (["query", "windows", "--tid", "x"], "bad-number"),
-        (["query", "windows", "--cgroup", "-1"], "bad-number"),
+        (["query", "windows", "--cgroup", "-x"], "bad-number"),
+        (["query", "windows", "--window", "0"], "bad-duration"),
     ],
 )
 def test_wrong_words_are_refused_before_any_ingest(
@@ -198,6 +199,32 @@ def test_wrong_words_are_refused_before_any_ingest(
     ran = cli(*words[:2], trace, *words[2:], "--json")
     assert (ran.code, ran.error()["slug"]) == (2, slug)
     assert ingester.calls() == []
+
+
+@pytest.mark.parametrize("words", [["--cgroup", "-2"], ["--cgroup=-2"]])
+def test_cgroup_paths_have_negative_numbers(cli: Cli, database: Path, words: list[str]) -> None:
+    ran = cli("query", "windows", database, *words, "--json")
+    assert (ran.code, ran.json()["rows"][0]["cgroup_ino"]) == (0, -2)
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["--from", "1s", "--to", "1s"], "--from 1s"),
+        (["--from", "2s", "--to", "1s"], "--from 1s --to 2s"),
+        (["--to", "0s"], "--to 1s"),
+        (["--window", "0"], "--window 2s"),
+        (["--window", "0s"], "--window 2s"),
+        (["--window", "99999999999"], "--window 2s"),
+        (["--window", "99999999999s"], "--window 2s"),
+        (["--from", "1"], "--from 1s"),
+        (["--bdi", ""], "--bdi 8:0"),
+    ],
+)
+def test_the_fix_of_a_filter_works(cli: Cli, database: Path, words: list[str], fix: str) -> None:
+    ran = cli("query", "windows", database, *words, "--json")
+    assert (ran.code, ran.error()["fix"]) == (2, fix)
+    assert cli("query", "windows", database, *fix.split()).code == 0
 
 
 def test_exit_codes_of_wrong_input(cli: Cli, tmp_path: Path, database: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import wbscope
@@ -84,6 +85,22 @@ def test_second_alternative_serves_an_older_kernel(database: Path) -> None:
     )
     with wbscope.open(database) as run:
         assert run.query("reclaim_writes").rows == [(1,)]
+
+
+def test_table_without_links_is_refused(database: Path, sql_dir: Path) -> None:
+    adapter = sql_dir / "adapters/sqlite/raw_balance_dirty_pages.sql"
+    adapter.write_text(adapter.read_text().replace("-- @from", "-- @previous tid\n-- @from"))
+    with wbscope.open(database) as run:
+        assert run.query("run_summary").rows
+        for ask in (run.query, lambda _: run.sql("SELECT 1")):
+            with pytest.raises(InputError) as caught:
+                ask("throttle_by_task")
+            assert (caught.value.slug, caught.value.subject) == ("no-links", str(database))
+            assert "ev_balance_dirty_pages has no column prev_seq" in caught.value.message
+            assert caught.value.fix == f"wbscope ingest trace.dat -o {database} --force"
+    change(database, "ALTER TABLE ev_balance_dirty_pages ADD COLUMN prev_seq INTEGER")
+    with wbscope.open(database) as run:
+        assert len(run.query("throttle_by_task").rows) == 2
 
 
 def test_event_that_was_not_recorded(database: Path) -> None:
@@ -191,6 +208,40 @@ def test_filters_that_make_no_sense(database: Path, filters: dict[str, str], slu
     with wbscope.open(database) as run, pytest.raises(UsageError) as caught:
         run.query("windows", **filters)  # type: ignore[arg-type]
     assert caught.value.slug == slug
+
+
+@pytest.mark.parametrize(
+    ("filters", "slug", "subject"),
+    [
+        ({"window": 2}, "bad-duration", "--window 2"),
+        ({"start": 1.5}, "bad-duration", "--from 1.5"),
+        ({"cgroup": 1.5}, "bad-type", "cgroup=1.5"),
+        ({"tid": "x"}, "bad-type", "tid='x'"),
+        ({"tid": True}, "bad-type", "tid=True"),
+        ({"task": 1.0}, "bad-type", "task=1.0"),
+        ({"bdi": 8}, "bad-type", "bdi=8"),
+        ({"bdi": ""}, "no-bdi", "--bdi ''"),
+    ],
+)
+def test_filters_of_a_wrong_type(
+    database: Path, filters: dict[str, Any], slug: str, subject: str
+) -> None:
+    with wbscope.open(database) as run, pytest.raises(UsageError) as caught:
+        run.query("windows", **filters)
+    assert (caught.value.slug, caught.value.subject) == (slug, subject)
+    assert "wanted" in caught.value.message
+    assert caught.value.fix
+
+
+def test_a_closed_run_says_so(database: Path) -> None:
+    run = wbscope.open(database)
+    run.close()
+    run.close()
+    for ask in (lambda: run.query("windows"), lambda: run.sql("SELECT 1"), run.recorded):
+        with pytest.raises(UsageError) as caught:
+            ask()
+        assert (caught.value.slug, caught.value.subject) == ("run-closed", str(database))
+        assert caught.value.fix == f"wbscope.open('{database}')"
 
 
 def test_quote() -> None:

@@ -71,6 +71,7 @@ def test_anything_else_is_refused(database: Path, statement: str, slug: str) -> 
     with wbscope.open(database) as run, pytest.raises(QueryError) as caught:
         run.sql(statement)
     assert caught.value.slug == slug
+    assert caught.value.fix
     assert database.read_bytes() == before
 
 
@@ -126,6 +127,32 @@ def test_command_prints_a_table(cli: Cli, database: Path) -> None:
     ran = cli("sql", database, "SELECT event, count FROM event_counts")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines()[-1] == "writeback:balance_dirty_pages      3"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["-- why\nSELECT 1 AS a", "--why\nSELECT 1 AS a", "-- a = b\n-- c\nSELECT 1 AS a"],
+)
+def test_statement_that_starts_with_a_comment(cli: Cli, database: Path, statement: str) -> None:
+    for words in ([statement], ["--", statement]):
+        ran = cli("sql", "--csv", database, *words)
+        assert (ran.code, ran.out.split()) == (0, ["a", "1"])
+    assert cli("sql", database, statement, "--csv").out.split() == ["a", "1"]
+
+
+def test_misspelt_option_is_no_statement(cli: Cli, database: Path) -> None:
+    ran = cli("sql", database, "--tiemout", "1s")
+    assert ran.code == 2
+    assert "No such option: --tiemout" in ran.err
+
+
+def test_statement_and_file(cli: Cli, database: Path, sql_dir: Path) -> None:
+    file = sql_dir / "queries" / "throttle_by_task.sql"
+    ran = cli("sql", database, "-f", file, "--json")
+    assert (ran.code, len(ran.json()["rows"])) == (0, 2)
+    assert cli("sql", database, file.read_text(), "--json").json()["rows"] == ran.json()["rows"]
+    both = cli("sql", database, "SELECT 1", "-f", file, "--json").error()
+    assert (both["slug"], both["fix"]) == ("two-sources", f"wbscope sql RUN -f {file}")
 
 
 def test_command_prints_json(cli: Cli, database: Path) -> None:

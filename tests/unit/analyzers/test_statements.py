@@ -88,6 +88,22 @@ def test_a_module() -> None:
     assert all(text.endswith("\n") and "\n\n\n" not in text for text in texts.values())
 
 
+def test_an_edited_module_is_not_replaced(tmp_path: Path) -> None:
+    library = load_library(REPOSITORY / "sql", engine="perfetto")
+    folder = tmp_path / "wbscope"
+    write_package(library, folder)
+    write_package(library, folder)
+    module = folder / "views" / "wb_params.sql"
+    made = module.read_text()
+    module.write_text(made.replace("2000000000", "500000000"))
+    with pytest.raises(UsageError, match="1 modules that were edited") as caught:
+        write_package(library, folder)
+    assert (caught.value.slug, caught.value.have) == ("output-edited", "views/wb_params.sql")
+    assert "500000000" in module.read_text()
+    write_package(library, folder, force=True)
+    assert module.read_text() == made
+
+
 def test_a_folder_whose_file_is_a_link_is_not_ours(tmp_path: Path) -> None:
     library = load_library(REPOSITORY / "sql", engine="perfetto")
     folder = tmp_path / "wbscope"

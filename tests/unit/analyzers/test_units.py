@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from wbscope.engine.result import unique_names, unit_of
 from wbscope.errors import UsageError
-from wbscope.render.units import format_value, parse_duration
+from wbscope.render.units import format_value, parse_duration, parse_time_range
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,24 @@ def test_number_without_unit_says_so_and_how() -> None:
 def test_duration_beyond_64_bits() -> None:
     with pytest.raises(UsageError, match="is longer than 9223372036854775807 ns"):
         parse_duration("--to", "99999999999h")
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("5s..5s", "5s.."),
+        ("@5s..@5000ms", "@5s.."),
+        ("4s..2s", "2s..4s"),
+        ("2..4", "2s..4s"),
+        ("1s", "2s..4s"),
+        ("99999999999s..", "2s..4s"),
+    ],
+)
+def test_the_fix_of_a_time_range_works(text: str, fix: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_time_range("--time-range", text)
+    assert caught.value.fix == f"--time-range {fix}"
+    assert parse_time_range("--time-range", fix)
 
 
 def test_same_names_are_told_apart() -> None:
