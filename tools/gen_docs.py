@@ -39,8 +39,8 @@ are made of is in [views.md](views.md).
 
 `--from` and `--to` take the events between them. Rows that are made of events (tasks, stalls,
 requests) have what begins there, in full length: a sleep that began before is left out, one that
-goes on behind `--to` counts whole. Windows (`throttle_windows`, `dirty_position`, ...) are cut: they
-have the part of a sleep, or of a state, that lies in them.
+goes on behind `--to` counts whole. Windows (`throttle_windows`, `dirty_position`, ...) are cut:
+they have the part of a sleep, or of a state, that lies in them.
 
 A metric is a column that runs are judged by; "better" says which way, "-" that it depends.
 
