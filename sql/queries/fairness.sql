@@ -124,18 +124,21 @@ WITH
   listed AS (
     SELECT
       c.*,
-      group_concat(
-        c.comm || '-' || c.tid || '=' || CAST(c.rate + 0.5 AS INTEGER), ' '
-      ) OVER (
-        PARTITION BY c.window_start_ns, c.bdi, c.cgroup_ino
-        ORDER BY c.rate, c.tid, c.task_id
-        ROWS UNBOUNDED PRECEDING
-      ) AS rates_so_far,
-      row_number() OVER (
-        PARTITION BY c.window_start_ns, c.bdi, c.cgroup_ino
-        ORDER BY c.rate DESC, c.tid DESC, c.task_id DESC
-      ) AS from_fastest
+      -- The same text on every row of a group, and kept on one.
+      CASE
+        WHEN row_number() OVER slowest_first = 1
+          THEN group_concat(
+            c.comm || '-' || c.tid || '=' || CAST(c.rate + 0.5 AS INTEGER), ' '
+          ) OVER (
+            slowest_first
+            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+          )
+      END AS task_rates
     FROM chosen AS c
+    WINDOW slowest_first AS (
+      PARTITION BY c.window_start_ns, c.bdi, c.cgroup_ino
+      ORDER BY c.rate, c.tid, c.task_id
+    )
   )
 SELECT
   l.bdi,
@@ -146,7 +149,7 @@ SELECT
   sum(l.weighted) * sum(l.weighted)
     / (count(*) * sum(l.weighted * l.weighted)) AS jain_weighted_ratio,
   min(l.rate) / nullif(max(l.rate), 0) AS slowest_to_fastest_ratio,
-  max(CASE WHEN l.from_fastest = 1 THEN l.rates_so_far END) AS task_rates,
+  max(l.task_rates) AS task_rates,
   l.window_start_ns
 FROM listed AS l
 GROUP BY l.window_start_ns, l.bdi, l.cgroup_ino
