@@ -8,11 +8,12 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from wbscope.engine.library import load_library
 from wbscope.formats import reference_formats
 
 from .tools import ingester_path, run
 
-__all__ = ["Loaded", "load", "load_lines", "refusal", "table_rows"]
+__all__ = ["Loaded", "load", "load_binary", "load_lines", "refusal", "table_rows"]
 
 Row = dict[str, Any]
 
@@ -52,19 +53,29 @@ def table_rows(db: sqlite3.Connection, event: str) -> list[Row]:
         return []
     cursor = db.execute(f'SELECT * FROM "{found[0]}" ORDER BY seq')
     names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    # A link between rows is no field of a record.
+    return [{name: row[name] for name in names if name != "prev_seq"} for row in rows]
 
 
 def _ingest(source: Path, database: Path, *options: str) -> Any:
     formats = database.with_suffix(".formats")
     formats.write_text("".join(reference_formats()), encoding="utf-8")
     command = [ingester_path(), "sqlite", source, "-o", database, "--formats", formats]
-    return run([*command, *(options or ("--all",))])
+    return run([*command, *load_library().table_options(), *(options or ("--all",))])
 
 
 def load(source: Path, database: Path, *options: str) -> Loaded:
     """Ingest a file with the packaged reference formats; every event, unless options say."""
     done = _ingest(source, database, *options)
+    assert done.returncode == 0, done.stderr
+    return Loaded(database, done.stderr)
+
+
+def load_binary(source: Path, database: Path, *options: str) -> Loaded:
+    """Ingest a trace.dat with the links between rows that queries need."""
+    command = [ingester_path(), "sqlite", source, "-o", database]
+    done = run([*command, *load_library().table_options(), *(options or ("--all",))])
     assert done.returncode == 0, done.stderr
     return Loaded(database, done.stderr)
 

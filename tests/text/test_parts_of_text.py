@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.runs import example
-from support.texttrace import Loaded, load, load_lines
-from support.tools import ingester_path, require_program, run
+from support.texttrace import load, load_binary, load_lines
+from support.tools import require_program, run
 
 _RUN = example("four-equal-writers").trace
 _KEYS = (
@@ -56,10 +56,7 @@ def test_same_part_as_of_the_trace(
     wbscope: Wbscope, report: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     options = options if "--events" in options else ("--all", *options)
-    binary = tmp_path / "dat.db"
-    done = run([ingester_path(), "sqlite", _RUN, "-o", binary, *options])
-    assert done.returncode == 0, done.stderr
-    truth = Loaded(binary, done.stderr)
+    truth = load_binary(_RUN, tmp_path / "dat.db", *options)
     text = load(report, tmp_path / "text.db", *options)
     assert _selection(text.meta()) == _selection(truth.meta())
     tasks = "SELECT tid, first_ts, last_ts, events_count FROM task ORDER BY tid"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.runs import RecordedRun, all_runs
-from support.texttrace import Loaded, load
-from support.tools import ingester_path, require_program, run
+from support.texttrace import Loaded, load, load_binary
+from support.tools import require_program, run
 from wbscope.engine.library import load_library
 
 # Fields that the print format leaves out, or prints so that they cannot be
@@ -58,9 +58,7 @@ def _loaded(
     if key not in made:
         database = folder / "run.db"
         if option is None:
-            done = run([ingester_path(), "sqlite", of.trace, "-o", database, "--all"])
-            assert done.returncode == 0, done.stderr
-            made[key] = Loaded(database, done.stderr)
+            made[key] = load_binary(of.trace, database)
         else:
             report = [require_program("trace-cmd"), "report", *option.split(), of.trace]
             text = folder / "report.txt"
