@@ -142,10 +142,8 @@ SELECT
   coalesce(g.lost_gaps_count, 0) AS lost_gaps_count
 FROM shared AS s
 CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS p
 JOIN wb_window AS w ON w.window_index = s.window_index
 JOIN life AS l ON l.task_id = s.task_id
 LEFT JOIN wb_lost_window AS g ON g.window_index = s.window_index
 WHERE s.lived = 1
-  AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
 ORDER BY w.window_start_ns, l.tid, l.task_id;
