@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
@@ -20,6 +20,7 @@ PAGE_WIDTH = 80
 _GAP = "  "
 # Text wider than this is folded when its table does not fit otherwise.
 _FOLD = 36
+_WINDOW = "window_start_ns"
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,30 @@ def table_text(result: Result, width: int = PAGE_WIDTH) -> str:
     """The table; columns that do not fit follow in blocks with the same keys."""
     if not result.rows:
         return "(no rows)\n"
+    result = _windows_first(result)
     columns = [_column(result, index, None) for index in range(len(result.columns))]
     if _total(columns) > width:
         columns = [_column(result, i, _FOLD) for i in range(len(result.columns))]
     blocks = _blocks(columns, _key_count(result), width)
     return "\n".join(_block_text(block, len(result.rows)) for block in blocks)
+
+
+def _windows_first(result: Result) -> Result:
+    """A query that answers by window only when asked to says which one last: here it is first.
+
+    Where no window was asked for, the column has no value and is left out.
+    """
+    last = len(result.columns) - 1
+    if result.name == "sql" or result.columns[last:] != (_WINDOW,):
+        return result
+    order = list(range(last))
+    if any(row[last] is not None for row in result.rows):
+        order.insert(1 if result.columns[0] == "run" else 0, last)
+    return replace(
+        result,
+        columns=tuple(result.columns[i] for i in order),
+        rows=[tuple(row[i] for i in order) for row in result.rows],
+    )
 
 
 def _column(result: Result, index: int, fold: int | None) -> _Column:

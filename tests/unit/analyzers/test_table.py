@@ -78,3 +78,14 @@ def test_wide_characters_keep_the_columns() -> None:
 def test_rows_of_nothing_but_names() -> None:
     text = table_text(make(("key", "value"), ("kernel_release", "6.1.0"), ("cpus", 2)))
     assert text.splitlines()[2:] == ["kernel_release  6.1.0", "cpus            2"]
+
+
+def test_the_window_of_an_answer_by_window_comes_first() -> None:
+    columns = ("bdi", "tasks_count", "window_start_ns")
+    whole, windows = make(columns, ("8:0", 2, None)), make(columns, ("8:0", 2, 10_000_000_000))
+    assert table_text(whole).splitlines() == ["bdi  tasks", "---  -----", "8:0      2"]
+    assert table_text(windows).splitlines()[-1] == "10.000000 s  8:0      2"
+    of_run = make(("run", *columns), ("a.db", "8:0", 2, 10_000_000_000))
+    assert table_text(of_run).splitlines()[-1].split() == ["a.db", "10.000000", "s", "8:0", "2"]
+    own = Result("sql", columns, {}, whole.rows)
+    assert table_text(own).splitlines()[-1].split() == ["8:0", "2", "-"]
