@@ -19,7 +19,7 @@ SELECT
   NULL AS dur,
   'Writeback/Throughput/dirtied in window' AS track,
   NULL AS name,
-  w.dirtied_bytes_per_s AS value,
+  1.0 * w.dirtied_bytes_per_s AS value,
   'bytes/s' AS unit,
   NULL AS args,
   0 AS rank
@@ -27,7 +27,7 @@ FROM wb_dirty_flow AS w
 WHERE w.dirtied_bytes_per_s IS NOT NULL
 UNION ALL
 SELECT w.window_start_ns, NULL, 'Writeback/Throughput/written in window', NULL,
-  w.written_bytes_per_s, 'bytes/s', NULL, 1
+  1.0 * w.written_bytes_per_s, 'bytes/s', NULL, 1
 FROM wb_dirty_flow AS w
 WHERE w.dirtied_bytes_per_s IS NOT NULL
 UNION ALL

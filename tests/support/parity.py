@@ -32,5 +32,5 @@ def assert_same(columns: Sequence[str], ours: Rows, theirs: Rows) -> None:
             for name, a, b in zip(columns, our, their, strict=True)
             if not is_same(a, b)
         ]
-        assert not differ, f"row {place}"
+        assert not differ, f"row {place}: {differ}"
     assert len(ours) == len(theirs)
