@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links between rows and indexes that the ingester makes on request: wbscope-ingest itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.runs import example
+from support.tools import ingester_path, run
+
+_RUN = example("deep").trace
+_PAUSE = "writeback:balance_dirty_pages"
+_STATE = "writeback:global_dirty_state"
+
+
+def _ask(database: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
+        return db.execute(sql).fetchall()
+
+
+def _ingest(output: Path, *options: str) -> Any:
+    return run([ingester_path(), "sqlite", _RUN, "-o", output, "--events", "writeback:*", *options])
+
+
+@pytest.mark.parametrize(
+    ("event", "key", "partition"),
+    [(_PAUSE, "tid", "PARTITION BY tid"), (_STATE, "any", ""), (_STATE, "tid", "PARTITION BY tid")],
+)
+def test_the_row_before(tmp_path: Path, event: str, key: str, partition: str) -> None:
+    output = tmp_path / "run.db"
+    done = _ingest(output, "--prev-seq", f"{event}={key}")
+    assert done.returncode == 0, done.stderr
+    table = f"ev_{event.partition(':')[2]}"
+    rows = _ask(output, f"SELECT prev_seq, lag(seq) OVER ({partition} ORDER BY seq) FROM {table}")
+    assert [ours for ours, _ in rows] == [theirs for _, theirs in rows]
+    assert sum(ours is not None for ours, _ in rows) > 1000
+    linked = _ask(
+        output,
+        "SELECT m.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c"
+        " WHERE m.type = 'table' AND c.name = 'prev_seq'",
+    )
+    assert linked == [(table,)]
+
+
+def test_indexes(tmp_path: Path) -> None:
+    output = tmp_path / "run.db"
+    wanted = ("--index", f"{_PAUSE}=tid,no_such_field,pause", "--index", f"{_STATE}=no_such_field")
+    done = _ingest(output, *wanted)
+    assert done.returncode == 0, done.stderr
+    made = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'ix!_%' ESCAPE '!'"
+    assert _ask(output, made) == [("ix_ev_balance_dirty_pages__tid__pause",)]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--prev-seq", ""),
+        ("--prev-seq", _PAUSE),
+        ("--prev-seq", "balance_dirty_pages=tid"),
+        ("--prev-seq", f"{_PAUSE}=cpu"),
+        ("--index", _PAUSE),
+        ("--index", f"{_PAUSE}="),
+        ("--index", f"{_PAUSE}=tid,,bdi"),
+        ("--index", "balance_dirty_pages=tid"),
+    ],
+)
+def test_wrong_requests(tmp_path: Path, option: str, value: str) -> None:
+    done = _ingest(tmp_path / "run.db", option, value)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(f'error[usage]: {option}: found "{value}", wanted system:name=')
+    assert list(tmp_path.iterdir()) == []
