@@ -5,11 +5,9 @@
 --   global_dirty_state that the same call fired just before does: the machine's
 --   limits threw the task's event when both see the same dirty pages and the
 --   same setpoint, within a sixteenth.
--- @grain    balance_dirty_pages event of a wb that is not the root's, of tasks
---   with such events in the time of interest; order seq
+-- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
---   wb_throttle_total, wb_kernel
+-- @needs    raw_balance_dirty_pages, raw_global_dirty_state, wb_kernel
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -22,9 +20,9 @@
 CREATE VIEW wb_throttle_domain AS
 WITH
   member AS (
-    SELECT DISTINCT a.tid
-    FROM wb_throttle_total AS a
-    WHERE a.cgroup_ino <> 1
+    SELECT DISTINCT b.tid
+    FROM raw_balance_dirty_pages AS b
+    WHERE b.cgroup_ino > 1 OR b.cgroup_path <> '/'
   ),
   steps AS (
     SELECT
