@@ -10,10 +10,11 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from wbscope.errors import SetupError
 
-__all__ = ["CACHE_FIX", "cache_entry", "trim_cache", "used"]
+__all__ = ["CACHE_FIX", "cache_entry", "entry_of", "trim_cache", "used"]
 
 LIMIT_BYTES = 4 << 30
 CACHE_FIX = "export WBSCOPE_CACHE_DIR=/var/tmp/wbscope"
@@ -28,8 +29,13 @@ def cache_entry(inputs: Sequence[Path], versions: Sequence[str]) -> Path:
     for path in inputs:
         status = path.stat()
         files.append([os.path.realpath(path), status.st_size, status.st_mtime_ns])
-    key = json.dumps([files, *versions]).encode()
-    return _folder() / f"{hashlib.sha256(key).hexdigest()[:32]}.db"
+    return entry_of([files, *versions])
+
+
+def entry_of(key: Sequence[Any]) -> Path:
+    """Where the database that this key tells apart belongs; makes the folder."""
+    text = json.dumps(key, default=str).encode()
+    return _folder() / f"{hashlib.sha256(text).hexdigest()[:32]}.db"
 
 
 def used(entry: Path) -> bool:

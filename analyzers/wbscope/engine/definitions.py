@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from wbscope.engine.database import Recorded
@@ -48,9 +48,13 @@ class Definitions:
         connection: sqlite3.Connection,
         names: Iterable[str],
         materialize: frozenset[str],
+        given: Container[str] = (),
     ) -> list[Definition]:
-        """In the order of need; those of `materialize` may become tables."""
-        closure = self.library.closure(names)
+        """In the order of need; those of `materialize` may become tables.
+
+        What is given is there already.
+        """
+        closure = self.library.closure(names, given)
         shims = self._shims(connection, closure)
         return shims + [self._create(connection, name, materialize) for name in closure]
 

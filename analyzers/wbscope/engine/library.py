@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -27,6 +28,11 @@ class Library:
 
     files: dict[str, SqlFile]
     profiles: tuple[Profile, ...] = ()
+
+    def digest(self) -> str:
+        """Another text for another library."""
+        files = sorted((name, file.select, file.key or "") for name, file in self.files.items())
+        return hashlib.sha256(repr(files).encode()).hexdigest()
 
     def queries(self) -> list[SqlFile]:
         """The canned queries, by name."""
@@ -55,14 +61,17 @@ class Library:
             fix="wbscope queries",
         )
 
-    def closure(self, names: Iterable[str]) -> list[str]:
-        """These objects and all they need, each after what it needs."""
+    def closure(self, names: Iterable[str], given: Container[str] = ()) -> list[str]:
+        """These objects and all they need, each after what it needs.
+
+        What is given is left out, and with it what only it needs.
+        """
         graph: dict[str, tuple[str, ...]] = {}
         waiting = sorted(names)
         while waiting:
             name = waiting.pop()
-            if name not in graph:
-                graph[name] = self.files[name].needs
+            if name not in graph and name not in given:
+                graph[name] = tuple(n for n in self.files[name].needs if n not in given)
                 waiting.extend(graph[name])
         return list(TopologicalSorter(graph).static_order())
 

@@ -6,14 +6,16 @@ from __future__ import annotations
 import difflib
 import re
 import sqlite3
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from wbscope.engine.database import open_database, translate
 from wbscope.engine.definitions import Definitions
 from wbscope.engine.evidence import require_events
 from wbscope.engine.guard import check_one_select, reading_only, stoppable
+from wbscope.engine.kept import KeptTables
 from wbscope.engine.library import Library
 from wbscope.engine.params import Params, check_filters
 from wbscope.engine.result import Notice, Result, typed_columns, unique_names, unit_of
@@ -23,6 +25,8 @@ from wbscope.errors import InternalError, QueryError
 __all__ = ["Session"]
 
 _WARNINGS = "wb_warning"
+_Answer = TypeVar("_Answer")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 
 
 class Session:
@@ -35,9 +39,13 @@ class Session:
         self._connection, self.recorded = open_database(path, shown)
         self._definitions = Definitions(library, self.recorded, params, shown)
         self._made: dict[str, bool] = {}  # objects, and whether they are tables
+        filtered = bool(params.given())
+        self._kept = KeptTables(path, self.recorded.meta, library, filtered=filtered)
+        self._given = self._kept.attach(self._connection)
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database; what took long to make is kept for another session."""
+        self._kept.save(self._connection)
         self._connection.close()
 
     def query(self, name: str) -> Result:
@@ -45,14 +53,17 @@ class Session:
         file = self._library.query(name)
         require_events(file, self.recorded, self._shown, self._library.profiles)
         check_filters(file, self._params.filters())
+
+        def ask() -> Result:
+            self._make([*file.needs, _WARNINGS], materialize=file.needs)
+            columns, rows = self._rows(file.select)
+            return _result(name, columns, rows, self._warnings(name), file.columns)
+
         try:
             with stoppable(self._connection):
-                self._make([*file.needs, _WARNINGS], materialize=file.needs)
-                columns, rows = self._rows(file.select)
-                warnings = self._warnings(name)
+                return self._answer(ask)
         except sqlite3.Error as error:
             raise self._library_error(file.name, error) from error
-        return _result(name, columns, rows, warnings, file.columns)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of this run: lost events, damage."""
@@ -72,12 +83,16 @@ class Session:
         # Views cost nothing until used; only those that the text may name are
         # worth turning into tables first.
         mentioned = [n for n in self._library.objects() if n in _words(text)]
+
+        def ask() -> tuple[tuple[str, ...], list[tuple[Any, ...]], tuple[Notice, ...]]:
+            self._make(self._library.objects(), materialize=mentioned)
+            warnings = self._warnings("*")
+            with reading_only(self._connection):
+                return *self._rows(text, most_rows), warnings
+
         try:
             with stoppable(self._connection, limit_ns):
-                self._make(self._library.objects(), materialize=mentioned)
-                warnings = self._warnings("*")
-                with reading_only(self._connection):
-                    columns, rows = self._rows(text, most_rows)
+                columns, rows, warnings = self._answer(ask)
         except TimeoutError as error:
             raise QueryError(
                 "time-limit",
@@ -119,16 +134,32 @@ class Session:
             raise self._library_error("timeline", error) from error
         return [statement for definition in made for statement in definition.statements]
 
+    def _answer(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Ask, and once more without the kept tables when those are damaged."""
+        try:
+            return ask()
+        except sqlite3.DatabaseError as error:
+            name = getattr(error, "sqlite_errorname", None) or ""
+            if not self._given or not name.startswith(_DAMAGED):
+                raise
+            self._given = frozenset()
+            self._kept.drop(self._connection)
+            return ask()
+
     def _make(self, names: Iterable[str], materialize: Iterable[str]) -> None:
-        tables = frozenset(self._library.closure(materialize))
-        for wanted in self._definitions.statements(self._connection, names, tables):
+        tables = frozenset(self._library.closure(materialize, self._given))
+        made = self._definitions.statements(self._connection, names, tables, self._given)
+        for wanted in made:
             is_table = self._made.get(wanted.name)
             if is_table or is_table == wanted.is_table:
                 continue
             statements = list(wanted.statements)
             if is_table is not None:  # a view so far, which another question only mentioned
                 statements.insert(0, f"DROP VIEW temp.{wanted.name}")
+            started = time.monotonic_ns()
             self._all_or_none(statements)
+            if wanted.is_table:
+                self._kept.note(wanted.name, time.monotonic_ns() - started)
             self._made[wanted.name] = wanted.is_table
 
     def _all_or_none(self, statements: Iterable[str]) -> None:

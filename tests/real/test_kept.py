@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables kept from one session to the next: same answers, and never old ones."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.runs import REPOSITORY
+from wbscope.engine import kept
+from wbscope.engine.library import Library, load_library
+from wbscope.engine.params import Params
+from wbscope.engine.session import Session
+from wbscope.ingest import ingest
+
+QUESTIONS = ("stalls", "stalls_by_task", "dirty_position", "fairness", "throttle_by_task")
+
+
+@pytest.fixture
+def library() -> Library:
+    return load_library()
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A cache of its own, and every table is slow."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(folder))
+    monkeypatch.setattr(kept, "_SLOW_NS", 0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run") / "run.db"
+    ingest(REPOSITORY / "examples" / "four-equal-writers", path, load_library())
+    return path
+
+
+@pytest.fixture
+def run_db(made: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "run.db"
+    path.write_bytes(made.read_bytes())
+    return path
+
+
+def answers(path: Path, library: Library, params: Params | None = None) -> tuple[list, frozenset]:
+    """What the queries say, and the tables that were there before."""
+    session = Session(path, "run.db", library, params or Params())
+    given = session._given
+    rows = [session.query(name).rows for name in QUESTIONS]
+    session.close()
+    return rows, given
+
+
+def entry(cache: Path) -> Path:
+    (path,) = cache.glob("*.db")
+    return path
+
+
+def test_second_session_takes_the_tables_of_the_first(
+    run_db: Path, library: Library, cache: Path
+) -> None:
+    first, none = answers(run_db, library)
+    assert not none
+    with sqlite3.connect(entry(cache)) as connection:
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    assert {"wb_stall", "wb_throttle_charge", "wb_dirty_window"} <= there
+    second, given = answers(run_db, library)
+    assert given == there
+    assert second == first
+    assert any(len(rows) > 10 for rows in first)
+
+
+def test_tables_are_read_not_made(run_db: Path, library: Library, cache: Path) -> None:
+    """One that is changed by hand shows through: else the test above proves nothing."""
+    answers(run_db, library)
+    with sqlite3.connect(entry(cache)) as connection:
+        connection.execute("DELETE FROM wb_stall")
+    (stalls, by_task, *_), _ = answers(run_db, library)
+    assert stalls == by_task == []
+
+
+def test_filters_take_only_what_no_filter_changes(
+    run_db: Path, library: Library, cache: Path
+) -> None:
+    with wbscope.open(run_db) as run:
+        start = run.duration_ns() // 3
+        first_ts = int(run.recorded().meta["first_ts"])
+    part = Params(t0_ns=first_ts + start, t1_ns=first_ts + 2 * start)
+    session = Session(run_db, "run.db", library, part)
+    fresh = session.query("stalls").rows
+    session.close()
+    assert not list(cache.glob("*.db"))  # nothing is kept of a part
+    answers(run_db, library)
+    session = Session(run_db, "run.db", library, part)
+    assert "wb_throttle_step" in session._given
+    assert "wb_stall" not in session._given
+    assert session.query("stalls").rows == fresh
+    assert 0 < len(fresh) < len(wbscope.open(run_db).query("stalls").rows)
+
+
+def test_changed_database_gets_new_tables(run_db: Path, library: Library, cache: Path) -> None:
+    before, _ = answers(run_db, library)
+    with sqlite3.connect(run_db) as connection:
+        connection.execute("UPDATE ev_balance_dirty_pages SET bdi = '9:9'")
+    after, given = answers(run_db, library)
+    assert not given
+    assert after != before
+    assert len(list(cache.glob("*.db"))) == 2
+
+
+def test_changed_library_gets_new_tables(run_db: Path, library: Library) -> None:
+    answers(run_db, library)
+    other = dict(library.files)
+    file = other["wb_stall_rule"]
+    other["wb_stall_rule"] = type(file)(
+        **{**vars(file), "select": file.select.replace("0.5 AS most", "0.75 AS most")}
+    )
+    changed = Library(other, library.profiles)
+    assert changed.digest() != library.digest()
+    assert answers(run_db, changed)[1] == frozenset()
+
+
+@pytest.mark.parametrize("damage", ["cut", "header", "middle"])
+def test_damaged_tables_are_made_again(
+    run_db: Path, library: Library, cache: Path, damage: str
+) -> None:
+    first, _ = answers(run_db, library)
+    path = entry(cache)
+    data = bytearray(path.read_bytes())
+    if damage == "cut":
+        del data[len(data) // 2 :]
+    elif damage == "header":
+        data[:16] = b"no database here"
+    else:
+        data[8192:] = b"\xff" * (len(data) - 8192)
+    path.write_bytes(data)
+    assert answers(run_db, library)[0] == first
+    assert answers(run_db, library)[0] == first
+
+
+def test_cache_that_cannot_be_used_changes_nothing(
+    run_db: Path, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, _ = answers(run_db, library)
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(blocker / "below"))
+    assert answers(run_db, library) == (first, frozenset())
+
+
+def test_database_with_a_log_beside_it_is_not_kept(
+    run_db: Path, library: Library, cache: Path
+) -> None:
+    Path(f"{run_db}-wal").write_bytes(b"")
+    answers(run_db, library)
+    assert not list(cache.glob("*.db"))
+
+
+def test_statements_for_another_connection_are_whole(run_db: Path, library: Library) -> None:
+    session = Session(run_db, "run.db", library, Params())
+    whole = session.statements(["tl_throttle"])
+    session.close()
+    answers(run_db, library)
+    session = Session(run_db, "run.db", library, Params())
+    assert session._given
+    assert session.statements(["tl_throttle"]) == whole
+    session.close()
