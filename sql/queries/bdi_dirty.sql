@@ -11,7 +11,7 @@
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @needs    raw_balance_dirty_pages,
---   wb_throttle_bounds, wb_throttle_edge, wb_throttle_total,
+--   wb_throttle_bounds, wb_throttle_edge, wb_task,
 --   wb_throttle_domain, wb_dirty_window, wb_rt_task,
 --   wb_cgroup, wb_window, wb_lost_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
@@ -62,10 +62,42 @@ WITH
       AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
       AND (p.bdi IS NULL OR r.bdi = p.bdi)
   ),
+  -- The first and the last wb of each thread, found in an index that ingest
+  -- made.
+  low_wb AS (
+    SELECT k.tid, r.bdi, r.cgroup_ino
+    FROM (SELECT DISTINCT t.tid FROM wb_task AS t) AS k
+    JOIN raw_balance_dirty_pages AS r
+      ON r.seq = (
+        SELECT o.seq
+        FROM raw_balance_dirty_pages AS o
+        WHERE o.tid = k.tid
+        ORDER BY o.bdi, o.cgroup_ino
+        LIMIT 1
+      )
+  ),
+  high_wb AS (
+    SELECT r.bdi, r.cgroup_ino
+    FROM low_wb AS k
+    JOIN raw_balance_dirty_pages AS r
+      ON r.seq = (
+        SELECT o.seq
+        FROM raw_balance_dirty_pages AS o
+        WHERE o.tid = k.tid
+        ORDER BY o.bdi DESC, o.cgroup_ino DESC
+        LIMIT 1
+      )
+  ),
   -- The wb, where all events are alike; else no row.
   only_wb AS (
     SELECT min(a.bdi) AS bdi, min(a.cgroup_ino) AS cgroup_ino
-    FROM wb_throttle_total AS a
+    FROM (
+      SELECT l.bdi, l.cgroup_ino
+      FROM low_wb AS l
+      UNION ALL
+      SELECT h.bdi, h.cgroup_ino
+      FROM high_wb AS h
+    ) AS a
     CROSS JOIN wb_params AS p
     WHERE NOT EXISTS (SELECT 1 FROM wb_throttle_domain)
       AND NOT EXISTS (SELECT 1 FROM wb_rt_task)

@@ -31,23 +31,24 @@ WITH
   sampled AS (
     SELECT
       e.window_index,
-      e.carried_seq,
+      coalesce(e.carried_seq, e.first_seq) AS from_seq,
       e.last_seq,
+      e.start_ts,
       CASE WHEN e.carried_seq IS NULL THEN f.ts ELSE e.start_ts END AS from_ts,
       e.end_ts AS to_ts
     FROM wb_dirty_edge AS e
     CROSS JOIN wb_dirty_sample AS f ON f.seq = e.first_seq
     WHERE e.after_seq > e.first_seq
   ),
-  -- What wb_dirty_sum has too much before a window, and lacks at its end.
+  -- As if the last sample had held from the start on; wb_dirty_sum takes what
+  -- is too much.
   border AS (
-    SELECT s.window_index, c.seq, c.ts - s.from_ts AS dur, NULL AS last_dirty
+    SELECT s.window_index, s.last_seq AS seq, s.to_ts - s.start_ts AS dur
     FROM sampled AS s
-    CROSS JOIN wb_dirty_sample AS c ON c.seq = s.carried_seq
     UNION ALL
-    SELECT s.window_index, l.seq, s.to_ts - l.ts, l.dirty
+    -- Nothing is known before the first sample.
+    SELECT s.window_index, s.from_seq, s.start_ts - s.from_ts
     FROM sampled AS s
-    CROSS JOIN wb_dirty_sample AS l ON l.seq = s.last_seq
   ),
   -- Samples of real-time tasks tell nothing of the thresholds of others.
   boost AS (
@@ -77,23 +78,23 @@ WITH
   part AS (
     SELECT
       t.window_index,
-      t.dirty_time,
+      -t.dirty_time AS dirty_time,
       0.0 AS boosted_dirty_time,
       t.dirty_max,
       0 AS boosted_ns,
-      t.bg_thresh_time,
-      t.thresh_time,
-      t.limit_time,
-      t.above_setpoint_ns,
-      t.above_limit_ns,
-      t.in_range_ns
+      -t.bg_thresh_time AS bg_thresh_time,
+      -t.thresh_time AS thresh_time,
+      -t.limit_time AS limit_time,
+      -t.above_setpoint_ns AS above_setpoint_ns,
+      -t.above_limit_ns AS above_limit_ns,
+      -t.in_range_ns AS in_range_ns
     FROM wb_dirty_sum AS t
     UNION ALL
     SELECT
       b.window_index,
       1.0 * b.dur * s.dirty,
       0.0,
-      b.last_dirty,
+      s.dirty,
       0,
       1.0 * b.dur * s.bg_thresh,
       1.0 * b.dur * s.thresh,
