@@ -37,7 +37,8 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
-	$(BIN)/pytest -q
+	# Tests that share a port or the machine are in one xdist_group.
+	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
 
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events
 	$(BIN)/python tools/bench.py $(TRACE)

@@ -17,7 +17,7 @@ import pytest
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n;"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
-_WAIT_S = 30
+_WAIT_S = 120
 _TRIES = 5
 
 Terminal = Callable[..., "Screen"]
