@@ -13,8 +13,11 @@ from wbscope.errors import EvidenceError
 from wbscope.ingester import run_ingester
 from wbscope.outputs import check_output, private_output
 from wbscope.run import Run
+from wbscope.timeline_plan import plan_statements
 
 __all__ = ["Timeline", "write_timeline"]
+
+_THREADS = "wb_thread"
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ def write_timeline(run: Run, output: Path, *, force: bool = False) -> Timeline:
     """Export every timeline view whose events were recorded."""
     check_output(output, force, [Path(run.name), run.database], "run.pftrace")
     views, skipped = _available(run)
-    setup = "".join(f"{statement};\n" for statement in run.statements(views))
+    statements = [*run.statements([*views, _THREADS]), *plan_statements(run.library, views)]
+    setup = "".join(f"{statement};\n" for statement in statements)
     with (
         private_output(output) as private,
         tempfile.NamedTemporaryFile("w", suffix=".sql", encoding="utf-8") as script,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wbscope.errors import SetupError
 
-__all__ = ["Column", "Metric", "SqlFile", "read_sql_file"]
+__all__ = ["Column", "Drawing", "Metric", "SqlFile", "Track", "read_sql_file"]
 
 KINDS = ("raw", "view", "query", "timeline")
 DIRECTIONS = ("lower", "higher", "neutral")
@@ -17,6 +17,8 @@ DIRECTIONS = ("lower", "higher", "neutral")
 _TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
 _CONTINUATION = re.compile(r"--\s{2,}([^@\s].*)")
 _METRIC = re.compile(r"(\w+)\s+(\w+):\s+(\S.*)")
+_GROUP = re.compile(r"([^:]+)(?::\s+(\S.*))?")
+_TRACK = re.compile(r"(\S.*?)(?: \[(\w+)\])?:\s+(\S.*)")
 _CREATE_VIEW = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
 
 
@@ -36,6 +38,35 @@ class Metric:
     column: str
     better: str
     meaning: str
+
+
+@dataclass(frozen=True)
+class Track:
+    """What tracks are whose names match a pattern (GLOB).
+
+    Curves of one parent and one axis share the y axis.
+    """
+
+    pattern: str
+    axis: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How a timeline is drawn.
+
+    `group` is where its tracks are, `about` what that is; `level` tells of the groups between it
+    and the tracks. Overlapping slices of one that is `flat` stand side by side, never in each
+    other. The rows of each track of one that is `sorted` come in the order of time by themselves.
+    """
+
+    group: str
+    about: str
+    level: str
+    tracks: tuple[Track, ...]
+    is_flat: bool
+    is_sorted: bool
 
 
 @dataclass(frozen=True)
@@ -80,6 +111,7 @@ class SqlFile:
     previous: str
     indexes: tuple[tuple[str, ...], ...]
     key: str
+    drawing: Drawing
 
 
 def read_sql_file(path: Path) -> SqlFile:
@@ -118,6 +150,7 @@ def read_sql_file(path: Path) -> SqlFile:
         previous=_text(tags, "previous"),
         indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
         key=_key(path, tags, columns),
+        drawing=_drawing(path, tags),
     )
 
 
@@ -172,6 +205,25 @@ def _order(path: Path, tags: dict[str, list[str]]) -> int:
     if not text.isdecimal():
         raise _broken(path, f"@order is '{text}', wanted a whole number")
     return int(text)
+
+
+def _drawing(path: Path, tags: dict[str, list[str]]) -> Drawing:
+    group = _GROUP.fullmatch(_text(tags, "group"))
+    return Drawing(
+        group=group[1] if group else "",
+        about=(group[2] or "") if group else "",
+        level=_text(tags, "level"),
+        tracks=tuple(_track(path, line) for line in tags.get("track", [])),
+        is_flat="flat" in tags,
+        is_sorted="sorted" in tags,
+    )
+
+
+def _track(path: Path, line: str) -> Track:
+    match = _TRACK.fullmatch(line)
+    if match is None:
+        raise _broken(path, f"@track is '{line}', wanted PATTERN [AXIS]: what it shows")
+    return Track(match[1], match[2] or "", match[3])
 
 
 def _key(path: Path, tags: dict[str, list[str]], columns: tuple[Column, ...]) -> str:
