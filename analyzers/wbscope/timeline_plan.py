@@ -41,7 +41,9 @@ def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
             f" {quote(f'{ROOT}/{drawing.group}')}, {quote(drawing.level)}, {flags})"
         )
         for track in drawing.tracks:
-            values = ", ".join(quote(v) for v in (name, track.pattern, track.axis, track.description))
+            values = ", ".join(
+                quote(v) for v in (name, track.pattern, track.axis, track.description)
+            )
             yield f"INSERT INTO timeline_track VALUES ({values})"
 
 

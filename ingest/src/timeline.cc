@@ -22,10 +22,10 @@ constexpr std::uint64_t kInterruptEvery = 4096;
 
 // The columns of every timeline view; those from kRank on may be left out.
 enum Column : std::size_t {
-  kTs, kDur, kTrack, kName, kValue, kUnit, kArgs, kRank, kTid, kFlowOut, kFlowIn, kColumns
+  kTs, kDur, kTrack, kName, kValue, kUnit, kArgs, kRank, kTid, kFlows, kColumns
 };
 constexpr std::array<std::string_view, kColumns> kColumnNames{
-    "ts", "dur", "track", "name", "value", "unit", "args", "rank", "tid", "flow_out", "flow_in"};
+    "ts", "dur", "track", "name", "value", "unit", "args", "rank", "tid", "flows"};
 
 std::array<int, kColumns> find_columns(const Statement& rows, const std::string& view) {
   std::array<int, kColumns> at{};
@@ -122,9 +122,8 @@ class ViewExport {
         tree.counter(plan_, row, rows_.real(at_[kValue]));
       }
     } else if (row.dur) {
-      read_flows(text(kFlowOut), flows_out_);
-      read_flows(text(kFlowIn), flows_in_);
-      row.flows = {.out = flows_out_, .in = flows_in_};
+      read_flows(text(kFlows), flows_);
+      row.flows = flows_;
       tree.slice(plan_, row);
     } else {
       tree.instant(plan_, row);
@@ -134,7 +133,7 @@ class ViewExport {
   const TrackPlan& plan_;
   Statement rows_;
   std::array<int, kColumns> at_;
-  std::vector<std::uint64_t> flows_out_, flows_in_;
+  std::vector<std::uint64_t> flows_;
 };
 
 }  // namespace

@@ -12,19 +12,31 @@
 -- @events   block:block_rq_complete
 CREATE VIEW tl_device_throughput AS
 WITH
-  done AS (
+  part AS (
     SELECT
       (c.ts - b.start_ts) / p.window_ns AS window_index,
       c.device,
-      sum(CASE WHEN c.op = 'write' THEN c.bytes ELSE 0 END) AS written_bytes,
-      sum(CASE WHEN c.op = 'read' THEN c.bytes ELSE 0 END) AS read_bytes
+      CASE WHEN c.op = 'write' THEN c.bytes ELSE 0 END AS written_bytes,
+      CASE WHEN c.op = 'read' THEN c.bytes ELSE 0 END AS read_bytes
     FROM wb_block_done AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
-    GROUP BY 1, c.device
+    UNION ALL
+    -- Also windows in which a disk did nothing.
+    SELECT w.window_index, d.device, 0, 0
+    FROM (SELECT DISTINCT c.device FROM wb_block_done AS c) AS d
+    CROSS JOIN wb_window AS w
   ),
-  device AS (SELECT DISTINCT d.device FROM done AS d),
+  done AS (
+    SELECT
+      p.window_index,
+      p.device,
+      sum(p.written_bytes) AS written_bytes,
+      sum(p.read_bytes) AS read_bytes
+    FROM part AS p
+    GROUP BY p.window_index, p.device
+  ),
   curve(place, name) AS (
     SELECT 0, ' written'
     UNION ALL SELECT 1, ' read'
@@ -32,21 +44,16 @@ WITH
 SELECT
   w.window_start_ns AS ts,
   NULL AS dur,
-  'Writeback/Throughput/' || v.device || c.name AS track,
+  'Writeback/Throughput/' || d.device || c.name AS track,
   NULL AS name,
   1.0 * u.second_ns
-    * coalesce(CASE c.place
-      WHEN 0 THEN d.written_bytes
-      WHEN 1 THEN d.read_bytes
-    END, 0)
+    * CASE c.place WHEN 0 THEN d.written_bytes ELSE d.read_bytes END
     / (CASE WHEN w.window_end_ns > b.end_ts THEN b.end_ts ELSE w.window_end_ns
       END - w.window_start_ns) AS value,
   'bytes/s' AS unit,
   NULL AS args
-FROM wb_window AS w
-CROSS JOIN device AS v
+FROM done AS d
+JOIN wb_window AS w ON w.window_index = d.window_index
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u
-CROSS JOIN curve AS c
-LEFT JOIN done AS d
-  ON d.window_index = w.window_index AND d.device = v.device;
+CROSS JOIN curve AS c;

@@ -18,11 +18,11 @@
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirtied_written AS
 WITH
-  curve(place, name) AS (
-    SELECT 0, 'dirtied since start'
-    UNION ALL SELECT 1, 'written since start'
-    UNION ALL SELECT 2, 'dirtied - written'
-    UNION ALL SELECT 3, 'unexplained gap'
+  curve(place, track) AS (
+    SELECT 0, 'Writeback/Dirtied and written/dirtied since start'
+    UNION ALL SELECT 1, 'Writeback/Dirtied and written/written since start'
+    UNION ALL SELECT 2, 'Writeback/Dirtied and written/dirtied - written'
+    UNION ALL SELECT 3, 'Writeback/Dirtied and written/unexplained gap'
   ),
   origin AS (
     SELECT
@@ -45,7 +45,7 @@ WITH
 SELECT
   s.ts,
   NULL AS dur,
-  'Writeback/Dirtied and written/' || c.name AS track,
+  c.track,
   NULL AS name,
   CASE c.place
     WHEN 0 THEN s.dirtied

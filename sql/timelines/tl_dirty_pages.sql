@@ -26,21 +26,21 @@
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirty_pages AS
 WITH
-  curve(place, name) AS (
-    SELECT 0, 'dirty + writeback'
-    UNION ALL SELECT 1, 'dirty'
-    UNION ALL SELECT 2, 'writeback'
-    UNION ALL SELECT 3, 'limit'
-    UNION ALL SELECT 4, 'setpoint'
-    UNION ALL SELECT 5, 'freerun'
-    UNION ALL SELECT 6, 'thresh'
-    UNION ALL SELECT 7, 'thresh - thresh\/4'
-    UNION ALL SELECT 8, 'bg_thresh'
+  curve(place, track) AS (
+    SELECT 0, 'Writeback/Dirty pages/dirty + writeback'
+    UNION ALL SELECT 1, 'Writeback/Dirty pages/dirty'
+    UNION ALL SELECT 2, 'Writeback/Dirty pages/writeback'
+    UNION ALL SELECT 3, 'Writeback/Dirty pages/limit'
+    UNION ALL SELECT 4, 'Writeback/Dirty pages/setpoint'
+    UNION ALL SELECT 5, 'Writeback/Dirty pages/freerun'
+    UNION ALL SELECT 6, 'Writeback/Dirty pages/thresh'
+    UNION ALL SELECT 7, 'Writeback/Dirty pages/thresh - thresh\/4'
+    UNION ALL SELECT 8, 'Writeback/Dirty pages/bg_thresh'
   )
 SELECT
   d.ts,
   NULL AS dur,
-  'Writeback/Dirty pages/' || c.name AS track,
+  c.track,
   NULL AS name,
   CASE c.place
     WHEN 0 THEN d.dirty_bytes

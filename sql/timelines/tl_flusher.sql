@@ -3,7 +3,7 @@
 -- @title    Work of the flushers
 -- @order    100
 -- @group    Flusher work: What the kernel's writing threads did, by bdi and by
---   the reason why. Arrows lead to tasks whose throttled sleeps it ended, and
+--   the reason why. Arrows lead to tasks that slept for it, and
 --   come from those that ordered it.
 -- @track    *: work of this reason: background (above bg_thresh), periodic (old
 --   pages), sync (ordered), vmscan (reclaim met dirty pages) and others; before
@@ -17,30 +17,16 @@
 -- @optional writeback:writeback_queue, writeback:writeback_exec
 CREATE VIEW tl_flusher AS
 WITH
-  arrow AS (
+  listed AS (
     SELECT
       r.work_seq,
-      r.kind,
-      group_concat(r.flow, ' ') OVER work AS flows,
-      row_number() OVER (
-        PARTITION BY r.work_seq, r.kind ORDER BY r.flow DESC
-      ) AS place
+      group_concat(r.flow, ' ') OVER (
+        PARTITION BY r.work_seq ORDER BY r.flow ROWS UNBOUNDED PRECEDING
+      ) AS flows,
+      row_number() OVER (PARTITION BY r.work_seq ORDER BY r.flow DESC) AS place
     FROM wb_release AS r
-    WINDOW work AS (
-      PARTITION BY r.work_seq, r.kind ORDER BY r.flow
-      ROWS UNBOUNDED PRECEDING
-    )
   ),
-  ordered AS (
-    SELECT a.work_seq, a.flows
-    FROM arrow AS a
-    WHERE a.kind = 'ordered' AND a.place = 1
-  ),
-  written AS (
-    SELECT a.work_seq, a.flows
-    FROM arrow AS a
-    WHERE a.kind = 'written' AND a.place = 1
-  ),
+  arrow AS (SELECT l.work_seq, l.flows FROM listed AS l WHERE l.place = 1),
   item AS (
     SELECT
       w.*,
@@ -76,12 +62,10 @@ SELECT
     || CASE WHEN i.finished_ts IS NULL THEN '|cut=end' ELSE '' END AS args,
   NULL AS rank,
   NULL AS tid,
-  r.flows AS flow_out,
-  o.flows AS flow_in
+  a.flows AS flows
 FROM item AS i
 CROSS JOIN wb_bounds AS b
-LEFT JOIN ordered AS o ON o.work_seq = i.seq
-LEFT JOIN written AS r ON r.work_seq = i.seq
+LEFT JOIN arrow AS a ON a.work_seq = i.seq
 WHERE i.started_ts IS NOT NULL
 UNION ALL
 SELECT
@@ -95,7 +79,6 @@ SELECT
     || '"|reason="' || replace(replace(i.reason, '\', '\\'), '|', '\|')
     || '"|queued_tid=' || coalesce(i.queued_tid, '')
     || CASE WHEN i.started_ts IS NULL THEN '|cut=end' ELSE '' END,
-  NULL,
   NULL,
   NULL,
   NULL

@@ -7,7 +7,7 @@
 -- @summary  Every wait on the track of its thread, with its cause and with what
 --   the kernel knew when it decided.
 -- @grain    stall; order ts
--- @needs    wb_stall, wb_throttle, wb_release
+-- @needs    wb_stall, wb_throttle_event, wb_release
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin
@@ -27,30 +27,16 @@
 --   writeback:writeback_written, writeback:bdi_dirty_ratelimit
 CREATE VIEW tl_stall AS
 WITH
-  arrow AS (
+  listed AS (
     SELECT
       r.wait_id,
-      r.kind,
-      group_concat(r.flow, ' ') OVER wait AS flows,
-      row_number() OVER (
-        PARTITION BY r.wait_id, r.kind ORDER BY r.flow DESC
-      ) AS place
+      group_concat(r.flow, ' ') OVER (
+        PARTITION BY r.wait_id ORDER BY r.flow ROWS UNBOUNDED PRECEDING
+      ) AS flows,
+      row_number() OVER (PARTITION BY r.wait_id ORDER BY r.flow DESC) AS place
     FROM wb_release AS r
-    WINDOW wait AS (
-      PARTITION BY r.wait_id, r.kind ORDER BY r.flow
-      ROWS UNBOUNDED PRECEDING
-    )
   ),
-  ordered AS (
-    SELECT a.wait_id, a.flows
-    FROM arrow AS a
-    WHERE a.kind = 'ordered' AND a.place = 1
-  ),
-  written AS (
-    SELECT a.wait_id, a.flows
-    FROM arrow AS a
-    WHERE a.kind = 'written' AND a.place = 1
-  )
+  arrow AS (SELECT l.wait_id, l.flows FROM listed AS l WHERE l.place = 1)
 SELECT
   s.ts,
   s.span_ns AS dur,
@@ -97,9 +83,7 @@ SELECT
     ) AS args,
   NULL AS rank,
   s.tid AS tid,
-  o.flows AS flow_out,
-  w.flows AS flow_in
+  a.flows AS flows
 FROM wb_stall AS s
-LEFT JOIN wb_throttle AS t ON s.kind = 'throttle' AND t.seq = s.ref_seq
-LEFT JOIN ordered AS o ON o.wait_id = s.wait_id
-LEFT JOIN written AS w ON w.wait_id = s.wait_id;
+LEFT JOIN wb_throttle_event AS t ON s.kind = 'throttle' AND t.seq = s.ref_seq
+LEFT JOIN arrow AS a ON a.wait_id = s.wait_id;

@@ -41,14 +41,17 @@ WITH
     FROM wb_wait_piece AS p
     JOIN wb_stall AS s ON s.wait_id = p.wait_id
   ),
-  total AS (
+  summed AS (
     SELECT
-      p.tid,
-      p.task_id,
-      row_number() OVER (ORDER BY sum(p.to_ts - p.from_ts) DESC, p.tid)
-        AS place
+      p.*,
+      sum(p.to_ts - p.from_ts) OVER (PARTITION BY p.tid, p.task_id) AS total_ns
     FROM piece AS p
-    GROUP BY p.tid, p.task_id
+  ),
+  ranked AS (
+    SELECT
+      s.*,
+      dense_rank() OVER (ORDER BY s.total_ns DESC, s.tid, s.task_id) AS place
+    FROM summed AS s
   )
 SELECT
   p.from_ts AS ts,
@@ -63,7 +66,6 @@ SELECT
     || '|cause=' || p.cause
     || '|bdi="' || coalesce(replace(replace(p.bdi, '\', '\\'), '|', '\|'), '')
     || '"' AS args,
-  t.place AS rank
-FROM piece AS p
-JOIN total AS t ON t.tid = p.tid AND t.task_id IS p.task_id
+  p.place AS rank
+FROM ranked AS p
 LEFT JOIN wb_task_label AS k ON k.task_id = p.task_id;

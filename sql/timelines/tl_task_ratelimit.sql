@@ -9,7 +9,7 @@
 -- @summary  What each task was allowed, on the axis of its bdi's bandwidth.
 -- @grain    balance_dirty_pages event; order ts
 -- @sorted
--- @needs    wb_throttle, wb_task_label
+-- @needs    wb_throttle_event, wb_task_label
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_task_ratelimit AS
 SELECT
@@ -17,11 +17,12 @@ SELECT
   NULL AS dur,
   'Writeback/Bandwidth/' || replace(replace(t.bdi, '\', '\\'), '/', '\/')
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
-    || '/task_ratelimit of ' || coalesce(k.path, 'tid ' || t.tid) AS track,
+    || '/task_ratelimit of ' || k.path AS track,
   NULL AS name,
   t.task_ratelimit_bytes_per_s AS value,
   'bytes/s' AS unit,
   NULL AS args,
-  t.task_id AS rank
-FROM wb_throttle AS t
-LEFT JOIN wb_task_label AS k ON k.task_id = t.task_id;
+  k.task_id AS rank
+FROM wb_task_label AS k
+CROSS JOIN wb_throttle_event AS t ON t.tid = k.tid
+WHERE t.seq >= k.from_seq AND t.seq < k.until_seq;

@@ -13,7 +13,7 @@
 -- @summary  pause, paused and dirtied of every balance_dirty_pages event.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_throttle, wb_task_label
+-- @needs    wb_throttle_event, wb_task_label
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_throttle AS
 WITH
@@ -25,7 +25,7 @@ WITH
 SELECT
   t.ts,
   NULL AS dur,
-  'Writeback/Throttled tasks/' || coalesce(k.path, 'tid ' || t.tid) || ' on '
+  'Writeback/Throttled tasks/' || k.path || ' on '
     || replace(replace(t.bdi, '\', '\\'), '/', '\/')
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
     || '/' || c.name AS track,
@@ -37,7 +37,8 @@ SELECT
   END AS value,
   c.unit AS unit,
   NULL AS args,
-  t.task_id AS rank
-FROM wb_throttle AS t
-LEFT JOIN wb_task_label AS k ON k.task_id = t.task_id
-CROSS JOIN curve AS c;
+  k.task_id AS rank
+FROM wb_task_label AS k
+CROSS JOIN wb_throttle_event AS t ON t.tid = k.tid
+CROSS JOIN curve AS c
+WHERE t.seq >= k.from_seq AND t.seq < k.until_seq;

@@ -9,7 +9,7 @@
 -- @summary  Dirty pages of each wb against its share of the setpoint.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_throttle
+-- @needs    wb_throttle_event
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_wb_dirty AS
 WITH
@@ -31,5 +31,5 @@ SELECT
   END AS value,
   'bytes' AS unit,
   NULL AS args
-FROM wb_throttle AS t
+FROM wb_throttle_event AS t
 CROSS JOIN curve AS c;

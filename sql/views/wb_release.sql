@@ -2,9 +2,9 @@
 -- @view     wb_release
 -- @summary  Which waits belong to which work of the flushers. ordered: the task
 --   queued the work and waits for it in a system call such as sync. written:
---   the task slept in balance_dirty_pages() for the same wb while the work was
---   done, and this is its first sleep since the work began that ended; the
---   kernel ends such a sleep by a timer, whose length follows what was written.
+--   while the work was done, the task slept in balance_dirty_pages() for the
+--   same wb, for the first time since the work began. Such a sleep ends by a
+--   timer, not by the flusher, but its length follows what the flusher wrote.
 -- @grain    wait and work item; order wait_id, work_seq
 -- @needs    wb_work, wb_stall
 -- @events   writeback:writeback_start, writeback:writeback_written
@@ -17,7 +17,7 @@
 -- @materialize
 CREATE VIEW wb_release AS
 WITH
-  -- What ends a sleep was begun before: the last work of the wb until then.
+  -- A sleep belongs to the last work of its wb that began before it.
   wb_step AS (
     SELECT
       w.bdi,
@@ -26,22 +26,20 @@ WITH
       0 AS is_wait,
       w.seq AS work_seq,
       NULL AS wait_id,
-      NULL AS wait_ts,
-      NULL AS task_id
+      NULL AS tid
     FROM wb_work AS w
     WHERE w.started_ts IS NOT NULL
     UNION ALL
     SELECT
       s.bdi,
       coalesce(s.cgroup_ino, 1),
-      s.ts + s.span_ns,
+      s.ts,
       1,
       NULL,
       s.wait_id,
-      s.ts,
       s.tid
     FROM wb_stall AS s
-    WHERE s.kind = 'throttle' AND s.span_ns IS NOT NULL AND s.cut IS NULL
+    WHERE s.kind = 'throttle' AND s.span_ns IS NOT NULL
   ),
   began AS (
     SELECT
@@ -55,10 +53,10 @@ WITH
   first_sleep AS (
     SELECT
       b.wait_id,
-      b.wait_ts,
+      b.ts,
       b.last_work_seq,
       lag(b.last_work_seq) OVER (
-        PARTITION BY b.bdi, b.cgroup_ino, b.task_id ORDER BY b.ts, b.wait_id
+        PARTITION BY b.bdi, b.cgroup_ino, b.tid ORDER BY b.ts, b.wait_id
       ) AS before_work_seq
     FROM began AS b
     WHERE b.is_wait = 1
@@ -96,7 +94,7 @@ SELECT
 FROM first_sleep AS f
 JOIN wb_work AS w ON w.seq = f.last_work_seq
 WHERE (f.before_work_seq IS NULL OR f.before_work_seq <> f.last_work_seq)
-  AND (w.finished_ts IS NULL OR f.wait_ts < w.finished_ts)
+  AND (w.finished_ts IS NULL OR f.ts < w.finished_ts)
 UNION ALL
 SELECT i.wait_id, i.work_seq, 'ordered', i.work_seq * 2 + 1
 FROM within AS i

@@ -203,15 +203,31 @@ WITH
       ORDER BY p.is_queue DESC
     )
   ),
+  -- An item that was taken from the queue has the number of its exec.
   item AS (
     SELECT
-      w.seq, w.tid, w.name, w.cgroup_ino, w.cgroup_path, w.reason,
-      w.for_background, w.for_kupdate, w.sync_mode,
-      CASE WHEN q.after_queue = 1 THEN q.queued_ts END AS queued_ts,
-      w.started_ts, w.finished_ts, w.chunks_count, w.pages_count,
-      CASE WHEN q.after_queue = 1 THEN q.queued_tid END AS queued_tid
-    FROM work AS w
-    LEFT JOIN queued AS q ON q.seq = w.exec_seq AND q.is_queue = 0
+      k.seq, max(k.tid) AS tid, max(k.name) AS name,
+      max(k.cgroup_ino) AS cgroup_ino, max(k.cgroup_path) AS cgroup_path,
+      max(k.reason) AS reason, max(k.for_background) AS for_background,
+      max(k.for_kupdate) AS for_kupdate, max(k.sync_mode) AS sync_mode,
+      max(k.queued_ts) AS queued_ts, max(k.started_ts) AS started_ts,
+      max(k.finished_ts) AS finished_ts, max(k.chunks_count) AS chunks_count,
+      max(k.pages_count) AS pages_count, max(k.queued_tid) AS queued_tid
+    FROM (
+      SELECT
+        w.seq, w.tid, w.name, w.cgroup_ino, w.cgroup_path, w.reason,
+        w.for_background, w.for_kupdate, w.sync_mode, NULL AS queued_ts,
+        w.started_ts, w.finished_ts, w.chunks_count, w.pages_count,
+        NULL AS queued_tid
+      FROM work AS w
+      UNION ALL
+      SELECT
+        q.seq, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, q.queued_ts,
+        NULL, NULL, NULL, NULL, q.queued_tid
+      FROM queued AS q
+      WHERE q.is_queue = 0 AND q.after_queue = 1
+    ) AS k
+    GROUP BY k.seq
     UNION ALL
     SELECT
       q.seq, NULL, q.name, q.cgroup_ino, q.cgroup_path, q.reason, NULL, NULL,

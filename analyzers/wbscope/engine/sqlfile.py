@@ -31,6 +31,22 @@ class Column:
     description: str
 
 
+# The columns of every timeline; their files do not repeat them. Those from rank on may be missing.
+_TIMELINE = (
+    Column("ts", "INTEGER", "start, trace clock"),
+    Column("dur", "INTEGER", "length; NULL for an instant or a counter"),
+    Column("track", "TEXT", "name of the track; / separates levels, a backslash makes it a name's"),
+    Column("name", "TEXT", "name of the slice; NULL for a counter"),
+    Column("value", "REAL", "value of the counter; NULL = not known"),
+    Column("unit", "TEXT", "unit of value; NULL for a slice or an instant"),
+    Column("args", "TEXT", "more about the slice: key=value, separated by |"),
+    Column("rank", "INTEGER", "place among the tracks of one level; NULL: as they come"),
+    Column("tid", "INTEGER", "thread that the track belongs to; NULL: none"),
+    Column("flows", "TEXT", "numbers of arrows to or from slices that have them too"),
+)
+_TIMELINE_MOST = 7
+
+
 @dataclass(frozen=True)
 class Metric:
     """A column that runs are judged by: which way is better, and what it says."""
@@ -122,12 +138,15 @@ def read_sql_file(path: Path) -> SqlFile:
         raise _broken(path, f"cannot be read: {error}") from error
     tags, statement = _split_header(path, text.splitlines())
     kind, name = _identity(path, tags)
+    select = _select(path, kind, name, statement)
     columns = tuple(_column(path, line) for line in tags.get("column", []))
+    if kind == "timeline":
+        columns = _timeline_columns(select)
     return SqlFile(
         path=path,
         kind=kind,
         name=name,
-        select=_select(path, kind, name, statement),
+        select=select,
         summary=_text(tags, "summary"),
         grain=_text(tags, "grain"),
         title=_text(tags, "title"),
@@ -205,6 +224,12 @@ def _order(path: Path, tags: dict[str, list[str]]) -> int:
     if not text.isdecimal():
         raise _broken(path, f"@order is '{text}', wanted a whole number")
     return int(text)
+
+
+def _timeline_columns(select: str) -> tuple[Column, ...]:
+    """Those up to the last one that the statement names."""
+    named = [i for i, column in enumerate(_TIMELINE) if f" AS {column.name}" in select]
+    return _TIMELINE[: max(_TIMELINE_MOST, *(i + 1 for i in named), 0)]
 
 
 def _drawing(path: Path, tags: dict[str, list[str]]) -> Drawing:

@@ -292,11 +292,6 @@ void TrackEventWriter::add_args(std::string_view args) {
   }
 }
 
-void TrackEventWriter::add_flows(std::span<const std::uint64_t> flows) {
-  pbf_writer out(event_);
-  for (const std::uint64_t flow : flows) out.add_fixed64(track_event::kFlowIds, flow);
-}
-
 void TrackEventWriter::put_event(std::int64_t ts) {
   packet_.clear();
   pbf_writer out(packet_);
@@ -309,15 +304,15 @@ void TrackEventWriter::put_event(std::int64_t ts) {
 }
 
 void TrackEventWriter::slice(std::uint64_t track, std::int64_t ts, std::int64_t dur,
-                             std::string_view name, std::string_view args, const Flows& flows) {
+                             std::string_view name, std::string_view args, Flows flows) {
   begin_event(track_event::kSliceBegin, track);
   add_name(name);
   add_args(args);
-  add_flows(flows.out);
+  pbf_writer out(event_);
+  for (const std::uint64_t flow : flows) out.add_fixed64(track_event::kFlowIds, flow);
   put_event(ts);
 
   begin_event(track_event::kSliceEnd, track);
-  add_flows(flows.in);
   // Unsigned: times of a hostile trace may wrap, and must not be undefined.
   put_event(static_cast<std::int64_t>(static_cast<std::uint64_t>(ts) +
                                       static_cast<std::uint64_t>(dur)));

@@ -73,13 +73,11 @@ class TrackEventWriter {
   std::uint64_t add_process(std::int64_t pid, std::string_view name);
   std::uint64_t add_thread(std::int64_t pid, std::int64_t tid, std::string_view name);
 
-  // Arrows are drawn from the slices that a flow goes out of to those that it
-  // comes into: out at their beginning, in at their end.
-  struct Flows {
-    std::span<const std::uint64_t> out, in;
-  };
+  // An arrow is drawn between slices with the same number in flows, from the one
+  // that begins first.
+  using Flows = std::span<const std::uint64_t>;
   void slice(std::uint64_t track, std::int64_t ts, std::int64_t dur, std::string_view name,
-             std::string_view args, const Flows& flows = {});
+             std::string_view args, Flows flows = {});
   void instant(std::uint64_t track, std::int64_t ts, std::string_view name,
                std::string_view args);
   void counter(std::uint64_t track, std::int64_t ts, std::int64_t value);
@@ -99,7 +97,6 @@ class TrackEventWriter {
   void begin_event(std::int32_t type, std::uint64_t track);
   void add_name(std::string_view name);
   void add_args(std::string_view args);
-  void add_flows(std::span<const std::uint64_t> flows);
   void put_event(std::int64_t ts);
   void put_track(const std::string& descriptor);
   void put_packet();
