@@ -227,9 +227,21 @@ def _order(path: Path, tags: dict[str, list[str]]) -> int:
 
 
 def _timeline_columns(select: str) -> tuple[Column, ...]:
-    """Those up to the last one that the statement names."""
-    named = [i for i, column in enumerate(_TIMELINE) if f" AS {column.name}" in select]
+    """Those up to the last one that the statement names in its first list of columns."""
+    listed = re.split(r"\bSELECT\b", _outside_parentheses(select), maxsplit=1)[-1]
+    listed = re.split(r"\bFROM\b", listed, maxsplit=1)[0]
+    named = [i for i, column in enumerate(_TIMELINE) if re.search(rf" AS {column.name}\b", listed)]
     return _TIMELINE[: max(_TIMELINE_MOST, *(i + 1 for i in named), 0)]
+
+
+def _outside_parentheses(statement: str) -> str:
+    depth, out = 0, []
+    for token in re.findall(r"'(?:[^']|'')*'|[()]|[^'()]+", statement):
+        depth -= token == ")"
+        if depth == 0 and token[0] != "'":
+            out.append(token)
+        depth += token == "("
+    return "".join(out)
 
 
 def _drawing(path: Path, tags: dict[str, list[str]]) -> Drawing:
