@@ -15,7 +15,6 @@
 -- @track    balanced_dirty_ratelimit [rate]: rate that would balance dirtying
 --   and writing
 -- @track    task_ratelimit [rate]: base rate times pos_ratio, for the bdi
--- @track    task_ratelimit of * [rate]: rate that this task was allowed
 -- @summary  The kernel's estimates of bandwidth and its rate limits, by bdi and
 --   cgroup.
 -- @grain    sample of one curve; order ts

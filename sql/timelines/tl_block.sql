@@ -7,8 +7,6 @@
 --   rows of one track.
 -- @track    * queued: requests from block_rq_insert to block_rq_issue
 -- @track    * in the device: requests from block_rq_issue to their end
--- @track    * requests queued [requests]: how many stand in the queue
--- @track    * requests in the device [requests]: how many the disk has
 -- @summary  Block requests of each disk: their time in the queue and in the
 --   device.
 -- @grain    part of a request; order ts

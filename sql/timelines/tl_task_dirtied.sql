@@ -6,7 +6,6 @@
 --   tasks are treated alike.
 -- @track    dirtied by * [bytes]: pages charged to this task while it was
 --   throttled, summed up; what it dirtied in free run is not in it
--- @track    written by * [bytes]: bytes of its write system calls, summed up
 -- @summary  Bytes that each task dirtied so far, by balance_dirty_pages.
 -- @grain    event that charges pages; order ts
 -- @sorted

@@ -3,7 +3,6 @@
 -- @title    Rate limit of each task
 -- @order    41
 -- @group    Bandwidth
--- @level    One backing device (bdi), or what one cgroup writes to it
 -- @track    task_ratelimit of * [rate]: rate that this task was allowed to
 --   dirty pages at; 0 = it stood at the limit
 -- @summary  What each task was allowed, on the axis of its bdi's bandwidth.

@@ -8,9 +8,6 @@
 -- @track    written [rate]: pages whose writeback ended, swap included
 -- @track    dirtied to written: pages dirtied for each page written; above 1
 --   dirty pages pile up, or are dirtied again
--- @track    * written [rate]: what this disk wrote, by completed requests: also
---   direct I/O, journal and metadata
--- @track    * read [rate]: what this disk read
 -- @summary  Pages dirtied and written in each window.
 -- @grain    sample of one curve; order ts
 -- @needs    wb_dirty_flow

@@ -46,11 +46,11 @@ std::int32_t rank_of(std::int64_t view, std::int64_t rule, std::int64_t place) {
       std::min<std::int64_t>(rank, std::numeric_limits<std::int32_t>::max()));
 }
 
-// Unsigned: times of a hostile trace may wrap, and must not be undefined.
-std::int64_t end_of(const TrackRow& row) {
-  const auto end = static_cast<std::int64_t>(static_cast<std::uint64_t>(row.ts) +
-                                             static_cast<std::uint64_t>(row.dur.value_or(0)));
-  return std::max(end, row.ts);
+// A length that a slice can have: not negative, and not behind the end of time.
+std::int64_t length_of(const TrackRow& row) {
+  const std::int64_t wanted = std::max(row.dur.value_or(0), std::int64_t{0});
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  return row.ts > 0 ? std::min(wanted, kLast - row.ts) : wanted;
 }
 
 }  // namespace
@@ -156,14 +156,15 @@ TrackTree::Lane* TrackTree::free_lane(Track& track, std::int64_t ts, std::int64_
 
 void TrackTree::slice(const TrackPlan& plan, const TrackRow& row) {
   Track& track = find(plan, row, false);
-  const std::int64_t end_ts = end_of(row);
+  const std::int64_t dur = length_of(row);
+  const std::int64_t end_ts = row.ts + dur;
   Lane* lane = free_lane(track, row.ts, end_ts, plan.is_flat);
   if (lane == nullptr) {
     ++slices_left_out_;
     return;
   }
   lane->open_until.push_back(end_ts);
-  out_.slice(lane->uuid, row.ts, end_ts - row.ts, row.name, row.args, row.flows);
+  out_.slice(lane->uuid, row.ts, dur, row.name, row.args, row.flows);
 }
 
 void TrackTree::instant(const TrackPlan& plan, const TrackRow& row) {
