@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time every canned query on a run with a million balance_dirty_pages events.
+"""Time every canned query, and the timeline, of a run with a million balance_dirty_pages events.
 
 usage: bench_queries.py [--events N] [--runs N] [--example NAME] [--markdown FILE]
 
@@ -115,6 +115,16 @@ def scan_seconds(database: Path) -> float:
         return time.perf_counter() - start
 
 
+def timeline(database: Path, folder: Path) -> tuple[float, float]:
+    """Seconds for the timeline of a run, and its size in MiB."""
+    program = str(Path(sys.executable).parent / "wbscope")
+    output = folder / "large.pftrace"
+    start = time.perf_counter()
+    command = [program, "timeline", "-q", str(database), "-o", str(output), "--force"]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start, output.stat().st_size / MIB
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -153,6 +163,8 @@ def main() -> int:
                     with contextlib.suppress(EvidenceError):
                         run.query(name)
                     together[name].append(time.perf_counter() - start)
+        print("timeline", file=sys.stderr)
+        drawn = [timeline(large, Path(folder)) for _ in range(arguments.runs)]
         size = large.stat().st_size / MIB
         with contextlib.closing(sqlite3.connect(large)) as db:
             counts = dict(db.execute("SELECT event, loaded_count FROM event_counts"))
@@ -179,7 +191,11 @@ def main() -> int:
         f"all in one session: {total:.2f} s (goal {GOAL_ALL_SECONDS:.0f} s), slowest alone: "
         f"{slowest} {statistics.median(alone[slowest]):.2f} s (goal {GOAL_ONE_SECONDS:.0f} s)"
     )
-    text = "\n".join([*lines, "", verdict])
+    drawing = (
+        f"timeline of that run: {statistics.median(seconds for seconds, _ in drawn):.1f} s, "
+        f"{drawn[0][1]:.0f} MiB"
+    )
+    text = "\n".join([*lines, "", verdict, drawing])
     print(text)
     if arguments.markdown:
         arguments.markdown.write_text(text + "\n")

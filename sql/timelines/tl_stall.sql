@@ -45,8 +45,7 @@ SELECT
     AS name,
   NULL AS value,
   NULL AS unit,
-  'wait_id=' || s.wait_id
-    || '|kind=' || s.kind
+  'kind=' || s.kind
     || '|cause=' || s.cause
     || '|what="' || coalesce(replace(replace(s.what, '\', '\\'), '|', '\|'), '')
     || '"|bdi="' || coalesce(replace(replace(s.bdi, '\', '\\'), '|', '\|'), '')

@@ -61,8 +61,7 @@ SELECT
     AS name,
   NULL AS value,
   NULL AS unit,
-  'wait_id=' || p.wait_id
-    || '|kind=' || p.kind
+  'kind=' || p.kind
     || '|cause=' || p.cause
     || '|bdi="' || coalesce(replace(replace(p.bdi, '\', '\\'), '|', '\|'), '')
     || '"' AS args,

@@ -6,7 +6,8 @@ By hand, ms from 10 s, disk 8:0, 8 sectors = 4096 bytes each.
   third: never queued, issued at 50 and not done at 60, where the trace ends
   in the queue: 1 at 0, 2 at 5, 1 at 10, 0 at 20
   in the device: 1 at 10, 2 at 20, 1 at 30, 0 at 40, 1 at 50, 0 at 60
-  written: 2 * 4096 bytes in the only window, which is cut 1 ns after the last event: 8192 in 60.000001 ms
+  written: 2 * 4096 bytes in the only window, which is cut 1 ns after the last event:
+  8192 in 60.000001 ms
 """
 
 from __future__ import annotations
