@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command
 
-from wbscope.cli import ingest, queries, query, report, sql, sql_package, timeline
+from wbscope.cli import convert, ingest, queries, query, report, sql, sql_package, timeline
 from wbscope.cli.output import note
 from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
@@ -44,6 +44,7 @@ app.command(cls=sql.SqlCommand)(sql.sql)
 app.command()(queries.queries)
 app.command()(report.report)
 app.command()(timeline.timeline)
+app.command()(convert.convert)
 app.command("sql-package")(sql_package.sql_package)
 
 
