@@ -33,11 +33,12 @@ SELECT
   s.ts,
   s.span_ns AS dur,
   'Writeback/What to look at' AS track,
-  CASE r.place
-    WHEN 1 THEN 'longest '
-    WHEN 2 THEN 'second longest '
-    ELSE 'third longest '
-  END
+  coalesce(s.comm, 'tid') || ' ' || s.tid
+    || CASE r.place
+      WHEN 1 THEN ', longest '
+      WHEN 2 THEN ', second longest '
+      ELSE ', third longest '
+    END
     || s.kind
     || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END AS name,
   NULL AS value,

@@ -56,7 +56,7 @@ WITH
 SELECT
   p.from_ts AS ts,
   p.to_ts - p.from_ts AS dur,
-  'Writeback/Stalls/' || coalesce(k.path, 'tid ' || p.tid) AS track,
+  'Writeback/Stalls/stalls of ' || coalesce(k.path, 'tid ' || p.tid) AS track,
   p.kind || CASE WHEN p.cause = 'unknown' THEN '' ELSE ': ' || p.cause END
     AS name,
   NULL AS value,

@@ -73,10 +73,10 @@ CHECKS = [
         sql="SELECT * FROM tl_stall_task ORDER BY ts",
         ordered=True,
         rows=[
-            _slice(f"Stalls/{_NAME}", 100, 40, _THROTTLE) | {"rank": 3},
-            _slice("Stalls/dd 12", 150, 100, _THROTTLE) | {"rank": 1},
-            _slice(f"Stalls/{_NAME}", 200, 20, _THROTTLE) | {"rank": 3},
-            _slice("Stalls/sync 13", 500, 100, "sync") | {"rank": 2},
+            _slice(f"Stalls/stalls of {_NAME}", 100, 40, _THROTTLE) | {"rank": 3},
+            _slice("Stalls/stalls of dd 12", 150, 100, _THROTTLE) | {"rank": 1},
+            _slice(f"Stalls/stalls of {_NAME}", 200, 20, _THROTTLE) | {"rank": 3},
+            _slice("Stalls/stalls of sync 13", 500, 100, "sync") | {"rank": 2},
         ],
     ),
     Check(
@@ -107,10 +107,10 @@ CHECKS = [
         sql="SELECT * FROM tl_look ORDER BY ts",
         ordered=True,
         rows=[
-            _slice("What to look at", 100, 40, f"second longest {_THROTTLE}"),
-            _slice("What to look at", 150, 100, f"longest {_THROTTLE}"),
-            _slice("What to look at", 200, 20, f"third longest {_THROTTLE}"),
-            _slice("What to look at", 500, 100, "longest sync"),
+            _slice("What to look at", 100, 40, f"a/b|c 11, second longest {_THROTTLE}"),
+            _slice("What to look at", 150, 100, f"dd 12, longest {_THROTTLE}"),
+            _slice("What to look at", 200, 20, f"a/b|c 11, third longest {_THROTTLE}"),
+            _slice("What to look at", 500, 100, "sync 13, longest sync"),
         ],
     ),
     Check(
