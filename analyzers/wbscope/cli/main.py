@@ -17,6 +17,7 @@ import typer
 from typer.main import get_command
 
 from wbscope.cli import ingest, queries, query, report, sql, sql_package, timeline
+from wbscope.cli import open as open_verb
 from wbscope.cli.output import note
 from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
@@ -44,6 +45,7 @@ app.command(cls=sql.SqlCommand)(sql.sql)
 app.command()(queries.queries)
 app.command()(report.report)
 app.command()(timeline.timeline)
+app.command("open")(open_verb.open_command)
 app.command("sql-package")(sql_package.sql_package)
 
 
@@ -70,6 +72,7 @@ def options(
       wbscope report trace.dat
       wbscope query throttle_by_task trace.dat
       wbscope timeline trace.dat -o run.pftrace
+      wbscope open trace.dat
     """
 
 
@@ -124,7 +127,11 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
 
 def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
     context = getattr(error, "ctx", None)
-    verbs = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    verbs = {
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback
+    }
     command = "wbscope"
     if context is not None:
         command = context.command_path

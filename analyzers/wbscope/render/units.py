@@ -14,6 +14,7 @@ __all__ = [
     "parse_duration",
     "parse_number",
     "parse_time_range",
+    "seconds_of",
     "short_name",
 ]
 
@@ -91,6 +92,11 @@ def parse_duration(option: str, text: str, *, positive: bool = False) -> int:
             "bad-duration", f"{option} {text}", "is zero, wanted more", fix=f"{option} 2s"
         )
     return nanoseconds
+
+
+def seconds_of(nanoseconds: int) -> float:
+    """For what waits in seconds."""
+    return nanoseconds / _NS_PER_S
 
 
 def parse_time_range(option: str, text: str) -> str:
