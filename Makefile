@@ -12,6 +12,8 @@ export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
 DEBS      := cmake g++ libsqlite3-dev libtraceevent-dev libxxhash-dev libzstd-dev \
              libprotozero-dev ninja-build pkg-config python3-venv zlib1g-dev
 TEST_DEBS := libgtest-dev nodejs trace-cmd
+# For tests/ui, which are skipped where it cannot be had.
+BROWSER   := chromium
 # Only make fuzz needs these; llvm has the program that names lines in stacks.
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
 FUZZ_SECONDS ?= 60
@@ -34,6 +36,8 @@ demo: setup ## three recorded runs, from trace to answers and a timeline
 test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(BIN)/python tools/gen_adapters.py --check
+	$(BIN)/python tools/gen_ui.py --check
+	$(BIN)/python tools/gen_config.py --check
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
@@ -55,8 +59,9 @@ $(BUILD)/.debs:
 	tools/install-debs $(DEBS)
 	@touch $@
 
-$(BUILD)/.test-debs: $(BUILD)/.debs
+$(BUILD)/.test-debs: $(BUILD)/.debs Makefile
 	tools/install-debs $(TEST_DEBS)
+	tools/install-debs $(BROWSER) || echo "no $(BROWSER): tests/ui will be skipped"
 	@touch $@
 
 $(BIN)/python: | $(BUILD)/.debs
