@@ -19,6 +19,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the output of the commands in README and docs from this run; review the diff",
     )
+    parser.addoption(
+        "--update-pictures",
+        action="store_true",
+        help="write docs/*.png from the Perfetto UI in the browser; look at them",
+    )
 
 
 @pytest.fixture(scope="session")
