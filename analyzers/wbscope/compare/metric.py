@@ -32,6 +32,8 @@ class Metric:
     better   which way is good; neutral = neither, it is never judged
     meaning  one plain sentence, for somebody without context
     source   where the number is from: a query, a file of the run folder
+    not_across  kernel release from which on the number means another thing, such
+             as 6.16 for nr_vmscan_write; runs before and after are not compared
     """
 
     name: str
@@ -39,6 +41,7 @@ class Metric:
     better: Better
     meaning: str
     source: str
+    not_across: str = ""
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:
