@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from wbscope.errors import InputError, UsageError
 
@@ -77,14 +77,15 @@ class Scalars(dict[str, tuple[Metric, float | None]]):
 
 def better_of(text: str, subject: str) -> Better:
     """A direction as written in a file or an option."""
-    if text not in BETTER:
-        raise UsageError(
-            "bad-direction",
-            subject,
-            f"is better when {text!r}, wanted one of {', '.join(BETTER)}",
-            fix='better = "lower"',
-        )
-    return cast(Better, text)
+    for better in BETTER:
+        if text == better:
+            return better
+    raise UsageError(
+        "bad-direction",
+        subject,
+        f"is better when {text!r}, wanted one of {', '.join(BETTER)}",
+        fix='better = "lower"',
+    )
 
 
 def join_name(family: str, keys: Mapping[str, str]) -> str:

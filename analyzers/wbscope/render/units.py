@@ -13,6 +13,7 @@ __all__ = [
     "is_instant",
     "parse_duration",
     "parse_number",
+    "parse_quantity",
     "parse_time_range",
     "short_name",
 ]
@@ -200,3 +201,37 @@ def _three_digits(size: float) -> str:
     if size < 9.995:
         return f"{size:.2f}"
     return f"{size:.1f}" if size < 99.95 else f"{size:.0f}"
+
+
+def parse_quantity(subject: str, text: str, unit: str) -> float:
+    """'100ms', '16MiB', '20MB/s', '90%' or '5' as a number in this unit of metrics.
+
+    KiB, MiB ... are powers of 1024, kB, MB ... of 1000; a number alone is in the
+    unit itself.  Raises: UsageError, for a quantity of another kind too.
+    """
+    match = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(.*)", text.strip())
+    factor = _factors(unit).get(match[2]) if match else None
+    if match is None or factor is None:
+        known = ", ".join(name for name in _factors(unit) if name)
+        raise UsageError(
+            "bad-quantity",
+            subject,
+            f"found {text!r}, wanted a number{f' with one of {known}' if known else ''}",
+            fix="100ms" if unit == "ns" else "16MiB" if unit == "bytes" else "5",
+        )
+    return float(match[1]) * factor
+
+
+def _factors(unit: str) -> dict[str, float]:
+    """What may stand behind a number of this unit."""
+    if unit == "ns":
+        return {"": 1, **_DURATIONS}
+    if unit in ("bytes", "bytes/s"):
+        decimal = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGT", 1)}
+        binary = {prefix: 1024.0**power for power, prefix in enumerate(_BINARY, 1)}
+        sizes = {"B": 1.0, **decimal, **binary}
+        ending = unit.removeprefix("bytes")
+        return {"": 1.0, **{f"{name}{ending}": factor for name, factor in sizes.items()}}
+    if unit == "ratio":
+        return {"": 1, "%": 0.01}
+    return {"": 1, unit: 1}

@@ -83,7 +83,8 @@ def _with_u(n: int, m: int, u: int) -> tuple[NDArray[np.float64], NDArray[np.flo
     b = 2.0 * np.arange(m) + 1
     between = [2.0 * rest] if above < n else []
     below = -1.0 - np.arange(n - above - len(between))
-    return np.concatenate([2.0 * m + 2 + np.arange(above), between, below]), b
+    a = np.concatenate([2.0 * m + 2 + np.arange(above), between, below])
+    return a.astype(float), b.astype(float)
 
 
 @lru_cache(maxsize=256)
