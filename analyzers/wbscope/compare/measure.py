@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from wbscope.compare.catalog import Catalog, Declared, Row
-from wbscope.compare.fingerprint import fingerprint_of
-from wbscope.compare.metric import BETTER, Better, Metric, Scalars, join_name
+from wbscope.compare.fingerprint import FACTS, fingerprint_of
+from wbscope.compare.metric import BETTER, Better, Metric, Scalars, join_name, split_name
 from wbscope.compare.rundata import RunData
 from wbscope.engine.library import Library
 from wbscope.engine.result import Result
 from wbscope.errors import EvidenceError
+from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.run import Run
 
-__all__ = ["definition_of", "measure", "stable_key"]
+__all__ = ["Wanted", "definition_of", "measure", "measure_folder", "stable_key"]
 
 _HASH_DIGITS = 12
 
@@ -43,6 +45,8 @@ def measure(
             zeros[metric.family] = metric.none
             if not metric.by and scalars[metric.family][1] is None:
                 scalars[metric.family] = (scalars[metric.family][0], metric.none)
+    others = measurements(files_of_run(run))
+    scalars.add_all(_wanted_of(others.scalars, wanted))
     queries = dict.fromkeys(metric.query for metric in asked)
     return RunData(
         name=name,
@@ -52,7 +56,21 @@ def measure(
         lacking=lacking,
         fingerprint=fingerprint_of(run),
         definitions={q: definition_of(run.library, q, catalog) for q in queries},
-        warnings=run.warnings(),
+        warnings=(*run.warnings(), *others.warnings),
+    )
+
+
+def measure_folder(folder: Path) -> RunData:
+    """The numbers of a run without a trace: only those that other tools measured."""
+    files = files_of_folder(folder)
+    found = measurements(files)
+    told = "\n".join(f"{name}\n{text}" for name, text in sorted(files.texts.items()))
+    return RunData(
+        name=str(folder),
+        source_id=hashlib.sha256(told.encode()).hexdigest()[:_HASH_DIGITS],
+        scalars=found.scalars,
+        fingerprint=dict.fromkeys(name for name in FACTS if name != "sysctl"),
+        warnings=found.warnings,
     )
 
 
@@ -94,7 +112,7 @@ def _answers(
 
 
 def _numbers(
-    metric: Declared, result: Result, rows: dict[str, Row] | Any
+    metric: Declared, result: Result, rows: Mapping[str, Row]
 ) -> Iterable[tuple[Metric, float | None]]:
     """One number for each combination of keys; without keys, exactly one."""
     groups: dict[str, list[dict[str, Any]]] = {} if metric.by else {metric.family: []}
@@ -149,6 +167,14 @@ def _taken(metric: Declared, records: list[dict[str, Any]]) -> float | None:
             return float(np.median(values))
     weights = [float(record[metric.weight]) for record in known] if metric.weight else None
     return float(np.average(values, weights=weights))
+
+
+def _wanted_of(scalars: Scalars, wanted: Wanted) -> Scalars:
+    kept = Scalars()
+    for name, (metric, value) in scalars.items():
+        if wanted(split_name(name)[0]):
+            kept.add(metric, value)
+    return kept
 
 
 def _source_id(run: Run) -> str:
