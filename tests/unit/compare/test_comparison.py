@@ -141,7 +141,10 @@ def test_the_same_recording_on_both_sides_is_told() -> None:
 
 def test_families_stay_together_whatever_run_they_are_first_in() -> None:
     names = ["x.a[k=1]", "x.b", "x.a[k=2]"]
-    runs = [run("one", {metric(names[0]): 1, metric(names[1]): 1}), run("two", {metric(names[2]): 1})]
+    runs = [
+        run("one", {metric(names[0]): 1, metric(names[1]): 1}),
+        run("two", {metric(names[2]): 1}),
+    ]
     assert [one.name for one in metrics_of(runs)] == ["x.a[k=1]", "x.a[k=2]", "x.b"]
 
 
