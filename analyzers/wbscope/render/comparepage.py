@@ -133,9 +133,9 @@ def _layout(table: list[list[str]], width: int) -> list[str]:
     """On one line each; the name on a line of its own where that is too long for the page."""
     sizes = [max(cell_len(row[index]) for row in table) for index in range(len(table[0]))]
     used = [index for index, size in enumerate(sizes) if size]
-    whole = sum(sizes[index] for index in used) + len(_GAP) * (len(used) - 1)
-    if whole <= width:
-        return [_line(row, used, sizes) for row in table]
+    for gap in (_GAP, " "):
+        if sum(sizes[index] for index in used) + len(gap) * (len(used) - 1) <= width:
+            return [_line(row, used, sizes, gap) for row in table]
     numbers = [index for index in used if index > 1]
     lines = [_INDENT + _line(table[0], numbers, sizes)]
     for row in table[1:]:
@@ -144,12 +144,12 @@ def _layout(table: list[list[str]], width: int) -> list[str]:
     return lines
 
 
-def _line(row: list[str], used: Sequence[int], sizes: list[int]) -> str:
+def _line(row: list[str], used: Sequence[int], sizes: list[int], gap: str = _GAP) -> str:
     padded = []
     for index in used:
         space = " " * (sizes[index] - cell_len(row[index]))
         padded.append(row[index] + space if index == 1 else space + row[index])
-    return _GAP.join(padded).rstrip()
+    return gap.join(padded).rstrip()
 
 
 def _sentences(rows: Iterable[Row]) -> list[str]:
