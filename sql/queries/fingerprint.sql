@@ -13,22 +13,19 @@
 WITH
   meta_key AS (
     SELECT 1 AS place, 'kernel' AS key, 'kernel_release' AS name
-    UNION ALL SELECT 2, 'machine', 'machine'
-    UNION ALL SELECT 3, 'cpus_count', 'cpus_count'
-    UNION ALL SELECT 4, 'page_bytes', 'page_bytes'
-    UNION ALL SELECT 9, 'clock', 'clock'
-    UNION ALL SELECT 10, 'format', 'format'
+    UNION ALL SELECT 2, 'cpus_count', 'cpus_count'
+    UNION ALL SELECT 3, 'page_bytes', 'page_bytes'
   ),
   memory_key AS (
-    SELECT 6 AS place, 'memory_bytes' AS key, 'MemTotal' AS name
-    UNION ALL SELECT 7, 'swap_bytes', 'SwapTotal'
+    SELECT 5 AS place, 'memory_bytes' AS key, 'MemTotal' AS name
+    UNION ALL SELECT 6, 'swap_bytes', 'SwapTotal'
   ),
   fact AS (
     SELECT k.place, k.key, m.value
     FROM meta_key AS k
     LEFT JOIN raw_meta AS m ON m.key = k.name
     UNION ALL
-    SELECT 5, 'hz', CAST(h.hz AS TEXT) FROM wb_hz AS h
+    SELECT 4, 'hz', CAST(h.hz AS TEXT) FROM wb_hz AS h
     UNION ALL
     SELECT k.place, k.key, CAST(i.value * u.kib_bytes AS TEXT)
     FROM memory_key AS k
@@ -37,7 +34,7 @@ WITH
       ON i.name = k.name AND i.sample = 'before' AND i.unit = 'kB'
     UNION ALL
     SELECT
-      8,
+      7,
       'dirty_thresh_bytes',
       (
         SELECT CAST(v.value * u.page_bytes AS TEXT)

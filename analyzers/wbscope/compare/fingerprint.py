@@ -80,6 +80,10 @@ def fingerprint_of(run: Run) -> dict[str, Fact]:
     for name in (*_NUMBERS, "machine", "command"):
         if facts.get(name) is None and meta.get(name) is not None:
             facts[name] = _typed(name, _one_line(meta[name]))
+    recorded = run.recorded().meta
+    for name in ("machine", "clock", "format"):
+        if recorded.get(name):
+            facts[name] = str(recorded[name])
     if facts["machine"] is None:
         facts["machine"] = _machine(run)
     if devices := texts.get("devices") or meta.get("devices"):
