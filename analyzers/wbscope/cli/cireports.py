@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of `gate` that write for CI systems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wbscope.ci.github import annotation_lines, summary_markdown
+from wbscope.ci.junit import junit_xml
+from wbscope.ci.sarif import sarif_json
+from wbscope.cli.output import note
+from wbscope.compare.gate import GateResult
+from wbscope.errors import SetupError
+from wbscope.outputs import check_output, write_whole
+
+__all__ = ["CiReports", "GithubOption", "JunitOption", "SarifOption", "SummaryOption"]
+
+_SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
+]
+SarifOption = Annotated[
+    Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0.")
+]
+SummaryOption = Annotated[
+    Path | None, typer.Option("--summary", metavar="FILE", help="Write the verdict as Markdown.")
+]
+GithubOption = Annotated[
+    bool,
+    typer.Option(
+        "--github", help="Annotations on stderr; the Markdown goes to $GITHUB_STEP_SUMMARY."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class CiReports:
+    """What to write besides the verdict on stdout."""
+
+    junit: Path | None = None
+    sarif: Path | None = None
+    summary: Path | None = None
+    github: bool = False
+
+    def check(self, force: bool, inputs: Iterable[Path]) -> None:
+        """Errors that are known before any work."""
+        listed = list(inputs)
+        for path, name, option in (
+            (self.junit, "junit.xml", "--junit"),
+            (self.sarif, "gate.sarif", "--sarif"),
+            (self.summary, "summary.md", "--summary"),
+        ):
+            if path is not None:
+                check_output(path, force, listed, name, option)
+
+    def write(self, result: GateResult, policy_file: Path | None) -> None:
+        """Everything that was asked for; each file is there whole or not at all."""
+        markdown = summary_markdown(result, policy_file)
+        for path, text in (
+            (self.junit, junit_xml(result, policy_file)),
+            (self.sarif, sarif_json(result, policy_file)),
+            (self.summary, markdown),
+        ):
+            if path is not None:
+                write_whole(path, text)
+                note(f"wrote {path}")
+        if self.github:
+            for line in annotation_lines(result, policy_file):
+                note(line)
+            _append_summary(markdown)
+
+
+def _append_summary(markdown: str) -> None:
+    """Other commands of the step may have written there before."""
+    name = os.environ.get(_SUMMARY_VARIABLE)
+    if not name:
+        return
+    try:
+        with Path(name).open("a", encoding="utf-8") as file:
+            file.write(markdown)
+    except OSError as error:
+        raise SetupError(
+            "cannot-write",
+            name,
+            f"cannot be written: {error.strerror or error}",
+            have=f"the name is from ${_SUMMARY_VARIABLE}",
+            fix=f"unset {_SUMMARY_VARIABLE}, or leave out --github",
+        ) from error
