@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from wbscope.compare.fingerprint import Difference, differences, unknown_facts
 from wbscope.compare.metric import Metric, split_name
+from wbscope.compare.policy import matches
 from wbscope.compare.rundata import RunData
 from wbscope.compare.versions import is_before
 from wbscope.engine.result import Notice
+from wbscope.errors import UsageError
 from wbscope.stats.describe import Description, describe
 from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Shift, shift
@@ -26,6 +29,7 @@ __all__ = [
     "compare_sides",
     "contrast",
     "metrics_of",
+    "only",
     "sample_of",
 ]
 
@@ -117,6 +121,23 @@ def compare_sides(
         alpha=alpha,
         margin=margin,
     )
+
+
+def only(comparison: Comparison, patterns: Sequence[str]) -> Comparison:
+    """The rows that one of these names or patterns means; UsageError when there are none."""
+    names = [row.metric.name for row in comparison.rows]
+    kept = {name for pattern in patterns for name in matches(pattern, names)}
+    for pattern in patterns:
+        if not matches(pattern, names):
+            close = difflib.get_close_matches(pattern, dict.fromkeys(names), n=3, cutoff=0.4)
+            raise UsageError(
+                "unknown-metric",
+                pattern,
+                "is no metric of these runs",
+                have=", ".join(close) or None,
+                fix=f"--metric '{close[0] if close else 'throttle*'}'",
+            )
+    return replace(comparison, rows=tuple(r for r in comparison.rows if r.metric.name in kept))
 
 
 def metrics_of(runs: Iterable[RunData]) -> list[Metric]:

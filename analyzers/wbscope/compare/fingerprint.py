@@ -43,6 +43,8 @@ FACTS = {
 _TOLERANCE = {"memory_bytes": 0.03, "swap_bytes": 0.03, "dirty_thresh_bytes": 0.25}
 # Settings that a run itself writes, and those that are no settings.
 _NO_SETTING = re.compile(r"vm\.(drop_caches|compact_memory|stat_refresh)|kernel\.ftrace_enabled")
+# Words that are the members of a set.
+_LISTS = ("events", "other_events")
 _FILES = ("meta.json", "sysctls", "mounts", "devices")
 _NUMBERS = ("cpus_count", "memory_bytes", "swap_bytes", "page_bytes", "hz", "dirty_thresh_bytes")
 
@@ -55,9 +57,17 @@ class Difference:
     values: Mapping[str, tuple[str, ...]]
 
     def text(self) -> str:
-        """hz: 250 (a, b), 1000 (c)"""
-        told = (f"{value} ({_some(runs)})" for value, runs in self.values.items())
+        """hz: 250 (a, b), 1000 (c); of lists, what not all of them have."""
+        told = (f"{value} ({_some(runs)})" for value, runs in self._shown())
         return f"{self.fact}: {', '.join(told)}"
+
+    def _shown(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        if self.fact not in _LISTS:
+            yield from self.values.items()
+            return
+        common = set.intersection(*(set(value.split()) for value in self.values))
+        for value, runs in self.values.items():
+            yield " ".join(w for w in value.split() if w not in common) or "no other", runs
 
 
 def fingerprint_of(run: Run) -> dict[str, Fact]:
@@ -193,7 +203,8 @@ def _recorded_events(run: Run) -> dict[str, Fact]:
     read = sorted({homes[event] for event in seen if event in homes})
     return {
         "events": " ".join(read) or None,
-        "other_events": " ".join(event for event in seen if event not in homes),
+        # The kernel's own tracers are in every file, recorded or not.
+        "other_events": " ".join(e for e in seen if e not in homes and not e.startswith("ftrace:")),
         "fields": _fields(run, [event for event in seen if event in homes]),
     }
 

@@ -76,7 +76,7 @@ class Loader:
     def _run(self, text: str) -> RunData:
         if text not in self._known:
             if _is_folder_of_files(text):
-                self._known[text] = measure_folder(Path(text))
+                self._known[text] = measure_folder(Path(text), self.catalog, self.wanted)
             else:
                 with (
                     self.watch(text) as observer,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def measure(
             if not metric.by and scalars[metric.family][1] is None:
                 scalars[metric.family] = (scalars[metric.family][0], metric.none)
     others = measurements(files_of_run(run))
-    scalars.add_all(_wanted_of(others.scalars, wanted))
+    scalars.add_all(_wanted_of(others.scalars, wanted, catalog.rows))
     queries = dict.fromkeys(metric.query for metric in asked)
     return RunData(
         name=name,
@@ -60,7 +61,7 @@ def measure(
     )
 
 
-def measure_folder(folder: Path) -> RunData:
+def measure_folder(folder: Path, catalog: Catalog, wanted: Wanted) -> RunData:
     """The numbers of a run without a trace: only those that other tools measured."""
     files = files_of_folder(folder)
     found = measurements(files)
@@ -68,7 +69,7 @@ def measure_folder(folder: Path) -> RunData:
     return RunData(
         name=str(folder),
         source_id=hashlib.sha256(told.encode()).hexdigest()[:_HASH_DIGITS],
-        scalars=found.scalars,
+        scalars=_wanted_of(found.scalars, wanted, catalog.rows),
         fingerprint=dict.fromkeys(name for name in FACTS if name != "sysctl"),
         warnings=found.warnings,
     )
@@ -169,11 +170,13 @@ def _taken(metric: Declared, records: list[dict[str, Any]]) -> float | None:
     return float(np.average(values, weights=weights))
 
 
-def _wanted_of(scalars: Scalars, wanted: Wanted) -> Scalars:
+def _wanted_of(scalars: Scalars, wanted: Wanted, rows: Mapping[str, Row]) -> Scalars:
+    """Those asked for; a file is named without the folder, which is another in each run."""
     kept = Scalars()
     for name, (metric, value) in scalars.items():
         if wanted(split_name(name)[0]):
-            kept.add(metric, value)
+            border = rows.get(name, Row()).not_across or metric.not_across
+            kept.add(replace(metric, source=Path(metric.source).name, not_across=border), value)
     return kept
 
 

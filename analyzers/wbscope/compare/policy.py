@@ -7,7 +7,7 @@ import difflib
 import operator
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,16 @@ from wbscope.compare.metric import Better, better_of, split_name
 from wbscope.errors import InputError, UsageError
 from wbscope.render.units import parse_quantity
 
-__all__ = ["Budget", "Margin", "Policy", "Rule", "budget_rule", "matches", "read_policy"]
+__all__ = [
+    "Budget",
+    "Margin",
+    "Policy",
+    "Rule",
+    "budget_rule",
+    "matches",
+    "read_policy",
+    "wanted_by",
+]
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -89,7 +98,7 @@ class Policy:
 
     def wants(self, family: str) -> bool:
         """True when a rule may be about a metric of this family."""
-        return any(_may_match(rule.pattern, family) for rule in self.rules)
+        return wanted_by(self.rules)(family)
 
     @property
     def compares(self) -> bool:
@@ -136,6 +145,11 @@ def matches(pattern: str, names: Iterable[str]) -> list[str]:
     if pattern in listed:
         return [pattern]
     return [name for name in listed if name.partition(".")[2] == pattern]
+
+
+def wanted_by(rules: Sequence[Rule]) -> Callable[[str], bool]:
+    """Whether one of these rules may be about a metric of a family."""
+    return lambda family: any(_may_match(rule.pattern, family) for rule in rules)
 
 
 def _may_match(pattern: str, family: str) -> bool:

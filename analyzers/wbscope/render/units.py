@@ -15,6 +15,7 @@ __all__ = [
     "parse_number",
     "parse_quantity",
     "parse_time_range",
+    "seconds",
     "short_name",
 ]
 
@@ -235,3 +236,8 @@ def _factors(unit: str) -> dict[str, float]:
     if unit == "ratio":
         return {"": 1, "%": 0.01}
     return {"": 1, unit: 1}
+
+
+def seconds(nanoseconds: float) -> float:
+    """For tables that have seconds by tradition."""
+    return nanoseconds / _NS_PER_S
