@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from wbscope.compare.comparison import sample_of
+from wbscope.compare.comparison import Sample, sample_of
 from wbscope.compare.gate import GateResult, Verdict
 from wbscope.compare.policy import Policy, matches
+from wbscope.render.changes import better_text, value_text
+from wbscope.render.gatepage import evidence_text
 from wbscope.render.printable import printable
-from wbscope.render.units import format_value
-from wbscope.stats.shift import Shift
 
-__all__ = ["Finding", "Grade", "change_text", "findings", "headline"]
+__all__ = ["Finding", "Grade", "findings"]
 
 # What it means for the CI job: stop it, look at it, or nothing.
 Grade = Literal["error", "warning", "none"]
@@ -66,38 +66,6 @@ def findings(result: GateResult, policy_file: Path | None = None) -> list[Findin
     return [*refused, *(_judged(verdict, result, lines) for verdict in result.verdicts)]
 
 
-def headline(result: GateResult) -> str:
-    """The whole verdict in one line."""
-    told = [f"{result.count(status)} {status}" for status in ("FAIL", "INCONCLUSIVE", "PASS")]
-    runs = f"{len(result.side.runs)} runs of {result.side.name}"
-    if result.base is not None:
-        runs += f" against {len(result.base.runs)} of {result.base.name}"
-    if result.refusals:
-        return printable(f"{result.status}: {runs}: nothing was judged")
-    return printable(f"{result.status}: {', '.join(told)}; {runs}")
-
-
-def change_text(shift: Shift | None, unit: str) -> str:
-    """+12.3 % (95 % interval +4.5 % to +20.1 %), or a difference in the metric's unit."""
-    if shift is None:
-        return "-"
-    text = _step(shift, shift.estimate, unit)
-    if shift.low is None or shift.high is None:
-        return text
-    return f"{text} ({_step(shift, shift.low, unit)} to {_step(shift, shift.high, unit)})"
-
-
-def _step(shift: Shift, value: float, unit: str) -> str:
-    if shift.scale == "ratio":
-        return f"{(value - 1) * 100:+.1f} %"
-    return _signed(value, unit)
-
-
-def _signed(value: float, unit: str) -> str:
-    text = format_value("", unit or None, value)
-    return text if text.startswith("-") else f"+{text}"
-
-
 def _judged(verdict: Verdict, result: GateResult, lines: dict[str, int]) -> Finding:
     row = verdict.row
     now = sample_of(verdict.metric.name, result.side) if row is None else row.sample
@@ -106,7 +74,7 @@ def _judged(verdict: Verdict, result: GateResult, lines: dict[str, int]) -> Find
         status=verdict.status,
         grade=_grade(verdict, result.policy),
         why=printable("; ".join(verdict.reasons)),
-        details=tuple(printable(line) for line in _details(verdict, result)),
+        details=tuple(printable(line) for line in _details(verdict, now, result)),
         line=_line_of(verdict.metric.name, result.policy, lines),
         verdict=verdict,
         before=None if row is None else row.base_sample.description.median,
@@ -121,32 +89,16 @@ def _grade(verdict: Verdict, policy: Policy) -> Grade:
     return "none" if verdict.status == "PASS" else "error"
 
 
-def _details(verdict: Verdict, result: GateResult) -> Iterator[str]:
+def _details(verdict: Verdict, now: Sample, result: GateResult) -> Iterator[str]:
     metric = verdict.metric
-    if (row := verdict.row) is not None:
-        for sample, side in ((row.base_sample, row.base), (row.sample, row.side)):
-            median = format_value("", metric.unit or None, sample.description.median)
-            yield f"{side}: median {median} of {len(sample.values)} runs"
-    else:
-        sample = sample_of(metric.name, result.side)
-        median = format_value("", metric.unit or None, sample.description.median)
-        yield f"{result.side.name}: median {median} of {len(sample.values)} runs"
-    if verdict.shift is not None:
-        confidence = f"{1 - result.policy.alpha:.0%}"
-        yield f"change: {change_text(verdict.shift, metric.unit)}, {confidence} interval"
-        yield f"margin: {verdict.margin}; better is {metric.better}"
+    if verdict.row is None:
+        median = value_text(metric, now.description.median)
+        yield f"{result.side.name} {median} (median of {len(now.values)} runs)"
+    yield from evidence_text(verdict)
     if verdict.p_adjusted is not None:
-        yield f"p: {verdict.p_adjusted:.4f}, Holm over {result.compared}"
-    if verdict.detectable is not None:
-        ratio = verdict.shift is not None and verdict.shift.scale == "ratio"
-        least = f"{verdict.detectable:.1%}" if ratio else _signed(verdict.detectable, metric.unit)
-        yield f"smallest worsening that these runs would find 4 times in 5: {least}"
-    if verdict.status == "INCONCLUSIVE" and verdict.runs_needed is not None:
-        yield f"runs a side to tell: about {verdict.runs_needed}"
-    for budget in verdict.budgets:
-        yield f"budget: {budget}"
-    if metric.meaning:
-        yield f"meaning: {metric.meaning}"
+        yield f"adjusted for {result.compared} metrics (Holm)"
+    yield from (f"budget: {budget}" for budget in verdict.budgets)
+    yield f"{metric.meaning} ({better_text(metric)})"
 
 
 def _lines(policy_file: Path | None) -> dict[str, int]:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from wbscope.ci.findings import Finding, findings, headline
+from wbscope.ci.findings import Finding, findings
 from wbscope.compare.gate import GateResult
+from wbscope.render.gatepage import summary_text
 
 __all__ = ["junit_xml"]
 
@@ -44,7 +45,7 @@ def junit_xml(result: GateResult, policy_file: Path | None = None) -> str:
         ElementTree.SubElement(properties, "property", {"name": name, "value": _xml(value)})
     suite.extend(cases)
     warnings = [f"{notice.run}: {notice.message}" for notice in result.warnings]
-    ElementTree.SubElement(suite, "system-out").text = _xml(headline(result))
+    ElementTree.SubElement(suite, "system-out").text = _xml(summary_text(result))
     if warnings:
         ElementTree.SubElement(suite, "system-err").text = _xml("\n".join(warnings))
     ElementTree.indent(top)

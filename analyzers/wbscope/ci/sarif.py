@@ -8,10 +8,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wbscope.ci.findings import Finding, findings, headline
+from wbscope.ci.findings import Finding, findings
 from wbscope.ci.place import checkout_uri
 from wbscope.compare.gate import GateResult, Verdict
 from wbscope.compare.metric import Metric
+from wbscope.render.gatepage import summary_text
 from wbscope.version import __version__
 
 __all__ = ["sarif_json"]
@@ -126,6 +127,6 @@ def _invocation(result: GateResult, told: list[Finding]) -> dict[str, Any]:
     return {
         "executionSuccessful": not result.refusals,
         "exitCode": result.exit_code(),
-        "exitCodeDescription": headline(result),
+        "exitCodeDescription": summary_text(result),
         "toolExecutionNotifications": notifications,
     }

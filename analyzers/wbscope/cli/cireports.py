@@ -7,19 +7,18 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wbscope.ci.github import annotation_lines, summary_markdown
-from wbscope.ci.junit import junit_xml
-from wbscope.ci.sarif import sarif_json
 from wbscope.cli.output import note
-from wbscope.compare.gate import GateResult
 from wbscope.errors import SetupError
 from wbscope.outputs import check_output, write_whole
 
-__all__ = ["CiReports", "GithubOption", "JunitOption", "SarifOption", "SummaryOption"]
+if TYPE_CHECKING:
+    from wbscope.compare.gate import GateResult
+
+__all__ = ["CiReports", "GithubOption", "JunitOption", "SarifOption"]
 
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
@@ -29,14 +28,9 @@ JunitOption = Annotated[
 SarifOption = Annotated[
     Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0.")
 ]
-SummaryOption = Annotated[
-    Path | None, typer.Option("--summary", metavar="FILE", help="Write the verdict as Markdown.")
-]
 GithubOption = Annotated[
     bool,
-    typer.Option(
-        "--github", help="Annotations on stderr; the Markdown goes to $GITHUB_STEP_SUMMARY."
-    ),
+    typer.Option("--github", help="Annotations on stderr, the verdict to $GITHUB_STEP_SUMMARY."),
 ]
 
 
@@ -46,7 +40,6 @@ class CiReports:
 
     junit: Path | None = None
     sarif: Path | None = None
-    summary: Path | None = None
     github: bool = False
 
     def check(self, force: bool, inputs: Iterable[Path]) -> None:
@@ -55,18 +48,19 @@ class CiReports:
         for path, name, option in (
             (self.junit, "junit.xml", "--junit"),
             (self.sarif, "gate.sarif", "--sarif"),
-            (self.summary, "summary.md", "--summary"),
         ):
             if path is not None:
                 check_output(path, force, listed, name, option)
 
     def write(self, result: GateResult, policy_file: Path | None) -> None:
         """Everything that was asked for; each file is there whole or not at all."""
-        markdown = summary_markdown(result, policy_file)
+        from wbscope.ci.github import annotation_lines, step_summary
+        from wbscope.ci.junit import junit_xml
+        from wbscope.ci.sarif import sarif_json
+
         for path, text in (
             (self.junit, junit_xml(result, policy_file)),
             (self.sarif, sarif_json(result, policy_file)),
-            (self.summary, markdown),
         ):
             if path is not None:
                 write_whole(path, text)
@@ -74,7 +68,7 @@ class CiReports:
         if self.github:
             for line in annotation_lines(result, policy_file):
                 note(line)
-            _append_summary(markdown)
+            _append_summary(step_summary(result))
 
 
 def _append_summary(markdown: str) -> None:
