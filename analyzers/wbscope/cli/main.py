@@ -16,8 +16,20 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command
 
-from wbscope.cli import ingest, queries, query, report, sql, sql_package, timeline
+from wbscope.cli import (
+    baseline,
+    compare,
+    gate,
+    ingest,
+    queries,
+    query,
+    report,
+    sql,
+    sql_package,
+    timeline,
+)
 from wbscope.cli.output import note
+from wbscope.cli.sides import SidesCommand
 from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
@@ -44,6 +56,9 @@ app.command(cls=sql.SqlCommand)(sql.sql)
 app.command()(queries.queries)
 app.command()(report.report)
 app.command()(timeline.timeline)
+app.command(cls=SidesCommand)(compare.compare)
+app.command(cls=SidesCommand)(gate.gate)
+app.add_typer(baseline.app)
 app.command("sql-package")(sql_package.sql_package)
 
 

@@ -97,6 +97,8 @@ def _declared(path: Path, library: Library, entry: dict[str, Any]) -> Declared:
     name = told.get("name", "")
     column = told.setdefault("column", name)
     told["by"] = tuple(told.get("by", ()))
+    if "none" in told:
+        told["none"] = float(told["none"])
     known = next((metric for metric in file.metrics if metric.column == column), None)
     told.setdefault("better", known.better if known else "")
     told.setdefault("meaning", known.meaning if known else "")

@@ -18,7 +18,7 @@ from wbscope.engine.library import Library, load_library
 from wbscope.errors import EvidenceError, InputError, UsageError
 from wbscope.ingester import Observer
 from wbscope.measure.files import NAMES
-from wbscope.run import open_run
+from wbscope.run import Run, open_run
 from wbscope.several import short_names
 from wbscope.sources import find_source
 
@@ -42,6 +42,7 @@ class Loader:
     wanted: Wanted = lambda _family: True
     watch: Watch = _unwatched
     allow_damaged: bool = False
+    each: Callable[[Run, RunData], None] | None = None
     library: Library = field(default_factory=load_library)
     catalog: Catalog = field(init=False)
     _known: dict[str, RunData] = field(init=False, default_factory=dict)
@@ -82,7 +83,10 @@ class Loader:
                     self.watch(text) as observer,
                     open_run(text, library=self.library, observer=observer) as run,
                 ):
-                    self._known[text] = measure(run, text, self.catalog, self.wanted)
+                    data = measure(run, text, self.catalog, self.wanted)
+                    self._known[text] = data
+                    if self.each is not None:
+                        self.each(run, data)
         return self._known[text]
 
 

@@ -22,7 +22,7 @@ from wbscope.errors import EvidenceError
 from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.run import Run
 
-__all__ = ["Wanted", "definition_of", "measure", "measure_folder", "stable_key"]
+__all__ = ["Wanted", "definition_of", "measure", "measure_folder", "pauses_of", "stable_key"]
 
 _HASH_DIGITS = 12
 
@@ -73,6 +73,15 @@ def measure_folder(folder: Path, catalog: Catalog, wanted: Wanted) -> RunData:
         fingerprint=dict.fromkeys(name for name in FACTS if name != "sysctl"),
         warnings=found.warnings,
     )
+
+
+def pauses_of(run: Run) -> list[tuple[float, float]]:
+    """Length of a pause, and the share of all that were at most so long."""
+    try:
+        records = run.query("pause_distribution").records()
+    except EvidenceError:
+        return []
+    return [(float(row["pause_ns"]), float(row["at_most_ratio"])) for row in records]
 
 
 def definition_of(library: Library, query: str, catalog: Catalog) -> str:

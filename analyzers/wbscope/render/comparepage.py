@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from rich.cells import cell_len
@@ -26,7 +26,15 @@ from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
 from wbscope.render.table import PAGE_WIDTH
 
-__all__ = ["compare_text", "group_name", "head_lines", "short_metric", "shown_rows"]
+__all__ = [
+    "compare_text",
+    "group_name",
+    "head_lines",
+    "how_to_read",
+    "left_out",
+    "short_metric",
+    "shown_rows",
+]
 
 _GAP = "  "
 _INDENT = "    "
@@ -47,8 +55,10 @@ def compare_text(
         rows = shown_rows(comparison.of_side(side.name))
         for group, members in groupby(rows, key=group_name):
             lines += ["", *_group_lines(group, list(members), width, faces, describe)]
-        lines += _left_out(comparison.of_side(side.name), width)
-    return "\n".join([*lines, "", *_how_to_read(comparison, width, faces)]) + "\n"
+        for told in left_out(comparison.of_side(side.name)):
+            lines += ["", _fill(told, width)]
+    told = " ".join(["How to read it:", *how_to_read(comparison, faces)])
+    return "\n".join([*lines, "", _fill(told, width)]) + "\n"
 
 
 def head_lines(comparison: Comparison, width: int) -> list[str]:
@@ -155,24 +165,22 @@ def _sentences(rows: Iterable[Row]) -> list[str]:
     return told
 
 
-def _left_out(rows: Iterable[Row], width: int) -> list[str]:
+def left_out(rows: Iterable[Row]) -> Iterator[str]:
     """Metrics that one side has not, by the reason, and those that are refused."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.reason.startswith(("only ", "known in")) or row.outcome == "refused":
             reasons.setdefault(row.reason, []).append(printable(row.metric.name))
-    return [
-        line
-        for reason, names in reasons.items()
-        for line in ("", _fill(f"not judged, {reason}: {', '.join(names)}", width))
-    ]
+    for reason, names in reasons.items():
+        yield f"not judged, {reason}: {', '.join(names)}"
 
 
-def _how_to_read(comparison: Comparison, width: int, faces: bool) -> list[str]:
+def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
+    """What change, interval, ~ and faces are, as sentences."""
     level = f"{1 - comparison.alpha:.0%}".replace("%", " %")
     count = len({row.metric.name for row in comparison.rows if row.shift is not None})
     words = [
-        f"How to read it: columns of sides ({comparison.base.name}, ...) are medians of runs."
+        f"Columns of sides ({comparison.base.name}, ...) are medians of runs."
         f" change is the Hodges-Lehmann shift, interval what it can be with {level} confidence."
         " ~ stands where the exact Mann-Whitney test cannot tell it from chance (p above"
         f" {comparison.alpha:g})."
@@ -189,7 +197,7 @@ def _how_to_read(comparison: Comparison, width: int, faces: bool) -> list[str]:
             f"With {count} metrics at that level, about {count * comparison.alpha:.2g} look changed"
             " by chance alone: declare those that count in a policy and use wbscope gate."
         )
-    return [_fill(" ".join(words), width)]
+    return words
 
 
 def _fill(text: str, width: int) -> str:

@@ -98,6 +98,8 @@ def _plan(verdict: Verdict) -> str:
         needed = "no number of runs confirms a margin of 0: give one in the metric's unit"
     elif verdict.runs_needed is None:
         needed = "more than 200 runs a side would be needed; make the runs steadier or longer"
+    elif verdict.row and verdict.runs_needed <= len(verdict.row.sample.values):
+        needed = "as many runs mostly pass what did not change: this is a narrow case, add runs"
     else:
         needed = f"with {verdict.runs_needed} runs a side what did not change would pass"
     return f"smallest worsening that these runs would find: {least}; {needed}"
