@@ -20,7 +20,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Keep the numbers of runs in a file, to compare with.",
 )
 
 RunsArgument = Annotated[
@@ -28,6 +27,18 @@ RunsArgument = Annotated[
 ]
 FilesArgument = Annotated[list[str], typer.Argument(metavar="FILE...", help="Baselines.")]
 OutArgument = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The file.")]
+
+
+@app.callback()
+def baseline() -> None:
+    """Keep the numbers of runs in a file, to compare with.
+
+    \b
+    Examples:
+      wbscope baseline save old/run* -o baseline.json
+      wbscope baseline show baseline.json
+      wbscope baseline merge monday.json tuesday.json -o week.json
+    """
 
 
 @app.command()

@@ -15,7 +15,18 @@ from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
 
 Cli = Callable[..., Any]
-VERBS = ["ingest", "query", "sql", "queries", "report", "timeline", "sql-package"]
+VERBS = [
+    "ingest",
+    "query",
+    "sql",
+    "queries",
+    "report",
+    "timeline",
+    "compare",
+    "gate",
+    "sql-package",
+    "baseline",
+]
 
 
 def test_version(cli: Cli) -> None:
