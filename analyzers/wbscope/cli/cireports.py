@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wbscope.cli.output import note
-from wbscope.errors import SetupError
+from wbscope.errors import SetupError, UsageError
 from wbscope.outputs import check_output, write_whole
 
 if TYPE_CHECKING:
@@ -36,37 +36,48 @@ GithubOption = Annotated[
 
 @dataclass(frozen=True)
 class CiReports:
-    """What to write besides the verdict on stdout."""
+    """What to write besides the verdict on stdout; places are lines of the policy."""
 
+    policy: Path | None = None
     junit: Path | None = None
     sarif: Path | None = None
     github: bool = False
 
-    def check(self, force: bool, inputs: Iterable[Path]) -> None:
-        """Errors that are known before any work."""
-        listed = list(inputs)
+    def check(self, force: bool, inputs: Iterable[Path], output: Path | None) -> None:
+        """Errors that are known before any work; `output` is where the verdict goes."""
+        kept = [*inputs, *([] if self.policy is None else [self.policy])]
+        taken = {} if output is None else {output.absolute(): f"-o {output}"}
         for path, name, option in (
             (self.junit, "junit.xml", "--junit"),
             (self.sarif, "gate.sarif", "--sarif"),
         ):
-            if path is not None:
-                check_output(path, force, listed, name, option)
+            if path is None:
+                continue
+            check_output(path, force, kept, name, option)
+            other = taken.setdefault(path.absolute(), f"{option} {path}")
+            if not other.startswith(option):
+                raise UsageError(
+                    "two-reports",
+                    f"{other} {option} {path}",
+                    "are one file, wanted two",
+                    fix=f"{option} {name}",
+                )
 
-    def write(self, result: GateResult, policy_file: Path | None) -> None:
+    def write(self, result: GateResult) -> None:
         """Everything that was asked for; each file is there whole or not at all."""
         from wbscope.ci.github import annotation_lines, step_summary
         from wbscope.ci.junit import junit_xml
         from wbscope.ci.sarif import sarif_json
 
         for path, text in (
-            (self.junit, junit_xml(result, policy_file)),
-            (self.sarif, sarif_json(result, policy_file)),
+            (self.junit, junit_xml(result, self.policy)),
+            (self.sarif, sarif_json(result, self.policy)),
         ):
             if path is not None:
                 write_whole(path, text)
                 note(f"wrote {path}")
         if self.github:
-            for line in annotation_lines(result, policy_file):
+            for line in annotation_lines(result, self.policy):
                 note(line)
             _append_summary(step_summary(result))
 

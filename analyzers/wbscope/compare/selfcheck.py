@@ -40,6 +40,14 @@ class SelfCheck:
             return self.halves
         return self.same
 
+    def told(self) -> str:
+        """Both answers in one line."""
+        runs = len(self.same.side.runs)
+        text = f"self-check: {runs} runs against themselves: {self.same.status}"
+        if self.halves is None:
+            return f"{text}; too few for a first and a second half, or no margin"
+        return f"{text}; second half against first half: {self.halves.status}"
+
     def exit_code(self) -> int:
         """As of a gate."""
         return self.decisive.exit_code()
