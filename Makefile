@@ -21,10 +21,10 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench fuzz lint clean
+.PHONY: help setup demo test bench validate-gate fuzz lint clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
 
 setup: $(BIN)/.installed ## Debian packages that are missing, .venv, the program
 
@@ -42,6 +42,9 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events
 	$(BIN)/python tools/bench.py $(TRACE)
 	$(BIN)/python tools/bench_queries.py
+
+validate-gate: setup $(BIN)/.test-tools ## false alarms and detection of compare and gate, simulated
+	$(BIN)/python tools/validate_gate.py
 
 fuzz: $(FUZZ_BIN)/.built ## fuzz the reader: FUZZ_SECONDS=60 a target, FUZZ_TARGETS="a b"
 	$(PYTHON) tests/fuzz/run.py $(FUZZ_BIN)/tests/fuzz/targets $(BUILD)/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)

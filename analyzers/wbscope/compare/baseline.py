@@ -105,11 +105,11 @@ def merged(baselines: Mapping[str, Sequence[RunData]]) -> tuple[RunData, ...]:
 
 
 def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
-    common: dict[str, Fact] = dict(document["fingerprint"])
-    definitions = {str(k): str(v) for k, v in dict(document["definitions"]).items()}
-    zeros = {str(name): _number(value) for name, value in dict(document["zeros"]).items()}
-    entries = list(document["runs"])
-    columns = [(name, dict(entry)) for name, entry in dict(document["metrics"]).items()]
+    common = _facts(document["fingerprint"])
+    definitions = {k: str(v) for k, v in _table(document["definitions"]).items()}
+    zeros = {name: _number(value) for name, value in _table(document["zeros"]).items()}
+    entries = [_table(entry) for entry in document["runs"]]
+    columns = [(name, _table(entry)) for name, entry in _table(document["metrics"]).items()]
     for name, entry in columns:
         if len(entry["values"]) != len(entries):
             raise ValueError(f"{name} has {len(entry['values'])} values of {len(entries)} runs")
@@ -119,7 +119,7 @@ def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
         for name, column in columns:
             value = column["values"][index]
             scalars.add(_metric(name, column), None if value is None else _number(value))
-        lacking = {str(k): str(v) for k, v in dict(entry.get("lacking", {})).items()}
+        lacking = {k: str(v) for k, v in _table(entry.get("lacking", {})).items()}
         runs.append(
             RunData(
                 name=str(entry["name"]),
@@ -146,6 +146,12 @@ def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
     )
 
 
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"found {type(value).__name__}, wanted an object")
+    return value
+
+
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"found {value!r}, wanted a number")
@@ -153,7 +159,7 @@ def _number(value: Any) -> float:
 
 
 def _facts(value: Any) -> dict[str, Fact]:
-    facts = dict(value)
+    facts = _table(value)
     for name, fact in facts.items():
         if fact is not None and not isinstance(fact, str | int | float):
             raise ValueError(f"{name} is {fact!r}")

@@ -227,6 +227,8 @@ def _shift(margin: Margin | None, row: Row, alpha: float) -> Shift | None:
     """On the scale of the margin: a share needs values above 0, else it is a difference."""
     if row.shift is None or margin is None or row.outcome == "refused":
         return None
+    if row.sample.missing or row.base_sample.missing:
+        return None  # which runs have no number is no chance
     if margin.relative is not None or row.shift.scale == "difference":
         return row.shift
     return shift(row.sample.values, row.base_sample.values, 1 - alpha, "difference")
@@ -314,7 +316,7 @@ def _compared(
 ) -> Verdict:
     known = Verdict(metric, "INCONCLUSIVE", (), row, found, margin.text, p_adjusted=p_adjusted)
     fewest = min(len(row.sample.values), len(row.base_sample.values))
-    if found is None or row.sample.missing or row.base_sample.missing:
+    if found is None:
         return replace(known, reasons=(row.reason or "not known",))
     delta = _delta(metric, margin, row, found.scale)
     n, m = len(row.sample.values), len(row.base_sample.values)

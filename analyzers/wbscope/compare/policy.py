@@ -35,7 +35,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "==": operator.eq,
 }
-_BUDGET = re.compile(r"(<=|>=|<|>|==)\s*(\S.*)")
+_BUDGET = re.compile(r"(<=|>=|==|[<>](?!=))\s*(\S.*)")
 _RULE_KEYS = ("margin", "better", "budget", "each_run")
 
 

@@ -51,10 +51,9 @@ def detectable(n: int, m: int, sd: float, margin: float, alpha: float) -> float 
     rank = critical_rank(n, m, alpha)
     if rank is None:
         return None
-    steps = _noise(n, m)
     # A shift is found when it lifts the k-th smallest difference above 0 and the
     # median above the margin.
-    needed = np.maximum(-steps[:, rank - 1] * sd, margin - np.median(steps, axis=1) * sd)
+    needed = np.maximum(-_noise(n, m)[:, rank - 1] * sd, margin - _medians(n, m) * sd)
     return float(np.quantile(needed, POWER))
 
 
@@ -101,6 +100,12 @@ def _asymptotic(sd: float, margin: float, alpha: float) -> int | None:
     quantiles = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(POWER)
     runs = math.ceil(2 * math.pi / 3 * (quantiles * sd / margin) ** 2)
     return None if runs > MOST_RUNS else max(runs, _MOST_SIMULATED)
+
+
+@lru_cache(maxsize=64)
+def _medians(n: int, m: int) -> NDArray[np.float64]:
+    """The estimates of these simulated sides: (trials,)."""
+    return np.asarray(np.median(_noise(n, m), axis=1))
 
 
 @lru_cache(maxsize=16)

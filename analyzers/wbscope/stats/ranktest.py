@@ -94,6 +94,8 @@ def _rank_sums(ranks: tuple[float, ...], n: int) -> tuple[NDArray[np.float64], s
 
     exact = comb(len(ranks), n) <= _MOST_PARTITIONS
     values = np.array(ranks)
+    if n == 1 or n + 1 == values.size:  # SciPy wants two values a side
+        return values if n == 1 else values.sum() - values, "exact-ties"
     found = stats.permutation_test(
         (values[:n], values[n:]),
         lambda chosen, _others, axis: chosen.sum(axis=axis),
