@@ -27,7 +27,10 @@ case $code in
   0) verdict=passed ;;
   1) verdict=failed ;;
   4) verdict=inconclusive ;;
-  *) verdict=error ;;
+  *)
+    verdict=error
+    echo "::error title=wbscope gate::no verdict, exit code $code: the log of this step says why" >&2
+    ;;
 esac
 printf 'verdict=%s\nexit-code=%s\n' "$verdict" "$code" >> "$GITHUB_OUTPUT"
 exit "$code"

@@ -143,6 +143,7 @@ def test_too_few_runs(workspace: Path) -> None:
 def test_an_error_is_no_verdict(workspace: Path) -> None:
     done, outputs = run_action(workspace, RUNS="nowhere", BASELINE="base.json")
     assert (done.returncode, outputs["verdict"]) == (3, "error")
+    assert "::error title=wbscope gate::no verdict, exit code 3" in done.stderr
     assert not (workspace / "gate.xml").exists()
 
 
