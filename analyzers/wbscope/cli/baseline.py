@@ -99,7 +99,7 @@ def show(files: FilesArgument, as_json: JsonOption = False) -> None:
     from wbscope.compare.baseline import merged, read_baseline
     from wbscope.render.baselinepage import baseline_json, baseline_page
 
-    runs = merged({file: read_baseline(Path(file)) for file in files})
+    runs = merged([(file, read_baseline(Path(file))) for file in files])
     write_stdout(baseline_json(runs) if as_json else baseline_page(runs, page_width()))
 
 
@@ -114,6 +114,6 @@ def merge(files: FilesArgument, output: OutArgument, force: ForceOption = False)
     check_output(Path(output), force, [Path(file) for file in files], "baseline.json")
     from wbscope.compare.baseline import baseline_text, merged, read_baseline
 
-    runs = merged({file: read_baseline(Path(file)) for file in files})
+    runs = merged([(file, read_baseline(Path(file))) for file in files])
     write_whole(Path(output), baseline_text(runs))
     note(f"wrote {output}: {len(runs)} runs")

@@ -104,7 +104,9 @@ def _spread(args: Sequence[str]) -> list[str]:
         if word in _GREEDY:
             option = word
             if index + 1 == len(args) or args[index + 1].startswith("-"):
-                spread.append(word)  # without a value: typer says so
+                raise UsageError(
+                    "usage", word, "has no runs behind it, wanted one or more", fix=f"{word} RUN"
+                )
         elif word.startswith("-"):
             option = None
             spread.append(word)

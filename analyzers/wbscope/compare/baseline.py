@@ -85,11 +85,11 @@ def read_baseline(path: Path) -> tuple[RunData, ...]:
         raise _damaged(path, f"is not as it was written: {error}") from error
 
 
-def merged(baselines: Mapping[str, Sequence[RunData]]) -> tuple[RunData, ...]:
+def merged(baselines: Sequence[tuple[str, Sequence[RunData]]]) -> tuple[RunData, ...]:
     """The runs of several files as those of one; a recording is never there twice."""
     runs: list[RunData] = []
     seen: dict[str, str] = {}
-    for file, more in baselines.items():
+    for file, more in baselines:
         for run in more:
             if run.source_id in seen:
                 raise UsageError(

@@ -66,9 +66,11 @@ def change_text(row: Row) -> str:
 
 
 def interval_text(metric: Metric, found: Shift | None) -> str:
-    """-44.0 % to -31.0 %; nothing where so few runs have none."""
+    """-44.0 to -31.0 %; nothing where so few runs have none."""
     if found is None or found.low is None or found.high is None:
         return "-"
+    if found.scale == "ratio" and found.high - 1 < _MANY_TIMES:
+        return f"{share_text(found.low - 1).removesuffix(' %')} to {share_text(found.high - 1)}"
     return f"{amount_text(metric, found, found.low)} to {amount_text(metric, found, found.high)}"
 
 

@@ -57,7 +57,7 @@ def compare_text(
             lines += ["", *_group_lines(group, list(members), width, faces, describe)]
         for told in left_out(comparison.of_side(side.name)):
             lines += ["", _fill(told, width)]
-    told = " ".join(["How to read it:", *how_to_read(comparison, faces)])
+    told = " ".join(["How to read it.", *how_to_read(comparison, faces)])
     return "\n".join([*lines, "", _fill(told, width)]) + "\n"
 
 

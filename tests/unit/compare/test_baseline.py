@@ -58,14 +58,14 @@ def test_it_is_made_for_git(tmp_path: Path) -> None:
 
 def test_several_files_as_one(tmp_path: Path) -> None:
     first, second = _runs()
-    found = merged({"a.json": [first], "b.json": [second]})
+    found = merged([("a.json", [first]), ("b.json", [second])])
     assert [one.name for one in found] == ["one", "two"]
     with pytest.raises(UsageError) as caught:
-        merged({"a.json": [first], "b.json": [first]})
+        merged([("a.json", [first]), ("b.json", [first])])
     assert caught.value.slug == "same-recording"
     other = run("three", {TIME: 1}, definitions={"reclaim_writes": "xyz"})
     with pytest.raises(UsageError) as caught:
-        merged({"a.json": [first], "b.json": [other]})
+        merged([("a.json", [first]), ("b.json", [other])])
     assert caught.value.slug == "other-definition"
 
 
