@@ -73,7 +73,7 @@ def test_what_a_failed_metric_says(result: GateResult, policy: Path) -> None:
     assert (worse.status, worse.grade) == ("FAIL", "error")
     assert worse.why == "worse by more than the margin"
     numbers, holm, meaning = worse.details
-    assert numbers.startswith("before 102 ns, now 142 ns (medians), change +39.0 % (+35.9 % to")
+    assert numbers.startswith("before 102 ns, now 142 ns (medians), change +39.0 %")
     assert "margin 5%" in numbers
     assert holm == "adjusted for 6 metrics (Holm)"
     assert meaning == "What made.worse_ns is. (lower is better)"
