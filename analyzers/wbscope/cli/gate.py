@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from wbscope.cli.cireports import CiReports, GithubOption, JunitOption, SarifOption
 from wbscope.cli.compare import RunsOption
 from wbscope.cli.formats import Format
 from wbscope.cli.options import (
@@ -48,6 +49,12 @@ def gate(
     inconclusive: Annotated[
         Mapped | None, typer.Option(help="Count not enough evidence as this.")
     ] = None,
+    self_check: Annotated[
+        bool, typer.Option("--self-check", help="The runs against themselves: is it steady?")
+    ] = False,
+    junit: JunitOption = None,
+    sarif: SarifOption = None,
+    github: GithubOption = False,
     no_faces: FacesOption = False,
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
@@ -59,7 +66,7 @@ def gate(
 
     Exit code 0 passed, 1 failed, 4 not enough evidence or runs that are not
     comparable, 2 usage, 3 a run is missing or damaged, 5 environment.
-    docs/compare.md has the policy file.
+    docs/compare.md has the policy file, docs/ci.md what CI systems read.
 
     \b
     Examples:
@@ -67,10 +74,22 @@ def gate(
       wbscope gate --policy gate.toml new --baseline old.json
       wbscope gate RUN --budget 'throttle_summary.pause_p99_ns <= 100ms'
       wbscope gate --policy gate.toml new --against old --inconclusive pass
+      wbscope gate --policy gate.toml new --against old --junit gate.xml --github
+      wbscope gate --policy gate.toml old --self-check
     """
     form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
     given = named_sides(runs or [], against, baseline, None, "gate")
-    form.check([run for names in given.values() for run in names])
+    inputs = [run for names in given.values() for run in names]
+    form.check(inputs)
+    reports = CiReports(None if policy is None else Path(policy), junit, sarif, github)
+    reports.check(force, [Path(name) for name in inputs], form.file)
+    if self_check and "B" in given:
+        raise UsageError(
+            "two-choices",
+            "--self-check",
+            "judges runs against themselves, so there is nothing to be --against",
+            fix="wbscope gate --policy gate.toml RUN... --self-check",
+        )
     from wbscope.compare.gate import judge
     from wbscope.compare.load import Loader
     from wbscope.compare.policy import Policy, budget_rule, read_policy
@@ -95,8 +114,16 @@ def gate(
         allow_damaged=True,
     )
     side = loader.side("A", given["A"])
-    base = loader.side("B", given["B"]) if "B" in given else None
-    result = judge(side, base, chosen, [metric.family for metric in loader.catalog.metrics])
+    families = [metric.family for metric in loader.catalog.metrics]
+    if self_check:
+        from wbscope.compare.selfcheck import self_check as check_runs
+
+        checked = check_runs(side, chosen, families)
+        note(checked.told())
+        result = checked.decisive
+    else:
+        base = loader.side("B", given["B"]) if "B" in given else None
+        result = judge(side, base, chosen, families)
     if as_json:
         from wbscope.render.comparejson import gate_json
 
@@ -116,5 +143,6 @@ def gate(
     else:
         write_whole(form.file, text)
         note(f"wrote {form.file}: {result.status}")
+    reports.write(result)
     if (code := result.exit_code()) != 0:
         raise typer.Exit(code)

@@ -41,8 +41,12 @@ FACTS = {
 
 # Shares by which numbers may be apart and still be the same fact.
 _TOLERANCE = {"memory_bytes": 0.03, "swap_bytes": 0.03, "dirty_thresh_bytes": 0.25}
-# Settings that a run itself writes, and those that are no settings.
-_NO_SETTING = re.compile(r"vm\.(drop_caches|compact_memory|stat_refresh)|kernel\.ftrace_enabled")
+# Settings that a run itself writes, those that are no settings, and two that the kernel
+# sets from the memory that is free at boot, which overcommit alone uses.
+_NO_SETTING = re.compile(
+    r"vm\.(drop_caches|compact_memory|stat_refresh|(admin|user)_reserve_kbytes)"
+    r"|kernel\.ftrace_enabled"
+)
 # Words that are the members of a set.
 _LISTS = ("events", "other_events")
 _FILES = ("meta.json", "sysctls", "mounts", "devices")

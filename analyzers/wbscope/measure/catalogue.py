@@ -14,7 +14,7 @@ from typing import Any
 from wbscope.compare.metric import Better, Metric, join_name
 from wbscope.errors import InternalError
 
-__all__ = ["Told", "counters", "known", "metric", "sampled", "told"]
+__all__ = ["Told", "counters", "known", "metric", "names_of", "sampled", "told"]
 
 _SUFFIXES = {
     "ns": "_ns",
@@ -58,6 +58,11 @@ def known(section: str, name: str) -> Told:
     if entry is None:
         raise InternalError("no-entry", f"{section}.{name}", "is not in metrics.toml")
     return entry
+
+
+def names_of(section: str) -> Iterator[str]:
+    """The names, or patterns, of a section."""
+    yield from _sections()[section]
 
 
 def counters() -> Iterator[tuple[str, Told]]:

@@ -13,13 +13,20 @@ from wbscope.measure.fio import fio_document, parse_fio
 from wbscope.measure.gnutime import parse_time
 from wbscope.measure.ops import parse_ops
 from wbscope.measure.perfstat import parse_perf_stat
+from wbscope.measure.procps import parse_procps
 from wbscope.measure.samples import parse_samples
 from wbscope.measure.vmstat import parse_vmstat, vmstat_gains, vmstat_levels
 
 __all__ = ["Measured", "measurements"]
 
 _PAIR = ("vmstat.before", "vmstat.after")
-_PARSERS = {"perf-stat.txt": parse_perf_stat, "time.txt": parse_time, "ops.txt": parse_ops}
+_PARSERS = {
+    "perf-stat.txt": parse_perf_stat,
+    "perf-stat.json": parse_perf_stat,
+    "time.txt": parse_time,
+    "ops.txt": parse_ops,
+    "vmstat.txt": parse_procps,
+}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,14 @@ from wbscope.run import Run
 __all__ = ["NAMES", "Files", "files_of_folder", "files_of_run"]
 
 _FIO = "fio.json"
-_TEXTS = ("perf-stat.txt", "time.txt", "ops.txt", "vmstat.samples")
+_TEXTS = (
+    "perf-stat.txt",
+    "perf-stat.json",
+    "time.txt",
+    "ops.txt",
+    "vmstat.txt",
+    "vmstat.samples",
+)
 _PAIR = ("vmstat.before", "vmstat.after")
 NAMES = (_FIO, *_TEXTS, *_PAIR)
 
@@ -72,6 +79,10 @@ def files_of_run(run: Run) -> Files:
     texts = dict(
         run.sql(f"SELECT name, text FROM sidecar_text WHERE name IN ({quoted}) ORDER BY name").rows
     )
+    # A database keeps texts of up to 1 MiB only.
+    folder = Path(run.name)
+    more = (name for name in _TEXTS if name not in texts and (folder / name).is_file())
+    texts |= {name: _read(folder / name) for name in more}
     counters: dict[str, dict[str, int]] = {}
     for sample, name, value in run.sql(
         "SELECT sample, name, value FROM sidecar_vmstat WHERE ts IS NULL ORDER BY sample, name"

@@ -56,10 +56,11 @@ def parse_fio(document: Any, subject: str = "fio.json") -> Scalars:
     jobs = _jobs(root, subject)
     scalars = Scalars()
     _add_group(scalars, jobs, subject, {})
-    names = [job["jobname"].text() for job in jobs]
-    if len(set(names)) > 1:
-        for name in dict.fromkeys(names):
-            group = [job for job, other in zip(jobs, names, strict=True) if other == name]
+    groups: dict[str, list[Node]] = {}
+    for job in jobs:
+        groups.setdefault(job["jobname"].text(), []).append(job)
+    if len(groups) > 1:
+        for name, group in groups.items():
             _add_group(scalars, group, subject, {"job": name})
     return scalars
 

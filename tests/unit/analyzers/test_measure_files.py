@@ -18,6 +18,7 @@ from wbscope.measure.fio import fio_document, parse_fio
 from wbscope.measure.gnutime import parse_time
 from wbscope.measure.ops import parse_ops
 from wbscope.measure.perfstat import parse_perf_stat
+from wbscope.measure.procps import parse_procps
 from wbscope.measure.samples import parse_samples
 from wbscope.measure.vmstat import parse_vmstat, vmstat_gains, vmstat_levels
 
@@ -287,6 +288,54 @@ def test_samples_out_of_order() -> None:
         vmstat_levels(samples, "vmstat.samples")
 
 
+# vmstat.txt
+
+
+@pytest.mark.parametrize("form", ["", "-wide", "-active"])
+def test_procps_vmstat(form: str) -> None:
+    text = (DATA / f"procps-vmstat{form}.txt").read_text()
+    heads, _, *rows = (line.split() for line in text.splitlines()[1:])
+    scalars = parse_procps(text)
+    found = values(scalars)
+    assert len(rows) == 2
+
+    def mean(name: str) -> float:
+        return sum(int(row[heads.index(name)]) for row in rows) / len(rows)
+
+    assert found["procps.r_count"] == mean("r")
+    assert found["procps.free_bytes"] == mean("free") * 1024
+    assert found["procps.bo_bytes_per_s"] == mean("bo") * 1024
+    assert found["procps.us_ratio"] == pytest.approx(mean("us") / 100)
+    assert found["procps.cs"] == mean("cs")
+    assert ("procps.active_bytes" in found) == (form == "-active")
+    assert scalars["procps.si_bytes_per_s"][0].better == "lower"
+
+
+def test_headings_that_come_again_are_no_rows() -> None:
+    text = (DATA / "procps-vmstat.txt").read_text()
+    groups, heads, boot, *rows = text.splitlines()
+    again = "\n".join([groups, heads, boot, rows[0], groups, heads, rows[1], ""])
+    assert values(parse_procps(again)) == values(parse_procps(text))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: [], "is empty"),
+        (lambda lines: lines[:3], "no sample but the one since boot"),
+        (lambda lines: lines[2:], "wanted the names of columns"),
+        (lambda lines: [*lines, "1 2 3"], "wanted 17 numbers"),
+        (lambda lines: [*lines, lines[-1].replace(" 0 ", " x ", 1)], "wanted 17 numbers"),
+        (lambda lines: [lines[0], lines[1].replace("swpd", "swap"), *lines[2:]], "the columns"),
+        (lambda lines: [*lines, "r b swpd"], "other columns"),
+    ],
+)
+def test_what_is_no_procps_vmstat(change: Callable[[list[str]], list[str]], said: str) -> None:
+    lines = (DATA / "procps-vmstat.txt").read_text().splitlines()
+    with pytest.raises(InputError, match=said):
+        parse_procps("\n".join(change(lines)), "RUN/vmstat.txt")
+
+
 # All files of a run.
 
 
@@ -338,6 +387,25 @@ def test_a_run_without_measurements_has_none(tmp_path: Path) -> None:
     assert not measurements(files_of_folder(tmp_path)).scalars
 
 
+def test_perf_stat_may_be_called_json_but_not_be_there_twice(folder: Path) -> None:
+    (folder / "perf-stat.txt").unlink()
+    shutil.copy(DATA / "perf-json.txt", folder / "perf-stat.json")
+    assert "perf.task-clock_ns" in measurements(files_of_folder(folder)).scalars
+    shutil.copy(DATA / "perf-text.txt", folder / "perf-stat.txt")
+    with pytest.raises(InputError, match="perf-stat"):
+        measurements(files_of_folder(folder))
+
+
+def test_a_file_too_large_for_the_database_is_read_from_the_folder(folder: Path) -> None:
+    sample = "".join(f"filler_{number} 7\n" for number in range(70_000))
+    (folder / "vmstat.samples").write_text(
+        f"# ts=1\nnr_dirty 10\n{sample}# ts=2\nnr_dirty 30\n{sample}"
+    )
+    with wbscope.open(folder) as run:
+        found = measurements(files_of_run(run)).scalars
+    assert values(found)["vmstat.nr_dirty.mean_count"] == 20
+
+
 def test_half_a_pair_is_a_warning(folder: Path) -> None:
     (folder / "vmstat.after").unlink()
     (folder / "vmstat.samples").unlink()
@@ -384,6 +452,7 @@ def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
 
 PARSERS: list[tuple[str, Callable[[str], object]]] = [
     *((path.name, parse_perf_stat) for path in sorted(DATA.glob("perf-*.txt"))),
+    *((path.name, parse_procps) for path in sorted(DATA.glob("procps-*.txt"))),
     *((path.name, parse_time) for path in sorted(DATA.glob("time-*.txt"))),
     ("fio-3.33-plus.json", lambda text: parse_fio(fio_document(text))),
     ("fio-3.33-group.json", lambda text: parse_fio(fio_document(text))),
