@@ -126,7 +126,9 @@ def test_facts_of_a_run_folder_of_the_recorder(tmp_path: Path) -> None:
         "30 25 254:0 / /data rw,noatime - xfs /dev/vda rw,attr2\n"
         "31 25 0:5 / /proc rw - proc proc rw\nnonsense\n"
     )
-    (folder / "meta.json").write_text(json.dumps({"hz": 1000, "command": ["dd", "of=x"]}))
+    (folder / "meta.json").write_text(
+        json.dumps({"hz": 1000, "command": ["dd", "of=/mnt/run-7/x"]})
+    )
     catalog = load_catalog(load_library())
     with package.open(folder) as run:
         facts = measure(run, "run", catalog, lambda family: False).fingerprint

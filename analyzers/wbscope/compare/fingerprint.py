@@ -36,7 +36,7 @@ FACTS = {
     "fields": "fields of the events that queries read",
     "clock": "trace clock",
     "format": "trace.dat, text or Perfetto",
-    "command": "what was run; of runs of `wbscope record`",
+    "command": "what was run, without folders; of runs of `wbscope record`",
 }
 
 # Shares by which numbers may be apart and still be the same fact.
@@ -90,6 +90,8 @@ def fingerprint_of(run: Run) -> dict[str, Fact]:
             facts[name] = str(recorded[name])
     if facts["machine"] is None:
         facts["machine"] = _machine(run)
+    if facts["command"] is not None:  # each run writes into a folder of its own
+        facts["command"] = re.sub(r'[^\s"=,]*/', "", str(facts["command"]))
     if devices := texts.get("devices") or meta.get("devices"):
         facts["device"] = _one_line(devices)
     facts["filesystem"] = _file_systems(texts.get("mounts", ""))
