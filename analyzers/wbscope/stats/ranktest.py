@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain, combinations
 from math import comb
 
 import numpy as np
@@ -34,9 +35,9 @@ def rank_test(a: ArrayLike, b: ArrayLike) -> RankTest:
 
     Shape:  a (n,), b (m,), n, m >= 1, finite.
     Raises: ValueError when a side is empty.
-    Source: scipy.stats.mannwhitneyu; with ties scipy.stats.permutation_test of
-            the rank sum, over all ways to deal the values out (seeded random
-            ones where there are more than 200,000).
+    Source: scipy.stats.mannwhitneyu; with ties the rank sums under all ways to
+            deal the values out, or under those that scipy.stats.permutation_test
+            draws, with a fixed seed, where there are more than 200,000.
     """
     from scipy import stats
 
@@ -55,7 +56,7 @@ def rank_test(a: ArrayLike, b: ArrayLike) -> RankTest:
         found = stats.mannwhitneyu(first, second, alternative="two-sided", method="asymptotic")
         return RankTest(float(found.pvalue), "asymptotic")
     ranks = stats.rankdata(both)
-    null, method = _rank_sums(tuple(np.sort(ranks).tolist()), first.size)
+    null, method = _rank_sums(np.sort(ranks), first.size)
     return RankTest(_two_sided(null, float(ranks[: first.size].sum()), method), method)
 
 
@@ -87,24 +88,28 @@ def _with_u(n: int, m: int, u: int) -> tuple[NDArray[np.float64], NDArray[np.flo
     return a.astype(float), b.astype(float)
 
 
-@lru_cache(maxsize=256)
-def _rank_sums(ranks: tuple[float, ...], n: int) -> tuple[NDArray[np.float64], str]:
+def _rank_sums(ranks: NDArray[np.float64], n: int) -> tuple[NDArray[np.float64], str]:
     """Rank sums of n of these ranks under all (or many) ways to choose them."""
     from scipy import stats
 
-    exact = comb(len(ranks), n) <= _MOST_PARTITIONS
-    values = np.array(ranks)
-    if n == 1 or n + 1 == values.size:  # SciPy wants two values a side
-        return values if n == 1 else values.sum() - values, "exact-ties"
+    if comb(ranks.size, n) <= _MOST_PARTITIONS:
+        return ranks[_choices(ranks.size, n)].sum(axis=1), "exact-ties"
     found = stats.permutation_test(
-        (values[:n], values[n:]),
+        (ranks[:n], ranks[n:]),
         lambda chosen, _others, axis: chosen.sum(axis=axis),
         vectorized=True,
         permutation_type="independent",
-        n_resamples=np.inf if exact else _RESAMPLES,
+        n_resamples=_RESAMPLES,
         rng=np.random.default_rng(_SEED),
     )
-    return np.asarray(found.null_distribution), "exact-ties" if exact else "permutation"
+    return np.asarray(found.null_distribution), "permutation"
+
+
+@lru_cache(maxsize=4)
+def _choices(size: int, n: int) -> NDArray[np.uint8]:
+    """All ways to choose n of so many places, one a row."""
+    places = np.fromiter(chain.from_iterable(combinations(range(size), n)), dtype=np.uint8)
+    return places.reshape(-1, n)
 
 
 def _two_sided(null: NDArray[np.float64], seen: float, method: str) -> float:
