@@ -12,6 +12,7 @@ __all__ = [
     "format_value",
     "is_instant",
     "parse_duration",
+    "parse_kib",
     "parse_number",
     "parse_time_range",
     "short_name",
@@ -141,6 +142,19 @@ def parse_number(option: str, text: str, fix: str | None = None, *, negative: bo
             fix=fix or f"{option} 1234",
         )
     return int(text)
+
+
+def parse_kib(option: str, text: str) -> int:
+    """'16M' or '512K' as KiB; UsageError for others."""
+    match = re.fullmatch(r"([1-9][0-9]{0,8})([KMG])(?:iB|B)?", text)
+    if match is None:
+        raise UsageError(
+            "bad-size",
+            f"{option} {text}",
+            "is no size, wanted a number with K, M or G",
+            fix=f"{option} 16M",
+        )
+    return int(match[1]) * {"K": 1, "M": 1024, "G": 1024 * 1024}[match[2]]
 
 
 def parse_count(option: str, text: str, fix: str) -> int:

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ways to record: plain tracefs, or trace-cmd.
+
+Both write pages to trace.dat.cpuN and leave a trace.dat; in both only an instance of our
+own is used.  trace-cmd runs a shell that waits for its stdin to close: it ends, and
+writes its file, also when the one that started it is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Protocol
+
+from wbscope.errors import SetupError
+from wbscope.record.pages import PageCopier, cpu_file
+from wbscope.record.plan import Plan
+from wbscope.record.tracedat import Tail, write_trace
+from wbscope.record.tracefs import Instance
+
+__all__ = ["HEAD", "TRACE", "Backend", "assemble", "backend_of", "cpu_stats", "end_trace_cmd"]
+
+TRACE = "trace.dat"
+HEAD = ".head"
+_FIRES = "writeback:global_dirty_state"
+_READY = "wbscope: recording"
+_GATE = f"echo '{_READY}'; read -r line; exit 0"
+_START_SECONDS = 60.0
+_STOP_SECONDS = 600.0
+_STEP_SECONDS = 0.02
+
+
+class Backend(Protocol):
+    """Started once, stopped once; what it complains of is in `problems`."""
+
+    problems: list[str]
+
+    def start(self, sampler_tid: int) -> bool:
+        """Recording when it returns; True: the sampler's own events are left out."""
+
+    def keep_alive(self) -> int | None:
+        """A file whose last close, wherever, makes the kernel stop tracing."""
+
+    def stop(self, tail: Tail) -> None:
+        """Tracing off, trace.dat written."""
+
+    def close(self) -> None:
+        """Let go of everything, whatever state it is in."""
+
+
+def backend_of(plan: Plan) -> Backend:
+    return _TraceCmd(plan) if plan.backend == "trace-cmd" else _Tracefs(plan)
+
+
+def cpu_stats(instance: Instance) -> dict[int, str]:
+    """What each CPU's buffer counts: entries, overrun, dropped events."""
+    stats = {}
+    with contextlib.suppress(OSError):
+        for cpu, path in instance.cpus():
+            stats[cpu] = (path / "stats").read_text()
+    return stats
+
+
+def assemble(plan: Plan, tail: Tail) -> None:
+    """trace.dat of the pages that were copied; the copies go when it is whole."""
+    folder = Path(plan.folder)
+    found = (re.fullmatch(rf"{TRACE}\.cpu(\d+)", path.name) for path in folder.iterdir())
+    files = {int(name[1]): cpu_file(folder, int(name[1])) for name in found if name}
+    if not (folder / TRACE).exists():
+        write_trace(folder / TRACE, (folder / HEAD).read_bytes(), tail, files)
+    for path in files.values():
+        path.unlink(missing_ok=True)
+
+
+class _Tracefs:
+    """Nothing but writes to files of tracefs and reads of its pages."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.problems: list[str] = []
+        self._plan = plan
+        self._instance = Instance(Path(plan.tracefs), plan.instance)
+        self._copier: PageCopier | None = None
+        self._keep: int | None = None
+
+    def start(self, sampler_tid: int) -> bool:
+        instance, plan = self._instance, self._plan
+        instance.make()
+        instance.write("trace_clock", plan.clock)
+        instance.write("buffer_size_kb", str(plan.buffer_kib))
+        with contextlib.suppress(SetupError):
+            instance.write("options/disable_on_free", "1")
+            self._keep = os.open(instance.path / "free_buffer", os.O_WRONLY | os.O_CLOEXEC)
+        filtered = _FIRES not in plan.events or self._leave_out(sampler_tid)
+        self._copier = PageCopier(instance, Path(plan.folder))
+        self._copier.start()
+        for event in plan.events:
+            instance.write(instance.event_file(event), "1")
+        instance.write("tracing_on", "1")
+        return filtered
+
+    def keep_alive(self) -> int | None:
+        return self._keep
+
+    def stop(self, tail: Tail) -> None:
+        self._instance.stop()
+        if self._copier is not None:
+            self._copier.finish()
+            self.problems += self._copier.errors
+        assemble(self._plan, tail)
+        self.close()
+
+    def close(self) -> None:
+        if self._copier is not None:
+            self._copier.close()
+        if self._keep is not None:
+            os.close(self._keep)
+            self._keep = None
+
+    def _leave_out(self, tid: int) -> bool:
+        try:
+            self._instance.write(
+                self._instance.event_file(_FIRES, "filter"), f"common_pid != {tid}"
+            )
+        except SetupError:
+            return False
+        return True
+
+
+class _TraceCmd:
+    """trace-cmd record, ended by the end of its stdin."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.problems: list[str] = []
+        self._plan = plan
+        self._instance = Instance(Path(plan.tracefs), plan.instance)
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: list[str] = []
+        self._ready = threading.Event()
+
+    def start(self, sampler_tid: int) -> bool:
+        plan = self._plan
+        command = ["trace-cmd", "record", "-B", plan.instance, "-C", plan.clock]
+        command += ["-b", str(plan.buffer_kib)]
+        for event in plan.events:
+            command += ["-e", event]
+            if event == _FIRES:
+                command += ["-f", f"common_pid != {sampler_tid}"]
+        command += ["-o", str(Path(plan.folder) / TRACE), "sh", "-c", _GATE]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._process = process
+        threading.Thread(target=self._listen, daemon=True).start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._ready.wait(_STEP_SECONDS):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.close()
+                raise SetupError(
+                    "trace-cmd-failed",
+                    "trace-cmd record",
+                    f"did not start to record, exit code {process.returncode}",
+                    have=" / ".join(self._lines[-3:]) or None,
+                    fix="add --backend tracefs, which does not need it",
+                )
+        return True
+
+    def keep_alive(self) -> int | None:
+        return None  # an open file would keep trace-cmd from removing the instance
+
+    def stop(self, tail: Tail) -> None:
+        with contextlib.suppress(SetupError):
+            self._instance.write("tracing_on", "0")
+        self.close()
+        process = self._process
+        if process is not None and process.returncode != 0:
+            last = " / ".join(self._lines[-3:])
+            self.problems.append(f"trace-cmd ended with {process.returncode}: {last}")
+        self._instance.stop()
+        if self._instance.exists():
+            copier = PageCopier(self._instance, Path(self._plan.folder))
+            copier.finish()
+            self.problems += copier.errors
+        assemble(self._plan, tail)
+
+    def close(self) -> None:
+        """End it: it has its file to write first."""
+        process = self._process
+        if process is None:
+            return
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_SECONDS)
+        end_trace_cmd(self._plan.instance, 0)
+
+    def _listen(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.append(line.rstrip("\n"))
+            if _READY in line:
+                self._ready.set()
+
+
+def end_trace_cmd(instance: str, seconds: float) -> None:
+    """Give what records into the instance time to end; then it is killed."""
+    deadline = time.monotonic() + seconds
+    while pids := _trace_cmds(instance):
+        if time.monotonic() > deadline:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(_STEP_SECONDS)
+
+
+def _trace_cmds(instance: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            # A process that has ended, but was not waited for, has none.
+            if words[0].endswith(b"trace-cmd") and instance.encode() in words:
+                found.append(int(path.parent.name))
+    return found
