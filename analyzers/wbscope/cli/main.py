@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command
 
-from wbscope.cli import ingest, queries, query, record, report, sql, sql_package, timeline
+from wbscope.cli import doctor, ingest, queries, query, record, report, sql, sql_package, timeline
 from wbscope.cli.output import note
 from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
@@ -38,6 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(doctor.doctor)
 app.command()(record.record)
 app.command()(ingest.ingest)
 app.command()(query.query)

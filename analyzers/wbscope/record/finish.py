@@ -24,7 +24,7 @@ from wbscope.outputs import free_name
 from wbscope.record.backends import HEAD, TRACE, assemble, cpu_stats, end_trace_cmd
 from wbscope.record.facts import machine_facts, save_after, uname_text
 from wbscope.record.pages import PageCopier
-from wbscope.record.plan import Entry, Plan, dead_entries
+from wbscope.record.plan import Entry, Plan, dead_entries, register_folder
 from wbscope.record.settings import restore
 from wbscope.record.tracedat import Tail
 from wbscope.record.tracefs import INSTANCE_PREFIX, Instance
@@ -34,6 +34,7 @@ __all__ = [
     "META",
     "NAMES",
     "PLAN",
+    "left_behind",
     "private_folder",
     "publish",
     "recover",
@@ -161,16 +162,31 @@ def recover_all(tracefs: Path | None) -> list[str]:
         done.append(
             f"{name}: tracing stopped, instance removed" + (f"; run in {run}" if run else "")
         )
-    # An instance without an entry: its register was on a file system that is gone.
-    known = {entry.stem for entry in _live_entries()}
-    instances = [] if tracefs is None else (tracefs / "instances").glob(f"{INSTANCE_PREFIX}*")
-    for path in instances:
-        if path.name not in known and not _maker_lives(path.name):
-            instance = Instance(path.parent.parent, path.name)
-            instance.stop()
-            instance.remove()
-            done.append(f"{path.name}: tracing stopped, instance removed")
+    for instance in _orphans(tracefs):
+        instance.stop()
+        instance.remove()
+        done.append(f"{instance.name}: tracing stopped, instance removed")
     return done
+
+
+def left_behind(tracefs: Path) -> list[str]:
+    """Names of the instances of recorders that were killed."""
+    names = {instance.name for instance in _orphans(tracefs)}
+    for entry in dead_entries():
+        names.add(entry.path.stem)
+        entry.close()
+    return sorted(names)
+
+
+def _orphans(tracefs: Path | None) -> list[Instance]:
+    """Without an entry: their register was on a file system that is gone."""
+    known = {entry.stem for entry in _live_entries()}
+    paths = [] if tracefs is None else (tracefs / "instances").glob(f"{INSTANCE_PREFIX}*")
+    return [
+        Instance(path.parent.parent, path.name)
+        for path in paths
+        if path.name not in known and not _is_maker_alive(path.name)
+    ]
 
 
 def recover_folder(folder: Path) -> Path:
@@ -205,7 +221,7 @@ def remove_leftovers(target: Path) -> None:
     known = {entry.stem for entry in _live_entries()}
     for folder in target.parent.glob(f".{glob.escape(target.name)}.{INSTANCE_PREFIX}*"):
         instance = folder.name.removeprefix(f".{target.name}.")
-        if not (folder / HEAD).exists() and instance not in known and not _maker_lives(instance):
+        if not (folder / HEAD).exists() and instance not in known and not _is_maker_alive(instance):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -238,12 +254,10 @@ def _recover_folder(
 
 
 def _live_entries() -> list[Path]:
-    from wbscope.record.plan import register_folder
-
     return list(register_folder().glob("*.json"))
 
 
-def _maker_lives(instance: str) -> bool:
+def _is_maker_alive(instance: str) -> bool:
     """The pid is a part of the name."""
     pid = instance.removeprefix(INSTANCE_PREFIX).partition("-")[0]
     return pid.isdigit() and Path(f"/proc/{pid}").exists()
