@@ -13,6 +13,7 @@ from wbscope.cli.output import note, page_width, progress_bar, show_warnings, wr
 from wbscope.engine.library import load_library
 from wbscope.engine.result import Notice
 from wbscope.errors import SetupError, UsageError
+from wbscope.record.elsewhere import record_remote, script_of, unpack_file
 from wbscope.record.finish import recover_all, recover_folder
 from wbscope.record.recorder import Recording, Request
 from wbscope.record.recorder import record as record_run
@@ -65,8 +66,12 @@ def record(
         str | None, typer.Option(metavar="[USER@]HOST", help="Record there, over ssh.")
     ] = None,
     print_script: Annotated[
-        bool, typer.Option("--print", help="With --remote: only print the script.")
+        bool, typer.Option("--print", help="Print the script for another machine.")
     ] = False,
+    unpack: Annotated[
+        Path | None,
+        typer.Option(metavar="TAR", help="Make a run of what that script wrote."),
+    ] = None,
     recover: Annotated[
         bool, typer.Option("--recover", help="Put back what a killed recorder left, and end.")
     ] = False,
@@ -115,7 +120,17 @@ def record(
         if not as_json:
             show_warnings([notice])
 
-    done = record_run(request, load_library(), warn, (lambda _: None) if quiet else note)
+    library = load_library()
+    say = (lambda _: None) if quiet else note
+    if print_script:
+        write_stdout(script_of(request, library))
+        return
+    if remote is not None:
+        done = record_remote(remote, request, library, say)
+    elif unpack is not None:
+        done = unpack_file(unpack, request)
+    else:
+        done = record_run(request, library, warn, say)
     for problem in done.problems:
         warn(Notice("record-problem", problem))
     if code := _failure(done):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wbscope.errors import SetupError
-from wbscope.record.pages import PageCopier, cpu_file
+from wbscope.record.pages import PageCopier
 from wbscope.record.plan import Plan
 from wbscope.record.tracedat import Tail, write_trace
 from wbscope.record.tracefs import Instance
@@ -70,11 +69,11 @@ def cpu_stats(instance: Instance) -> dict[int, str]:
 def assemble(plan: Plan, tail: Tail) -> None:
     """trace.dat of the pages that were copied; the copies go when it is whole."""
     folder = Path(plan.folder)
-    found = (re.fullmatch(rf"{TRACE}\.cpu(\d+)", path.name) for path in folder.iterdir())
-    files = {int(name[1]): cpu_file(folder, int(name[1])) for name in found if name}
+    files = plan.copied_pages()
     if not (folder / TRACE).exists():
         write_trace(folder / TRACE, (folder / HEAD).read_bytes(), tail, files)
-    for path in files.values():
+    # trace-cmd 3.1 makes empty files of that name for the buffers that it was not asked for.
+    for path in (*files.values(), *folder.glob("(null).cpu*")):
         path.unlink(missing_ok=True)
 
 
@@ -97,7 +96,7 @@ class _Tracefs:
             instance.write("options/disable_on_free", "1")
             self._keep = os.open(instance.path / "free_buffer", os.O_WRONLY | os.O_CLOEXEC)
         filtered = _FIRES not in plan.events or self._leave_out(sampler_tid)
-        self._copier = PageCopier(instance, Path(plan.folder))
+        self._copier = PageCopier(instance, plan.pages_of)
         self._copier.start()
         for event in plan.events:
             instance.write(instance.event_file(event), "1")
@@ -160,6 +159,7 @@ class _TraceCmd:
             text=True,
             errors="replace",
             start_new_session=True,
+            cwd=plan.folder,
         )
         self._process = process
         threading.Thread(target=self._listen, daemon=True).start()
@@ -189,7 +189,7 @@ class _TraceCmd:
             self.problems.append(f"trace-cmd ended with {process.returncode}: {last}")
         self._instance.stop()
         if self._instance.exists():
-            copier = PageCopier(self._instance, Path(self._plan.folder))
+            copier = PageCopier(self._instance, self._plan.pages_of)
             copier.finish()
             self.problems += copier.errors
         assemble(self._plan, tail)

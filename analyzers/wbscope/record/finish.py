@@ -32,6 +32,7 @@ from wbscope.version import __version__
 
 __all__ = [
     "META",
+    "META_SCHEMA",
     "NAMES",
     "PLAN",
     "left_behind",
@@ -41,6 +42,7 @@ __all__ = [
     "recover_all",
     "recover_folder",
     "remove_leftovers",
+    "save_meta",
     "tail_of",
     "write_meta",
 ]
@@ -48,7 +50,7 @@ __all__ = [
 META = "meta.json"
 NAMES = ".names"
 PLAN = ".plan"
-_SCHEMA = "wbscope.record/1"
+META_SCHEMA = "wbscope.record/1"
 # trace-cmd has its file to write when it was told to end.
 _TRACE_CMD_SECONDS = 120.0
 _COUNTERS = re.compile(r"^(entries|overrun|commit overrun|dropped events): (\d+)$", re.M)
@@ -73,7 +75,7 @@ def write_meta(plan: Plan, ended: str, more: Mapping[str, Any], stats: Mapping[i
             lost[_KEYS[name]] += int(count)
     lost.pop("left_count")
     content = {
-        "schema": _SCHEMA,
+        "schema": META_SCHEMA,
         "wbscope_version": __version__,
         "ended": ended,
         "profile": plan.profile,
@@ -89,7 +91,12 @@ def write_meta(plan: Plan, ended: str, more: Mapping[str, Any], stats: Mapping[i
         **plan.about,
         **more,
     }
-    path = Path(plan.folder) / META
+    save_meta(Path(plan.folder), content)
+
+
+def save_meta(folder: Path, content: Mapping[str, Any]) -> None:
+    """There whole or not at all."""
+    path = folder / META
     part = path.with_name(f".{META}.part")
     part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     os.replace(part, path)
@@ -240,7 +247,7 @@ def _recover_folder(
         save_after(folder)
     if not (folder / TRACE).exists():
         if instance.exists():
-            copier = PageCopier(instance, folder)
+            copier = PageCopier(instance, plan.pages_of)
             copier.finish()
         names = {}
         with contextlib.suppress(OSError, ValueError):

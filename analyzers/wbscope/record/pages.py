@@ -13,11 +13,12 @@ import contextlib
 import fcntl
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from wbscope.record.tracefs import Instance
 
-__all__ = ["PageCopier", "cpu_file", "page_bytes"]
+__all__ = ["PageCopier", "page_bytes"]
 
 _PIPE_BYTES = 1 << 20
 _SLEEP_SECONDS = 0.05
@@ -37,21 +38,16 @@ def page_bytes(instance: Instance) -> int:
     return os.sysconf("SC_PAGE_SIZE")
 
 
-def cpu_file(folder: Path, cpu: int) -> Path:
-    """As trace-cmd names them, so that its restore command can read them too."""
-    return folder / f"trace.dat.cpu{cpu}"
-
-
 class PageCopier:
     """Copies until it is stopped; an error of one CPU is kept, the others go on."""
 
-    def __init__(self, instance: Instance, folder: Path) -> None:
+    def __init__(self, instance: Instance, target_of: Callable[[int], Path]) -> None:
         self.errors: list[str] = []
         self._page_bytes = page_bytes(instance)
         self._ended = threading.Event()
         self._cpus: list[_Cpu] = []
         for number, path in instance.cpus():
-            target = cpu_file(folder, number)
+            target = target_of(number)
             self._cpus.append(_Cpu(number, path / "trace_pipe_raw", target, self._page_bytes))
         count = min(len(self._cpus), _MOST_THREADS)
         self._threads = [

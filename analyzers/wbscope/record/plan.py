@@ -43,6 +43,24 @@ class Plan:
     settings: dict[str, str] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)  # goes into meta.json as it is
 
+    def pages_of(self, cpu: int) -> Path:
+        """Where the pages of a CPU are copied to: where trace-cmd has them."""
+        return Path(self.folder) / f"{self._pages_prefix()}{cpu}"
+
+    def copied_pages(self) -> dict[int, Path]:
+        """What there is of them."""
+        prefix = self._pages_prefix()
+        numbers = (
+            path.name.removeprefix(prefix)
+            for path in Path(self.folder).iterdir()
+            if path.name.startswith(prefix)
+        )
+        return {int(number): self.pages_of(int(number)) for number in numbers if number.isdigit()}
+
+    def _pages_prefix(self) -> str:
+        infix = f".{self.instance}" if self.backend == "trace-cmd" else ""
+        return f"trace.dat{infix}.cpu"
+
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 

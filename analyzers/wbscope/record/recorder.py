@@ -29,7 +29,7 @@ from wbscope.record.settings import parse_settings
 from wbscope.record.tracefs import INSTANCE_PREFIX, the_tracefs
 from wbscope.record.workload import Workload, with_fio_json
 
-__all__ = ["Recording", "Request", "record"]
+__all__ = ["CUSTOM", "Recording", "Request", "record", "target_of"]
 
 CUSTOM = "custom"
 _PATIENCE_SECONDS = 5.0
@@ -68,7 +68,12 @@ def record(
     request: Request, library: Library, warn: Callable[[Notice], None], say: Callable[[str], None]
 ) -> Recording:
     """Raises: WbscopeError when nothing could be recorded; the machine is then as it was."""
-    target = _target(request)
+    target = target_of(request)
+    if request.command and shutil.which(request.command[0]) is None:
+        raise UsageError(
+            "no-command", request.command[0], "is no program that can be run",
+            fix="wbscope record -o RUN -- CMD...",
+        )  # fmt: skip
     tracefs = the_tracefs()
     remove_leftovers(target)
     for line in recover_all(tracefs):
@@ -138,7 +143,7 @@ def _plan(
     )
 
 
-def _target(request: Request) -> Path:
+def target_of(request: Request) -> Path:
     """Where the run will be; an older one is replaced only if it is one, and at the end."""
     path = request.output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
     target = path.absolute()

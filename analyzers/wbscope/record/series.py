@@ -33,6 +33,7 @@ CLOCK_IDS = {"boot": time.CLOCK_BOOTTIME, "mono": time.CLOCK_MONOTONIC}
 
 _PROC = Path("/proc")
 _SELDOM = 10  # every so many samples, what is long or changes slowly
+_AT_A_RATE = 600
 Source = tuple[str, Callable[[], str], int]
 
 
@@ -63,7 +64,7 @@ class Sampler:
         self._ended = threading.Event()
         self._go = threading.Event()
         self._known = threading.Event()
-        self._tid = 0
+        self.tid = 0
         self._files: dict[str, IO[str]] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -71,7 +72,7 @@ class Sampler:
         """Returns its tid; it waits for go()."""
         self._thread.start()
         self._known.wait()
-        return self._tid
+        return self.tid
 
     def go(self, filtered: bool) -> None:
         """`filtered`: its own events are not recorded, so it may read what fires them."""
@@ -91,7 +92,7 @@ class Sampler:
             file.close()
 
     def _run(self) -> None:
-        self._tid = threading.get_native_id()
+        self.tid = threading.get_native_id()
         self._note_names()
         self.cgroups |= cgroup_paths()
         self._known.set()
@@ -104,9 +105,9 @@ class Sampler:
             ("bdi", _named(bdi_stats), self._may_fire),
             ("zoneinfo", _file("zoneinfo"), _SELDOM),
         ]
-        number = 0
+        number, interval = 0, self._interval
         due = time.monotonic()
-        while self._interval > 0 and not self._ended.is_set():
+        while interval > 0 and not self._ended.is_set():
             for name, read, every in sources:
                 if number % every == 0:
                     self._sample(name, read)
@@ -115,7 +116,10 @@ class Sampler:
                 self._note_names()
                 self.cgroups |= cgroup_paths()
             number += 1
-            due = max(due + self._interval, time.monotonic())
+            # A run of a day has ten times the samples of one of ten minutes, not 144 times.
+            if number % _AT_A_RATE == 0:
+                interval *= 2
+            due = max(due + interval, time.monotonic())
             self._ended.wait(due - time.monotonic())
 
     def _sample(self, name: str, read: Callable[[], str]) -> None:

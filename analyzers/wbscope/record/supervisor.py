@@ -114,6 +114,7 @@ def _record(
         problems.append(f"instance {plan.instance} is in use and was not removed")
     more = {
         "recorder_pid": os.getpid(),
+        "sampler_tid": sampler.tid,
         "started_ts_ns": began_ts,
         "ended_ts_ns": ended_ts,
         "problems": problems,

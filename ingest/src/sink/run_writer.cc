@@ -35,6 +35,8 @@ CREATE TABLE sidecar_vmstat (sample TEXT, ts INTEGER, name TEXT, value INTEGER);
 CREATE TABLE sidecar_meminfo (sample TEXT, ts INTEGER, name TEXT, value INTEGER, unit TEXT);
 CREATE TABLE sidecar_zoneinfo (
   sample TEXT, ts INTEGER, node INTEGER, zone TEXT, name TEXT, value INTEGER);
+CREATE TABLE sidecar_sample (
+  source TEXT, sample TEXT, ts INTEGER, object TEXT, name TEXT, value INTEGER, unit TEXT);
 CREATE TABLE sidecar_ls_files (inode INTEGER, bytes INTEGER, name TEXT);
 CREATE TABLE sidecar_fio (path TEXT PRIMARY KEY, value);
 CREATE TABLE sidecar_text (name TEXT PRIMARY KEY, text TEXT);
