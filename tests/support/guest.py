@@ -84,7 +84,13 @@ def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: int = 2) -> 
         f"-drive file={disk},if=virtio,format=raw,readonly=on"
         f" -drive file={data},if=virtio,format=raw,cache=unsafe,throttling.bps-write=30000000"
     )
-    env = dict(os.environ, QEMU_MORE=drives, SMP=str(smp), MEM="1024", LIMIT="280")
+    env = dict(
+        os.environ,
+        QEMU_MORE=drives,
+        SMP=str(smp),
+        MEM="1024",
+        LIMIT=os.environ.get("WBSCOPE_GUEST_SECONDS", "280"),
+    )
     command = ["nice", str(_BOOT), "amd64", str(guest), str(script), str(out)]
     subprocess.run(command, env=env, check=True, capture_output=True)
     data.unlink()

@@ -7,6 +7,7 @@ import gzip
 import os
 import platform
 import re
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -34,6 +35,9 @@ _BDI = Path("/sys/kernel/debug/bdi")
 _BLOCK = Path("/sys/block")
 _CGROUP = Path("/sys/fs/cgroup")
 _MOST_CGROUPS = 20_000
+_HZ_SECONDS = 0.25
+_HZ_TOLERANCE = 0.08
+_USUAL_HZ = (100, 128, 200, 250, 300, 500, 512, 1000, 1 << 10)
 
 
 def save_before(folder: Path) -> None:
@@ -73,7 +77,7 @@ def machine_facts() -> dict[str, object]:
 
 
 def kernel_hz() -> int | None:
-    """CONFIG_HZ of the running kernel; None where its configuration is not to be had."""
+    """CONFIG_HZ of the running kernel, measured where its configuration is not to be had."""
     release = platform.release()
     places = [_PROC / "config.gz", Path("/boot") / f"config-{release}",
               Path("/lib/modules") / release / "config"]  # fmt: skip
@@ -85,7 +89,24 @@ def kernel_hz() -> int | None:
             continue
         if match := re.search(r"^CONFIG_HZ=(\d+)$", text, re.MULTILINE):
             return int(match[1])
-    return None
+    return _measured_hz()
+
+
+def _measured_hz() -> int | None:
+    """From two readings of the jiffies, which root can see."""
+    readings = []
+    for pause in (_HZ_SECONDS, 0.0):
+        text = _text(_PROC / "timer_list")
+        jiffies = re.search(r"^jiffies: (\d+)$", text, re.MULTILINE)
+        now = re.search(r"^now at (\d+) nsecs$", text, re.MULTILINE)
+        if jiffies is None or now is None:
+            return None
+        readings.append((int(jiffies[1]), int(now[1])))
+        time.sleep(pause)
+    (first, began), (last, ended) = readings
+    rate = (last - first) * 1e9 / max(ended - began, 1)
+    nearest = min(_USUAL_HZ, key=lambda hz: abs(hz - rate))
+    return nearest if abs(nearest - rate) < nearest * _HZ_TOLERANCE else None
 
 
 def uname_text() -> str:

@@ -85,8 +85,7 @@ def record(
         warn(Notice("output-on-tested-disk", f"{text}; -o on another disk or a tmpfs is better"))
     events: queue.Queue[Any] = queue.Queue()
     link, plan = _started(plan, request, events, warn)
-    say(_headline(plan))
-    return _Session(request, plan, link, events, warn).run()
+    return _Session(request, plan, link, events, warn).run(say)
 
 
 def _plan(
@@ -183,7 +182,9 @@ def _started(
         try:
             told = events.get()
         except BaseException:
-            link.stop("interrupted", {})
+            link.stop(DISCARD, {})
+            link.close()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
         if told is not None and "ready" in told:
             return link, plan
@@ -232,9 +233,10 @@ class _Session:
         self._facts: dict[str, Any] = {}
         self._run: Path | None = None
 
-    def run(self) -> Recording:
+    def run(self, say: Callable[[str], None]) -> Recording:
         ended = "complete"
         try:
+            say(_headline(self._plan))
             ended = self._work()
         except UsageError:
             with contextlib.suppress(SetupError):

@@ -84,8 +84,11 @@ void parse(std::uint8_t which, std::string_view text) {
 }
 
 void load(std::uint8_t which, Bytes input) {
-  static constexpr std::array<const char*, 8> kNames{
-      "vmstat.before", "meminfo", "zoneinfo", "ls-files", "cgroups", "fio.json", "uname", "other"};
+  static constexpr std::array<const char*, 16> kNames{
+      "vmstat.before",  "meminfo",         "zoneinfo",         "ls-files",
+      "cgroups",        "fio.json",        "uname",            "other",
+      "vmstat.samples", "meminfo.samples", "zoneinfo.samples", "block.samples",
+      "bdi.samples",    "psi.samples",     "block.before",     "psi.after"};
   static const Scratch scratch;
   static Database db(":memory:", "fuzz", Database::Mode::kCreate);
   static const RunWriter tables(db);
