@@ -21,7 +21,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench fuzz lint clean
+.PHONY: help setup demo test guest-test guest-kernels bench fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -38,6 +38,20 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
 	$(BIN)/pytest -q
+
+guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, about a minute each
+	tools/install-debs cpio e2fsprogs fio kmod qemu-system-x86
+	$(BIN)/pytest -q tests/live/test_guest.py
+
+# KERNELS="6.1" fetches one; those of older Debian releases keep their number.
+KERNELS ?= 6.1 6.12 7.2
+SUITE_6.1 := bookworm
+SUITE_6.12 := trixie
+SUITE_7.2 := sid
+guest-kernels: | $(BUILD)/.debs
+	for k in $(foreach k,$(KERNELS),$(k):$(SUITE_$(k))); do \
+	  [ -d $(BUILD)/guests/$${k%:*}/kernel ] || tools/record-samples/fetch amd64 $${k#*:} \
+	    linux-image-cloud-amd64 $(BUILD)/guests/$${k%:*} || exit 1; done
 
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events
 	$(BIN)/python tools/bench.py $(TRACE)

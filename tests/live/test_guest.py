@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,8 +44,8 @@ record record --backend tracefs --sysctl vm.dirty_bytes=16M --no-report -o /out/
 echo "throttled rc=$?"
 for which in front recorder; do
   rm -f /p/data/started
-  record record --backend trace-cmd --sysctl vm.dirty_bytes=32M --no-report -o /out/killed-$which -- \\
-    sh -c 'touch /data/started; sleep 10' &
+  record record --backend trace-cmd --sysctl vm.dirty_bytes=32M --no-report \\
+    -o /out/killed-$which -- sh -c 'touch /data/started; sleep 10' &
   tries=0
   while [ ! -e /p/data/started ] && [ $tries -lt 600 ]; do sleep 0.2; tries=$((tries + 1)); done
   sleep 1
@@ -76,9 +75,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=_KERNELS)
-def guest(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Recorder]:
+def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     """The runs of one kernel."""
     kernel = guest_folders().get(request.param)
     if kernel is None:
@@ -88,8 +85,7 @@ def guest(
     disk = request.getfixturevalue("disk")
     out = tmp_path_factory.mktemp(f"guest-{request.param}")
     boot(kernel, disk, _SCENARIO, out, smp=_CPUS.get(request.param, 2))
-    yield Recorder(out)
-    shutil.rmtree(out)
+    return Recorder(out)
 
 
 def _log(guest: Recorder) -> str:

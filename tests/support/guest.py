@@ -91,7 +91,7 @@ def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: int = 2) -> 
         MEM="1024",
         LIMIT=os.environ.get("WBSCOPE_GUEST_SECONDS", "280"),
     )
-    command = ["nice", str(_BOOT), "amd64", str(guest), str(script), str(out)]
+    command = [str(_BOOT), "amd64", str(guest), str(script), str(out)]
     subprocess.run(command, env=env, check=True, capture_output=True)
     data.unlink()
 

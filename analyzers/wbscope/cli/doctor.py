@@ -10,11 +10,8 @@ import typer
 
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import page_width, write_stdout
-from wbscope.doctor.check import Status
-from wbscope.doctor.examine import examine, states_here
 from wbscope.engine.library import load_library
 from wbscope.errors import SetupError
-from wbscope.render.checks import checks_text, states_text
 from wbscope.render.jsondoc import document
 
 __all__ = ["doctor"]
@@ -36,6 +33,11 @@ def doctor(
       wbscope doctor --events
       wbscope doctor --json
     """
+    # Inside, so that no other verb waits for these modules.
+    from wbscope.doctor.check import Status
+    from wbscope.doctor.examine import examine, states_here
+    from wbscope.render.checks import checks_text, states_text
+
     profiles = load_library().profiles
     if events:
         states = states_here(profiles)

@@ -38,8 +38,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(doctor.doctor)
 app.command()(record.record)
+app.command()(doctor.doctor)
 app.command()(ingest.ingest)
 app.command()(query.query)
 app.command(cls=sql.SqlCommand)(sql.sql)

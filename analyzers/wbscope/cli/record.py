@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,16 +13,14 @@ from wbscope.cli.output import note, page_width, progress_bar, show_warnings, wr
 from wbscope.engine.library import load_library
 from wbscope.engine.result import Notice
 from wbscope.errors import SetupError, UsageError
-from wbscope.record.elsewhere import record_remote, script_of, unpack_file
-from wbscope.record.finish import recover_all, recover_folder
-from wbscope.record.recorder import Recording, Request
-from wbscope.record.recorder import record as record_run
-from wbscope.record.tracefs import mounted_tracefs
 from wbscope.render.jsondoc import document, notices
 from wbscope.render.reportpage import report_text
 from wbscope.render.units import format_value, parse_duration, parse_kib
 from wbscope.report import build_report
 from wbscope.run import open_run
+
+if TYPE_CHECKING:
+    from wbscope.record.recorder import Recording, Request
 
 __all__ = ["record"]
 
@@ -95,6 +93,11 @@ def record(
       wbscope record --recover
       wbscope record --remote root@host -o RUN -- sh workload.sh
     """
+    # Inside, so that no other verb waits for these modules.
+    from wbscope.record.elsewhere import record_remote, script_of, unpack_file
+    from wbscope.record.recorder import Request
+    from wbscope.record.recorder import record as record_run
+
     if recover:
         _recover(command or [])
         return
@@ -149,6 +152,9 @@ def record(
 
 def _recover(folders: list[str]) -> None:
     """Everything that is registered, or the folders that are named."""
+    from wbscope.record.finish import recover_all, recover_folder
+    from wbscope.record.tracefs import mounted_tracefs
+
     if not folders:
         lines = recover_all(mounted_tracefs())
         for line in lines or ["nothing to put back"]:

@@ -25,6 +25,8 @@ _SYSTEM_FIXES = {
     "jbd2": "modprobe jbd2, if the run uses it",
     "xfs": "modprobe xfs, if the run uses it",
 }
+_OTHER_FIX = "a kernel that has this subsystem built in, or its module loaded"
+_NO_SUCH_EVENT = "this kernel has no such event: none needed"
 _OF_FILE_SYSTEMS = ("ext4", "jbd2", "xfs")
 _NAMED = 4
 
@@ -60,7 +62,8 @@ def event_checks(profiles: Sequence[Profile], available: frozenset[str]) -> Iter
             found += f", under an older name: {_some(renamed)}"
         first = profile is profiles[0]
         status = Status.ok if here else Status.fails if first else Status.missing
-        yield Check(f"profile {profile.name}", status, found)
+        fix = None if here else "a kernel with CONFIG_TRACEPOINTS and these subsystems"
+        yield Check(f"profile {profile.name}", status, found, fix)
     yield from _missing(states)
     patched = [event for event in PATCHED if event in available]
     if patched:
@@ -84,7 +87,11 @@ def _missing(states: list[EventState]) -> Iterator[Check]:
         whole = not any(state.name_here for state in states if state.event.startswith(f"{system}:"))
         if whole and system in _OF_FILE_SYSTEMS and not _in_use(system):
             continue
-        fix = _SYSTEM_FIXES.get(system) if whole else "this kernel has no such event: none needed"
+        fix = (
+            _SYSTEM_FIXES.get(system, _OTHER_FIX)
+            if whole
+            else "this kernel has no such event: none needed"
+        )
         yield Check(f"events {system}", Status.missing, f"not there: {_some(names)}", fix)
 
 

@@ -37,6 +37,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 _MOST_CGROUPS = 20_000
 _HZ_SECONDS = 0.25
 _HZ_TOLERANCE = 0.08
+_NS_PER_S = 10**9
 _USUAL_HZ = (100, 128, 200, 250, 300, 500, 512, 1000, 1 << 10)
 
 
@@ -104,7 +105,7 @@ def _measured_hz() -> int | None:
         readings.append((int(jiffies[1]), int(now[1])))
         time.sleep(pause)
     (first, began), (last, ended) = readings
-    rate = (last - first) * 1e9 / max(ended - began, 1)
+    rate = (last - first) * _NS_PER_S / max(ended - began, 1)
     nearest = min(_USUAL_HZ, key=lambda hz: abs(hz - rate))
     return nearest if abs(nearest - rate) < nearest * _HZ_TOLERANCE else None
 

@@ -108,6 +108,25 @@ TextProblems parse_block_stat(std::string_view text, const OnNamedValue& on_valu
   return problems;
 }
 
+TextProblems parse_bdi_stats(std::string_view text, const OnNamedValue& on_value) {
+  constexpr std::string_view kState = "state:";
+  const auto at = text.rfind(kState);
+  if (at == std::string_view::npos) return parse_meminfo(text, on_value);
+  TextProblems problems = parse_meminfo(text.substr(0, at), on_value);
+  auto line = text.substr(at + kState.size());
+  auto rest = line;
+  line = take_line(rest);
+  const auto word = take_word(line);
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value, 16);
+  if (problem != std::errc() || word.empty() || end != word.data() + word.size()) {
+    problems.add(1);
+  } else {
+    on_value({.name = text.substr(at, kState.size() - 1), .value = value, .unit = {}});
+  }
+  return problems;
+}
+
 TextProblems parse_pressure(std::string_view text, const OnNamedValue& on_value) {
   TextProblems problems;
   std::uint64_t number = 0;

@@ -26,6 +26,8 @@ TextProblems each_object(std::string_view text, const OnPart& on_part);
 
 // /sys/block/DISK/stat: numbers by place (Documentation/block/stat.rst).
 TextProblems parse_block_stat(std::string_view text, const OnNamedValue& on_value);
+// /sys/kernel/debug/bdi/BDI/stats: as meminfo, but "state" is hexadecimal.
+TextProblems parse_bdi_stats(std::string_view text, const OnNamedValue& on_value);
 // /proc/pressure/RESOURCE: "some_total" and "full_total", microseconds.
 TextProblems parse_pressure(std::string_view text, const OnNamedValue& on_value);
 

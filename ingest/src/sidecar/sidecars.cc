@@ -136,7 +136,7 @@ TextProblems Loader::objects(const std::string& kind, const char* sample,
     };
     if (kind == "block") return parse_block_stat(part.text, on_value);
     if (kind == "psi") return parse_pressure(part.text, on_value);
-    return parse_meminfo(part.text, on_value);  // "BdiWriteback:  0 kB"
+    return parse_bdi_stats(part.text, on_value);
   });
 }
 

@@ -22,7 +22,7 @@ CREATE TABLE meta(key TEXT PRIMARY KEY, value);
 CREATE TABLE event_counts(event TEXT, id INTEGER, count INTEGER, loaded_count INTEGER,
                           table_name TEXT);
 CREATE TABLE event_format(event TEXT, id INTEGER, table_name TEXT, status TEXT, format TEXT);
-CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT);
+CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT, subbuf_bytes INTEGER);
 CREATE TABLE lost_events(ts INTEGER, cpu INTEGER, buffer INTEGER, count INTEGER);
 CREATE TABLE task(tid INTEGER PRIMARY KEY, comm TEXT);
 CREATE TABLE ev_balance_dirty_pages(ts INTEGER, cpu INTEGER, tid INTEGER, buffer INTEGER,

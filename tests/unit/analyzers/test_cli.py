@@ -15,7 +15,17 @@ from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
 
 Cli = Callable[..., Any]
-VERBS = ["ingest", "query", "sql", "queries", "report", "timeline", "sql-package"]
+VERBS = [
+    "record",
+    "doctor",
+    "ingest",
+    "query",
+    "sql",
+    "queries",
+    "report",
+    "timeline",
+    "sql-package",
+]
 
 
 def test_version(cli: Cli) -> None:

@@ -73,6 +73,15 @@ TEST(BlockStat, ElevenToSeventeenNumbers) {
   EXPECT_EQ(values_of(parse_block_stat, "1 x 3\n").second.lines, 1u);
 }
 
+TEST(BdiStats, StateIsHexadecimal) {
+  const auto [values, problems] =
+      values_of(parse_bdi_stats, "BdiDirtied:   12 kB\nbdi_list:   1\nstate:     f\n");
+  EXPECT_EQ(values, (Values{{"BdiDirtied", 12}, {"bdi_list", 1}, {"state", 15}}));
+  EXPECT_EQ(problems.lines, 0u);
+  EXPECT_EQ(values_of(parse_bdi_stats, "state: x\n").second.lines, 1u);
+  EXPECT_EQ(values_of(parse_bdi_stats, "state:").second.lines, 1u);
+}
+
 TEST(Pressure, TotalsOfBothKinds) {
   const auto [values, problems] = values_of(
       parse_pressure, "some avg10=0.46 avg60=1.13 avg300=1.66 total=402409364\nfull total=5\n");
