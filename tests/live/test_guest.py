@@ -45,7 +45,7 @@ echo "throttled rc=$?"
 for which in front recorder; do
   rm -f /p/data/started
   record record --backend trace-cmd --sysctl vm.dirty_bytes=32M --no-report \\
-    -o /out/killed-$which -- sh -c 'touch /data/started; sleep 10' &
+    -o /out/killed-$which -- sh -c ': > /data/started; sleep 10' &
   tries=0
   while [ ! -e /p/data/started ] && [ $tries -lt 600 ]; do sleep 0.2; tries=$((tries + 1)); done
   sleep 1

@@ -24,6 +24,7 @@ _PIPE_BYTES = 1 << 20
 _SLEEP_SECONDS = 0.05
 # Reading costs little; more threads than these would only wake each other.
 _MOST_THREADS = 16
+_NICE = -10
 _SPLICE = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
 
 
@@ -83,6 +84,8 @@ class PageCopier:
         return sum(cpu.bytes_count for cpu in self._cpus)
 
     def _copy(self, cpus: list[_Cpu]) -> None:
+        with contextlib.suppress(OSError):  # the workload may be greedy; only this thread
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         while not self._ended.is_set():
             busy = False
             for cpu in cpus:
