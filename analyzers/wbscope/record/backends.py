@@ -12,7 +12,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 from typing import Protocol
@@ -67,10 +66,13 @@ def cpu_stats(instance: Instance) -> dict[int, str]:
 
 
 def assemble(plan: Plan, tail: Tail) -> None:
-    """trace.dat of the pages that were copied; the copies go when it is whole."""
+    """trace.dat of the pages that were copied; the copies go when it is whole.
+
+    trace-cmd removes them last: with them, its trace.dat is not whole.
+    """
     folder = Path(plan.folder)
     files = plan.copied_pages()
-    if not (folder / TRACE).exists():
+    if not (folder / TRACE).exists() or (files and plan.backend == "trace-cmd"):
         write_trace(folder / TRACE, (folder / HEAD).read_bytes(), tail, files)
     # trace-cmd 3.1 makes empty files of that name for the buffers that it was not asked for.
     for path in (*files.values(), *folder.glob("(null).cpu*")):
@@ -138,9 +140,8 @@ class _TraceCmd:
         self.problems: list[str] = []
         self._plan = plan
         self._instance = Instance(Path(plan.tracefs), plan.instance)
-        self._process: subprocess.Popen[str] | None = None
-        self._lines: list[str] = []
-        self._ready = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = Path(plan.folder) / ".trace-cmd.log"
 
     def start(self, sampler_tid: int) -> bool:
         plan = self._plan
@@ -151,27 +152,27 @@ class _TraceCmd:
             if event == _FIRES:
                 command += ["-f", f"common_pid != {sampler_tid}"]
         command += ["-o", str(Path(plan.folder) / TRACE), "sh", "-c", _GATE]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            cwd=plan.folder,
-        )
+        # A file: trace-cmd would die of a pipe that nobody reads any more.
+        with self._log.open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd=plan.folder,
+            )
         self._process = process
-        threading.Thread(target=self._listen, daemon=True).start()
         deadline = time.monotonic() + _START_SECONDS
-        while not self._ready.wait(_STEP_SECONDS):
+        while _READY not in self._said():
+            time.sleep(_STEP_SECONDS)
             if process.poll() is not None or time.monotonic() > deadline:
                 self.close()
                 raise SetupError(
                     "trace-cmd-failed",
                     "trace-cmd record",
                     f"did not start to record, exit code {process.returncode}",
-                    have=" / ".join(self._lines[-3:]) or None,
+                    have=self._last_words() or None,
                     fix="add --backend tracefs, which does not need it",
                 )
         return True
@@ -184,14 +185,13 @@ class _TraceCmd:
             self._instance.write("tracing_on", "0")
         self.close()
         process = self._process
-        if process is not None and process.returncode != 0:
-            last = " / ".join(self._lines[-3:])
-            self.problems.append(f"trace-cmd ended with {process.returncode}: {last}")
         self._instance.stop()
-        if self._instance.exists():
-            copier = PageCopier(self._instance, self._plan.pages_of)
-            copier.finish()
-            self.problems += copier.errors
+        if process is not None and process.returncode != 0:
+            self.problems.append(f"trace-cmd ended with {process.returncode}: {self._last_words()}")
+            if self._instance.exists():
+                copier = PageCopier(self._instance, self._plan.pages_of)
+                copier.finish()
+                self.problems += copier.errors
         assemble(self._plan, tail)
 
     def close(self) -> None:
@@ -206,13 +206,12 @@ class _TraceCmd:
             process.wait(_STOP_SECONDS)
         end_trace_cmd(self._plan.instance, 0)
 
-    def _listen(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.append(line.rstrip("\n"))
-            if _READY in line:
-                self._ready.set()
+    def _said(self) -> list[str]:
+        return self._log.read_text(errors="replace").splitlines()
+
+    def _last_words(self) -> str:
+        lines = [line.strip() for line in self._said() if line.strip() and line != _READY]
+        return " / ".join(lines[-3:])
 
 
 def end_trace_cmd(instance: str, seconds: float) -> None:

@@ -245,7 +245,7 @@ def _recover_folder(
         return None
     if now:
         save_after(folder)
-    if not (folder / TRACE).exists():
+    if not (folder / TRACE).exists() or plan.copied_pages():
         if instance.exists():
             copier = PageCopier(instance, plan.pages_of)
             copier.finish()
