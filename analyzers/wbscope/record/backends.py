@@ -26,7 +26,8 @@ __all__ = ["HEAD", "TRACE", "Backend", "assemble", "backend_of", "cpu_stats", "e
 
 TRACE = "trace.dat"
 HEAD = ".head"
-_FIRES = "writeback:global_dirty_state"
+# Fired by reads of /proc/vmstat and bdi statistics; the second is of a patched kernel.
+_FIRES = ("writeback:global_dirty_state", "writeback:wb_domain_dirty_state")
 _READY = "wbscope: recording"
 _GATE = f"echo '{_READY}'; read -r line; exit 0"
 _START_SECONDS = 60.0
@@ -97,7 +98,8 @@ class _Tracefs:
         with contextlib.suppress(SetupError):
             instance.write("options/disable_on_free", "1")
             self._keep = os.open(instance.path / "free_buffer", os.O_WRONLY | os.O_CLOEXEC)
-        filtered = _FIRES not in plan.events or self._leave_out(sampler_tid)
+        fired = [event for event in _FIRES if event in plan.events]
+        filtered = all(self._leave_out(event, sampler_tid) for event in fired)
         self._copier = PageCopier(instance, plan.pages_of)
         self._copier.start()
         for event in plan.events:
@@ -123,11 +125,10 @@ class _Tracefs:
             os.close(self._keep)
             self._keep = None
 
-    def _leave_out(self, tid: int) -> bool:
+    def _leave_out(self, event: str, tid: int) -> bool:
         try:
-            self._instance.write(
-                self._instance.event_file(_FIRES, "filter"), f"common_pid != {tid}"
-            )
+            filter_file = self._instance.event_file(event, "filter")
+            self._instance.write(filter_file, f"common_pid != {tid}")
         except SetupError:
             return False
         return True
@@ -149,7 +150,7 @@ class _TraceCmd:
         command += ["-b", str(plan.buffer_kib)]
         for event in plan.events:
             command += ["-e", event]
-            if event == _FIRES:
+            if event in _FIRES:
                 command += ["-f", f"common_pid != {sampler_tid}"]
         command += ["-o", str(Path(plan.folder) / TRACE), "sh", "-c", _GATE]
         # A file: trace-cmd would die of a pipe that nobody reads any more.
