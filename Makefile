@@ -12,6 +12,8 @@ export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
 DEBS      := cmake g++ libsqlite3-dev libtraceevent-dev libxxhash-dev libzstd-dev \
              libprotozero-dev ninja-build pkg-config python3-venv zlib1g-dev
 TEST_DEBS := libgtest-dev nodejs trace-cmd
+# For tests/ui, which are skipped where it cannot be had.
+BROWSER   := chromium
 # Only make fuzz needs these; llvm has the program that names lines in stacks.
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
 FUZZ_SECONDS ?= 60
@@ -21,10 +23,10 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench fuzz lint clean
+.PHONY: help setup demo test guest-test guest-kernels bench validate-gate fuzz lint clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
 
 setup: $(BIN)/.installed ## Debian packages that are missing, .venv, the program
 
@@ -34,15 +36,34 @@ demo: setup ## three recorded runs, from trace to answers and a timeline
 test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(BIN)/python tools/gen_adapters.py --check
+	$(BIN)/python tools/gen_ui.py --check
+	$(BIN)/python tools/gen_config.py --check
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
 	# Tests that share a port or the machine are in one xdist_group.
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
 
+guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, about a minute each
+	tools/install-debs cpio e2fsprogs fio kmod qemu-system-x86
+	$(BIN)/pytest -q tests/live/test_guest.py
+
+# KERNELS="6.1" fetches one; those of older Debian releases keep their number.
+KERNELS ?= 6.1 6.12 7.2
+SUITE_6.1 := bookworm
+SUITE_6.12 := trixie
+SUITE_7.2 := sid
+guest-kernels: | $(BUILD)/.debs
+	for k in $(foreach k,$(KERNELS),$(k):$(SUITE_$(k))); do \
+	  [ -d $(BUILD)/guests/$${k%:*}/kernel ] || tools/record-samples/fetch amd64 $${k#*:} \
+	    linux-image-cloud-amd64 $(BUILD)/guests/$${k%:*} || exit 1; done
+
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events
 	$(BIN)/python tools/bench.py $(TRACE)
 	$(BIN)/python tools/bench_queries.py
+
+validate-gate: setup $(BIN)/.test-tools ## false alarms and detection of compare and gate, simulated
+	$(BIN)/python tools/validate_gate.py
 
 fuzz: $(FUZZ_BIN)/.built ## fuzz the reader: FUZZ_SECONDS=60 a target, FUZZ_TARGETS="a b"
 	$(PYTHON) tests/fuzz/run.py $(FUZZ_BIN)/tests/fuzz/targets $(BUILD)/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
@@ -56,8 +77,9 @@ $(BUILD)/.debs:
 	tools/install-debs $(DEBS)
 	@touch $@
 
-$(BUILD)/.test-debs: $(BUILD)/.debs
+$(BUILD)/.test-debs: $(BUILD)/.debs Makefile
 	tools/install-debs $(TEST_DEBS)
+	tools/install-debs $(BROWSER) || echo "no $(BROWSER): tests/ui will be skipped"
 	@touch $@
 
 $(BIN)/python: | $(BUILD)/.debs

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time every canned query on a run with a million balance_dirty_pages events.
+"""Time every canned query, and the timeline, of a run with a million events.
 
 usage: bench_queries.py [--events N] [--runs N] [--example NAME] [--markdown FILE]
 
@@ -118,6 +118,16 @@ def scan_seconds(database: Path) -> float:
         return time.perf_counter() - start
 
 
+def timeline(database: Path, folder: Path) -> tuple[float, float]:
+    """Seconds for the timeline of a run, and its size in MiB."""
+    program = str(Path(sys.executable).parent / "wbscope")
+    output = folder / "large.pftrace"
+    start = time.perf_counter()
+    command = [program, "timeline", "-q", str(database), "-o", str(output), "--force"]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start, output.stat().st_size / MIB
+
+
 class Clock:
     """Asks queries of one run, with a cache of its own, and notes how long it took."""
 
@@ -192,6 +202,8 @@ def main() -> int:
             print(f"round {number + 1} of the queries", file=sys.stderr)
             scans.append(scan_seconds(large))
             clock.round(names)
+        print("timeline", file=sys.stderr)
+        drawn = [timeline(large, Path(folder)) for _ in range(arguments.runs)]
         size = large.stat().st_size / MIB
         with contextlib.closing(sqlite3.connect(large)) as db:
             counts = dict(db.execute("SELECT event, loaded_count FROM event_counts"))
@@ -221,6 +233,8 @@ def main() -> int:
             f"(goal {GOAL_ALL_SECONDS:.0f} s), slowest alone: "
             f"{clock.slowest('alone' + how, names)} (goal {GOAL_ONE_SECONDS:.0f} s)"
         )
+    seconds = statistics.median(each for each, _ in drawn)
+    lines.append(f"timeline of that run: {seconds:.1f} s, {drawn[0][1]:.0f} MiB")
     text = "\n".join(lines)
     print(text)
     if arguments.markdown:

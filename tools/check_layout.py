@@ -28,6 +28,7 @@ UNIT_HOMES = {
     "sql/views/wb_hz.sql",
     "sql/views/wb_warning.sql",
     "analyzers/wbscope/render/units.py",
+    "analyzers/wbscope/measure/units.py",  # of other tools' files, on reading
 }
 UNIT_DEBTS: dict[str, str] = {}
 UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}

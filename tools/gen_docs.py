@@ -97,7 +97,10 @@ def bullet(label: str, text: str) -> list[str]:
 
 
 def event_list(groups: Iterable[tuple[str, ...]]) -> str:
-    return ", ".join(" or ".join(f"`{event}`" for event in group) for group in groups)
+    return ", ".join(
+        " or ".join(event if event.startswith("one of ") else f"`{event}`" for event in group)
+        for group in groups
+    )
 
 
 def columns(file: SqlFile) -> list[str]:
@@ -198,11 +201,36 @@ def raw_rows(library: Library) -> list[str]:
     return lines
 
 
-def timeline_rows(library: Library) -> list[str]:
-    lines = ["| view | title | what it draws | needs |", "|---|---|---|---|"]
+def short(group: tuple[str, ...]) -> tuple[str, ...]:
+    """Of many events that do alike, the first ones."""
+    return group if len(group) <= 6 else (*group[:3], f"one of {len(group) - 3} more")
+
+
+def timeline_entries(library: Library) -> list[str]:
+    """By group, in the order in which they are shown: each view with its tracks."""
+    lines: list[str] = []
+    last = ""
     for file in library.timelines():
-        needs = cell(event_list(file.events))
-        lines.append(f"| `{file.name}` | {file.title} | {cell(file.summary)} | {needs} |")
+        drawing = file.drawing
+        group = drawing.group or "On the threads"
+        if group != last:
+            lines += [f"### {group}", *([drawing.about, ""] if drawing.about else [""])]
+        last = group
+        needs = event_list(short(group) for group in file.events)
+        lines += [f"`{file.name}`: {file.summary}", ""]
+        lines += [f"- Needs: {needs}"] if needs else []
+        lines += (
+            [f"- Better with: {event_list((e,) for e in file.optional)}"] if file.optional else []
+        )
+        if drawing.level:
+            lines.append(f"- A group in it: {drawing.level}")
+        lines += [""] if lines[-1] else []
+        lines += ["| track | axis | what it shows |", "|---|---|---|"]
+        lines += [
+            f"| `{cell(track.pattern)}` | {track.axis} | {cell(track.description)} |"
+            for track in drawing.tracks
+        ]
+        lines.append("")
     return lines
 
 
@@ -217,8 +245,17 @@ def view_page(library: Library) -> str:
     lines += [f"- [{file.name}](#{file.name}): {file.summary}" for file in views] + [""]
     for file in views:
         lines += view_entry(file)
-    lines += ["## Timelines", "", "`wbscope timeline` draws the rows of these views.", ""]
-    lines += [*timeline_rows(library), "", "## Raw views", ""]
+    lines += [
+        "## Timelines",
+        "",
+        "`wbscope timeline` draws the rows of these views; [timeline.md](timeline.md) tells how to",
+        "read them and how to add one. `*` in the name of a track stands for what differs; tracks",
+        "of one group and one axis share the y axis.",
+        "",
+        *timeline_entries(library),
+        "## Raw views",
+        "",
+    ]
     lines += [
         "The fields of one event, or the columns of one table, under the newest kernel's names and",
         "in the kernel's units; `.schema raw_balance_dirty_pages` at the prompt of `wbscope sql`",

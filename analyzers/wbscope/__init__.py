@@ -8,10 +8,21 @@ with wbscope.open("runs/four-writers") as run:
         print(row["comm"], row["pause_total_ns"])
 """
 
+from wbscope.compare.api import compare, gate
 from wbscope.engine.result import Notice, Result
 from wbscope.errors import WbscopeError
 from wbscope.run import Run, open_run
 from wbscope.run import open_run as open
 from wbscope.version import __version__
 
-__all__ = ["Notice", "Result", "Run", "WbscopeError", "__version__", "open", "open_run"]
+__all__ = [
+    "Notice",
+    "Result",
+    "Run",
+    "WbscopeError",
+    "__version__",
+    "compare",
+    "gate",
+    "open",
+    "open_run",
+]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases made on the fly, kept until the trace changes or room runs out."""
+"""Databases and timelines made on the fly, kept until the trace changes or room runs out."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ __all__ = ["CACHE_FIX", "cache_entry", "entry_of", "trim_cache", "used"]
 LIMIT_BYTES = 4 << 30
 CACHE_FIX = "export WBSCOPE_CACHE_DIR=/var/tmp/wbscope"
 
+_SUFFIXES = (".db", ".pftrace")
 # A private folder older than this was left by a killed command.
 _STALE_SECONDS = 24 * 60 * 60
 
 
-def cache_entry(inputs: Sequence[Path], versions: Sequence[str]) -> Path:
-    """Where the database of exactly these files belongs; makes the folder."""
+def cache_entry(inputs: Sequence[Path], versions: Sequence[str], suffix: str = ".db") -> Path:
+    """Where what is made of exactly these files belongs; makes the folder."""
     files = []
     for path in inputs:
         status = path.stat()
         files.append([os.path.realpath(path), status.st_size, status.st_mtime_ns])
-    return entry_of([files, *versions])
+    return entry_of([files, *versions], suffix)
 
 
-def entry_of(key: Sequence[Any]) -> Path:
-    """Where the database that this key tells apart belongs; makes the folder."""
+def entry_of(key: Sequence[Any], suffix: str = ".db") -> Path:
+    """Where the file that this key tells apart belongs; makes the folder."""
     text = json.dumps(key, default=str).encode()
-    return _folder() / f"{hashlib.sha256(text).hexdigest()[:32]}.db"
+    return _folder() / f"{hashlib.sha256(text).hexdigest()[:32]}{suffix}"
 
 
 def used(entry: Path) -> bool:
@@ -58,7 +59,7 @@ def trim_cache(keep: Path, limit_bytes: int = LIMIT_BYTES) -> None:
         if path.is_dir() and path.name.startswith("."):
             if status.st_mtime < time.time() - _STALE_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)
-        elif path.suffix == ".db":
+        elif path.suffix in _SUFFIXES:
             entries.append((status.st_mtime_ns, status.st_size, path))
     total = sum(size for _, size, _ in entries)
     for _, size, path in sorted(entries):

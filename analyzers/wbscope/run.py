@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -114,6 +115,10 @@ class Run:
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of the run: lost events, damage."""
         return self._with(Params()).warnings()
+
+    def texts(self, names: Sequence[str]) -> dict[str, str]:
+        """The texts of these files of the run folder, of those that were there."""
+        return self._session.texts(names)
 
     def recorded(self) -> Recorded:
         """Which events were recorded, how many, and the run's meta data."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,12 @@ from wbscope.errors import EvidenceError
 from wbscope.ingester import run_ingester
 from wbscope.outputs import check_output, private_output
 from wbscope.run import Run
+from wbscope.sources import Kind, find_source
+from wbscope.timeline_plan import plan_statements
 
 __all__ = ["Timeline", "write_timeline"]
+
+_THREADS = "wb_thread"
 
 
 @dataclass(frozen=True)
@@ -27,11 +32,18 @@ class Timeline:
     warnings: tuple[Notice, ...]
 
 
-def write_timeline(run: Run, output: Path, *, force: bool = False) -> Timeline:
-    """Export every timeline view whose events were recorded."""
+def write_timeline(
+    run: Run, output: Path, *, force: bool = False, events: Sequence[str] | None = None
+) -> Timeline:
+    """Export every timeline view whose events were recorded.
+
+    From a trace.dat, recorded events ride along: those that match a pattern in
+    `events`, by default those that the library reads.
+    """
     check_output(output, force, [Path(run.name), run.database], "run.pftrace")
     views, skipped = _available(run)
-    setup = "".join(f"{statement};\n" for statement in run.statements(views))
+    statements = [*run.statements([*views, _THREADS]), *plan_statements(run.library, views)]
+    setup = "".join(f"{statement};\n" for statement in statements)
     with (
         private_output(output) as private,
         tempfile.NamedTemporaryFile("w", suffix=".sql", encoding="utf-8") as script,
@@ -41,6 +53,7 @@ def write_timeline(run: Run, output: Path, *, force: bool = False) -> Timeline:
         arguments = ["timeline", str(run.database), "--setup", script.name]
         for view in views:
             arguments += ["--view", view]
+        arguments += _events(run, events)
         _, warnings = run_ingester([*arguments, "-o", str(private)])
     return Timeline(
         output=output,
@@ -48,6 +61,17 @@ def write_timeline(run: Run, output: Path, *, force: bool = False) -> Timeline:
         skipped=tuple(skipped),
         warnings=(*run.warnings(), *warnings),
     )
+
+
+def _events(run: Run, chosen: Sequence[str] | None) -> list[str]:
+    """What tells the ingester which events ride along."""
+    source = find_source(run.name)
+    if source.kind is not Kind.TRACE or not source.has_formats():
+        return []  # nothing but a trace.dat can be written record by record
+    globs = run.library.events() if chosen is None else chosen
+    if not globs:
+        return []
+    return ["--trace", str(source.trace), *(part for glob in globs for part in ("--events", glob))]
 
 
 def _available(run: Run) -> tuple[list[str], list[EvidenceError]]:

@@ -29,12 +29,13 @@ void write_damage(RunWriter& run, const std::vector<Message>& damage) {
 }
 
 void warn_of_damage(const Reporter& reporter, const InputFile& file,
-                    const std::vector<Message>& damage, std::uint64_t events) {
+                    const std::vector<Message>& damage, std::uint64_t events,
+                    const std::string& where) {
   for (Message message : damage) {
     message.slug = "damaged-trace";
     message.object = file.path();
     message.effect = std::to_string(events) +
-                     " events before or beside the damage were read; meta.damaged is 1";
+                     " events before or beside the damage were read" + where;
     message.fix = "record or copy the trace again; trace-cmd report shows what it can read";
     reporter.warning(message);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/input_file.h"
@@ -16,8 +17,9 @@ void add_change(std::vector<Message>& damage, const InputFile& file);
 
 void write_damage(RunWriter& run, const std::vector<Message>& damage);
 
-// events: that could be read.
+// events: that could be read. where: what else tells of the damage.
 void warn_of_damage(const Reporter& reporter, const InputFile& file,
-                    const std::vector<Message>& damage, std::uint64_t events);
+                    const std::vector<Message>& damage, std::uint64_t events,
+                    const std::string& where = "; meta.damaged is 1");
 
 }  // namespace wbscope

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <future>
 #include <map>
 #include <memory>
@@ -23,47 +22,16 @@
 #include "sink/event_writer.h"
 #include "sink/run_writer.h"
 #include "sink/symbols.h"
+#include "trace_source.h"
 #include "tracedat/trace_file.h"
 
 namespace wbscope {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kBlockBudget = 24u << 20;  // for all CPUs together
 constexpr std::size_t kMaxBlockBytes = 512u << 10;
 constexpr std::size_t kMinBlockBytes = 4u << 10;
 constexpr auto kProgressEvery = std::chrono::milliseconds(200);
-constexpr const char* kTraceName = "trace.dat";
-constexpr const char* kTextName = "trace.txt";
-
-// The trace of a run folder, or the file itself.
-std::string trace_path(const std::string& source) {
-  std::error_code ignored;
-  if (!fs::is_directory(source, ignored)) return source;
-  const fs::path trace = fs::path(source) / kTraceName;
-  if (fs::exists(trace, ignored)) return trace.string();
-  const fs::path text = fs::path(source) / kTextName;
-  if (fs::exists(text, ignored)) return text.string();
-  if (fs::exists(trace.string() + ".cpu0", ignored)) {
-    throw Error(Exit::kInput, {.slug = "killed-recorder",
-                               .object = source,
-                               .text = "found the pages of a recorder that was killed "
-                                       "(trace.dat.cpu0 ...), and no trace.dat with their formats",
-                               .at = {},
-                               .have = {},
-                               .effect = "nothing was written",
-                               .fix = "on the recorded machine, before it boots another kernel: "
-                                      "trace-cmd restore -c -o " + trace.string()});
-  }
-  throw Error(Exit::kInput, {.slug = "no-trace-in-folder",
-                             .object = source,
-                             .text = "found no file trace.dat in this folder",
-                             .at = {},
-                             .have = {},
-                             .effect = "nothing was written",
-                             .fix = "record with: trace-cmd record -o " + trace.string() + " ..."});
-}
 
 std::vector<bool> choose_events(const EventCatalog& catalog, const IngestOptions& options) {
   const EventChoice choice(options.globs, options.all);
@@ -103,18 +71,6 @@ TimeRange time_range(const IngestOptions& options, const InputFile& file, const 
     }
   }
   return time_range(options, first.value_or(0));
-}
-
-// The page size of the machine. Since kernel 6.9 sub-buffers of the ring buffer
-// may be larger, and trace-cmd writes their size in its place; on machines that
-// have one size only, that is known better.
-std::uint32_t machine_page_bytes(const TraceInfo& info) {
-  constexpr std::uint32_t kUsual = 4096;
-  const std::string machine = info.uname.substr(info.uname.find_last_of(' ') + 1);
-  for (const char* name : {"x86_64", "i386", "i486", "i586", "i686", "s390x", "riscv64"}) {
-    if (machine == name) return kUsual;
-  }
-  return info.page_bytes;
 }
 
 // What all streams say, added up.
@@ -218,24 +174,6 @@ void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
   write_damage(run, info.damage);
 }
 
-// Nothing could be read at all: say why, with the first damage as the cause.
-[[noreturn]] void throw_nothing_readable(const InputFile& file, const TraceInfo& info) {
-  Message message = info.damage.empty()
-                        ? Message{.slug = "no-buffers",
-                                  .object = {},
-                                  .text = "found no recorded buffer in the file",
-                                  .at = {},
-                                  .have = {},
-                                  .effect = {},
-                                  .fix = {}}
-                        : info.damage.front();
-  message.object = file.path();
-  message.effect = "no event could be read; nothing was written";
-  message.fix = "record or copy the trace again (a recorder that was killed leaves "
-                "trace.dat.cpu* files: trace-cmd restore)";
-  throw Error(Exit::kInput, message);
-}
-
 }  // namespace
 
 void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
@@ -246,15 +184,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   }
   RunFile output(options.output, options.force);
   Database& db = output.db();
-  TraceInfo info;
-  try {
-    info = read_trace_info(file);
-  } catch (ParseError& error) {
-    error.message().object = file.path();
-    if (error.message().effect.empty()) error.message().effect = "nothing was written";
-    if (error.message().fix.empty()) error.message().fix = "record or copy the trace again";
-    throw;
-  }
+  TraceInfo info = read_info(file);
   const EventCatalog catalog = build_event_catalog(info);
   if (info.buffers.empty() || !catalog.has_formats()) throw_nothing_readable(file, info);
   const std::vector<bool> wanted = choose_events(catalog, options);

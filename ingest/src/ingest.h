@@ -10,16 +10,11 @@
 #include "base/reporter.h"
 #include "sink/event_index.h"
 #include "sink/previous_row.h"
+#include "time_bounds.h"
 
 namespace wbscope {
 
-// A border of the part that is read.
-struct TimeBound {
-  std::int64_t ns = 0;
-  bool after_start = false;  // counted from the first record, not from the clock's zero
-};
-
-struct IngestOptions {
+struct IngestOptions : TimeBounds {
   std::string source;  // trace.dat, trace text or run folder
   std::string output;
   std::vector<std::string> globs;  // on "system:name" or "name"
@@ -28,8 +23,6 @@ struct IngestOptions {
   std::string formats;  // file with reference formats for text; "" = none
   bool all = false;
   bool force = false;
-  std::optional<TimeBound> from;     // records at or after it
-  std::optional<TimeBound> to;       // and before this
   std::optional<std::uint64_t> limit;  // at most so many rows are loaded
   unsigned threads = 0;              // 0: one for each processor
 };

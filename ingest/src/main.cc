@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/reporter.h"
+#include "convert.h"
 #include "ingest.h"
 #include "records.h"
 #include "timeline.h"
@@ -36,10 +37,12 @@ constexpr const char* kUsage =
     "                             [--formats FILE] [--prev-seq EVENT=tid|any]...\n"
     "                             [--index EVENT=COLUMN,...]... [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
-    "                             [--force] [--json-lines]\n"
+    "                             [--trace SRC --events GLOB...] [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
     "                             [--prev-seq EVENT=tid|any]... [--index EVENT=COLUMN,...]...\n"
     "                             [--json-lines]\n"
+    "       wbscope-ingest convert SRC... -o X.pftrace [--events GLOB]... [--compat]\n"
+    "                             [--time-range FROM..TO] [--force] [--threads N] [--json-lines]\n"
     "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
     "\"name\"; without any, events are only counted. FROM and TO are ns of the trace clock, or +ns\n"
     "after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
@@ -150,7 +153,7 @@ void parse_index(const std::string& text, wbscope::EventIndexes& indexes) {
   indexes.add(text.substr(0, equals), std::move(columns));
 }
 
-void parse_time_range(const std::string& text, wbscope::IngestOptions& options) {
+void parse_time_range(const std::string& text, wbscope::TimeBounds& bounds) {
   constexpr std::string_view kDots = "..";
   const auto wrong = [&text] {
     usage_error("--time-range: found \"" + text +
@@ -166,8 +169,8 @@ void parse_time_range(const std::string& text, wbscope::IngestOptions& options) 
     if (!ns || (after_start && *ns < 0)) wrong();
     return wbscope::TimeBound{.ns = *ns, .after_start = after_start};
   };
-  options.from = bound(std::string_view(text).substr(0, dots));
-  options.to = bound(std::string_view(text).substr(dots + kDots.size()));
+  bounds.from = bound(std::string_view(text).substr(0, dots));
+  bounds.to = bound(std::string_view(text).substr(dots + kDots.size()));
 }
 
 // Takes a positional argument or an option that both jobs have.
@@ -231,6 +234,10 @@ void run_timeline(Arguments args, const Reporter& reporter) {
     const std::string word = args.take();
     if (word == "--setup") {
       options.setup_path = args.value_of(word);
+    } else if (word == "--trace") {
+      options.trace = args.value_of(word);
+    } else if (word == "--events") {
+      options.globs.push_back(checked_glob(args.value_of(word)));
     } else if (word == "--view") {
       options.views.push_back(args.value_of(word));
     } else if (!take_common(word, args, options.database, options.output, options.force)) {
@@ -265,9 +272,33 @@ void run_records(Arguments args, const Reporter& reporter) {
   wbscope::load_records(options, reporter);
 }
 
+void run_convert(Arguments args, const Reporter& reporter) {
+  wbscope::ConvertOptions options;
+  while (!args.empty()) {
+    const std::string word = args.take();
+    std::string source;  // of several
+    if (word == "--events") {
+      options.globs.push_back(checked_glob(args.value_of(word)));
+    } else if (word == "--time-range") {
+      parse_time_range(args.value_of(word), options);
+    } else if (word == "--compat") {
+      options.compat = true;
+    } else if (word == "--threads") {
+      options.threads = parse_threads(args.value_of(word));
+    } else if (word == "-") {
+      usage_error("found \"-\", wanted a file: a trace is not read from stdin", "SRC");
+    } else if (!take_common(word, args, source, options.output, options.force)) {
+      usage_error("found argument \"" + word + "\" that convert does not take");
+    }
+    if (!source.empty()) options.sources.push_back(source);
+  }
+  require(options.sources.empty() ? "" : options.sources.front(), options.output);
+  wbscope::convert_to_perfetto(options, reporter);
+}
+
 int run(std::span<char*> argv, const Reporter& reporter) {
   Arguments args(argv);
-  if (args.empty()) usage_error("found no job, wanted sqlite, timeline or records");
+  if (args.empty()) usage_error("found no job, wanted sqlite, timeline, records or convert");
   const std::string job = args.take();
   if (job == "--help" || job == "-h") {
     std::fputs(kUsage, stdout);
@@ -279,8 +310,10 @@ int run(std::span<char*> argv, const Reporter& reporter) {
     run_timeline(args, reporter);
   } else if (job == "records") {
     run_records(args, reporter);
+  } else if (job == "convert") {
+    run_convert(args, reporter);
   } else {
-    usage_error("found job \"" + job + "\", wanted sqlite, timeline or records");
+    usage_error("found job \"" + job + "\", wanted sqlite, timeline, records or convert");
   }
   return static_cast<int>(Exit::kDone);
 }

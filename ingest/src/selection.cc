@@ -11,17 +11,17 @@ std::int64_t after(std::int64_t start, std::int64_t ns) noexcept {
   return __builtin_add_overflow(start, ns, &sum) ? INT64_MAX : sum;
 }
 
-bool needs_start(const IngestOptions& options) noexcept {
-  return (options.from && options.from->after_start) || (options.to && options.to->after_start);
+bool needs_start(const TimeBounds& bounds) noexcept {
+  return (bounds.from && bounds.from->after_start) || (bounds.to && bounds.to->after_start);
 }
 
-TimeRange time_range(const IngestOptions& options, std::int64_t start) {
+TimeRange time_range(const TimeBounds& bounds, std::int64_t start) {
   TimeRange range;
   const auto place = [start](const TimeBound& bound) {
     return bound.after_start ? after(start, bound.ns) : bound.ns;
   };
-  if (options.from) range.first = place(*options.from);
-  if (options.to) range.end = place(*options.to);
+  if (bounds.from) range.first = place(*bounds.from);
+  if (bounds.to) range.end = place(*bounds.to);
   if (range.first < range.end) return range;
   throw Error(Exit::kUsage,
               {.slug = "empty-range",

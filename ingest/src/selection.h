@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "ingest.h"
 #include "pipeline/cpu_stream.h"
 #include "sink/run_writer.h"
+#include "time_bounds.h"
 
 namespace wbscope {
 
@@ -15,11 +15,11 @@ namespace wbscope {
 [[nodiscard]] std::int64_t after(std::int64_t start, std::int64_t ns) noexcept;
 
 // Whether time_range() needs the time of the first record.
-[[nodiscard]] bool needs_start(const IngestOptions& options) noexcept;
+[[nodiscard]] bool needs_start(const TimeBounds& bounds) noexcept;
 
 // What --time-range asks for, on the trace clock; start: of the first record.
 // Raises: Error when the range is empty.
-[[nodiscard]] TimeRange time_range(const IngestOptions& options, std::int64_t start);
+[[nodiscard]] TimeRange time_range(const TimeBounds& bounds, std::int64_t start);
 
 // The keys of meta that say which part it is. limit: the one that was reached.
 void write_selection(RunWriter& run, const TimeRange& range,

@@ -4,12 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <thread>
 
 #include "base/input_file.h"
 #include "base/interrupt.h"
 #include "base/output_file.h"
+#include "event_choice.h"
+#include "perfetto/packet_output.h"
+#include "perfetto/trace_writer.h"
 #include "sink/database.h"
 #include "sink/track_event_writer.h"
+#include "sink/track_tree.h"
+#include "timeline_plan.h"
 
 namespace wbscope {
 namespace {
@@ -17,10 +24,12 @@ namespace {
 constexpr std::size_t kMaxSetupBytes = 16u << 20;
 constexpr std::uint64_t kInterruptEvery = 4096;
 
-// The columns of every timeline view; rank may be left out.
-enum Column : std::size_t { kTs, kDur, kTrack, kName, kValue, kUnit, kArgs, kRank, kColumns };
+// The columns of every timeline view; those from kRank on may be left out.
+enum Column : std::size_t {
+  kTs, kDur, kTrack, kName, kValue, kUnit, kArgs, kRank, kTid, kFlows, kColumns
+};
 constexpr std::array<std::string_view, kColumns> kColumnNames{
-    "ts", "dur", "track", "name", "value", "unit", "args", "rank"};
+    "ts", "dur", "track", "name", "value", "unit", "args", "rank", "tid", "flows"};
 
 std::array<int, kColumns> find_columns(const Statement& rows, const std::string& view) {
   std::array<int, kColumns> at{};
@@ -59,33 +68,88 @@ MetaValues read_meta(Database& db) {
   return meta;
 }
 
-std::uint64_t export_view(Database& db, const std::string& view, TrackEventWriter& out) {
-  Statement rows(db, "SELECT * FROM " + quoted(view) + " ORDER BY ts");
-  const auto at = find_columns(rows, view);
-  std::uint64_t written = 0;
-  while (rows.step()) {
-    if (written % kInterruptEvery == 0) throw_if_interrupted();
-    if (rows.is_null(at[kTs]) || rows.is_null(at[kTrack])) continue;
-    const std::int64_t ts = rows.integer(at[kTs]);
-    const bool is_counter = !rows.is_null(at[kValue]);
-    const auto unit =
-        is_counter ? std::optional<std::string_view>(rows.text(at[kUnit])) : std::nullopt;
-    const auto rank = at[kRank] < 0 || rows.is_null(at[kRank])
-                          ? std::nullopt
-                          : std::optional<std::int64_t>(rows.integer(at[kRank]));
-    const std::uint64_t track = out.track(rows.text(at[kTrack]), unit, rank);
-    if (!is_counter && rows.is_null(at[kDur])) {
-      out.instant(track, ts, rows.text(at[kName]), rows.text(at[kArgs]));
-    } else if (!is_counter) {
-      out.slice(track, ts, rows.integer(at[kDur]), rows.text(at[kName]), rows.text(at[kArgs]));
-    } else if (rows.is_integer(at[kValue])) {
-      out.counter(track, ts, rows.integer(at[kValue]));
-    } else {
-      out.counter(track, ts, rows.real(at[kValue]));
-    }
-    ++written;
+// The numbers in text, divided by commas or blanks; what is none is left out.
+void read_flows(std::string_view text, std::vector<std::uint64_t>& flows) {
+  flows.clear();
+  const char* at = text.data();
+  const char* last = at + text.size();
+  while (at != last) {
+    std::uint64_t flow = 0;
+    const auto found = std::from_chars(at, last, flow);
+    if (found.ec == std::errc()) flows.push_back(flow);
+    at = found.ptr == at ? at + 1 : found.ptr;
   }
-  return written;
+}
+
+class ViewExport {
+ public:
+  ViewExport(Database& db, const std::string& view, const ViewPlan& plan)
+      : plan_(plan.tracks),
+        rows_(db, "SELECT * FROM " + quoted(view) + (plan.is_sorted ? "" : " ORDER BY ts, dur DESC")),
+        at_(find_columns(rows_, view)) {}
+
+  std::uint64_t run(TrackTree& tree) {
+    std::uint64_t written = 0;
+    while (rows_.step()) {
+      if (written % kInterruptEvery == 0) throw_if_interrupted();
+      if (is_null(kTs) || is_null(kTrack)) continue;
+      if (is_null(kValue) && !is_null(kUnit)) continue;  // of a counter, and not recorded
+      put(tree);
+      ++written;
+    }
+    return written;
+  }
+
+ private:
+  [[nodiscard]] bool is_null(Column c) const { return at_[c] < 0 || rows_.is_null(at_[c]); }
+  [[nodiscard]] std::string_view text(Column c) const {
+    return is_null(c) ? std::string_view{} : rows_.text(at_[c]);
+  }
+  [[nodiscard]] std::optional<std::int64_t> integer(Column c) const {
+    return is_null(c) ? std::nullopt : std::optional(rows_.integer(at_[c]));
+  }
+
+  void put(TrackTree& tree) {
+    TrackRow row{.ts = rows_.integer(at_[kTs]),
+                 .dur = integer(kDur),
+                 .tid = integer(kTid),
+                 .rank = integer(kRank),
+                 .track = text(kTrack),
+                 .name = text(kName),
+                 .unit = text(kUnit),
+                 .args = text(kArgs),
+                 .flows = {}};
+    if (!is_null(kValue)) {
+      if (rows_.is_integer(at_[kValue])) {
+        tree.counter(plan_, row, rows_.integer(at_[kValue]));
+      } else {
+        tree.counter(plan_, row, rows_.real(at_[kValue]));
+      }
+    } else if (row.dur) {
+      read_flows(text(kFlows), flows_);
+      row.flows = flows_;
+      tree.slice(plan_, row);
+    } else {
+      tree.instant(plan_, row);
+    }
+  }
+
+  const TrackPlan& plan_;
+  Statement rows_;
+  std::array<int, kColumns> at_;
+  std::vector<std::uint64_t> flows_;
+};
+
+// The events that the tracks were made of, for those who want to look closer.
+// What is wrong with the trace was told when the database was made.
+std::uint64_t write_events(const TimelineOptions& options, PacketOutput& packets) {
+  TraceWriter writer({options.trace});
+  const EventChoice choice(options.globs, false);
+  const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  const TraceWritten events =
+      writer.write(packets, {.choice = choice, .bounds = {}, .threads = threads},
+                   [](std::uint64_t) { throw_if_interrupted(); });
+  return events.written;
 }
 
 }  // namespace
@@ -96,13 +160,30 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   Database db(options.database, options.database, Database::Mode::kReadOnly);
   if (!options.setup_path.empty()) db.exec(read_text_file(options.setup_path, kMaxSetupBytes));
   const MetaValues meta = read_meta(db);
-  TrackEventWriter out(output.temp_path(), output.path(), meta.clock, meta.first_ts);
+  PacketOutput packets(output.temp_path(), output.path());
+  TrackEventWriter out(packets, meta.clock, meta.first_ts);
+  TrackTree tree(out, read_groups(db));
+  read_threads(db, tree);
   std::uint64_t written = 0;
   for (std::size_t i = 0; i < options.views.size(); ++i) {
     reporter.progress(i, options.views.size());
-    written += export_view(db, options.views[i], out);
+    const ViewPlan plan = read_view_plan(db, options.views[i]);
+    written += ViewExport(db, options.views[i], plan).run(tree);
   }
   out.finish();
+  if (!options.trace.empty()) written += write_events(options, packets);
+  packets.finish();
+  if (tree.slices_left_out() > 0) {
+    reporter.warning({.slug = "slices-left-out",
+                      .object = output.path(),
+                      .text = std::to_string(tree.slices_left_out()) +
+                              " slices are not drawn: each would overlap " +
+                              std::to_string(TrackTree::kMostLanes) + " others of its track",
+                      .at = {},
+                      .have = {},
+                      .effect = {},
+                      .fix = {}});
+  }
   output.commit();
   reporter.done(output.path(), written, written, false);
 }

@@ -1,71 +1,51 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_bandwidth
 -- @title    Bandwidth of each bdi
--- @order    30
+-- @order    40
+-- @group    Bandwidth: The kernel's estimates of each bdi's bandwidth, and the
+--   rates that it lets tasks dirty pages at. Only while tasks are throttled,
+--   every 200 ms at most; a new bdi starts at a made-up 100 MiB/s.
+-- @level    One backing device (bdi), or what one cgroup writes to it
+-- @track    write_bw [rate]: bandwidth of the disk in the last interval, before
+--   this update
+-- @track    avg_write_bw [rate]: the same, smoothed
+-- @track    dirty_rate [rate]: how fast pages were dirtied
+-- @track    dirty_ratelimit [rate]: base rate of one task, about write_bw /
+--   tasks
+-- @track    balanced_dirty_ratelimit [rate]: rate that would balance dirtying
+--   and writing
+-- @track    task_ratelimit [rate]: base rate times pos_ratio, for the bdi
 -- @summary  The kernel's estimates of bandwidth and its rate limits, by bdi and
---   cgroup, and what each task was allowed.
+--   cgroup.
 -- @grain    sample of one curve; order ts
--- @needs    wb_bandwidth, wb_throttle
--- @events   writeback:bdi_dirty_ratelimit
--- @optional writeback:balance_dirty_pages
+-- @needs    wb_bandwidth
+-- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
 CREATE VIEW tl_bandwidth AS
 WITH
-  named AS (
-    SELECT
-      'Writeback/Bandwidth ' || r.bdi
-        || CASE
-          WHEN r.cgroup_ino > 1 THEN ' cgroup ' || r.cgroup_ino
-          ELSE ''
-        END || '/' AS parent,
-      r.ts,
-      r.write_bw_bytes_per_s,
-      r.avg_write_bw_bytes_per_s,
-      r.dirty_rate_bytes_per_s,
-      r.dirty_ratelimit_bytes_per_s,
-      r.task_ratelimit_bytes_per_s,
-      r.balanced_dirty_ratelimit_bytes_per_s
-    FROM wb_bandwidth AS r
+  curve(place, name) AS (
+    SELECT 0, 'write_bw'
+    UNION ALL SELECT 1, 'avg_write_bw'
+    UNION ALL SELECT 2, 'dirty_rate'
+    UNION ALL SELECT 3, 'dirty_ratelimit'
+    UNION ALL SELECT 4, 'balanced_dirty_ratelimit'
+    UNION ALL SELECT 5, 'task_ratelimit'
   )
 SELECT
-  n.ts,
+  r.ts,
   NULL AS dur,
-  n.parent || 'write_bw' AS track,
+  'Writeback/Bandwidth/' || replace(replace(r.bdi, '\', '\\'), '/', '\/')
+    || CASE WHEN r.cgroup_ino > 1 THEN ' cgroup ' || r.cgroup_ino ELSE '' END
+    || '/' || c.name AS track,
   NULL AS name,
-  n.write_bw_bytes_per_s AS value,
+  CASE c.place
+    WHEN 0 THEN r.write_bw_bytes_per_s
+    WHEN 1 THEN r.avg_write_bw_bytes_per_s
+    WHEN 2 THEN r.dirty_rate_bytes_per_s
+    WHEN 3 THEN r.dirty_ratelimit_bytes_per_s
+    WHEN 4 THEN r.balanced_dirty_ratelimit_bytes_per_s
+    WHEN 5 THEN r.task_ratelimit_bytes_per_s
+  END AS value,
   'bytes/s' AS unit,
-  NULL AS args,
-  0 AS rank
-FROM named AS n
-UNION ALL
-SELECT n.ts, NULL, n.parent || 'avg_write_bw', NULL,
-  n.avg_write_bw_bytes_per_s, 'bytes/s', NULL, 1
-FROM named AS n
-UNION ALL
-SELECT n.ts, NULL, n.parent || 'dirty_rate', NULL, n.dirty_rate_bytes_per_s,
-  'bytes/s', NULL, 2
-FROM named AS n
-UNION ALL
-SELECT n.ts, NULL, n.parent || 'dirty_ratelimit', NULL,
-  n.dirty_ratelimit_bytes_per_s, 'bytes/s', NULL, 3
-FROM named AS n
-UNION ALL
-SELECT n.ts, NULL, n.parent || 'balanced_dirty_ratelimit', NULL,
-  n.balanced_dirty_ratelimit_bytes_per_s, 'bytes/s', NULL, 4
-FROM named AS n
-UNION ALL
-SELECT n.ts, NULL, n.parent || 'task_ratelimit', NULL,
-  n.task_ratelimit_bytes_per_s, 'bytes/s', NULL, 5
-FROM named AS n
-UNION ALL
-SELECT
-  t.ts,
-  NULL,
-  'Writeback/Bandwidth ' || t.bdi
-    || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
-    || '/task_ratelimit of ' || replace(t.comm, '/', '\/') || ' ' || t.tid,
-  NULL,
-  t.task_ratelimit_bytes_per_s,
-  'bytes/s',
-  NULL,
-  6
-FROM wb_throttle AS t;
+  NULL AS args
+FROM wb_bandwidth AS r
+CROSS JOIN curve AS c;

@@ -1,47 +1,61 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_dirty_pages
 -- @title    Dirty pages
--- @order    20
+-- @order    30
+-- @group    Dirty pages: Dirty pages of the machine and what the kernel holds
+--   against them. Above freerun tasks are throttled, at the limit they stand
+--   still; the kernel steers towards the setpoint.
+-- @track    dirty + writeback [bytes]: what the kernel compares with its
+--   thresholds, NFS unstable pages included
+-- @track    dirty [bytes]: pages of files that are to be written
+-- @track    writeback [bytes]: pages that are being written, swap included
+-- @track    limit [bytes]: max(thresh, dirty_limit): here the rate of a task
+--   becomes 0
+-- @track    setpoint [bytes]: (limit + freerun) / 2, where dirty pages settle
+-- @track    freerun [bytes]: (thresh + bg_thresh) / 2: below, no task is
+--   throttled
+-- @track    thresh [bytes]: vm.dirty_ratio or dirty_bytes as a number of bytes
+-- @track    thresh - thresh/4 [bytes]: lower end of the control range of the
+--   2011 patches, which goes up to thresh
+-- @track    bg_thresh [bytes]: vm.dirty_background_ratio: the flusher works
+--   above
 -- @summary  Dirty and writeback pages of the machine against their thresholds.
 -- @grain    sample of one curve; order ts
+-- @sorted
 -- @needs    wb_dirty_state
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirty_pages AS
+WITH
+  curve(place, track) AS (
+    SELECT 0, 'Writeback/Dirty pages/dirty + writeback'
+    UNION ALL SELECT 1, 'Writeback/Dirty pages/dirty'
+    UNION ALL SELECT 2, 'Writeback/Dirty pages/writeback'
+    UNION ALL SELECT 3, 'Writeback/Dirty pages/limit'
+    UNION ALL SELECT 4, 'Writeback/Dirty pages/setpoint'
+    UNION ALL SELECT 5, 'Writeback/Dirty pages/freerun'
+    UNION ALL SELECT 6, 'Writeback/Dirty pages/thresh'
+    UNION ALL SELECT 7, 'Writeback/Dirty pages/thresh - thresh\/4'
+    UNION ALL SELECT 8, 'Writeback/Dirty pages/bg_thresh'
+  )
 SELECT
   d.ts,
   NULL AS dur,
-  'Writeback/Dirty pages/dirty + writeback' AS track,
+  c.track,
   NULL AS name,
-  d.dirty_bytes AS value,
+  CASE c.place
+    WHEN 0 THEN d.dirty_bytes
+    WHEN 1 THEN d.nr_dirty_bytes
+    WHEN 2 THEN d.nr_writeback_bytes
+    WHEN 3 THEN d.limit_bytes
+    WHEN 4 THEN d.setpoint_bytes
+    WHEN 5 THEN d.freerun_bytes
+    WHEN 6 THEN d.thresh_bytes
+    WHEN 7 THEN d.thresh_bytes - d.thresh_bytes / 4
+    WHEN 8 THEN d.bg_thresh_bytes
+  END AS value,
   'bytes' AS unit,
-  NULL AS args,
-  0 AS rank
+  NULL AS args
 FROM wb_dirty_state AS d
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Dirty pages/dirty', NULL, d.nr_dirty_bytes,
-  'bytes', NULL, 1
-FROM wb_dirty_state AS d
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Dirty pages/writeback', NULL,
-  d.nr_writeback_bytes, 'bytes', NULL, 2
-FROM wb_dirty_state AS d
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Dirty pages/limit', NULL, d.limit_bytes,
-  'bytes', NULL, 3
-FROM wb_dirty_state AS d WHERE d.is_boosted = 0
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Dirty pages/setpoint', NULL, d.setpoint_bytes,
-  'bytes', NULL, 4
-FROM wb_dirty_state AS d WHERE d.is_boosted = 0
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Dirty pages/freerun', NULL, d.freerun_bytes,
-  'bytes', NULL, 5
-FROM wb_dirty_state AS d WHERE d.is_boosted = 0
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Dirty pages/thresh', NULL, d.thresh_bytes,
-  'bytes', NULL, 6
-FROM wb_dirty_state AS d WHERE d.is_boosted = 0
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Dirty pages/bg_thresh', NULL, d.bg_thresh_bytes,
-  'bytes', NULL, 7
-FROM wb_dirty_state AS d WHERE d.is_boosted = 0;
+CROSS JOIN curve AS c
+-- Thresholds of a real-time task are higher than those of all others.
+WHERE c.place <= 2 OR d.is_boosted = 0;

@@ -1,7 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_reclaim_writes
 -- @title    nr_vmscan_write
--- @order    50
+-- @order    122
+-- @group    Reclaim
+-- @track    nr_vmscan_write * total: folios that reclaim itself gave away to be
+--   written, summed up
+-- @track    nr_vmscan_write * per second: the same, of each second
 -- @summary  Folios that reclaim wrote, by zone: sum so far, and per second.
 -- @grain    sample of one curve; order ts
 -- @needs    reclaim_write, wb_bounds, wb_units
@@ -35,22 +39,28 @@ WITH
     CROSS JOIN wb_units AS u
     GROUP BY z.place, 2
   ),
+  stepped AS (
+    SELECT
+      p.place,
+      p.second_index,
+      p.folios_count,
+      lead(p.second_index) OVER (
+        PARTITION BY p.place ORDER BY p.second_index
+      ) AS next_index
+    FROM per_second AS p
+  ),
   -- A second without writes must bring the curve back to zero.
   next_second AS (
-    SELECT p.place, p.second_index, p.folios_count FROM per_second AS p
+    SELECT s.place, s.second_index, s.folios_count FROM stepped AS s
     UNION ALL
-    SELECT p.place, p.second_index + 1, 0
-    FROM per_second AS p
-    WHERE NOT EXISTS (
-      SELECT 1
-      FROM per_second AS q
-      WHERE q.place = p.place AND q.second_index = p.second_index + 1
-    )
+    SELECT s.place, s.second_index + 1, 0
+    FROM stepped AS s
+    WHERE s.next_index IS NULL OR s.next_index > s.second_index + 1
   )
 SELECT
   s.ts,
   NULL AS dur,
-  'Writeback/nr_vmscan_write/' || s.place || ' total' AS track,
+  'Writeback/Reclaim/nr_vmscan_write ' || s.place || ' total' AS track,
   NULL AS name,
   max(s.folios_so_far) AS value,
   'count' AS unit,
@@ -61,7 +71,7 @@ UNION ALL
 SELECT
   b.first_ts + n.second_index * u.second_ns,
   NULL,
-  'Writeback/nr_vmscan_write/' || n.place || ' per second',
+  'Writeback/Reclaim/nr_vmscan_write ' || n.place || ' per second',
   NULL,
   n.folios_count,
   'folios/s',

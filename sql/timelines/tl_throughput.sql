@@ -1,42 +1,36 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_throughput
 -- @title    Throughput
--- @order    40
--- @summary  Pages dirtied and written in each window, and since the start.
+-- @order    90
+-- @group    Throughput: Bytes per second in windows of 2 s, of the whole
+--   machine and of each disk.
+-- @track    dirtied [rate]: pages that were dirtied
+-- @track    written [rate]: pages whose writeback ended, swap included
+-- @track    dirtied to written: pages dirtied for each page written; above 1
+--   dirty pages pile up, or are dirtied again
+-- @summary  Pages dirtied and written in each window.
 -- @grain    sample of one curve; order ts
--- @needs    wb_dirty_flow, wb_dirty_state
+-- @needs    wb_dirty_flow
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_throughput AS
 WITH
-  origin AS (
-    SELECT d.dirtied_total_bytes, d.written_total_bytes
-    FROM wb_dirty_state AS d
-    ORDER BY d.ts
-    LIMIT 1
+  curve(place, name, unit) AS (
+    SELECT 0, 'dirtied', 'bytes/s'
+    UNION ALL SELECT 1, 'written', 'bytes/s'
+    UNION ALL SELECT 2, 'dirtied to written', 'ratio'
   )
 SELECT
   w.window_start_ns AS ts,
   NULL AS dur,
-  'Writeback/Throughput/dirtied in window' AS track,
+  'Writeback/Throughput/' || c.name AS track,
   NULL AS name,
-  1.0 * w.dirtied_bytes_per_s AS value,
-  'bytes/s' AS unit,
-  NULL AS args,
-  0 AS rank
+  CASE c.place
+    WHEN 0 THEN 1.0 * w.dirtied_bytes_per_s
+    WHEN 1 THEN 1.0 * w.written_bytes_per_s
+    WHEN 2 THEN 1.0 * w.dirtied_bytes_per_s / nullif(w.written_bytes_per_s, 0)
+  END AS value,
+  c.unit AS unit,
+  NULL AS args
 FROM wb_dirty_flow AS w
-WHERE w.dirtied_bytes_per_s IS NOT NULL
-UNION ALL
-SELECT w.window_start_ns, NULL, 'Writeback/Throughput/written in window', NULL,
-  1.0 * w.written_bytes_per_s, 'bytes/s', NULL, 1
-FROM wb_dirty_flow AS w
-WHERE w.dirtied_bytes_per_s IS NOT NULL
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Throughput/dirtied since start', NULL,
-  d.dirtied_total_bytes - o.dirtied_total_bytes, 'bytes', NULL, 2
-FROM wb_dirty_state AS d
-CROSS JOIN origin AS o
-UNION ALL
-SELECT d.ts, NULL, 'Writeback/Throughput/written since start', NULL,
-  d.written_total_bytes - o.written_total_bytes, 'bytes', NULL, 3
-FROM wb_dirty_state AS d
-CROSS JOIN origin AS o;
+CROSS JOIN curve AS c
+WHERE w.dirtied_bytes_per_s IS NOT NULL;

@@ -3,8 +3,7 @@
 -- @summary  One row for each balance_dirty_pages event: what was asked of the
 --   task, what it did, and the state that it was decided on.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, wb_throttle_charge, wb_throttle_domain,
---   wb_cgroup, wb_task, wb_units
+-- @needs    wb_throttle_event, wb_task
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   seq INTEGER order of all records
@@ -45,43 +44,34 @@
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 CREATE VIEW wb_throttle AS
 SELECT
-  r.seq,
-  r.ts,
-  r.tid,
-  coalesce(t.comm, 'tid ' || r.tid) AS comm,
+  e.seq,
+  e.ts,
+  e.tid,
+  coalesce(t.comm, 'tid ' || e.tid) AS comm,
   t.task_id,
-  r.bdi,
-  coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
-  coalesce(c.is_first, 1) AS is_first,
-  coalesce(c.is_last, 1) AS is_last,
-  r.pause * u.ms_ns AS pause_ns,
-  r.paused * u.ms_ns AS paused_ns,
-  r.period * u.ms_ns AS period_ns,
-  r.think * u.ms_ns AS think_ns,
-  coalesce(c.sleep_ts, r.ts) AS sleep_ts,
-  coalesce(c.slept_ns, 0) AS slept_ns,
-  c.slept_basis,
-  coalesce(c.is_async, 0) AS is_async,
-  r.dirtied * u.page_bytes AS dirtied_bytes,
-  coalesce(c.accounted_bytes, 0) AS accounted_bytes,
-  r.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
-  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
-  CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
-    AS limit_bytes,
-  r.setpoint * u.page_bytes AS setpoint_bytes,
-  r.dirty * u.page_bytes AS dirty_bytes,
-  CASE
-    -- setpoint * wb_thresh, in 32 bits.
-    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 4294967296 THEN NULL
-    ELSE r.wb_setpoint * u.page_bytes
-  END AS wb_setpoint_bytes,
-  r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
-  r.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
-  r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
-FROM raw_balance_dirty_pages AS r
-CROSS JOIN wb_units AS u
-LEFT JOIN wb_throttle_charge AS c ON c.seq = r.seq
-LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq
-LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
+  e.bdi,
+  e.cgroup_ino,
+  e.is_first,
+  e.is_last,
+  e.pause_ns,
+  e.paused_ns,
+  e.period_ns,
+  e.think_ns,
+  e.sleep_ts,
+  e.slept_ns,
+  e.slept_basis,
+  e.is_async,
+  e.dirtied_bytes,
+  e.accounted_bytes,
+  e.dirtied_pause_bytes,
+  e.domain,
+  e.limit_bytes,
+  e.setpoint_bytes,
+  e.dirty_bytes,
+  e.wb_setpoint_bytes,
+  e.wb_dirty_bytes,
+  e.dirty_ratelimit_bytes_per_s,
+  e.task_ratelimit_bytes_per_s
+FROM wb_throttle_event AS e
 LEFT JOIN wb_task AS t
-  ON t.tid = r.tid AND r.seq >= t.from_seq AND r.seq < t.until_seq;
+  ON t.tid = e.tid AND e.seq >= t.from_seq AND e.seq < t.until_seq;

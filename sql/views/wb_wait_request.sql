@@ -7,7 +7,7 @@
 --   first completion.
 -- @grain    request; order seq
 -- @needs    raw_block_rq_insert, raw_block_rq_complete, wb_block_request,
---   raw_lost_events, wb_bounds
+--   raw_lost_events, wb_bounds, wb_units
 -- @optional block:block_rq_insert, block:block_rq_issue,
 --   block:block_rq_complete
 -- @column   seq INTEGER of its insert, or of its issue where it was never
@@ -19,6 +19,8 @@
 -- @column   tid INTEGER thread that queued it, or issued it
 -- @column   device TEXT major:minor
 -- @column   rwbs TEXT kind of request, as the kernel prints it
+-- @column   sector INTEGER first sector
+-- @column   bytes INTEGER of the request, as its first event tells
 -- @column   is_sync INTEGER 1: somebody waits for it: a read that is no
 --   readahead, a flush, or marked REQ_SYNC
 -- @source   include/trace/events/block.h; kernel/trace/blktrace.c
@@ -35,9 +37,11 @@ WITH
       i.sector,
       i.rwbs,
       'insert' AS step,
+      i.nr_sector * u.sector_bytes AS bytes,
       NULL AS done_ts,
       NULL AS until_ts
     FROM raw_block_rq_insert AS i
+    CROSS JOIN wb_units AS u
     UNION ALL
     SELECT
       r.seq,
@@ -47,6 +51,7 @@ WITH
       r.sector,
       r.rwbs,
       'issue',
+      r.bytes,
       r.completed_ts,
       r.until_ts
     FROM wb_block_request AS r
@@ -59,6 +64,7 @@ WITH
       c.sector,
       c.rwbs,
       'complete',
+      NULL,
       c.ts,
       c.ts
     FROM raw_block_rq_complete AS c
@@ -122,6 +128,8 @@ SELECT
   t.tid,
   t.device,
   t.rwbs,
+  t.sector,
+  t.bytes,
   CASE
     WHEN instr(t.rwbs, 'S') > 0 OR instr(t.rwbs, 'F') > 0 THEN 1
     WHEN instr(t.rwbs, 'R') > 0 AND instr(t.rwbs, 'A') = 0 THEN 1

@@ -185,10 +185,10 @@ UNION ALL
 SELECT
   '*',
   'several-buffers',
-  'the trace has ' || count(*) || ' tracing instances; each event is taken from'
-    || ' the first one that has it'
+  'the trace has ' || count(b.subbuf_bytes) || ' tracing instances; each event'
+    || ' is taken from the first one that has it'
 FROM raw_buffer AS b
-HAVING count(*) > 1
+HAVING count(b.subbuf_bytes) > 1
 UNION ALL
 SELECT
   'reclaim_writes',

@@ -24,6 +24,7 @@
 -- @column   chunks_count INTEGER writeback_start events
 -- @column   pages_count INTEGER pages of its chunks
 -- @column   bytes INTEGER pages_count in bytes
+-- @column   queued_tid INTEGER thread that queued it; NULL where queued_ts is
 -- @source   fs/fs-writeback.c wb_do_writeback(), wb_writeback()
 -- @materialize
 CREATE VIEW wb_work AS
@@ -137,12 +138,12 @@ WITH
   -- when those that were queued before the trace began are left out.
   queue_step AS (
     SELECT
-      q.seq, q.ts, 1 AS is_queue, q.name, q.cgroup_ino, q.cgroup_path,
+      q.seq, q.ts, q.tid, 1 AS is_queue, q.name, q.cgroup_ino, q.cgroup_path,
       q.reason, q.sync_mode, q.nr_pages
     FROM raw_writeback_queue AS q
     UNION ALL
     SELECT
-      w.exec_seq, w.started_ts, 0, w.name, w.cgroup_ino, w.cgroup_path,
+      w.exec_seq, w.started_ts, w.tid, 0, w.name, w.cgroup_ino, w.cgroup_path,
       w.reason, w.sync_mode, w.asked_pages
     FROM work AS w
     WHERE w.exec_seq IS NOT NULL
@@ -184,6 +185,7 @@ WITH
     SELECT
       p.seq,
       p.ts,
+      p.tid,
       p.is_queue,
       p.name,
       p.cgroup_ino,
@@ -191,6 +193,7 @@ WITH
       p.reason,
       p.sync_mode,
       lag(p.ts) OVER item AS queued_ts,
+      lag(p.tid) OVER item AS queued_tid,
       lag(p.is_queue) OVER item AS after_queue,
       lead(p.is_queue) OVER item AS before_exec
     FROM placed AS p
@@ -200,18 +203,35 @@ WITH
       ORDER BY p.is_queue DESC
     )
   ),
+  -- An item that was taken from the queue has the number of its exec.
   item AS (
     SELECT
-      w.seq, w.tid, w.name, w.cgroup_ino, w.cgroup_path, w.reason,
-      w.for_background, w.for_kupdate, w.sync_mode,
-      CASE WHEN q.after_queue = 1 THEN q.queued_ts END AS queued_ts,
-      w.started_ts, w.finished_ts, w.chunks_count, w.pages_count
-    FROM work AS w
-    LEFT JOIN queued AS q ON q.seq = w.exec_seq AND q.is_queue = 0
+      k.seq, max(k.tid) AS tid, max(k.name) AS name,
+      max(k.cgroup_ino) AS cgroup_ino, max(k.cgroup_path) AS cgroup_path,
+      max(k.reason) AS reason, max(k.for_background) AS for_background,
+      max(k.for_kupdate) AS for_kupdate, max(k.sync_mode) AS sync_mode,
+      max(k.queued_ts) AS queued_ts, max(k.started_ts) AS started_ts,
+      max(k.finished_ts) AS finished_ts, max(k.chunks_count) AS chunks_count,
+      max(k.pages_count) AS pages_count, max(k.queued_tid) AS queued_tid
+    FROM (
+      SELECT
+        w.seq, w.tid, w.name, w.cgroup_ino, w.cgroup_path, w.reason,
+        w.for_background, w.for_kupdate, w.sync_mode, NULL AS queued_ts,
+        w.started_ts, w.finished_ts, w.chunks_count, w.pages_count,
+        NULL AS queued_tid
+      FROM work AS w
+      UNION ALL
+      SELECT
+        q.seq, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, q.queued_ts,
+        NULL, NULL, NULL, NULL, q.queued_tid
+      FROM queued AS q
+      WHERE q.is_queue = 0 AND q.after_queue = 1
+    ) AS k
+    GROUP BY k.seq
     UNION ALL
     SELECT
       q.seq, NULL, q.name, q.cgroup_ino, q.cgroup_path, q.reason, NULL, NULL,
-      q.sync_mode, q.ts, NULL, NULL, 0, 0
+      q.sync_mode, q.ts, NULL, NULL, 0, 0, q.tid
     FROM queued AS q
     WHERE q.is_queue = 1 AND q.before_exec IS NULL
   )
@@ -241,7 +261,8 @@ SELECT
   i.finished_ts,
   i.chunks_count,
   i.pages_count,
-  i.pages_count * u.page_bytes AS bytes
+  i.pages_count * u.page_bytes AS bytes,
+  i.queued_tid
 FROM item AS i
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;

@@ -30,8 +30,9 @@ def _documented(heading: str) -> list[str]:
     return [name for row in rows for name in re.findall(r"`(\w+)`", row)]
 
 
-def test_query_page_is_current() -> None:
-    result = run([sys.executable, REPOSITORY / "tools" / "gen_docs.py", "--check"])
+@pytest.mark.parametrize("tool", ["gen_docs.py", "gen_perfetto_events.py"])
+def test_what_is_made_is_current(tool: str) -> None:
+    result = run([sys.executable, REPOSITORY / "tools" / tool, "--check"])
     assert result.returncode == 0, result.stdout + result.stderr
 
 

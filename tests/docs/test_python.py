@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of docs/python.md do what the page says."""
+"""The Python examples of the documentation do what the page says."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import re
 import pytest
 from support.runs import REPOSITORY
 
-_PAGE = REPOSITORY / "docs" / "python.md"
+# Page -> how many examples it has at least.
+_PAGES = {"python.md": 20, "compare.md": 4}
 _BLOCK = re.compile(r"(?<=^```pycon\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 
 
-def test_examples_of_the_python_page(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("page", _PAGES)
+def test_examples_of_a_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, page: str
 ) -> None:
+    path = REPOSITORY / "docs" / page
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.delenv("WBSCOPE_SQL_DIR", raising=False)
-    text = _PAGE.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     blocks = list(_BLOCK.finditer(text))
-    assert len(blocks) > 5
     # One session for the whole page, with lines numbered as on the page.
     session = [""] * text.count("\n")
     for block in blocks:
         first = text.count("\n", 0, block.start())
         lines = block[0].splitlines()
         session[first : first + len(lines)] = lines
-    examples = doctest.DocTestParser().get_doctest(
-        "\n".join(session), {}, _PAGE.name, str(_PAGE), 0
-    )
+    examples = doctest.DocTestParser().get_doctest("\n".join(session), {}, page, str(path), 0)
     told = io.StringIO()
     results = doctest.DocTestRunner().run(examples, out=told.write)
-    assert results.attempted > 20
+    assert results.attempted >= _PAGES[page]
     assert results.failed == 0, told.getvalue()

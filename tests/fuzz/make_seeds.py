@@ -47,6 +47,7 @@ def _examples() -> Iterator[bytes]:
 def _of_trace(data: bytes) -> Iterator[Seed]:
     layout = layout_of(data)
     yield "whole", data
+    yield "converted", bytes([len(data) % 4]) + data
     yield f"container_v{layout.version}", data[12:]
     big = layout.order == ">"
     long_is_4 = data[13] == 4

@@ -14,6 +14,7 @@ import resource
 import sqlite3
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -23,6 +24,7 @@ from pathlib import Path
 import pytest
 from support.cut import cut_trace
 from support.mutate import Mutant, mutants, small_traces
+from support.pfread import read_trace
 from support.report import count_events, report_lines
 from support.runs import REPOSITORY
 from support.tools import ingester_path
@@ -30,6 +32,7 @@ from support.tools import ingester_path
 _SEED = 47
 _MUTANTS = int(os.environ.get("WBSCOPE_MUTANTS", "2400"))
 _SECONDS = 10
+_EACH_CONVERTED = 5
 _MEBIBYTES = 512
 _EXAMPLES = sorted((REPOSITORY / "examples").glob("*/trace.dat"))
 _BASES = [*(path.parent.name for path in _EXAMPLES), *small_traces()]
@@ -98,6 +101,33 @@ def _ingest(data: bytes, folder: Path, what: str) -> Answer:
     return answer
 
 
+def _convert(folder: Path, code: int, counts: list[tuple[str, int]], what: str) -> None:
+    """The same bytes for Perfetto: it ends as the ingest did, with as many events."""
+    trace = folder / "x.pftrace"
+    done = subprocess.run(
+        [ingester_path(), "convert", folder / "trace.dat", "-o", trace, "--json-lines"],
+        capture_output=True,
+        preexec_fn=_limit_time,
+        check=False,
+    )
+    lines = [json.loads(line) for line in done.stderr.decode().splitlines()]
+    said = [line for line in lines if line["type"] != "progress"]
+    assert done.returncode == code, f"{what}: exit {done.returncode}: {said}"
+    assert trace.exists() == (code == 0), what
+    if code == 3:
+        assert [line["type"] for line in said] == ["error"], f"{what}: {said}"
+        return
+    assert said[-1]["type"] == "done", f"{what}: {said}"
+    assert said[-1]["events_count"] == sum(count for _, count in counts), what
+    written = Counter(record.name for record in read_trace(trace).records)
+    slugs = {line.get("slug") for line in said}
+    if not slugs & {"times-before-zero", "too-many-cpus"}:
+        names: Counter[str] = Counter()
+        for event, count in counts:
+            names[event.partition(":")[2]] += count
+        assert written == names, what
+
+
 def _limit_time() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (2 * _SECONDS, 2 * _SECONDS))
 
@@ -113,7 +143,10 @@ def _answers(name: str, count: int, folder: Path) -> Iterator[tuple[Mutant, Answ
     def one(numbered: tuple[int, Mutant]) -> tuple[Mutant, Answer]:
         number, mutant = numbered
         place = folder / str(number)
-        answer = _ingest(mutant.data, place, f"{name} {number}: {mutant.what}")
+        what = f"{name} {number}: {mutant.what}"
+        answer = _ingest(mutant.data, place, what)
+        if number % _EACH_CONVERTED == 0:
+            _convert(place, answer.code, answer.counts, what)
         for path in place.iterdir():
             path.unlink()
         return mutant, answer

@@ -76,3 +76,19 @@ def reclaim(twin_of: MakeTwin) -> Twin:
 @pytest.fixture(scope="session")
 def few_events(every_event: Callable[[str], Path]) -> list[Event]:
     return list(events_of(every_event("four-equal-writers")))
+
+
+@pytest.fixture(scope="session")
+def converted(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes an example's trace a Perfetto trace, once."""
+    folder = tmp_path_factory.mktemp("converted")
+    made: dict[str, Path] = {}
+
+    def make(name: str) -> Path:
+        if name not in made:
+            made[name] = folder / f"{name}.pftrace"
+            done = wbscope.run("convert", example(name).folder, "-o", made[name])
+            assert done.returncode == 0, done.stderr
+        return made[name]
+
+    return make

@@ -15,7 +15,7 @@ from support.runs import REPOSITORY
 from support.twins import Twin
 from wbscope.engine.library import load_library
 from wbscope.engine.sqlfile import SqlFile
-from wbscope.perfetto.statements import documented, has_schema, object_name, perfetto_type
+from wbscope.perfetto.statements import has_schema, object_name, perfetto_type
 
 LIBRARY = load_library(REPOSITORY / "sql", engine="perfetto")
 FILES = sorted(LIBRARY.files.values(), key=lambda file: file.name)
@@ -100,7 +100,7 @@ def test_a_query_includes_what_it_needs(fresh: Callable[[], PerfettoEngine]) -> 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_columns_are_as_documented(engine: PerfettoEngine, file: SqlFile) -> None:
     columns, rows = engine.table(f"SELECT * FROM {object_name(file)}")
-    told = documented(file)
+    told = file.columns
     assert columns == [column.name for column in told]
     assert all(column.description for column in told)
     for place, column in enumerate(told):
@@ -123,10 +123,10 @@ def test_each_column_has_its_comment(package: Path) -> None:
         if has_schema(file):
             listed = statement[: statement.index("\n) AS")].splitlines()[1:]
             names = [line.split()[0] for line in listed if not line.startswith("  --")]
-            assert names == [column.name for column in documented(file)]
+            assert names == [column.name for column in file.columns]
             assert listed[0].startswith("  -- ")
         else:
-            assert {c.name for c in documented(file)} & {"group", "index", "limit", "order"} or (
+            assert {c.name for c in file.columns} & {"group", "index", "limit", "order"} or (
                 file.name.startswith("raw_")
             )
 

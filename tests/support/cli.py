@@ -21,14 +21,14 @@ class Wbscope:
 
     def __init__(self, program: Path, cache: Path) -> None:
         self._program = program
-        self._env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), NO_COLOR="1", COLUMNS="200")
+        self.env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), NO_COLOR="1", COLUMNS="200")
         self._answers: dict[tuple[str, ...], Document] = {}
 
     def run(
         self, *arguments: str | Path, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run the command; the exit code is for the test to judge."""
-        return run([self._program, *arguments], cwd=cwd, env=self._env)
+        return run([self._program, *arguments], cwd=cwd, env=self.env)
 
     def document(self, *arguments: str | Path) -> Document:
         """The JSON document that a command prints; it must succeed."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from .sysstats import Sample, sample_packets
 
-__all__ = ["Event", "Field", "TraceBuilder", "events_of", "userspace_dev"]
+__all__ = ["Event", "Field", "TraceBuilder", "bytes_field", "events_of", "userspace_dev"]
 
 _FIRST_GENERIC_ID = 65536  # ProtoTranslationTable::kGenericEvtProtoMinPbFieldId
 _TYPE_INT64, _TYPE_UINT64, _TYPE_STRING = 3, 4, 9  # FieldDescriptorProto.Type
@@ -93,7 +93,8 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _bytes_field(number: int, data: bytes) -> bytes:
+def bytes_field(number: int, data: bytes) -> bytes:
+    """A length-delimited field of a message."""
     return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(data)) + data
 
 
@@ -147,9 +148,9 @@ class TraceBuilder:
         """Write all of it, one packet after the other, as a trace file holds them."""
         with path.open("wb") as out:
             for packet in self._packets(events):
-                whole = _bytes_field(1, packet)
+                whole = bytes_field(1, packet)
                 if self.compressed:
-                    whole = _bytes_field(1, _bytes_field(50, zlib.compress(whole)))
+                    whole = bytes_field(1, bytes_field(50, zlib.compress(whole)))
                 out.write(whole)
 
     def _packets(self, events: Iterable[Event]) -> Iterator[bytes]:
@@ -214,18 +215,18 @@ class TraceBuilder:
         body = bytearray(_integer_field(1, cpu))
         for event in events:
             if not self.compact or event.name != "sched_switch":
-                body += _bytes_field(2, self._event(event, described))
+                body += bytes_field(2, self._event(event, described))
         if (cpu, index) in self.lost_before:
             body += _integer_field(3, 1)
         if compact:
-            body += _bytes_field(4, self._compact(compact))
+            body += bytes_field(4, self._compact(compact))
         if self.clock is not None:
             clock, offset = self.clock
             body += _integer_field(5, clock) + _integer_field(6, events[-1].ts)
             body += _integer_field(7, events[-1].ts + offset)
         for descriptor in described:
-            body += _bytes_field(11, descriptor)
-        return _bytes_field(1, bytes(body)) + _integer_field(10, 1)
+            body += bytes_field(11, descriptor)
+        return bytes_field(1, bytes(body)) + _integer_field(10, 1)
 
     def _event(self, event: Event, described: list[bytes]) -> bytes:
         builtin = self._builtin.get(event.name)
@@ -234,7 +235,7 @@ class TraceBuilder:
         else:
             number, data = self._generic_message(event, described)
         head = _integer_field(1, event.ts) + _integer_field(2, event.tid)
-        return head + _bytes_field(number, data)
+        return head + bytes_field(number, data)
 
     def _own_message(self, event: Event, descriptor: Any) -> bytes:
         body = bytearray()
@@ -258,13 +259,13 @@ class TraceBuilder:
             message = self._protos.FtraceEventBundle.GenericEventDescriptor(
                 field_id=number, group_name=event.system
             )
-            descriptor = bytearray(_bytes_field(1, event.name.encode()))
+            descriptor = bytearray(bytes_field(1, event.name.encode()))
             for i, (kind, shown) in enumerate(known, 1):
                 is_text = shown in ("text", "pointer to text")
                 integer = _TYPE_INT64 if kind.signed else _TYPE_UINT64
-                descriptor += _bytes_field(
+                descriptor += bytes_field(
                     2,
-                    _bytes_field(1, kind.name.encode())
+                    bytes_field(1, kind.name.encode())
                     + _integer_field(3, i)
                     + _integer_field(5, _TYPE_STRING if is_text else integer),
                 )
@@ -278,9 +279,9 @@ class TraceBuilder:
 
     def _value(self, number: int, shown: str, value: Any) -> bytes:
         if shown == "pointer to text":
-            return _bytes_field(number, b"UNKNOWN")
+            return bytes_field(number, b"UNKNOWN")
         if shown == "text":
-            return _bytes_field(number, str(value).encode())
+            return bytes_field(number, str(value).encode())
         if shown == "dev":
             value = userspace_dev(value)
         elif shown == "address":

@@ -4,35 +4,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .cli import Wbscope
 from .perfetto_engine import PerfettoEngine, Row
 
-__all__ = ["CounterSample", "Slice", "engine_counters", "engine_slices", "expected_tracks"]
-__all__ += ["timeline_rows", "timeline_views"]
+__all__ = ["CounterSample", "Slice", "TrackInfo", "arguments", "engine_counters", "engine_slices"]
+__all__ += ["engine_tracks", "expected_tracks", "packets", "timeline_rows", "timeline_views"]
 
-_TRACK_PATHS = """
+_TRACK_PATHS = r"""
 WITH RECURSIVE path(id, text) AS (
-  SELECT id, name FROM track WHERE parent_id IS NULL
+  SELECT id, replace(replace(name, '\', '\\'), '/', '\/') FROM track WHERE parent_id IS NULL
   UNION ALL
-  SELECT t.id, p.text || '/' || t.name FROM track AS t JOIN path AS p ON t.parent_id = p.id
+  SELECT t.id, p.text || '/' || replace(replace(t.name, '\', '\\'), '/', '\/')
+  FROM track AS t JOIN path AS p ON t.parent_id = p.id
 )
 """
+_INTEGER = re.compile(r"-?\d+")
+_REAL = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?")
+
+Args = tuple[tuple[str, int | float | str], ...]
 
 
 @dataclass(frozen=True, order=True)
 class Slice:
-    """A slice, or an instant with dur 0. Times in ns; args as (key, value text)."""
+    """A slice, or an instant with dur 0, on a track or on one of a thread. Times in ns."""
 
+    tid: int
     track: str
     ts: int
     dur: int
     name: str
-    args: tuple[tuple[str, str], ...]
+    args: Args
 
 
 @dataclass(frozen=True, order=True)
@@ -43,6 +51,17 @@ class CounterSample:
     ts: int
     value: float
     unit: str
+
+
+@dataclass(frozen=True)
+class TrackInfo:
+    """What the UI is told of a track."""
+
+    path: str
+    parent: str
+    name: str
+    type: str
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def timeline_views(sql_folder: Path) -> list[str]:
@@ -57,44 +76,88 @@ def timeline_views(sql_folder: Path) -> list[str]:
 
 def timeline_rows(wbscope: Wbscope, run: Path, views: Iterable[str]) -> list[dict[str, Any]]:
     """The rows of the views, read through `wbscope sql`."""
-    return [row for view in views for row in wbscope.sql(run, f"SELECT * FROM {view} ORDER BY ts")]
+    return [
+        row
+        for view in views
+        for row in wbscope.sql(run, f"SELECT * FROM {view} ORDER BY ts, dur DESC")
+    ]
+
+
+def arguments(text: str) -> Args:
+    """key=value pairs, as the exporter types them: numbers, and text for all else."""
+    found: list[tuple[str, int | float | str]] = []
+    for pair in re.findall(r"(?:[^|\\]|\\.)+", text, re.DOTALL):
+        key, _, value = re.sub(r"\\(.)", r"\1", pair, flags=re.DOTALL).partition("=")
+        if value == "":
+            continue
+        if len(value) >= 2 and value[0] == value[-1] == '"':
+            found.append((key, value[1:-1]))
+        elif _INTEGER.fullmatch(value) and -(2**63) <= int(value) < 2**63:
+            found.append((key, int(value)))
+        elif _REAL.fullmatch(value):
+            found.append((key, float(value)))
+        else:
+            found.append((key, value))
+    return tuple(sorted(found))
 
 
 def expected_tracks(rows: list[dict[str, Any]]) -> tuple[list[Slice], list[CounterSample]]:
-    """What the engine has to show for those rows, sorted."""
-    slices, counters = [], []
+    """What the engine has to show for those rows, sorted.
+
+    A value that a counter has already is not there again.
+    """
+    slices, curves = [], defaultdict(list)
     for row in rows:
         if row["value"] is not None:
-            unit = row["unit"] or ""
-            counters.append(CounterSample(row["track"], row["ts"], float(row["value"]), unit))
-        else:
-            pairs = [pair.partition("=") for pair in (row["args"] or "").split("|") if pair]
-            args = tuple(sorted((key, _number_text(value)) for key, _, value in pairs))
-            slices.append(Slice(row["track"], row["ts"], row["dur"] or 0, row["name"], args))
-    return sorted(slices), sorted(counters)
+            curves[row["track"]].append((row["ts"], row["value"], row["unit"]))
+        elif row["unit"] is None:
+            args = arguments(row["args"] or "")
+            tid = row.get("tid") or 0
+            slices.append(Slice(tid, row["track"], row["ts"], row["dur"] or 0, row["name"], args))
+    counters = []
+    for track, samples in curves.items():
+        last = None
+        for ts, value, unit in samples:
+            if value != last or type(value) is not type(last):
+                counters.append(CounterSample(track, ts, float(value), unit))
+            last = value
+    return sorted(slices, key=_place), sorted(counters)
+
+
+def _place(row: Slice) -> tuple[Any, ...]:
+    return row.tid, row.track, row.ts, -row.dur, row.name, repr(row.args)
 
 
 def engine_slices(engine: PerfettoEngine) -> list[Slice]:
     """The engine's slices, sorted."""
-    args: dict[Any, list[tuple[str, str]]] = {}
-    for row in engine.query("SELECT arg_set_id, key, display_value FROM args ORDER BY id"):
-        key = str(row["key"])
-        if key.startswith("debug."):
-            pair = (key.removeprefix("debug."), _number_text(row["display_value"]))
-            args.setdefault(row["arg_set_id"], []).append(pair)
+    args: dict[Any, list[tuple[str, int | float | str]]] = defaultdict(list)
+    for row in engine.query(
+        "SELECT arg_set_id, key, int_value, real_value, string_value, value_type FROM args "
+        "WHERE key GLOB 'debug.*'"
+    ):
+        value = {"int": row["int_value"], "real": row["real_value"]}.get(
+            str(row["value_type"]), row["string_value"]
+        )
+        assert isinstance(value, (int, float, str)), row
+        args[row["arg_set_id"]].append((str(row["key"]).removeprefix("debug."), value))
     rows = engine.query(
-        f"{_TRACK_PATHS} SELECT p.text AS track, s.ts, s.dur, s.name, s.arg_set_id "
-        "FROM slice AS s JOIN path AS p ON s.track_id = p.id"
+        f"{_TRACK_PATHS} SELECT p.text AS track, s.ts, s.dur, s.name, s.arg_set_id, h.tid "
+        "FROM slice AS s JOIN path AS p ON s.track_id = p.id "
+        "LEFT JOIN thread_track AS t ON t.id = s.track_id LEFT JOIN thread AS h USING (utid)"
     )
     return sorted(
-        Slice(
-            str(row["track"]),
-            _whole(row, "ts"),
-            _whole(row, "dur"),
-            str(row["name"]),
-            tuple(sorted(args.get(row["arg_set_id"], []))),
-        )
-        for row in rows
+        (
+            Slice(
+                _whole(row, "tid") if row["tid"] is not None else 0,
+                str(row["track"]),
+                _whole(row, "ts"),
+                _whole(row, "dur"),
+                str(row["name"]),
+                tuple(sorted(args.get(row["arg_set_id"], []))),
+            )
+            for row in rows
+        ),
+        key=_place,
     )
 
 
@@ -113,13 +176,48 @@ def engine_counters(engine: PerfettoEngine) -> list[CounterSample]:
     return sorted(samples)
 
 
+def engine_tracks(engine: PerfettoEngine) -> list[TrackInfo]:
+    """All tracks of the engine with what their descriptors say."""
+    facts: dict[Any, dict[str, Any]] = defaultdict(dict)
+    for row in engine.query(
+        "SELECT arg_set_id, key, coalesce(int_value, string_value) AS value FROM args "
+        "WHERE arg_set_id IN (SELECT source_arg_set_id FROM track)"
+    ):
+        facts[row["arg_set_id"]][str(row["key"])] = row["value"]
+    rows = engine.query(
+        f"{_TRACK_PATHS} SELECT p.text AS path, q.text AS parent, t.name, t.type, "
+        "t.source_arg_set_id AS facts FROM path AS p JOIN track AS t ON t.id = p.id "
+        "LEFT JOIN path AS q ON q.id = t.parent_id"
+    )
+    return [
+        TrackInfo(
+            str(row["path"]),
+            str(row["parent"] or ""),
+            str(row["name"]),
+            str(row["type"]),
+            facts[row["facts"]],
+        )
+        for row in rows
+        if row["path"] is not None
+    ]
+
+
+def packets(file: Path) -> Iterator[Any]:
+    """The packets of a Perfetto trace, those that are compressed too."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+    trace: Any = protos.Trace()
+    trace.ParseFromString(file.read_bytes())
+    for packet in trace.packet:
+        if packet.HasField("compressed_packets"):
+            inner: Any = protos.Trace()
+            inner.ParseFromString(zlib.decompress(packet.compressed_packets))
+            yield from inner.packet
+        else:
+            yield packet
+
+
 def _whole(row: Row, column: str) -> int:
     value = row[column]
     assert isinstance(value, int), row
     return value
-
-
-def _number_text(value: object) -> str:
-    """Numbers in one spelling, whatever their type on the way; other text as it is."""
-    text = str(value)
-    return repr(float(text)) if re.fullmatch(r"-?\d+(\.\d*)?(e[-+]?\d+)?", text) else text

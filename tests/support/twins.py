@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from .cli import Wbscope
-from .pftrace import TraceBuilder, events_of
+from .pftrace import TraceBuilder, bytes_field, events_of
 from .runs import example
-from .sysstats import samples_of
+from .sysstats import sample_packets, samples_of
 
-__all__ = ["Twin", "builder_of", "make_twin"]
+__all__ = ["Twin", "add_samples", "builder_of", "make_twin"]
 
 _NOT_COPIED = ("trace.dat", "README.md")
 
@@ -69,3 +69,15 @@ def make_twin(name: str, recorded_db: Path, wbscope: Wbscope, folder: Path) -> T
     done = wbscope.run("ingest", twin.folder, "-o", twin.perfetto_db, "--all")
     assert done.returncode == 0, done.stderr
     return twin
+
+
+def add_samples(trace: Path, database: Path) -> None:
+    """What Perfetto's recorder would have sampled beside the run: packets behind the others."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+    with sqlite3.connect(database) as db:
+        meta = dict(db.execute("SELECT key, value FROM meta"))
+        samples = samples_of(db, meta["first_ts"], meta["last_ts"])
+    with trace.open("ab") as out:
+        for packet in sample_packets(protos, samples):
+            out.write(bytes_field(1, packet))

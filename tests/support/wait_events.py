@@ -102,6 +102,13 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         ("pid_t pid", "char oldcomm[16]", "char newcomm[16]"),
         '"pid=%d oldcomm=%s newcomm=%s", REC->pid, REC->oldcomm, REC->newcomm',
     ),
+    "task_newtask": (
+        "task",
+        331,
+        ("pid_t pid", "char comm[16]", "unsigned long clone_flags", "int oom_score_adj"),
+        '"pid=%d comm=%s clone_flags=%lx oom_score_adj=%d", REC->pid, REC->comm, '
+        "REC->clone_flags, REC->oom_score_adj",
+    ),
     "mm_vmscan_node_reclaim_begin": (
         "vmscan",
         517,

@@ -16,8 +16,24 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command
 
-from wbscope.cli import ingest, queries, query, report, sql, sql_package, timeline
+from wbscope.cli import (
+    baseline,
+    compare,
+    convert,
+    doctor,
+    gate,
+    ingest,
+    queries,
+    query,
+    record,
+    report,
+    sql,
+    sql_package,
+    timeline,
+)
+from wbscope.cli import open as open_verb
 from wbscope.cli.output import note
+from wbscope.cli.sides import SidesCommand
 from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
@@ -38,12 +54,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(record.record)
+app.command()(doctor.doctor)
 app.command()(ingest.ingest)
 app.command()(query.query)
 app.command(cls=sql.SqlCommand)(sql.sql)
 app.command()(queries.queries)
 app.command()(report.report)
 app.command()(timeline.timeline)
+app.command()(convert.convert)
+app.command("open")(open_verb.open_command)
+app.command(cls=SidesCommand)(compare.compare)
+app.command(cls=SidesCommand)(gate.gate)
+app.add_typer(baseline.app)
 app.command("sql-package")(sql_package.sql_package)
 
 
@@ -70,6 +93,7 @@ def options(
       wbscope report trace.dat
       wbscope query throttle_by_task trace.dat
       wbscope timeline trace.dat -o run.pftrace
+      wbscope open trace.dat
     """
 
 
@@ -124,7 +148,11 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
 
 def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
     context = getattr(error, "ctx", None)
-    verbs = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    verbs = {
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback
+    }
     command = "wbscope"
     if context is not None:
         command = context.command_path

@@ -11,6 +11,7 @@ import typer
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption, RunArgument
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.engine.result import Notice
+from wbscope.errors import UsageError
 from wbscope.outputs import check_output
 from wbscope.render.jsondoc import document, notices
 from wbscope.run import open_run
@@ -25,25 +26,45 @@ def timeline(
         str,
         typer.Option("-o", "--output", metavar="X.pftrace", show_default=False),
     ],
+    events: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB",
+            help="Recorded events that ride along, e.g. 'sched:*'; repeatable."
+            " By default those that queries read.",
+        ),
+    ] = None,
+    no_events: Annotated[
+        bool, typer.Option("--no-events", help="Only the tracks: a smaller file.")
+    ] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write the run as tracks for the Perfetto UI.
 
-    Open the file at https://ui.perfetto.dev.
+    Open the file at https://ui.perfetto.dev. Recorded events are in it, too, when
+    RUN has a trace.dat.
 
     \b
     Examples:
       wbscope timeline trace.dat -o run.pftrace
       wbscope timeline RUN -o run.pftrace --force
+      wbscope timeline RUN -o run.pftrace --events '*'
     """
+    if events and no_events:
+        raise UsageError(
+            "two-choices",
+            "--events --no-events",
+            "are two choices, wanted one",
+            fix="--no-events",
+        )
     check_output(Path(output), force, [Path(run)], "run.pftrace")
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar) as opened,
     ):
-        done = write_timeline(opened, Path(output), force=force)
+        done = write_timeline(opened, Path(output), force=force, events=() if no_events else events)
     warnings = [*done.warnings, *_skipped(done)]
     if as_json:
         body = {

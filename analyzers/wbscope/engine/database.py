@@ -24,7 +24,7 @@ class Recorded:
 
     `tables` has every event that could have been recorded, with its table or
     None; `counts` has (count, loaded_count) of those that occurred. `instances`
-    is how many tracing instances the trace holds.
+    is how many tracing instances of the trace have pages.
     """
 
     tables: dict[str, str | None]
@@ -99,7 +99,7 @@ def _recorded(connection: sqlite3.Connection, shown: str) -> Recorded:
         tables=dict(formats.fetchall()),
         counts={event: (count, loaded) for event, count, loaded in counts},
         meta=meta,
-        instances=connection.execute("SELECT count(*) FROM buffer").fetchone()[0],
+        instances=connection.execute("SELECT count(subbuf_bytes) FROM buffer").fetchone()[0],
     )
 
 

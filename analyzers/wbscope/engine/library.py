@@ -31,8 +31,8 @@ class Library:
 
     def digest(self) -> str:
         """Another text for another library."""
-        files = sorted((name, file.select, file.key or "") for name, file in self.files.items())
-        return hashlib.sha256(repr(files).encode()).hexdigest()
+        told = ((n, f.select, f.key, repr(f.drawing)) for n, f in self.files.items())
+        return hashlib.sha256(repr(sorted(told)).encode()).hexdigest()
 
     def queries(self) -> list[SqlFile]:
         """The canned queries, by name."""

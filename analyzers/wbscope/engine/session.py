@@ -116,6 +116,17 @@ class Session:
         except sqlite3.Error as error:
             raise translate(error, self._shown) from error
 
+    def texts(self, names: Iterable[str]) -> dict[str, str]:
+        """The texts of these files that lay beside the trace."""
+        find = "SELECT text FROM main.sidecar_text WHERE name = ?"
+        try:
+            if "sidecar_text" not in self.tables():
+                return {}  # a Perfetto trace has no files beside it
+            found = {name: self._connection.execute(find, (name,)).fetchone() for name in names}
+        except sqlite3.Error as error:
+            raise translate(error, self._shown) from error
+        return {name: row[0] for name, row in found.items() if row is not None}
+
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Name and type of each column of a table of the database."""
         find = "SELECT name, type FROM pragma_table_info(?, 'main')"

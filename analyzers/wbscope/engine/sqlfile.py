@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wbscope.errors import SetupError
 
-__all__ = ["Column", "Metric", "SqlFile", "read_sql_file"]
+__all__ = ["Column", "Drawing", "Metric", "SqlFile", "Track", "read_sql_file"]
 
 KINDS = ("raw", "view", "query", "timeline")
 DIRECTIONS = ("lower", "higher", "neutral")
@@ -17,6 +17,8 @@ DIRECTIONS = ("lower", "higher", "neutral")
 _TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
 _CONTINUATION = re.compile(r"--\s{2,}([^@\s].*)")
 _METRIC = re.compile(r"(\w+)\s+(\w+):\s+(\S.*)")
+_GROUP = re.compile(r"([^:]+)(?::\s+(\S.*))?")
+_TRACK = re.compile(r"(\S.*?)(?: \[(\w+)\])?:\s+(\S.*)")
 _CREATE_VIEW = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
 
 
@@ -29,6 +31,22 @@ class Column:
     description: str
 
 
+# The columns of every timeline; their files do not repeat them. Those from rank on may be missing.
+_TIMELINE = (
+    Column("ts", "INTEGER", "start, trace clock"),
+    Column("dur", "INTEGER", "length; NULL for an instant or a counter"),
+    Column("track", "TEXT", "name of the track; / separates levels, a backslash makes it a name's"),
+    Column("name", "TEXT", "name of the slice; NULL for a counter"),
+    Column("value", "REAL", "value of the counter; NULL = not known"),
+    Column("unit", "TEXT", "unit of value; NULL for a slice or an instant"),
+    Column("args", "TEXT", "more about the slice: key=value, separated by |"),
+    Column("rank", "INTEGER", "place among the tracks of one level; NULL: as they come"),
+    Column("tid", "INTEGER", "thread that the track belongs to; NULL: none"),
+    Column("flows", "TEXT", "numbers of arrows to or from slices that have them too"),
+)
+_TIMELINE_MOST = 7
+
+
 @dataclass(frozen=True)
 class Metric:
     """A column that runs are judged by: which way is better, and what it says."""
@@ -36,6 +54,35 @@ class Metric:
     column: str
     better: str
     meaning: str
+
+
+@dataclass(frozen=True)
+class Track:
+    """What tracks are whose names match a pattern (GLOB).
+
+    Curves of one parent and one axis share the y axis.
+    """
+
+    pattern: str
+    axis: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How a timeline is drawn.
+
+    `group` is where its tracks are, `about` what that is; `level` tells of the groups between it
+    and the tracks. Overlapping slices of one that is `flat` stand side by side, never in each
+    other. The rows of each track of one that is `sorted` come in the order of time by themselves.
+    """
+
+    group: str
+    about: str
+    level: str
+    tracks: tuple[Track, ...]
+    is_flat: bool
+    is_sorted: bool
 
 
 @dataclass(frozen=True)
@@ -80,6 +127,7 @@ class SqlFile:
     previous: str
     indexes: tuple[tuple[str, ...], ...]
     key: str
+    drawing: Drawing
 
 
 def read_sql_file(path: Path) -> SqlFile:
@@ -90,12 +138,15 @@ def read_sql_file(path: Path) -> SqlFile:
         raise _broken(path, f"cannot be read: {error}") from error
     tags, statement = _split_header(path, text.splitlines())
     kind, name = _identity(path, tags)
+    select = _select(path, kind, name, statement)
     columns = tuple(_column(path, line) for line in tags.get("column", []))
+    if kind == "timeline":
+        columns = _timeline_columns(select)
     return SqlFile(
         path=path,
         kind=kind,
         name=name,
-        select=_select(path, kind, name, statement),
+        select=select,
         summary=_text(tags, "summary"),
         grain=_text(tags, "grain"),
         title=_text(tags, "title"),
@@ -118,6 +169,7 @@ def read_sql_file(path: Path) -> SqlFile:
         previous=_text(tags, "previous"),
         indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
         key=_key(path, tags, columns),
+        drawing=_drawing(path, tags),
     )
 
 
@@ -172,6 +224,43 @@ def _order(path: Path, tags: dict[str, list[str]]) -> int:
     if not text.isdecimal():
         raise _broken(path, f"@order is '{text}', wanted a whole number")
     return int(text)
+
+
+def _timeline_columns(select: str) -> tuple[Column, ...]:
+    """Those up to the last one that the statement names in its first list of columns."""
+    listed = re.split(r"\bSELECT\b", _outside_parentheses(select), maxsplit=1)[-1]
+    listed = re.split(r"\bFROM\b", listed, maxsplit=1)[0]
+    named = [i for i, column in enumerate(_TIMELINE) if re.search(rf" AS {column.name}\b", listed)]
+    return _TIMELINE[: max(_TIMELINE_MOST, *(i + 1 for i in named), 0)]
+
+
+def _outside_parentheses(statement: str) -> str:
+    depth, out = 0, []
+    for token in re.findall(r"'(?:[^']|'')*'|[()]|[^'()]+", statement):
+        depth -= token == ")"
+        if depth == 0 and token[0] != "'":
+            out.append(token)
+        depth += token == "("
+    return "".join(out)
+
+
+def _drawing(path: Path, tags: dict[str, list[str]]) -> Drawing:
+    group = _GROUP.fullmatch(_text(tags, "group"))
+    return Drawing(
+        group=group[1] if group else "",
+        about=(group[2] or "") if group else "",
+        level=_text(tags, "level"),
+        tracks=tuple(_track(path, line) for line in tags.get("track", [])),
+        is_flat="flat" in tags,
+        is_sorted="sorted" in tags,
+    )
+
+
+def _track(path: Path, line: str) -> Track:
+    match = _TRACK.fullmatch(line)
+    if match is None:
+        raise _broken(path, f"@track is '{line}', wanted PATTERN [AXIS]: what it shows")
+    return Track(match[1], match[2] or "", match[3])
 
 
 def _key(path: Path, tags: dict[str, list[str]], columns: tuple[Column, ...]) -> str:

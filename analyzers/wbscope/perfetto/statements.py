@@ -11,7 +11,6 @@ __all__ = [
     "QUERY_PREFIX",
     "comment",
     "create",
-    "documented",
     "has_schema",
     "indexes",
     "object_name",
@@ -24,17 +23,6 @@ _TYPES = {"INTEGER": "LONG", "REAL": "DOUBLE", "TEXT": "STRING", "BLOB": "BYTES"
 # What PerfettoSQL cannot have in a list of columns, quoted or not. A raw event keeps the kernel's
 # words, so its view has no list then: the columns are in the comment above it.
 _KEYWORDS = {"group", "index", "limit", "order", "transaction"}
-# The columns of every timeline; some have the last one too.
-_TIMELINE = (
-    Column("ts", "INTEGER", "start, ns, trace clock"),
-    Column("dur", "INTEGER", "length, ns; 0 for an instant, NULL for a counter"),
-    Column("track", "TEXT", "name of the track; / separates levels"),
-    Column("name", "TEXT", "name of the slice; NULL for a counter"),
-    Column("value", "REAL", "value of the counter"),
-    Column("unit", "TEXT", "unit of value"),
-    Column("args", "TEXT", "more about the slice: key=value, separated by |"),
-)
-_RANK = Column("rank", "INTEGER", "place among the tracks of one level; NULL: as they come")
 
 
 def object_name(file: SqlFile) -> str:
@@ -80,22 +68,15 @@ def comment(text: str, indent: str = "") -> list[str]:
     )
 
 
-def documented(file: SqlFile) -> tuple[Column, ...]:
-    """The columns of a file's relation."""
-    if file.kind != "timeline":
-        return file.columns
-    return (*_TIMELINE, _RANK) if " AS rank" in file.select else _TIMELINE
-
-
 def has_schema(file: SqlFile) -> bool:
     """Whether the statement lists the columns."""
-    return not any(column.name in _KEYWORDS for column in documented(file))
+    return not any(column.name in _KEYWORDS for column in file.columns)
 
 
 def _columns(file: SqlFile) -> str:
     if not has_schema(file):
         return ""
-    columns = documented(file)
+    columns = file.columns
     lines = []
     for place, column in enumerate(columns):
         lines += comment(column.description or column.name, "  ")

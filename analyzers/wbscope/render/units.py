@@ -12,8 +12,11 @@ __all__ = [
     "format_value",
     "is_instant",
     "parse_duration",
+    "parse_kib",
     "parse_number",
+    "parse_quantity",
     "parse_time_range",
+    "seconds",
     "short_name",
 ]
 
@@ -143,6 +146,19 @@ def parse_number(option: str, text: str, fix: str | None = None, *, negative: bo
     return int(text)
 
 
+def parse_kib(option: str, text: str) -> int:
+    """'16M' or '512K' as KiB; UsageError for others."""
+    match = re.fullmatch(r"([1-9][0-9]{0,8})([KMG])(?:iB|B)?", text)
+    if match is None:
+        raise UsageError(
+            "bad-size",
+            f"{option} {text}",
+            "is no size, wanted a number with K, M or G",
+            fix=f"{option} 16M",
+        )
+    return int(match[1]) * {"K": 1, "M": 1024, "G": 1024 * 1024}[match[2]]
+
+
 def parse_count(option: str, text: str, fix: str) -> int:
     """How many: from 1 to what an SQLite integer holds."""
     if re.fullmatch(r"[0-9]{1,19}", text) is None or not 1 <= int(text) <= _MAX_COUNT:
@@ -200,3 +216,42 @@ def _three_digits(size: float) -> str:
     if size < 9.995:
         return f"{size:.2f}"
     return f"{size:.1f}" if size < 99.95 else f"{size:.0f}"
+
+
+def parse_quantity(subject: str, text: str, unit: str) -> float:
+    """'100ms', '16MiB', '20MB/s', '90%' or '5' as a number in this unit of metrics.
+
+    KiB, MiB ... are powers of 1024, kB, MB ... of 1000; a number alone is in the
+    unit itself.  Raises: UsageError, for a quantity of another kind too.
+    """
+    match = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(.*)", text.strip())
+    factor = _factors(unit).get(match[2]) if match else None
+    if match is None or factor is None:
+        known = ", ".join(name for name in _factors(unit) if name)
+        raise UsageError(
+            "bad-quantity",
+            subject,
+            f"found {text!r}, wanted a number{f' with one of {known}' if known else ''}",
+            fix="100ms" if unit == "ns" else "16MiB" if unit == "bytes" else "5",
+        )
+    return float(match[1]) * factor
+
+
+def _factors(unit: str) -> dict[str, float]:
+    """What may stand behind a number of this unit."""
+    if unit == "ns":
+        return {"": 1, **_DURATIONS}
+    if unit in ("bytes", "bytes/s"):
+        decimal = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGT", 1)}
+        binary = {prefix: 1024.0**power for power, prefix in enumerate(_BINARY, 1)}
+        sizes = {"B": 1.0, **decimal, **binary}
+        ending = unit.removeprefix("bytes")
+        return {"": 1.0, **{f"{name}{ending}": factor for name, factor in sizes.items()}}
+    if unit == "ratio":
+        return {"": 1, "%": 0.01}
+    return {"": 1, unit: 1}
+
+
+def seconds(nanoseconds: float) -> float:
+    """For tables and calls that have seconds by tradition."""
+    return nanoseconds / _NS_PER_S

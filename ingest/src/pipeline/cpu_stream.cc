@@ -120,7 +120,11 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
       // The next page begins before the range: this one ends before it.
       if (i + 1 < count && stamp_of(pages.subspan((i + 1) * page_bytes_)) < range_.first) continue;
     }
+    const std::size_t first = block.refs.size();
     const auto result = walk_page<kOrder>(page, layout_, counters_, on_record);
+    if (result.lost && range_.holds(to_ns(result.first_ts))) [[unlikely]] {
+      block.gaps.push_back(first);
+    }
     counters_.add(Counter::kPages);
     counters_.add(Counter::kBytesUncompressed, page_bytes_);
     note_page(result, i);

@@ -28,10 +28,13 @@ struct RecordRef {
 struct RecordBlock {
   std::vector<RecordRef> refs;
   std::vector<std::byte> data;
+  // Before which references the kernel lost events; one may be behind the last.
+  std::vector<std::size_t> gaps;
 
   void clear() {
     refs.clear();
     data.clear();
+    gaps.clear();
   }
   // Of memory, references and all.
   [[nodiscard]] std::size_t size() const noexcept {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "base/input_file.h"
 #include "base/utf8.h"
 #include "sidecar/proc_text.h"
+#include "sidecar/samples.h"
 
 namespace wbscope {
 namespace {
@@ -19,21 +21,31 @@ constexpr std::size_t kMaxSidecarBytes = 16u << 20;
 constexpr std::size_t kMaxPlainTextBytes = 1u << 20;
 constexpr const char* kBefore = "before";
 constexpr const char* kAfter = "after";
+constexpr const char* kSampled = "sampled";
 
 bool is_known(const std::string& name) {
   static const std::set<std::string> kNames{
       "vmstat.before", "vmstat.after", "meminfo",  "meminfo.before", "meminfo.after", "zoneinfo",
-      "zoneinfo.before", "zoneinfo.after", "ls-files", "cgroups", "fio.json", "uname"};
+      "zoneinfo.before", "zoneinfo.after", "ls-files", "cgroups", "fio.json", "uname",
+      "vmstat.samples", "meminfo.samples", "zoneinfo.samples", "block.before", "block.after",
+      "block.samples", "bdi.before", "bdi.after", "bdi.samples", "psi.before", "psi.after",
+      "psi.samples"};
   return kNames.contains(name);
+}
+
+const char* sample_name(const std::string& file) {
+  if (file.ends_with(".samples")) return kSampled;
+  return file.ends_with(".after") ? kAfter : kBefore;
 }
 
 class Loader {
  public:
   explicit Loader(Database& db)
       : db_(db),
-        vmstat_(db, "INSERT INTO sidecar_vmstat VALUES (?, NULL, ?, ?)"),
-        meminfo_(db, "INSERT INTO sidecar_meminfo VALUES (?, NULL, ?, ?, ?)"),
-        zoneinfo_(db, "INSERT INTO sidecar_zoneinfo VALUES (?, NULL, ?, ?, ?, ?)"),
+        vmstat_(db, "INSERT INTO sidecar_vmstat VALUES (?, ?, ?, ?)"),
+        meminfo_(db, "INSERT INTO sidecar_meminfo VALUES (?, ?, ?, ?, ?)"),
+        zoneinfo_(db, "INSERT INTO sidecar_zoneinfo VALUES (?, ?, ?, ?, ?, ?)"),
+        sample_(db, "INSERT INTO sidecar_sample VALUES (?, ?, ?, ?, ?, ?, ?)"),
         files_(db, "INSERT INTO sidecar_ls_files VALUES (?, ?, ?)"),
         cgroup_(db, "INSERT OR REPLACE INTO cgroup VALUES (?, ?)"),
         fio_(db,
@@ -49,49 +61,96 @@ class Loader {
 
  private:
   TextProblems dispatch(const std::string& name, const std::string& text);
+  TextProblems counters(const std::string& kind, const char* sample,
+                        std::optional<std::int64_t> ts, std::string_view text);
+  TextProblems objects(const std::string& kind, const char* sample,
+                       std::optional<std::int64_t> ts, std::string_view text);
   TextProblems fio(const std::string& text);
   void note(const std::string& name, std::size_t bytes, const char* status,
             const std::string& message);
 
   Database& db_;
-  Statement vmstat_, meminfo_, zoneinfo_, files_, cgroup_, fio_, text_, loaded_, json_valid_;
+  Statement vmstat_, meminfo_, zoneinfo_, sample_, files_, cgroup_, fio_, text_, loaded_, json_valid_;
   std::vector<Message> warnings_;
 };
 
-TextProblems Loader::dispatch(const std::string& name, const std::string& text) {
-  const char* sample = name.ends_with(".after") ? kAfter : kBefore;
-  const std::string kind = is_known(name) ? name.substr(0, name.find('.')) : std::string();
+void bind_or_null(Statement& row, int index, std::optional<std::int64_t> value) {
+  if (value) {
+    row.bind(index, *value);
+  } else {
+    row.bind_null(index);
+  }
+}
+
+// /proc/vmstat, meminfo and zoneinfo, read once.
+TextProblems Loader::counters(const std::string& kind, const char* sample,
+                              std::optional<std::int64_t> ts, std::string_view text) {
   if (kind == "vmstat") {
     return parse_vmstat(text, [&](const NamedValue& v) {
       vmstat_.bind_text(1, sample);
-      vmstat_.bind_text(2, v.name);
-      vmstat_.bind(3, v.value);
+      bind_or_null(vmstat_, 2, ts);
+      vmstat_.bind_text(3, v.name);
+      vmstat_.bind(4, v.value);
       vmstat_.run();
     });
   }
   if (kind == "meminfo") {
     return parse_meminfo(text, [&](const NamedValue& v) {
       meminfo_.bind_text(1, sample);
-      meminfo_.bind_text(2, v.name);
-      meminfo_.bind(3, v.value);
-      meminfo_.bind_text(4, v.unit);
+      bind_or_null(meminfo_, 2, ts);
+      meminfo_.bind_text(3, v.name);
+      meminfo_.bind(4, v.value);
+      meminfo_.bind_text(5, v.unit);
       meminfo_.run();
     });
   }
-  if (kind == "zoneinfo") {
-    return parse_zoneinfo(text, [&](const ZoneValue& v) {
-      zoneinfo_.bind_text(1, sample);
-      zoneinfo_.bind(2, v.node);
-      if (v.zone.empty()) {
-        zoneinfo_.bind_null(3);
-      } else {
-        zoneinfo_.bind_text(3, v.zone);
-      }
-      zoneinfo_.bind_text(4, v.name);
-      zoneinfo_.bind(5, v.value);
-      zoneinfo_.run();
+  if (kind != "zoneinfo") return objects(kind, sample, ts, text);
+  return parse_zoneinfo(text, [&](const ZoneValue& v) {
+    zoneinfo_.bind_text(1, sample);
+    bind_or_null(zoneinfo_, 2, ts);
+    zoneinfo_.bind(3, v.node);
+    if (v.zone.empty()) {
+      zoneinfo_.bind_null(4);
+    } else {
+      zoneinfo_.bind_text(4, v.zone);
+    }
+    zoneinfo_.bind_text(5, v.name);
+    zoneinfo_.bind(6, v.value);
+    zoneinfo_.run();
+  });
+}
+
+// Statistics of each disk, backing device or resource, read once.
+TextProblems Loader::objects(const std::string& kind, const char* sample,
+                             std::optional<std::int64_t> ts, std::string_view text) {
+  return each_object(text, [&](const TextPart& part) {
+    const auto on_value = [&](const NamedValue& v) {
+      sample_.bind_text(1, kind);
+      sample_.bind_text(2, sample);
+      bind_or_null(sample_, 3, ts);
+      sample_.bind_text(4, part.object);
+      sample_.bind_text(5, v.name);
+      sample_.bind(6, v.value);
+      sample_.bind_text(7, v.unit);
+      sample_.run();
+    };
+    if (kind == "block") return parse_block_stat(part.text, on_value);
+    if (kind == "psi") return parse_pressure(part.text, on_value);
+    return parse_bdi_stats(part.text, on_value);
+  });
+}
+
+TextProblems Loader::dispatch(const std::string& name, const std::string& text) {
+  const char* sample = sample_name(name);
+  const std::string kind = is_known(name) ? name.substr(0, name.find('.')) : std::string();
+  if (is_known(name) && name.ends_with(".samples")) {
+    return each_sample(text, [&](const TextPart& part) {
+      return counters(kind, sample, part.ts, part.text);
     });
   }
+  static const std::set<std::string> kCounters{"vmstat", "meminfo", "zoneinfo",
+                                               "block",  "bdi",     "psi"};
+  if (kCounters.contains(kind)) return counters(kind, sample, std::nullopt, text);
   if (name == "ls-files") {
     return parse_ls(text, [&](const ListedFile& file) {
       if (file.inode) {

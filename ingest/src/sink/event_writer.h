@@ -53,19 +53,6 @@ class EventWriter {
 
   void flush(std::uint32_t event);
   void flush_all();
-  void bind_field(Statement& insert, int index, const FieldPlan& field,
-                  std::span<const std::byte> record);
-  void bind_part(Statement& insert, int index, const FieldPlan& field,
-                 std::span<const std::byte> record);
-  void bind_dynamic(Statement& insert, int index, const FieldPlan& field,
-                    std::span<const std::byte> record);
-  void bind_bytes(Statement& insert, int index, const FieldPlan& field,
-                  std::span<const std::byte> bytes);
-  void bind_printk(Statement& insert, int index, const EventPlan& plan,
-                   std::span<const std::byte> record);
-  void bind_utf8(Statement& insert, int index, std::string_view text);
-  void bind_array(Statement& insert, int index, const FieldPlan& field,
-                  std::span<const std::byte> bytes);
 
   InsertStatements statements_;
   const EventCatalog& catalog_;

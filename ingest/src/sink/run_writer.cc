@@ -2,10 +2,12 @@
 // The tables of a run database that are not events (docs/schema.md).
 #include "sink/run_writer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
 #include "base/utf8.h"
+#include "sink/saved_text.h"
 
 namespace wbscope {
 namespace {
@@ -35,6 +37,8 @@ CREATE TABLE sidecar_vmstat (sample TEXT, ts INTEGER, name TEXT, value INTEGER);
 CREATE TABLE sidecar_meminfo (sample TEXT, ts INTEGER, name TEXT, value INTEGER, unit TEXT);
 CREATE TABLE sidecar_zoneinfo (
   sample TEXT, ts INTEGER, node INTEGER, zone TEXT, name TEXT, value INTEGER);
+CREATE TABLE sidecar_sample (
+  source TEXT, sample TEXT, ts INTEGER, object TEXT, name TEXT, value INTEGER, unit TEXT);
 CREATE TABLE sidecar_ls_files (inode INTEGER, bytes INTEGER, name TEXT);
 CREATE TABLE sidecar_fio (path TEXT PRIMARY KEY, value);
 CREATE TABLE sidecar_text (name TEXT PRIMARY KEY, text TEXT);
@@ -110,32 +114,6 @@ std::string hex_id(std::uint64_t id) {
 }
 
 namespace {
-
-// Calls on_line for each line of text, without its newline.
-template <typename OnLine>
-void each_line(std::string_view text, OnLine&& on_line) {
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    on_line(text.substr(0, end));
-    if (end == std::string_view::npos) return;
-    text.remove_prefix(end + 1);
-  }
-}
-
-std::map<std::int32_t, std::string> parse_cmdline_text(std::string_view text) {
-  std::map<std::int32_t, std::string> names;
-  each_line(text, [&names](std::string_view line) {
-    std::int32_t tid = 0;
-    const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), tid);
-    const auto used = static_cast<std::size_t>(end - line.data());
-    if (problem != std::errc() || used >= line.size() || line[used] != ' ') return;
-    auto comm = line.substr(used + 1);
-    comm = comm.substr(0, comm.find('\0'));
-    if (comm == "<...>") return;  // the kernel did not know it either
-    names[tid] = replace_invalid_utf8(comm);
-  });
-  return names;
-}
 
 // NULL for records that came as named values, where no number is known.
 void bind_layout(Statement& insert, int index, FormatStatus status, std::int64_t number) {
@@ -249,6 +227,12 @@ void RunWriter::event_counts(const EventCatalog& catalog, const std::vector<bool
   }
 }
 
+// A recorder that was asked for an instance only still lists the top one.
+static bool has_pages(const BufferInfo& buffer) {
+  return std::any_of(buffer.regions.begin(), buffer.regions.end(),
+                     [](const CpuRegion& region) { return region.bytes > 0; });
+}
+
 void RunWriter::buffers(const TraceInfo& info) {
   Statement insert(db_, "INSERT INTO buffer VALUES (?, ?, ?, ?)");
   std::int64_t id = 0;
@@ -258,32 +242,25 @@ void RunWriter::buffers(const TraceInfo& info) {
     insert.bind(1, id++);
     insert.bind_text(2, name);
     insert.bind_text(3, clock);
-    insert.bind(4, std::int64_t{buffer.page_bytes});
+    if (info.buffers.size() > 1 && !has_pages(buffer)) {
+      insert.bind_null(4);
+    } else {
+      insert.bind(4, std::int64_t{buffer.page_bytes});
+    }
     insert.run();
   }
 }
 
-// Each text is a file per_cpu/cpuN/stats: "CPU: N", then "key: value" lines.
 void RunWriter::cpu_stats(const TraceInfo& info) {
   Statement insert(db_, "INSERT INTO cpu_stat VALUES (0, ?, ?, ?)");
   for (const auto& text : info.cpu_stats) {
-    std::int64_t cpu = -1;
-    each_line(text, [&](std::string_view line) {
-      const auto colon = line.find(": ");
-      if (colon == std::string_view::npos) return;
-      const std::string key = replace_invalid_utf8(line.substr(0, colon));
-      auto text_value = line.substr(colon + 2);
-      while (text_value.starts_with(' ')) text_value.remove_prefix(1);
-      const std::string value = replace_invalid_utf8(text_value);
+    const CpuStat stat = parse_cpu_stat(text);
+    for (const auto& [key, value] : stat.values) {
       std::int64_t number = 0;
       const auto [end, problem] =
           std::from_chars(value.data(), value.data() + value.size(), number);
       const bool is_number = problem == std::errc() && end == value.data() + value.size();
-      if (key == "CPU") {
-        cpu = number;
-        return;
-      }
-      insert.bind(1, cpu);
+      insert.bind(1, stat.cpu);
       insert.bind_text(2, key);
       if (is_number) {
         insert.bind(3, number);
@@ -291,12 +268,12 @@ void RunWriter::cpu_stats(const TraceInfo& info) {
         insert.bind_text(3, value);
       }
       insert.run();
-    });
+    }
   }
 }
 
 void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans, std::string_view cmdlines) {
-  tasks(spans, parse_cmdline_text(cmdlines));
+  tasks(spans, parse_saved_cmdlines(cmdlines));
 }
 
 void RunWriter::tasks(const std::map<std::int32_t, TaskSpan>& spans,

@@ -4,12 +4,13 @@
 // protos/perfetto/trace/track_event/*.proto of Perfetto.
 #include "sink/track_event_writer.h"
 
-#include <cerrno>
+#include <zlib.h>
+
 #include <charconv>
 #include <protozero/pbf_writer.hpp>
 
-#include "base/error.h"
 #include "base/utf8.h"
+#include "perfetto/trace_clock.h"
 
 namespace wbscope {
 namespace {
@@ -19,24 +20,26 @@ using protozero::pbf_writer;
 constexpr std::uint32_t kTracePacket = 1;
 
 namespace packet {
-constexpr std::uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11,
-                        kInternedData = 12, kSequenceFlags = 13, kTimestampClockId = 58,
-                        kDefaults = 59, kTrackDescriptor = 60;
+constexpr std::uint32_t kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11,
+                        kInternedData = 12, kSequenceFlags = 13, kCompressedPackets = 50,
+                        kTimestampClockId = 58, kDefaults = 59, kTrackDescriptor = 60;
 constexpr std::uint32_t kStateCleared = 1, kNeedsState = 2;
 }  // namespace packet
 
-namespace clock_snapshot {
-constexpr std::uint32_t kClocks = 1, kPrimaryTraceClock = 2;
-constexpr std::uint32_t kClockId = 1, kTimestamp = 2;
-constexpr std::uint32_t kMonotonic = 3, kMonotonicRaw = 5, kBoottime = 6;
-constexpr std::uint32_t kOwnClock = 128;  // the first id that producers may use
-}  // namespace clock_snapshot
-
 namespace track_descriptor {
-constexpr std::uint32_t kUuid = 1, kName = 2, kParentUuid = 5, kCounter = 8, kChildOrdering = 11,
-                        kSiblingOrderRank = 12, kSiblingMergeBehavior = 15;
-constexpr std::int32_t kExplicit = 3, kMergeNone = 2;
+constexpr std::uint32_t kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParentUuid = 5,
+                        kCounter = 8, kChildOrdering = 11, kSiblingOrderRank = 12,
+                        kDescription = 14, kSiblingMergeBehavior = 15, kSiblingMergeKeyInt = 17;
+constexpr std::int32_t kExplicit = 3, kMergeNone = 2, kMergeByKey = 3;
 }  // namespace track_descriptor
+
+namespace process_descriptor {
+constexpr std::uint32_t kPid = 1, kProcessName = 6;
+}  // namespace process_descriptor
+
+namespace thread_descriptor {
+constexpr std::uint32_t kPid = 1, kTid = 2, kThreadName = 5;
+}  // namespace thread_descriptor
 
 namespace counter_descriptor {
 constexpr std::uint32_t kUnit = 3, kUnitName = 6, kYAxisShareKey = 7;
@@ -45,31 +48,25 @@ constexpr std::int32_t kTimeNs = 1, kCount = 2, kSizeBytes = 3;
 
 namespace track_event {
 constexpr std::uint32_t kDebugAnnotations = 4, kType = 9, kNameIid = 10, kTrackUuid = 11,
-                        kCounterValue = 30, kDoubleCounterValue = 44;
+                        kCounterValue = 30, kDoubleCounterValue = 44, kFlowIds = 47;
 constexpr std::int32_t kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounter = 4;
 }  // namespace track_event
 
 namespace interned_data {
-constexpr std::uint32_t kEventNames = 2, kAnnotationNames = 3;
+constexpr std::uint32_t kEventNames = 2, kAnnotationNames = 3, kAnnotationTexts = 29;
 constexpr std::uint32_t kIid = 1, kName = 2;
 }  // namespace interned_data
 
 namespace annotation {
-constexpr std::uint32_t kNameIid = 1, kInt = 4, kDouble = 5, kString = 6;
+constexpr std::uint32_t kNameIid = 1, kInt = 4, kDouble = 5, kTextIid = 17;
 }  // namespace annotation
 
-constexpr std::uint32_t kSequence = 1;
 constexpr std::size_t kFlushBytes = 1u << 20;
 
-std::uint32_t clock_id(std::string_view clock) {
-  if (clock == "boot") return clock_snapshot::kBoottime;
-  if (clock == "mono") return clock_snapshot::kMonotonic;
-  if (clock == "mono_raw") return clock_snapshot::kMonotonicRaw;
-  return clock_snapshot::kOwnClock;
-}
-
-void add_unit(std::string_view unit, pbf_writer& counter) {
+void add_counter(const TrackDescription& track, pbf_writer& descriptor) {
   using namespace counter_descriptor;
+  pbf_writer counter(descriptor, track_descriptor::kCounter);
+  const std::string& unit = *track.unit;
   if (unit == "ns") {
     counter.add_enum(kUnit, kTimeNs);
   } else if (unit == "count") {
@@ -77,247 +74,259 @@ void add_unit(std::string_view unit, pbf_writer& counter) {
   } else if (unit == "bytes") {
     counter.add_enum(kUnit, kSizeBytes);
   } else {
-    counter.add_string(kUnitName, std::string(unit));
+    counter.add_string(kUnitName, unit);
   }
-  // Curves of one unit under one parent are there to be compared.
-  counter.add_string(kYAxisShareKey, std::string(unit));
+  if (!track.axis.empty()) counter.add_string(kYAxisShareKey, track.axis);
 }
 
-// Where the part that starts at from ends: at a '/' that has no '\' before it.
-std::size_t part_end(std::string_view path, std::size_t from) {
-  for (std::size_t i = from; i < path.size(); ++i) {
-    if (path[i] == '\\' && i + 1 < path.size() && path[i + 1] == '/') {
+std::size_t unescaped_find(std::string_view text, char wanted) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
       ++i;
-    } else if (path[i] == '/') {
+    } else if (text[i] == wanted) {
       return i;
     }
   }
-  return path.size();
+  return std::string_view::npos;
 }
 
-std::string unescaped(std::string_view part) {
-  std::string out;
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    if (part[i] == '\\' && i + 1 < part.size() && part[i + 1] == '/') ++i;
-    out += part[i];
-  }
-  return replace_invalid_utf8(out);
+// As decimal numbers are written; not "inf", which is a word.
+bool looks_like_a_number(std::string_view text) {
+  const char first = text.size() > 1 && text[0] == '-' ? text[1] : text[0];
+  return first >= '0' && first <= '9';
 }
+
+std::int32_t small(std::int64_t number) { return static_cast<std::int32_t>(number); }
 
 }  // namespace
 
-TrackEventWriter::TrackEventWriter(const std::string& path, std::string name,
-                                   std::string_view clock, std::int64_t first_ts)
-    : name_(std::move(name)), file_(std::fopen(path.c_str(), "wb")) {
-  if (!file_) {
-    throw_system_error("cannot-write", name_, "open the output", errno,
-                       "name an output in a directory that you can write");
+std::optional<TrackArgument> ArgumentReader::next() {
+  while (!rest_.empty()) {
+    const auto end = unescaped_find(rest_, '|');
+    const auto pair = rest_.substr(0, end);
+    rest_ = end == std::string_view::npos ? std::string_view{} : rest_.substr(end + 1);
+    pair_.clear();
+    for (std::size_t i = 0; i < pair.size(); ++i) {
+      if (pair[i] == '\\' && i + 1 < pair.size()) ++i;
+      pair_ += pair[i];
+    }
+    const std::string_view whole = pair_;
+    const auto equals = whole.find('=');
+    if (equals == std::string_view::npos || equals + 1 == whole.size()) continue;
+    TrackArgument found{.key = whole.substr(0, equals), .value = whole.substr(equals + 1)};
+    if (found.value.size() >= 2 && found.value.front() == '"' && found.value.back() == '"') {
+      found.value = found.value.substr(1, found.value.size() - 2);
+      found.is_text = true;
+    }
+    return found;
   }
-  put_clock(clock, first_ts);
+  return std::nullopt;
+}
+
+TrackEventWriter::TrackEventWriter(PacketOutput& output, std::string_view clock,
+                                   std::int64_t first_ts)
+    : output_(output) {
+  const TraceClock shown = trace_clock(clock);
+  packet_ = clock_packet(shown, first_ts, kTrackEventSequence);
+  put_packet();
+
+  packet_.clear();
+  pbf_writer out(packet_);
+  out.add_uint32(packet::kSequenceId, kTrackEventSequence);
+  out.add_uint32(packet::kSequenceFlags, packet::kStateCleared);
+  {
+    pbf_writer defaults(out, packet::kDefaults);
+    defaults.add_uint32(packet::kTimestampClockId, shown.packets);
+  }
+  put_packet();
 }
 
 TrackEventWriter::~TrackEventWriter() = default;
 
-void TrackEventWriter::put_clock(std::string_view clock, std::int64_t first_ts) {
-  using namespace clock_snapshot;
-  const std::uint32_t id = clock_id(clock);
-  std::string packet_bytes;
-  pbf_writer out(packet_bytes);
-  {
-    pbf_writer snapshot(out, packet::kClockSnapshot);
-    const auto add_clock = [&](std::uint32_t clock_number) {
-      pbf_writer entry(snapshot, kClocks);
-      entry.add_uint32(kClockId, clock_number);
-      entry.add_uint64(kTimestamp, static_cast<std::uint64_t>(first_ts));
-    };
-    add_clock(id);
-    if (id == kOwnClock) {
-      add_clock(kBoottime);
-    } else {
-      snapshot.add_uint32(kPrimaryTraceClock, id);
-    }
+std::uint64_t TrackEventWriter::add_track(const TrackDescription& track) {
+  using namespace track_descriptor;
+  const std::uint64_t uuid = ++tracks_count_;
+  std::string bytes;
+  pbf_writer out(bytes);
+  out.add_uint64(kUuid, uuid);
+  out.add_string(kName, replace_invalid_utf8(track.name));
+  if (track.parent != 0) out.add_uint64(kParentUuid, track.parent);
+  if (!track.description.empty()) {
+    out.add_string(kDescription, replace_invalid_utf8(track.description));
   }
-  out.add_uint32(packet::kSequenceId, kSequence);
-  put_packet(packet_bytes);
-
-  packet_bytes.clear();
-  out.add_uint32(packet::kSequenceId, kSequence);
-  out.add_uint32(packet::kSequenceFlags, packet::kStateCleared);
-  {
-    pbf_writer defaults(out, packet::kDefaults);
-    defaults.add_uint32(packet::kTimestampClockId, id);
+  if (track.unit) {
+    add_counter(track, out);
+  } else {
+    out.add_enum(kChildOrdering, kExplicit);
   }
-  put_packet(packet_bytes);
+  out.add_int32(kSiblingOrderRank, track.rank);
+  if (track.same_track != 0) {
+    out.add_enum(kSiblingMergeBehavior, kMergeByKey);
+    const bool is_first = track.same_track == TrackDescription::kItself;
+    out.add_uint64(kSiblingMergeKeyInt, is_first ? uuid : track.same_track);
+  } else {
+    out.add_enum(kSiblingMergeBehavior, kMergeNone);
+  }
+  put_track(bytes);
+  return uuid;
 }
 
-std::uint64_t TrackEventWriter::track(std::string_view path,
-                                      std::optional<std::string_view> unit,
-                                      std::optional<std::int64_t> rank) {
-  if (const auto found = tracks_.find(path); found != tracks_.end()) return found->second;
-  std::uint64_t parent = 0;
-  std::size_t from = 0;
-  while (true) {
-    const std::size_t end = part_end(path, from);
-    const bool leaf = end == path.size();
-    const std::string_view prefix = path.substr(0, end);
-    const auto found = tracks_.find(prefix);
-    if (found != tracks_.end()) {
-      parent = found->second;
-    } else {
-      const std::uint64_t uuid = tracks_.size() + 1;
-      const std::int64_t next = next_rank_[parent]++;
-      std::string packet_bytes;
-      pbf_writer out(packet_bytes);
-      out.add_uint32(packet::kSequenceId, kSequence);
-      {
-        using namespace track_descriptor;
-        pbf_writer track(out, packet::kTrackDescriptor);
-        track.add_uint64(kUuid, uuid);
-        track.add_string(kName, unescaped(path.substr(from, end - from)));
-        if (parent != 0) track.add_uint64(kParentUuid, parent);
-        if (leaf && unit) {
-          pbf_writer counter(track, kCounter);
-          add_unit(*unit, counter);
-        } else {
-          track.add_enum(kChildOrdering, kExplicit);
-        }
-        track.add_int32(kSiblingOrderRank, static_cast<std::int32_t>(leaf && rank ? *rank : next));
-        track.add_enum(kSiblingMergeBehavior, kMergeNone);
-      }
-      put_packet(packet_bytes);
-      tracks_.emplace(std::string(prefix), uuid);
-      parent = uuid;
-    }
-    if (leaf) return parent;
-    from = end + 1;
+std::uint64_t TrackEventWriter::add_process(std::int64_t pid, std::string_view name) {
+  using namespace process_descriptor;
+  std::string bytes;
+  pbf_writer out(bytes);
+  out.add_uint64(track_descriptor::kUuid, ++tracks_count_);
+  {
+    pbf_writer process(out, track_descriptor::kProcess);
+    process.add_int32(kPid, small(pid));
+    if (!name.empty()) process.add_string(kProcessName, replace_invalid_utf8(name));
   }
+  put_track(bytes);
+  return tracks_count_;
+}
+
+std::uint64_t TrackEventWriter::add_thread(std::int64_t pid, std::int64_t tid,
+                                           std::string_view name) {
+  using namespace thread_descriptor;
+  std::string bytes;
+  pbf_writer out(bytes);
+  out.add_uint64(track_descriptor::kUuid, ++tracks_count_);
+  {
+    pbf_writer thread(out, track_descriptor::kThread);
+    thread.add_int32(kPid, small(pid));
+    thread.add_int32(kTid, small(tid));
+    if (!name.empty()) thread.add_string(kThreadName, replace_invalid_utf8(name));
+  }
+  put_track(bytes);
+  return tracks_count_;
 }
 
 std::uint64_t TrackEventWriter::intern(Interned& table, std::uint32_t field,
-                                       std::string_view text, std::string& interned) {
-  if (const auto found = table.ids.find(text); found != table.ids.end()) return found->second;
-  const std::uint64_t iid = table.ids.size() + 1;
-  table.ids.emplace(std::string(text), iid);
-  pbf_writer out(interned);
+                                       std::string_view text) {
+  if (const auto found = table.find(text); found != table.end()) return found->second;
+  const std::uint64_t iid = table.size() + 1;
+  table.emplace(std::string(text), iid);
+  pbf_writer out(interned_);
   pbf_writer entry(out, field);
   entry.add_uint64(interned_data::kIid, iid);
   entry.add_string(interned_data::kName, replace_invalid_utf8(text));
   return iid;
 }
 
-void TrackEventWriter::add_args(std::string_view args, std::string& event,
-                                std::string& interned) {
-  while (!args.empty()) {
-    const auto end = args.find('|');
-    const auto pair = args.substr(0, end);
-    args = end == std::string_view::npos ? std::string_view{} : args.substr(end + 1);
-    const auto equals = pair.find('=');
-    if (equals == std::string_view::npos || equals + 1 == pair.size()) continue;
-    const auto value = pair.substr(equals + 1);
-    const std::uint64_t iid = intern(annotation_names_, interned_data::kAnnotationNames,
-                                     pair.substr(0, equals), interned);
-    pbf_writer out(event);
+void TrackEventWriter::begin_event(std::int32_t type, std::uint64_t track) {
+  event_.clear();
+  interned_.clear();
+  pbf_writer out(event_);
+  out.add_enum(track_event::kType, type);
+  out.add_uint64(track_event::kTrackUuid, track);
+}
+
+void TrackEventWriter::add_name(std::string_view name) {
+  pbf_writer(event_).add_uint64(track_event::kNameIid,
+                                intern(event_names_, interned_data::kEventNames, name));
+}
+
+void TrackEventWriter::add_args(std::string_view args) {
+  ArgumentReader reader(args);
+  while (const auto arg = reader.next()) {
+    const std::uint64_t name =
+        intern(annotation_names_, interned_data::kAnnotationNames, arg->key);
+    pbf_writer out(event_);
     pbf_writer entry(out, track_event::kDebugAnnotations);
-    entry.add_uint64(annotation::kNameIid, iid);
+    entry.add_uint64(annotation::kNameIid, name);
+    const auto value = arg->value;
+    const bool is_number = !arg->is_text && looks_like_a_number(value);
+    const char* last = value.data() + value.size();
     std::int64_t integer = 0;
     double real = 0;
-    const char* last = value.data() + value.size();
     if (const auto r = std::from_chars(value.data(), last, integer);
-        r.ec == std::errc() && r.ptr == last) {
+        is_number && r.ec == std::errc() && r.ptr == last) {
       entry.add_int64(annotation::kInt, integer);
     } else if (const auto d = std::from_chars(value.data(), last, real);
-               d.ec == std::errc() && d.ptr == last) {
+               is_number && d.ec == std::errc() && d.ptr == last) {
       entry.add_double(annotation::kDouble, real);
     } else {
-      entry.add_string(annotation::kString, replace_invalid_utf8(value));
+      entry.add_uint64(annotation::kTextIid,
+                       intern(annotation_texts_, interned_data::kAnnotationTexts, value));
     }
   }
 }
 
-void TrackEventWriter::put_event(std::int64_t ts, const std::string& event,
-                                 const std::string& interned) {
-  std::string packet_bytes;
-  pbf_writer out(packet_bytes);
+void TrackEventWriter::put_event(std::int64_t ts) {
+  packet_.clear();
+  pbf_writer out(packet_);
   out.add_uint64(packet::kTimestamp, static_cast<std::uint64_t>(ts));
-  out.add_uint32(packet::kSequenceId, kSequence);
+  out.add_uint32(packet::kSequenceId, kTrackEventSequence);
   out.add_uint32(packet::kSequenceFlags, packet::kNeedsState);
-  if (!interned.empty()) out.add_message(packet::kInternedData, interned);
-  out.add_message(packet::kTrackEvent, event);
-  put_packet(packet_bytes);
+  if (!interned_.empty()) out.add_message(packet::kInternedData, interned_);
+  out.add_message(packet::kTrackEvent, event_);
+  put_packet();
 }
 
 void TrackEventWriter::slice(std::uint64_t track, std::int64_t ts, std::int64_t dur,
-                             std::string_view name, std::string_view args) {
-  std::string event;
-  std::string interned;
-  pbf_writer out(event);
-  out.add_enum(track_event::kType, track_event::kSliceBegin);
-  out.add_uint64(track_event::kTrackUuid, track);
-  out.add_uint64(track_event::kNameIid,
-                 intern(event_names_, interned_data::kEventNames, name, interned));
-  add_args(args, event, interned);
-  put_event(ts, event, interned);
+                             std::string_view name, std::string_view args, Flows flows) {
+  begin_event(track_event::kSliceBegin, track);
+  add_name(name);
+  add_args(args);
+  pbf_writer out(event_);
+  for (const std::uint64_t flow : flows) out.add_fixed64(track_event::kFlowIds, flow);
+  put_event(ts);
 
-  event.clear();
-  out.add_enum(track_event::kType, track_event::kSliceEnd);
-  out.add_uint64(track_event::kTrackUuid, track);
+  begin_event(track_event::kSliceEnd, track);
   // Unsigned: times of a hostile trace may wrap, and must not be undefined.
   put_event(static_cast<std::int64_t>(static_cast<std::uint64_t>(ts) +
-                                      static_cast<std::uint64_t>(dur)),
-            event, {});
+                                      static_cast<std::uint64_t>(dur)));
 }
 
 void TrackEventWriter::instant(std::uint64_t track, std::int64_t ts, std::string_view name,
                                std::string_view args) {
-  std::string event;
-  std::string interned;
-  pbf_writer out(event);
-  out.add_enum(track_event::kType, track_event::kInstant);
-  out.add_uint64(track_event::kTrackUuid, track);
-  out.add_uint64(track_event::kNameIid,
-                 intern(event_names_, interned_data::kEventNames, name, interned));
-  add_args(args, event, interned);
-  put_event(ts, event, interned);
+  begin_event(track_event::kInstant, track);
+  add_name(name);
+  add_args(args);
+  put_event(ts);
 }
 
 void TrackEventWriter::counter(std::uint64_t track, std::int64_t ts, std::int64_t value) {
-  std::string event;
-  pbf_writer out(event);
-  out.add_enum(track_event::kType, track_event::kCounter);
-  out.add_uint64(track_event::kTrackUuid, track);
-  out.add_int64(track_event::kCounterValue, value);
-  put_event(ts, event, {});
+  begin_event(track_event::kCounter, track);
+  pbf_writer(event_).add_int64(track_event::kCounterValue, value);
+  put_event(ts);
 }
 
 void TrackEventWriter::counter(std::uint64_t track, std::int64_t ts, double value) {
-  std::string event;
-  pbf_writer out(event);
-  out.add_enum(track_event::kType, track_event::kCounter);
-  out.add_uint64(track_event::kTrackUuid, track);
-  out.add_double(track_event::kDoubleCounterValue, value);
-  put_event(ts, event, {});
+  begin_event(track_event::kCounter, track);
+  pbf_writer(event_).add_double(track_event::kDoubleCounterValue, value);
+  put_event(ts);
 }
 
-void TrackEventWriter::put_packet(const std::string& packet_bytes) {
-  pbf_writer out(pending_);
-  out.add_message(kTracePacket, packet_bytes);
+void TrackEventWriter::put_track(const std::string& descriptor) {
+  packet_.clear();
+  pbf_writer out(packet_);
+  out.add_uint32(packet::kSequenceId, kTrackEventSequence);
+  out.add_message(packet::kTrackDescriptor, descriptor);
+  put_packet();
+}
+
+void TrackEventWriter::put_packet() {
+  pbf_writer(pending_).add_message(kTracePacket, packet_);
   if (pending_.size() >= kFlushBytes) flush();
 }
 
+// As one packet that holds the others compressed: they are alike, and shrink to
+// a tenth.
 void TrackEventWriter::flush() {
-  if (std::fwrite(pending_.data(), 1, pending_.size(), file_.get()) != pending_.size()) {
-    throw_system_error("cannot-write", name_, "write the output", errno,
-                       "check the free space of its directory");
-  }
+  if (pending_.empty()) return;
+  uLongf bytes = compressBound(pending_.size());
+  compressed_.resize(bytes);
+  const auto* from = reinterpret_cast<const Bytef*>(pending_.data());
+  auto* to = reinterpret_cast<Bytef*>(compressed_.data());
+  if (compress2(to, &bytes, from, pending_.size(), Z_BEST_SPEED) != Z_OK) throw std::bad_alloc();
+  compressed_.resize(bytes);
+  std::string whole;
+  pbf_writer(whole).add_bytes(packet::kCompressedPackets, compressed_);
+  output_.append_packet(whole);
   pending_.clear();
 }
 
-void TrackEventWriter::finish() {
-  flush();
-  if (std::fclose(file_.release()) != 0) {
-    throw_system_error("cannot-write", name_, "write the output", errno,
-                       "check the free space of its directory");
-  }
-}
+void TrackEventWriter::finish() { flush(); }
 
 }  // namespace wbscope

@@ -1,69 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// TrackEventWriter: slices, instants and counters as a Perfetto trace.
+// TrackEventWriter: tracks, slices, instants and counters as a Perfetto trace.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <map>
-#include <memory>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+
+#include "perfetto/packet_output.h"
 
 namespace wbscope {
 
-// The clock of the time stamps, in the kernel's words ("boot", "mono", ...).
-// Clocks that Perfetto does not know are declared as a clock of their own
-// that runs like BOOTTIME.
+// What a track is; a unit makes it a counter.
+struct TrackDescription {
+  static constexpr std::uint64_t kItself = UINT64_MAX;
+  std::string name;
+  std::string description;
+  std::optional<std::string> unit;
+  std::string axis;              // counters of one parent and axis share the y axis
+  std::uint64_t parent = 0;      // 0: none
+  // Tracks of one value here are shown as one: the first one says kItself, the
+  // others its id. 0: a track is shown alone, whatever its name.
+  std::uint64_t same_track = 0;
+  std::int32_t rank = 0;         // order among its siblings
+};
+
+// One argument of a slice: an integer or a real where value is written as one,
+// else text.
+struct TrackArgument {
+  std::string_view key, value;
+  bool is_text = false;  // whatever it looks like
+};
+
+// Finds the "key=value" pairs of args, divided by '|'. A pair without a value is
+// left out. "\" takes its meaning from the character behind it; a value in
+// double quotes is text, also "7".
+class ArgumentReader {
+ public:
+  explicit ArgumentReader(std::string_view args) : rest_(args) {}
+  // The next pair; its texts live until the next call.
+  [[nodiscard]] std::optional<TrackArgument> next();
+
+ private:
+  std::string_view rest_;
+  std::string pair_;
+};
+
+struct StringHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+
 class TrackEventWriter {
  public:
-  // Raises: Error (exit 5) when path cannot be written.
-  TrackEventWriter(const std::string& path, std::string name, std::string_view clock,
-                   std::int64_t first_ts);
+  // Declares the clock of the time stamps, in the kernel's words ("boot", "mono",
+  // ...); first_ts: a time of it. Raises: Error (exit 5).
+  TrackEventWriter(PacketOutput& output, std::string_view clock, std::int64_t first_ts);
   ~TrackEventWriter();
   TrackEventWriter(const TrackEventWriter&) = delete;
   TrackEventWriter& operator=(const TrackEventWriter&) = delete;
 
-  // The id of the track at path, made with its parents when new. Parts are
-  // divided by '/'; "\/" is a slash in a name. A unit makes it a counter.
-  // rank orders it among its siblings; without one, first come first.
-  [[nodiscard]] std::uint64_t track(std::string_view path, std::optional<std::string_view> unit,
-                                    std::optional<std::int64_t> rank);
+  // Each makes a track and gives its id.
+  std::uint64_t add_track(const TrackDescription& track);
+  std::uint64_t add_process(std::int64_t pid, std::string_view name);
+  std::uint64_t add_thread(std::int64_t pid, std::int64_t tid, std::string_view name);
 
-  // args: "key=value" pairs divided by '|'; a pair without a value is left out.
+  // An arrow is drawn between slices with the same number in flows, from the one
+  // that begins first.
+  using Flows = std::span<const std::uint64_t>;
   void slice(std::uint64_t track, std::int64_t ts, std::int64_t dur, std::string_view name,
-             std::string_view args);
+             std::string_view args, Flows flows = {});
   void instant(std::uint64_t track, std::int64_t ts, std::string_view name,
                std::string_view args);
   void counter(std::uint64_t track, std::int64_t ts, std::int64_t value);
   void counter(std::uint64_t track, std::int64_t ts, double value);
 
-  // Writes what is left. Raises: Error (exit 5).
+  // Appends what is left. Raises: Error (exit 5).
   void finish();
 
  private:
-  struct CloseFile {
-    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
-  };
-  struct Interned {
-    std::map<std::string, std::uint64_t, std::less<>> ids;
-  };
-  // Makes an id for text, and says in the given packet what it stands for.
-  std::uint64_t intern(Interned& table, std::uint32_t field, std::string_view text,
-                       std::string& interned);
-  void add_args(std::string_view args, std::string& event, std::string& interned);
-  void put_event(std::int64_t ts, const std::string& event, const std::string& interned);
-  void put_packet(const std::string& packet);
-  void put_clock(std::string_view clock, std::int64_t first_ts);
+  using Interned = std::unordered_map<std::string, std::uint64_t, StringHash, std::equal_to<>>;
+
+  // Makes an id for text, and says in interned_ what it stands for.
+  std::uint64_t intern(Interned& table, std::uint32_t field, std::string_view text);
+  void begin_event(std::int32_t type, std::uint64_t track);
+  void add_name(std::string_view name);
+  void add_args(std::string_view args);
+  void put_event(std::int64_t ts);
+  void put_track(const std::string& descriptor);
+  void put_packet();
   void flush();
 
-  std::string name_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
-  std::string pending_;
-  std::map<std::string, std::uint64_t, std::less<>> tracks_;
-  std::map<std::uint64_t, std::int64_t> next_rank_;
+  PacketOutput& output_;
+  std::string packet_, event_, interned_;  // being made
+  std::string pending_, compressed_;       // packets that are not yet in the file
   Interned event_names_;
   Interned annotation_names_;
+  Interned annotation_texts_;
+  std::uint64_t tracks_count_ = 0;
 };
 
 }  // namespace wbscope

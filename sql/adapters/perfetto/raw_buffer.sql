@@ -8,7 +8,13 @@
 -- @column   id INTEGER number of the instance
 -- @column   name TEXT its name
 -- @column   clock TEXT its trace clock
+-- @column   subbuf_bytes INTEGER size of a page of its ring buffer; NULL: it
+--   has none
 CREATE VIEW raw_buffer AS
-SELECT 0 AS id, '' AS name, m.value AS clock
+SELECT
+  0 AS id,
+  '' AS name,
+  m.value AS clock,
+  CAST(NULL AS INTEGER) AS subbuf_bytes
 FROM raw_meta AS m
 WHERE m.key = 'clock';

@@ -12,6 +12,7 @@
 -- @column   tid INTEGER the thread that the event fired in
 -- @column   pid INTEGER number
 -- @column   comm TEXT text
+-- @column   clone_flags INTEGER coded; see enum_label
 -- @source   include/trace/events/task.h; kernel/fork.c copy_process(); since
 --   3.4
 CREATE VIEW raw_task_newtask AS
@@ -21,6 +22,7 @@ SELECT
   e.cpu,
   e.tid,
   EXTRACT_ARG(e.arg_set_id, 'pid') AS pid,
-  EXTRACT_ARG(e.arg_set_id, 'comm') AS comm
+  EXTRACT_ARG(e.arg_set_id, 'comm') AS comm,
+  EXTRACT_ARG(e.arg_set_id, 'clone_flags') AS clone_flags
 FROM raw_ftrace_event AS e
 WHERE e.name = 'task_newtask';

@@ -5,13 +5,16 @@
 -- @grain    row
 -- @table    buffer
 -- @from     _buffer
--- @fields   id, name, clock
+-- @fields   id, name, clock, subbuf_bytes
 -- @column   id INTEGER number of the instance
 -- @column   name TEXT its name
 -- @column   clock TEXT its trace clock
+-- @column   subbuf_bytes INTEGER size of a page of its ring buffer; NULL: it
+--   has none
 CREATE VIEW raw_buffer AS
 SELECT
   e.id,
   e.name,
-  e.clock
+  e.clock,
+  e.subbuf_bytes
 FROM _buffer AS e;

@@ -6,13 +6,14 @@
 -- @grain    event; order seq
 -- @event    task:task_newtask
 -- @from     _ev_task_newtask
--- @fields   seq, pid, comm
+-- @fields   seq, pid, comm, clone_flags
 -- @column   seq INTEGER order of all records, also where ts is equal
 -- @column   ts INTEGER ns, trace clock
 -- @column   cpu INTEGER number
 -- @column   tid INTEGER the thread that the event fired in
 -- @column   pid INTEGER number
 -- @column   comm TEXT text
+-- @column   clone_flags INTEGER coded; see enum_label
 -- @source   include/trace/events/task.h; kernel/fork.c copy_process(); since
 --   3.4
 CREATE VIEW raw_task_newtask AS
@@ -22,5 +23,6 @@ SELECT
   e.cpu,
   e.tid,
   e.pid,
-  e.comm
+  e.comm,
+  e.clone_flags
 FROM _ev_task_newtask AS e;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sidecar texts, and whole trace files from source to database.
+// Sidecar texts, and whole trace files from source to database or Perfetto trace.
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/mman.h>
@@ -8,12 +8,15 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <protozero/pbf_reader.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/byte_reader.h"
 #include "base/error.h"
 #include "base/reporter.h"
+#include "convert.h"
 #include "ingest.h"
 #include "sidecar/proc_text.h"
 #include "sidecar/sidecars.h"
@@ -84,8 +87,11 @@ void parse(std::uint8_t which, std::string_view text) {
 }
 
 void load(std::uint8_t which, Bytes input) {
-  static constexpr std::array<const char*, 8> kNames{
-      "vmstat.before", "meminfo", "zoneinfo", "ls-files", "cgroups", "fio.json", "uname", "other"};
+  static constexpr std::array<const char*, 16> kNames{
+      "vmstat.before",  "meminfo",         "zoneinfo",         "ls-files",
+      "cgroups",        "fio.json",        "uname",            "other",
+      "vmstat.samples", "meminfo.samples", "zoneinfo.samples", "block.samples",
+      "bdi.samples",    "psi.samples",     "block.before",     "psi.after"};
   static const Scratch scratch;
   static Database db(":memory:", "fuzz", Database::Mode::kCreate);
   static const RunWriter tables(db);
@@ -101,6 +107,46 @@ bool is_whole(const fs::path& database) {
   Database db(database.string(), "fuzz", Database::Mode::kReadOnly);
   Statement check(db, "PRAGMA quick_check");
   return check.step() && check.text(0) == "ok";
+}
+
+// Goes through all fields of a message; what does not parse throws.
+void read_all(protozero::pbf_reader message) {
+  while (message.next()) message.skip();
+}
+
+// A time, a thread and one message each.
+void check_event(protozero::pbf_reader event) {
+  require(event.next(1, protozero::pbf_wire_type::varint));
+  require(static_cast<std::int64_t>(event.get_uint64()) >= 0);
+  require(event.next(2, protozero::pbf_wire_type::varint));
+  event.skip();
+  require(event.next() && event.wire_type() == protozero::pbf_wire_type::length_delimited);
+  read_all(event.get_message());
+  require(!event.next());
+}
+
+void check_packets(const fs::path& trace) {
+  std::ifstream in(trace, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  protozero::pbf_reader packets(bytes);
+  while (packets.next()) {
+    require(packets.tag() == 1);
+    protozero::pbf_reader packet = packets.get_message();
+    while (packet.next()) {
+      if (packet.tag() != 1) {
+        packet.skip();
+        continue;
+      }
+      protozero::pbf_reader bundle = packet.get_message();
+      while (bundle.next()) {
+        if (bundle.tag() == 2) {
+          check_event(bundle.get_message());
+        } else {
+          bundle.skip();
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -135,6 +181,34 @@ void whole(Bytes input) {
   }
   require(fs::exists(output) == done);
   if (done) require(is_whole(output));
+  fs::remove(output);
+  require(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()) == 1);
+}
+
+// Input: a byte of choices, then a trace file. The end is a Perfetto trace whose
+// every message parses, or an error of exit code 3, and nothing else is left.
+void converted(Bytes input) {
+  static const Scratch scratch;
+  static const fs::path output = scratch.path() / "x.pftrace";
+  static const fs::path source = scratch.path() / "trace.dat";
+  const std::uint8_t choices = take_byte(input);
+  write_file(source, input);
+  ConvertOptions options;
+  options.sources.assign((choices & 2) != 0 ? 2 : 1, source.string());
+  options.output = output.string();
+  options.compat = (choices & 1) != 0;
+  options.force = true;
+  options.threads = 1;
+  bool done = false;
+  try {
+    convert_to_perfetto(options, Reporter(true));
+    done = true;
+  } catch (const Error& error) {
+    require(error.exit_code() == Exit::kInput);
+    require(!error.message().slug.empty() && !error.message().text.empty());
+  }
+  require(fs::exists(output) == done);
+  if (done) check_packets(output);
   fs::remove(output);
   require(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()) == 1);
 }

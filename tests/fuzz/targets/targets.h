@@ -21,6 +21,7 @@ void format_text(Bytes input);
 void rows(Bytes input);
 void sidecars(Bytes input);
 void whole(Bytes input);
+void converted(Bytes input);
 void ftrace_text(Bytes input);
 void records(Bytes input);
 

@@ -22,7 +22,7 @@ CREATE TABLE meta(key TEXT PRIMARY KEY, value);
 CREATE TABLE event_counts(event TEXT, id INTEGER, count INTEGER, loaded_count INTEGER,
                           table_name TEXT);
 CREATE TABLE event_format(event TEXT, id INTEGER, table_name TEXT, status TEXT, format TEXT);
-CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT);
+CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT, subbuf_bytes INTEGER);
 CREATE TABLE lost_events(ts INTEGER, cpu INTEGER, buffer INTEGER, count INTEGER);
 CREATE TABLE task(tid INTEGER PRIMARY KEY, comm TEXT);
 CREATE TABLE ev_balance_dirty_pages(ts INTEGER, cpu INTEGER, tid INTEGER, buffer INTEGER,
@@ -86,6 +86,12 @@ WHERE (p.bdi IS NULL OR e.bdi = p.bdi)
   AND (p.t0_ns IS NULL OR e.ts >= p.t0_ns)
   AND (p.t1_ns IS NULL OR e.ts < p.t1_ns);
 """,
+    "views/wb_thread.sql": """
+-- @view     wb_thread
+-- @needs    raw_task
+CREATE VIEW wb_thread AS
+SELECT tid, tid AS pid, comm, comm AS process_comm FROM raw_task;
+""",
     "views/wb_warning.sql": """
 -- @view     wb_warning
 -- @needs    raw_meta
@@ -142,6 +148,12 @@ SELECT COUNT(*) AS events_count FROM raw_write;
 """,
     "timelines/tl_pauses.sql": """
 -- @timeline tl_pauses
+-- @order    20
+-- @group    Pauses: Who paused.
+-- @level    One disk
+-- @track    dd* [time]: pauses of dd
+-- @track    *: pauses of another
+-- @flat
 -- @needs    wb_throttle
 -- @filters  range, bdi, tid
 -- @events   writeback:balance_dirty_pages
@@ -152,6 +164,8 @@ FROM wb_throttle;
 """,
     "timelines/tl_writes.sql": """
 -- @timeline tl_writes
+-- @order    10
+-- @group    Reclaim
 -- @needs    raw_write
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 CREATE VIEW tl_writes AS

@@ -15,7 +15,10 @@ from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
 
 Cli = Callable[..., Any]
-VERBS = ["ingest", "query", "sql", "queries", "report", "timeline", "sql-package"]
+VERBS = [
+    *("record", "doctor", "ingest", "query", "sql", "queries", "report"),
+    *("timeline", "convert", "open", "compare", "gate", "sql-package", "baseline"),
+]
 
 
 def test_version(cli: Cli) -> None:
@@ -44,6 +47,7 @@ def test_help_lists_every_verb_with_a_whole_sentence(cli: Cli) -> None:
         (["query", "run_summary"], "Missing argument 'RUN'"),
         (["query", "--bad"], "No such option: --bad"),
         (["timeline", "RUN"], "Missing option '-o'"),
+        (["convert", "RUN"], "Missing option '-o'"),
         (["report", "a", "b"], "unexpected extra argument"),
     ],
 )

@@ -213,8 +213,8 @@ def test_completion(terminal: Terminal) -> None:
     screen.prompt()
     screen.process.send(".sch\t")
     screen.process.expect("ema")
-    screen.process.send(" wb_thr\t")
-    screen.process.expect("ottle")
+    screen.process.send(" wb_thro\t")
+    screen.process.expect("ttle")
     assert "CREATE VIEW wb_throttle" in screen.ask("")
 
 

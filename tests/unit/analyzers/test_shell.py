@@ -61,7 +61,9 @@ def test_completion_replaces_what_was_typed(objects: Objects) -> None:
 def test_schema_has_type_unit_and_meaning(objects: Objects) -> None:
     schema = answer(".schema tl_pauses", objects, 80).splitlines()
     assert schema[0] == "view tl_pauses"
-    assert any(line.split() == ["ts", "INTEGER", "ns", "trace", "clock"] for line in schema)
+    assert any(
+        line.split() == ["ts", "INTEGER", "ns", "start,", "trace", "clock"] for line in schema
+    )
     assert "  made of: wb_throttle" in schema
 
 

@@ -78,7 +78,7 @@ def test_anything_else_is_refused(database: Path, statement: str, slug: str) -> 
 def test_misspelt_table_names_the_closest(database: Path) -> None:
     with wbscope.open(database) as run, pytest.raises(QueryError) as caught:
         run.sql("SELECT * FROM wb_throtle")
-    assert caught.value.have == "wb_throttle"
+    assert caught.value.have == "wb_throttle, wb_thread"
 
 
 def test_misspelt_column_names_the_closest_of_the_tables(database: Path) -> None:

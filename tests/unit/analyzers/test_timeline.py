@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wbscope.engine.sqlfile import read_sql_file
+from wbscope.errors import SetupError
 
 Cli = Callable[..., Any]
 
@@ -76,3 +78,36 @@ def test_output_is_checked_first(cli: Cli, ingester: Any, database: Path, tmp_pa
     assert ingester.calls() == []
     assert cli("timeline", database, "-o", output, "--force").code == 0
     assert output.read_bytes() != b"earlier"
+
+
+def test_plan_comes_from_the_headers(
+    cli: Cli, ingester: Any, database: Path, tmp_path: Path
+) -> None:
+    assert cli("timeline", database, "-o", tmp_path / "x.pftrace").code == 0
+    [call] = ingester.calls()
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    connection.executescript("\n".join(call["listed"]))
+
+    def rows(statement: str) -> list[Any]:
+        return connection.execute(statement).fetchall()
+
+    assert rows("SELECT * FROM timeline_view") == [
+        ("tl_pauses", 1, "Writeback/Pauses", "One disk", 1, 0)
+    ]
+    assert rows("SELECT * FROM timeline_track ORDER BY rowid") == [
+        ("tl_pauses", "dd*", "time", "pauses of dd"),
+        ("tl_pauses", "*", "", "pauses of another"),
+    ]
+    # In the order of the timelines, also of those that are left out.
+    groups = rows("SELECT path, rank FROM timeline_group ORDER BY rank, path")
+    assert groups == [("Writeback", 0), ("Writeback/Reclaim", 0), ("Writeback/Pauses", 1)]
+    assert rows("SELECT name FROM timeline_thread WHERE tid = pid") != []
+    connection.close()
+
+
+@pytest.mark.parametrize("line", ["dirty", "dirty: ", "dirty [a b"])
+def test_track_line_that_says_nothing(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "tl_x.sql"
+    file.write_text(f"-- @timeline tl_x\n-- @track    {line}\nCREATE VIEW tl_x AS SELECT 1;\n")
+    with pytest.raises(SetupError, match="wanted PATTERN"):
+        read_sql_file(file)

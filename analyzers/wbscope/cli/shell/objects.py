@@ -90,22 +90,10 @@ def _views(run: Run) -> list[Object]:
             file.name,
             "raw view" if file.kind == "raw" else "view",
             file.summary,
-            file.columns or _TIMELINE,
+            file.columns,
             f"CREATE VIEW {file.name} AS\n{file.select};",
             file,
         )
         for file in run.library.files.values()
         if file.kind != "query"
     ]
-
-
-# The columns of every timeline view; their files do not repeat them.
-_TIMELINE = (
-    Column("ts", "INTEGER", "trace clock"),
-    Column("dur", "INTEGER", "ns; NULL = a counter or an instant"),
-    Column("track", "TEXT", "track that it is drawn on"),
-    Column("name", "TEXT", "of the slice or the counter"),
-    Column("value", "REAL", "of a counter"),
-    Column("unit", "TEXT", "of the value"),
-    Column("args", "TEXT", "key=value pairs"),
-)

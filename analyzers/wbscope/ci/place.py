@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File names as a CI system knows them: from the top of the checkout."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+__all__ = ["checkout_name", "checkout_uri"]
+
+
+def checkout_name(path: Path) -> str:
+    """Relative to $GITHUB_WORKSPACE, $CI_PROJECT_DIR or the current folder; else as it is."""
+    full = path.absolute()
+    for top in (os.environ.get("GITHUB_WORKSPACE"), os.environ.get("CI_PROJECT_DIR"), "."):
+        if top and full.is_relative_to(folder := Path(top).absolute()):
+            return full.relative_to(folder).as_posix()
+    return full.as_posix()
+
+
+def checkout_uri(path: Path) -> str:
+    """The same as a URI reference."""
+    name = checkout_name(path)
+    return f"file://{quote(name)}" if name.startswith("/") else quote(name)

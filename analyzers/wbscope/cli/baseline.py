@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope baseline: the numbers of runs in a file to keep, instead of the runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wbscope.cli.options import ForceOption, JsonOption, QuietOption
+from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+from wbscope.outputs import check_output, write_whole
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="baseline",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+RunsArgument = Annotated[
+    list[str], typer.Argument(metavar="RUN...", help="Runs, or folders of runs.")
+]
+FilesArgument = Annotated[list[str], typer.Argument(metavar="FILE...", help="Baselines.")]
+OutArgument = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The file.")]
+
+
+@app.callback()
+def baseline() -> None:
+    """Keep the numbers of runs in a file, to compare with.
+
+    \b
+    Examples:
+      wbscope baseline save old/run* -o baseline.json
+      wbscope baseline show baseline.json
+      wbscope baseline merge monday.json tuesday.json -o week.json
+    """
+
+
+@app.command()
+def save(
+    runs: RunsArgument,
+    output: OutArgument,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Only this one; 'throttle*' is several."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="FILE", help="Only what it declares.")
+    ] = None,
+    allow_damaged: Annotated[
+        bool, typer.Option("--allow-damaged", help="Also runs that were read in part.")
+    ] = False,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Save the numbers of runs and what they were recorded on.
+
+    The file has one line for each metric and is made to be kept in git: a few
+    KiB, no trace in it.
+
+    \b
+    Examples:
+      wbscope baseline save old/run* -o baseline.json
+      wbscope baseline save old --policy gate.toml -o baseline.json
+    """
+    check_output(Path(output), force, [Path(run) for run in runs], "baseline.json")
+    from wbscope.compare.baseline import baseline_text
+    from wbscope.compare.load import Loader
+    from wbscope.compare.policy import Rule, read_policy, wanted_by
+
+    rules = [Rule(pattern) for pattern in metric or (() if policy else ("*",))]
+    if policy is not None:
+        rules += read_policy(Path(policy)).rules
+    loader = Loader(
+        wanted=wanted_by(rules),
+        watch=lambda run: progress_bar(run, hidden=quiet),
+        allow_damaged=allow_damaged,
+    )
+    side = loader.side("runs", runs)
+    write_whole(Path(output), baseline_text(side.runs))
+    count = len({name for run in side.runs for name in run.scalars})
+    note(f"wrote {output}: {len(side.runs)} runs, {count} metrics")
+
+
+@app.command()
+def show(files: FilesArgument, as_json: JsonOption = False) -> None:
+    """Show what is in baselines: runs, what they were recorded on, medians.
+
+    \b
+    Examples:
+      wbscope baseline show baseline.json
+      wbscope baseline show baseline.json --json
+    """
+    from wbscope.compare.baseline import merged, read_baseline
+    from wbscope.render.baselinepage import baseline_json, baseline_page
+
+    runs = merged([(file, read_baseline(Path(file))) for file in files])
+    write_stdout(baseline_json(runs) if as_json else baseline_page(runs, page_width()))
+
+
+@app.command()
+def merge(files: FilesArgument, output: OutArgument, force: ForceOption = False) -> None:
+    """Put the runs of several baselines into one.
+
+    \b
+    Examples:
+      wbscope baseline merge monday.json tuesday.json -o week.json
+    """
+    check_output(Path(output), force, [Path(file) for file in files], "baseline.json")
+    from wbscope.compare.baseline import baseline_text, merged, read_baseline
+
+    runs = merged([(file, read_baseline(Path(file))) for file in files])
+    write_whole(Path(output), baseline_text(runs))
+    note(f"wrote {output}: {len(runs)} runs")

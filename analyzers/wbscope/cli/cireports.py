@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of `gate` that write for CI systems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wbscope.cli.output import note
+from wbscope.errors import SetupError, UsageError
+from wbscope.outputs import check_output, write_whole
+
+if TYPE_CHECKING:
+    from wbscope.compare.gate import GateResult
+
+__all__ = ["CiReports", "GithubOption", "JunitOption", "SarifOption"]
+
+_SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
+]
+SarifOption = Annotated[
+    Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF 2.1.0.")
+]
+GithubOption = Annotated[
+    bool,
+    typer.Option("--github", help="Annotations on stderr, the verdict to $GITHUB_STEP_SUMMARY."),
+]
+
+
+@dataclass(frozen=True)
+class CiReports:
+    """What to write besides the verdict on stdout; places are lines of the policy."""
+
+    policy: Path | None = None
+    junit: Path | None = None
+    sarif: Path | None = None
+    github: bool = False
+
+    def check(self, force: bool, inputs: Iterable[Path], output: Path | None) -> None:
+        """Errors that are known before any work; `output` is where the verdict goes."""
+        kept = [*inputs, *([] if self.policy is None else [self.policy])]
+        taken = {} if output is None else {output.absolute(): f"-o {output}"}
+        for path, name, option in (
+            (self.junit, "junit.xml", "--junit"),
+            (self.sarif, "gate.sarif", "--sarif"),
+        ):
+            if path is None:
+                continue
+            check_output(path, force, kept, name, option)
+            other = taken.setdefault(path.absolute(), f"{option} {path}")
+            if not other.startswith(option):
+                raise UsageError(
+                    "two-reports",
+                    f"{other} {option} {path}",
+                    "are one file, wanted two",
+                    fix=f"{option} {name}",
+                )
+
+    def write(self, result: GateResult) -> None:
+        """Everything that was asked for; each file is there whole or not at all."""
+        from wbscope.ci.github import annotation_lines, step_summary
+        from wbscope.ci.junit import junit_xml
+        from wbscope.ci.sarif import sarif_json
+
+        for path, text in (
+            (self.junit, junit_xml(result, self.policy)),
+            (self.sarif, sarif_json(result, self.policy)),
+        ):
+            if path is not None:
+                write_whole(path, text)
+                note(f"wrote {path}")
+        if self.github:
+            for line in annotation_lines(result, self.policy):
+                note(line)
+            _append_summary(step_summary(result))
+
+
+def _append_summary(markdown: str) -> None:
+    """Other commands of the step may have written there before."""
+    name = os.environ.get(_SUMMARY_VARIABLE)
+    if not name:
+        return
+    try:
+        with Path(name).open("a", encoding="utf-8") as file:
+            file.write(markdown)
+    except OSError as error:
+        raise SetupError(
+            "cannot-write",
+            name,
+            f"cannot be written: {error.strerror or error}",
+            have=f"the name is from ${_SUMMARY_VARIABLE}",
+            fix=f"unset {_SUMMARY_VARIABLE}, or leave out --github",
+        ) from error

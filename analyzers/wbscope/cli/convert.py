@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope convert: every event for Perfetto, no analysis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wbscope.cli.options import ForceOption, JsonOption, QuietOption
+from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
+from wbscope.convert import Converted
+from wbscope.convert import convert as run_convert
+from wbscope.render.jsondoc import document, notices
+from wbscope.render.units import parse_time_range
+
+__all__ = ["convert"]
+
+
+def convert(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SRC...",
+            help="trace.dat or run folder; further ones are guests of the first.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", metavar="X.pftrace", show_default=False),
+    ],
+    events: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Only these events, e.g. 'sched:*'; repeatable."),
+    ] = None,
+    time_range: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM..TO",
+            help="Only this part: after the first record (2s..4s) or by the clock (@12.5s..).",
+        ),
+    ] = None,
+    compat: Annotated[
+        bool,
+        typer.Option("--compat", help="For Perfetto before v50: larger, the same content."),
+    ] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write every event of a trace.dat as a Perfetto trace.
+
+    No analysis: `wbscope timeline` writes what the run shows. Open the file at
+    https://ui.perfetto.dev; docs/convert.md tells what of a trace goes where.
+
+    \b
+    Examples:
+      wbscope convert trace.dat -o trace.pftrace
+      wbscope convert trace.dat -o part.pftrace --time-range 10s..12s
+      wbscope convert RUN -o block.pftrace --events 'sched:*' --events 'block:*'
+      wbscope convert host.dat guest.dat -o both.pftrace
+    """
+    range_text = None if time_range is None else parse_time_range("--time-range", time_range)
+    with progress_bar(sources[0], hidden=quiet or as_json) as bar:
+        done = run_convert(
+            sources,
+            Path(output),
+            events=events or (),
+            time_range=range_text,
+            compat=compat,
+            force=force,
+            observer=bar,
+        )
+    if as_json:
+        write_stdout(_document(sources, done))
+        return
+    show_warnings(done.warnings)
+    note(f"wrote {done.output}: {done.converted_count} of {done.events_count} events")
+
+
+def _document(sources: list[str], done: Converted) -> str:
+    row = {
+        "output": str(done.output),
+        "events_count": done.events_count,
+        "converted_count": done.converted_count,
+        "damaged": done.damaged,
+    }
+    body = {
+        "units": {"events_count": "count", "converted_count": "count"},
+        "rows": [row],
+        "warnings": notices(done.warnings),
+    }
+    return document("convert", {"sources": sources}, body)

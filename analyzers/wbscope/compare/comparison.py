@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Side against side, metric by metric: what differs, how surely, and which way that is."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from wbscope.compare.fingerprint import Difference, differences, unknown_facts
+from wbscope.compare.metric import Metric, split_name
+from wbscope.compare.policy import matches
+from wbscope.compare.rundata import RunData
+from wbscope.compare.versions import is_before
+from wbscope.engine.result import Notice
+from wbscope.errors import UsageError
+from wbscope.stats.describe import Description, describe
+from wbscope.stats.ranktest import smallest_p
+from wbscope.stats.shift import Shift, shift
+
+__all__ = [
+    "ALPHA",
+    "Comparison",
+    "Outcome",
+    "Row",
+    "Sample",
+    "Side",
+    "compare_sides",
+    "contrast",
+    "metrics_of",
+    "only",
+    "sample_of",
+]
+
+ALPHA = 0.05
+# Surely different and still not worth a face.
+MARGIN = 0.05
+
+Outcome = Literal["better", "worse", "changed", "undecided", "refused"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Runs that are repetitions of one thing; the run is the unit."""
+
+    name: str
+    runs: tuple[RunData, ...]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One metric on one side: its values in the order of runs, and runs without one."""
+
+    values: tuple[float, ...]
+    missing: tuple[str, ...]
+    description: Description
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric of one side against the base.
+
+    outcome  better, worse; changed: surely, and neither way is better, or by
+             less than the margin; undecided: not told apart from chance; refused:
+             the two are not the same thing
+    reason   why it is undecided or refused
+    """
+
+    metric: Metric
+    side: str
+    base: str
+    sample: Sample
+    base_sample: Sample
+    shift: Shift | None
+    outcome: Outcome
+    reason: str = ""
+
+    @property
+    def is_sure(self) -> bool:
+        """Told apart from chance; otherwise `~` is printed."""
+        return self.outcome in ("better", "worse", "changed")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All rows, side by side and in the order of the catalogue."""
+
+    sides: tuple[Side, ...]  # the base first
+    rows: tuple[Row, ...]
+    differing: tuple[Difference, ...]
+    unknown: tuple[str, ...]
+    warnings: tuple[Notice, ...]
+    alpha: float
+    margin: float
+
+    @property
+    def base(self) -> Side:
+        """What the others are compared with."""
+        return self.sides[0]
+
+    def of_side(self, name: str) -> list[Row]:
+        """The rows of one side against the base."""
+        return [row for row in self.rows if row.side == name]
+
+
+def compare_sides(
+    base: Side, others: Sequence[Side], alpha: float = ALPHA, margin: float = MARGIN
+) -> Comparison:
+    """Every metric that a run of any side has."""
+    sides = (base, *others)
+    runs = [run for side in sides for run in side.runs]
+    metrics = metrics_of(runs)
+    rows = [contrast(metric, side, base, alpha, margin) for side in others for metric in metrics]
+    return Comparison(
+        sides=sides,
+        rows=tuple(row for row in rows if row.sample.values or row.base_sample.values),
+        differing=tuple(differences(runs)),
+        unknown=tuple(unknown_facts(runs)),
+        warnings=tuple(_warnings(sides)),
+        alpha=alpha,
+        margin=margin,
+    )
+
+
+def only(comparison: Comparison, patterns: Sequence[str]) -> Comparison:
+    """The rows that one of these names or patterns means; UsageError when there are none."""
+    names = [row.metric.name for row in comparison.rows]
+    kept = {name for pattern in patterns for name in matches(pattern, names)}
+    for pattern in patterns:
+        if not matches(pattern, names):
+            close = difflib.get_close_matches(pattern, dict.fromkeys(names), n=3, cutoff=0.4)
+            raise UsageError(
+                "unknown-metric",
+                pattern,
+                "is no metric of these runs",
+                have=", ".join(close) or None,
+                fix=f"--metric '{close[0] if close else 'throttle*'}'",
+            )
+    return replace(comparison, rows=tuple(r for r in comparison.rows if r.metric.name in kept))
+
+
+def metrics_of(runs: Iterable[RunData]) -> list[Metric]:
+    """The metrics of all runs: families in the order of the first run that has them."""
+    families: dict[str, dict[str, Metric]] = {}
+    for run in runs:
+        for name, (metric, _) in run.scalars.items():
+            families.setdefault(split_name(name)[0], {}).setdefault(name, metric)
+    return [metric for family in families.values() for metric in family.values()]
+
+
+def sample_of(metric: str, side: Side) -> Sample:
+    """The values of a side; a run that cannot tell is named, not taken for 0."""
+    told = [(run.name, run.value(metric)) for run in side.runs]
+    values = tuple(value for _, value in told if value is not None)
+    missing = tuple(name for name, value in told if value is None)
+    return Sample(values, missing, describe(values))
+
+
+def contrast(metric: Metric, side: Side, base: Side, alpha: float, margin: float) -> Row:
+    """One metric of one side against the base."""
+    mine, theirs = sample_of(metric.name, side), sample_of(metric.name, base)
+    found = shift(mine.values, theirs.values, 1 - alpha) if mine.values and theirs.values else None
+    outcome, reason = _judged(metric, side, base, mine, theirs, found, alpha, margin)
+    return Row(metric, side.name, base.name, mine, theirs, found, outcome, reason)
+
+
+def other_definition(metric: Metric, runs: Iterable[RunData]) -> bool:
+    """True when the runs' numbers were not made by the same SQL."""
+    query = metric.source
+    told = {run.definitions[query] for run in runs if query in run.definitions}
+    return len(told) > 1
+
+
+def across(metric: Metric, runs: Sequence[RunData]) -> str | None:
+    """Why kernels of these runs do not count the same thing under this name, if so."""
+    if not metric.not_across:
+        return None
+    kernels = [str(run.fingerprint.get("kernel") or "") for run in runs]
+    before = {is_before(kernel, metric.not_across) for kernel in kernels}
+    if before >= {True, False}:
+        return f"means another thing from Linux {metric.not_across} on"
+    if None in before and len(before) > 1:
+        return f"means another thing from Linux {metric.not_across} on; a run's kernel is unknown"
+    return None
+
+
+def _judged(
+    metric: Metric,
+    side: Side,
+    base: Side,
+    mine: Sample,
+    theirs: Sample,
+    found: Shift | None,
+    alpha: float,
+    margin: float,
+) -> tuple[Outcome, str]:
+    runs = [*side.runs, *base.runs]
+    if found is None:
+        return "undecided", f"only {side.name if mine.values else base.name} has it"
+    if (why := across(metric, runs)) is not None:
+        return "refused", why
+    if other_definition(metric, runs):
+        return "refused", "the runs were measured with different versions of its SQL"
+    if mine.missing or theirs.missing:
+        known, all_runs = len(mine.values) + len(theirs.values), len(runs)
+        return "undecided", f"known in {known} of {all_runs} runs"
+    if smallest_p(len(mine.values), len(theirs.values)) > alpha:
+        return "undecided", "too few runs"
+    if found.p > alpha:
+        return "undecided", "not told apart from chance"
+    if metric.better == "neutral" or _within(found, theirs, margin):
+        return "changed", ""
+    lower = found.estimate < (1 if found.scale == "ratio" else 0)
+    return ("better" if lower == (metric.better == "lower") else "worse"), ""
+
+
+def _within(found: Shift, base: Sample, margin: float) -> bool:
+    """True when the change is smaller than this share of the base."""
+    if found.scale == "ratio":
+        return abs(found.estimate - 1) <= margin
+    return abs(found.estimate) <= margin * abs(base.description.median or 0.0)
+
+
+def _warnings(sides: Sequence[Side]) -> Iterable[Notice]:
+    for side in sides:
+        for run in side.runs:
+            for notice in run.warnings:
+                yield Notice(notice.slug, notice.message, f"{side.name} {run.name}")
+    seen: dict[str, str] = {}
+    for side in sides:
+        for run in side.runs:
+            other = seen.setdefault(run.source_id, side.name)
+            if other != side.name:
+                told = f"is the same recording as one of {other}: nothing can differ"
+                yield Notice("same-recording", told, f"{side.name} {run.name}")

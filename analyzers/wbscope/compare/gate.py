@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate: PASS, FAIL or INCONCLUSIVE for each declared metric, and for all of them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from wbscope.compare.comparison import Row, Side, contrast, metrics_of, sample_of
+from wbscope.compare.guards import Refusal, refusals
+from wbscope.compare.metric import Metric, split_name
+from wbscope.compare.policy import Budget, Margin, Policy, Rule, matches
+from wbscope.engine.result import Notice
+from wbscope.errors import UsageError
+from wbscope.render.units import format_value
+from wbscope.stats.holm import holm
+from wbscope.stats.planning import detectable, fewest_runs, pooled_sd, runs_to_confirm
+from wbscope.stats.shift import Scale, Shift, shift
+
+__all__ = ["EXIT_CODES", "GateResult", "Status", "Verdict", "judge"]
+
+Status = Literal["PASS", "FAIL", "INCONCLUSIVE", "REFUSED"]
+EXIT_CODES: dict[Status, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4, "REFUSED": 4}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One declared metric.
+
+    reasons      why, as sentences
+    row          the two sides, as `compare` has them; None without a base
+    shift        on the scale of the margin
+    margin       of the policy, as written; delta: the same on the scale of shift
+    p_adjusted   p after Holm over all metrics that are compared
+    detectable   the smallest worsening that these runs would find 4 times in 5,
+                 on the scale of shift; None = none, or nothing is compared
+    runs_needed  runs a side with which an unchanged kernel would pass 4 times in
+                 5; None = more than 200, or nothing is compared
+    """
+
+    metric: Metric
+    status: Status
+    reasons: tuple[str, ...]
+    row: Row | None = None
+    shift: Shift | None = None
+    margin: str = ""
+    delta: float | None = None
+    p_adjusted: float | None = None
+    detectable: float | None = None
+    runs_needed: int | None = None
+    budgets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """The verdict over all of them; a run that is refused decides nothing."""
+
+    status: Status
+    verdicts: tuple[Verdict, ...]
+    refusals: tuple[Refusal, ...]
+    side: Side
+    base: Side | None
+    policy: Policy
+    compared: int
+    unknown: tuple[str, ...]
+    warnings: tuple[Notice, ...]
+
+    def exit_code(self) -> int:
+        """0 passed, 1 failed, 4 not enough evidence, unless the policy maps that."""
+        mapped: dict[str, Status] = {"pass": "PASS", "fail": "FAIL"}
+        if self.status == "INCONCLUSIVE":
+            return EXIT_CODES[mapped.get(self.policy.inconclusive, "INCONCLUSIVE")]
+        return EXIT_CODES[self.status]
+
+    def count(self, status: Status) -> int:
+        """How many metrics have this verdict."""
+        return sum(verdict.status == status for verdict in self.verdicts)
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """A rule and one metric that it is about; None = no run has such a metric."""
+
+    rule: Rule
+    metric: Metric
+    is_there: bool
+
+
+def judge(side: Side, base: Side | None, policy: Policy, families: Iterable[str]) -> GateResult:
+    """Judge a side, against a base where the policy compares.
+
+    `families` are the metrics that queries can give: a name that is none of them,
+    and that no run has, is a mistake in the policy.
+
+    Raises: UsageError for such a name, and when a base is needed and there is none.
+    """
+    if policy.compares and base is None:
+        raise UsageError(
+            "no-base",
+            "gate",
+            "the policy has margins, so there must be runs to compare with",
+            fix="wbscope gate --policy POLICY.toml RUN... --against RUN...",
+        )
+    side, base = _warmed(side, policy), None if base is None else _warmed(base, policy)
+    refused, unknown = refusals(side, base, policy)
+    runs = [*side.runs, *(base.runs if base else ())]
+    declared = _declared(policy, metrics_of(runs), families)
+    verdicts: tuple[Verdict, ...] = ()
+    compared = sum(one.rule.margin is not None for one in declared)
+    if not refused:
+        verdicts = _verdicts(declared, side, base, policy, compared)
+    return GateResult(
+        status=_overall([verdict.status for verdict in verdicts], bool(refused)),
+        verdicts=verdicts,
+        refusals=tuple(refused),
+        side=side,
+        base=base,
+        policy=policy,
+        compared=compared,
+        unknown=tuple(unknown),
+        warnings=tuple(replace(n, run=run.name) for run in runs for n in run.warnings),
+    )
+
+
+def _warmed(side: Side, policy: Policy) -> Side:
+    """Without the first runs, by a rule that was written down before."""
+    if policy.drop_first == 0:
+        return side
+    if policy.drop_first >= len(side.runs):
+        raise UsageError(
+            "nothing-left",
+            f"drop_first = {policy.drop_first}",
+            f"leaves none of the {len(side.runs)} runs of {side.name}",
+            fix="make more runs",
+        )
+    return Side(side.name, side.runs[policy.drop_first :])
+
+
+def _overall(statuses: Sequence[Status], is_refused: bool) -> Status:
+    if is_refused:
+        return "REFUSED"
+    worst: tuple[Status, ...] = ("FAIL", "INCONCLUSIVE")
+    return next((status for status in worst if status in statuses), "PASS")
+
+
+def _declared(
+    policy: Policy, metrics: Sequence[Metric], families: Iterable[str]
+) -> list[_Declared]:
+    by_name = {metric.name: metric for metric in metrics}
+    possible = list(families)
+    kinds = {family.partition(".")[0] for family in possible}
+    found: dict[str, _Declared] = {}
+    for rule in policy.rules:
+        names = matches(rule.pattern, by_name)
+        if len(names) > 1 and "*" not in rule.pattern:
+            raise UsageError(
+                "ambiguous-metric",
+                rule.pattern,
+                f"is {len(names)} metrics",
+                have=", ".join(names),
+                fix=f'[metrics."{names[0]}"]',
+            )
+        declared = [_Declared(rule, by_name[name], True) for name in names]
+        if not names:
+            declared = [_absent(rule, possible, kinds, list(by_name))]
+        for one in declared:
+            if one.metric.name in found:
+                raise UsageError(
+                    "declared-twice",
+                    one.metric.name,
+                    f"is meant by {found[one.metric.name].rule.pattern} and by {rule.pattern}",
+                    fix="leave one of the two out",
+                )
+            found[one.metric.name] = one
+    return list(found.values())
+
+
+def _absent(rule: Rule, possible: list[str], kinds: set[str], there: list[str]) -> _Declared:
+    """No run has it: told as inconclusive, unless nothing ever could have it."""
+    family = split_name(rule.pattern)[0]
+    full = [name for name in possible if family in (name, name.partition(".")[2])]
+    other_tool = "." in family and family.partition(".")[0] not in kinds
+    if not full and "*" not in rule.pattern and not other_tool:
+        close = difflib.get_close_matches(rule.pattern, [*there, *possible], n=3, cutoff=0.5)
+        raise UsageError(
+            "unknown-metric",
+            rule.pattern,
+            "is no metric",
+            have=", ".join(close) or None,
+            fix=f'[metrics."{close[0]}"]' if close else "wbscope compare RUN --against RUN",
+        )
+    name = rule.pattern.replace("*", "_") if not full else rule.pattern
+    return _Declared(rule, Metric(name, "", "neutral", "no run has it", "the policy"), False)
+
+
+def _verdicts(
+    declared: Sequence[_Declared], side: Side, base: Side | None, policy: Policy, compared: int
+) -> tuple[Verdict, ...]:
+    rows = [_row(one, side, base, policy) for one in declared]
+    shifts = [
+        _shift(one.rule.margin, row, policy.alpha) if row is not None else None
+        for one, row in zip(declared, rows, strict=True)
+    ]
+    # What cannot be tested counts in Holm's number all the same: it was declared.
+    tested = [index for index, one in enumerate(declared) if one.rule.margin is not None]
+    p_values = [1.0 if (s := shifts[index]) is None else s.p for index in tested]
+    adjusted = dict(zip(tested, holm(p_values), strict=True))
+    return tuple(
+        _verdict(one, side, rows[index], shifts[index], adjusted.get(index), policy, compared)
+        for index, one in enumerate(declared)
+    )
+
+
+def _row(one: _Declared, side: Side, base: Side | None, policy: Policy) -> Row | None:
+    if one.rule.margin is None or base is None or not one.is_there:
+        return None
+    metric = one.metric if one.rule.better is None else replace(one.metric, better=one.rule.better)
+    return contrast(metric, side, base, policy.alpha, 0.0)
+
+
+def _shift(margin: Margin | None, row: Row, alpha: float) -> Shift | None:
+    """On the scale of the margin: a share needs values above 0, else it is a difference."""
+    if row.shift is None or margin is None or row.outcome == "refused":
+        return None
+    if row.sample.missing or row.base_sample.missing:
+        return None  # which runs have no number is no chance
+    if margin.relative is not None or row.shift.scale == "difference":
+        return row.shift
+    return shift(row.sample.values, row.base_sample.values, 1 - alpha, "difference")
+
+
+def _verdict(
+    one: _Declared,
+    side: Side,
+    row: Row | None,
+    found: Shift | None,
+    p_adjusted: float | None,
+    policy: Policy,
+    compared: int,
+) -> Verdict:
+    metric = one.metric if row is None else row.metric
+    if not one.is_there:
+        told = _why_absent(one.rule, side)
+        return Verdict(metric, "INCONCLUSIVE", (told,), margin=_margin_text(one.rule))
+    statuses, reasons, budgets = _budgets(one.rule, metric, side)
+    verdict = Verdict(metric, "PASS", (), row=row, margin=_margin_text(one.rule), budgets=budgets)
+    if one.rule.margin is not None and row is not None:
+        if metric.better == "neutral":
+            raise UsageError(
+                "no-direction",
+                metric.name,
+                "is better neither when lower nor when higher, so a margin says nothing",
+                fix='better = "lower"    # or "higher", if you know that it is so here',
+            )
+        judged = _compared(metric, one.rule.margin, row, found, p_adjusted, policy, compared)
+        statuses.append(judged.status)
+        reasons = [*judged.reasons, *reasons]
+        verdict = replace(judged, budgets=budgets)
+    return replace(verdict, status=_overall(statuses, False), reasons=tuple(reasons))
+
+
+def _margin_text(rule: Rule) -> str:
+    return "" if rule.margin is None else rule.margin.text
+
+
+def _why_absent(rule: Rule, side: Side) -> str:
+    query = rule.pattern.partition(".")[0]
+    why = next((run.lacking[query] for run in side.runs if query in run.lacking), None)
+    return f"no run has it: {why}" if why else "no run has it"
+
+
+def _budgets(
+    rule: Rule, metric: Metric, side: Side
+) -> tuple[list[Status], list[str], tuple[str, ...]]:
+    """Absolute borders: these need no base, and one run is enough."""
+    statuses: list[Status] = []
+    reasons: list[str] = []
+    sample = sample_of(metric.name, side)
+    asked: list[tuple[Budget, str, Sequence[float]]] = []
+    median = sample.description.median
+    if rule.budget is not None:
+        asked.append((rule.budget, "median", () if median is None else (median,)))
+    if rule.each_run is not None:
+        asked.append((rule.each_run, "each run", sample.values))
+    for budget, what, values in asked:
+        allowed = [budget.allows(value, rule.pattern, metric.unit) for value in values]
+        broken = [value for value, kept in zip(values, allowed, strict=True) if not kept]
+        if broken:
+            worst = max(broken) if budget.sign in ("<=", "<") else min(broken)
+            shown = format_value("", metric.unit, worst)
+            many = f", and {len(broken) - 1} more runs" if len(broken) > 1 else ""
+            statuses.append("FAIL")
+            reasons.append(f"{what} is {shown}{many}, the budget is {budget}")
+        elif sample.missing:
+            statuses.append("INCONCLUSIVE")
+            reasons.append(f"not known of {', '.join(sample.missing)}")
+        else:
+            statuses.append("PASS")
+            reasons.append(f"{what} keeps {budget}")
+    return statuses, reasons, tuple(f"{what} {budget}" for budget, what, _ in asked)
+
+
+def _compared(
+    metric: Metric,
+    margin: Margin,
+    row: Row,
+    found: Shift | None,
+    p_adjusted: float | None,
+    policy: Policy,
+    compared: int,
+) -> Verdict:
+    known = Verdict(metric, "INCONCLUSIVE", (), row, found, margin.text, p_adjusted=p_adjusted)
+    fewest = min(len(row.sample.values), len(row.base_sample.values))
+    if found is None:
+        return replace(known, reasons=(row.reason or "not known",))
+    delta = _delta(metric, margin, row, found.scale)
+    n, m = len(row.sample.values), len(row.base_sample.values)
+    plan = _Plan(metric, row, found.scale, delta, policy.alpha, compared)
+    known = replace(
+        known, delta=delta, detectable=plan.detectable(n, m), runs_needed=plan.runs_needed()
+    )
+    worse, bound = _worsening(metric, found)
+    if fewest < policy.min_runs:
+        told = f"{n} + {m} runs, wanted {policy.min_runs} a side: only budgets can decide"
+        return replace(known, reasons=(told,))
+    if p_adjusted is not None and p_adjusted <= policy.alpha and worse > delta:
+        return replace(known, status="FAIL", reasons=("worse by more than the margin",))
+    if bound is not None and bound <= delta:
+        better = p_adjusted is not None and p_adjusted <= policy.alpha and worse < 0
+        told = "better" if better else "not worse by more than the margin"
+        return replace(known, status="PASS", reasons=(told,))
+    return replace(known, reasons=(_why_undecided(known, bound, compared, policy),))
+
+
+def _delta(metric: Metric, margin: Margin, row: Row, scale: Scale) -> float:
+    """The margin on the scale of the shift; a share of the base's median for a difference."""
+    if scale == "ratio" and margin.relative is not None:
+        return margin.relative
+    if margin.relative is not None:
+        return margin.relative * abs(row.base_sample.description.median or 0.0)
+    return margin.quantity(metric.name, metric.unit)
+
+
+def _worsening(metric: Metric, found: Shift) -> tuple[float, float | None]:
+    """By how much it is worse, and at worst; below 0 = better."""
+    none = 1.0 if found.scale == "ratio" else 0.0
+    if metric.better == "lower":
+        return found.estimate - none, None if found.high is None else found.high - none
+    return none - found.estimate, None if found.low is None else none - found.low
+
+
+def _why_undecided(known: Verdict, bound: float | None, compared: int, policy: Policy) -> str:
+    if bound is None:
+        return f"so few runs cannot bound the change with {1 - policy.alpha:.0%} confidence"
+    if known.detectable is None:
+        many = f" for {compared} metrics" if compared > 1 else ""
+        return f"so few runs can show no change{many}, however large"
+    return "these runs do not tell whether it is worse by more than the margin"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What these runs could show; a share is planned for on the scale of logarithms."""
+
+    metric: Metric
+    row: Row
+    scale: Scale
+    delta: float
+    alpha: float
+    compared: int
+
+    @property
+    def _is_ratio(self) -> bool:
+        return self.scale == "ratio"
+
+    @property
+    def _sd(self) -> float:
+        sides = [np.array(s.values) for s in (self.row.sample, self.row.base_sample)]
+        return pooled_sd(*(np.log(side) if self._is_ratio else side for side in sides))
+
+    @property
+    def _margin(self) -> float:
+        if not self._is_ratio:
+            return self.delta
+        if self.metric.better == "lower":
+            return math.log1p(self.delta)
+        return -math.log1p(-self.delta) if self.delta < 1 else math.inf
+
+    def detectable(self, n: int, m: int) -> float | None:
+        """With the level that Holm leaves to a single change."""
+        found = detectable(n, m, self._sd, self._margin, self.alpha / self.compared)
+        if found is None or not self._is_ratio:
+            return found
+        return math.expm1(found) if self.metric.better == "lower" else -math.expm1(-found)
+
+    def runs_needed(self) -> int | None:
+        """For a PASS of what did not change, and for a FAIL to be possible at all."""
+        runs = runs_to_confirm(self._sd, self._margin, self.alpha)
+        return None if runs is None else max(runs, fewest_runs(self.alpha / self.compared))

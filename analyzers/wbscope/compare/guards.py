@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a gate refuses to judge: runs that are not comparable, not whole or not independent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wbscope.compare.comparison import Side
+from wbscope.compare.fingerprint import differences, unknown_facts
+from wbscope.compare.policy import Policy
+
+__all__ = ["Refusal", "refusals"]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why nothing is judged, and what allows it, if anything does."""
+
+    slug: str
+    message: str
+    fix: str
+
+
+def refusals(side: Side, base: Side | None, policy: Policy) -> tuple[list[Refusal], list[str]]:
+    """What is wrong with these runs, and the facts about them that nobody knows."""
+    sides = [side] if base is None else [side, base]
+    found = [refusal for one in sides for refusal in _of_side(one, policy)]
+    runs = [run for one in sides for run in one.runs]
+    within = {difference.fact for one in sides for difference in differences(one.runs)}
+    if base is not None:
+        for difference in differences(runs, policy.differs):
+            if difference.fact not in within:
+                fix = f'differs = ["{difference.fact}"]    # in the policy, if it is meant to'
+                found.append(Refusal("not-comparable", difference.text(), fix))
+    unknown = unknown_facts(runs) if base is not None else []
+    if unknown and policy.unknown == "refuse":
+        told = f"nothing tells whether the runs have in common: {', '.join(unknown)}"
+        found.append(Refusal("unknown-facts", told, "record with wbscope record"))
+    return found, unknown
+
+
+def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:
+    if not side.runs:
+        yield Refusal("no-runs", f"{side.name} has no runs", "name at least one run")
+    for difference in differences(side.runs):
+        told = f"runs of {side.name} differ among themselves: {difference.text()}"
+        yield Refusal("mixed-side", told, "give only repetitions of one thing to a side")
+    twice = [count for count in Counter(run.source_id for run in side.runs).items() if count[1] > 1]
+    for source, _ in twice:
+        names = ", ".join(run.name for run in side.runs if run.source_id == source)
+        told = f"{names} of {side.name} are one recording: it counts as one run"
+        yield Refusal("same-recording", told, "leave the copies out")
+    for run in side.runs:
+        if policy.damaged == "refuse" and run.damaged:
+            told = f"{side.name} {run.name}: {run.damaged[0].message}"
+            yield Refusal("damaged-run", told, 'record it again, or damaged = "allow"')
+        if policy.lost_events == "refuse" and run.lost:
+            told = f"{side.name} {run.name}: {run.lost[0].message}"
+            yield Refusal(
+                "lost-events", told, 'record with larger buffers, or lost_events = "allow"'
+            )

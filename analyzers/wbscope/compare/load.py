@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what the user calls the runs of a side to their numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from wbscope.compare.baseline import is_baseline, read_baseline
+from wbscope.compare.catalog import Catalog, load_catalog
+from wbscope.compare.comparison import Side
+from wbscope.compare.measure import Wanted, measure, measure_folder
+from wbscope.compare.rundata import RunData
+from wbscope.engine.library import Library, load_library
+from wbscope.errors import EvidenceError, InputError, UsageError
+from wbscope.ingester import Observer
+from wbscope.measure.files import NAMES
+from wbscope.run import Run, open_run
+from wbscope.several import short_names
+from wbscope.sources import find_source
+
+__all__ = ["Loader", "expand"]
+
+Watch = Callable[[str], AbstractContextManager[Observer | None]]
+
+
+def _unwatched(_run: str) -> AbstractContextManager[Observer | None]:
+    return nullcontext()
+
+
+@dataclass
+class Loader:
+    """Opens runs one after the other; a run that is on two sides is read once.
+
+    watch  what is told of an ingest of a run: a progress bar
+    each   is called with every open run, for what is more than numbers
+    """
+
+    wanted: Wanted = lambda _family: True
+    watch: Watch = _unwatched
+    allow_damaged: bool = False
+    each: Callable[[Run, RunData], None] | None = None
+    library: Library = field(default_factory=load_library)
+    catalog: Catalog = field(init=False)
+    _known: dict[str, RunData] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.catalog = load_catalog(self.library)
+
+    def side(self, name: str, given: Sequence[str]) -> Side:
+        """The runs of one side: folders, traces, databases, folders of runs, baselines."""
+        texts = [text for one in given for text in expand(one)]
+        if not texts:
+            raise UsageError("no-runs", name, "has no runs", fix=f"wbscope compare {name}...")
+        named = [text for text in texts if not _is_baseline(text)]
+        names = dict(zip(named, short_names(named), strict=True)) if named else {}
+        runs: list[RunData] = []
+        for text in texts:
+            if text in names:
+                runs.append(replace(self._run(text), name=names[text]))
+            else:
+                runs.extend(read_baseline(Path(text)))
+        for run in runs:
+            if run.damaged and not self.allow_damaged:
+                raise EvidenceError(
+                    "damaged-run",
+                    run.name,
+                    run.damaged[0].message,
+                    effect="a part of a run is not comparable with a whole one",
+                    fix="record it again, or allow it: --allow-damaged",
+                )
+        return Side(name, tuple(runs))
+
+    def _run(self, text: str) -> RunData:
+        if text not in self._known:
+            if _is_folder_of_files(text):
+                self._known[text] = measure_folder(Path(text), self.catalog, self.wanted)
+            else:
+                with (
+                    self.watch(text) as observer,
+                    open_run(text, library=self.library, observer=observer) as run,
+                ):
+                    data = measure(run, text, self.catalog, self.wanted)
+                    self._known[text] = data
+                    if self.each is not None:
+                        self.each(run, data)
+        return self._known[text]
+
+
+def expand(text: str) -> list[str]:
+    """A folder of runs as its runs, in the order of their numbers; anything else as it is."""
+    path = Path(text)
+    if not path.is_dir() or _is_run(text):
+        return [text]
+    inside = [entry for entry in path.iterdir() if entry.is_dir() or entry.suffix == ".db"]
+    runs = [str(entry) for entry in sorted(inside, key=_by_number) if _is_run(str(entry))]
+    return runs or [text]
+
+
+def _is_run(text: str) -> bool:
+    try:
+        find_source(text)
+    except InputError:
+        return _is_folder_of_files(text)
+    return True
+
+
+def _is_folder_of_files(text: str) -> bool:
+    """A folder without a trace, but with what another tool measured."""
+    path = Path(text)
+    if not path.is_dir() or not any((path / name).is_file() for name in NAMES):
+        return False
+    try:
+        find_source(text)
+    except InputError as error:
+        return error.slug == "no-trace"
+    return False
+
+
+def _is_baseline(text: str) -> bool:
+    return Path(text).is_file() and is_baseline(Path(text))
+
+
+def _by_number(path: Path) -> list[tuple[int, str]]:
+    """run2 before run10."""
+    parts: Iterable[str] = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]

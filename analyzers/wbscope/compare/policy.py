@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy of a gate: which metrics decide, by what margin, and what is refused."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wbscope.compare.fingerprint import FACTS, is_fact
+from wbscope.compare.metric import Better, better_of, split_name
+from wbscope.errors import InputError, UsageError
+from wbscope.render.units import parse_quantity
+
+__all__ = [
+    "Budget",
+    "Margin",
+    "Policy",
+    "Rule",
+    "budget_rule",
+    "matches",
+    "read_policy",
+    "wanted_by",
+]
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "==": operator.eq,
+}
+_BUDGET = re.compile(r"(<=|>=|==|[<>](?!=))\s*(\S.*)")
+_RULE_KEYS = ("margin", "better", "budget", "each_run")
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How much worse is still good: a share of the base, or a quantity of the metric's unit."""
+
+    text: str
+    relative: float | None
+
+    def quantity(self, subject: str, unit: str) -> float:
+        """The margin as a number of this unit; only where it is not relative."""
+        return abs(parse_quantity(subject, self.text, unit))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An absolute border, such as <= 100ms."""
+
+    sign: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.text}"
+
+    def allows(self, value: float, subject: str, unit: str) -> bool:
+        """True when the value keeps it."""
+        return _COMPARE[self.sign](value, parse_quantity(subject, self.text, unit))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is asked of the metrics that a name stands for.
+
+    margin    compare with the base: worse by more is a regression
+    budget    the median of the runs keeps it
+    each_run  every single run keeps it
+    """
+
+    pattern: str
+    margin: Margin | None = None
+    better: Better | None = None
+    budget: Budget | None = None
+    each_run: Budget | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A whole policy; docs/compare.md has every key."""
+
+    rules: tuple[Rule, ...]
+    alpha: float = 0.05
+    min_runs: int = 4
+    drop_first: int = 0
+    differs: tuple[str, ...] = ()
+    lost_events: str = "refuse"
+    damaged: str = "refuse"
+    unknown: str = "tell"
+    inconclusive: str = "inconclusive"
+
+    def wants(self, family: str) -> bool:
+        """True when a rule may be about a metric of this family."""
+        return wanted_by(self.rules)(family)
+
+    @property
+    def compares(self) -> bool:
+        """True when a base is needed."""
+        return any(rule.margin is not None for rule in self.rules)
+
+
+def read_policy(path: Path) -> Policy:
+    """Read and check a policy; nothing in it is skipped silently."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            "no-policy",
+            str(path),
+            f"cannot be read: {error.strerror or error}",
+            fix="see docs/compare.md for one to start from",
+        ) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _bad(path, f"is no TOML: {error}", 'margin = "5%"') from error
+    return _policy(path, document)
+
+
+def budget_rule(text: str) -> Rule:
+    """A rule from the command line: 'pause_p99_ns <= 100ms'."""
+    match = re.fullmatch(r"\s*([^\s<>=]+(?:\[[^\]]*\])?)\s*((?:<=|>=|<|>|==).*)", text)
+    if match is None:
+        raise UsageError(
+            "bad-budget",
+            f"--budget {text!r}",
+            "is no NAME <= QUANTITY",
+            fix="--budget 'throttle_summary.pause_p99_ns <= 100ms'",
+        )
+    return Rule(match[1], budget=_budget("--budget", match[2]))
+
+
+def matches(pattern: str, names: Iterable[str]) -> list[str]:
+    """The metrics that a rule names: whole, with `*`, or without the query in front."""
+    listed = list(names)
+    if "*" in pattern:
+        parts = (re.escape(part) for part in pattern.split("*"))
+        wanted = re.compile(".*".join(parts))
+        return [name for name in listed if wanted.fullmatch(name)]
+    if pattern in listed:
+        return [pattern]
+    return [name for name in listed if name.partition(".")[2] == pattern]
+
+
+def wanted_by(rules: Sequence[Rule]) -> Callable[[str], bool]:
+    """Whether one of these rules may be about a metric of a family."""
+    return lambda family: any(_may_match(rule.pattern, family) for rule in rules)
+
+
+def _may_match(pattern: str, family: str) -> bool:
+    wanted = pattern.partition("[")[0]
+    if "*" in pattern:
+        # Before the first star, one has to begin as the other does.
+        start = pattern.partition("*")[0].partition("[")[0]
+        return family.startswith(start) or start.startswith(family)
+    return wanted in (family, family.partition(".")[2])
+
+
+def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
+    known = ("alpha", "min_runs", "drop_first", "differs", "lost_events", "damaged", "unknown",
+             "inconclusive", "metrics")  # fmt: skip
+    _check_keys(path, "the policy", document, known)
+    metrics = document.get("metrics", {})
+    if not isinstance(metrics, dict) or not metrics:
+        raise _bad(path, "declares no metric", '[metrics."throughput.written_bytes_per_s"]')
+    alpha = document.get("alpha", Policy.alpha)
+    if isinstance(alpha, bool) or not isinstance(alpha, float) or not 0 < alpha < 0.5:
+        raise _bad(path, f"alpha is {alpha!r}, wanted a share between 0 and 0.5", "alpha = 0.05")
+    return Policy(
+        rules=tuple(_rule(path, name, table) for name, table in metrics.items()),
+        alpha=alpha,
+        min_runs=_count(path, document, "min_runs", Policy.min_runs, 1),
+        drop_first=_count(path, document, "drop_first", Policy.drop_first, 0),
+        differs=_facts(path, document.get("differs", [])),
+        lost_events=_word(path, document, "lost_events", ("refuse", "allow")),
+        damaged=_word(path, document, "damaged", ("refuse", "allow")),
+        unknown=_word(path, document, "unknown", ("tell", "refuse")),
+        inconclusive=_word(path, document, "inconclusive", ("inconclusive", "pass", "fail")),
+    )
+
+
+def _rule(path: Path, name: str, table: Any) -> Rule:
+    if not isinstance(table, dict):
+        raise _bad(path, f"{name} is {table!r}, wanted a table", f'[metrics."{name}"]')
+    _check_keys(path, name, table, _RULE_KEYS)
+    if not table.keys() & {"margin", "budget", "each_run"}:
+        raise _bad(path, f"{name} asks for nothing", 'margin = "5%"   # or budget = "<= 100ms"')
+    if split_name(name) == (name, {}) and re.search(r"[\[\]\s]", name):
+        raise _bad(path, f"{name!r} is no name of a metric", '[metrics."QUERY.NAME[comm=dd]"]')
+    better = table.get("better")
+    return Rule(
+        pattern=name,
+        margin=_margin(path, name, table["margin"]) if "margin" in table else None,
+        better=None if better is None else better_of(str(better), f"{path}: {name}"),
+        budget=_budget(f"{path}: {name}", table["budget"]) if "budget" in table else None,
+        each_run=_budget(f"{path}: {name}", table["each_run"]) if "each_run" in table else None,
+    )
+
+
+def _margin(path: Path, name: str, value: Any) -> Margin:
+    text = str(value).strip()
+    share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _bad(path, f"{name}: margin is {value!r}", 'margin = "5%"')
+    if text.startswith("-"):
+        raise _bad(path, f"{name}: margin {text} is negative", f'margin = "{text[1:]}"')
+    return Margin(text, float(share[1]) / 100 if share else None)
+
+
+def _budget(subject: str, value: Any) -> Budget:
+    match = _BUDGET.fullmatch(str(value).strip())
+    if match is None:
+        raise UsageError(
+            "bad-budget",
+            subject,
+            f"found {value!r}, wanted <=, >=, <, > or == and a quantity",
+            fix='budget = "<= 100ms"',
+        )
+    return Budget(match[1], match[2].strip())
+
+
+def _facts(path: Path, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise _bad(path, f"differs is {value!r}, wanted a list of facts", 'differs = ["kernel"]')
+    for name in value:
+        if not is_fact(name):
+            raise _bad(
+                path,
+                f"differs has {name!r}, wanted facts of {', '.join(FACTS)}",
+                f'differs = ["{_close(name, FACTS) or "kernel"}"]',
+            )
+    return tuple(value)
+
+
+def _count(path: Path, document: Mapping[str, Any], key: str, default: int, least: int) -> int:
+    value = document.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise _bad(
+            path, f"{key} is {value!r}, wanted a number of at least {least}", f"{key} = {default}"
+        )
+    return value
+
+
+def _word(path: Path, document: Mapping[str, Any], key: str, words: tuple[str, ...]) -> str:
+    value = document.get(key, words[0])
+    if value not in words:
+        raise _bad(
+            path, f"{key} is {value!r}, wanted one of {', '.join(words)}", f'{key} = "{words[0]}"'
+        )
+    return str(value)
+
+
+def _check_keys(path: Path, what: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in known:
+            raise _bad(
+                path,
+                f"{what} has a key {key!r}, wanted one of {', '.join(known)}",
+                f"{_close(key, known) or known[0]} = ...",
+            )
+
+
+def _close(word: str, words: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, list(words), n=1)), None)
+
+
+def _bad(path: Path, message: str, fix: str) -> UsageError:
+    return UsageError("bad-policy", str(path), message, fix=fix)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run as it is compared: its numbers, what it was recorded on, what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wbscope.compare.metric import Scalars, split_name
+from wbscope.engine.result import Notice
+
+__all__ = ["Fact", "RunData"]
+
+Fact = str | int | float | None
+
+_LOST = ("lost-events", "records-overwritten")
+_DAMAGED = ("damaged-trace", "part-of-trace", "lines-not-understood")
+_DATA_LOSS = "data-loss-"
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What a baseline keeps of a run.
+
+    zeros        families of which the run has no number, and 0 is the answer: no
+                 stall of that kind, no page written
+    lacking      why a query, or a file of the run folder, gave no numbers
+    fingerprint  facts about machine and recording; None = not known
+    definitions  a hash of the SQL behind the numbers of each query
+    warnings     what holds for all numbers: lost events, damage
+    """
+
+    name: str
+    source_id: str
+    scalars: Scalars
+    zeros: Mapping[str, float] = field(default_factory=dict)
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: Mapping[str, Fact] = field(default_factory=dict)
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[Notice, ...] = ()
+
+    def value(self, name: str) -> float | None:
+        """The number; that of `zeros` where the run answered and has none."""
+        if name in self.scalars:
+            return self.scalars[name][1]
+        return self.zeros.get(split_name(name)[0])
+
+    @property
+    def lost(self) -> tuple[Notice, ...]:
+        """What says that events are lost."""
+        return tuple(notice for notice in self.warnings if notice.slug in _LOST)
+
+    @property
+    def damaged(self) -> tuple[Notice, ...]:
+        """What says that only a part of the trace was read."""
+        return tuple(
+            notice
+            for notice in self.warnings
+            if notice.slug in _DAMAGED or notice.slug.startswith(_DATA_LOSS)
+        )

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which events of each profile this kernel has, renamed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.doctor.check import Check, Status
+from wbscope.engine.profiles import Profile
+
+__all__ = ["PATCHED", "EventState", "event_checks", "event_states"]
+
+# What kernel-tracepoints/series adds.
+PATCHED = (
+    "vmscan:mm_vmscan_reclaim_writeback",
+    "writeback:balance_dirty_pages_done",
+    "writeback:wb_domain_dirty_state",
+)
+_SYSTEM_FIXES = {
+    "syscalls": "a kernel with CONFIG_FTRACE_SYSCALLS; slept and written bytes are missing",
+    "block": "a kernel with CONFIG_BLOCK",
+    "ext4": "modprobe ext4, if the run uses it",
+    "jbd2": "modprobe jbd2, if the run uses it",
+    "xfs": "modprobe xfs, if the run uses it",
+}
+_OTHER_FIX = "a kernel that has this subsystem built in, or its module loaded"
+_NO_SUCH_EVENT = "this kernel has no such event: none needed"
+_OF_FILE_SYSTEMS = ("ext4", "jbd2", "xfs")
+_NAMED = 4
+
+
+@dataclass(frozen=True)
+class EventState:
+    """One event of a profile by its newest name."""
+
+    profile: str
+    event: str
+    name_here: str | None  # None: missing
+
+
+def event_states(profiles: Sequence[Profile], available: frozenset[str]) -> list[EventState]:
+    """Each event once, with the smallest profile that has it."""
+    states: dict[str, EventState] = {}
+    for profile in profiles:
+        for group in profile.events:
+            here = next((name for name in group if name in available), None)
+            states.setdefault(group[0], EventState(profile.name, group[0], here))
+    return list(states.values())
+
+
+def event_checks(profiles: Sequence[Profile], available: frozenset[str]) -> Iterator[Check]:
+    """A line for each profile, for what is missing in it, and for the patched kernel."""
+    states = [state for state in event_states(profiles, available) if state.event not in PATCHED]
+    for profile in profiles:
+        own = [state for state in states if state.profile == profile.name]
+        here = [state for state in own if state.name_here]
+        renamed = [state.name_here or "" for state in here if state.name_here != state.event]
+        found = f"{len(here)} of {len(own)} events"
+        if renamed:
+            found += f", under an older name: {_some(renamed)}"
+        first = profile is profiles[0]
+        status = Status.ok if here else Status.fails if first else Status.missing
+        fix = None if here else "a kernel with CONFIG_TRACEPOINTS and these subsystems"
+        yield Check(f"profile {profile.name}", status, found, fix)
+    yield from _missing(states)
+    patched = [event for event in PATCHED if event in available]
+    if patched:
+        yield Check("patched kernel", Status.ok, _some([e.partition(":")[2] for e in patched]))
+    else:
+        yield Check(
+            "patched kernel",
+            Status.ok,
+            "no: waits and zones are worked out from the stock events",
+            "kernel-tracepoints/README.md has the patches",
+        )
+
+
+def _missing(states: list[EventState]) -> Iterator[Check]:
+    systems: dict[str, list[str]] = {}
+    for state in states:
+        if state.name_here is None:
+            system, _, name = state.event.partition(":")
+            systems.setdefault(system, []).append(name)
+    for system, names in systems.items():
+        whole = not any(state.name_here for state in states if state.event.startswith(f"{system}:"))
+        if whole and system in _OF_FILE_SYSTEMS and not _in_use(system):
+            continue
+        fix = (
+            _SYSTEM_FIXES.get(system, _OTHER_FIX)
+            if whole
+            else "this kernel has no such event: none needed"
+        )
+        yield Check(f"events {system}", Status.missing, f"not there: {_some(names)}", fix)
+
+
+def _in_use(system: str) -> bool:
+    """jbd2 goes with ext4."""
+    mounted = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    kinds = {line.split(" ")[2] for line in mounted}
+    return ("ext4" if system == "jbd2" else system) in kinds
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the files of measurements are: in a run folder, or in the database made from it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wbscope.errors import InputError
+from wbscope.measure.bad import MOST_BYTES
+from wbscope.measure.fio import FIO_FIX
+from wbscope.run import Run
+
+__all__ = ["NAMES", "Files", "files_of_folder", "files_of_run"]
+
+_FIO = "fio.json"
+_TEXTS = (
+    "perf-stat.txt",
+    "perf-stat.json",
+    "time.txt",
+    "ops.txt",
+    "vmstat.txt",
+    "vmstat.samples",
+)
+_PAIR = ("vmstat.before", "vmstat.after")
+NAMES = (_FIO, *_TEXTS, *_PAIR)
+
+# As json_tree() of SQLite writes the way to a value: .name, ."any name", [index].
+_STEP = re.compile(r'\.(?:"((?:[^"\\]|\\.)*)"|([^.\["]+))|\[([0-9]+)\]')
+
+
+@dataclass(frozen=True)
+class Files:
+    """What was found; a text has its file's name, `fio` is fio's document when it is parsed.
+
+    `counters` has the readings of /proc/vmstat by file name, `shown` is the run.
+    """
+
+    shown: str
+    texts: Mapping[str, str] = field(default_factory=dict)
+    fio: Any = None
+    counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def subject(self, name: str) -> str:
+        """The file as errors name it."""
+        return f"{self.shown}/{name}"
+
+
+def files_of_folder(folder: Path) -> Files:
+    """The files themselves.
+
+    Raises: InputError when one cannot be read, is not text or is too large.
+    """
+    texts = {name: _read(folder / name) for name in NAMES if (folder / name).exists()}
+    return Files(str(folder), texts)
+
+
+def files_of_run(run: Run) -> Files:
+    """What wbscope-ingest kept of them in the run's database.
+
+    Raises: InputError when it could not read one of them.
+    """
+    quoted = ", ".join(f"'{name}'" for name in NAMES)
+    for name, status, message in run.sql(
+        f"SELECT name, status, message FROM sidecar_file WHERE name IN ({quoted}) ORDER BY name"
+    ).rows:
+        if status != "loaded":
+            raise InputError(
+                "bad-measurement",
+                f"{run.name}/{name}",
+                f"was not read whole: {message}",
+                effect="nothing of this file was used",
+                fix=FIO_FIX if name == _FIO else "record the run again, or take the file out",
+            )
+    texts = dict(
+        run.sql(f"SELECT name, text FROM sidecar_text WHERE name IN ({quoted}) ORDER BY name").rows
+    )
+    # A database keeps texts of up to 1 MiB only.
+    folder = Path(run.name)
+    more = (name for name in _TEXTS if name not in texts and (folder / name).is_file())
+    texts |= {name: _read(folder / name) for name in more}
+    counters: dict[str, dict[str, int]] = {}
+    for sample, name, value in run.sql(
+        "SELECT sample, name, value FROM sidecar_vmstat WHERE ts IS NULL ORDER BY sample, name"
+    ).rows:
+        counters.setdefault(f"vmstat.{sample}", {})[name] = value
+    rows = run.sql("SELECT path, value FROM sidecar_fio ORDER BY rowid").rows
+    return Files(run.name, texts, _document(rows) if rows else None, counters)
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise InputError(
+                "too-large",
+                str(path),
+                f"has more than {MOST_BYTES} bytes, wanted a file of one run",
+                fix=f"head -c 300 {shlex.quote(str(path))}",
+            )
+        return data.decode("utf-8")
+    except OSError as error:
+        raise InputError(
+            "cannot-read",
+            str(path),
+            f"cannot be read: {error.strerror}",
+            fix=f"ls -l {shlex.quote(str(path))}",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "bad-measurement",
+            str(path),
+            f"is not UTF-8 text: found byte 0x{data[error.start]:02x}",
+            at=f"file offset {error.start}",
+            effect="nothing of this file was used",
+            fix=f"file {shlex.quote(str(path))}",
+        ) from error
+
+
+def _document(rows: list[tuple[Any, ...]]) -> Any:
+    """The JSON document again, from the ways to its values."""
+    root: dict[str | int, Any] = {}
+    for path, value in rows:
+        steps = [_step(match) for match in _STEP.finditer(path)]
+        inside = root
+        for step in steps[:-1]:
+            inside = inside.setdefault(step, {})
+        if steps:
+            inside[steps[-1]] = value
+    return _lists(root)
+
+
+def _step(match: re.Match[str]) -> str | int:
+    quoted, plain, index = match.groups()
+    if index is not None:
+        return int(index)
+    return re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else plain
+
+
+def _lists(value: Any) -> Any:
+    """Objects whose keys are indexes were lists."""
+    if not isinstance(value, dict):
+        return value
+    if value and all(isinstance(key, int) for key in value):
+        return [_lists(value[key]) for key in sorted(value)]
+    return {str(key): _lists(inside) for key, inside in value.items()}

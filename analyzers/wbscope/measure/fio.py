@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fio.json: what fio --output-format=json or json+ says of its jobs.
+
+Jobs are added up as fio's group_reporting does it: bytes and requests of all over
+the run time of the longest.  Percentiles of several jobs need the histograms of
+json+; without them only one job has percentiles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from wbscope.compare.metric import Scalars
+from wbscope.measure.bad import bad, failed, shown
+from wbscope.measure.catalogue import known, metric
+from wbscope.measure.document import Node, load
+from wbscope.measure.fiolatency import latencies
+from wbscope.measure.units import unit_of_text
+
+__all__ = ["FIO_FIX", "fio_document", "parse_fio"]
+
+FIO_FIX = "record it with: fio --output-format=json+ --output=fio.json JOBFILE"
+_DIRECTIONS = ("read", "write", "trim", "mixed")
+_MS = unit_of_text("ms")[1]
+_SECOND = unit_of_text("s")[1]
+_PERCENT = unit_of_text("%")[1]
+
+
+def fio_document(text: str, subject: str = "fio.json") -> Any:
+    """The one JSON document of fio's output; notes may stand before it.
+
+    Raises: InputError.
+    """
+    starts = [match.start() for match in re.finditer(r"^\{", text, re.MULTILINE)]
+    if not starts:
+        raise bad(subject, "has no line that begins with {, wanted fio's JSON", FIO_FIX)
+    document, end = load(text, subject, FIO_FIX, start=starts[0])
+    if any(start >= end for start in starts):
+        fix = f"{FIO_FIX}, without --status-interval"
+        raise bad(subject, "holds several documents, wanted one", fix)
+    if rest := text[end:].strip():
+        at = f"line {text.count(chr(10), 0, end) + 1}"
+        raise bad(subject, f"found {shown(rest)} after the document", FIO_FIX, at=at)
+    return document
+
+
+def parse_fio(document: Any, subject: str = "fio.json") -> Scalars:
+    """The metrics fio.*: of all jobs, and of each name of a job where there are several.
+
+    Raises: InputError, also when a job ended with an error.
+    """
+    root = Node(document, "$", subject, FIO_FIX)
+    _check_version(root, subject)
+    jobs = _jobs(root, subject)
+    scalars = Scalars()
+    _add_group(scalars, jobs, subject, {})
+    groups: dict[str, list[Node]] = {}
+    for job in jobs:
+        groups.setdefault(job["jobname"].text(), []).append(job)
+    if len(groups) > 1:
+        for name, group in groups.items():
+            _add_group(scalars, group, subject, {"job": name})
+    return scalars
+
+
+def _check_version(root: Node, subject: str) -> None:
+    version = root["fio version"].text()
+    match = re.match(r"fio-([0-9]{1,4})\.", version)
+    if match is None or int(match[1]) < 3:
+        found = f"is of {shown(version)}, wanted fio-3.0 or newer"
+        raise bad(subject, f"{found}: older ones count in other units", FIO_FIX)
+
+
+def _jobs(root: Node, subject: str) -> list[Node]:
+    if not root.has("jobs") and root.has("client_stats"):
+        raise bad(subject, "is of fio's client, which has other fields", FIO_FIX)
+    jobs = list(root["jobs"])
+    if not jobs:
+        raise bad(subject, "has no jobs", FIO_FIX, at="$.jobs")
+    for job in jobs:
+        if error := job["error"].number():
+            raise failed(subject, f"job {shown(job['jobname'].text())} ended with error {error:g}")
+    return jobs
+
+
+def _add_group(
+    scalars: Scalars, jobs: Sequence[Node], subject: str, keys: Mapping[str, str]
+) -> None:
+    def add(name: str, value: float | None, prefix: str = "") -> None:
+        entry = known("fio", name)
+        scalars.add(metric("fio", f"{prefix}{name}", entry, subject, keys), value)
+
+    for direction in _DIRECTIONS:
+        parts = [job[direction] for job in jobs if job.has(direction)]
+        parts = [part for part in parts if part["total_ios"].number()]
+        if parts:
+            for name, value in _transfer(parts):
+                add(name, value, f"{direction}.")
+    syncs = [job["sync"] for job in jobs if job.has("sync")]
+    syncs = [sync for sync in syncs if sync.has("total_ios") and sync["total_ios"].number()]
+    if syncs:
+        add("total_ios", sum(sync["total_ios"].number() for sync in syncs), "sync.")
+        for name, value in latencies(syncs, "lat"):
+            add(name, value, "sync.")
+    for name in ("ctx", "majf", "minf"):
+        add(name, sum(job[name].number() for job in jobs))
+    # Each job's share is of its own run time.
+    weights = [job["job_runtime"].number() if job.has("job_runtime") else 1.0 for job in jobs]
+    for name in ("usr_cpu", "sys_cpu"):
+        used = sum(job[name].number() * weight for job, weight in zip(jobs, weights, strict=True))
+        add(name, used / sum(weights) * _PERCENT if any(weights) else None)
+
+
+def _transfer(parts: Sequence[Node]) -> Iterator[tuple[str, float | None]]:
+    """Bandwidth, requests and latencies of one direction."""
+    for part in parts:
+        _check_bytes(part)
+    amount = sum(part["io_bytes"].number() for part in parts)
+    requests = sum(part["total_ios"].number() for part in parts)
+    runtime_ns = max(part["runtime"].number() for part in parts) * _MS
+    seconds = runtime_ns / _SECOND
+    yield "bw", amount / seconds if seconds else None
+    yield "iops", requests / seconds if seconds else None
+    yield "io", amount
+    yield "runtime", runtime_ns
+    yield "short_ios", sum(part["short_ios"].number() for part in parts)
+    for kind in ("slat", "clat", "lat"):
+        yield from latencies(parts, kind)
+
+
+def _check_bytes(part: Node) -> None:
+    """io_bytes was in KiB once; both fields together tell."""
+    size, kib = part["io_bytes"].number(), part["io_kbytes"].number()
+    if size // unit_of_text("KiB")[1] != kib:
+        raise part["io_bytes"].wrong(f"{kib:.0f} KiB in bytes, as io_kbytes says")

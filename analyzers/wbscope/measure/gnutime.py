@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""time.txt: the report of /usr/bin/time -v (GNU time, and busybox, which prints the same)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from wbscope.compare.metric import Scalars
+from wbscope.measure.bad import bad, decimal, failed, scaled, shown
+from wbscope.measure.catalogue import known, metric
+from wbscope.measure.units import BYTES_PER_BLOCK, unit_of_text
+
+__all__ = ["parse_time"]
+
+_FIX = "record it with: /usr/bin/time -v -o time.txt COMMAND"
+_COMMAND = "\tCommand being timed: "
+_EXIT = "Exit status"
+_SECONDS = unit_of_text("s")[1]
+_KIB = unit_of_text("kB")[1]
+
+Number = Callable[[str], float | None]
+
+
+def parse_time(text: str, subject: str = "time.txt") -> Scalars:
+    """The metrics time.* of one command.
+
+    Raises: InputError, also when the command ended with a status or a signal.
+    """
+    values = _values(text, subject)
+    scalars = Scalars()
+    for label, (name, read) in _LINES.items():
+        if label not in values:
+            raise bad(subject, f'has no line "{label}"', _FIX)
+        line, found = values[label]
+        # A command too short to measure has no share of CPU.
+        value = None if (label, found) == ("Percent of CPU this job got", "?%") else read(found)
+        if value is None and found != "?%":
+            raise bad(subject, f"{label}: found {shown(found)}", _FIX, at=f"line {line}")
+        if not name:
+            continue
+        scalars.add(metric("time", name, known("time", name), subject), value)
+    return scalars
+
+
+def _values(text: str, subject: str) -> dict[str, tuple[int, str]]:
+    """Label -> (line, value) of the one report; what the command itself printed goes before."""
+    lines = text.split("\n")
+    starts = [number for number, line in enumerate(lines) if line.startswith(_COMMAND)]
+    if len(starts) != 1:
+        found = "no report" if not starts else f"{len(starts)} reports"
+        raise bad(subject, f"holds {found} of time -v, wanted one", _FIX)
+    first = starts[0]
+    _check_ended(lines[first - 1] if first else "", subject)
+    # A command may have newlines.
+    while first + 1 < len(lines) and not lines[first + 1].startswith("\tUser time (seconds): "):
+        first += 1
+    values: dict[str, tuple[int, str]] = {}
+    for number, line in enumerate(lines[first + 1 :], first + 2):
+        if not line.strip():
+            continue
+        label, colon, value = line.strip().rpartition(": ")
+        if not line.startswith("\t") or not colon or label in values or _EXIT in values:
+            raise bad(subject, f"found {shown(line)} in the report", _FIX, at=f"line {number}")
+        values[label] = (number, value)
+    _check_status(values.get(_EXIT, (0, "0"))[1], subject)
+    return values
+
+
+def _check_ended(line: str, subject: str) -> None:
+    if re.fullmatch(r"Command (?:terminated by|stopped by) signal [0-9]+", line):
+        raise failed(subject, f"the command was ended by signal {line.rpartition(' ')[2]}")
+
+
+def _check_status(status: str, subject: str) -> None:
+    if re.fullmatch("[0-9]+", status) and status.strip("0"):
+        raise failed(subject, f"the command ended with status {status}")
+
+
+def _times(scale: float) -> Number:
+    def read(text: str) -> float | None:
+        value = decimal(text)
+        return None if value is None else scaled(value, scale)
+
+    return read
+
+
+def _percent(text: str) -> float | None:
+    value = decimal(text.removesuffix("%")) if text.endswith("%") else None
+    return None if value is None else scaled(value, unit_of_text("%")[1])
+
+
+def _clock(text: str) -> float | None:
+    """h:mm:ss or m:ss.cc of GNU time; `1h 2m 03s`, `0m 4.65s` of busybox."""
+    match = re.fullmatch(
+        r"(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{2}(?:\.[0-9]+)?)", text
+    ) or re.fullmatch(r"(?:([0-9]{1,6})h )?([0-9]{1,6})m ([0-9]{1,2}(?:\.[0-9]+)?)s", text)
+    if match is None:
+        return None
+    minutes = int(match[1] or 0) * 60 + int(match[2])
+    return scaled(minutes * 60 + float(match[3]), _SECONDS)
+
+
+# Label of the report -> name of the metric ("" = checked, no metric), and how it is read.
+_LINES: dict[str, tuple[str, Number]] = {
+    "User time (seconds)": ("user", _times(_SECONDS)),
+    "System time (seconds)": ("sys", _times(_SECONDS)),
+    "Percent of CPU this job got": ("cpu", _percent),
+    "Elapsed (wall clock) time (h:mm:ss or m:ss)": ("elapsed", _clock),
+    "Maximum resident set size (kbytes)": ("max_rss", _times(_KIB)),
+    "Major (requiring I/O) page faults": ("major_faults", decimal),
+    "Minor (reclaiming a frame) page faults": ("minor_faults", decimal),
+    "Voluntary context switches": ("voluntary_switches", decimal),
+    "Involuntary context switches": ("involuntary_switches", decimal),
+    "Swaps": ("swaps", decimal),
+    "File system inputs": ("fs_in", _times(BYTES_PER_BLOCK)),
+    "File system outputs": ("fs_out", _times(BYTES_PER_BLOCK)),
+    _EXIT: ("", decimal),
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ops.txt: lines `name value unit` of any benchmark, as memcachetest in mmtests gives them.
+
+A name that stands on several lines is one benchmark that ran several times in the
+run: its value is the mean, as the run counts once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wbscope.compare.metric import BETTER, Better, Scalars
+from wbscope.measure.bad import bad, scaled, shown
+from wbscope.measure.catalogue import Told, metric
+from wbscope.measure.units import unit_of_text
+
+__all__ = ["parse_ops"]
+
+_FIX = "write each line as: NAME VALUE UNIT [lower|higher|neutral]"
+_NAME = re.compile(r"[A-Za-z0-9_][^\s\[\]]{0,99}")
+_VALUE = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
+_UNIT = re.compile(r"[A-Za-z%][A-Za-z0-9%/_.*^-]{0,29}")
+
+
+@dataclass(frozen=True)
+class _Line:
+    name: str
+    value: float
+    unit: str
+    better: str | None
+    at: str
+
+
+def parse_ops(text: str, subject: str = "ops.txt") -> Scalars:
+    """The metrics ops.*; times are better lower, what is by the second better higher.
+
+    Raises: InputError.
+    """
+    found: dict[str, list[_Line]] = {}
+    for line in _lines(text, subject):
+        others = found.setdefault(line.name, [])
+        if others and (line.unit, line.better) != (others[0].unit, others[0].better):
+            wanted = " ".join(filter(None, (others[0].unit, others[0].better)))
+            given = " ".join(filter(None, (line.unit, line.better)))
+            problem = f"{line.name} is in {shown(given)}, and in {shown(wanted)} before"
+            raise bad(subject, problem, _FIX, at=line.at)
+        others.append(line)
+    if not found:
+        raise bad(subject, "has no lines", _FIX)
+    scalars = Scalars()
+    for name, lines in found.items():
+        unit, scale = unit_of_text(lines[0].unit)
+        mean = math.fsum(line.value for line in lines) / len(lines)
+        meaning = f"{name} as the benchmark printed it."
+        if len(lines) > 1:
+            meaning = f"{name} as the benchmark printed it, the mean of its lines."
+        entry = Told(unit, _direction(lines[0].better, unit), meaning)
+        made = metric("ops", name, entry, subject)
+        if made.name in scalars:
+            raise bad(subject, f"{name} has the name of another line with its unit", _FIX)
+        scalars.add(made, scaled(mean, scale))
+    return scalars
+
+
+def _lines(text: str, subject: str) -> Iterator[_Line]:
+    for number, line in enumerate(text.split("\n"), 1):
+        at = f"line {number}"
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) not in (3, 4):
+            raise bad(subject, f"found {shown(line.strip())}", _FIX, at=at)
+        name, value, unit = words[:3]
+        better = words[3] if len(words) == 4 else None
+        for word, pattern, what in (
+            (name, _NAME, "a name"),
+            (value, _VALUE, "a number"),
+            (unit, _UNIT, "a unit"),
+        ):
+            if pattern.fullmatch(word) is None:
+                raise bad(subject, f"found {shown(word)}, wanted {what}", _FIX, at=at)
+        if better is not None and better not in BETTER:
+            raise bad(subject, f"found {shown(better)}, wanted {', '.join(BETTER)}", _FIX, at=at)
+        yield _Line(name, _finite(value, subject, at), unit, better, at)
+
+
+def _finite(text: str, subject: str, at: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise bad(subject, f"found {shown(text)}, which is too large", _FIX, at=at)
+    return value
+
+
+def _direction(told: str | None, unit: str) -> Better:
+    for better in BETTER:
+        if told == better:
+            return better
+    if unit == "ns":
+        return "lower"
+    return "higher" if unit.endswith(("/s", "/sec")) else "neutral"

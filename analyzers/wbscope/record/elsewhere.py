@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of another machine: over ssh, or from a file that the script wrote there."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from wbscope.engine.library import Library
+from wbscope.errors import InputError, UsageError
+from wbscope.record import choose
+from wbscope.record.finish import META_SCHEMA, save_meta
+from wbscope.record.recorder import CUSTOM, Recording, Request, target_of
+from wbscope.record.remote import remote_script, run_remote, unpack
+from wbscope.version import __version__
+
+__all__ = ["record_remote", "script_of", "unpack_file"]
+
+_NS_PER_S = 10**9
+_KEPT = ("command_duration_ns", "command_exit_code", "sync_duration_ns")
+
+
+def script_of(request: Request, library: Library) -> str:
+    """Raises: UsageError for what the script cannot do."""
+    if not request.command and request.duration_ns is None:
+        raise UsageError(
+            "no-command", "--remote", "needs a command or a time", fix="--duration 30s"
+        )
+    if request.sysctls:
+        raise UsageError(
+            "not-with-remote", "--sysctl", "is not for --remote", fix="set it there by hand"
+        )
+    profile = None
+    if request.profile != CUSTOM:
+        profile = choose.choose_profile(request.profile, library.profiles)
+    seconds = None if request.duration_ns is None else request.duration_ns / _NS_PER_S
+    return remote_script(
+        profile, request.events, request.command, seconds, request.buffer_kib, request.sync
+    )
+
+
+def record_remote(
+    host: str, request: Request, library: Library, say: Callable[[str], None]
+) -> Recording:
+    """Record there, write the run here."""
+    script = script_of(request, library)
+    target = target_of(request)
+    with tempfile.TemporaryFile(dir=target.parent) as archive:
+        say(f"recording on {host}")
+        run_remote(host, script, archive)
+        archive.seek(0)
+        return _written(archive, target)
+
+
+def unpack_file(path: Path, request: Request) -> Recording:
+    """What the printed script wrote."""
+    target = target_of(request)
+    try:
+        with path.open("rb") as archive:
+            return _written(archive, target)
+    except OSError as error:
+        raise InputError(
+            "cannot-read", str(path), f"cannot be read: {error.strerror}", fix="name the tar file"
+        ) from error
+
+
+def _written(archive: IO[bytes], target: Path) -> Recording:
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        facts = unpack(archive, folder)
+        head = {"schema": META_SCHEMA, "wbscope_version": __version__}
+        save_meta(folder, head | facts)
+        folder.chmod(0o755)
+        if target.exists():
+            shutil.rmtree(target)
+        folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Recording(target, {key: facts[key] for key in _KEPT if key in facts})

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be recorded, and the register of recordings that go on.
+
+A recording that changes the machine has an entry in the register, which its recorder
+keeps locked (flock).  An entry without a lock is of a recorder that was killed: whoever
+finds it puts everything back.  Entries do not outlive a boot, nor do traces and sysctls.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["DISCARD", "Entry", "Plan", "dead_entries", "open_entry", "register_folder"]
+
+# An end after which there is nothing to keep.
+DISCARD = "no command"
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the recorder needs; it goes to it as JSON."""
+
+    folder: str  # private, until the run is whole
+    target: str  # its name then
+    tracefs: str
+    instance: str
+    backend: str  # tracefs or trace-cmd
+    profile: str
+    events: tuple[str, ...]
+    clock: str
+    buffer_kib: int
+    interval_s: float
+    command: tuple[str, ...] = ()
+    force: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)  # goes into meta.json as it is
+
+    def pages_of(self, cpu: int) -> Path:
+        """Where the pages of a CPU are copied to: where trace-cmd has them."""
+        return Path(self.folder) / f"{self._pages_prefix()}{cpu}"
+
+    def copied_pages(self) -> dict[int, Path]:
+        """What there is of them."""
+        prefix = self._pages_prefix()
+        numbers = (
+            path.name.removeprefix(prefix)
+            for path in Path(self.folder).iterdir()
+            if path.name.startswith(prefix)
+        )
+        return {int(number): self.pages_of(int(number)) for number in numbers if number.isdigit()}
+
+    def _pages_prefix(self) -> str:
+        infix = f".{self.instance}" if self.backend == "trace-cmd" else ""
+        return f"trace.dat{infix}.cpu"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        values = json.loads(text)
+        values["events"] = tuple(values["events"])
+        values["command"] = tuple(values["command"])
+        return cls(**values)
+
+
+class Entry:
+    """An entry that we hold the lock of."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    def write(self, plan: Plan, saved: dict[str, str]) -> None:
+        """Before anything is changed."""
+        content = json.dumps({"plan": plan.to_json(), "saved": saved}).encode()
+        os.pwrite(self._lock, content, 0)
+
+    def read(self) -> tuple[Plan, dict[str, str]] | None:
+        """None when its recorder was killed before it changed anything."""
+        try:
+            content = json.loads(self.path.read_bytes())
+            return Plan.from_json(content["plan"]), content["saved"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def remove(self) -> None:
+        """All is as it was."""
+        self.path.unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+
+def register_folder() -> Path:
+    """For each user one."""
+    if chosen := os.environ.get("WBSCOPE_RUN_DIR"):
+        return Path(chosen)
+    if os.geteuid() == 0:
+        return Path("/run/wbscope")
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}") / "wbscope"
+
+
+def open_entry(instance: str) -> Entry:
+    """A new entry, locked."""
+    folder = register_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{instance}{_SUFFIX}"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return Entry(path, lock)
+
+
+def dead_entries(only: str | None = None) -> Iterator[Entry]:
+    """Entries of recorders that were killed, now locked by us; `only` is an instance."""
+    try:
+        paths = sorted(register_folder().glob(f"{only or '*'}{_SUFFIX}"))
+    except OSError:
+        return
+    for path in paths:
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(lock), os.stat(path)):
+                yield Entry(path, lock)
+                continue
+        except OSError:
+            pass
+        os.close(lock)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording on another machine: a script for its shell, and a run folder of what it sends."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from wbscope.engine.profiles import Profile
+from wbscope.errors import InputError, SetupError
+from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
+from wbscope.record.tracefs import Instance
+
+__all__ = ["remote_script", "run_remote", "unpack"]
+
+_SCRIPT = Path(__file__).with_name("remote.sh")
+_MOST_BYTES = 1 << 36
+_BIG_ENDIAN = 2  # e_ident[EI_DATA] of an ELF file
+
+
+def remote_script(
+    profile: Profile | None,
+    events: Sequence[str],
+    command: Sequence[str],
+    duration_s: float | None,
+    buffer_kib: int | None,
+    sync: bool,
+) -> str:
+    """What a POSIX shell runs as root over there."""
+    choose = [] if profile is None else [f"add {shlex.join(group)}" for group in profile.events]
+    choose += [f"add_all {shlex.quote(_path_pattern(event))}" for event in events]
+    settings = [
+        f"PROFILE={shlex.quote(profile.name if profile else 'custom')}",
+        f"COMMAND={shlex.quote(json.dumps(list(command)))}",
+        f"DURATION={'' if duration_s is None else f'{duration_s:g}'}",
+        f"BUFFER_KIB={buffer_kib or 0}",
+        f"SYNC={'1' if sync else ''}",
+        "choose_events() {",
+        *(f"  {line}" for line in choose),
+        "}",
+        f"workload() {{ {shlex.join(command) or ':'}; }}",
+    ]
+    return _SCRIPT.read_text(encoding="utf-8").replace(
+        "\n@settings@\n", "\n" + "\n".join(settings) + "\n"
+    )
+
+
+def run_remote(host: str, script: str, archive: IO[bytes]) -> None:
+    """ssh asks for a password itself; what the workload prints goes to stderr.
+
+    Raises: SetupError with the exit code of ssh or of the script.
+    """
+    program = shutil.which("ssh")
+    if program is None:
+        raise SetupError("no-ssh", "--remote", "needs ssh", fix="apt install openssh-client")
+    done = subprocess.run(
+        [program, host, "sh", "-s"], input=script.encode(), stdout=archive, check=False
+    )
+    if done.returncode:
+        raise SetupError(
+            "remote-failed",
+            f"--remote {host}",
+            f"the script ended with {done.returncode}",
+            fix=f"ssh {shlex.quote(host)} id    # root is needed there",
+        )
+
+
+def unpack(archive: IO[bytes], folder: Path) -> dict[str, Any]:
+    """Make the folder a run: the files beside the trace, and a trace.dat; returns facts.
+
+    Raises: InputError when the archive is no such recording.
+    """
+    with tempfile.TemporaryDirectory(prefix="wbscope-", dir=folder) as made:
+        work = Path(made)
+        _extract(archive, work)
+        try:
+            facts = dict(line.split(" ", 1) for line in _lines(work / "facts"))
+            events = _lines(work / "events")
+            _write(work, folder / "trace.dat", facts["clock"], events)
+        except (OSError, KeyError, ValueError, IndexError) as error:
+            raise InputError(
+                "not-a-recording", "the archive", f"is none of the remote script: {error}",
+                fix="wbscope record --remote HOST --print > script    # and run that there",
+            ) from error  # fmt: skip
+        for path in (work / "run").iterdir():
+            path.rename(folder / path.name)
+        missing = _lines(work / "missing") if (work / "missing").exists() else []
+        return _meta(facts, events, missing, folder)
+
+
+def _write(work: Path, output: Path, clock: str, events: list[str]) -> None:
+    instance = Instance(work / "tracefs", "")
+    header_page = (work / "tracefs/events/header_page").read_text()
+    commit = re.search(r"commit;.*size:(\d+)", header_page)
+    if commit is None:
+        raise ValueError("header_page has no commit")
+    big = (work / "elf").read_bytes()[5] == _BIG_ENDIAN
+    machine = Machine(">" if big else "<", int(commit[1]), work / "kallsyms")
+    names = _names(work / "comms") | _names(work / "saved_cmdlines")
+    stats = {
+        int(path.name[3:].partition(".")[0]): path.read_text() for path in work.glob("cpu*.stats")
+    }
+    pages = {int(path.name[3:].partition(".")[0]): path for path in work.glob("cpu*.pages")}
+    uname = (work / "run/uname").read_text().strip()
+    tail = Tail(clock, uname, 0, names, stats)
+    write_trace(output, head_of(instance, events, machine), tail, pages)
+
+
+def _meta(
+    facts: dict[str, str], events: list[str], missing: list[str], folder: Path
+) -> dict[str, Any]:
+    """As the recorder of this machine writes it, as far as the script knows it."""
+    words = (folder / "uname").read_text().split()
+    texts = ("clock", "profile", "command")
+    numbers = {key: int(value) for key, value in facts.items() if key not in texts}
+    meta: dict[str, Any] = {
+        "ended": "complete",
+        "profile": facts["profile"],
+        "command": json.loads(facts["command"]),
+        "backend": "remote script",
+        "clock": facts["clock"],
+        "buffer_kib_per_cpu": numbers["buffer_kib"],
+        "events": events,
+        "missing": missing,
+        "machine": {"hostname": words[1], "kernel_release": words[2]},
+        "started_ts_ns": numbers["started"],
+        "ended_ts_ns": numbers["ended"],
+    }
+    for name in ("command", "sync"):
+        if f"{name}_ended" in numbers:
+            began, ended = numbers[f"{name}_started"], numbers[f"{name}_ended"]
+            meta |= {f"{name}_started_ts_ns": began, f"{name}_duration_ns": ended - began}
+    if "exit_code" in numbers:
+        meta["command_exit_code"] = numbers["exit_code"]
+    return meta
+
+
+def _names(path: Path) -> dict[int, str]:
+    names = {}
+    for line in _lines(path) if path.exists() else []:
+        tid, _, comm = line.partition(" ")
+        if tid.isdigit() and comm not in ("", "<...>"):
+            names[int(tid)] = comm
+    return names
+
+
+def _extract(archive: IO[bytes], folder: Path) -> None:
+    """Regular files under their own names below the folder, and nothing else."""
+    left = _MOST_BYTES
+    try:
+        with tarfile.open(fileobj=archive, mode="r|*") as tar:
+            for member in tar:
+                name = PurePosixPath(member.name)
+                if not member.isfile() or name.is_absolute() or ".." in name.parts:
+                    continue
+                left -= member.size
+                source = tar.extractfile(member)
+                if source is None or left < 0:
+                    raise tarfile.TarError(f"{member.name} is too large")
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as out:
+                    shutil.copyfileobj(source, out)
+    except (tarfile.TarError, EOFError) as error:
+        raise InputError(
+            "not-a-recording", "the archive", f"is no whole tar file: {error}",
+            fix="record again; the script writes it to stdout when it ends",
+        ) from error  # fmt: skip
+
+
+def _path_pattern(event: str) -> str:
+    system, colon, name = event.partition(":")
+    return f"{system}/{name if colon else '*'}"
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()

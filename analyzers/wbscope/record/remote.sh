@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Records on another machine with nothing but a shell and tracefs. The result is a tar
+# file on stdout; `wbscope record --unpack` makes a run folder of it. Reads its buffers
+# only at the end, so these have to hold the whole run; what did not fit is counted.
+# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC and the functions
+# choose_events and workload.
+set -u
+@settings@
+
+fail() { echo "wbscope: $*" >&2; exit 5; }
+root=/sys/kernel/tracing
+[ -d $root/instances ] || mount -t tracefs nodev $root 2>/dev/null || root=/sys/kernel/debug/tracing
+[ -w $root/instances ] || fail "tracefs is not mounted or not writable: run it as root"
+work=$(mktemp -d) || fail "no temporary folder"
+name=wbscope-$$-remote
+own=$root/instances/$name
+run=$work/run
+sampler= cats=
+clean() {
+  trap - EXIT
+  [ -z "$sampler$cats" ] || kill $sampler $cats 2>/dev/null
+  [ -d $own ] && echo 0 > $own/tracing_on && echo 0 > $own/events/enable
+  wait 2>/dev/null
+  rmdir $own 2>/dev/null
+  rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 130' INT TERM HUP
+mkdir -p $run "$work/tracefs" || exit 5
+mkdir $own || fail "no trace instance can be made"
+echo 0 > $own/tracing_on
+
+save() { mkdir -p "$(dirname "$2")" && cat "$1" > "$2" 2>/dev/null || rm -f "$2"; }
+now() { read -r up idle < /proc/uptime; echo "${up%.*}${up#*.}0000000"; }
+note() { printf '%s %s\n' "$1" "$2" >> "$work/facts"; }
+add() { # the first of these names that the kernel has
+  for event; do
+    path=events/${event%%:*}/${event#*:}
+    if [ -d $root/$path ]; then
+      echo 1 > $own/$path/enable
+      save $root/$path/format "$work/tracefs/$path/format"
+      echo "$event" >> "$work/events"
+      return
+    fi
+  done
+  echo "$1" >> "$work/missing"
+}
+add_all() { # a pattern of names
+  found=
+  for path in $root/events/$1; do
+    [ -f $path/enable ] && [ -f $path/format ] || continue
+    found=1 path=${path#$root/events/}
+    add "${path%%/*}:${path#*/}"
+  done
+  [ -n "$found" ] || fail "no event matches $1"
+}
+objects() { for path in $1; do [ -r $path ] && { echo "== $(echo $path | cut -d/ -f$2)"; cat $path; }; done; }
+both() {
+  objects '/sys/block/*/stat' 4 > $run/block.$1
+  objects '/sys/kernel/debug/bdi/*/stats' 6 > $run/bdi.$1
+  objects '/proc/pressure/*' 4 > $run/psi.$1
+}
+
+case $(cat $root/trace_clock) in *boot*) clock=boot ;; *) clock=mono ;; esac
+echo $clock > $own/trace_clock || fail "the kernel has no clock $clock"
+cpus=$(ls -d $own/per_cpu/cpu* | wc -l)
+if [ $BUFFER_KIB = 0 ]; then # a sixth of what is free, at most 256 MiB a CPU
+  free=$(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo)
+  BUFFER_KIB=$((${free:-65536} / 6 / cpus))
+  [ $BUFFER_KIB -gt 262144 ] && BUFFER_KIB=262144
+fi
+echo $BUFFER_KIB > $own/buffer_size_kb || fail "no memory for $BUFFER_KIB KiB a CPU"
+for file in events/header_page events/header_event printk_formats; do
+  save $root/$file "$work/tracefs/$file"
+done
+for path in $root/events/ftrace/*/format; do save $path "$work/tracefs/${path#$root/}"; done
+save /proc/kallsyms "$work/kallsyms"
+head -c 6 /bin/sh > "$work/elf"
+uname -a > $run/uname
+for file in self/mountinfo:mounts zoneinfo:zoneinfo meminfo:meminfo swaps:swaps vmstat:vmstat.before; do
+  save /proc/${file%:*} $run/${file#*:}
+done
+save /proc/cmdline $run/kernel-command-line
+for path in /proc/sys/vm/*; do [ -r $path ] && echo "vm.${path##*/} = $(cat $path)"; done > $run/sysctls 2>/dev/null
+both before
+choose_events
+[ -s "$work/events" ] || fail "the kernel has none of the events"
+( # none of these files fires an event when it is read
+  while sleep 1; do
+    ts=$(now)
+    { echo "# ts=$ts"; cat /proc/meminfo; } >> $run/meminfo.samples
+    { echo "# ts=$ts"; objects '/sys/block/*/stat' 4; } >> $run/block.samples
+    { echo "# ts=$ts"; objects '/proc/pressure/*' 4; } >> $run/psi.samples
+  done
+) > /dev/null &
+sampler=$!
+echo "wbscope: recording $(wc -l < "$work/events") events on $(uname -n)" >&2
+note profile $PROFILE; note command "$COMMAND"; note clock $clock
+note buffer_kib $BUFFER_KIB; note started $(now)
+echo 1 > $own/tracing_on
+began=$(now)
+if [ -n "$DURATION" ]; then
+  sleep "$DURATION"
+else
+  ( trap - EXIT; workload ) >&2
+  note exit_code $?
+  note command_started $began; note command_ended $(now)
+  if [ -n "$SYNC" ]; then note sync_started $(now); sync; note sync_ended $(now); fi
+fi
+echo 0 > $own/tracing_on
+note ended $(now)
+for file in vmstat zoneinfo meminfo; do save /proc/$file $run/$file.after; done
+both after
+kill $sampler 2>/dev/null; sampler=
+ls -id $(find /sys/fs/cgroup -type d 2>/dev/null | head -n 2000) > $run/cgroups 2>/dev/null
+save $root/saved_cmdlines "$work/saved_cmdlines"
+for path in /proc/[0-9]*/task/*/comm; do echo "$(echo $path | cut -d/ -f5) $(cat $path 2>/dev/null)"; done > "$work/comms"
+for cpu in $(ls $own/per_cpu | sed 's/cpu//'); do
+  save $own/per_cpu/cpu$cpu/stats "$work/cpu$cpu.stats"
+  cat $own/per_cpu/cpu$cpu/trace_pipe_raw > "$work/cpu$cpu.pages" &
+  cats="$cats $!"
+done
+# They wait for more when they have everything.
+before=-1
+while size=$(cat "$work"/cpu*.pages | wc -c) && [ "$size" != "$before" ]; do before=$size; sleep 1; done
+kill $cats 2>/dev/null; cats=
+tar -C "$work" -cf - .

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampled series: the counters of /proc and /sys while a trace is recorded.
+
+One file for each source.  A sample is a line `# ts=NS`, the trace clock, and the text of
+the source; `== NAME` stands before each part where there are several files.
+
+Every read of /proc/vmstat and of the statistics of a bdi fires an event global_dirty_state
+in the reader's context (Linux 4.2 and later).  The instance filters this event by the tid
+of the sampler; where that is refused, these sources are read ten times less often.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from wbscope.record.facts import (
+    PSI,
+    bdi_stats,
+    block_stats,
+    cgroup_paths,
+    task_names,
+    write_cgroups,
+)
+
+__all__ = ["CLOCK_IDS", "Sampler"]
+
+CLOCK_IDS = {"boot": time.CLOCK_BOOTTIME, "mono": time.CLOCK_MONOTONIC}
+
+_PROC = Path("/proc")
+_SELDOM = 10  # every so many samples, what is long or changes slowly
+_AT_A_RATE = 600
+Source = tuple[str, Callable[[], str], int]
+
+
+def _file(name: str) -> Callable[[], str]:
+    return (_PROC / name).read_text
+
+
+def _psi() -> str:
+    parts = ((name, _PROC / "pressure" / name) for name in PSI)
+    return "".join(f"== {name}\n{path.read_text()}" for name, path in parts if path.exists())
+
+
+def _named(parts: Callable[[], object]) -> Callable[[], str]:
+    return lambda: "".join(f"== {name}\n{text}" for name, text in parts())  # type: ignore[attr-defined]
+
+
+class Sampler:
+    """A thread that appends a sample to each file; what was written stays if it is killed."""
+
+    def __init__(self, folder: Path, tracefs: Path, clock: str, interval_s: float) -> None:
+        self.names: dict[int, str] = {}
+        self.cgroups: dict[int, str] = {}
+        self._folder = folder
+        self._tracefs = tracefs
+        self._clock = CLOCK_IDS[clock]
+        self._interval = interval_s
+        self._may_fire = _SELDOM
+        self._ended = threading.Event()
+        self._go = threading.Event()
+        self._known = threading.Event()
+        self.tid = 0
+        self._files: dict[str, IO[str]] = {}
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> int:
+        """Returns its tid; it waits for go()."""
+        self._thread.start()
+        self._known.wait()
+        return self.tid
+
+    def go(self, filtered: bool) -> None:
+        """`filtered`: its own events are not recorded, so it may read what fires them."""
+        self._may_fire = 1 if filtered else _SELDOM
+        self._go.set()
+
+    def finish(self) -> None:
+        """The last sample is the one before; names and cgroups are read once more."""
+        self._ended.set()
+        self._go.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._note_names()
+        self.cgroups |= cgroup_paths()
+        write_cgroups(self._folder, self.cgroups)
+        for file in self._files.values():
+            file.close()
+
+    def _run(self) -> None:
+        self.tid = threading.get_native_id()
+        self._note_names()
+        self.cgroups |= cgroup_paths()
+        self._known.set()
+        self._go.wait()
+        sources: list[Source] = [
+            ("vmstat", _file("vmstat"), self._may_fire),
+            ("meminfo", _file("meminfo"), 1),
+            ("block", _named(block_stats), 1),
+            ("psi", _psi, 1),
+            ("bdi", _named(bdi_stats), self._may_fire),
+            ("zoneinfo", _file("zoneinfo"), _SELDOM),
+        ]
+        number, interval = 0, self._interval
+        due = time.monotonic()
+        while interval > 0 and not self._ended.is_set():
+            for name, read, every in sources:
+                if number % every == 0:
+                    self._sample(name, read)
+            self._note_ended_names()
+            if number % _SELDOM == 0:
+                self._note_names()
+                self.cgroups |= cgroup_paths()
+            number += 1
+            # A run of a day has ten times the samples of one of ten minutes, not 144 times.
+            if number % _AT_A_RATE == 0:
+                interval *= 2
+            due = max(due + interval, time.monotonic())
+            self._ended.wait(due - time.monotonic())
+
+    def _sample(self, name: str, read: Callable[[], str]) -> None:
+        ts = time.clock_gettime_ns(self._clock)
+        with contextlib.suppress(OSError):  # a disk that is full: the trace matters more
+            text = read()
+            if not text:
+                return
+            if name not in self._files:
+                self._files[name] = (self._folder / f"{name}.samples").open("a", encoding="utf-8")
+            file = self._files[name]
+            file.write(f"# ts={ts}\n{text}")
+            file.flush()
+
+    def _note_names(self) -> None:
+        self._note_ended_names()
+        self.names |= task_names()
+
+    def _note_ended_names(self) -> None:
+        """The kernel's own list has the names of tasks that ended, but of few at a time."""
+        with contextlib.suppress(OSError):
+            text = (self._tracefs / "saved_cmdlines").read_text(errors="replace")
+            for line in text.splitlines():
+                tid, _, comm = line.partition(" ")
+                if tid.isdigit() and comm != "<...>":
+                    self.names[int(tid)] = comm

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sysctls for the time of a recording, and as they were afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from wbscope.errors import SetupError, UsageError
+
+__all__ = ["change", "parse_settings", "read_sysctls", "restore", "saved_values"]
+
+_ROOT = Path("/proc/sys")
+# Of each pair the kernel keeps one: writing it sets the other to 0, which it refuses to take back.
+_PAIRS = {
+    "vm.dirty_bytes": "vm.dirty_ratio",
+    "vm.dirty_background_bytes": "vm.dirty_background_ratio",
+}
+_PARTNERS = _PAIRS | {ratio: size for size, ratio in _PAIRS.items()}
+_SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30}
+_SHOWN = (
+    "vm",
+    "kernel/sched_rt_runtime_us",
+    "fs/xfs",
+    "kernel/ftrace_enabled",
+    "kernel/numa_balancing",
+)
+
+
+def parse_settings(texts: Iterable[str]) -> dict[str, str]:
+    """'vm.dirty_bytes=16M' -> name, value; K, M and G are powers of 2.
+
+    Raises: UsageError for what is no sysctl of this kernel.
+    """
+    settings = {}
+    for text in texts:
+        match = re.fullmatch(r"([\w.-]+)=(\S+)", text)
+        if match is None or ".." in match[1] or not _file(match[1]).is_file():
+            raise UsageError(
+                "no-such-sysctl",
+                f"--sysctl {text}",
+                "is no NAME=VALUE of a sysctl that this kernel has",
+                fix="--sysctl vm.dirty_bytes=16M",
+            )
+        number = re.fullmatch(r"(\d+)([KMG])", match[2])
+        settings[match[1]] = str(int(number[1]) << _SUFFIXES[number[2]]) if number else match[2]
+    return settings
+
+
+def saved_values(names: Iterable[str]) -> dict[str, str]:
+    """What to write to have everything back as it is now."""
+    saved = {}
+    for name in names:
+        partner = _PARTNERS.get(name)
+        value = _file(name).read_text().strip()
+        if partner is not None and value == "0":
+            name, value = partner, _file(partner).read_text().strip()
+        saved[name] = value
+    return saved
+
+
+def change(settings: Mapping[str, str]) -> None:
+    """Raises: SetupError when the kernel refuses one; those before it stay changed."""
+    for name, value in settings.items():
+        try:
+            _file(name).write_text(value)
+        except OSError as error:
+            raise SetupError(
+                "sysctl-refused",
+                name,
+                f"does not take {value}: {error.strerror}",
+                have=_file(name).read_text().strip() if _file(name).exists() else None,
+                fix="run as root with a value that the kernel allows",
+            ) from error
+
+
+def restore(saved: Mapping[str, str]) -> list[str]:
+    """Write back; returns the names that are not as they were."""
+    wrong = []
+    for name, value in saved.items():
+        try:
+            if _file(name).read_text().strip() != value:
+                _file(name).write_text(value)
+        except OSError:
+            wrong.append(name)
+    return wrong
+
+
+def read_sysctls() -> str:
+    """'name = value' lines, as sysctl prints them, of what writeback and reclaim depend on."""
+    lines = []
+    for part in _SHOWN:
+        top = _ROOT / part
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            try:
+                value = path.read_text().strip() if path.is_file() else None
+            except OSError:
+                continue  # write-only, such as vm.compact_memory
+            if value is not None:
+                name = ".".join(path.relative_to(_ROOT).parts)
+                lines.append(f"{name} = {' '.join(value.split())}\n")
+    return "".join(lines)
+
+
+def _file(name: str) -> Path:
+    return _ROOT / name.replace(".", "/")

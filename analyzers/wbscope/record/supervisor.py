@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process that records, in a session of its own.
+
+`wbscope record` starts it, runs the workload and tells it to stop.  When that process
+dies, however, this one stops tracing, puts everything back and leaves a whole run.  When
+this one dies, `wbscope record` does so; when both do, the kernel stops tracing (the last
+close of free_buffer) and the next wbscope record or doctor puts the rest back.
+
+A line of JSON each way on a socket: {"ready"}, {"stop"}, {"done"} or {"error"}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from wbscope.errors import SetupError, WbscopeError
+from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats
+from wbscope.record.facts import save_after, save_before
+from wbscope.record.finish import NAMES, publish, recover, tail_of, write_meta
+from wbscope.record.plan import DISCARD, Entry, Plan, open_entry
+from wbscope.record.series import CLOCK_IDS, Sampler
+from wbscope.record.settings import change, restore, saved_values
+from wbscope.record.tracedat import head_of
+from wbscope.record.tracefs import Instance
+
+__all__ = ["main"]
+
+
+class _Terminated(Exception):
+    """A plain kill."""
+
+
+def main() -> int:
+    """argv: the file descriptor of the socket; the plan comes over it."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    _be_spared()
+    link = socket.socket(fileno=int(sys.argv[1]))
+    lines = link.makefile("r", encoding="utf-8")
+    text = lines.readline()
+    if not text:
+        return 0
+    plan = Plan.from_json(text)
+    entry = open_entry(plan.instance)
+    began: list[Backend] = []
+    try:
+        done = _record(plan, entry, link, lines, began)
+    except (WbscopeError, OSError) as error:
+        # Nothing was recorded, or it cannot be written: keep what there is.
+        for backend in began:
+            backend.close()
+        recover(
+            entry,
+            ended="recorder failed",
+            now=True,
+            drop=not began,
+            let_go=lambda: _say(link, let_go=True),
+        )
+        _say(link, error=_as_dict(error, plan))
+        return 0
+    _say(link, done=done)
+    return 0
+
+
+def _record(
+    plan: Plan, entry: Entry, link: socket.socket, lines: Any, began: list[Backend]
+) -> dict[str, Any]:
+    folder = Path(plan.folder)
+    instance = Instance(Path(plan.tracefs), plan.instance)
+    saved = saved_values(plan.settings)
+    entry.write(plan, saved)
+    change(plan.settings)
+    save_before(folder)
+    (folder / HEAD).write_bytes(head_of(instance, plan.events))
+    sampler = Sampler(folder, Path(plan.tracefs), plan.clock, plan.interval_s)
+    backend = backend_of(plan)
+    began_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
+    sampler.go(_started(backend, sampler, began))
+    keep = backend.keep_alive()
+    message = json.dumps({"ready": {"keeps": keep is not None}}).encode() + b"\n"
+    with contextlib.suppress(OSError):
+        socket.send_fds(link, [message], [] if keep is None else [keep])
+    try:
+        signal.signal(signal.SIGTERM, _terminate)
+        told = json.loads(lines.readline() or '{"ended": "wbscope record killed"}')
+    except (_Terminated, ValueError, OSError):
+        told = {"ended": "recorder terminated"}
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with contextlib.suppress(SetupError):
+        instance.write("tracing_on", "0")
+    ended_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
+    save_after(folder)
+    restored = restore(saved)
+    sampler.finish()
+    (folder / NAMES).write_text(json.dumps(sampler.names), encoding="utf-8")
+    stats = cpu_stats(instance)
+    if told["ended"] == DISCARD:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SetupError("discarded", plan.target, "nothing was to be recorded")
+    backend.stop(tail_of(plan, sampler.names, stats))
+    _say(link, let_go=True)
+    removed = instance.remove()
+    problems = [*backend.problems, *(f"{name} is not as it was" for name in restored)]
+    if not removed:
+        problems.append(f"instance {plan.instance} is in use and was not removed")
+    more = {
+        "recorder_pid": os.getpid(),
+        "sampler_tid": sampler.tid,
+        "started_ts_ns": began_ts,
+        "ended_ts_ns": ended_ts,
+        "problems": problems,
+        **told.get("facts", {}),
+    }
+    write_meta(plan, told["ended"], more, stats)
+    run = publish(plan)
+    entry.remove()
+    return {"run": str(run), "problems": problems}
+
+
+def _started(backend: Backend, sampler: Sampler, began: list[Backend]) -> bool:
+    try:
+        filtered = backend.start(sampler.start())
+    except (WbscopeError, OSError):
+        backend.close()
+        raise
+    began.append(backend)
+    return filtered
+
+
+def _say(link: socket.socket, **message: Any) -> None:
+    with contextlib.suppress(OSError):  # nobody listens
+        link.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _as_dict(error: WbscopeError | OSError, plan: Plan) -> dict[str, Any]:
+    if isinstance(error, OSError):
+        subject = error.filename or plan.folder
+        reason = error.strerror or str(error)
+        left = plan.folder if Path(plan.folder).exists() else None
+        fix = None if left is None else f"make room, then: wbscope record --recover {left}"
+        error = SetupError("record-failed", subject, reason, have=left, fix=fix)
+    return {
+        "slug": error.slug,
+        "subject": error.subject,
+        "message": error.message,
+        "have": error.have,
+        "fix": error.fix,
+    }
+
+
+def _terminate(_number: int, _frame: object) -> None:
+    raise _Terminated
+
+
+def _be_spared() -> None:
+    """Where memory runs out, the workload is what should end."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("-1000")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

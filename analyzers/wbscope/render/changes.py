@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two sides of a metric as words: values, change, interval, p, face."""
+
+from __future__ import annotations
+
+from wbscope.compare.comparison import Outcome, Row, Sample
+from wbscope.compare.metric import Metric
+from wbscope.render.units import format_value
+from wbscope.stats.shift import Shift
+
+__all__ = [
+    "FACES",
+    "amount_text",
+    "better_text",
+    "change_text",
+    "described_text",
+    "interval_text",
+    "p_text",
+    "runs_text",
+    "share_text",
+    "value_text",
+]
+
+FACES: dict[Outcome, str] = {
+    "better": ":)",
+    "worse": ":(",
+    "changed": ":|",
+    "undecided": ":|",
+    "refused": ":|",
+}
+_NOTHING = "~"
+# Above this, a factor is easier to read than per cent.
+_MANY_TIMES = 10
+
+
+def value_text(metric: Metric, value: float | None) -> str:
+    """A value with its unit; units of other tools as they are."""
+    if value is None:
+        return "-"
+    known = metric.unit in ("ns", "bytes", "bytes/s", "ratio", "count", "pages/s")
+    number = int(value) if value.is_integer() and metric.unit in ("count", "") else value
+    shown = format_value("", metric.unit if known else None, number)
+    return shown if known or not metric.unit else f"{shown} {metric.unit}"
+
+
+def share_text(share: float) -> str:
+    """A change as a share of the base: +12.3 %, -4.0 %, x25."""
+    if share >= _MANY_TIMES:
+        return f"x{share + 1:.3g}"
+    return f"{share * 100:+.1f} %"
+
+
+def amount_text(metric: Metric, found: Shift, value: float) -> str:
+    """A point on the scale of a shift."""
+    if found.scale == "ratio":
+        return share_text(value - 1)
+    text = value_text(metric, value)
+    return text if value < 0 or text.startswith("-") else f"+{text}"
+
+
+def change_text(row: Row) -> str:
+    """The estimate, or ~ where it is not told apart from chance."""
+    if not row.is_sure or row.shift is None:
+        return _NOTHING
+    return amount_text(row.metric, row.shift, row.shift.estimate)
+
+
+def interval_text(metric: Metric, found: Shift | None) -> str:
+    """-44.0 to -31.0 %; nothing where so few runs have none."""
+    if found is None or found.low is None or found.high is None:
+        return "-"
+    if found.scale == "ratio" and found.high - 1 < _MANY_TIMES:
+        return f"{share_text(found.low - 1).removesuffix(' %')} to {share_text(found.high - 1)}"
+    return f"{amount_text(metric, found, found.low)} to {amount_text(metric, found, found.high)}"
+
+
+def p_text(p: float | None) -> str:
+    """Two digits, and never 0."""
+    if p is None:
+        return "-"
+    if p >= 0.095:
+        return f"{p:.2f}"
+    return f"{p:.2g}" if p >= 0.0001 else "<0.0001"
+
+
+def runs_text(sample: Sample, base: Sample) -> str:
+    """6+6"""
+    return f"{len(sample.values)}+{len(base.values)}"
+
+
+def better_text(metric: Metric) -> str:
+    """Which way is good, as half a sentence."""
+    return {"lower": "lower is better", "higher": "higher is better"}.get(
+        metric.better, "neither way is better"
+    )
+
+
+def described_text(metric: Metric, sample: Sample) -> str:
+    """mean +- s.d., and the same without the smallest and the largest: not the test."""
+    told = sample.description
+    if told.mean is None:
+        return "-"
+    text = value_text(metric, told.mean)
+    if told.sd is not None:
+        text += f" ± {value_text(metric, told.sd)}"
+    if told.trimmed_mean is not None:
+        text += (
+            f" (trimmed {value_text(metric, told.trimmed_mean)}"
+            f" ± {value_text(metric, told.trimmed_sd)})"
+        )
+    return text

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison as one HTML file that needs nothing else: tables, sentences and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from wbscope.compare.comparison import Comparison, Outcome, Row
+from wbscope.compare.metric import Metric
+from wbscope.plot.dots import Strip, dots_svg
+from wbscope.plot.ecdf import Curve, ecdf_svg
+from wbscope.render.changes import (
+    better_text,
+    change_text,
+    described_text,
+    interval_text,
+    p_text,
+    runs_text,
+    value_text,
+)
+from wbscope.render.comparepage import (
+    group_name,
+    head_lines,
+    how_to_read,
+    left_out,
+    short_metric,
+    shown_rows,
+)
+from wbscope.render.printable import printable
+from wbscope.stats.shift import Shift
+
+__all__ = ["compare_html"]
+
+# Not every font has faces.
+_MOUTHS: dict[Outcome, str] = {"better": "M6 12 Q10 17 14 12", "worse": "M6 15 Q10 10 14 15"}
+_STRAIGHT = "M6 13 H14"
+_FACE = (
+    '<svg class="face" viewBox="0 0 20 20" width="20" height="20" role="img" aria-label="{told}">'
+    '<circle cx="10" cy="10" r="9"/><circle cx="7" cy="8" r="1"/><circle cx="13" cy="8" r="1"/>'
+    '<path d="{mouth}"/></svg>'
+)
+_WIDE = 10_000
+_NS = Metric("pause_ns", "ns", "lower", "length of a pause", "pause_distribution")
+
+
+def compare_html(
+    comparison: Comparison, pauses: Mapping[str, Sequence[Curve]], faces: bool = True
+) -> str:
+    """The page; `pauses` has the curves of each side's runs, if there are any."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    folder = Path(__file__).with_name("templates")
+    environment = Environment(
+        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined
+    )
+    first, *doubts = head_lines(comparison, _WIDE)
+    known = {name: curves for name, curves in pauses.items() if any(curves)}
+    return environment.get_template("compare.html.j2").render(
+        title=first,
+        doubts=doubts,
+        ecdf=ecdf_svg(known, lambda value: value_text(_NS, value)) if known else "",
+        sides=[_side(comparison, side.name, faces) for side in comparison.sides[1:]],
+        how_to_read=" ".join(how_to_read(comparison, False)),
+    )
+
+
+def _side(comparison: Comparison, name: str, faces: bool) -> dict[str, Any]:
+    rows = comparison.of_side(name)
+    groups = groupby(shown_rows(rows), key=group_name)
+    return {
+        "name": printable(name),
+        "base": printable(comparison.base.name),
+        "title": printable(f"{name} against {comparison.base.name}"),
+        "groups": [
+            {"name": printable(group), "rows": [_row(row, faces) for row in members]}
+            for group, members in groups
+        ],
+        "left_out": list(left_out(rows)),
+    }
+
+
+def _row(row: Row, faces: bool) -> dict[str, str]:
+    metric = row.metric
+    return {
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "face": _face(row.outcome) if faces else "",
+        "name": printable(short_metric(row)),
+        "meaning": metric.meaning,
+        "better": better_text(metric),
+        "base": value_text(metric, row.base_sample.description.median),
+        "base_mean": described_text(metric, row.base_sample),
+        "value": value_text(metric, row.sample.description.median),
+        "mean": described_text(metric, row.sample),
+        "change": change_text(row),
+        "interval": interval_text(metric, row.shift),
+        "p": p_text(row.shift.p if row.shift else None),
+        "n": runs_text(row.sample, row.base_sample),
+        "plot": dots_svg(list(_strips(row)), lambda value: value_text(metric, value)),
+    }
+
+
+def _face(outcome: Outcome) -> str:
+    return _FACE.format(told=outcome, mouth=_MOUTHS.get(outcome, _STRAIGHT))
+
+
+def _strips(row: Row) -> Iterator[Strip]:
+    base, mine = row.base_sample, row.sample
+    assert base.description.median is not None
+    assert mine.description.median is not None
+    yield Strip(printable(row.base), base.values, base.description.median)
+    expected = None if row.shift is None else _moved(row.shift, base.description.median)
+    yield Strip(printable(row.side), mine.values, mine.description.median, expected)
+
+
+def _moved(found: Shift, base: float) -> tuple[float, float] | None:
+    """The base's median, moved by the interval of the shift."""
+    if found.low is None or found.high is None:
+        return None
+    if found.scale == "ratio":
+        return base * found.low, base * found.high
+    return base + found.low, base + found.high

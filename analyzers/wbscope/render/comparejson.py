@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison and a gate as one JSON document each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wbscope.compare.comparison import Comparison, Row, Sample, Side
+from wbscope.compare.fingerprint import Difference
+from wbscope.compare.gate import GateResult, Verdict
+from wbscope.compare.metric import Metric
+from wbscope.engine.result import Notice
+from wbscope.render.jsondoc import document, notices
+from wbscope.stats.shift import Shift
+
+__all__ = ["compare_json", "gate_json", "row_record", "verdict_record"]
+
+
+def compare_json(comparison: Comparison) -> str:
+    """`wbscope.compare/1`: a row for each metric and side; the units are in the rows."""
+    head = {
+        "base": comparison.base.name,
+        "sides": [_side(side) for side in comparison.sides],
+        "alpha": comparison.alpha,
+        "margin_ratio": comparison.margin,
+        "differing": [_difference(difference) for difference in comparison.differing],
+        "unknown": list(comparison.unknown),
+    }
+    body = {
+        "units": {},
+        "rows": [row_record(row) for row in comparison.rows],
+        "warnings": notices(comparison.warnings),
+    }
+    return document("compare", head, body)
+
+
+def gate_json(result: GateResult) -> str:
+    """`wbscope.gate/1`: a row for each declared metric."""
+    head = {
+        "status": result.status,
+        "exit_code": result.exit_code(),
+        "sides": [_side(side) for side in (result.side, result.base) if side is not None],
+        "alpha": result.policy.alpha,
+        "compared_count": result.compared,
+        "differs": list(result.policy.differs),
+        "unknown": list(result.unknown),
+        "refusals": [
+            {"slug": refusal.slug, "message": refusal.message, "fix": refusal.fix}
+            for refusal in result.refusals
+        ],
+    }
+    body = {
+        "units": {},
+        "rows": [verdict_record(verdict) for verdict in result.verdicts],
+        "warnings": notices(_unique(result.warnings)),
+    }
+    return document("gate", head, body)
+
+
+def row_record(row: Row) -> dict[str, Any]:
+    """One metric of one side against the base; values are in `unit`."""
+    return {
+        **_metric(row.metric),
+        "side": row.side,
+        "base": row.base,
+        "outcome": row.outcome,
+        "reason": row.reason or None,
+        "shift": _shift(row.shift),
+        "p": None if row.shift is None else row.shift.p,
+        "p_method": None if row.shift is None else row.shift.method,
+        "of_side": _sample(row.sample),
+        "of_base": _sample(row.base_sample),
+    }
+
+
+def verdict_record(verdict: Verdict) -> dict[str, Any]:
+    """One declared metric; margin, detectable and shift are on the scale of shift."""
+    row = verdict.row
+    return {
+        **_metric(verdict.metric),
+        "status": verdict.status,
+        "reasons": list(verdict.reasons),
+        "margin": verdict.margin or None,
+        "budgets": list(verdict.budgets),
+        "shift": _shift(verdict.shift),
+        "delta": verdict.delta,
+        "p": None if verdict.shift is None else verdict.shift.p,
+        "p_adjusted": verdict.p_adjusted,
+        "detectable": verdict.detectable,
+        "runs_needed": verdict.runs_needed,
+        "of_side": None if row is None else _sample(row.sample),
+        "of_base": None if row is None else _sample(row.base_sample),
+    }
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    return {
+        "metric": metric.name,
+        "unit": metric.unit or None,
+        "better": metric.better,
+        "meaning": metric.meaning,
+        "source": metric.source,
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    runs = [
+        {
+            "name": run.name,
+            "source_id": run.source_id,
+            "fingerprint": dict(run.fingerprint),
+            "lacking": dict(run.lacking),
+        }
+        for run in side.runs
+    ]
+    return {"name": side.name, "runs": runs}
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    told = sample.description
+    return {
+        "n": told.n,
+        "values": list(sample.values),
+        "missing": list(sample.missing),
+        "median": told.median,
+        "mean": told.mean,
+        "sd": told.sd,
+        "min": told.least,
+        "max": told.most,
+        "trimmed_mean": told.trimmed_mean,
+        "trimmed_sd": told.trimmed_sd,
+    }
+
+
+def _shift(found: Shift | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "scale": found.scale,
+        "estimate": found.estimate,
+        "low": found.low,
+        "high": found.high,
+    }
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "fact": difference.fact,
+        "values": [{"value": v, "runs": list(runs)} for v, runs in difference.values.items()],
+    }
+
+
+def _unique(warnings: tuple[Notice, ...]) -> list[Notice]:
+    return list(dict.fromkeys(warnings))

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison as text: one table for each query, its sentences below."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from rich.cells import cell_len
+
+from wbscope.compare.comparison import Comparison, Row
+from wbscope.compare.metric import split_name
+from wbscope.render.changes import (
+    FACES,
+    better_text,
+    change_text,
+    described_text,
+    interval_text,
+    p_text,
+    runs_text,
+    value_text,
+)
+from wbscope.render.messages import warning_text
+from wbscope.render.printable import printable
+from wbscope.render.table import PAGE_WIDTH
+
+__all__ = [
+    "compare_text",
+    "group_name",
+    "head_lines",
+    "how_to_read",
+    "left_out",
+    "short_metric",
+    "shown_rows",
+]
+
+_GAP = "  "
+_INDENT = "    "
+
+
+def compare_text(
+    comparison: Comparison, width: int = PAGE_WIDTH, faces: bool = True, describe: bool = False
+) -> str:
+    """What must be known first, then the tables of each side against the base.
+
+    `describe` adds means and standard deviations, which decide nothing.
+    """
+    lines = head_lines(comparison, width)
+    for side in comparison.sides[1:]:
+        if len(comparison.sides) > 2:
+            title = f"{side.name} against {comparison.base.name}"
+            lines += ["", title, "=" * len(title)]
+        rows = shown_rows(comparison.of_side(side.name))
+        for group, members in groupby(rows, key=group_name):
+            lines += ["", *_group_lines(group, list(members), width, faces, describe)]
+        for told in left_out(comparison.of_side(side.name)):
+            lines += ["", _fill(told, width)]
+    told = " ".join(["How to read it.", *how_to_read(comparison, faces)])
+    return "\n".join([*lines, "", _fill(told, width)]) + "\n"
+
+
+def head_lines(comparison: Comparison, width: int) -> list[str]:
+    """Who against whom, then all that makes the numbers doubtful."""
+    counts = [f"{side.name}: {_runs(len(side.runs))}" for side in comparison.sides[1:]]
+    base = comparison.base
+    first = f"wbscope compare: {', '.join(counts)}, against {base.name}: {_runs(len(base.runs))}"
+    lines = [printable(first)]
+    lines += [_fill(warning_text(notice), width) for notice in comparison.warnings]
+    for difference in comparison.differing:
+        lines.append(_fill(printable(f"warning[not-the-same]: {difference.text()}"), width))
+    if comparison.unknown:
+        told = f"not known of all runs, so nobody can say that it is the same: {_join(comparison)}"
+        lines.append(_fill(told, width))
+    return lines
+
+
+def shown_rows(rows: Iterable[Row]) -> list[Row]:
+    """Those that both sides have."""
+    return [row for row in rows if row.sample.values and row.base_sample.values]
+
+
+def group_name(row: Row) -> str:
+    """The query, or the tool, that a metric is from."""
+    return row.metric.name.partition(".")[0]
+
+
+def short_metric(row: Row) -> str:
+    """The metric without its group; the unit is in each cell."""
+    return row.metric.name.partition(".")[2] or row.metric.name
+
+
+def _join(comparison: Comparison) -> str:
+    return ", ".join(comparison.unknown)
+
+
+def _runs(count: int) -> str:
+    return f"{count} run" if count == 1 else f"{count} runs"
+
+
+def _group_lines(group: str, rows: list[Row], width: int, faces: bool, describe: bool) -> list[str]:
+    heads = ["", "", rows[0].base, rows[0].side, "change", "interval", "p", "n"]
+    table = [heads] + [_cells(row, faces) for row in rows]
+    lines = [group, "-" * len(group), *_layout(table, width)]
+    lines += [_fill(f"* {sentence}", width) for sentence in _sentences(rows)]
+    return lines + (_described(rows, width) if describe else [])
+
+
+def _described(rows: list[Row], width: int) -> list[str]:
+    lines = ["not the test, mean ± s.d. (trimmed: without the smallest and the largest):"]
+    for row in rows:
+        sides = ((row.base, row.base_sample), (row.side, row.sample))
+        told = (f"{side} {described_text(row.metric, sample)}" for side, sample in sides)
+        lines.append(_fill(printable(f"  {short_metric(row)}: {', '.join(told)}"), width))
+    return lines
+
+
+def _cells(row: Row, faces: bool) -> list[str]:
+    return [
+        FACES[row.outcome] if faces else "",
+        printable(short_metric(row)),
+        value_text(row.metric, row.base_sample.description.median),
+        value_text(row.metric, row.sample.description.median),
+        change_text(row),
+        interval_text(row.metric, row.shift),
+        p_text(row.shift.p if row.shift else None),
+        runs_text(row.sample, row.base_sample),
+    ]
+
+
+def _layout(table: list[list[str]], width: int) -> list[str]:
+    """On one line each; the name on a line of its own where that is too long for the page."""
+    sizes = [max(cell_len(row[index]) for row in table) for index in range(len(table[0]))]
+    used = [index for index, size in enumerate(sizes) if size]
+    for gap in (_GAP, " "):
+        if sum(sizes[index] for index in used) + len(gap) * (len(used) - 1) <= width:
+            return [_line(row, used, sizes, gap) for row in table]
+    numbers = [index for index in used if index > 1]
+    lines = [_INDENT + _line(table[0], numbers, sizes)]
+    for row in table[1:]:
+        lines.append(f"{row[0]} {row[1]}".strip() if row[0] else row[1])
+        lines.append(_INDENT + _line(row, numbers, sizes))
+    return lines
+
+
+def _line(row: list[str], used: Sequence[int], sizes: list[int], gap: str = _GAP) -> str:
+    padded = []
+    for index in used:
+        space = " " * (sizes[index] - cell_len(row[index]))
+        padded.append(row[index] + space if index == 1 else space + row[index])
+    return gap.join(padded).rstrip()
+
+
+def _sentences(rows: Iterable[Row]) -> list[str]:
+    """Once for all keys of a family that say the same; with the key where they do not."""
+    metrics = {row.metric.meaning: row.metric for row in reversed(list(rows))}
+    families = Counter(split_name(metric.name)[0] for metric in metrics.values())
+    told = []
+    for meaning, metric in reversed(metrics.items()):
+        family = split_name(metric.name)[0]
+        name = family if families[family] == 1 else metric.name
+        label = printable(name.partition(".")[2] or name)
+        told.append(f"{label} ({better_text(metric)}): {meaning}")
+    return told
+
+
+def left_out(rows: Iterable[Row]) -> Iterator[str]:
+    """Metrics that one side has not, by the reason, and those that are refused."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row.reason.startswith(("only ", "known in")) or row.outcome == "refused":
+            reasons.setdefault(row.reason, []).append(printable(row.metric.name))
+    for reason, names in reasons.items():
+        yield f"not judged, {reason}: {', '.join(names)}"
+
+
+def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
+    """What change, interval, ~ and faces are, as sentences."""
+    level = f"{1 - comparison.alpha:.0%}".replace("%", " %")
+    count = len({row.metric.name for row in comparison.rows if row.shift is not None})
+    words = [
+        f"Columns of sides ({comparison.base.name}, ...) are medians of runs."
+        f" change is the Hodges-Lehmann shift, interval what it can be with {level} confidence."
+        " ~ stands where the exact Mann-Whitney test cannot tell it from chance (p above"
+        f" {comparison.alpha:g})."
+    ]
+    if faces:
+        words.append(
+            f":) surely better and :( surely worse, by more than {comparison.margin:.0%}".replace(
+                "%", " %"
+            )
+            + "; :| neither."
+        )
+    if count > 1:
+        words.append(
+            f"With {count} metrics at that level, about {count * comparison.alpha:.2g} look changed"
+            " by chance alone: declare those that count in a policy and use wbscope gate."
+        )
+    return words
+
+
+def _fill(text: str, width: int) -> str:
+    return textwrap.fill(
+        text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )

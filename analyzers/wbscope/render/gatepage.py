@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdicts of a gate as text and as Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+
+from wbscope.compare.gate import GateResult, Status, Verdict
+from wbscope.engine.result import Notice
+from wbscope.render.changes import (
+    amount_text,
+    better_text,
+    interval_text,
+    p_text,
+    runs_text,
+    share_text,
+    value_text,
+)
+from wbscope.render.markdown import plain
+from wbscope.render.messages import warning_text
+from wbscope.render.printable import printable
+from wbscope.render.table import PAGE_WIDTH
+
+__all__ = ["evidence_text", "gate_markdown", "gate_text", "summary_text"]
+
+_FACES: dict[Status, str] = {"PASS": ":)", "FAIL": ":(", "INCONCLUSIVE": ":|", "REFUSED": ":|"}
+
+
+def gate_text(result: GateResult, width: int = PAGE_WIDTH, faces: bool = True) -> str:
+    """Doubts first, then each metric with its evidence, the verdict last."""
+    lines = [_fill(line, width) for line in _doubts(result)]
+    for verdict in result.verdicts:
+        face = f"{_FACES[verdict.status]} " if faces else ""
+        lines.append(_fill(f"{face}{verdict.status} {printable(verdict.metric.name)}", width))
+        for line in (_told(verdict), *evidence_text(verdict), _meaning(verdict)):
+            lines.append(_fill(f"    {printable(line)}", width, "    "))
+    return "\n".join([*lines, _fill(f"gate: {summary_text(result)}", width)]) + "\n"
+
+
+def gate_markdown(result: GateResult, faces: bool = True) -> str:
+    """The verdict first: it is what a summary is opened for."""
+    lines = [f"## wbscope gate: {plain(summary_text(result))}", ""]
+    lines += [line for doubt in _doubts(result) for line in (f"> {plain(doubt)}", "")]
+    if result.verdicts:
+        lines += ["| | metric | verdict | why | evidence | what it says |", "|---" * 6 + "|"]
+    for verdict in result.verdicts:
+        cells = [
+            _FACES[verdict.status] if faces else "",
+            verdict.metric.name,
+            verdict.status,
+            _told(verdict),
+            "; ".join(evidence_text(verdict)),
+            _meaning(verdict),
+        ]
+        lines.append(f"| {' | '.join(plain(printable(cell)) for cell in cells)} |")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def summary_text(result: GateResult) -> str:
+    """The verdict over all, in one line."""
+    if result.refusals:
+        return f"REFUSED, nothing was judged: {result.refusals[0].message}"
+    counts = [
+        f"{count} {status}"
+        for status in ("FAIL", "INCONCLUSIVE", "PASS")
+        if (count := result.count(status))
+    ]
+    mapped = result.status == "INCONCLUSIVE" and result.policy.inconclusive != "inconclusive"
+    told = f" (counted as {result.policy.inconclusive})" if mapped else ""
+    return f"{result.status}{told}: {', '.join(counts)} of {len(result.verdicts)} metrics"
+
+
+def evidence_text(verdict: Verdict) -> list[str]:
+    """The numbers behind a verdict, a line for each subject."""
+    row, found = verdict.row, verdict.shift
+    if row is None:
+        return []
+    values = (row.base_sample.description.median, row.sample.description.median)
+    medians = [value_text(row.metric, value) for value in values]
+    lines = [f"{row.base} {medians[0]}, {row.side} {medians[1]} (medians)"]
+    if found is None:
+        return lines
+    lines[0] += (
+        f", change {amount_text(row.metric, found, found.estimate)}"
+        f" ({interval_text(row.metric, found)}), margin {verdict.margin},"
+        f" p {p_text(found.p)}, adjusted {p_text(verdict.p_adjusted)},"
+        f" n {runs_text(row.sample, row.base_sample)}"
+    )
+    if verdict.status == "INCONCLUSIVE" and verdict.delta is not None:
+        lines.append(_plan(verdict))
+    return lines
+
+
+def _plan(verdict: Verdict) -> str:
+    """What these runs could have shown, and how many would do."""
+    least = "none" if verdict.detectable is None else _worsening(verdict, verdict.detectable)
+    if verdict.delta == 0:
+        needed = "no number of runs confirms a margin of 0: give one in the metric's unit"
+    elif verdict.runs_needed is None:
+        needed = "more than 200 runs a side would be needed; make the runs steadier or longer"
+    elif verdict.row and verdict.runs_needed <= len(verdict.row.sample.values):
+        needed = "as many runs mostly pass what did not change: this is a narrow case, add runs"
+    else:
+        needed = f"with {verdict.runs_needed} runs a side what did not change would pass"
+    return f"smallest worsening that these runs would find: {least}; {needed}"
+
+
+def _worsening(verdict: Verdict, value: float) -> str:
+    if verdict.shift is not None and verdict.shift.scale == "ratio":
+        return share_text(value if verdict.metric.better == "lower" else -value)
+    sign = "+" if verdict.metric.better == "lower" else "-"
+    return f"{sign}{value_text(verdict.metric, value)}"
+
+
+def _told(verdict: Verdict) -> str:
+    return "; ".join(verdict.reasons)
+
+
+def _meaning(verdict: Verdict) -> str:
+    return f"{verdict.metric.meaning} ({better_text(verdict.metric)})"
+
+
+def _doubts(result: GateResult) -> list[str]:
+    lines = [
+        printable(f"refused[{refusal.slug}]: {refusal.message}  fix: {refusal.fix}")
+        for refusal in result.refusals
+    ]
+    lines += [warning_text(notice) for notice in _unique(result.warnings)]
+    if result.unknown:
+        told = ", ".join(result.unknown)
+        lines.append(f"not known of all runs, so nobody can say that it is the same: {told}")
+    return lines
+
+
+def _unique(warnings: tuple[Notice, ...]) -> list[Notice]:
+    return list(dict.fromkeys(warnings))
+
+
+def _fill(text: str, width: int, indent: str = "  ") -> str:
+    return textwrap.fill(
+        text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )

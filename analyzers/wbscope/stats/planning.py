@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a number of runs can show: the smallest change found, the runs needed.
+
+Both are for noise that is normal with the spread of the runs at hand, simulated
+with a fixed seed, so that the same runs always give the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wbscope.stats.ranktest import smallest_p
+from wbscope.stats.shift import critical_rank, differences
+
+__all__ = ["POWER", "detectable", "fewest_runs", "pooled_sd", "runs_to_confirm"]
+
+# A change is called detectable when 4 of 5 gates would find it.
+POWER = 0.8
+# Nobody makes more runs than this; above, the answer is "more than".
+MOST_RUNS = 200
+
+_TRIALS = 2000
+_SEED = 19630601
+# Above so many runs a side the normal approximation of the estimate is used.
+_MOST_SIMULATED = 30
+
+
+def pooled_sd(a: ArrayLike, b: ArrayLike) -> float:
+    """Standard deviation within the sides; 0 when no side has two values.
+
+    Shape: a (n,), b (m,).
+    """
+    sides = [np.asarray(a, dtype=float), np.asarray(b, dtype=float)]
+    degrees = sum(side.size - 1 for side in sides if side.size > 1)
+    if degrees == 0:
+        return 0.0
+    squares = sum(float(side.var()) * side.size for side in sides if side.size > 1)
+    return math.sqrt(squares / degrees)
+
+
+def detectable(n: int, m: int, sd: float, margin: float, alpha: float) -> float | None:
+    """The smallest shift that n and m runs would find at this level, 4 times in 5.
+
+    Found means that the test refuses and that the estimate is beyond the margin.
+    None: no shift, however large, can be found with so few runs.
+    """
+    rank = critical_rank(n, m, alpha)
+    if rank is None:
+        return None
+    # A shift is found when it lifts the k-th smallest difference above 0 and the
+    # median above the margin.
+    needed = np.maximum(-_noise(n, m)[:, rank - 1] * sd, margin - _medians(n, m) * sd)
+    return float(np.quantile(needed, POWER))
+
+
+def runs_to_confirm(sd: float, margin: float, alpha: float) -> int | None:
+    """Runs a side with which unchanged code passes 4 times in 5; None = above 200.
+
+    It passes when the interval ends before the margin.
+    """
+    if margin <= 0:
+        return None
+    least = next(n for n in range(2, 50) if critical_rank(n, n, alpha) is not None)
+    if sd == 0:
+        return least
+    if sd * _upper(_MOST_SIMULATED, alpha) > margin:
+        return _asymptotic(sd, margin, alpha)
+    low, high = least, _MOST_SIMULATED
+    while low < high:
+        middle = (low + high) // 2
+        if sd * _upper(middle, alpha) <= margin:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def fewest_runs(alpha: float) -> int:
+    """Runs a side with which the test can reach this level at all."""
+    return next(n for n in range(1, 100) if smallest_p(n, n) <= alpha)
+
+
+@lru_cache(maxsize=64)
+def _upper(n: int, alpha: float) -> float:
+    """Where the interval of unchanged noise with s.d. 1 ends, 4 times in 5."""
+    rank = critical_rank(n, n, alpha)
+    if rank is None:
+        return math.inf
+    return float(np.quantile(_noise(n, n)[:, -rank], POWER))
+
+
+def _asymptotic(sd: float, margin: float, alpha: float) -> int | None:
+    """The estimate of the shift has the variance sd^2 pi/3 (1/n + 1/n) for large n."""
+    from scipy import stats
+
+    quantiles = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(POWER)
+    runs = math.ceil(2 * math.pi / 3 * (quantiles * sd / margin) ** 2)
+    return None if runs > MOST_RUNS else max(runs, _MOST_SIMULATED)
+
+
+@lru_cache(maxsize=64)
+def _medians(n: int, m: int) -> NDArray[np.float64]:
+    """The estimates of these simulated sides: (trials,)."""
+    return np.asarray(np.median(_noise(n, m), axis=1))
+
+
+@lru_cache(maxsize=16)
+def _noise(n: int, m: int) -> NDArray[np.float64]:
+    """Sorted differences of simulated sides of normal noise: (trials, n * m)."""
+    random = np.random.default_rng(_SEED)
+    trials = _TRIALS if n * m <= 400 else _TRIALS // 4
+    return differences(random.standard_normal((trials, n)), random.standard_normal((trials, m)))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline of a run, built once and kept in the cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.cache import CACHE_FIX, cache_entry, trim_cache, used
+from wbscope.engine.database import SCHEMA_VERSION
+from wbscope.engine.result import Notice
+from wbscope.errors import InputError, SetupError
+from wbscope.ingester import Observer, find_ingester
+from wbscope.run import Run, open_run
+from wbscope.sources import find_source
+from wbscope.timeline import write_timeline
+from wbscope.version import __version__
+from wbscope.viewer.commands import Command, any_of
+from wbscope.viewer.startup import startup_commands
+
+__all__ = ["View", "view_of"]
+
+
+@dataclass(frozen=True)
+class View:
+    """A trace for the UI, what the UI calls it, what is done with it at start."""
+
+    trace: Path
+    name: str
+    commands: tuple[Command, ...]
+    warnings: tuple[Notice, ...]
+
+
+def view_of(text: str, observer: Observer | None = None) -> View:
+    """The timeline of a run. A Perfetto trace without ftrace events is shown as it is."""
+    source = find_source(text)
+    path = source.path.resolve()
+    name = f"{path.name if source.folder else path.stem}.pftrace"
+    try:
+        with open_run(text, observer=observer) as run:
+            timeline, warnings = _timeline(run)
+            return View(timeline, name, tuple(startup_commands(run)), warnings)
+    except InputError as error:
+        if error.slug != "no-ftrace-events":
+            raise
+        notice = Notice(error.slug, f"{text} {error.message}; shown as it is")
+        expand = Command("ExpandTracksByRegex", (any_of(["Writeback"]),))
+        return View(source.trace, name, (expand,), (notice,))
+
+
+def _timeline(run: Run) -> tuple[Path, tuple[Notice, ...]]:
+    """From the cache, or built; and what has to be known of it."""
+    versions = ["timeline", __version__, str(SCHEMA_VERSION), run.library.digest()]
+    inputs = [find_ingester(), *find_source(run.name).inputs()]
+    entry = cache_entry(inputs, versions, ".pftrace")
+    if used(entry):
+        return entry, run.warnings()
+    try:
+        warnings = write_timeline(run, entry, force=True).warnings
+    except SetupError as error:
+        if error.slug == "cannot-write":
+            error.fix = CACHE_FIX  # the user gave no -o
+        raise
+    trim_cache(keep=entry)
+    return entry, warnings

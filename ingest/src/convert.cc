@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job "convert": every event of traces as a Perfetto trace.
+#include "convert.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <thread>
+
+#include "base/interrupt.h"
+#include "base/output_file.h"
+#include "damage.h"
+#include "event_choice.h"
+#include "ingest_text.h"
+#include "perfetto/packet_output.h"
+#include "perfetto/trace_writer.h"
+#include "trace_source.h"
+
+namespace wbscope {
+namespace {
+
+constexpr auto kProgressEvery = std::chrono::milliseconds(200);
+
+// Text has no records with types; Perfetto reads it itself.
+void refuse_text(const std::string& source) {
+  const InputFile file(trace_path(source));
+  if (!is_text(file)) return;
+  throw Error(Exit::kInput, {.slug = "text-trace",
+                             .object = file.path(),
+                             .text = "found the text of a trace, wanted a trace.dat",
+                             .at = {},
+                             .have = {},
+                             .effect = "nothing was written",
+                             .fix = "open the text itself at https://ui.perfetto.dev, which reads"
+                                    " the kernel's file trace"});
+}
+
+void warn(const Reporter& reporter, const std::string& object, const char* slug,
+          const std::string& text, const std::string& effect) {
+  reporter.warning({.slug = slug,
+                    .object = object,
+                    .text = text,
+                    .at = {},
+                    .have = {},
+                    .effect = effect,
+                    .fix = {}});
+}
+
+void warn_of_losses(const Reporter& reporter, const std::string& object,
+                    const TraceWritten& written) {
+  if (written.lost_gaps > 0) {
+    warn(reporter, object, "lost-events",
+         "the kernel's buffer overran at " + std::to_string(written.lost_gaps) +
+             " places; at least " + std::to_string(written.lost_known) + " events are missing",
+         "what follows each gap is marked; tasks and waits around it may be shown too long");
+  }
+  if (written.before_zero > 0) {
+    warn(reporter, object, "times-before-zero",
+         std::to_string(written.before_zero) + " events have a time before 0",
+         "they were left out: Perfetto has no such times");
+  }
+  if (written.on_high_cpus > 0) {
+    warn(reporter, object, "too-many-cpus",
+         std::to_string(written.on_high_cpus) + " events are of CPUs from 1024 on",
+         "they were left out: Perfetto refuses a trace that has such CPUs");
+  }
+  if (!written.left_out.empty()) {
+    std::string fields;
+    for (const auto& [field, count] : written.left_out) fields += (fields.empty() ? "" : ", ") + field;
+    warn(reporter, object, "fields-left-out",
+         "Perfetto's messages have no place for " + fields,
+         "these fields were left out; the events fill Perfetto's tables");
+  }
+}
+
+void warn_of_clock(const Reporter& reporter, const TraceSource& source) {
+  const std::string& clock = source.info.clock;
+  constexpr std::string_view kTicks[] = {"counter", "uptime", "x86-tsc", "ppc-tb"};
+  if (source.info.has_tsc || std::find(std::begin(kTicks), std::end(kTicks), clock) == std::end(kTicks)) {
+    return;
+  }
+  warn(reporter, source.file.path(), "clock-in-ticks", "clock " + clock + " does not count ns",
+       "each of its ticks is shown as 1 ns");
+}
+
+// A guest's clock is put on the host's by what its own file says.
+void warn_of_guests(const Reporter& reporter, const TraceWriter& writer) {
+  const auto& sources = writer.sources();
+  for (std::size_t s = 1; s < sources.size(); ++s) {
+    const TraceInfo& info = sources[s]->info;
+    const TraceInfo& host = sources[0]->info;
+    const bool is_guest = std::any_of(host.guests.begin(), host.guests.end(), [&](const auto& each) {
+      return each.trace_id == info.trace_id;
+    });
+    const bool knows_host = host.trace_id != 0 && info.shift.peer_trace_id == host.trace_id;
+    if (!info.shift.cpus.empty() && (is_guest || knows_host)) continue;
+    warn(reporter, sources[s]->file.path(), "clocks-not-related",
+         "the file does not say how its clock runs beside that of " + sources[0]->file.path(),
+         "times of both are shown on one axis as they are");
+  }
+}
+
+}  // namespace
+
+void convert_to_perfetto(const ConvertOptions& options, const Reporter& reporter) {
+  for (const auto& source : options.sources) refuse_text(source);
+  OutputFile output(options.output, options.force);
+  TraceWriter writer(options.sources);
+  PacketOutput packets(output.temp_path(), output.path());
+  const unsigned threads =
+      options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  const EventChoice choice(options.globs, options.globs.empty());
+  auto last_report = std::chrono::steady_clock::now();
+  const TraceWritten written =
+      writer.write(packets, {.choice = choice, .bounds = options, .compat = options.compat,
+                             .threads = threads}, [&](std::uint64_t done) {
+        throw_if_interrupted();
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_report < kProgressEvery) return;
+        last_report = now;
+        reporter.progress(done, writer.bytes());
+      });
+  bool damaged = false;
+  for (std::size_t s = 0; s < written.damage.size(); ++s) {
+    damaged |= !written.damage[s].empty();
+    if (written.events == 0 && !written.damage[s].empty()) {
+      throw_nothing_readable(writer.sources()[s]->file, writer.sources()[s]->info);
+    }
+  }
+  throw_if_interrupted();
+  packets.finish();
+  output.commit();
+  const std::string& object = writer.sources().front()->file.path();
+  warn_of_losses(reporter, object, written);
+  for (std::size_t s = 0; s < written.damage.size(); ++s) {
+    warn_of_damage(reporter, writer.sources()[s]->file, written.damage[s], written.events, "");
+    warn_of_clock(reporter, *writer.sources()[s]);
+  }
+  warn_of_guests(reporter, writer);
+  reporter.done(output.path(), written.events, written.written, damaged);
+}
+
+}  // namespace wbscope

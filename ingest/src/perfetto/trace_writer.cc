@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// All records of trace.dat files into one Perfetto trace.
+#include "perfetto/trace_writer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "base/interrupt.h"
+#include "damage.h"
+#include "format/printk_text.h"
+#include "perfetto/event_encoder.h"
+#include "perfetto/protos.h"
+#include "perfetto/setup_packets.h"
+#include "pipeline/lane_queue.h"
+#include "pipeline/worker_pool.h"
+#include "selection.h"
+#include "sink/saved_text.h"
+#include "trace_source.h"
+
+namespace wbscope {
+namespace {
+
+constexpr std::size_t kBlockBytes = 512u << 10;  // of records, for each thread
+
+// The clock that the file's times are of; counters that became ns are no
+// longer what their name says.
+TraceClock clock_of(const TraceInfo& info) {
+  return info.has_tsc ? trace_clock("") : trace_clock(info.clock);
+}
+
+// As the host's file calls it, else by its own file.
+std::string guest_name(const TraceInfo& host, const TraceSource& guest) {
+  for (const auto& each : host.guests) {
+    if (each.trace_id == guest.info.trace_id) return "guest " + each.name;
+  }
+  return guest.file.name();
+}
+
+}  // namespace
+
+// What belongs to a source while it is written.
+struct TraceWriter::Parts {
+  Parts(const TraceSource& source, const std::vector<bool>& wanted)
+      : printk(parse_printk_formats(source.info.printk_formats)),
+        symbols(source.file, source.info),
+        dispatch(source.catalog, wanted) {}
+
+  PrintkFormats printk;
+  SymbolNames symbols;
+  EventDispatch dispatch;
+  std::atomic<std::size_t> interned = 0;
+  std::vector<std::unique_ptr<FtraceTrace>> traces;  // by buffer
+};
+
+// One CPU of one buffer.
+struct TraceWriter::Lane {
+  std::size_t source;
+  CpuStream stream;
+  FtracePackets packets;
+  std::uint64_t consumed = 0;
+};
+
+TraceWriter::TraceWriter(const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    sources_.push_back(std::make_unique<TraceSource>(trace_path(path)));
+    TraceSource& source = *sources_.back();
+    source.info = read_info(source.file);
+    source.catalog = build_event_catalog(source.info);
+    if (source.info.buffers.empty() || !source.catalog.has_formats()) {
+      throw_nothing_readable(source.file, source.info);
+    }
+  }
+  number_machines();
+}
+
+TraceWriter::~TraceWriter() = default;
+
+std::uint64_t TraceWriter::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& source : sources_) sum += source->file.size();
+  return sum;
+}
+
+// Machine 0 is the top buffer of the first file, or the first buffer that it
+// has.
+void TraceWriter::number_machines() {
+  std::uint32_t next = 1;
+  for (const auto& source : sources_) {
+    const auto& buffers = source->info.buffers;
+    const auto top = std::find_if(buffers.begin(), buffers.end(),
+                                  [](const auto& buffer) { return buffer.name.empty(); });
+    const auto main = static_cast<std::size_t>(top == buffers.end() ? 0 : top - buffers.begin());
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      const bool is_host = source == sources_.front() && b == main;
+      source->machines.push_back(is_host ? 0 : next++);
+    }
+  }
+}
+
+void TraceWriter::write_heads(PacketOutput& output) {
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    const TraceSource& source = *sources_[s];
+    for (std::size_t b = 0; b < source.info.buffers.size(); ++b) {
+      const FtraceTrace& trace = *parts_[s]->traces[b];
+      const PacketPlace place{.machine = source.machines[b], .sequence = trace.sequence};
+      output.append_packet(
+          clock_packet(trace.clock, trace.clock_pair_ts, place.sequence, place.machine));
+      const std::string& buffer = source.info.buffers[b].name;
+      std::string name = s > 0 ? guest_name(sources_.front()->info, source) : std::string();
+      if (!buffer.empty()) name += (name.empty() ? "" : ", ") + ("instance " + buffer);
+      write_machine(source.info, machine_page_bytes(source.info), name, place, output);
+    }
+    if (s == 0) {
+      write_recorded_events(source.catalog, {.machine = 0, .sequence = kFirstFtraceSequence},
+                            output);
+    }
+  }
+}
+
+void TraceWriter::prepare(const TraceWriterOptions& options) {
+  std::uint32_t next_number = protos::event::kFirstGeneric;
+  for (const auto& source : sources_) {
+    std::vector<bool> wanted;
+    for (const auto& event : source->catalog.events) {
+      wanted.push_back(options.choice.has(event.system, event.name));
+    }
+    source->shapes = shape_events(
+        source->catalog,
+        {.compat = options.compat, .has_symbols = source->info.kallsyms.has_value()}, next_number);
+    parts_.push_back(std::make_unique<Parts>(*source, wanted));
+  }
+  const std::int64_t first = first_ts();
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    const TraceSource& source = *sources_[s];
+    Parts& parts = *parts_[s];
+    for (std::size_t b = 0; b < source.info.buffers.size(); ++b) {
+      parts.traces.push_back(std::unique_ptr<FtraceTrace>(
+          new FtraceTrace{.catalog = source.catalog,
+                          .shapes = source.shapes,
+                          .symbols = parts.symbols,
+                          .interned = parts.interned,
+                          .clock = clock_of(source.info),
+                          .clock_pair_ts = std::max<std::int64_t>(first, 1),
+                          .sequence = kFirstFtraceSequence + source.machines[b]}));
+    }
+  }
+  open_lanes(time_range(options.bounds, first));
+}
+
+// Of the first record of all files; 0 when there is none.
+std::int64_t TraceWriter::first_ts() const {
+  std::optional<std::int64_t> first;
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    const TraceSource& source = *sources_[s];
+    for (std::uint32_t b = 0; b < source.info.buffers.size(); ++b) {
+      for (const auto& region : source.info.buffers[b].regions) {
+        if (region.bytes == 0) continue;
+        CpuStream stream(source.file, source.info, b, region, parts_[s]->dispatch, kBlockBytes);
+        const auto ts = stream.first_record_ts();
+        if (ts && (!first || *ts < *first)) first = ts;
+      }
+    }
+  }
+  return first.value_or(0);
+}
+
+void TraceWriter::open_lanes(const TimeRange& range) {
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    const TraceSource& source = *sources_[s];
+    for (std::uint32_t b = 0; b < source.info.buffers.size(); ++b) {
+      for (const auto& region : source.info.buffers[b].regions) {
+        if (region.bytes == 0) continue;
+        lanes_.push_back(std::unique_ptr<Lane>(new Lane{
+            .source = s,
+            .stream = CpuStream(source.file, source.info, b, region, parts_[s]->dispatch,
+                                kBlockBytes, range),
+            .packets = FtracePackets(*parts_[s]->traces[b], region.cpu, source.machines[b])}));
+      }
+    }
+  }
+}
+
+TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& options,
+                                const OnProgress& on_progress) {
+  prepare(options);
+  write_heads(output);
+
+  struct Worker {
+    RecordBlock block;
+    PacketBuffers buffers;
+    std::vector<std::unique_ptr<EventEncoder>> encoders;  // by source
+  };
+  std::vector<Worker> workers(std::max(1u, options.threads));
+  for (auto& worker : workers) {
+    for (std::size_t s = 0; s < sources_.size(); ++s) {
+      worker.encoders.push_back(std::make_unique<EventEncoder>(
+          sources_[s]->catalog, sources_[s]->info.order, parts_[s]->printk,
+          [this, s](std::uint64_t address) { return parts_[s]->symbols.name(address); }));
+    }
+  }
+  std::atomic<std::uint64_t> consumed = 0;
+  const auto step = [&](std::size_t index, std::size_t number) -> LaneQueue::Step {
+    Lane& lane = *lanes_[index];
+    Worker& worker = workers[number];
+    worker.block.clear();
+    const bool more = lane.stream.fill(worker.block);
+    if (lane.stream.cpu() < FtracePackets::kMaxCpus) {
+      lane.packets.write(worker.block, *worker.encoders[lane.source], worker.buffers, output);
+    }
+    consumed += lane.stream.consumed() - lane.consumed;
+    lane.consumed = lane.stream.consumed();
+    const auto reached = worker.block.refs.empty() ? INT64_MIN : worker.block.refs.back().ts;
+    return {.reached = reached, .more = more};
+  };
+  {
+    WorkerPool pool(static_cast<unsigned>(workers.size()));
+    LaneQueue queue(pool, workers.size());
+    queue.run(lanes_.size(), step, [&] { on_progress(consumed); });
+  }
+  const bool whole = !options.bounds.from && !options.bounds.to;
+  TraceWritten written = add_up(output, whole);
+  for (const auto& worker : workers) {
+    for (const auto& encoder : worker.encoders) written.counters.merge(encoder->counters());
+  }
+  return written;
+}
+
+// What all streams say, added up, and the packets that could not be written
+// before.
+TraceWritten TraceWriter::add_up(PacketOutput& output, bool whole) {
+  TraceWritten all;
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    TraceSource& source = *sources_[s];
+    const auto names = parse_saved_cmdlines(source.info.cmdlines);
+    std::vector<std::map<std::int32_t, TaskSpan>> tasks(source.info.buffers.size());
+    std::map<std::uint32_t, std::uint64_t> lost;  // of machine 0, by CPU
+    for (const auto& lane : lanes_) {
+      if (lane->source != s) continue;
+      const CpuStream& stream = lane->stream;
+      for (const auto& [event, count] : stream.counts()) {
+        all.events += count;
+        if (stream.cpu() >= FtracePackets::kMaxCpus) all.on_high_cpus += count;
+        if (!lane->packets.events().contains(event)) continue;
+        const EventPlan& plan = source.catalog.events[event];
+        for (const auto& field : source.shapes[event].usual.left_out) {
+          all.left_out[plan.full_name() + "." + field] += count;
+        }
+      }
+      for (const auto& [tid, span] : stream.tasks()) {
+        const auto [place, is_new] = tasks[stream.buffer()].try_emplace(tid, span);
+        place->second.first_ts = std::min(place->second.first_ts, span.first_ts);
+        place->second.last_ts = std::max(place->second.last_ts, span.last_ts);
+      }
+      for (const auto& gap : stream.lost()) {
+        ++all.lost_gaps;
+        all.lost_known += gap.count.value_or(0);
+        if (source.machines[stream.buffer()] == 0) lost[stream.cpu()] += gap.count.value_or(0);
+      }
+      all.written += lane->packets.written();
+      all.before_zero += lane->packets.dropped();
+      all.counters.merge(stream.counters());
+      if (stream.damage()) source.info.damage.push_back(*stream.damage());
+    }
+    if (parts_[s]->symbols.damage()) source.info.damage.push_back(*parts_[s]->symbols.damage());
+    add_change(source.info.damage, source.file);
+    all.damage.push_back(source.info.damage);
+    for (std::size_t b = 0; b < tasks.size(); ++b) {
+      const FtraceTrace& trace = *parts_[s]->traces[b];
+      const PacketPlace place{.machine = source.machines[b], .sequence = trace.sequence};
+      write_thread_names(tasks[b], names, trace.clock, place, output);
+      // What the kernel counted is of the whole recording.
+      if (place.machine == 0 && whole) write_cpu_stats(source.info, lost, place, output);
+    }
+  }
+  return all;
+}
+
+}  // namespace wbscope

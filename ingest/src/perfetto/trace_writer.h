@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// TraceWriter: all records of trace.dat files into one Perfetto trace.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/input_file.h"
+#include "event_choice.h"
+#include "format/event_catalog.h"
+#include "perfetto/event_shape.h"
+#include "perfetto/ftrace_packets.h"
+#include "perfetto/packet_output.h"
+#include "perfetto/symbol_names.h"
+#include "pipeline/cpu_stream.h"
+#include "time_bounds.h"
+#include "tracedat/trace_info.h"
+
+namespace wbscope {
+
+// One trace.dat while it is written. Each of its buffers is a machine of the
+// Perfetto trace: readers have no other place for a second set of CPUs.
+struct TraceSource {
+  explicit TraceSource(std::string path) : file(std::move(path)) {}
+
+  InputFile file;
+  TraceInfo info;
+  EventCatalog catalog;
+  std::vector<EventShapes> shapes;
+  std::vector<std::uint32_t> machines;  // by buffer
+};
+
+// What was written, and what readers are to know of it.
+struct TraceWritten {
+  std::uint64_t events = 0;   // in the files
+  std::uint64_t written = 0;
+  std::uint64_t before_zero = 0;  // left out: readers drop them
+  std::uint64_t on_high_cpus = 0;  // left out: readers would refuse the trace
+  std::uint64_t lost_gaps = 0;
+  std::uint64_t lost_known = 0;
+  std::map<std::string, std::uint64_t> left_out;  // "system:name.field": records
+  std::vector<std::vector<Message>> damage;       // by source
+  Counters counters;
+};
+
+struct TraceWriterOptions {
+  const EventChoice& choice;  // the events that are written
+  TimeBounds bounds;          // and the part of the trace
+  bool compat = false;        // generic events in the form that readers before v50 know
+  unsigned threads = 1;
+};
+
+class TraceWriter {
+ public:
+  using OnProgress = std::function<void(std::uint64_t done_bytes)>;  // may throw to stop
+
+  // Reads what the containers say. Raises: Error when a file cannot be read.
+  explicit TraceWriter(const std::vector<std::string>& paths);
+  ~TraceWriter();
+  TraceWriter(const TraceWriter&) = delete;
+  TraceWriter& operator=(const TraceWriter&) = delete;
+
+  [[nodiscard]] const std::vector<std::unique_ptr<TraceSource>>& sources() const noexcept {
+    return sources_;
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+
+  // Appends everything to output, which may have other packets before and
+  // after. Pre: called once. Raises: Error.
+  [[nodiscard]] TraceWritten write(PacketOutput& output, const TraceWriterOptions& options,
+                                   const OnProgress& on_progress);
+
+ private:
+  struct Lane;
+  void number_machines();
+  void prepare(const TraceWriterOptions& options);
+  [[nodiscard]] std::int64_t first_ts() const;
+  void open_lanes(const TimeRange& range);
+  void write_heads(PacketOutput& output);
+  [[nodiscard]] TraceWritten add_up(PacketOutput& output, bool whole);
+
+  std::vector<std::unique_ptr<TraceSource>> sources_;
+  struct Parts;
+  std::vector<std::unique_ptr<Parts>> parts_;  // by source
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace wbscope

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// TrackTree: the tracks of a timeline by their paths, and what they draw.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "sink/track_event_writer.h"
+
+namespace wbscope {
+
+// What the tracks of a view whose names match a pattern (GLOB) are.
+struct TrackRule {
+  std::string pattern, axis, description;
+};
+
+// What a view says of its tracks. The order of its rules is that of the tracks.
+struct TrackPlan {
+  std::int32_t order = 0;  // of the view among the views
+  std::string group;       // path of the group that they are in
+  std::string level;       // description of the groups between that and the tracks
+  bool is_flat = false;    // slices that overlap do so side by side, never nested
+  std::vector<TrackRule> rules;
+};
+
+struct GroupPlan {
+  std::int32_t rank = 0;
+  std::string description;
+};
+
+struct ThreadPlan {
+  std::int64_t pid = 0;
+  std::string name, process_name;
+};
+
+// One row of a view.
+struct TrackRow {
+  std::int64_t ts = 0;
+  std::optional<std::int64_t> dur;
+  std::optional<std::int64_t> tid;  // the track belongs to this thread
+  std::optional<std::int64_t> rank;
+  std::string_view track, name, unit, args;
+  TrackEventWriter::Flows flows;
+};
+
+class TrackTree {
+ public:
+  // Slices that overlap and do not nest go on lanes: tracks that the UI shows as
+  // one. More of them at one time than this are not drawn but counted.
+  static constexpr std::size_t kMostLanes = 256;
+
+  TrackTree(TrackEventWriter& out, std::map<std::string, GroupPlan, std::less<>> groups)
+      : out_(out), groups_(std::move(groups)) {}
+
+  void add_thread(std::int64_t tid, ThreadPlan thread);
+
+  // Rows of one track come in the order of their times, longer slices first.
+  void slice(const TrackPlan& plan, const TrackRow& row);
+  void instant(const TrackPlan& plan, const TrackRow& row);
+  // A value that a track has already is not written again.
+  using Value = std::variant<std::int64_t, double>;
+  void counter(const TrackPlan& plan, const TrackRow& row, Value value);
+
+  [[nodiscard]] std::uint64_t slices_left_out() const noexcept { return slices_left_out_; }
+
+ private:
+  struct Lane {
+    std::uint64_t uuid = 0;
+    std::vector<std::int64_t> open_until;  // ends of the slices that are open, outermost first
+  };
+  struct Track {
+    TrackDescription description;
+    std::vector<Lane> lanes;  // the first is the track itself
+    std::optional<Value> last;  // of a counter
+    std::int64_t last_ts = INT64_MIN;
+  };
+  using Tracks = std::unordered_map<std::string, Track, StringHash, std::equal_to<>>;
+  struct Thread {
+    ThreadPlan plan;
+    std::uint64_t uuid = 0;
+    Tracks tracks;
+  };
+
+  Track& find(const TrackPlan& plan, const TrackRow& row, bool is_counter);
+  Track& make(const TrackPlan& plan, const TrackRow& row, bool is_counter, std::uint64_t top,
+              Tracks& tracks);
+  TrackDescription describe(const TrackPlan& plan, const TrackRow& row, std::string_view path,
+                            std::string_view part, bool is_leaf, bool is_counter);
+  std::uint64_t process(std::int64_t pid, std::string_view name);
+  Lane* free_lane(Track& track, std::int64_t ts, std::int64_t end_ts, bool is_flat);
+
+  TrackEventWriter& out_;
+  std::map<std::string, GroupPlan, std::less<>> groups_;
+  std::unordered_map<std::int64_t, Thread> threads_;
+  std::map<std::int64_t, std::uint64_t> processes_;
+  // A path can be of a track and of a counter: these are two.
+  Tracks tracks_, counters_;
+  std::uint64_t slices_left_out_ = 0;
+};
+
+}  // namespace wbscope

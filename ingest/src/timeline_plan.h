@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be drawn and how, as the temporary tables of the set-up script say.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "sink/database.h"
+#include "sink/track_tree.h"
+
+namespace wbscope {
+
+struct ViewPlan {
+  bool is_sorted = false;  // its rows come in the order that TrackTree asks for
+  TrackPlan tracks;
+};
+
+// Each of these tables may be missing:
+//   timeline_group(path, rank, description)     groups of tracks
+//   timeline_view(name, place, track_group, level, is_flat, is_sorted)
+//   timeline_track(view, pattern, axis, description)   in the order of its rows
+//   timeline_thread(tid, pid, name, process_name)
+std::map<std::string, GroupPlan, std::less<>> read_groups(Database& db);
+ViewPlan read_view_plan(Database& db, const std::string& view);
+void read_threads(Database& db, TrackTree& tree);
+
+}  // namespace wbscope

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    pause_distribution
+-- @title    How long the pauses were
+-- @summary  How often balance_dirty_pages() ordered a pause of each length.
+-- @read     Pauses are whole jiffies in ms, so there are few lengths. at_most
+--   is the share of all pauses that were no longer: the curve that `compare`
+--   draws. A pause of 0 or less is none and not counted.
+-- @filters  range, bdi, tid, task, cgroup
+-- @grain    length of a pause; order pause_ns
+-- @needs    wb_throttle_charge, wb_task, wb_bounds, wb_params
+-- @events   writeback:balance_dirty_pages
+-- @column   pause_ns INTEGER intended sleep
+-- @column   pauses_count INTEGER pauses of this length
+-- @column   at_most_ratio REAL share of all pauses that were at most so long
+WITH
+  pause_count AS (
+    SELECT c.pause_ns, count(*) AS pauses_count
+    FROM wb_throttle_charge AS c
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    JOIN wb_task AS t ON t.task_id = c.task_id
+    WHERE c.pause_ns > 0
+      AND c.ts >= b.start_ts
+      AND c.ts < b.end_ts
+      AND (p.bdi IS NULL OR c.bdi = p.bdi)
+      AND (p.tid IS NULL OR c.tid = p.tid)
+      AND (p.cgroup_ino IS NULL OR c.cgroup_ino = p.cgroup_ino)
+      AND (p.comm_glob IS NULL OR t.comm GLOB p.comm_glob)
+    GROUP BY c.pause_ns
+  )
+SELECT
+  p.pause_ns,
+  p.pauses_count,
+  1.0 * sum(p.pauses_count) OVER (
+    ORDER BY p.pause_ns ROWS UNBOUNDED PRECEDING
+  ) / sum(p.pauses_count) OVER () AS at_most_ratio
+FROM pause_count AS p
+ORDER BY p.pause_ns;

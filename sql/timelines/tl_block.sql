@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @timeline tl_block
+-- @title    Block requests
+-- @order    110
+-- @group    Block requests: Requests of each disk: how long each stood in the
+--   I/O scheduler's queue, and how long the disk took. Overlapping requests are
+--   rows of one track.
+-- @track    * queued: requests from block_rq_insert to block_rq_issue
+-- @track    * in the device: requests from block_rq_issue to their end
+-- @summary  Block requests of each disk: their time in the queue and in the
+--   device.
+-- @grain    part of a request; order ts
+-- @flat
+-- @needs    wb_wait_request, wb_task, wb_task_label, wb_bounds
+-- @events   block:block_rq_issue, block:block_rq_complete
+-- @optional block:block_rq_insert
+CREATE VIEW tl_block AS
+WITH
+  request AS (
+    SELECT
+      q.ts,
+      q.issue_ts,
+      q.end_ts,
+      q.device,
+      CASE
+        WHEN instr(q.rwbs, 'D') > 0 THEN 'discard'
+        WHEN q.bytes = 0 AND instr(q.rwbs, 'F') > 0 THEN 'flush'
+        WHEN instr(q.rwbs, 'W') > 0 THEN 'write'
+        WHEN instr(q.rwbs, 'R') > 0 THEN 'read'
+        ELSE 'other'
+      END AS op,
+      coalesce(k.args, 'tid=' || coalesce(q.tid, ''))
+        || '|rwbs="' || replace(replace(q.rwbs, '\', '\\'), '|', '\|')
+        || '"|sector=' || q.sector
+        || '|bytes=' || coalesce(q.bytes, '')
+        || '|queue_ns=' || coalesce(q.issue_ts - q.ts, '')
+        || '|device_ns=' || coalesce(q.end_ts - q.issue_ts, '')
+        || CASE WHEN q.end_ts >= b.last_ts THEN '|cut=end' ELSE '' END
+        AS args
+    FROM wb_wait_request AS q
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN wb_task AS t
+      ON t.tid = q.tid AND q.seq >= t.from_seq AND q.seq < t.until_seq
+    LEFT JOIN wb_task_label AS k ON k.task_id = t.task_id
+  )
+SELECT
+  r.ts,
+  coalesce(r.issue_ts, r.end_ts) - r.ts AS dur,
+  'Writeback/Block requests/' || r.device || ' queued' AS track,
+  r.op AS name,
+  NULL AS value,
+  NULL AS unit,
+  r.args
+FROM request AS r
+WHERE r.issue_ts IS NULL OR r.issue_ts > r.ts
+UNION ALL
+SELECT
+  r.issue_ts,
+  r.end_ts - r.issue_ts,
+  'Writeback/Block requests/' || r.device || ' in the device',
+  r.op,
+  NULL,
+  NULL,
+  r.args
+FROM request AS r
+WHERE r.issue_ts IS NOT NULL;

@@ -1,0 +1,82 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @timeline tl_look
+-- @title    What to look at
+-- @order    10
+-- @group    What to look at: Begin here. The three longest waits of each kind,
+--   and places where numbers are too small because events are lost.
+-- @track    What to look at: the longest waits of each kind, gaps of lost
+--   events, damage
+-- @summary  The longest waits of each kind, the largest gaps of lost events,
+--   and whether the trace is damaged.
+-- @grain    stall or gap; order ts
+-- @needs    wb_stall, wb_task_label, raw_lost_events, raw_meta, wb_bounds
+CREATE VIEW tl_look AS
+WITH
+  ranked AS (
+    SELECT
+      s.wait_id,
+      row_number() OVER (PARTITION BY s.kind ORDER BY s.dur DESC, s.wait_id)
+        AS place
+    FROM wb_stall AS s
+    WHERE s.dur IS NOT NULL
+  ),
+  gap AS (
+    SELECT
+      l.ts,
+      l.cpu,
+      l.count,
+      row_number() OVER (ORDER BY l.count IS NULL, l.count DESC, l.ts, l.cpu)
+        AS place
+    FROM raw_lost_events AS l
+  )
+SELECT
+  s.ts,
+  s.span_ns AS dur,
+  'Writeback/What to look at' AS track,
+  coalesce(s.comm, 'tid') || ' ' || s.tid
+    || CASE r.place
+      WHEN 1 THEN ', longest '
+      WHEN 2 THEN ', second longest '
+      ELSE ', third longest '
+    END
+    || s.kind
+    || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END AS name,
+  NULL AS value,
+  NULL AS unit,
+  coalesce(k.args, 'tid=' || s.tid)
+    || '|kind=' || s.kind
+    || '|cause=' || s.cause
+    || '|own_ns=' || s.dur
+    || '|bdi="' || coalesce(replace(replace(s.bdi, '\', '\\'), '|', '\|'), '')
+    || '"' AS args
+FROM ranked AS r
+JOIN wb_stall AS s ON s.wait_id = r.wait_id
+LEFT JOIN wb_task_label AS k ON k.task_id = s.task_id
+WHERE r.place <= 3
+UNION ALL
+SELECT
+  g.ts,
+  NULL,
+  'Writeback/What to look at',
+  coalesce(g.count || ' ', '')
+    || 'events lost'
+    || coalesce(' on cpu ' || g.cpu, ''),
+  NULL,
+  NULL,
+  'cpu=' || coalesce(g.cpu, '') || '|count=' || coalesce(g.count, '')
+FROM gap AS g
+WHERE g.place <= 100
+UNION ALL
+SELECT
+  b.last_ts,
+  NULL,
+  'Writeback/What to look at',
+  'the trace is damaged and was read only in part',
+  NULL,
+  NULL,
+  'damage="'
+    || replace(replace(coalesce(m.value, ''), '\', '\\'), '|', '\|') || '"'
+FROM raw_meta AS d
+CROSS JOIN wb_bounds AS b
+LEFT JOIN raw_meta AS m ON m.key = 'damage'
+WHERE d.key = 'damaged' AND d.value = 1;

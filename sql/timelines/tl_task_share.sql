@@ -1,0 +1,77 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @timeline tl_task_share
+-- @title    Shares of each task
+-- @order    81
+-- @group    Fairness
+-- @track    throttled share of * [share]: part of the window that the task
+--   slept in balance_dirty_pages()
+-- @track    dirtied share of * [share]: its part of what all throttled tasks
+--   dirtied in the window
+-- @summary  The share of each window that each task was throttled, and its
+--   share of what throttled tasks dirtied.
+-- @grain    window, task; order ts
+-- @needs    wb_throttle_piece, wb_throttle_charge, wb_throttle_total,
+--   wb_window, wb_bounds, wb_params, wb_task_label
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch
+CREATE VIEW tl_task_share AS
+WITH
+  life AS (
+    SELECT
+      t.tid,
+      t.task_id,
+      min(t.first_ts) AS first_ts,
+      max(t.last_ts) AS last_ts
+    FROM wb_throttle_total AS t
+    GROUP BY t.tid, t.task_id
+  ),
+  cell AS (
+    SELECT w.window_index, l.task_id, 0 AS slept_ns, 0 AS dirtied_bytes
+    FROM life AS l
+    JOIN wb_window AS w
+      ON w.window_start_ns <= l.last_ts AND w.window_end_ns > l.first_ts
+    UNION ALL
+    SELECT s.window_index, s.task_id, s.to_ts - s.from_ts, 0
+    FROM wb_throttle_piece AS s
+    UNION ALL
+    SELECT (t.ts - b.start_ts) / p.window_ns, t.task_id, 0, t.accounted_bytes
+    FROM wb_throttle_charge AS t
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE t.accounted_bytes > 0 AND t.ts >= b.start_ts AND t.ts < b.end_ts
+  ),
+  summed AS (
+    SELECT
+      c.window_index,
+      c.task_id,
+      sum(c.slept_ns) AS slept_ns,
+      sum(c.dirtied_bytes) AS dirtied_bytes
+    FROM cell AS c
+    GROUP BY c.window_index, c.task_id
+  ),
+  shared AS (
+    SELECT
+      s.*,
+      sum(s.dirtied_bytes) OVER (PARTITION BY s.window_index) AS all_bytes
+    FROM summed AS s
+  ),
+  curve(place, name) AS (
+    SELECT 0, 'throttled share of '
+    UNION ALL SELECT 1, 'dirtied share of '
+  )
+SELECT
+  w.window_start_ns AS ts,
+  NULL AS dur,
+  'Writeback/Fairness/' || c.name || k.path AS track,
+  NULL AS name,
+  CASE c.place
+    WHEN 0 THEN 1.0 * s.slept_ns / (w.window_end_ns - w.window_start_ns)
+    WHEN 1 THEN 1.0 * s.dirtied_bytes / nullif(s.all_bytes, 0)
+  END AS value,
+  'ratio' AS unit,
+  NULL AS args,
+  s.task_id AS rank
+FROM shared AS s
+JOIN wb_window AS w ON w.window_index = s.window_index
+JOIN wb_task_label AS k ON k.task_id = s.task_id
+CROSS JOIN curve AS c;

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""examples/ci: valid for GitHub and GitLab, and the action's script does what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from support.cli import Wbscope
+from support.runs import REPOSITORY
+
+CI = REPOSITORY / "examples/ci"
+BIN = Path(sys.executable).parent
+SCHEMAS = {
+    "action.yml": "vendor.github-actions",
+    "github-workflow.yml": "vendor.github-workflows",
+    "gitlab-ci.yml": "vendor.gitlab-ci",
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_files_are_valid(name: str) -> None:
+    """By the published schemas, which the package check-jsonschema holds."""
+    command = [BIN / "check-jsonschema", "--builtin-schema"]
+    found = subprocess.run(
+        [*command, SCHEMAS[name], CI / name], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_every_file_is_named_in_the_docs() -> None:
+    page = (REPOSITORY / "docs/ci.md").read_text()
+    assert all(f"examples/ci/{name}" in page for name in SCHEMAS)
+
+
+@pytest.mark.parametrize("name", ["gate.sh", "install.sh"])
+def test_the_scripts_are_bash(name: str) -> None:
+    subprocess.run(["bash", "-n", CI / name], check=True)
+    assert f'bash "$GITHUB_ACTION_PATH/{name}"' in (CI / "action.yml").read_text()
+
+
+def ops_run(folder: Path, name: str, value: float) -> str:
+    """A run without a trace: one line of a benchmark."""
+    run = folder / name
+    run.mkdir(parents=True)
+    (run / "ops.txt").write_text(f"rate {value} ops/s\n")
+    return str(run)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, wbscope: Wbscope) -> Path:
+    folder = tmp_path_factory.mktemp("ci")
+    for number in range(6):
+        ops_run(folder / "before", f"run {number}", 100 + number)
+        ops_run(folder / "same", f"run {number}", 100.5 + number)
+        ops_run(folder / "worse", f"run {number}", 50 + number)
+    (folder / "gate.toml").write_text('[metrics."ops.rate"]\nmargin = "10%"\n')
+    done = wbscope.run("baseline", "save", "before", "-o", "base.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, made: Path) -> Path:
+    """A checkout of a project under test, with runs and a baseline."""
+    return Path(shutil.copytree(made, tmp_path / "checkout"))
+
+
+def run_action(
+    workspace: Path, **inputs: str
+) -> tuple[subprocess.CompletedProcess[str], dict[str, str]]:
+    """gate.sh as a runner starts it: inputs, files for outputs and for the summary."""
+    environment = {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "HOME": str(workspace),
+        "WBSCOPE_CACHE_DIR": str(workspace / "cache"),
+        "GITHUB_OUTPUT": str(workspace / "outputs"),
+        "GITHUB_STEP_SUMMARY": str(workspace / "summary"),
+        "GITHUB_WORKSPACE": str(workspace),
+        "POLICY": "gate.toml",
+        "AGAINST": "",
+        "BASELINE": "",
+        "INCONCLUSIVE": "",
+        "SELF_CHECK": "false",
+        "JUNIT": "gate.xml",
+        "SARIF": "gate.sarif",
+        **inputs,
+    }
+    done = subprocess.run(
+        ["bash", CI / "gate.sh"],
+        cwd=workspace,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = (workspace / "outputs").read_text().splitlines()
+    return done, dict(line.split("=", 1) for line in lines)
+
+
+def test_the_action_fails_what_is_worse(workspace: Path) -> None:
+    done, outputs = run_action(workspace, RUNS="worse", BASELINE=" base.json \n")
+    assert done.returncode == 1, done.stderr
+    assert outputs == {"verdict": "failed", "exit-code": "1"}
+    assert "::error file=gate.toml,line=1,title=FAIL%3A ops.rate::" in done.stderr
+    assert (workspace / "summary").read_text().startswith("## wbscope gate: FAIL")
+    suite = ElementTree.parse(workspace / "gate.xml").getroot()
+    assert suite.get("failures") == "1"
+    sarif = json.loads((workspace / "gate.sarif").read_text())
+    assert sarif["runs"][0]["results"][0]["ruleId"] == "ops.rate"
+
+
+def test_the_action_passes_what_is_the_same(workspace: Path) -> None:
+    # White space in names, and one path on each line.
+    runs = "\n".join(f"  same/run {number}" for number in range(6))
+    done, outputs = run_action(workspace, RUNS=runs, AGAINST="before\n\n")
+    assert done.returncode == 0, done.stderr
+    assert outputs["verdict"] == "passed"
+
+
+def test_the_action_appends_to_what_the_step_wrote(workspace: Path) -> None:
+    (workspace / "summary").write_text("before\n")
+    run_action(workspace, RUNS="same", BASELINE="base.json")
+    assert (workspace / "summary").read_text().startswith("before\n## wbscope gate: PASS")
+
+
+def test_too_few_runs(workspace: Path) -> None:
+    inputs = {"RUNS": "same/run 0", "BASELINE": "base.json"}
+    done, outputs = run_action(workspace, **inputs)
+    assert (done.returncode, outputs["verdict"]) == (4, "inconclusive")
+    done, outputs = run_action(workspace, **inputs, INCONCLUSIVE="pass")
+    assert (done.returncode, outputs["verdict"]) == (0, "passed")
+    done, outputs = run_action(workspace, **inputs, INCONCLUSIVE="fail")
+    assert (done.returncode, outputs["verdict"]) == (1, "failed")
+
+
+def test_an_error_is_no_verdict(workspace: Path) -> None:
+    done, outputs = run_action(workspace, RUNS="nowhere", BASELINE="base.json")
+    assert (done.returncode, outputs["verdict"]) == (3, "error")
+    assert "::error title=wbscope gate::no verdict, exit code 3" in done.stderr
+    assert not (workspace / "gate.xml").exists()
+
+
+def test_self_check(workspace: Path) -> None:
+    done, _ = run_action(workspace, RUNS="base.json", SELF_CHECK="true")
+    assert done.returncode == 0, done.stderr
+    assert "self-check: 6 runs against themselves: PASS" in done.stderr
+
+
+def test_inputs_are_no_code(workspace: Path) -> None:
+    run_action(workspace, RUNS='$(touch made); "; touch made #\n`touch made`')
+    assert not (workspace / "made").exists()
+
+
+# Options of gate that only the command line has.
+
+
+def gate(workspace: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [BIN / "wbscope", "gate", "--policy", "gate.toml", *words]
+    environment = {**os.environ, "WBSCOPE_CACHE_DIR": str(workspace / "cache"), **more}
+    return subprocess.run(
+        command, cwd=workspace, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_json_stays_one_document(workspace: Path) -> None:
+    done = gate(workspace, "worse", "--baseline", "base.json", "--json", "--github")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["schema"] == "wbscope.gate/1"
+    assert "::error " in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--junit", "--sarif"])
+def test_a_file_that_is_there_is_kept(workspace: Path, option: str) -> None:
+    (workspace / "there").write_text("mine")
+    words = ("same", "--baseline", "base.json", option, "there")
+    done = gate(workspace, *words)
+    assert done.returncode == 2
+    assert "output-exists" in done.stderr
+    assert (workspace / "there").read_text() == "mine"
+    assert gate(workspace, *words, "--force").returncode == 0
+    assert (workspace / "there").read_text() != "mine"
+
+
+def test_an_input_is_never_replaced(workspace: Path) -> None:
+    before = (workspace / "base.json").read_text()
+    words = ("same", "--baseline", "base.json", "--junit", "base.json", "--force")
+    done = gate(workspace, *words)
+    assert done.returncode == 2
+    assert (workspace / "base.json").read_text() == before
+    words = ("same", "--baseline", "base.json", "--junit", "gate.toml", "--force")
+    assert gate(workspace, *words).returncode == 2
+
+
+def test_two_reports_in_one_file(workspace: Path) -> None:
+    words = ("same", "--baseline", "base.json", "--junit", "x", "--sarif", "x")
+    done = gate(workspace, *words)
+    assert done.returncode == 2
+    assert "two-reports" in done.stderr
+
+
+def test_self_check_has_no_base(workspace: Path) -> None:
+    done = gate(workspace, "same", "--against", "before", "--self-check")
+    assert done.returncode == 2
+    assert "--self-check" in done.stderr
+
+
+def test_a_summary_that_cannot_be_written(workspace: Path) -> None:
+    words = ("same", "--baseline", "base.json", "--github")
+    done = gate(workspace, *words, GITHUB_STEP_SUMMARY=str(workspace / "no/folder"))
+    assert done.returncode == 5
+    assert "GITHUB_STEP_SUMMARY" in done.stderr

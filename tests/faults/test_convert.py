@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A conversion that is killed, stopped or without room: the earlier result, or a whole new one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support.faults import EARLIER, memory_disk
+from support.runs import example
+from support.tools import ingester_path, wbscope_path
+
+_SEED = 43
+_KILLS = 12
+
+
+def _command(which: str, output: Path) -> list[str | Path]:
+    program = ingester_path() if which == "ingester" else wbscope_path()
+    return [program, "convert", example("deep").trace, "-o", output, "--force"]
+
+
+def _run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("which", ["ingester", "wbscope"])
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_signals_at_random_moments(tmp_path: Path, which: str, sent: signal.Signals) -> None:
+    chance = random.Random(_SEED)
+    output = tmp_path / "x.pftrace"
+    begin = time.monotonic()
+    assert _run(_command(which, output)).returncode == 0
+    longest = time.monotonic() - begin
+    whole = output.stat().st_size
+    codes = set()
+    for _ in range(_KILLS if which == "ingester" else _KILLS // 4):
+        output.write_bytes(EARLIER)
+        process = subprocess.Popen(
+            _command(which, output), stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        if which == "wbscope":  # Python's own start ends as Python does
+            while len(os.listdir(tmp_path)) == 1 and process.poll() is None:
+                time.sleep(0.002)
+        time.sleep(chance.uniform(0, longest / 2))
+        if process.poll() is not None:
+            continue
+        os.killpg(process.pid, sent)
+        codes.add(process.wait(60))
+        if sent != signal.SIGKILL and 130 in codes:
+            assert os.listdir(tmp_path) == [output.name]
+        assert output.read_bytes() == EARLIER or output.stat().st_size == whole
+    assert codes & {-signal.SIGKILL, 130}
+    assert codes <= {0, 130, -sent}  # a signal before there is a handler
+    time.sleep(0.2)
+    assert _run(_command(which, output)).returncode == 0
+    assert os.listdir(tmp_path) == [output.name]
+
+
+@pytest.mark.parametrize("kibibytes", [8, 512, 3072])
+def test_full_disk(kibibytes: int) -> None:
+    with memory_disk(f"size={kibibytes}k,mode=0777") as disk:
+        output = disk / "x.pftrace"
+        output.write_bytes(EARLIER)
+        for which in ("ingester", "wbscope"):
+            ended = _run(_command(which, output))
+            assert ended.returncode == 5, ended.stderr
+            assert ended.stderr.startswith("error[cannot-write]: "), ended.stderr
+            assert (os.listdir(disk), output.read_bytes()) == ([output.name], EARLIER)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracks of throttled tasks and of the flusher, with a name that has to be escaped.
+
+By hand, ms from 10 s, pages of 4 KiB, bdi 8:0; sleeps are as intended (no sched_switch).
+  tid 11, a/b|c, sleeps 40 from 100 and 20 from 200, with 8 pages at each: 32768, then 65536 bytes
+  tid 12, dd, a thread of the process 11, sleeps 100 from 150, with 16 pages: 65536 bytes
+  tasks in throttle: 1 at 100, 0 at 140, 1 at 150, 2 at 200, 1 at 220, 0 at 250
+  background work from 90 to 400, 1000 - 900 = 100 pages: the first sleep of each task in it began
+    at 100 and 150, so it has two arrows; the one at 200 has none
+  tid 13, sync, waits from 500 to 600; work that it queued at 510 is done from 520 to 590, 40 pages:
+    one arrow, from the wait to the work
+  longest waits: throttle 100 of tid 12, 40 and 20 of tid 11, sync 100 of tid 13
+  of the window of 2 s: tid 11 slept 60 ms, 0.03, and tid 12 100 ms, 0.05; of 131072 bytes each
+    dirtied one half; Jain's index of equal halves is 1
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.golden import Check, Expected
+from support.wait_events import MS, SYNC, Waits, at
+
+_WORK = ("writeback_queue", "writeback_exec", "writeback_start", "writeback_written")
+_NAME = r"a\/b|c 11"
+
+
+def make(folder: Path) -> None:
+    comms = {11: "a/b|c", 12: "dd", 13: "sync", 50: "kworker/u4:1"}
+    waits = Waits("balance_dirty_pages", "task_newtask", *_WORK, *SYNC, cmdlines=comms)
+    waits.add(1, 11, "task_newtask", pid=12, comm="dd", clone_flags=0x10900)
+    for ms, tid, pause, pages in ((100, 11, 40, 8), (150, 12, 100, 16), (200, 11, 20, 8)):
+        values = {"limit": 1000, "setpoint": 900, "dirty": 950, "dirty_ratelimit": 1000}
+        values |= {"task_ratelimit": 875, "dirtied": pages, "pause": pause, "period": pause}
+        values |= {"wb_dirty": 90 + ms, "bdi_dirty": 90 + ms, "bdi_setpoint": 500, "cgroup_ino": 1}
+        known = {name: value for name, value in values.items() if name != "wb_dirty"}
+        waits.add(ms, tid, "balance_dirty_pages", bdi="8:0", **known)
+    for ms, tid, step, reason, pages in (
+        (90, 50, "start", 0, 1000),
+        (400, 50, "written", 0, 900),
+        (510, 13, "queue", 2, 50),
+        (520, 50, "exec", 2, 50),
+        (530, 50, "start", 2, 50),
+        (590, 50, "written", 2, 10),
+    ):
+        work = {"nr_pages": pages, "reason": reason, "for_background": int(reason == 0)}
+        waits.add(ms, tid, f"writeback_{step}", name="8:0", cgroup_ino=1, **work)
+    waits.span(500, 600, 13, SYNC)
+    waits.write(folder)
+
+
+def _samples(track: str, *points: tuple[float, float]) -> list[Expected]:
+    return [{"ts": at(ms), "track": f"Writeback/{track}", "value": value} for ms, value in points]
+
+
+def _slice(track: str, ms: int, length: int, name: str) -> Expected:
+    return {"ts": at(ms), "dur": length * MS, "track": f"Writeback/{track}", "name": name}
+
+
+_THROTTLE = "throttle: above setpoint"
+CHECKS = [
+    Check(
+        sql="SELECT * FROM tl_stall_count",
+        rows=[
+            *_samples(
+                "Stalls/tasks in throttle",
+                *((100, 1), (140, 0), (150, 1), (200, 2), (220, 1), (250, 0)),
+            ),
+            *_samples("Stalls/tasks in sync", (500, 1), (600, 0)),
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM tl_stall_task ORDER BY ts",
+        ordered=True,
+        rows=[
+            _slice(f"Stalls/stalls of {_NAME}", 100, 40, _THROTTLE) | {"rank": 3},
+            _slice("Stalls/stalls of dd 12", 150, 100, _THROTTLE) | {"rank": 1},
+            _slice(f"Stalls/stalls of {_NAME}", 200, 20, _THROTTLE) | {"rank": 3},
+            _slice("Stalls/stalls of sync 13", 500, 100, "sync") | {"rank": 2},
+        ],
+    ),
+    Check(
+        sql="SELECT ts, tid, dur, name, track, args GLOB '*|comm=\"a/b\\|c\"|*' AS is_escaped,"
+        " args GLOB '*|pause_ns=40000000|*|setpoint_bytes=3686400|*' AS has_values,"
+        " flows IS NOT NULL AS has_arrow FROM tl_stall ORDER BY ts",
+        ordered=True,
+        rows=[
+            {
+                "ts": at(ms),
+                "tid": tid,
+                "dur": length * MS,
+                "name": name,
+                "track": "Writeback stalls",
+                "is_escaped": int(tid == 11),
+                "has_values": int(ms == 100),
+                "has_arrow": int(ms != 200),
+            }
+            for ms, tid, length, name in (
+                (100, 11, 40, _THROTTLE),
+                (150, 12, 100, _THROTTLE),
+                (200, 11, 20, _THROTTLE),
+                (500, 13, 100, "sync"),
+            )
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM tl_look ORDER BY ts",
+        ordered=True,
+        rows=[
+            _slice("What to look at", 100, 40, f"a/b|c 11, second longest {_THROTTLE}"),
+            _slice("What to look at", 150, 100, f"dd 12, longest {_THROTTLE}"),
+            _slice("What to look at", 200, 20, f"a/b|c 11, third longest {_THROTTLE}"),
+            _slice("What to look at", 500, 100, "sync 13, longest sync"),
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM tl_flusher ORDER BY ts",
+        ordered=True,
+        rows=[
+            _slice("Flusher work/8:0 background", 90, 310, "background"),
+            _slice("Flusher work/8:0 sync", 510, 10, "queued"),
+            _slice("Flusher work/8:0 sync", 520, 70, "sync"),
+        ],
+    ),
+    Check(
+        sql="SELECT r.kind, w.reason, s.ts FROM wb_release AS r"
+        " JOIN wb_work AS w ON w.seq = r.work_seq JOIN wb_stall AS s ON s.wait_id = r.wait_id",
+        rows=[
+            {"kind": "written", "reason": "background", "ts": at(100)},
+            {"kind": "written", "reason": "background", "ts": at(150)},
+            {"kind": "ordered", "reason": "sync", "ts": at(500)},
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM wb_thread WHERE tid < 13",
+        rows=[
+            {"tid": 11, "pid": 11, "comm": "a/b|c", "process_comm": "a/b|c"},
+            {"tid": 12, "pid": 11, "comm": "dd", "process_comm": "a/b|c"},
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM tl_throttle",
+        rows=[
+            row
+            for name, points in (
+                (_NAME, ((100, 40, 8), (200, 20, 8))),
+                ("dd 12", ((150, 100, 16),)),
+            )
+            for ms, pause, pages in points
+            for row in (
+                *_samples(f"Throttled tasks/{name} on 8:0/pause", (ms, pause * MS)),
+                *_samples(f"Throttled tasks/{name} on 8:0/paused", (ms, 0)),
+                *_samples(f"Throttled tasks/{name} on 8:0/dirtied", (ms, pages * 4096)),
+            )
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM tl_task_ratelimit",
+        rows=[
+            *_samples(f"Bandwidth/8:0/task_ratelimit of {_NAME}", (100, 896000), (200, 896000)),
+            *_samples("Bandwidth/8:0/task_ratelimit of dd 12", (150, 896000)),
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM tl_wb_dirty",
+        rows=[
+            *_samples(
+                "Dirty pages/wb_dirty 8:0", (100, 190 * 4096), (150, 240 * 4096), (200, 290 * 4096)
+            ),
+            *_samples("Dirty pages/wb_setpoint 8:0", *((ms, 2048000) for ms in (100, 150, 200))),
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM tl_task_dirtied",
+        rows=[
+            *_samples(f"Task progress/dirtied by {_NAME}", (100, 32768), (200, 65536)),
+            *_samples("Task progress/dirtied by dd 12", (150, 65536)),
+        ],
+    ),
+    Check(
+        sql="SELECT * FROM tl_task_share",
+        rows=[
+            *_samples(f"Fairness/throttled share of {_NAME}", (1, 0.03)),
+            *_samples("Fairness/throttled share of dd 12", (1, 0.05)),
+            *_samples(f"Fairness/dirtied share of {_NAME}", (1, 0.5)),
+            *_samples("Fairness/dirtied share of dd 12", (1, 0.5)),
+        ],
+    ),
+    Check(sql="SELECT * FROM tl_fairness", rows=_samples("Fairness/Jain's index of 8:0", (1, 1.0))),
+]

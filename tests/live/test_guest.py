@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope record in a QEMU guest with a stock kernel, where trace-cmd works.
+
+Kernels are fetched, not kept: `make guest-kernels` puts them into build/guests. A test
+without its kernel is skipped and says so. A boot and all recordings in it take about a
+minute on a quiet machine (software emulation, no KVM).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.guest import boot, guest_folders, make_disk
+from support.live import Recorder, report_counts
+from wbscope.engine.profiles import profile_of
+
+_WRITES, _WRITERS, _SYNCS = 23, 3, 5
+_KIB = 1 << 10
+_KERNELS = ("6.1", "6.12", "7.2")
+# Emulation of 6.12 stops in its own code patching with two CPUs.
+_CPUS = {"6.12": 1}
+_SCENARIO = f"""\
+cat > /tmp/workload <<'E'
+for i in {" ".join(map(str, range(_WRITERS)))}; do
+  dd if=/dev/zero of=/data/file-$i bs=64k count={_WRITES} 2>/dev/null &
+done
+wait
+i=0
+while [ $i -lt {_SYNCS} ]; do
+  dd if=/dev/zero of=/data/log bs=4k count=1 conv=fsync 2>/dev/null
+  i=$((i + 1))
+done
+E
+dirty() {{ cat /proc/sys/vm/dirty_bytes /proc/sys/vm/dirty_ratio | tr '\\n' ' '; }}
+left() {{ ls /sys/kernel/tracing/instances /run/wbscope | grep wbscope-; }}
+record record --backend trace-cmd --profile deep --sync --no-report -o /out/deep -- sh /tmp/workload
+echo "deep rc=$?"
+record record --backend tracefs --sysctl vm.dirty_bytes=16M --no-report -o /out/throttled -- \\
+  sh -c 'for i in 1 2 3; do dd if=/dev/zero of=/data/t$i bs=1M count=19 2>/dev/null & done; wait'
+echo "throttled rc=$?"
+for which in front recorder; do
+  rm -f /p/data/started
+  record record --backend trace-cmd --sysctl vm.dirty_bytes=32M --no-report \\
+    -o /out/killed-$which -- \\
+    sh -c 'dd if=/dev/zero of=/data/k bs=1M count=11 2>/dev/null; : > /data/started; sleep 10' &
+  tries=0
+  while [ ! -e /p/data/started ] && [ $tries -lt 600 ]; do sleep 0.2; tries=$((tries + 1)); done
+  sleep 1
+  case $which in
+    front) pattern='wbscope record --backend' ;;
+    *) pattern='wbscope.record.supervisor' ;;
+  esac
+  echo "$which had $(dirty) $(left | wc -l)"
+  for pid in $(ps -o pid,args | grep "$pattern" | grep -v grep | awk '{{print $1}}'); do
+    kill -9 $pid
+  done
+  tries=0
+  while [ ! -e /out/killed-$which/meta.json ] && [ $tries -lt 600 ]; do
+    sleep 0.2; tries=$((tries + 1))
+  done
+  wait
+  sleep 1
+  echo "$which left $(dirty) $(left | wc -l)"
+done
+record doctor --json > /out/doctor.json
+"""
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_disk(tmp_path_factory.mktemp("disk"))
+
+
+@pytest.fixture(scope="module", params=_KERNELS)
+def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorder:
+    """The runs of one kernel."""
+    kernel = guest_folders().get(request.param)
+    if kernel is None:
+        pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
+    if shutil.which("qemu-system-x86_64") is None:
+        pytest.skip("qemu-system-x86_64 is not installed")
+    disk = request.getfixturevalue("disk")
+    out = tmp_path_factory.mktemp(f"guest-{request.param}")
+    boot(kernel, disk, _SCENARIO, out, smp=_CPUS.get(request.param, 2))
+    return Recorder(out)
+
+
+def _log(guest: Recorder) -> str:
+    log = guest.folder / "log"
+    return log.read_text() if log.exists() else (guest.folder / "console").read_text()
+
+
+def test_recorded_by_trace_cmd(guest: Recorder) -> None:
+    assert "deep rc=0" in _log(guest)
+    meta = guest.meta("deep")
+    assert (meta["backend"], meta["ended"], meta["problems"]) == ("trace-cmd", "complete", [])
+    assert meta["sync_duration_ns"] > 0
+    ours = {event.partition(":")[2]: n for event, n in guest.counts("deep").items()}
+    assert dict(report_counts(guest.folder / "deep/trace.dat")) == ours
+
+
+def test_known_workload_is_counted_exactly(guest: Recorder) -> None:
+    writes = guest.sql(
+        "deep",
+        "SELECT COUNT(*) AS n, COUNT(DISTINCT w.tid) AS tasks FROM ev_sys_exit_write AS w"
+        f" JOIN task AS t USING (tid) WHERE t.comm = 'dd' AND w.ret = {64 * _KIB}",
+    )
+    assert writes == [{"n": _WRITES * _WRITERS, "tasks": _WRITERS}]
+    syncs = guest.sql(
+        "deep",
+        "SELECT COUNT(*) AS n FROM ev_sys_exit_fsync AS f JOIN task AS t USING (tid)"
+        " WHERE t.comm = 'dd' AND f.ret = 0",
+    )
+    assert syncs == [{"n": _SYNCS}]
+
+
+def test_every_query_and_the_timeline(guest: Recorder) -> None:
+    with wbscope.open(str(guest.folder / "deep")) as run:
+        for query in run.library.queries():
+            if profile_of(query.events, run.library.profiles) is not None:
+                assert run.query(query.name).columns, query.name
+    done = guest.wbscope("timeline", "deep", "-o", "deep.pftrace")
+    assert done.returncode == 0, done.stderr
+
+
+def test_recorded_by_tracefs(guest: Recorder) -> None:
+    assert "throttled rc=0" in _log(guest)
+    assert guest.meta("throttled")["backend"] == "tracefs"
+    query = guest.wbscope("query", "throttle_by_task", "throttled", "--task", "dd", "--json")
+    rows = json.loads(query.stdout)["rows"]
+    # With one CPU writers and flusher take turns, and nobody may be throttled.
+    assert len(rows) <= 3
+    assert guest.counts("throttled")["writeback:global_dirty_state"] > 0
+    assert all(0 <= row["dirtied_bytes"] <= 19 << 20 for row in rows)
+
+
+@pytest.mark.parametrize("which", ["front", "recorder"])
+def test_killed_under_trace_cmd(guest: Recorder, which: str) -> None:
+    log = _log(guest)
+    assert f"{which} had {32 << 20} 0  2\n" in log, log  # the instance, and the entry
+    assert f"{which} left 0 20  0\n" in log, log
+    meta = guest.meta(f"killed-{which}")
+    assert meta["ended"] == ("wbscope record killed" if which == "front" else "recorder killed")
+    assert guest.counts(f"killed-{which}")
+    report_counts(guest.folder / f"killed-{which}/trace.dat")
+
+
+def test_doctor(guest: Recorder) -> None:
+    checks = {
+        row["name"]: row for row in json.loads((guest.folder / "doctor.json").read_text())["rows"]
+    }
+    assert checks["trace-cmd"]["status"] == "ok"
+    assert checks["profile writeback"]["found"] == "9 of 9 events"
+    assert not [row for row in checks.values() if row["status"] == "fails"]

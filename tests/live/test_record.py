@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope record on this machine: known workloads in prime sizes, counted exactly."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.live import Recorder, report_counts, state_of_machine
+from wbscope.engine.profiles import profile_of
+
+_WRITES, _WRITERS, _SYNCS = 31, 3, 7
+_KIB = 1 << 10
+_LOW = ("--sysctl", "vm.dirty_bytes=16M", "--sysctl", "vm.dirty_background_bytes=8M")
+_WORKLOAD = f"""
+for i in {" ".join(map(str, range(_WRITERS)))}; do
+  dd if=/dev/zero of=$1/file-$i bs=64k count={_WRITES} 2>/dev/null &
+done
+wait
+i=0
+while [ $i -lt {_SYNCS} ]; do
+  dd if=/dev/zero of=$1/log bs=4k count=1 conv=fsync 2>/dev/null
+  i=$((i + 1))
+done
+"""
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory, disk: Path) -> Recorder:
+    """One run of the deep profile that several tests look at."""
+    before = state_of_machine()
+    recorder = Recorder(tmp_path_factory.mktemp("deep"))
+    script = recorder.folder / "workload"
+    script.write_text(_WORKLOAD)
+    done = recorder.record(
+        *("--profile", "deep", "--backend", "tracefs", "--sync", "--no-report", "-o", "run"),
+        *(*_LOW, "--", "sh", script, disk),
+    )
+    assert done.returncode == 0, done.stderr
+    assert state_of_machine() == before
+    return recorder
+
+
+def test_writes_are_counted_exactly(deep: Recorder) -> None:
+    rows = deep.sql(
+        "run",
+        "SELECT t.comm, t.tid, COUNT(*) AS calls, SUM(w.ret) AS bytes FROM ev_sys_exit_write AS w"
+        f" JOIN task AS t USING (tid) WHERE w.ret = {64 * _KIB} AND t.comm = 'dd' GROUP BY t.tid",
+    )
+    assert [row["calls"] for row in rows] == [_WRITES] * _WRITERS
+    assert [row["bytes"] for row in rows] == [_WRITES * 64 * _KIB] * _WRITERS
+
+
+def test_fsyncs_are_counted_exactly(deep: Recorder) -> None:
+    for table, key in (("ev_sys_exit_fsync", "ret"), ("ev_ext4_sync_file_exit", "ret")):
+        rows = deep.sql(
+            "run",
+            f"SELECT COUNT(*) AS n FROM {table} AS e JOIN task AS t USING (tid)"
+            f" WHERE t.comm = 'dd' AND e.{key} = 0",
+        )
+        assert rows == [{"n": _SYNCS}], table
+
+
+def test_processes_are_counted_exactly(deep: Recorder) -> None:
+    shell = deep.meta("run")["command_pid"]
+    rows = deep.sql(
+        "run", f"SELECT COUNT(*) AS n FROM ev_sched_process_fork WHERE parent_pid = {shell}"
+    )
+    assert rows == [{"n": _WRITERS + _SYNCS}]
+
+
+def test_trace_cmd_reads_the_same_events(deep: Recorder) -> None:
+    if shutil.which("trace-cmd") is None:
+        pytest.skip("trace-cmd is not installed")
+    ours = {event.partition(":")[2]: n for event, n in deep.counts("run").items()}
+    assert dict(report_counts(deep.folder / "run/trace.dat")) == ours
+
+
+def test_every_query_answers(deep: Recorder) -> None:
+    with wbscope.open(str(deep.folder / "run")) as run:
+        recorded = run.recorded()
+        for query in run.library.queries():
+            # Events of 2011 and such are in no profile.
+            if profile_of(query.events, run.library.profiles) is not None:
+                assert run.query(query.name).columns, query.name
+        written = {
+            row["tid"]: row["written_bytes"]
+            for row in run.query("throttle_by_task", task="dd").records()
+        }
+    assert recorded
+    assert set(written.values()) <= {_WRITES * 64 * _KIB, 4 * _KIB}
+
+
+def test_timeline_is_written(deep: Recorder) -> None:
+    done = deep.wbscope("timeline", "run", "-o", "run.pftrace")
+    assert done.returncode == 0, done.stderr
+    assert (deep.folder / "run.pftrace").stat().st_size > _KIB
+
+
+def test_run_folder_is_whole(deep: Recorder) -> None:
+    names = {path.name for path in (deep.folder / "run").iterdir()}
+    wanted = {"trace.dat", "meta.json", "uname", "mounts", "sysctls", "zoneinfo", "meminfo"}
+    wanted |= {"vmstat.before", "vmstat.after", "zoneinfo.after", "block.samples", "cgroups"}
+    assert wanted <= names
+    assert not [name for name in names if name.startswith(".") or ".cpu" in name]
+    meta = deep.meta("run")
+    assert meta["ended"] == "complete"
+    assert meta["command_exit_code"] == 0
+    assert meta["sync_duration_ns"] > 0
+    assert meta["lost"] == dict.fromkeys(meta["lost"], 0)
+    began, ended = meta["command_started_ts_ns"], meta["command_ended_ts_ns"]
+    assert meta["started_ts_ns"] < began < ended < meta["ended_ts_ns"]
+    sysctls = (deep.folder / "run/sysctls").read_text()
+    assert f"vm.dirty_bytes = {16 << 20}\n" in sysctls
+
+
+def test_sidecars_are_loaded(deep: Recorder) -> None:
+    files = deep.sql("run", "SELECT name, status FROM sidecar_file WHERE status != 'loaded'")
+    assert files == []
+    rows = deep.sql(
+        "run", "SELECT DISTINCT source, sample FROM sidecar_sample ORDER BY source, sample"
+    )
+    found = {(row["source"], row["sample"]) for row in rows}
+    assert {("block", sample) for sample in ("before", "after", "sampled")} <= found
+    ranges = deep.sql(
+        "run",
+        "SELECT MIN(ts) AS first, MAX(ts) AS last FROM sidecar_vmstat WHERE sample = 'sampled'",
+    )[0]
+    meta = deep.meta("run")
+    assert meta["started_ts_ns"] <= ranges["first"] <= ranges["last"] <= meta["ended_ts_ns"]
+
+
+def test_throttled_writers_are_seen(recorder: Recorder, disk: Path) -> None:
+    writers = 3
+    command = "for i in 1 2 3; do dd if=/dev/zero of=$0/t$i bs=1M count=23 2>/dev/null & done; wait"
+    done = recorder.record(
+        "--backend", "tracefs", "-o", "run", *_LOW, "--", "sh", "-c", command, disk
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Who was throttled" in done.stdout
+    query = recorder.wbscope("query", "throttle_by_task", "run", "--task", "dd", "--json")
+    rows = json.loads(query.stdout)["rows"]
+    assert 0 < len(rows) <= writers
+    for row in rows:  # a lower bound: what was dirtied before the limit was near is not in it
+        assert 0 <= row["dirtied_bytes"] <= 23 << 20
+
+
+def test_sampler_leaves_no_event(recorder: Recorder) -> None:
+    done = recorder.record(
+        *("--backend", "tracefs", "--sample", "50ms", "--no-report", "-o", "run"),
+        *("--", "sleep", "1"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (recorder.folder / "run/vmstat.samples").read_text().count("# ts=") >= 5
+    sampler = recorder.meta("run")["sampler_tid"]
+    rows = recorder.sql(
+        "run", f"SELECT COUNT(*) AS n FROM ev_global_dirty_state WHERE tid = {sampler}"
+    )
+    assert rows == [{"n": 0}]
+
+
+def test_lost_events_are_told(recorder: Recorder, disk: Path) -> None:
+    """A buffer of two pages, and half a million system calls."""
+    done = recorder.record(
+        *("--profile", "custom", "-e", "syscalls:sys_*_write", "--buffer-size", "8K"),
+        *("--backend", "tracefs", "--no-report", "-o", "run", "--"),
+        *("dd", "if=/dev/zero", f"of={disk}/small", "bs=1", "count=262139"),
+    )
+    assert done.returncode == 0, done.stderr
+    lost = recorder.meta("run")["lost"]["overwritten_count"]
+    assert lost > 0
+    rows = recorder.sql("run", "SELECT SUM(count) AS n, COUNT(*) AS gaps FROM lost_events")
+    assert rows[0]["gaps"] > 0
+    # Pages without room for the count tell of a gap only.
+    assert rows[0]["n"] is None or rows[0]["n"] <= lost
+
+
+def test_fio_writes_its_json_into_the_run(recorder: Recorder, disk: Path) -> None:
+    if shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    size = 13 << 20
+    done = recorder.record(
+        *("--backend", "tracefs", "--no-report", "-o", "run", "--", "fio", "--name=job"),
+        *(f"--filename={disk}/fio", "--rw=write", "--bs=64k", f"--size={size}", "--ioengine=psync"),
+    )
+    assert done.returncode == 0, done.stderr
+    rows = recorder.sql(
+        "run", """SELECT value FROM sidecar_fio WHERE path = '$.jobs[0].write."io_bytes"'"""
+    )
+    assert rows == [{"value": size}]
+
+
+def test_command_that_fails_is_told(recorder: Recorder) -> None:
+    done = recorder.record(
+        "--backend", "tracefs", "--no-report", "-o", "run", "--", "sh", "-c", "exit 3"
+    )
+    assert done.returncode == 0
+    assert "warning[command-failed]: the command exited with 3" in done.stderr
+    assert recorder.meta("run")["command_exit_code"] == 3
+
+
+def test_output_on_the_disk_under_test(recorder: Recorder, disk: Path) -> None:
+    done = recorder.record(
+        *("--backend", "tracefs", "--no-report", "-o", disk / "run", "--"),
+        *("dd", "if=/dev/zero", f"of={disk}/same", "bs=4k", "count=1"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "warning[output-on-tested-disk]" in done.stderr
+    shutil.rmtree(disk / "run")
+
+
+def test_full_disk_leaves_nothing_behind(recorder: Recorder) -> None:
+    """Less room than the files of /proc need: an error, and a machine as before."""
+    small = recorder.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48k", "none", small], check=True)
+    try:
+        done = recorder.record("--backend", "tracefs", "-o", small / "run", "--", "sleep", "0.2")
+    finally:
+        subprocess.run(["umount", small], check=True)
+    assert done.returncode == 5, done.stderr
+    assert "No space left" in done.stderr
+
+
+def test_older_run_is_kept_and_replaced(recorder: Recorder) -> None:
+    options = ("--backend", "tracefs", "--no-report", "-o", "run")
+    assert recorder.record(*options, "--", "true").returncode == 0
+    first = recorder.meta("run")["started_ts_ns"]
+    again = recorder.record(*options, "--", "true")
+    assert again.returncode == 2
+    assert "error[output-exists]" in again.stderr
+    assert recorder.record(*options, "--force", "--", "/nonexistent").returncode == 2
+    assert recorder.meta("run")["started_ts_ns"] == first
+    assert recorder.record(*options, "--force", "--", "true").returncode == 0
+    assert recorder.meta("run")["started_ts_ns"] > first
+
+
+def test_doctor_on_this_machine(recorder: Recorder) -> None:
+    done = recorder.wbscope("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    checks = {row["name"]: row for row in json.loads(done.stdout)["rows"]}
+    assert checks["tracefs"]["status"] == "ok"
+    assert checks["trace instance"]["status"] == "ok"
+    assert all(row["fix"] for row in checks.values() if row["status"] != "ok")
+
+
+def test_script_for_another_machine(recorder: Recorder, disk: Path) -> None:
+    command = ["dd", "if=/dev/zero", f"of={disk}/remote", "bs=64k", f"count={_WRITES}"]
+    profile = ("--profile", "custom", "-e", "syscalls:sys_exit_write")
+    printed = recorder.record("--print", *profile, "--", *command)
+    assert printed.returncode == 0, printed.stderr
+    archive = recorder.folder / "run.tar"
+    with archive.open("wb") as out:
+        subprocess.run(["sh", "-s"], input=printed.stdout.encode(), stdout=out, check=True)
+    done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    assert recorder.meta("run")["command"] == command
+    rows = recorder.sql(
+        "run",
+        "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
+        f" WHERE t.comm = 'dd' AND w.ret = {64 * _KIB}",
+    )
+    assert rows == [{"n": _WRITES}]

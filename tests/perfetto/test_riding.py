@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded events ride along in a timeline: the ones that were chosen, on the same threads."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from support.cli import Wbscope
+from support.perfetto_engine import PerfettoEngine
+from support.runs import example
+from wbscope.engine.library import load_library
+
+RUNS = ["deep", "four-equal-writers-7.2"]
+COUNTS = "SELECT name, COUNT(*) AS n FROM ftrace_event GROUP BY name"
+
+
+def timeline(wbscope: Wbscope, run: Path, output: Path, *options: str) -> Path:
+    done = wbscope.run("timeline", run, "-o", output, *options)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def counts(file: Path) -> dict[str, int]:
+    with PerfettoEngine() as engine:
+        engine.load(file)
+        return dict(engine.table(COUNTS)[1])  # type: ignore[arg-type]
+
+
+def recorded(database: Path) -> dict[str, int]:
+    """Events of the trace by name, loaded or not."""
+    with sqlite3.connect(database) as connection:
+        rows = connection.execute("SELECT event, count FROM event_counts WHERE count > 0")
+        return dict(rows.fetchall())
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, wbscope: Wbscope, tmp_path: Path) -> Path:
+    path = tmp_path / "run.db"
+    assert wbscope.run("ingest", example(request.param).folder, "-o", path).returncode == 0
+    return path
+
+
+def named(events: dict[str, int]) -> dict[str, int]:
+    """By the names that the engine has: without system, sys_enter_... as sys_enter."""
+    found: dict[str, int] = {}
+    for event, count in events.items():
+        name = event.partition(":")[2]
+        found[name] = found.get(name, 0) + count
+    return found
+
+
+@pytest.mark.parametrize(("name", "database"), [(n, n) for n in RUNS], indirect=["database"])
+def test_events_that_queries_read(
+    wbscope: Wbscope, name: str, database: Path, tmp_path: Path
+) -> None:
+    file = timeline(wbscope, example(name).folder, tmp_path / "run.pftrace")
+    wanted = {
+        event: count
+        for event, count in recorded(database).items()
+        if event in load_library().events()
+    }
+    assert len(wanted) > 5
+    with PerfettoEngine() as engine:
+        engine.load(file)
+        assert dict(engine.table(COUNTS)[1]) == named(wanted)
+        complaints = "SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+        assert engine.table(complaints)[1] == []
+        switches = wanted.get("sched:sched_switch", 0)
+        assert engine.table("SELECT COUNT(*) FROM sched_slice")[1] == [(switches,)]
+        # A thread's waits and its time on a CPU are of one thread.
+        tracks = (
+            "SELECT t.tid, COUNT(DISTINCT t.utid) FROM thread AS t WHERE t.utid IN"
+            " (SELECT k.utid FROM thread_track AS k WHERE k.name = 'Writeback stalls')"
+            " OR t.utid IN (SELECT s.utid FROM sched_slice AS s) GROUP BY t.tid"
+        )
+        utids = dict(engine.table(tracks)[1])
+        assert utids
+        assert {tid: n for tid, n in utids.items() if n > 1 and tid != 0} == {}
+
+
+@pytest.mark.parametrize("database", ["deep"], indirect=True)
+def test_choice_of_events(wbscope: Wbscope, database: Path, tmp_path: Path) -> None:
+    run = example("deep").folder
+    none = timeline(wbscope, run, tmp_path / "none.pftrace", "--no-events")
+    assert counts(none) == {}
+    some = timeline(wbscope, run, tmp_path / "some.pftrace", "--events", "sched:*")
+    wanted = {e: n for e, n in recorded(database).items() if e.startswith("sched:")}
+    assert counts(some) == named(wanted)
+    # A database has no records as they were.
+    assert counts(timeline(wbscope, database, tmp_path / "db.pftrace")) == {}
+
+
+def test_two_choices_are_refused(wbscope: Wbscope, tmp_path: Path) -> None:
+    done = wbscope.run(
+        "timeline",
+        example("deep").folder,
+        "-o",
+        tmp_path / "x.pftrace",
+        *("--events", "sched:*", "--no-events"),
+    )
+    assert done.returncode == 2
+    assert "two-choices" in done.stderr
+    assert not list(tmp_path.iterdir())

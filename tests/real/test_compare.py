@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of recorded runs: each is what its query says, and whole runs can be compared."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import wbscope as package
+from support.cli import Wbscope
+from support.runs import REPOSITORY
+from wbscope.compare.catalog import Catalog, load_catalog
+from wbscope.compare.measure import measure
+from wbscope.compare.rundata import RunData
+from wbscope.engine.library import load_library
+
+EXAMPLES = sorted(path.parent for path in REPOSITORY.glob("examples/*/trace.dat"))
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load_catalog(load_library())
+
+
+@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.name)
+def opened(request: pytest.FixtureRequest, catalog: Catalog):  # type: ignore[no-untyped-def]
+    with package.open(request.param) as run:
+        yield run, measure(run, request.param.name, catalog)
+
+
+def test_every_metric_of_the_catalogue_is_compared(catalog: Catalog) -> None:
+    taken = {f"{metric.query}.{metric.column}" for metric in catalog.metrics}
+    for query in load_library().queries():
+        for metric in query.metrics:
+            name = f"{query.name}.{metric.column}"
+            assert (name in taken) != (name in catalog.not_compared), name
+
+
+def test_throttling_in_one_line_is_the_sum_of_its_tasks(opened) -> None:  # type: ignore[no-untyped-def]
+    run, data = opened
+    rows = run.query("throttle_by_task").records()
+    (whole,) = run.query("throttle_summary").records()
+    for column in ("pauses_count", "pause_total_ns", "slept_total_ns"):
+        assert whole[column] == sum(row[column] for row in rows)
+    for column in ("pause_max_ns", "call_max_ns"):
+        assert whole[column] == max(row[column] for row in rows)
+    for column in ("pauses_count", "pause_p99_ns", "throttled_ratio"):
+        assert data.value(f"throttle_summary.{column}") == whole[column]
+    assert whole["events_count"] == dict(run.sql("SELECT event, count FROM event_counts").rows).get(
+        "writeback:balance_dirty_pages", 0
+    )
+
+
+def test_percentiles_are_of_all_pauses_as_one_list(opened) -> None:  # type: ignore[no-untyped-def]
+    """Nearest rank, counted out here from the events themselves."""
+    run, data = opened
+    pauses = sorted(
+        row[0] for row in run.sql("SELECT pause_ns FROM wb_throttle WHERE pause_ns > 0").rows
+    )
+    for share in (50, 95, 99):
+        rank = -(-share * len(pauses) // 100)
+        assert data.value(f"throttle_summary.pause_p{share}_ns") == pauses[rank - 1]
+    lengths = run.query("pause_distribution").records()
+    assert sum(row["pauses_count"] for row in lengths) == len(pauses)
+    assert [row["pause_ns"] for row in lengths] == sorted(set(pauses))
+    assert lengths[-1]["at_most_ratio"] == 1
+    middle = lengths[len(lengths) // 2]
+    at_most = sum(pause <= middle["pause_ns"] for pause in pauses) / len(pauses)
+    assert middle["at_most_ratio"] == pytest.approx(at_most)
+
+
+def test_numbers_with_keys_are_those_of_the_rows(opened) -> None:  # type: ignore[no-untyped-def]
+    run, data = opened
+    stalls = run.query("stalls_by_task").records()
+    for kind in {row["kind"] for row in stalls}:
+        name = f"stalls_by_task.total_ns[kind={kind.replace(' ', '_')}]"
+        wanted = sum(row["total_ns"] or 0 for row in stalls if row["kind"] == kind)
+        assert data.value(name) == wanted
+    assert data.value("stalls_by_task.total_ns[kind=no_such]") == 0
+    assert data.value("fairness.no_such_ratio") is None
+    for row in run.query("mmtests_vmstat"):
+        name = f"mmtests_vmstat.value[name={row['name'].replace(' ', '_')}]"
+        assert data.value(name) == row["value"]
+        unit, better = data.scalars[name][0].unit, data.scalars[name][0].better
+        assert unit == row["unit"]
+        assert better == {"-": "neutral"}.get(row["better"], row["better"])
+
+
+def test_names_have_no_tid_and_no_device(opened) -> None:  # type: ignore[no-untyped-def]
+    run, data = opened
+    tids = {str(row[0]) for row in run.sql("SELECT tid FROM task WHERE tid > 9").rows}
+    for name in data.scalars:
+        keys = name.partition("[")[2].rstrip("]").split(",")
+        values = {pair.partition("=")[2] for pair in keys if pair}
+        assert not values & tids, name
+        assert not any(":" in value for value in values), name
+
+
+def test_every_sentence_is_there(opened) -> None:  # type: ignore[no-untyped-def]
+    data: RunData = opened[1]
+    for metric, _ in data.scalars.values():
+        assert len(metric.meaning) > 15, metric.name
+        assert "\n" not in metric.meaning
+
+
+def test_what_a_run_was_recorded_on(opened) -> None:  # type: ignore[no-untyped-def]
+    run, data = opened
+    facts = data.fingerprint
+    assert facts["kernel"] == run.recorded().meta["kernel_release"]
+    assert (facts["machine"], facts["cpus_count"], facts["page_bytes"]) == ("x86_64", 2, 4096)
+    assert facts["hz"] in (250, None)
+    assert "writeback:balance_dirty_pages" in str(facts["events"])
+    assert facts["filesystem"] is None  # nothing recorded it, and nothing is assumed
+
+
+def test_facts_of_a_run_folder_of_the_recorder(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(REPOSITORY / "examples" / "four-equal-writers", folder)
+    (folder / "sysctls").write_text(
+        "vm.dirty_ratio = 20\nvm.drop_caches = 3\nvm.lowmem_reserve_ratio = 256\t256\nno line\n"
+    )
+    (folder / "mounts").write_text(
+        "25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        "30 25 254:0 / /data rw,noatime - xfs /dev/vda rw,attr2\n"
+        "31 25 0:5 / /proc rw - proc proc rw\nnonsense\n"
+    )
+    (folder / "meta.json").write_text(
+        json.dumps({"hz": 1000, "command": ["dd", "of=/mnt/run-7/x"]})
+    )
+    catalog = load_catalog(load_library())
+    with package.open(folder) as run:
+        facts = measure(run, "run", catalog, lambda family: False).fingerprint
+    assert facts["sysctl.vm.dirty_ratio"] == "20"
+    assert facts["sysctl.vm.lowmem_reserve_ratio"] == "256 256"
+    assert "sysctl.vm.drop_caches" not in facts
+    assert facts["filesystem"] == "/ ext4 rw,relatime rw; /data xfs rw,noatime rw,attr2"
+    assert facts["command"] == '["dd", "of=x"]'
+    assert facts["hz"] == 250  # the events tell it
+
+
+def test_only_what_is_asked_for_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    query = package.Run.query
+    monkeypatch.setattr(
+        package.Run,
+        "query",
+        lambda self, name, **more: (asked.append(name), query(self, name, **more))[1],
+    )
+    folder = REPOSITORY / "examples" / "four-equal-writers"
+    found = package.compare(folder, folder, metrics=["fairness.jain_ratio"])
+    assert [row.metric.name for row in found.rows] == ["fairness.jain_ratio"]
+    assert set(asked) == {"fairness", "fingerprint"}
+
+
+def test_a_copy_of_a_run_is_told(wbscope: Wbscope, tmp_path: Path) -> None:
+    source = REPOSITORY / "examples" / "four-equal-writers"
+    shutil.copytree(source, tmp_path / "copy")
+    result = wbscope.run("compare", tmp_path / "copy", "--against", source, "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert "same-recording" in {notice["slug"] for notice in document["warnings"]}
+    assert {row["outcome"] for row in document["rows"]} == {"undecided"}
+
+
+def test_a_folder_of_runs_and_a_baseline_of_it(wbscope: Wbscope, tmp_path: Path) -> None:
+    for name in ("four-equal-writers", "reclaim-writes"):
+        shutil.copytree(REPOSITORY / "examples" / name, tmp_path / "runs" / name)
+    save = ("baseline", "save", tmp_path / "runs", "-o", tmp_path / "base.json")
+    saved = wbscope.run(*save, "--metric", "throttle_summary*")
+    assert saved.stderr.endswith("2 runs, 9 metrics\n"), saved.stderr
+    assert (tmp_path / "base.json").stat().st_size < 16_000
+    compared = wbscope.run(
+        "compare", tmp_path / "runs", "--baseline", tmp_path / "base.json",
+        "--metric", "throttle_summary*", "--json",
+    )  # fmt: skip
+    rows = json.loads(compared.stdout)["rows"]
+    assert len(rows) == 9
+    assert all(row["of_side"]["values"] == row["of_base"]["values"] for row in rows)
+
+
+def test_across_6_16(wbscope: Wbscope) -> None:
+    runs = [
+        REPOSITORY / "examples" / name for name in ("four-equal-writers-7.2", "four-equal-writers")
+    ]
+    result = wbscope.run("compare", runs[0], "--against", runs[1], "--json")
+    refused = {
+        row["metric"] for row in json.loads(result.stdout)["rows"] if row["outcome"] == "refused"
+    }
+    assert "mmtests_vmstat.value[name=Page_writes_by_reclaim]" in refused
+    assert "vmstat.nr_vmscan_write_count" in refused
+    assert "throttle_summary.throttled_ratio" not in refused
+
+
+def test_a_gate_on_a_trace(wbscope: Wbscope) -> None:
+    run = REPOSITORY / "examples" / "four-equal-writers"
+    for budget, code in (("<= 300ms", 0), ("<= 100ms", 1)):
+        rule = f"throttle_summary.pause_p99_ns {budget}"
+        result = wbscope.run("gate", run, "--budget", rule)
+        assert result.returncode == code, result.stderr
+    missing = wbscope.run("gate", run, "--budget", "completion_waits.wait_ns[comm=dd] <= 1s")
+    assert missing.returncode == 4
+    assert "writeback_balance_dirty_pages_waiting" in missing.stdout

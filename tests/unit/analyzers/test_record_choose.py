@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What record asks a kernel for: events by the names it has, buffers, sysctls, commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.runs import REPOSITORY
+from wbscope.doctor.check import Status
+from wbscope.doctor.events import event_checks, event_states
+from wbscope.engine.library import load_library
+from wbscope.errors import EvidenceError, SetupError, UsageError
+from wbscope.record import choose
+from wbscope.record.disks import shared_disks
+from wbscope.record.finish import private_folder, publish, remove_leftovers
+from wbscope.record.plan import Plan
+from wbscope.record.remote import remote_script
+from wbscope.record.settings import parse_settings, saved_values
+from wbscope.record.workload import with_fio_json
+
+_PROFILES = load_library(REPOSITORY / "sql").profiles
+_FORMATS = REPOSITORY / "kernel-tracepoints/formats"
+_MIB = 1 << 20
+
+
+def _events_of(kernel: str) -> frozenset[str]:
+    """As available_events has them."""
+    paths = (_FORMATS / kernel).glob("*/*.format")
+    return frozenset(f"{path.parent.name}:{path.stem}" for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "renamed"),
+    [
+        ("5.10.43-arm64", "vmscan:mm_vmscan_writepage"),
+        ("6.1.192-x86_64", None),
+        ("7.2.13-x86_64", None),
+    ],
+)
+def test_events_by_the_names_of_the_kernel(kernel: str, renamed: str | None) -> None:
+    available = _events_of(kernel)
+    profile = choose.choose_profile("reclaim", _PROFILES)
+    chosen = choose.choose_events(profile, available)
+    assert set(chosen.events) <= available
+    assert "writeback:balance_dirty_pages" in chosen.events
+    assert [here for _, here in chosen.renamed] == ([renamed] if renamed else [])
+    assert not set(chosen.missing) & available
+
+
+def test_kernel_without_any_event() -> None:
+    with pytest.raises(EvidenceError, match="none of its"):
+        choose.choose_events(_PROFILES[0], frozenset(["sched:sched_switch"]))
+    with pytest.raises(UsageError, match="is no profile"):
+        choose.choose_profile("everything", _PROFILES)
+
+
+def test_patterns_of_events() -> None:
+    available = frozenset(["block:block_rq_issue", "block:block_rq_complete", "sched:sched_switch"])
+    assert choose.matching_events(["block"], available) == (
+        "block:block_rq_complete",
+        "block:block_rq_issue",
+    )
+    assert choose.matching_events(["sched:*"], available) == ("sched:sched_switch",)
+    with pytest.raises(EvidenceError, match="matches none"):
+        choose.matching_events(["ext4:*"], available)
+
+
+def test_clock(tmp_path: Path) -> None:
+    clocks = tmp_path / "trace_clock"
+    clocks.write_text("[local] global counter mono mono_raw boot x86-tsc\n")
+    assert choose.choose_clock(None, tmp_path) == "boot"
+    assert choose.choose_clock("mono", tmp_path) == "mono"
+    clocks.write_text("[local] global mono\n")
+    assert choose.choose_clock(None, tmp_path) == "mono"
+    with pytest.raises(SetupError, match="no clock boot"):
+        choose.choose_clock("boot", tmp_path)
+    with pytest.raises(UsageError):
+        choose.choose_clock("x86-tsc", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("profile", "cpus", "available_mib", "wanted_kib"),
+    [
+        ("writeback", 2, 480, 10240),  # a guest: 1/24 of the memory
+        ("deep", 2, 480, 20480),  # twice that
+        ("writeback", 2, 65536, 65536),  # never more than 64 MiB
+        ("writeback", 256, 1024, 512),  # never less than 512 KiB
+    ],
+)
+def test_buffer_size(profile: str, cpus: int, available_mib: int, wanted_kib: int) -> None:
+    assert choose.buffer_kib(profile, cpus, available_mib << 10) == wanted_kib
+
+
+def test_sysctls() -> None:
+    assert parse_settings(["vm.dirty_bytes=16M", "vm.swappiness=60"]) == {
+        "vm.dirty_bytes": str(16 * _MIB),
+        "vm.swappiness": "60",
+    }
+    for text in ("vm.dirty_bytes", "no.such=1", "../../etc/passwd=1", "vm.dirty_bytes="):
+        with pytest.raises(UsageError):
+            parse_settings([text])
+    # Of a pair the kernel keeps one; the other reads 0 and cannot be written back.
+    size = Path("/proc/sys/vm/dirty_bytes").read_text().strip()
+    saved = saved_values(["vm.dirty_bytes"])
+    assert list(saved) == ["vm.dirty_ratio" if size == "0" else "vm.dirty_bytes"]
+
+
+def test_fio_is_asked_for_json(tmp_path: Path) -> None:
+    out = f"--output={tmp_path / 'fio.json'}"
+    assert with_fio_json(["fio", "job.fio"], tmp_path) == (
+        ["fio", "--output-format=json", out, "job.fio"],
+        None,
+    )
+    own = ["fio", "--output-format=json+", "--output=mine", "job.fio"]
+    assert with_fio_json(own, tmp_path) == (own, Path("mine").absolute())
+    terse = ["fio", "--output-format=terse", "job.fio"]
+    assert with_fio_json(terse, tmp_path) == (terse, None)
+    assert with_fio_json(["dd", "if=x"], tmp_path) == (["dd", "if=x"], None)
+
+
+def test_disk_of_output_and_command() -> None:
+    """proc has no disk; the root file system may have one."""
+    assert shared_disks(Path("/proc"), ["dd", "of=/x"], Path("/")) == ()
+    assert shared_disks(Path("/"), [], Path("/")) == ()
+
+
+def test_run_is_named_when_it_is_whole(tmp_path: Path) -> None:
+    target = tmp_path / "run"
+    folder = private_folder(target, "wbscope-1-aa")
+    plan = Plan(str(folder), str(target), "/t", "wbscope-1-aa", "tracefs", "p", (), "boot", 1, 1.0)
+    assert Plan.from_json(plan.to_json()) == plan
+    for number in ("", "-2"):
+        folder.mkdir()
+        (folder / "trace.dat").write_text(number)
+        (folder / ".head").write_text("not a part of a run")
+        assert publish(plan) == tmp_path / f"run{number}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run-2"]
+    assert [path.name for path in target.iterdir()] == ["trace.dat"]
+
+
+def test_older_run_is_replaced_by_a_whole_one(tmp_path: Path) -> None:
+    target = tmp_path / "run"
+    target.mkdir()
+    (target / "old").touch()
+    folder = private_folder(target, "wbscope-1-aa")
+    folder.mkdir()
+    (folder / "new").touch()
+    plan = Plan(
+        str(folder), str(target), "/t", "wbscope-1-aa", "tracefs", "p", (), "boot", 1, 1.0,
+        force=True,
+    )  # fmt: skip
+    assert publish(plan) == target
+    assert [path.name for path in target.iterdir()] == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_leftovers_of_the_dead(tmp_path: Path) -> None:
+    """A pid that nobody has; what holds a part of a trace stays."""
+    target = tmp_path / "run"
+    dead, whole = (private_folder(target, f"wbscope-999999999-{part}") for part in ("aa", "bb"))
+    for folder in (dead, whole):
+        folder.mkdir()
+    (whole / ".head").touch()
+    remove_leftovers(target)
+    assert not dead.exists()
+    assert whole.exists()
+
+
+def test_script_for_another_machine() -> None:
+    script = remote_script(_PROFILES[0], ["block:block_rq_*"], ["dd", "of=a b"], None, 512, True)
+    assert "add writeback:bdi_dirty_ratelimit writeback:dirty_ratelimit\n" in script
+    assert "add_all 'block/block_rq_*'\n" in script
+    assert "workload() { dd 'of=a b'; }\n" in script
+    assert "BUFFER_KIB=512\nSYNC=1\n" in script
+    assert "\n@settings@\n" not in script
+
+
+def test_doctor_names_what_is_missing_and_renamed() -> None:
+    available = _events_of("5.10.43-arm64")
+    states = {state.event: state.name_here for state in event_states(_PROFILES, available)}
+    assert states["vmscan:mm_vmscan_write_folio"] == "vmscan:mm_vmscan_writepage"
+    assert states["vmscan:mm_vmscan_throttled"] is None
+    checks = {check.name: check for check in event_checks(_PROFILES, available)}
+    assert "older name" in checks["profile reclaim"].found
+    assert checks["events vmscan"].status is Status.missing
+    assert all(check.fix for check in checks.values() if check.status is not Status.ok)
+
+
+def test_doctor_knows_a_patched_kernel() -> None:
+    available = _events_of("6.1.192-x86_64")
+    patched = available | {"writeback:balance_dirty_pages_done"}
+    found = {check.name: check.found for check in event_checks(_PROFILES, patched)}
+    assert found["patched kernel"] == "balance_dirty_pages_done"
+    plain = {check.name: check.found for check in event_checks(_PROFILES, available)}
+    assert plain["patched kernel"].startswith("no")

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command of this process, with the project's own SQL library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from wbscope.cli.main import main
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+    def error(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.err)["error"]
+        return found
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Run a command in this process."""
+
+    def run(*words: object) -> Ran:
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compare, gate and baseline on the command line: options, formats, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.rundata import RATE, TIME, damaged, lost, side
+from wbscope.compare.baseline import baseline_text
+
+Cli = Callable[..., Any]
+STEADY = [100e6 + 1e5 * i for i in range(6)]
+WORSE = [value * 1.3 for value in STEADY]
+PAIR = ["compare", "old.json", "--against", "old.json"]
+POLICY = '[metrics."time.elapsed_ns"]\nmargin = "5%"\n'
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Baselines old, same, slow, few, and a policy: what a user has beside the runs."""
+    monkeypatch.chdir(tmp_path)
+    for name, values in (
+        ("old", STEADY),
+        ("same", [value + 1e4 for value in STEADY]),
+        ("slow", WORSE),
+        ("few", WORSE[:2]),
+        ("wild", [5e7, 8e7, 1e8, 1.2e8, 1.5e8, 1.8e8]),
+    ):
+        runs = side(name, {TIME: values, RATE: values}).runs
+        (tmp_path / f"{name}.json").write_text(baseline_text(runs))
+    (tmp_path / "gate.toml").write_text(POLICY)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("run", "code", "verdict"),
+    [
+        ("same.json", 0, "gate: PASS"),
+        ("slow.json", 1, "gate: FAIL"),
+        ("wild.json", 4, "gate: INCONCLUSIVE"),
+        ("few.json", 4, "gate: INCONCLUSIVE"),
+    ],
+)
+def test_the_exit_code_is_the_verdict(
+    cli: Cli, files: Path, run: str, code: int, verdict: str
+) -> None:
+    for option in ("--against", "--baseline"):
+        ran = cli("gate", "--policy", "gate.toml", run, option, "old.json")
+        assert (ran.code, ran.err) == (code, "")
+        assert verdict in ran.out.splitlines()[-1]
+        assert all(len(line) <= 80 for line in ran.out.splitlines())
+
+
+def test_inconclusive_can_be_mapped(cli: Cli, files: Path) -> None:
+    words = ["gate", "--policy", "gate.toml", "wild.json", "--against", "old.json"]
+    assert cli(*words, "--inconclusive", "pass").code == 0
+    assert cli(*words, "--inconclusive", "fail").code == 1
+    assert "counted as fail" in cli(*words, "--inconclusive", "fail").out
+    assert cli(*words, "--inconclusive", "maybe").code == 2
+
+
+def test_an_open_verdict_says_what_to_do(cli: Cli, files: Path) -> None:
+    text = " ".join(
+        cli("gate", "--policy", "gate.toml", "wild.json", "--against", "old.json").out.split()
+    )
+    assert re.search(r"smallest worsening that these runs would find: \+\d", text)
+    assert "runs a side" in text
+
+
+def test_budgets_without_a_policy_and_a_base(cli: Cli, files: Path) -> None:
+    assert cli("gate", "slow.json", "--budget", "elapsed_ns <= 200ms").code == 0
+    ran = cli("gate", "slow.json", "--budget", "time.elapsed_ns <= 120ms")
+    assert ran.code == 1
+    assert "median is 130 ms, the budget is <= 120ms" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "slug"),
+    [
+        (["gate", "old.json"], 2, "no-policy"),
+        (["gate", "--policy", "none.toml", "old.json"], 3, "no-policy"),
+        (["gate", "--policy", "gate.toml", "old.json"], 2, "no-base"),
+        (["gate", "--policy", "gate.toml", "--against", "old.json"], 2, "no-runs"),
+        (["gate", "--policy", "gate.toml", "none", "--against", "old.json"], 3, "no-such-file"),
+        (["gate", "old.json", "--budget", "elapsd_ns <= 1s"], 2, "unknown-metric"),
+        (["gate", "old.json", "--budget", "elapsed_ns <= 1MiB"], 2, "bad-quantity"),
+        (["gate", "old.json", "--budget", "what"], 2, "bad-budget"),
+        (["compare", "old.json"], 2, "no-base"),
+        (["compare", "--against", "old.json"], 2, "no-runs"),
+        (["compare"], 2, "no-runs"),
+        (["compare", "old.json", "--against"], 2, "usage"),
+        (["compare", "--side", "a=old.json"], 2, "one-side"),
+        (["compare", "--side", "old.json", "--side", "b=old.json"], 2, "bad-side"),
+        (["compare", "x", "--side", "a=old.json", "--side", "b=old.json"], 2, "two-ways"),
+        ([*PAIR, "--json", "--markdown"], 2, "two-formats"),
+        ([*PAIR, "--html", "a", "-o", "b"], 2, "two-outputs"),
+        ([*PAIR, "--metric", "x.y"], 2, "unknown-metric"),
+        ([*PAIR, "--margin", "x"], 2, "bad-quantity"),
+        ([*PAIR, "--html", "old.json"], 2, "output-is-input"),
+        (["baseline", "show", "gate.toml"], 3, "damaged-baseline"),
+        (["baseline", "save", "old.json", "-o", "same.json"], 2, "output-exists"),
+        (["baseline", "merge", "old.json", "old.json", "-o", "x.json"], 2, "same-recording"),
+    ],
+)  # fmt: skip
+def test_mistakes(cli: Cli, files: Path, words: list[str], code: int, slug: str) -> None:
+    ran = cli(*words)
+    assert (ran.code, ran.out) == (code, "")
+    if "--json" in words:
+        assert (ran.error()["slug"], ran.error()["exit_code"]) == (slug, code)
+        return
+    assert ran.err.startswith(f"error[{slug}]"), ran.err
+    assert "fix: " in ran.err
+    if "save" not in words and "merge" not in words:
+        assert cli(*words, "--json").error()["exit_code"] == code
+
+
+def test_damaged_and_lost(cli: Cli, files: Path) -> None:
+    for name, more in (("torn", damaged("read up to 5")), ("lossy", lost("7 events are lost"))):
+        (files / f"{name}.json").write_text(baseline_text(side(name, {TIME: STEADY}, **more).runs))
+    ran = cli("compare", "torn.json", "--against", "old.json")
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err.startswith("error[damaged-run]")
+    allowed = cli("compare", "torn.json", "--against", "old.json", "--allow-damaged")
+    assert allowed.code == 0
+    assert allowed.out.index("read up to 5") < allowed.out.index("elapsed_ns")
+    told = cli("compare", "lossy.json", "--against", "old.json")
+    assert told.code == 0
+    assert told.out.index("7 events are lost") < told.out.index("elapsed_ns")
+    for name, slug in (("torn", "damaged-run"), ("lossy", "lost-events")):
+        ran = cli("gate", "--policy", "gate.toml", f"{name}.json", "--against", "old.json")
+        assert (ran.code, f"refused[{slug}]" in ran.out) == (4, True)
+        assert "REFUSED" in ran.out.splitlines()[-2] + ran.out.splitlines()[-1]
+
+
+def test_not_comparable_names_the_fact_and_the_remedy(cli: Cli, files: Path) -> None:
+    runs = side("hz", {TIME: STEADY}, facts={"hz": 1000}).runs
+    (files / "hz.json").write_text(baseline_text(runs))
+    words = ["gate", "--policy", "gate.toml", "hz.json", "--against", "old.json"]
+    ran = cli(*words)
+    text = " ".join(ran.out.split())
+    assert ran.code == 4
+    assert "refused[not-comparable]: hz: 1000 (hz0, hz1 and 4 more), 250 (old0, old1" in text
+    assert 'differs = ["hz"]' in text
+    document = cli(*words, "--json").document()
+    assert (document["status"], document["exit_code"], document["rows"]) == ("REFUSED", 4, [])
+    (files / "gate.toml").write_text('differs = ["hz"]\n' + POLICY)
+    assert cli(*words).code == 0
+
+
+def test_the_table(cli: Cli, files: Path) -> None:
+    ran = cli("compare", "slow.json", "--against", "old.json")
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == "wbscope compare: A: 6 runs, against B: 6 runs"
+    (row,) = [line for line in lines if line.startswith(":( ")]
+    assert row.split()[:6] == [":(", "elapsed_ns", "100", "ms", "130", "ms"]
+    assert "+30.0 %" in row
+    assert "0.0022  6+6" in row
+    (rate,) = [line for line in lines if line.startswith(":) bw_bytes_per_s ")]
+    assert "+29.6 to +30.4 %" in rate
+    assert "* elapsed_ns (lower is better): how long it took" in lines
+    assert all(len(line) <= 80 for line in lines)
+    plain = cli("compare", "slow.json", "--against", "old.json", "--no-faces")
+    assert ":)" not in plain.out
+    assert ":(" not in plain.out
+    undecided = cli("compare", "same.json", "--against", "old.json").out
+    (row,) = [line for line in undecided.splitlines() if line.startswith(":|  elapsed_ns ")]
+    assert " ~ " in row
+
+
+def test_means_are_shown_when_asked_for(cli: Cli, files: Path) -> None:
+    ran = cli("compare", "slow.json", "--against", "old.json", "--describe")
+    assert "not the test" in ran.out
+    assert "trimmed" in ran.out
+
+
+def test_several_runs_behind_against(cli: Cli, files: Path) -> None:
+    first = cli("compare", "slow.json", "--against", "old.json", "same.json", "--json")
+    again = cli("compare", "--against", "old.json", "same.json", "--json", "--", "slow.json")
+    assert first.document() == again.document()
+    assert [len(one["runs"]) for one in first.document()["sides"]] == [12, 6]
+
+
+def test_named_sides(cli: Cli, files: Path) -> None:
+    sides = [f"--side={name}={name}.json" for name in ("old", "same", "slow")]
+    document = cli("compare", *sides, "--json").document()
+    assert document["base"] == "old"
+    assert [(row["side"], row["outcome"]) for row in document["rows"]] == [
+        ("same", "undecided"),
+        ("same", "undecided"),
+        ("slow", "worse"),
+        ("slow", "better"),
+    ]
+    text = cli("compare", *sides).out
+    assert "same against old\n================" in text
+    assert "slow against old\n================" in text
+    mmtests = cli("compare", *sides, "--style", "mmtests").out
+    assert mmtests.splitlines()[0].split() == ["old", "same", "slow"]
+    assert re.search(
+        r"elapsed_ns\s+0\.10 \(  0\.00%\)\s+0\.10 \( -0\.01%\)\s+0\.13 \*-30\.00%\*", mmtests
+    )
+
+
+def test_json(cli: Cli, files: Path) -> None:
+    words = ["slow.json", "--against", "old.json", "--json"]
+    document = cli("compare", *words).document()
+    assert document["schema"] == "wbscope.compare/1"
+    row = document["rows"][0]
+    assert (row["metric"], row["unit"], row["better"]) == ("time.elapsed_ns", "ns", "lower")
+    assert row["shift"]["scale"] == "ratio"
+    assert row["shift"]["estimate"] == pytest.approx(1.3, abs=0.002)
+    assert row["shift"]["low"] < 1.3 < row["shift"]["high"]
+    assert (row["p"], row["p_method"]) == (pytest.approx(2 / 924), "exact")
+    assert row["of_base"]["values"] == STEADY
+    assert row["of_side"]["trimmed_mean"] == pytest.approx(sum(WORSE[1:-1]) / 4)
+    document = cli("gate", "--policy", "gate.toml", *words).document()
+    assert (document["schema"], document["status"]) == ("wbscope.gate/1", "FAIL")
+    assert document["rows"][0]["p_adjusted"] == pytest.approx(2 / 924)
+
+
+def test_markdown_and_html(cli: Cli, files: Path) -> None:
+    words = ["compare", "slow.json", "--against", "old.json"]
+    markdown = cli(*words, "--markdown").out
+    assert "| :( | elapsed\\_ns | 100 ms | 130 ms | +30.0 % |" in markdown
+    ran = cli(*words, "--html", "page.html")
+    assert (ran.code, ran.out, ran.err) == (0, "", "wrote page.html\n")
+    page = (files / "page.html").read_text()
+    assert page.count("<svg") >= 2
+    assert "how long it took (lower is better)" in page
+    assert not re.findall(r'(?:src|href)="https?:|url\((?!#)|<script|<link|@import', page)
+    assert cli(*words, "--html", "page.html").code == 2
+    assert cli(*words, "--html", "page.html", "--force").code == 0
+    assert (files / "page.html").read_text() == page  # the same runs, the same file
+
+
+def test_names_of_strangers_do_no_harm(cli: Cli, files: Path) -> None:
+    from support.rundata import metric
+
+    evil = metric("x.y[comm=<script>alert(1)</script>|\x1b]".replace("\x1b", "_"))
+    for name in ("a", "b"):
+        runs = side(f"{name}<b>", {evil: STEADY}).runs
+        (files / f"{name}.json").write_text(baseline_text(runs))
+    cli("compare", "a.json", "--against", "b.json", "--html", "evil.html")
+    assert "<script>" not in (files / "evil.html").read_text()
+    assert "<script>" not in cli("compare", "a.json", "--against", "b.json", "--markdown").out
+
+
+def test_output_to_a_file(cli: Cli, files: Path) -> None:
+    ran = cli("gate", "--policy", "gate.toml", "slow.json", "--against", "old.json", "-o", "v.txt")
+    assert (ran.code, ran.out, ran.err) == (1, "", "wrote v.txt: FAIL\n")
+    assert "gate: FAIL" in (files / "v.txt").read_text()
+    ran = cli("compare", "slow.json", "--against", "old.json", "-o", "c.txt")
+    assert (ran.code, ran.err) == (0, "wrote c.txt\n")
+
+
+def test_baselines(cli: Cli, files: Path) -> None:
+    ran = cli("baseline", "merge", "old.json", "same.json", "-o", "both.json")
+    assert (ran.code, ran.err) == (0, "wrote both.json: 12 runs\n")
+    shown = cli("baseline", "show", "both.json").out
+    assert shown.startswith("12 runs: old0, ")
+    assert "kernel: 6.1.0" in shown
+    document = cli("baseline", "show", "both.json", "--json").document()
+    assert [(row["metric"], row["n"]) for row in document["rows"]] == [
+        ("time.elapsed_ns", 12),
+        ("fio.bw_bytes_per_s", 12),
+    ]
+    saved = cli("baseline", "save", "old.json", "-o", "copy.json")
+    assert (saved.code, saved.err) == (0, "wrote copy.json: 6 runs, 2 metrics\n")
+    assert (files / "copy.json").read_text() == (files / "old.json").read_text()
+    assert json.loads((files / "both.json").read_text())["schema"] == "wbscope.baseline/1"

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison says, and when it says nothing."""
+
+from __future__ import annotations
+
+import pytest
+from support.rundata import LEVEL, RATE, TIME, WRITES, metric, run, side
+from wbscope.compare.comparison import Side, compare_sides, metrics_of, only
+from wbscope.compare.metric import Metric
+from wbscope.errors import UsageError
+
+OLD = [100, 101, 102, 103, 104, 105]
+NEW = [80, 81, 82, 83, 84, 85]
+
+
+def _row(one: Metric, a: list[float | None], b: list[float | None], **more: object):  # type: ignore[no-untyped-def]
+    found = compare_sides(side("B", {one: b}, **more), [side("A", {one: a}, **more)])
+    return found.rows[0]
+
+
+def test_lower_and_higher() -> None:
+    assert _row(TIME, NEW, OLD).outcome == "better"
+    assert _row(TIME, OLD, NEW).outcome == "worse"
+    assert _row(RATE, NEW, OLD).outcome == "worse"
+    assert _row(RATE, OLD, NEW).outcome == "better"
+    assert _row(LEVEL, NEW, OLD).outcome == "changed"
+
+
+def test_sure_but_smaller_than_the_margin() -> None:
+    slower = [value * 1.02 + 6 for value in OLD]
+    row = _row(TIME, [value + 7 for value in OLD], OLD)
+    assert row.outcome == "worse"
+    tiny = compare_sides(
+        side("B", {TIME: [100, 100.01, 100.02, 100.03, 100.04, 100.05]}),
+        [side("A", {TIME: [100.1, 100.11, 100.12, 100.13, 100.14, 100.15]})],
+    ).rows[0]
+    assert tiny.outcome == "changed"
+    assert tiny.is_sure
+    assert slower
+
+
+def test_a_fall_to_zero() -> None:
+    """The seed's nr_vmscan_write: 667839 and then 0. No per cent of nothing, and no crash."""
+    row = _row(WRITES, [0, 0, 0, 0, 0, 0], [667839, 600000, 700000, 650000, 680000, 640000])
+    assert row.outcome == "better"
+    assert row.shift is not None
+    assert row.shift.scale == "difference"
+    assert row.shift.estimate < -600000
+
+
+def test_negative_values() -> None:
+    row = _row(TIME, [-9, -8, -7, -6, -5, -4], [1, 2, 3, 4, 5, 6])
+    assert (row.outcome, row.shift and row.shift.scale) == ("better", "difference")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_one_to_three_runs_say_nothing(n: int) -> None:
+    row = _row(TIME, [1.0] * n, [99.0 + i for i in range(n)])
+    assert (row.outcome, row.reason) == ("undecided", "too few runs")
+    assert row.shift is not None
+    assert row.shift.low is None
+
+
+def test_four_runs_apart_are_enough() -> None:
+    assert _row(TIME, [1, 2, 3, 4], [11, 12, 13, 14]).outcome == "better"
+
+
+def test_ties_everywhere() -> None:
+    assert _row(TIME, [5] * 6, [5] * 6).reason == "not told apart from chance"
+
+
+def test_a_value_that_one_run_lacks_is_not_zero() -> None:
+    row = _row(TIME, [80, 81, None, 83, 84, 85], OLD)
+    assert (row.outcome, row.reason) == ("undecided", "known in 11 of 12 runs")
+    assert row.sample.missing == ("A2",)
+    assert len(row.sample.values) == 5
+
+
+def test_a_metric_that_one_side_lacks() -> None:
+    base, other = side("B", {TIME: OLD}), side("A", {RATE: NEW})
+    rows = {row.metric.name: row for row in compare_sides(base, [other]).rows}
+    assert rows[TIME.name].reason == "only B has it"
+    assert rows[RATE.name].reason == "only A has it"
+    assert rows[RATE.name].shift is None
+
+
+def test_what_did_not_happen_is_zero_where_the_run_answered() -> None:
+    zeros = {"reclaim_writes.pages_count": 0.0}
+    base = side("B", {WRITES: [9, 8, 7, 6]}, zeros=zeros)
+    answered = Side("A", tuple(run(f"a{i}", {}, zeros=zeros) for i in range(4)))
+    row = compare_sides(base, [answered]).rows[0]
+    assert row.sample.values == (0, 0, 0, 0)
+    assert row.outcome == "better"
+    silent = Side("A", tuple(run(f"a{i}", {}) for i in range(4)))
+    assert compare_sides(base, [silent]).rows[0].reason == "only B has it"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"),
+    [
+        ("6.12.1", "7.2.3", True),
+        ("6.15", "6.16-rc1", True),
+        ("6.16", "7.2", False),
+        ("5.4", "6.12", False),
+        (None, "7.2", True),
+        (None, None, False),
+    ],
+)
+def test_reclaim_writes_are_not_compared_across_6_16(
+    old: str | None, new: str | None, refused: bool
+) -> None:
+    base = side("B", {WRITES: OLD}, facts={"kernel": old})
+    row = compare_sides(base, [side("A", {WRITES: NEW}, facts={"kernel": new})]).rows[0]
+    assert (row.outcome == "refused") == refused
+    if refused:
+        assert "6.16" in row.reason
+
+
+def test_numbers_of_other_sql_are_not_compared() -> None:
+    base = side("B", {WRITES: OLD}, definitions={"reclaim_writes": "aa"})
+    other = side("A", {WRITES: NEW}, definitions={"reclaim_writes": "bb"})
+    row = compare_sides(base, [other]).rows[0]
+    assert (row.outcome, "SQL" in row.reason) == ("refused", True)
+
+
+def test_three_sides() -> None:
+    sides = [side(name, {TIME: values}) for name, values in (("b", NEW), ("c", OLD))]
+    found = compare_sides(side("a", {TIME: OLD}), sides)
+    assert [(row.side, row.base, row.outcome) for row in found.rows] == [
+        ("b", "a", "better"),
+        ("c", "a", "undecided"),
+    ]
+
+
+def test_the_same_recording_on_both_sides_is_told() -> None:
+    base, other = side("B", {TIME: OLD}), side("A", {TIME: NEW})
+    other = Side("A", (base.runs[0], *other.runs))
+    slugs = [notice.slug for notice in compare_sides(base, [other]).warnings]
+    assert slugs == ["same-recording"]
+
+
+def test_families_stay_together_whatever_run_they_are_first_in() -> None:
+    names = ["x.a[k=1]", "x.b", "x.a[k=2]"]
+    runs = [
+        run("one", {metric(names[0]): 1, metric(names[1]): 1}),
+        run("two", {metric(names[2]): 1}),
+    ]
+    assert [one.name for one in metrics_of(runs)] == ["x.a[k=1]", "x.a[k=2]", "x.b"]
+
+
+def test_a_choice_of_metrics() -> None:
+    found = compare_sides(side("B", {TIME: OLD, RATE: OLD}), [side("A", {TIME: NEW, RATE: NEW})])
+    assert [row.metric for row in only(found, ["time*"]).rows] == [TIME]
+    assert [row.metric for row in only(found, ["elapsed_ns"]).rows] == [TIME]
+    with pytest.raises(UsageError) as caught:
+        only(found, ["time.elapst_ns"])
+    assert (caught.value.slug, caught.value.have) == ("unknown-metric", "time.elapsed_ns")

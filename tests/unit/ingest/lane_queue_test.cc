@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// LaneQueue: each lane in its order, the one that is behind first, errors.
+#include "pipeline/lane_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace wbscope {
+namespace {
+
+TEST(LaneQueue, WorksOnEveryLaneUntilItEnds) {
+  WorkerPool pool(3);
+  LaneQueue queue(pool, 3);
+  std::vector<int> steps(50);  // of one lane: one thread at a time
+  std::atomic<int> all = 0;
+  queue.run(
+      steps.size(),
+      [&](std::size_t lane, std::size_t worker) -> LaneQueue::Step {
+        EXPECT_LT(worker, 3u);
+        ++all;
+        return {.reached = ++steps[lane], .more = steps[lane] <= static_cast<int>(lane)};
+      },
+      [] {});
+  int expected = 0;
+  for (int lane = 0; lane < 50; ++lane) {
+    EXPECT_EQ(steps[static_cast<std::size_t>(lane)], lane + 1);
+    expected += lane + 1;
+  }
+  EXPECT_EQ(all, expected);
+}
+
+TEST(LaneQueue, TheLaneThatIsBehindComesFirst) {
+  WorkerPool pool(1);
+  LaneQueue queue(pool, 1);
+  std::vector<std::size_t> order;
+  std::vector<std::int64_t> reached(2);
+  queue.run(
+      2,
+      [&](std::size_t lane, std::size_t) -> LaneQueue::Step {
+        order.push_back(lane);
+        reached[lane] += lane == 0 ? 10 : 4;
+        return {.reached = reached[lane], .more = reached[lane] < 12};
+      },
+      [] {});
+  EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 1, 1, 0}));
+}
+
+TEST(LaneQueue, NoLanes) {
+  WorkerPool pool(2);
+  LaneQueue queue(pool, 2);
+  queue.run(
+      0, [](std::size_t, std::size_t) { return LaneQueue::Step{}; }, [] {});
+}
+
+TEST(LaneQueue, AnErrorOfAStepEndsAll) {
+  WorkerPool pool(2);
+  LaneQueue queue(pool, 2);
+  const auto work = [](std::size_t lane, std::size_t) -> LaneQueue::Step {
+    if (lane == 3) throw std::runtime_error("lane 3");
+    return {.reached = 1, .more = true};
+  };
+  EXPECT_THROW(queue.run(5, work, [] {}), std::runtime_error);
+}
+
+TEST(LaneQueue, AnErrorOfTheTickEndsAll) {
+  WorkerPool pool(2);
+  LaneQueue queue(pool, 2);
+  const auto work = [](std::size_t, std::size_t) -> LaneQueue::Step {
+    return {.reached = 1, .more = true};
+  };
+  EXPECT_THROW(queue.run(5, work, [] { throw std::runtime_error("stop"); }), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace wbscope

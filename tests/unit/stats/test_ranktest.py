@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test of two sides against SciPy's own answers, published tables and hand counts."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+from wbscope.stats.ranktest import rank_test, smallest_p, tail
+
+RANDOM = np.random.default_rng(4711)
+
+# Hollander, Wolfe and Chicken, example 4.1 (permeability of the human chorioamnion);
+# R's help of wilcox.test has the same data: p = 0.2544 two-sided.
+TERM = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
+EARLY = [1.15, 0.88, 0.90, 0.74, 1.21]
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (4, 4), (6, 6), (10, 10), (3, 50)])
+def test_without_ties_it_is_scipy_exact(n: int, m: int) -> None:
+    for _ in range(5):
+        a, b = RANDOM.normal(size=n), RANDOM.normal(0.5, size=m)
+        found = rank_test(a, b)
+        assert found.method == "exact"
+        assert found.p == stats.mannwhitneyu(a, b, method="exact").pvalue
+
+
+def test_a_published_example() -> None:
+    assert rank_test(TERM, EARLY).p == pytest.approx(0.2544, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("n", "least"), [(3, 0.1), (4, 2 / 70), (5, 2 / 252), (6, 2 / 924), (10, 2 / 184756)]
+)
+def test_the_least_p_of_n_runs(n: int, least: float) -> None:
+    assert smallest_p(n, n) == pytest.approx(least)
+    apart = rank_test(np.arange(n), np.arange(n) + 100.0)
+    assert apart.p == pytest.approx(least)
+
+
+def _by_hand(a: list[float], b: list[float]) -> float:
+    """Every way to deal the values out, counted: twice the smaller tail."""
+    ranks = stats.rankdata([*a, *b])
+    seen = ranks[: len(a)].sum()
+    sums = [sum(ranks[list(chosen)]) for chosen in combinations(range(len(ranks)), len(a))]
+    low = sum(value <= seen for value in sums) / len(sums)
+    high = sum(value >= seen for value in sums) / len(sums)
+    return min(1.0, 2 * min(low, high))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ([1, 1, 2], [1, 2, 2]),
+        ([0, 0, 0, 0], [0, 5, 7, 9]),
+        ([0, 0, 0, 0, 0, 0], [667839, 700000, 650000, 700000, 1, 2]),
+        ([-3, -3, 5, 5, 5], [-3, 5, 9, 9, 9]),
+        ([1, 2], [2, 3]),
+        ([7], [7, 8]),
+    ],
+)
+def test_ties_are_counted_out(a: list[float], b: list[float]) -> None:
+    found = rank_test(a, b)
+    assert found.method == "exact-ties"
+    assert found.p == pytest.approx(_by_hand(a, b), abs=1e-12)
+    assert rank_test(b, a).p == pytest.approx(found.p, abs=1e-12)
+
+
+def test_ties_as_scipy_permutes_them() -> None:
+    a, b = RANDOM.integers(0, 6, 7).astype(float), RANDOM.integers(1, 7, 7).astype(float)
+    expected = stats.mannwhitneyu(a, b, method=stats.PermutationMethod(n_resamples=np.inf))
+    assert rank_test(a, b).p == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+def test_many_runs_with_ties_are_permuted_at_random_and_always_the_same() -> None:
+    a, b = RANDOM.integers(0, 9, 14).astype(float), RANDOM.integers(3, 12, 14).astype(float)
+    first, second = rank_test(a, b), rank_test(a, b)
+    assert first == second
+    assert first.method == "permutation"
+    close = stats.mannwhitneyu(a, b, method="asymptotic").pvalue
+    assert first.p == pytest.approx(close, abs=0.01)
+    assert first.p > 0
+
+
+def test_more_runs_than_anybody_makes() -> None:
+    a, b = RANDOM.normal(size=60), RANDOM.normal(1.0, size=60)
+    found = rank_test(a, b)
+    assert found.method == "asymptotic"
+    assert found.p == stats.mannwhitneyu(a, b, method="asymptotic").pvalue
+
+
+def test_equal_values_say_nothing() -> None:
+    assert rank_test([5, 5, 5], [5, 5]) == rank_test([5], [5])
+    assert rank_test([0, 0], [0, 0]).p == 1
+
+
+def test_a_side_without_values() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        rank_test([], [1.0])
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 4), (3, 3), (4, 6), (7, 5)])
+def test_the_distribution_of_u_by_counting(n: int, m: int) -> None:
+    """P(U <= u): the share of choices of n of n + m places with at most u inversions."""
+    counts = [
+        sum(place - index for index, place in enumerate(chosen))
+        for chosen in combinations(range(n + m), n)
+    ]
+    for u in range(n * m + 1):
+        expected = sum(count <= u for count in counts) / len(counts)
+        assert tail(n, m, u) == pytest.approx(expected, abs=1e-12)
+
+
+def test_published_critical_values_of_u() -> None:
+    """Mann and Whitney's table, two-sided 5 %: the largest U that is significant."""
+    table = {(4, 4): 0, (5, 5): 2, (6, 6): 5, (7, 7): 8, (8, 8): 13, (10, 10): 23, (5, 8): 6}
+    for (n, m), critical in table.items():
+        assert tail(n, m, critical) <= 0.025 < tail(n, m, critical + 1)

