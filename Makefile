@@ -18,6 +18,7 @@ BROWSER   := chromium
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
+ALONE     := tests/live tests/ui tests/viewer
 FUZZ_BIN  := $(BUILD)/fuzz/bin
 
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
@@ -41,8 +42,9 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
-	# Tests that share a port or the machine are in one xdist_group.
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
+	# Those that want a port or the machine for themselves run one after the other.
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(ALONE))
+	$(BIN)/pytest -q $(ALONE)
 
 guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, about a minute each
 	tools/install-debs cpio e2fsprogs fio kmod qemu-system-x86

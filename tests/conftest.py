@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from support.cli import Wbscope
 from support.tools import wbscope_path
@@ -26,18 +24,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write docs/*.png from the Perfetto UI in the browser; look at them",
     )
-
-
-# Tests in one folder that want the same thing of the machine run one after the other.
-_GROUPS = {"live": "sysctls and tracing", "ui": "port 9001", "viewer": "port 9001"}
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if folder in _GROUPS:
-            item.add_marker(pytest.mark.xdist_group(_GROUPS[folder]))
 
 
 @pytest.fixture(scope="session")

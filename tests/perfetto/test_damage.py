@@ -177,7 +177,7 @@ def test_no_trace(wbscope: Wbscope, tmp_path: Path) -> None:
 def test_no_ftrace_events(wbscope: Wbscope, four_writers: Twin, tmp_path: Path) -> None:
     """Our own timeline is a Perfetto trace too."""
     trace = tmp_path / "timeline.pftrace"
-    done = wbscope.run("timeline", four_writers.recorded, "-o", trace)
+    done = wbscope.run("timeline", four_writers.recorded, "-o", trace, "--no-events")
     assert done.returncode == 0, done.stderr
     message = only_error(ingest(wbscope, trace), 3, "no-ftrace-events", tmp_path)
     assert "slices" in message

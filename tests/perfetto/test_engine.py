@@ -54,8 +54,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PerfettoEngine]
 
 def test_slices_and_counters_come_back(engine: PerfettoEngine) -> None:
     assert engine_slices(engine) == [
-        Slice("Writeback/dd 11", 1000, 500, "slice_begin", (("bdi", "8:0"), ("pause_ms", "-4.0"))),
-        Slice("Writeback/dd 11", 1700, 0, "instant", ()),
+        Slice(0, "Writeback/dd 11", 1000, 500, "slice_begin", (("bdi", "8:0"), ("pause_ms", -4))),
+        Slice(0, "Writeback/dd 11", 1700, 0, "instant", ()),
     ]
     assert engine_counters(engine) == [
         CounterSample("Writeback/dirty", 1200, 4096.0, "bytes"),

@@ -74,7 +74,7 @@ def exported(
     assert isinstance(request.param, RecordedRun)
     folder = request.param.folder
     file = tmp_path_factory.mktemp("timeline") / "run.pftrace"
-    result = wbscope.run("timeline", folder, "-o", file)
+    result = wbscope.run("timeline", folder, "-o", file, "--no-events")
     assert result.returncode == 0, result.stderr
     database = folder_database(wbscope, folder, file.parent)
     slices, counters = expected_tracks(

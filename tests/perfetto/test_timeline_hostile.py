@@ -45,7 +45,7 @@ def hostile_run(folder: Path, *, bdi: str = "8:0/|\\") -> None:
 
 def test_names_arrive_as_they_are(wbscope: Wbscope, tmp_path: Path) -> None:
     hostile_run(tmp_path)
-    result = wbscope.run("timeline", tmp_path, "-o", tmp_path / "x.pftrace")
+    result = wbscope.run("timeline", tmp_path, "-o", tmp_path / "x.pftrace", "--no-events")
     assert result.returncode == 0, result.stderr
     views = [file.name for file in load_library().timelines()]
     slices, counters = expected_tracks(timeline_rows(wbscope, tmp_path / "trace.dat", views))
@@ -58,7 +58,7 @@ def test_names_arrive_as_they_are(wbscope: Wbscope, tmp_path: Path) -> None:
         tracks = {(t.parent, t.name) for t in engine_tracks(engine)}
         comms = dict(engine_comms(engine))
     for tid, comm in shown.items():
-        assert ("Writeback/Stalls", f"{comm} {tid}") in tracks
+        assert ("Writeback/Stalls", f"stalls of {comm} {tid}") in tracks
         assert comms[tid] == comm
     bdi = r"Writeback/Bandwidth/8:0\/|\\"
     assert (bdi, f"task_ratelimit of {shown[11]} 11") in tracks
@@ -85,7 +85,7 @@ def test_run_with_hardly_any_events(
         waits.add(1, 1, name, dev=8 << 20)
     waits.add(2, 1, events[0], dev=8 << 20)
     waits.write(tmp_path)
-    result = wbscope.run("timeline", tmp_path, "-o", tmp_path / "x.pftrace")
+    result = wbscope.run("timeline", tmp_path, "-o", tmp_path / "x.pftrace", "--no-events")
     assert result.returncode == 0, result.stderr
     for view in ("tl_throttle", "tl_dirty_pages", "tl_flusher", "tl_reclaim_writes"):
         assert f"warning[missing-event]: {view} needs " in result.stderr
@@ -107,7 +107,7 @@ def test_gaps_and_slices_cut_at_the_end(wbscope: Wbscope, tmp_path: Path) -> Non
             waits.switch(60, 0, 0, 1)
     waits.add(130, 0, "sched_switch", prev_pid=0, next_pid=0)
     waits.write(tmp_path, lost_before=(100,))
-    result = wbscope.run("timeline", tmp_path, "-o", tmp_path / "x.pftrace")
+    result = wbscope.run("timeline", tmp_path, "-o", tmp_path / "x.pftrace", "--no-events")
     assert result.returncode == 0, result.stderr
     with PerfettoEngine() as engine:
         engine.load(tmp_path / "x.pftrace")

@@ -58,7 +58,7 @@ def report_counts(trace: Path) -> Counter[str]:
     """Events of a trace by name, as trace-cmd report reads it."""
     done = run(["trace-cmd", "report", trace])
     assert done.returncode == 0, done.stderr
-    lines = re.findall(r"^.*\[\d+\][^:]*?\d+(?:\.\d+)?: (\w+):", done.stdout, re.MULTILINE)
+    lines = re.findall(r"^.*?-\d+ +\[\d+\].*? \d+(?:\.\d+)?: (\w+):", done.stdout, re.MULTILINE)
     return Counter(lines)
 
 

@@ -226,7 +226,7 @@ def test_the_timeline_is_kept(wbscope: Wbscope, run: Path, tmp_path: Path) -> No
     assert len(first) == 1
     assert kept() == first
     view = library / "timelines" / "tl_fairness.sql"
-    view.write_text(view.read_text().replace("@title    ", "@title    New "))
+    view.write_text(view.read_text().replace("'ratio' AS unit", "'share' AS unit"))
     second = kept()
     assert len(second) == 2
     copied = tmp_path / "run"
@@ -239,7 +239,7 @@ def test_the_timeline_is_kept(wbscope: Wbscope, run: Path, tmp_path: Path) -> No
 
 def test_a_timeline_is_shown_as_it_is(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:
     timeline = tmp_path / "was built.pftrace"
-    wbscope.run("timeline", run, "-o", timeline)
+    wbscope.run("timeline", run, "-o", timeline, "--no-events")
     with opened(wbscope, timeline, "--no-browser") as process:
         asked: dict[str, Any] = link_of(process)
         assert asked["url"][0].endswith("/was%20built.pftrace")

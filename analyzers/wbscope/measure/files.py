@@ -18,13 +18,14 @@ from wbscope.run import Run
 __all__ = ["NAMES", "Files", "files_of_folder", "files_of_run"]
 
 _FIO = "fio.json"
+_SAMPLES = "vmstat.samples"
 _TEXTS = (
     "perf-stat.txt",
     "perf-stat.json",
     "time.txt",
     "ops.txt",
     "vmstat.txt",
-    "vmstat.samples",
+    _SAMPLES,
 )
 _PAIR = ("vmstat.before", "vmstat.after")
 NAMES = (_FIO, *_TEXTS, *_PAIR)
@@ -88,8 +89,25 @@ def files_of_run(run: Run) -> Files:
         "SELECT sample, name, value FROM sidecar_vmstat WHERE ts IS NULL ORDER BY sample, name"
     ).rows:
         counters.setdefault(f"vmstat.{sample}", {})[name] = value
+    sampled = run.sql(
+        "SELECT ts, name, value FROM sidecar_vmstat WHERE ts IS NOT NULL ORDER BY ts, rowid"
+    ).rows
+    if sampled and _SAMPLES not in texts:
+        texts[_SAMPLES] = _samples(sampled)
     rows = run.sql("SELECT path, value FROM sidecar_fio ORDER BY rowid").rows
     return Files(run.name, texts, _document(rows) if rows else None, counters)
+
+
+def _samples(rows: list[tuple[int, str, int]]) -> str:
+    """The rows of a database as the lines of the file."""
+    lines = []
+    last = None
+    for ts, name, value in rows:
+        if ts != last:
+            lines.append(f"# ts={ts}")
+            last = ts
+        lines.append(f"{name} {value}")
+    return "\n".join(lines) + "\n"
 
 
 def _read(path: Path) -> str:
