@@ -38,7 +38,7 @@ def state_of_machine() -> dict[str, Any]:
     return {
         "sysctls": {name: Path(f"/proc/sys/vm/{name}").read_text() for name in _SYSCTLS},
         "instances": [path.name for path in instances()],
-        "register": sorted(path.name for path in _REGISTER.glob("*")),
+        "register": sorted(path.name for path in _REGISTER.glob("*.json")),
         "top_events": (_TRACEFS / "set_event").read_text(),
         "tracing_on": (_TRACEFS / "tracing_on").read_text(),
     }
