@@ -194,6 +194,20 @@ def test_fio_writes_its_json_into_the_run(recorder: Recorder, disk: Path) -> Non
     assert rows == [{"value": size}]
 
 
+def test_two_recordings_do_not_change_sysctls_at_a_time(recorder: Recorder) -> None:
+    options = ("--backend", "tracefs", "--no-report", "--sysctl", "vm.dirty_bytes=32M")
+    first = recorder.start(*options, "-o", "first", "--", "sleep", "2")
+    assert first.stderr is not None
+    while not first.stderr.readline().startswith("recording"):
+        assert first.poll() is None
+    second = recorder.record(*options, "-o", "second", "--", "true")
+    assert second.returncode == 5
+    assert "error[sysctls-in-use]" in second.stderr
+    third = recorder.record(*options[:3], "-o", "third", "--", "true")
+    assert third.returncode == 0, third.stderr
+    assert first.wait(30) == 0
+
+
 def test_command_that_fails_is_told(recorder: Recorder) -> None:
     done = recorder.record(
         "--backend", "tracefs", "--no-report", "-o", "run", "--", "sh", "-c", "exit 3"

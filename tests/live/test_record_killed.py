@@ -30,7 +30,7 @@ def _kill(pids: list[int]) -> None:
 
 
 def _put_back() -> bool:
-    return not instances() and not list(_REGISTER.glob("*"))
+    return not instances() and not list(_REGISTER.glob("*.json"))
 
 
 def _tracing_stopped() -> bool:
@@ -78,9 +78,8 @@ def test_kill(recorder: Recorder, disk: Path, which: str, number: int) -> None:
         assert wait_until(_tracing_stopped, 10)
         done = recorder.record("--recover")
         assert done.returncode == 0, done.stderr
-    elif supervisors:
-        # A recorder that has just started is told by its first line, or by the end of it.
-        time.sleep(0.3)
+    # A recorder that has just started finds that it is alone.
+    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in supervisors), 30)
     assert wait_until(_put_back, 30)
     _check_run(recorder)
 

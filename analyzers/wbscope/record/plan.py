@@ -16,7 +16,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DISCARD", "Entry", "Plan", "dead_entries", "open_entry", "register_folder"]
+from wbscope.errors import SetupError
+
+__all__ = [
+    "DISCARD",
+    "Entry",
+    "Plan",
+    "dead_entries",
+    "lock_sysctls",
+    "open_entry",
+    "register_folder",
+]
 
 # An end after which there is nothing to keep.
 DISCARD = "no command"
@@ -115,9 +125,34 @@ def open_entry(instance: str) -> Entry:
     folder = register_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{instance}{_SUFFIX}"
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Before it was locked, somebody may have taken it for that of a dead recorder.
+        if path.exists() and os.path.samestat(os.fstat(lock), os.stat(path)):
+            return Entry(path, lock)
+        os.close(lock)
+
+
+def lock_sysctls() -> int:
+    """A file that is locked until it is closed, or its process ends.
+
+    Two recordings at a time must not change sysctls: the second would take what the first
+    has set for what was there before.  Raises: SetupError when another one does.
+    """
+    path = register_folder() / "sysctls.lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return Entry(path, lock)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise SetupError(
+            "sysctls-in-use",
+            "--sysctl",
+            "another recording has changed sysctls for its time",
+            fix="wait until it has ended, or leave out --sysctl",
+        ) from error
+    return lock
 
 
 def dead_entries(only: str | None = None) -> Iterator[Entry]:

@@ -26,7 +26,7 @@ from wbscope.errors import SetupError, WbscopeError
 from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats
 from wbscope.record.facts import save_after, save_before
 from wbscope.record.finish import NAMES, publish, recover, tail_of, write_meta
-from wbscope.record.plan import DISCARD, Entry, Plan, open_entry
+from wbscope.record.plan import DISCARD, Entry, Plan, lock_sysctls, open_entry
 from wbscope.record.series import CLOCK_IDS, Sampler
 from wbscope.record.settings import change, restore, saved_values
 from wbscope.record.tracedat import head_of
@@ -50,6 +50,9 @@ def main() -> int:
     if not text:
         return 0
     plan = Plan.from_json(text)
+    if _is_alone(link):
+        shutil.rmtree(plan.folder, ignore_errors=True)
+        return 0
     entry = open_entry(plan.instance)
     began: list[Backend] = []
     try:
@@ -76,6 +79,7 @@ def _record(
 ) -> dict[str, Any]:
     folder = Path(plan.folder)
     instance = Instance(Path(plan.tracefs), plan.instance)
+    lock = lock_sysctls() if plan.settings else None
     saved = saved_values(plan.settings)
     entry.write(plan, saved)
     change(plan.settings)
@@ -100,6 +104,8 @@ def _record(
     ended_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
     save_after(folder)
     restored = restore(saved)
+    if lock is not None:
+        os.close(lock)
     sampler.finish()
     (folder / NAMES).write_text(json.dumps(sampler.names), encoding="utf-8")
     stats = cpu_stats(instance)
@@ -124,6 +130,16 @@ def _record(
     run = publish(plan)
     entry.remove()
     return {"run": str(run), "problems": problems}
+
+
+def _is_alone(link: socket.socket) -> bool:
+    """wbscope record was killed before we had started."""
+    try:
+        return link.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _started(backend: Backend, sampler: Sampler, began: list[Backend]) -> bool:
