@@ -18,7 +18,7 @@ BROWSER   := chromium
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
-ALONE     := tests/live tests/ui tests/viewer
+ALONE     := tests/fuzz tests/live tests/ui tests/viewer
 FUZZ_BIN  := $(BUILD)/fuzz/bin
 
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
@@ -42,7 +42,7 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
-	# Those that want a port or the machine for themselves run one after the other.
+	# Those that measure memory or want a port or the machine run one after the other.
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(ALONE))
 	$(BIN)/pytest -q $(ALONE)
 
