@@ -13,6 +13,7 @@ from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
 from support.runs import REPOSITORY, RecordedRun, all_runs
 from support.timeline import (
+    GROUPS,
     CounterSample,
     Slice,
     TrackInfo,
@@ -27,23 +28,6 @@ from support.timeline import (
 from support.tools import missing
 
 ROOT = "Writeback"
-GROUPS = [
-    "What to look at",
-    "Stalls",
-    "Dirty pages",
-    "Bandwidth",
-    "Throttled tasks",
-    "Task progress",
-    "Dirtied and written",
-    "Fairness",
-    "Throughput",
-    "Flusher work",
-    "Block requests",
-    "Reclaim",
-    "Memory cgroups",
-    "vmstat",
-    "Lost events",
-]
 COMPARED = {
     "Dirty pages": {"dirty + writeback", "limit", "setpoint", "thresh", "bg_thresh", "freerun"},
     "Bandwidth": {"write_bw", "avg_write_bw", "dirty_rate", "dirty_ratelimit", "task_ratelimit"},

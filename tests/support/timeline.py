@@ -14,8 +14,34 @@ from typing import Any
 from .cli import Wbscope
 from .perfetto_engine import PerfettoEngine, Row
 
-__all__ = ["CounterSample", "Slice", "TrackInfo", "arguments", "engine_counters", "engine_slices"]
-__all__ += ["engine_tracks", "expected_tracks", "packets", "timeline_rows", "timeline_views"]
+__all__ = ["GROUPS", "CounterSample", "Slice", "TrackInfo", "arguments", "engine_counters"]
+__all__ += [
+    "engine_slices",
+    "engine_tracks",
+    "expected_tracks",
+    "packets",
+    "timeline_rows",
+    "timeline_views",
+]
+
+GROUPS = [
+    "What to look at",
+    "Stalls",
+    "Dirty pages",
+    "Bandwidth",
+    "Throttled tasks",
+    "Task progress",
+    "Dirtied and written",
+    "Fairness",
+    "Throughput",
+    "Flusher work",
+    "Block requests",
+    "Reclaim",
+    "Memory cgroups",
+    "vmstat",
+    "Lost events",
+]
+"""Groups of the timeline from top to bottom; a run has those it has data for."""
 
 _TRACK_PATHS = r"""
 WITH RECURSIVE path(id, text) AS (

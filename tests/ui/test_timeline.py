@@ -14,6 +14,7 @@ import pytest
 from support.browser import UiPage, open_page
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
+from support.timeline import GROUPS
 from wbscope.engine.library import load_library
 
 if TYPE_CHECKING:
@@ -21,23 +22,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
 TIMELINES = [file.name for file in load_library(REPOSITORY / "sql").timelines()]
-GROUPS = [
-    "What to look at",
-    "Stalls",
-    "Dirty pages",
-    "Bandwidth",
-    "Throttled tasks",
-    "Task progress",
-    "Dirtied and written",
-    "Fairness",
-    "Throughput",
-    "Flusher work",
-    "Block requests",
-    "Reclaim",
-    "Memory cgroups",
-    "vmstat",
-    "Lost events",
-]
 IN_EACH = {"What to look at", "Stalls", "Dirty pages", "Throttled tasks", "Fairness", "vmstat"}
 STALLS = "Writeback stalls"
 MS = 1_000_000

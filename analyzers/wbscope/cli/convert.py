@@ -12,7 +12,7 @@ from wbscope.cli.options import ForceOption, JsonOption, QuietOption
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.convert import Converted
 from wbscope.convert import convert as run_convert
-from wbscope.render.jsondoc import document, notices
+from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.units import parse_time_range
 
 __all__ = ["convert"]
@@ -87,9 +87,5 @@ def _document(sources: list[str], done: Converted) -> str:
         "converted_count": done.converted_count,
         "damaged": done.damaged,
     }
-    body = {
-        "units": {"events_count": "count", "converted_count": "count"},
-        "rows": [row],
-        "warnings": notices(done.warnings),
-    }
-    return document("convert", {"sources": sources}, body)
+    units = dict.fromkeys(("events_count", "converted_count"), "count")
+    return document("convert", {"sources": sources}, rows_body([row], done.warnings, units))

@@ -16,7 +16,7 @@ from wbscope.engine.library import load_library
 from wbscope.errors import UsageError
 from wbscope.ingest import Ingested, default_output
 from wbscope.ingest import ingest as run_ingest
-from wbscope.render.jsondoc import document, notices
+from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.units import parse_count, parse_time_range
 from wbscope.sources import find_source
 
@@ -115,9 +115,5 @@ def _document(source: str, done: Ingested) -> str:
         "loaded_count": done.loaded_count,
         "damaged": done.damaged,
     }
-    body = {
-        "units": {"events_count": "count", "loaded_count": "count"},
-        "rows": [row],
-        "warnings": notices(done.warnings),
-    }
-    return document("ingest", {"source": source}, body)
+    units = dict.fromkeys(("events_count", "loaded_count"), "count")
+    return document("ingest", {"source": source}, rows_body([row], done.warnings, units))

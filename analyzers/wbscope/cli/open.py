@@ -16,7 +16,7 @@ from wbscope.cli.options import JsonOption, QuietOption, RunArgument
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.engine.result import Notice
 from wbscope.errors import SetupError, UsageError
-from wbscope.render.jsondoc import document, notices
+from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.units import parse_duration, seconds
 from wbscope.viewer.built import view_of
 from wbscope.viewer.link import PUBLIC_UI, Ui, find_ui
@@ -87,8 +87,7 @@ def open_command(
         warnings = (*view.warnings, *_port_warning(server, local=site is not None))
         if as_json:
             row = {"link": link, "trace": server.url, "origin": server.origin}
-            body = {"units": {}, "rows": [row], "warnings": notices(warnings)}
-            write_stdout(document("open", {"run": run}, body))
+            write_stdout(document("open", {"run": run}, rows_body([row], warnings)))
         else:
             show_warnings(warnings)
             write_stdout(f"{link}\n")

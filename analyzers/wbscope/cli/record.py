@@ -13,7 +13,7 @@ from wbscope.cli.output import note, page_width, progress_bar, show_warnings, wr
 from wbscope.engine.library import load_library
 from wbscope.engine.result import Notice
 from wbscope.errors import SetupError, UsageError
-from wbscope.render.jsondoc import document, notices
+from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.reportpage import report_text
 from wbscope.render.units import format_value, parse_duration, parse_kib
 from wbscope.report import build_report
@@ -140,8 +140,7 @@ def record(
         warn(Notice("command-failed", code))
     if as_json:
         row = {"run": str(done.run), **done.facts}
-        body = {"units": {}, "rows": [row], "warnings": notices(warnings)}
-        write_stdout(document("record", {}, body))
+        write_stdout(document("record", {}, rows_body([row], warnings)))
     else:
         note(_summary(done))
         if not no_report:

@@ -13,7 +13,7 @@ from wbscope.engine.result import Result
 from wbscope.engine.statements import Statement
 from wbscope.errors import UsageError, WbscopeError
 from wbscope.outputs import write_whole
-from wbscope.render.jsondoc import document, notices, result_body
+from wbscope.render.jsondoc import document, result_body, rows_body
 from wbscope.render.markdown import markdown_text
 from wbscope.render.table import PAGE_WIDTH, table_text
 from wbscope.run import Run
@@ -92,8 +92,8 @@ def _document(
                 "rows": body["rows"],
             }
         )
-    body = {"units": {}, "rows": rows, "warnings": notices(run.warnings())}
-    return document("sql-script", {"source": source, "run": run.name}, body)
+    head = {"source": source, "run": run.name}
+    return document("sql-script", head, rows_body(rows, run.warnings()))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
 from wbscope.outputs import check_output
-from wbscope.render.jsondoc import document, notices
+from wbscope.render.jsondoc import document, rows_body
 from wbscope.run import open_run
 from wbscope.timeline import Timeline, write_timeline
 
@@ -67,12 +67,8 @@ def timeline(
         done = write_timeline(opened, Path(output), force=force, events=() if no_events else events)
     warnings = [*done.warnings, *_skipped(done)]
     if as_json:
-        body = {
-            "units": {},
-            "rows": [{"output": str(done.output), "views": list(done.views)}],
-            "warnings": notices(warnings),
-        }
-        write_stdout(document("timeline", {"run": run}, body))
+        row = {"output": str(done.output), "views": list(done.views)}
+        write_stdout(document("timeline", {"run": run}, rows_body([row], warnings)))
         return
     show_warnings(warnings)
     note(f"wrote {done.output}: {len(done.views)} of {len(done.views) + len(done.skipped)} views")

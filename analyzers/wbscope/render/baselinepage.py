@@ -10,7 +10,7 @@ from wbscope.compare.comparison import Side, metrics_of, sample_of
 from wbscope.compare.rundata import RunData
 from wbscope.engine.result import Result
 from wbscope.render.changes import better_text, described_text, value_text
-from wbscope.render.jsondoc import document, notices
+from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
 from wbscope.render.table import table_text
@@ -64,9 +64,7 @@ def baseline_json(runs: Sequence[RunData]) -> str:
         )
     head = {"runs": [run.name for run in runs], "fingerprint": _facts(runs)}
     warnings = [notice for run in runs for notice in run.warnings]
-    return document(
-        "baseline-summary", head, {"units": {}, "rows": rows, "warnings": notices(warnings)}
-    )
+    return document("baseline-summary", head, rows_body(rows, warnings))
 
 
 def _facts(runs: Sequence[RunData]) -> dict[str, str]:

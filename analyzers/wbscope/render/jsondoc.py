@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wbscope.engine.result import Notice, Result
 from wbscope.errors import WbscopeError
 
-__all__ = ["document", "error_document", "notices", "result_body"]
+__all__ = ["document", "error_document", "notices", "result_body", "rows_body"]
 
 
 def document(kind: str, head: dict[str, Any], body: dict[str, Any]) -> str:
@@ -20,16 +20,21 @@ def document(kind: str, head: dict[str, Any], body: dict[str, Any]) -> str:
     return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
+def rows_body(
+    rows: list[dict[str, Any]],
+    warnings: Iterable[Notice],
+    units: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The body that every document has: units by column, rows, warnings."""
+    return {"units": dict(units or {}), "rows": rows, "warnings": notices(warnings)}
+
+
 def result_body(result: Result) -> dict[str, Any]:
     """Units by column, rows with raw numbers, warnings."""
     rows = [
         {column: _plain(value) for column, value in record.items()} for record in result.records()
     ]
-    return {
-        "units": result.units,
-        "rows": rows,
-        "warnings": notices(result.warnings),
-    }
+    return rows_body(rows, result.warnings, result.units)
 
 
 def notices(warnings: Iterable[Notice]) -> list[dict[str, str]]:
