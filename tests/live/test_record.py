@@ -260,22 +260,3 @@ def test_doctor_on_this_machine(recorder: Recorder) -> None:
     assert checks["tracefs"]["status"] == "ok"
     assert checks["trace instance"]["status"] == "ok"
     assert all(row["fix"] for row in checks.values() if row["status"] != "ok")
-
-
-def test_script_for_another_machine(recorder: Recorder, disk: Path) -> None:
-    command = ["dd", "if=/dev/zero", f"of={disk}/remote", "bs=64k", f"count={_WRITES}"]
-    profile = ("--profile", "custom", "-e", "syscalls:sys_exit_write")
-    printed = recorder.record("--print", *profile, "--", *command)
-    assert printed.returncode == 0, printed.stderr
-    archive = recorder.folder / "run.tar"
-    with archive.open("wb") as out:
-        subprocess.run(["sh", "-s"], input=printed.stdout.encode(), stdout=out, check=True)
-    done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
-    assert done.returncode == 0, done.stderr
-    assert recorder.meta("run")["command"] == command
-    rows = recorder.sql(
-        "run",
-        "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
-        f" WHERE t.comm = 'dd' AND w.ret = {64 * _KIB}",
-    )
-    assert rows == [{"n": _WRITES}]

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope record of a machine without wbscope: its script run by hand, and over a real sshd."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.live import Recorder, wait_until
+
+_WRITES = 23
+_KIB = 1 << 10
+_SSHD = "/usr/sbin/sshd"
+_PROFILE = ("--profile", "custom", "-e", "syscalls:sys_exit_write")
+
+
+def _command(disk: Path) -> list[str]:
+    return ["dd", "if=/dev/zero", f"of={disk}/remote", "bs=64k", f"count={_WRITES}"]
+
+
+def _writes_of_dd(recorder: Recorder) -> int:
+    rows = recorder.sql(
+        "run",
+        "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
+        f" WHERE t.comm = 'dd' AND w.ret = {64 * _KIB}",
+    )
+    return int(rows[0]["n"])
+
+
+def test_script_carried_by_hand(recorder: Recorder, disk: Path) -> None:
+    printed = recorder.record("--print", *_PROFILE, "--", *_command(disk))
+    assert printed.returncode == 0, printed.stderr
+    archive = recorder.folder / "run.tar"
+    with archive.open("wb") as out:
+        subprocess.run(["sh", "-s"], input=printed.stdout.encode(), stdout=out, check=True)
+    done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    assert recorder.meta("run")["command"] == _command(disk)
+    assert _writes_of_dd(recorder) == _WRITES
+
+
+@pytest.fixture
+def board(tmp_path: Path, recorder: Recorder) -> Iterator[str]:
+    """A host of that name for ssh: an sshd of this test on a free port of 127.0.0.1."""
+    if not Path(_SSHD).exists() or shutil.which("ssh") is None:
+        pytest.skip("sshd or ssh is not installed (Debian: openssh-server)")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for name in ("host", "id"):
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True
+        )
+    server = tmp_path / "sshd_config"
+    server.write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host\n"
+        f"AuthorizedKeysFile {tmp_path}/id.pub\nPidFile {tmp_path}/pid\n"
+        "StrictModes no\nPermitRootLogin yes\nUsePAM no\n"
+    )
+    client = tmp_path / "ssh_config"
+    client.write_text(
+        f"Host board\n HostName 127.0.0.1\n Port {port}\n User root\n"
+        f" IdentityFile {tmp_path}/id\n StrictHostKeyChecking no\n"
+        f" UserKnownHostsFile {tmp_path}/known\n"
+    )
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    # ssh takes its configuration from the password file's home, not from $HOME.
+    (programs / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {client} "$@"\n')
+    (programs / "ssh").chmod(0o755)
+    recorder.env["PATH"] = f"{programs}:{recorder.env['PATH']}"
+    daemon = subprocess.Popen([_SSHD, "-D", "-e", "-f", server], stderr=subprocess.PIPE, text=True)
+    try:
+        assert wait_until((tmp_path / "pid").exists, 10), "sshd did not start"
+        yield "board"
+    finally:
+        daemon.terminate()
+        daemon.communicate()
+
+
+def test_over_ssh(recorder: Recorder, disk: Path, board: str) -> None:
+    done = recorder.record(
+        *("--remote", board, *_PROFILE, "--no-report", "-o", "run", "--"), *_command(disk)
+    )
+    assert done.returncode == 0, done.stderr
+    meta = recorder.meta("run")
+    assert (meta["backend"], meta["command_exit_code"]) == ("remote script", 0)
+    assert _writes_of_dd(recorder) == _WRITES
+
+
+def test_host_that_is_not_there(recorder: Recorder, board: str) -> None:
+    done = recorder.record("--remote", f"no-{board}", "-o", "run", "--", "true")
+    assert done.returncode == 5
+    assert f"error[remote-failed]: --remote no-{board}" in done.stderr
+    assert not (recorder.folder / "run").exists()
