@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wbscope.compare.fingerprint import Difference, differences, unknown_facts
+from wbscope.compare.differences import Difference, differences, unknown_facts
 from wbscope.compare.metric import Metric, split_name
 from wbscope.compare.policy import matches
 from wbscope.compare.rundata import RunData

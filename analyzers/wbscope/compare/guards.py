@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wbscope.compare.comparison import Side
-from wbscope.compare.fingerprint import differences, unknown_facts
+from wbscope.compare.differences import differences, unknown_facts
 from wbscope.compare.policy import Policy
 
 __all__ = ["Refusal", "refusals"]
