@@ -17,7 +17,7 @@ __all__ = ["Strip", "dots_svg"]
 
 # Of the drawing in its own units; the page scales it.
 _WIDTH = 340
-_LEFT, _RIGHT, _TOP = 52, 14, 4
+_LEFT, _RIGHT, _TOP = 60, 14, 4
 _ROW, _AXIS = 22, 22
 # A name longer than the room for it is cut; the table has it whole.
 _LETTERS = 8
