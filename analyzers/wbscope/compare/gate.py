@@ -43,7 +43,7 @@ class Verdict:
     detectable   the smallest worsening that these runs would find 4 times in 5,
                  on the scale of shift; None = none, or nothing is compared
     runs_needed  runs a side with which an unchanged kernel would pass 4 times in
-                 5; None = more than 200, or nothing is compared
+                 5; None = more than 200, unknown, or nothing is compared
     """
 
     metric: Metric
@@ -256,9 +256,11 @@ def _budgets(
     for budget, what, values in asked:
         allowed = [budget.allows(value, metric.name, metric.unit) for value in values]
         broken = [value for value, kept in zip(values, allowed, strict=True) if not kept]
+        told = broken or values
+        high = budget.sign in ("<=", "<")
+        worst = max(told, default=None) if high else min(told, default=None)
+        shown = format_value("", metric.unit, worst)
         if broken:
-            worst = max(broken) if budget.sign in ("<=", "<") else min(broken)
-            shown = format_value("", metric.unit, worst)
             many = f", and {len(broken) - 1} more runs" if len(broken) > 1 else ""
             statuses.append("FAIL")
             reasons.append(f"{what} is {shown}{many}, the budget is {budget}")
@@ -267,7 +269,8 @@ def _budgets(
             reasons.append(f"not known of {', '.join(sample.missing)}")
         else:
             statuses.append("PASS")
-            reasons.append(f"{what} keeps {budget}")
+            at_worst = "" if what == "median" else ", at worst"
+            reasons.append(f"{what}{at_worst} {shown} keeps {budget}")
     return statuses, reasons, tuple(f"{what} {budget}" for budget, what, _ in asked)
 
 
@@ -286,7 +289,7 @@ def _compared(
         return replace(known, status="REFUSED", reasons=(row.reason or "not known",))
     delta = _delta(metric, margin, row, found.scale)
     n, m = len(row.sample.values), len(row.base_sample.values)
-    plan = _Plan(metric, row, found.scale, delta, policy.alpha, compared)
+    plan = _Plan(metric, row, found.scale, delta, policy.alpha, compared, policy.min_runs)
     known = replace(
         known, delta=delta, detectable=plan.detectable(n, m), runs_needed=plan.runs_needed()
     )
@@ -339,13 +342,14 @@ class _Plan:
     delta: float
     alpha: float
     compared: int
+    min_runs: int
 
     @property
     def _is_ratio(self) -> bool:
         return self.scale == "ratio"
 
     @property
-    def _sd(self) -> float:
+    def _sd(self) -> float | None:
         sides = [np.array(s.values) for s in (self.row.sample, self.row.base_sample)]
         return pooled_sd(*(np.log(side) if self._is_ratio else side for side in sides))
 
@@ -367,4 +371,6 @@ class _Plan:
     def runs_needed(self) -> int | None:
         """For a PASS of what did not change, and for a FAIL to be possible at all."""
         runs = runs_to_confirm(self._sd, self._margin, self.alpha)
-        return None if runs is None else max(runs, fewest_runs(self.alpha / self.compared))
+        if runs is None:
+            return None
+        return max(runs, fewest_runs(self.alpha / self.compared), self.min_runs)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots by matplotlib, as SVG to put into a page; imported only when one is wanted."""
+"""Plots as SVG to put into a page; matplotlib is imported only when one needs it."""

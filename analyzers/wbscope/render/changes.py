@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wbscope.compare.comparison import Outcome, Row, Sample
 from wbscope.compare.metric import Metric
 from wbscope.render.units import format_value
@@ -14,8 +16,13 @@ __all__ = [
     "better_text",
     "change_text",
     "described_text",
+    "facts_text",
     "interval_text",
+    "is_judged",
+    "mean_text",
     "p_text",
+    "row_interval",
+    "row_p",
     "runs_text",
     "share_text",
     "value_text",
@@ -29,6 +36,10 @@ FACES: dict[Outcome, str] = {
     "refused": ":|",
 }
 _NOTHING = "~"
+# What has prefixes of its own; units of other tools are printed as they are.
+_KNOWN = ("ns", "bytes", "bytes/s", "ratio", "count", "pages/s")
+# Reasons of rows that are no comparison: a side, or some of its runs, have no such number.
+_LACKING = ("only ", "known in")
 # Above this, a factor is easier to read than per cent.
 _MANY_TIMES = 10
 
@@ -37,7 +48,7 @@ def value_text(metric: Metric, value: float | None) -> str:
     """A value with its unit; units of other tools as they are."""
     if value is None:
         return "-"
-    known = metric.unit in ("ns", "bytes", "bytes/s", "ratio", "count", "pages/s")
+    known = metric.unit in _KNOWN
     number = int(value) if value.is_integer() and metric.unit in ("count", "") else value
     shown = format_value("", metric.unit if known else None, number)
     return shown if known or not metric.unit else f"{shown} {metric.unit}"
@@ -51,9 +62,11 @@ def share_text(share: float) -> str:
 
 
 def amount_text(metric: Metric, found: Shift, value: float) -> str:
-    """A point on the scale of a shift."""
+    """A point on the scale of a shift; shares differ by points, not by per cent."""
     if found.scale == "ratio":
         return share_text(value - 1)
+    if metric.unit == "ratio":
+        return f"{value * 100:+.1f} points"
     text = value_text(metric, value)
     return text if value < 0 or text.startswith("-") else f"+{text}"
 
@@ -71,7 +84,32 @@ def interval_text(metric: Metric, found: Shift | None) -> str:
         return "-"
     if found.scale == "ratio" and found.high - 1 < _MANY_TIMES:
         return f"{share_text(found.low - 1).removesuffix(' %')} to {share_text(found.high - 1)}"
-    return f"{amount_text(metric, found, found.low)} to {amount_text(metric, found, found.high)}"
+    low, high = (amount_text(metric, found, value) for value in (found.low, found.high))
+    return f"{low.removesuffix(' points')} to {high}"
+
+
+def is_judged(row: Row) -> bool:
+    """False where both sides' numbers are not of one kind, or not of all runs."""
+    return row.outcome != "refused" and not row.reason.startswith(_LACKING)
+
+
+def row_interval(row: Row) -> str:
+    """The interval, where the row is a comparison at all."""
+    return interval_text(row.metric, row.shift) if is_judged(row) else "-"
+
+
+def row_p(row: Row) -> str:
+    """p, where the row is a comparison at all."""
+    return p_text(row.shift.p if row.shift and is_judged(row) else None)
+
+
+def facts_text(names: Sequence[str]) -> str:
+    """Facts by name; of many settings only how many there are."""
+    settings = [name for name in names if name.startswith("sysctl.")]
+    if len(settings) < 2:
+        return ", ".join(names)
+    others = [name for name in names if name not in settings]
+    return ", ".join([*others, f"sysctl ({len(settings)} settings)"])
 
 
 def p_text(p: float | None) -> str:
@@ -100,12 +138,27 @@ def described_text(metric: Metric, sample: Sample) -> str:
     told = sample.description
     if told.mean is None:
         return "-"
-    text = value_text(metric, told.mean)
+    text = mean_text(metric, told.mean)
     if told.sd is not None:
-        text += f" ± {value_text(metric, told.sd)}"
-    if told.trimmed_mean is not None:
+        text += f" ± {mean_text(metric, told.sd)}"
+    if told.trimmed_mean is not None and told.trimmed_sd is not None:
         text += (
-            f" (trimmed {value_text(metric, told.trimmed_mean)}"
-            f" ± {value_text(metric, told.trimmed_sd)})"
+            f" (trimmed {mean_text(metric, told.trimmed_mean)}"
+            f" ± {mean_text(metric, told.trimmed_sd)})"
         )
     return text
+
+
+def mean_text(metric: Metric, value: float) -> str:
+    """What is computed from runs: three digits, and all those before the point."""
+    if metric.unit in _KNOWN and metric.unit not in ("count", "pages/s"):
+        return value_text(metric, value)
+    size = abs(value)
+    if size >= 1e15:  # digits behind that are no digits of the number
+        shown = f"{value:.3g}"
+    elif size >= 99.95:
+        shown = f"{value:.0f}"
+    else:
+        shown = f"{value:#.3g}" if size >= 0.001 else f"{value:.3g}"
+    unit = "" if metric.unit == "count" else metric.unit
+    return f"{shown} {unit}".rstrip()

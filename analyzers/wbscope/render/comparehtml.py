@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -16,8 +17,8 @@ from wbscope.render.changes import (
     better_text,
     change_text,
     described_text,
-    interval_text,
-    p_text,
+    row_interval,
+    row_p,
     runs_text,
     value_text,
 )
@@ -30,6 +31,7 @@ from wbscope.render.comparepage import (
     shown_rows,
 )
 from wbscope.render.printable import printable
+from wbscope.render.units import prefix_step
 from wbscope.stats.shift import Shift
 
 __all__ = ["compare_html"]
@@ -96,11 +98,18 @@ def _row(row: Row, faces: bool) -> dict[str, str]:
         "value": value_text(metric, row.sample.description.median),
         "mean": described_text(metric, row.sample),
         "change": change_text(row),
-        "interval": interval_text(metric, row.shift),
-        "p": p_text(row.shift.p if row.shift else None),
+        "interval": row_interval(row),
+        "p": row_p(row),
         "n": runs_text(row.sample, row.base_sample),
-        "plot": dots_svg(list(_strips(row)), lambda value: value_text(metric, value)),
+        "plot": dots_svg(
+            list(_strips(row)), lambda value: _tick(metric, value), prefix_step(metric.unit)
+        ),
     }
+
+
+def _tick(metric: Metric, value: float) -> str:
+    """10 MiB, not 10.0 MiB: ticks are round."""
+    return re.sub(r"(\.\d*?)0+(?= )", r"\1", value_text(metric, value)).replace(". ", " ")
 
 
 def _face(outcome: Outcome) -> str:

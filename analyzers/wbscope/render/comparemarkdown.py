@@ -12,12 +12,19 @@ from wbscope.render.changes import (
     better_text,
     change_text,
     described_text,
-    interval_text,
-    p_text,
+    row_interval,
+    row_p,
     runs_text,
     value_text,
 )
-from wbscope.render.comparepage import group_name, head_lines, short_metric, shown_rows
+from wbscope.render.comparepage import (
+    group_name,
+    head_lines,
+    how_to_read,
+    left_out,
+    short_metric,
+    shown_rows,
+)
 from wbscope.render.markdown import plain
 from wbscope.render.printable import printable
 
@@ -36,7 +43,10 @@ def compare_markdown(comparison: Comparison, faces: bool = True) -> str:
             lines += [f"## {plain(printable(f'{side.name} against {comparison.base.name}'))}", ""]
         for group, rows in groupby(shown_rows(comparison.of_side(side.name)), key=group_name):
             lines += [f"### {plain(printable(group))}", "", *_table(list(rows), faces), ""]
-    return "\n".join(lines)
+        for told in left_out(comparison.of_side(side.name)):
+            lines += [plain(told), ""]
+    lines.append(plain(" ".join(["How to read it.", *how_to_read(comparison, faces)])))
+    return "\n".join(lines) + "\n"
 
 
 def _table(rows: list[Row], faces: bool) -> list[str]:
@@ -55,8 +65,8 @@ def _cells(row: Row, faces: bool) -> Iterable[str]:
         value_text(row.metric, row.base_sample.description.median),
         value_text(row.metric, row.sample.description.median),
         change_text(row),
-        interval_text(row.metric, row.shift),
-        p_text(row.shift.p if row.shift else None),
+        row_interval(row),
+        row_p(row),
         runs_text(row.sample, row.base_sample),
         f"{row.metric.meaning} ({better_text(row.metric)})",
         described_text(row.metric, row.base_sample),

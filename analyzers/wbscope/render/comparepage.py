@@ -17,8 +17,10 @@ from wbscope.render.changes import (
     better_text,
     change_text,
     described_text,
-    interval_text,
-    p_text,
+    facts_text,
+    is_judged,
+    row_interval,
+    row_p,
     runs_text,
     value_text,
 )
@@ -28,6 +30,7 @@ from wbscope.render.table import PAGE_WIDTH
 
 __all__ = [
     "compare_text",
+    "folded",
     "group_name",
     "head_lines",
     "how_to_read",
@@ -56,9 +59,9 @@ def compare_text(
         for group, members in groupby(rows, key=group_name):
             lines += ["", *_group_lines(group, list(members), width, faces, describe)]
         for told in left_out(comparison.of_side(side.name)):
-            lines += ["", _fill(told, width)]
+            lines += ["", folded(told, width)]
     told = " ".join(["How to read it.", *how_to_read(comparison, faces)])
-    return "\n".join([*lines, "", _fill(told, width)]) + "\n"
+    return "\n".join([*lines, "", folded(told, width)]) + "\n"
 
 
 def head_lines(comparison: Comparison, width: int) -> list[str]:
@@ -67,12 +70,13 @@ def head_lines(comparison: Comparison, width: int) -> list[str]:
     base = comparison.base
     first = f"wbscope compare: {', '.join(counts)}, against {base.name}: {_runs(len(base.runs))}"
     lines = [printable(first)]
-    lines += [_fill(warning_text(notice), width) for notice in comparison.warnings]
+    lines += [folded(warning_text(notice), width) for notice in comparison.warnings]
     for difference in comparison.differing:
-        lines.append(_fill(printable(f"warning[not-the-same]: {difference.text()}"), width))
+        lines.append(folded(printable(f"warning[not-the-same]: {difference.text()}"), width))
     if comparison.unknown:
-        told = f"not known of all runs, so nobody can say that it is the same: {_join(comparison)}"
-        lines.append(_fill(told, width))
+        told = "not known of all runs, so nobody can say that it is the same: "
+        told += printable(facts_text(comparison.unknown))
+        lines.append(folded(told, width))
     return lines
 
 
@@ -91,10 +95,6 @@ def short_metric(row: Row) -> str:
     return row.metric.name.partition(".")[2] or row.metric.name
 
 
-def _join(comparison: Comparison) -> str:
-    return ", ".join(comparison.unknown)
-
-
 def _runs(count: int) -> str:
     return f"{count} run" if count == 1 else f"{count} runs"
 
@@ -103,7 +103,7 @@ def _group_lines(group: str, rows: list[Row], width: int, faces: bool, describe:
     heads = ["", "", rows[0].base, rows[0].side, "change", "interval", "p", "n"]
     table = [heads] + [_cells(row, faces) for row in rows]
     lines = [group, "-" * len(group), *_layout(table, width)]
-    lines += [_fill(f"* {sentence}", width) for sentence in _sentences(rows)]
+    lines += [folded(f"* {sentence}", width) for sentence in _sentences(rows)]
     return lines + (_described(rows, width) if describe else [])
 
 
@@ -112,7 +112,7 @@ def _described(rows: list[Row], width: int) -> list[str]:
     for row in rows:
         sides = ((row.base, row.base_sample), (row.side, row.sample))
         told = (f"{side} {described_text(row.metric, sample)}" for side, sample in sides)
-        lines.append(_fill(printable(f"  {short_metric(row)}: {', '.join(told)}"), width))
+        lines.append(folded(printable(f"  {short_metric(row)}: {', '.join(told)}"), width))
     return lines
 
 
@@ -123,8 +123,8 @@ def _cells(row: Row, faces: bool) -> list[str]:
         value_text(row.metric, row.base_sample.description.median),
         value_text(row.metric, row.sample.description.median),
         change_text(row),
-        interval_text(row.metric, row.shift),
-        p_text(row.shift.p if row.shift else None),
+        row_interval(row),
+        row_p(row),
         runs_text(row.sample, row.base_sample),
     ]
 
@@ -169,7 +169,7 @@ def left_out(rows: Iterable[Row]) -> Iterator[str]:
     """Metrics that one side has not, by the reason, and those that are refused."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        if row.reason.startswith(("only ", "known in")) or row.outcome == "refused":
+        if not is_judged(row):
             reasons.setdefault(row.reason, []).append(printable(row.metric.name))
     for reason, names in reasons.items():
         yield f"not judged, {reason}: {', '.join(names)}"
@@ -187,10 +187,8 @@ def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
     ]
     if faces:
         words.append(
-            f":) surely better and :( surely worse, by more than {comparison.margin:.0%}".replace(
-                "%", " %"
-            )
-            + "; :| neither."
+            ":) better and :( worse: the test is sure that it changed, and the estimate, which is"
+            f" not tested, is more than {comparison.margin * 100:g} %; :| anything else."
         )
     if count > 1:
         words.append(
@@ -200,7 +198,8 @@ def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
     return words
 
 
-def _fill(text: str, width: int) -> str:
+def folded(text: str, width: int) -> str:
+    """Lines of this width, those behind the first indented."""
     return textwrap.fill(
         text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
     )

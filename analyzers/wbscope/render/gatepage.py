@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 
+from wbscope.compare.comparison import Row
 from wbscope.compare.gate import GateResult, Status, Verdict
 from wbscope.engine.result import Notice
 from wbscope.render.changes import (
     amount_text,
     better_text,
+    facts_text,
     interval_text,
     p_text,
     runs_text,
@@ -59,7 +62,9 @@ def gate_markdown(result: GateResult, faces: bool = True) -> str:
 def summary_text(result: GateResult) -> str:
     """The verdict over all, in one line."""
     if result.refusals:
-        return f"REFUSED, nothing was judged: {result.refusals[0].message}"
+        slugs = Counter(refusal.slug for refusal in result.refusals).items()
+        why = (slug if count == 1 else f"{count} x {slug}" for slug, count in slugs)
+        return f"REFUSED, nothing was judged: {', '.join(why)}"
     counts = [
         f"{count} {status}"
         for status in ("FAIL", "REFUSED", "INCONCLUSIVE", "PASS")
@@ -87,18 +92,21 @@ def evidence_text(verdict: Verdict) -> list[str]:
         f" n {runs_text(row.sample, row.base_sample)}"
     )
     if verdict.status == "INCONCLUSIVE" and verdict.delta is not None:
-        lines.append(_plan(verdict))
+        lines.append(_plan(verdict, row))
     return lines
 
 
-def _plan(verdict: Verdict) -> str:
+def _plan(verdict: Verdict, row: Row) -> str:
     """What these runs could have shown, and how many would do."""
+    sizes = [len(s.values) for s in (row.sample, row.base_sample)]
+    if max(sizes) < 2:
+        return "one run a side does not tell how much runs spread, nor how many would do"
     least = "none" if verdict.detectable is None else _worsening(verdict, verdict.detectable)
     if verdict.delta == 0:
         needed = "no number of runs confirms a margin of 0: give one in the metric's unit"
     elif verdict.runs_needed is None:
         needed = "more than 200 runs a side would be needed; make the runs steadier or longer"
-    elif verdict.row and verdict.runs_needed <= len(verdict.row.sample.values):
+    elif verdict.runs_needed <= min(sizes):
         needed = "as many runs mostly pass what did not change: this is a narrow case, add runs"
     else:
         needed = f"with {verdict.runs_needed} runs a side what did not change would pass"
@@ -108,8 +116,9 @@ def _plan(verdict: Verdict) -> str:
 def _worsening(verdict: Verdict, value: float) -> str:
     if verdict.shift is not None and verdict.shift.scale == "ratio":
         return share_text(value if verdict.metric.better == "lower" else -value)
-    sign = "+" if verdict.metric.better == "lower" else "-"
-    return f"{sign}{value_text(verdict.metric, value)}"
+    assert verdict.shift is not None
+    signed = value if verdict.metric.better == "lower" else -value
+    return amount_text(verdict.metric, verdict.shift, signed)
 
 
 def _told(verdict: Verdict) -> str:
@@ -127,7 +136,7 @@ def _doubts(result: GateResult) -> list[str]:
     ]
     lines += [warning_text(notice) for notice in _unique(result.warnings)]
     if result.unknown:
-        told = ", ".join(result.unknown)
+        told = printable(facts_text(result.unknown))
         lines.append(f"not known of all runs, so nobody can say that it is the same: {told}")
     return lines
 

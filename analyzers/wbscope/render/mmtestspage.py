@@ -3,7 +3,9 @@
 
 As in mmtests, values are means and a gain is positive when it is better, whichever
 way that is.  Different from it, on purpose: a fall to 0 of what is better higher is
--100 %, not 0 %; a rise from 0 has no per cent; the table of vmstat has per cent, too.
+-100 %, not 0 %; a rise from 0 has no per cent; the table of vmstat has per cent, too;
+what makes numbers doubtful stands above the table, and what is not judged has no per
+cent and is named below with the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from rich.cells import cell_len
 
 from wbscope.compare.comparison import Comparison, Row, Sample
 from wbscope.compare.metric import Metric, split_name
+from wbscope.render.changes import is_judged, mean_text
+from wbscope.render.comparepage import folded, head_lines, left_out
 from wbscope.render.printable import printable
+from wbscope.render.table import PAGE_WIDTH
 from wbscope.render.units import seconds
 
 __all__ = ["gain", "mmtests_text"]
@@ -22,10 +27,12 @@ __all__ = ["gain", "mmtests_text"]
 _OPS = "ops."
 _VMSTAT = "mmtests_vmstat.value"
 _NO_PERCENT = "---"
+# Times are in seconds where two decimals of them say something.
+_LEAST_SECONDS = 0.1
 
 
-def mmtests_text(comparison: Comparison) -> str:
-    """All metrics that the base and another side have."""
+def mmtests_text(comparison: Comparison, width: int = PAGE_WIDTH) -> str:
+    """All metrics that the base and another side have; text around them has this width."""
     rows = [row for row in comparison.rows if row.base_sample.values and row.sample.values]
     names = list(dict.fromkeys(row.metric.name for row in rows))
     by_side = {(row.side, row.metric.name): row for row in rows}
@@ -34,33 +41,44 @@ def mmtests_text(comparison: Comparison) -> str:
     for name in names:
         found = [by_side.get((side, name)) for side in sides[1:]]
         table.append(_line(next(row for row in found if row is not None), found))
-    text = _aligned(table)
-    told = [f"warning: {difference.text()}" for difference in comparison.differing]
-    return "".join(f"{printable(line)}\n" for line in told) + text + _legend(comparison, rows)
+    doubts = [f"{line}\n" for line in head_lines(comparison, width)[1:]]
+    text = "".join([*doubts, "\n"] if doubts else []) + _aligned(table)
+    return text + _left_out(comparison, width) + _legend(comparison, rows, width)
 
 
 def gain(metric: Metric, base: float, value: float) -> float | None:
-    """Per cent by which it is better; None where the base is 0 and the value is not."""
+    """Per cent by which it is better, or by which it moved where neither way is.
+
+    None where the base is 0 and the value is not.
+    """
     if base == value:
         return 0.0
     if base == 0:
         return None
     change = (value - base) * 100 / abs(base)
+    if metric.better == "neutral":
+        return abs(change)
     return -change if metric.better == "lower" else change
 
 
 def _line(first: Row, rows: Sequence[Row | None]) -> list[str]:
     metric, base = first.metric, first.base_sample
-    cells = [_label(metric), _number(metric, base), _percent(metric, base, base, False)]
+    samples = [base, *(row.sample for row in rows if row is not None)]
+    in_seconds = _in_seconds(metric, samples)
+    cells = [_label(metric), _number(metric, base, in_seconds), _percent(0.0, False)]
     for row in rows:
         if row is None:
             cells += ["-", ""]
         else:
-            cells += [
-                _number(metric, row.sample),
-                _percent(metric, base, row.sample, row.is_sure),
-            ]
+            cells += [_number(metric, row.sample, in_seconds), _percent(_gain(row), row.is_sure)]
     return cells
+
+
+def _in_seconds(metric: Metric, samples: Sequence[Sample]) -> bool:
+    means = [abs(s.description.mean) for s in samples if s.description.mean]
+    if metric.unit != "ns" or not means:
+        return metric.unit == "ns" and metric.name.startswith(_OPS)
+    return seconds(max(means)) >= 1 and seconds(min(means)) >= _LEAST_SECONDS
 
 
 def _label(metric: Metric) -> str:
@@ -72,22 +90,31 @@ def _label(metric: Metric) -> str:
     return keys["name"].replace("_", " ") if family == _VMSTAT else printable(metric.name)
 
 
-def _number(metric: Metric, sample: Sample) -> str:
+def _number(metric: Metric, sample: Sample, in_seconds: bool) -> str:
+    """Seconds and what benchmarks count with two decimals, the rest with its unit."""
     mean = sample.description.mean
     if mean is None:
         return "-"
-    if not metric.name.startswith(_VMSTAT):
-        return f"{seconds(mean) if metric.unit == 'ns' else mean:.2f}"
-    if metric.unit == "%":
-        return f"{mean:.0f}%"
-    return f"{mean:.0f}" if metric.unit != "pages/s" else f"{mean:.3f}"
+    if metric.name.startswith(_VMSTAT):
+        if metric.unit == "%":
+            return f"{mean:.0f}%"
+        return f"{mean:.0f}" if metric.unit != "pages/s" else f"{mean:.3f}"
+    if in_seconds:
+        return f"{seconds(mean):.2f}"
+    if metric.name.startswith(_OPS) and metric.unit not in ("ns", "bytes", "bytes/s", "ratio"):
+        return f"{mean:.2f}"
+    return mean_text(metric, mean)
 
 
-def _percent(metric: Metric, base: Sample, sample: Sample, is_sure: bool) -> str:
-    old, new = base.description.mean, sample.description.mean
-    if old is None or new is None:
-        return ""
-    change = gain(metric, old, new)
+def _gain(row: Row) -> float | None:
+    """None also for what is not judged."""
+    old, new = row.base_sample.description.mean, row.sample.description.mean
+    if old is None or new is None or not is_judged(row):
+        return None
+    return gain(row.metric, old, new)
+
+
+def _percent(change: float | None, is_sure: bool) -> str:
     shown = _NO_PERCENT if change is None else f"{change:.2f}%"
     left, right = ("*", "*") if is_sure else ("(", ")")
     return f"{left}{shown:>7}{right}"
@@ -103,9 +130,21 @@ def _aligned(table: list[list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _legend(comparison: Comparison, rows: Sequence[Row]) -> str:
+def _left_out(comparison: Comparison, width: int) -> str:
+    told = []
+    for side in comparison.sides[1:]:
+        name = f"{printable(side.name)}: " if len(comparison.sides) > 2 else ""
+        told += [folded(name + line, width) for line in left_out(comparison.of_side(side.name))]
+    return "".join(["\n", *(f"{line}\n" for line in told)] if told else [])
+
+
+def _legend(comparison: Comparison, rows: Sequence[Row], width: int) -> str:
     runs = " + ".join(str(len(side.runs)) for side in comparison.sides)
-    told = f"\nmeans of {runs} runs; per cent: better is positive"
+    told = f"means of {runs} runs; per cent: better is positive"
+    if any(row.metric.better == "neutral" for row in rows):
+        told += ", without a sign where neither way is better"
     if any(row.is_sure for row in rows):
-        return f"{told}; in ** where p is at most {comparison.alpha:g}\n"
-    return f"{told}; none is told apart from chance\n"
+        told += f"; in ** where p is at most {comparison.alpha:g}"
+    else:
+        told += "; none is told apart from chance"
+    return f"\n{folded(told, width)}\n"

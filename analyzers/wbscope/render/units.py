@@ -16,6 +16,7 @@ __all__ = [
     "parse_number",
     "parse_quantity",
     "parse_time_range",
+    "prefix_step",
     "seconds",
     "short_name",
 ]
@@ -60,6 +61,11 @@ def short_name(column: str, unit: str | None) -> str:
     suffixes = {"bytes/s": "_bytes_per_s", "pages/s": "_pages_per_s", "ns": "_ns"}
     suffix = suffixes.get(unit or "", f"_{unit}")
     return column.removesuffix(suffix).replace("_", " ") or column
+
+
+def prefix_step(unit: str) -> int:
+    """From one prefix of a unit to the next: what round numbers of it are."""
+    return 1 << 10 if unit in ("bytes", "bytes/s") else 1_000
 
 
 def is_instant(column: str) -> bool:

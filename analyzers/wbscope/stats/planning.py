@@ -29,27 +29,28 @@ _SEED = 19630601
 _MOST_SIMULATED = 30
 
 
-def pooled_sd(a: ArrayLike, b: ArrayLike) -> float:
-    """Standard deviation within the sides; 0 when no side has two values.
+def pooled_sd(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Standard deviation within the sides; None when no side has two values.
 
     Shape: a (n,), b (m,).
     """
     sides = [np.asarray(a, dtype=float), np.asarray(b, dtype=float)]
     degrees = sum(side.size - 1 for side in sides if side.size > 1)
     if degrees == 0:
-        return 0.0
+        return None
     squares = sum(float(side.var()) * side.size for side in sides if side.size > 1)
     return math.sqrt(squares / degrees)
 
 
-def detectable(n: int, m: int, sd: float, margin: float, alpha: float) -> float | None:
+def detectable(n: int, m: int, sd: float | None, margin: float, alpha: float) -> float | None:
     """The smallest shift that n and m runs would find at this level, 4 times in 5.
 
     Found means that the test refuses and that the estimate is beyond the margin.
-    None: no shift, however large, can be found with so few runs.
+    None: no shift, however large, can be found with so few runs, or nobody knows
+    their spread.
     """
     rank = critical_rank(n, m, alpha)
-    if rank is None:
+    if rank is None or sd is None:
         return None
     # A shift is found when it lifts the k-th smallest difference above 0 and the
     # median above the margin.
@@ -57,12 +58,13 @@ def detectable(n: int, m: int, sd: float, margin: float, alpha: float) -> float 
     return float(np.quantile(needed, POWER))
 
 
-def runs_to_confirm(sd: float, margin: float, alpha: float) -> int | None:
-    """Runs a side with which unchanged code passes 4 times in 5; None = above 200.
+def runs_to_confirm(sd: float | None, margin: float, alpha: float) -> int | None:
+    """Runs a side with which unchanged code passes 4 times in 5.
 
+    None = above 200, or nobody knows the spread.
     It passes when the interval ends before the margin.
     """
-    if margin <= 0:
+    if margin <= 0 or sd is None:
         return None
     least = next(n for n in range(2, 50) if critical_rank(n, n, alpha) is not None)
     if sd == 0:

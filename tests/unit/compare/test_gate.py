@@ -13,6 +13,7 @@ from wbscope.compare.gate import GateResult, Verdict, judge
 from wbscope.compare.metric import Metric
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.errors import UsageError
+from wbscope.render.gatepage import evidence_text
 from wbscope.stats.holm import holm
 
 STEADY = [100.0, 100.1, 100.2, 100.3, 100.4, 100.5]
@@ -89,6 +90,33 @@ def test_an_open_verdict_says_what_would_do() -> None:
     higher = verdict(RATE, some, [value + 1 for value in some])
     assert higher.detectable is not None
     assert 0 < higher.detectable < found.detectable  # a fall cannot be 100 %
+
+
+def _plan(found: GateResult) -> tuple[int | None, str]:
+    (verdict,) = found.verdicts
+    return verdict.runs_needed, evidence_text(verdict)[-1]
+
+
+def test_the_runs_needed_are_never_fewer_than_the_policy_wants() -> None:
+    runs, told = _plan(gate({TIME: (STEADY, STEADY)}, [rule(TIME)], min_runs=10))
+    assert (runs, "with 10 runs a side" in told) == (10, True)
+
+
+def test_the_smaller_side_says_whether_runs_lack() -> None:
+    """6 of A are enough, 3 of B are not."""
+    some = [97.0, 98.0, 99.0, 101.0, 102.0, 103.0]
+    runs = [side("a", {TIME: some}), side("b", {TIME: [some[0], some[2], some[5]]})]
+    found = judge(runs[0], runs[1], Policy((rule(TIME, Margin("20%", 0.2)),)), [])
+    needed, told = _plan(found)
+    assert needed == 4
+    assert "with 4 runs a side" in told
+
+
+def test_one_run_a_side_does_not_know_its_spread() -> None:
+    needed, told = _plan(gate({TIME: ([100.0], [90.0])}, [rule(TIME)]))
+    assert needed is None
+    assert "does not tell how much runs spread" in told
+    assert "200" not in told
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -15,7 +15,13 @@ def test_the_spread_within_sides() -> None:
     """Sums of squares 2 and 8 over 2 + 2 degrees of freedom."""
     assert pooled_sd([1, 2, 3], [10, 12, 14]) == pytest.approx((10 / 4) ** 0.5)
     assert pooled_sd([5], [1, 3]) == pytest.approx(2**0.5)
-    assert pooled_sd([5], [7]) == 0
+    assert pooled_sd([5, 5], [7]) == 0
+
+
+def test_a_spread_that_nobody_knows_plans_nothing() -> None:
+    assert pooled_sd([5], [7]) is None
+    assert detectable(6, 6, None, 0.05, 0.05) is None
+    assert runs_to_confirm(None, 0.05, 0.05) is None
 
 
 def test_runs_for_a_level() -> None:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
 from scipy import stats
+from wbscope.stats import ranktest
 from wbscope.stats.ranktest import rank_test, smallest_p, tail
 
 RANDOM = np.random.default_rng(4711)
@@ -74,14 +76,41 @@ def test_ties_as_scipy_permutes_them() -> None:
     assert rank_test(a, b).p == pytest.approx(expected.pvalue, abs=1e-12)
 
 
-def test_many_runs_with_ties_are_permuted_at_random_and_always_the_same() -> None:
-    a, b = RANDOM.integers(0, 9, 14).astype(float), RANDOM.integers(3, 12, 14).astype(float)
-    first, second = rank_test(a, b), rank_test(a, b)
-    assert first == second
-    assert first.method == "permutation"
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (4, 6), (8, 5), (7, 7)])
+def test_ties_as_permutation_test_counts_them(n: int, m: int) -> None:
+    """Rank sums under every partition, by SciPy's own count of them."""
+    for _ in range(3):
+        a, b = RANDOM.integers(0, 6, n), RANDOM.integers(1, 7, m)
+        ranks = stats.rankdata([*a, *b])
+        expected = stats.permutation_test(
+            (ranks[:n], ranks[n:]),
+            lambda chosen, _others, axis: chosen.sum(axis=axis),
+            vectorized=True,
+            permutation_type="independent",
+            n_resamples=np.inf,
+        )
+        assert rank_test(a, b).p == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 5), (12, 12), (20, 7), (50, 50)])
+def test_the_count_without_ties_is_scipy_exact(n: int, m: int) -> None:
+    a, b = RANDOM.normal(size=n), RANDOM.normal(0.5, size=m)
+    doubled = np.rint(2 * stats.rankdata([*a, *b])).astype(int)
+    expected = stats.mannwhitneyu(a, b, method="exact").pvalue
+    assert ranktest._two_sided(doubled, n) == pytest.approx(expected, rel=1e-9)
+
+
+def test_many_runs_with_ties_are_counted_out_too() -> None:
+    """Apart, with ties inside both sides: of C(24, 12) ways two are so extreme."""
+    a = np.repeat([1.0, 2.0], 6)
+    found = rank_test(a, a + 10)
+    assert found.method == "exact-ties"
+    assert found.p == pytest.approx(2 / comb(24, 12), rel=1e-12)
+    assert found.p == pytest.approx(7.4e-7, rel=0.01)
+    a, b = RANDOM.integers(0, 40, 50), RANDOM.integers(8, 48, 50)
     close = stats.mannwhitneyu(a, b, method="asymptotic").pvalue
-    assert first.p == pytest.approx(close, abs=0.01)
-    assert first.p > 0
+    assert rank_test(a, b).p == pytest.approx(close, rel=0.1)
+    assert rank_test(a, b).method == "exact-ties"
 
 
 def test_more_runs_than_anybody_makes() -> None:
