@@ -4,9 +4,9 @@
 -- @order    50
 -- @summary  nr_vmscan_write by zone, kind of page and who reclaimed.
 -- @read     The best is no row: flushers and swap-out kept ahead. file rows
---   mean that reclaim met dirty page cache at the end of the LRU lists.
---   basis: reclaim_writeback is exact, a patched kernel's event tells it all; pfn
---   is from page frames, /proc/zoneinfo and the tasks' other events.
+--   mean that reclaim met dirty page cache at the end of the LRU lists. basis:
+--   reclaim_writeback is exact, a patched kernel's event tells it all; pfn is
+--   from page frames, /proc/zoneinfo and the tasks' other events.
 -- @filters  range
 -- @grain    node, zone, kind, reclaimer; order node, zone, kind, reclaimer
 -- @needs    reclaim_write, reclaim_write_scale, wb_bounds

@@ -17,16 +17,16 @@
 -- @column   ts INTEGER ns, of the first event
 -- @column   tid INTEGER thread that reclaims
 -- @column   comm TEXT its name
--- @column   reclaimer TEXT kswapd, direct, memcg, node, proactive, other; NULL =
---   not known
+-- @column   reclaimer TEXT kswapd, direct, memcg, node, proactive, other; NULL
+--   = not known
 -- @column   node INTEGER memory node
 -- @column   zone TEXT zone
 -- @column   kind TEXT anon or file
 -- @column   events_count INTEGER events in this invocation, zone and kind
--- @column   submitted_pages_count INTEGER pages given away to be written; NULL = the
---   event does not tell
--- @column   declined_pages_count INTEGER pages of files that were marked for immediate
---   reclaim instead (nr_vmscan_immediate_reclaim)
+-- @column   submitted_pages_count INTEGER pages given away to be written; NULL
+--   = the event does not tell
+-- @column   declined_pages_count INTEGER pages of files that were marked for
+--   immediate reclaim instead (nr_vmscan_immediate_reclaim)
 -- @column   scanned_count INTEGER pages that this invocation scanned, of all
 --   zones; NULL = mm_vmscan_lru_shrink_inactive was not recorded
 -- @column   scan_dirty_count INTEGER file pages of them that were dirty or

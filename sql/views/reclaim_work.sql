@@ -19,8 +19,8 @@
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that reclaims
 -- @column   comm TEXT its name
--- @column   work TEXT write, scan or dirty (met, but not given away); writes are
---   those of mm_vmscan_reclaim_writeback where it was recorded, else of
+-- @column   work TEXT write, scan or dirty (met, but not given away); writes
+--   are those of mm_vmscan_reclaim_writeback where it was recorded, else of
 --   mm_vmscan_write_folio
 -- @column   pfn INTEGER page frame of what was written
 -- @column   reclaim_flags INTEGER of what was written

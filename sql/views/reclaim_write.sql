@@ -24,8 +24,8 @@
 -- @column   memcg_id INTEGER memory cgroup that was reclaimed, 0 = the machine;
 --   NULL = not told
 -- @column   cgroup_path TEXT its path; NULL = not known
--- @column   basis TEXT reclaim_writeback or pfn: what the zone and the reclaimer
---   are from
+-- @column   basis TEXT reclaim_writeback or pfn: what the zone and the
+--   reclaimer are from
 -- @source   include/trace/events/vmscan.h: reclaim_flags 0x1 anon, 0x2 file
 -- @materialize
 CREATE VIEW reclaim_write AS

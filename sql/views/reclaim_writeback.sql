@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     reclaim_writeback
--- @summary  What reclaim did with each dirty folio, as a patched kernel tells it
---   (mm_vmscan_reclaim_writeback), with the counters of its zone, its node and
---   the machine at that moment.
+-- @summary  What reclaim did with each dirty folio, as a patched kernel tells
+--   it (mm_vmscan_reclaim_writeback), with the counters of its zone, its node
+--   and the machine at that moment.
 -- @grain    event; order seq
 -- @key      seq
 -- @needs    raw_mm_vmscan_reclaim_writeback, raw_enum_label, raw_zone,
@@ -16,14 +16,14 @@
 --   (vm.zone_reclaim_mode), proactive (memory.reclaim) or other
 -- @column   invocation INTEGER of reclaim_work
 -- @column   memcg_id INTEGER memory cgroup that was reclaimed; 0 = the machine
--- @column   cgroup_path TEXT its path, where the run's cgroups file has a cgroup
---   with this number; NULL = not known
+-- @column   cgroup_path TEXT its path, where the run's cgroups file has a
+--   cgroup with this number; NULL = not known
 -- @column   node INTEGER memory node
 -- @column   zone TEXT zone: the kernel's name for it, else that of zoneinfo,
 --   else its number
 -- @column   kind TEXT anon (tmpfs and shmem among them), file or unknown
--- @column   outcome TEXT submitted (nr_vmscan_write), declined (a file's: marked
---   for immediate reclaim), error or kept
+-- @column   outcome TEXT submitted (nr_vmscan_write), declined (a file's:
+--   marked for immediate reclaim), error or kept
 -- @column   pages_count INTEGER pages of the folio
 -- @column   device TEXT major:minor of the file's file system; NULL = no file
 -- @column   ino INTEGER inode number of the file; NULL = no file

@@ -23,8 +23,8 @@
 -- @column   slept_basis TEXT measured: by the kernel, told when the call
 --   returned; sched: between two sched_switch; paused: from the next event of
 --   the call; intended: pause plus half a jiffy
--- @column   call_ns INTEGER in the last event of a call: how long the call took;
---   without its return: the time in it so far and the sleep
+-- @column   call_ns INTEGER in the last event of a call: how long the call
+--   took; without its return: the time in it so far and the sleep
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
 -- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x

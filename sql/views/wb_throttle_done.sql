@@ -10,8 +10,8 @@
 -- @needs    raw_balance_dirty_pages, raw_balance_dirty_pages_done, raw_meta
 -- @optional writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
--- @column   done_seq INTEGER of the balance_dirty_pages_done of its call; NULL =
---   not recorded: lost, or the trace ended in the call
+-- @column   done_seq INTEGER of the balance_dirty_pages_done of its call; NULL
+--   = not recorded: lost, or the trace ended in the call
 -- @column   done_ts INTEGER ns, of that
 -- @column   is_first INTEGER 1: first recorded event of that call
 -- @column   is_last INTEGER 1: last event of that call
@@ -19,11 +19,12 @@
 --   recorded return
 -- @column   precedes_done INTEGER 1: that of the task's event behind has
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
--- @column   wait_ns INTEGER its share of the measured wait; NULL = none to share
---   out: the trace began in the call, so that part of the wait is not in it
+-- @column   wait_ns INTEGER its share of the measured wait; NULL = none to
+--   share out: the trace began in the call, so that part of the wait is not in
+--   it
 -- @column   call_ns INTEGER from the call's entry to its return
--- @column   domain TEXT whose limits throttled when the call returned: global or
---   memcg
+-- @column   domain TEXT whose limits throttled when the call returned: global
+--   or memcg
 -- @source   kernel-tracepoints/; mm/page-writeback.c balance_dirty_pages()
 -- @materialize
 CREATE VIEW wb_throttle_done AS
