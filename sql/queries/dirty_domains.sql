@@ -14,8 +14,8 @@
 -- @filters  range, cgroup
 -- @grain    domain; order domain, cgroup_ino
 -- @needs    wb_domain_state, raw_cgroup, wb_bounds, wb_params
--- @events   writeback:wb_domain_dirty_state|writeback:global_dirty_state|
---   writeback:balance_dirty_pages
+-- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
+--   writeback:wb_domain_dirty_state
 -- @column   domain TEXT global or memcg
 -- @column   cgroup_ino INTEGER cgroup of the domain; 0 = the machine
 -- @column   cgroup_path TEXT its path, where the run's cgroups file has it

@@ -8,8 +8,8 @@
 -- @grain    event; order seq
 -- @needs    raw_wb_domain_dirty_state, wb_dirty_sample, wb_dirty_boost,
 --   raw_balance_dirty_pages, wb_throttle_domain, wb_cgroup, wb_units
--- @events   writeback:wb_domain_dirty_state|writeback:global_dirty_state|
---   writeback:balance_dirty_pages
+-- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
+--   writeback:wb_domain_dirty_state
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that asked
