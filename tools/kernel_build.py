@@ -9,6 +9,7 @@ the series touches, as Debian has them), guest/ (what tools/record-samples/boot 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -167,8 +168,10 @@ def _program(name: str) -> Path:
 
 def _make(tree: Path, *goals: str) -> str:
     # The version is the tree's alone: no "+", and the same on every machine.
-    command = ["make", "-s", "-j2", "LOCALVERSION=-wbscope", "KBUILD_BUILD_TIMESTAMP=2026-01-01",
-               "KBUILD_BUILD_USER=wbscope", "KBUILD_BUILD_HOST=guest", *goals]  # fmt: skip
+    jobs = os.environ.get("JOBS") or os.cpu_count()
+    command = ["make", "-s", f"-j{jobs}", "LOCALVERSION=-wbscope",
+               "KBUILD_BUILD_TIMESTAMP=2026-01-01", "KBUILD_BUILD_USER=wbscope",
+               "KBUILD_BUILD_HOST=guest", *goals]  # fmt: skip
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"make {' '.join(goals)} in {tree}:\n{done.stdout}{done.stderr}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the patched kernel is put through in its guest, with 384 MiB of memory.
-# /dev/vdb takes 20 MB/s, /dev/vdc is for swap, /dev/vdd keeps the traces until the end.
+# /dev/vdb takes 10 MB/s, /dev/vdc is for swap, /dev/vdd keeps the traces until the end.
 WRITEBACK="-e writeback:balance_dirty_pages -e writeback:balance_dirty_pages_done
  -e writeback:bdi_dirty_ratelimit -e writeback:global_dirty_state
  -e writeback:wb_domain_dirty_state -e writeback:writeback_start -e writeback:writeback_written"
@@ -35,7 +35,7 @@ S
 write() { dd if=/dev/zero of=/data/$1 bs=1M count=$2 2> /dev/null; }
 
 # Writers in the root cgroup and in one of 48 MiB; one of real-time priority; some are killed.
-echo 20 > /proc/sys/vm/dirty_ratio; echo 10 > /proc/sys/vm/dirty_background_ratio
+echo 10 > /proc/sys/vm/dirty_ratio; echo 5 > /proc/sys/vm/dirty_background_ratio
 mkdir /sys/fs/cgroup/small; echo 48M > /sys/fs/cgroup/small/memory.max
 cat > /tmp/work << 'S'
 write() { dd if=/dev/zero of=/data/$1 bs=1M count=$2 2> /dev/null; }
