@@ -68,6 +68,7 @@ guest-kernels: | $(BUILD)/.debs
 kernel-test: setup $(BIN)/.test-tools ## our kernel patches: apply, compile, boot, compare; QUICK=1 for a part
 	tools/install-debs $(KERNEL_DEBS)
 	WBSCOPE_KERNEL_QUICK=$(QUICK) $(BIN)/pytest -q tests/kernel
+	$(if $(QUICK),,tools/kernel_stamp.py --write)
 
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events
 	$(BIN)/python tools/bench.py $(TRACE)
