@@ -17,6 +17,7 @@ UNIT_WORDS = {
     "pages": "pages",
     "KiB/s": "KiB/s, as the kernel records",
     "bytes/s": "bytes/s, as the kernel records",
+    "ns": "ns",
     "ms": "ms, as the kernel records",
     "us": "us",
     "jiffies": "jiffies",

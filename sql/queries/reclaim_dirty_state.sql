@@ -20,11 +20,16 @@
 -- @column   ts INTEGER trace clock, first write of this invocation
 -- @column   tid INTEGER thread that reclaims
 -- @column   comm TEXT its name
--- @column   reclaimer TEXT kswapd, direct, memcg, other; NULL = not known
+-- @column   reclaimer TEXT kswapd, direct, memcg, node, proactive, other; NULL
+--   = not known
 -- @column   node INTEGER memory node
 -- @column   zone TEXT zone
 -- @column   kind TEXT anon or file
 -- @column   events_count INTEGER folios written, or met dirty
+-- @column   submitted_pages_count INTEGER pages given away to be written; NULL
+--   = not told
+-- @column   declined_pages_count INTEGER pages of files marked for immediate
+--   reclaim
 -- @column   scanned_count INTEGER pages that this reclaim scanned, of all zones
 -- @column   scan_dirty_count INTEGER file pages of them that were dirty or
 --   under writeback
@@ -55,6 +60,8 @@ SELECT
   d.zone,
   d.kind,
   d.events_count,
+  d.submitted_pages_count,
+  d.declined_pages_count,
   d.scanned_count,
   d.scan_dirty_count,
   d.zone_inactive_bytes,

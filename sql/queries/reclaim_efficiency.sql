@@ -11,13 +11,16 @@
 --   Velocity is over the length of the run, as mmtests has it, not over
 --   kswapd's time awake.
 -- @filters  range
--- @grain    reclaimer; order kswapd, direct, memcg, other
+-- @grain    reclaimer; order kswapd, direct, memcg, other,
+--   node, proactive
 -- @needs    reclaim_total, reclaim_vmstat, wb_bounds, wb_units
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
+--   vmscan:mm_vmscan_reclaim_writeback,
 --   vmscan:mm_vmscan_direct_reclaim_begin
 -- @column   reclaimer TEXT kswapd, direct (an allocating task), memcg (a memory
---   cgroup at its limit) or other (madvise, DAMON ...)
+--   cgroup at its limit) or other (madvise, DAMON ...); node and proactive
+--   where mm_vmscan_reclaim_writeback tells that they wrote
 -- @column   scanned_count INTEGER pages of inactive lists, from events
 -- @column   reclaimed_count INTEGER of them freed, from events
 -- @column   efficiency_ratio REAL reclaimed / scanned; NULL when nothing was
@@ -91,5 +94,7 @@ ORDER BY
     WHEN 'kswapd' THEN 1
     WHEN 'direct' THEN 2
     WHEN 'memcg' THEN 3
-    ELSE 4
-  END;
+    WHEN 'other' THEN 4
+    ELSE 5
+  END,
+  t.reclaimer;

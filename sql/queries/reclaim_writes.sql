@@ -4,30 +4,42 @@
 -- @order    50
 -- @summary  nr_vmscan_write by zone, kind of page and who reclaimed.
 -- @read     The best is no row: flushers and swap-out kept ahead. file rows
---   mean that reclaim met dirty page cache at the end of the LRU lists.
+--   mean that reclaim met dirty page cache at the end of the LRU lists. basis:
+--   reclaim_writeback is exact, a patched kernel's event tells it all; pfn is
+--   from page frames, /proc/zoneinfo and the tasks' other events.
 -- @filters  range
 -- @grain    node, zone, kind, reclaimer; order node, zone, kind, reclaimer
 -- @needs    reclaim_write, reclaim_write_scale, wb_bounds
--- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
+-- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
+--   vmscan:mm_vmscan_reclaim_writeback
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin
 -- @column   node INTEGER memory node
 -- @column   zone TEXT zone of the page; ambiguous or unknown where no single
 --   zone spans it
 -- @column   kind TEXT anon (swap; tmpfs and shmem among them) or file
--- @column   reclaimer TEXT kswapd, memcg, direct or other
+-- @column   reclaimer TEXT kswapd, memcg, direct or other; node and proactive
+--   where basis is reclaim_writeback
 -- @column   events_count INTEGER folios
--- @column   pages_count INTEGER pages; scaled to nr_vmscan_write when that is
---   larger than the number of events
+-- @column   pages_count INTEGER pages; with basis pfn scaled to nr_vmscan_write
+--   when that is larger than the number of events
+-- @column   basis TEXT reclaim_writeback or pfn
 -- @metric   pages_count lower: pages that had to be written at once because
 --   memory ran short; flushers write in an order that disks like, reclaim does
 --   not
 WITH
   grouped AS (
-    SELECT r.node, r.zone, r.kind, r.reclaimer, count(*) AS events_count
+    SELECT
+      r.node,
+      r.zone,
+      r.kind,
+      r.reclaimer,
+      r.basis,
+      count(*) AS events_count,
+      sum(r.pages_count) AS told_pages_count
     FROM reclaim_write AS r
     CROSS JOIN wb_bounds AS b
     WHERE r.ts >= b.start_ts AND r.ts < b.end_ts
-    GROUP BY r.node, r.zone, r.kind, r.reclaimer
+    GROUP BY r.node, r.zone, r.kind, r.reclaimer, r.basis
   ),
   summed AS (
     SELECT
@@ -44,9 +56,13 @@ SELECT
   s.kind,
   s.reclaimer,
   s.events_count,
-  s.events_so_far * c.pages_per_events_num / c.pages_per_events_den
-    - (s.events_so_far - s.events_count) * c.pages_per_events_num
-      / c.pages_per_events_den AS pages_count
+  coalesce(
+    s.told_pages_count,
+    s.events_so_far * c.pages_per_events_num / c.pages_per_events_den
+      - (s.events_so_far - s.events_count) * c.pages_per_events_num
+        / c.pages_per_events_den
+  ) AS pages_count,
+  s.basis
 FROM summed AS s
 CROSS JOIN reclaim_write_scale AS c
 ORDER BY s.node IS NULL, s.node, s.zone, s.kind, s.reclaimer;

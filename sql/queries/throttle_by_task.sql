@@ -5,7 +5,8 @@
 -- @summary  Which tasks balance_dirty_pages() held up, how often and how long.
 -- @read     slept_total is the time a task was held up, throttled_ratio its
 --   share of the task's life in the trace; pauses are what the kernel intended,
---   and slept_basis says how good slept_total is (sched > paused > intended).
+--   and slept_basis says how good slept_total is (measured > sched > paused >
+--   intended).
 --   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
 --   a short-lived task can be charged pages that an exited one left behind).
 -- @filters  range, bdi, tid, task, cgroup
@@ -13,7 +14,8 @@
 -- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_task_written,
 --   wb_write_call, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch, syscalls:sys_exit_write
+-- @optional writeback:balance_dirty_pages_done, sched:sched_switch,
+--   syscalls:sys_exit_write
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time: a task has a row for each name,
 --   and tasks that had the same tid have rows of their own, where sched or
@@ -113,9 +115,10 @@ WITH
           THEN 'paused'
         WHEN sum(CASE WHEN c.slept_basis = 'sched' THEN 1 ELSE 0 END) > 0
           THEN 'sched'
+        WHEN sum(CASE WHEN c.slept_basis = 'measured' THEN 1 ELSE 0 END) > 0
+          THEN 'measured'
       END AS slept_basis,
-      max(CASE WHEN c.is_last = 1 THEN c.paused_ns + c.slept_ns END)
-        AS call_max_ns,
+      max(c.call_ns) AS call_max_ns,
       sum(c.accounted_bytes) AS dirtied_bytes,
       max(c.sleep_ts + c.slept_ns) AS end_ts
     FROM chosen AS c

@@ -11,7 +11,7 @@
 -- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch
+-- @optional writeback:balance_dirty_pages_done, sched:sched_switch
 -- @column   tasks_count INTEGER tasks under a name with such an event
 -- @column   events_count INTEGER events
 -- @column   pauses_count INTEGER events with a pause above 0
@@ -99,8 +99,7 @@ WITH
     SELECT
       c.task_id,
       sum(c.slept_ns) AS slept_ns,
-      max(CASE WHEN c.is_last = 1 THEN c.paused_ns + c.slept_ns END)
-        AS call_max_ns,
+      max(c.call_ns) AS call_max_ns,
       max(c.sleep_ts + c.slept_ns) AS end_ts
     FROM chosen AS c
     GROUP BY c.task_id

@@ -14,8 +14,7 @@
 --   immediately, by zone where the kernel tells it.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    raw_mm_vmscan_lru_shrink_inactive, raw_mm_vmscan_reclaim_writeback,
---   raw_zone
+-- @needs    raw_mm_vmscan_lru_shrink_inactive, reclaim_writeback
 -- @events   vmscan:mm_vmscan_lru_shrink_inactive
 --   |vmscan:mm_vmscan_reclaim_writeback
 CREATE VIEW tl_reclaim_dirty AS
@@ -33,26 +32,13 @@ WITH
     FROM raw_mm_vmscan_lru_shrink_inactive AS s
     WHERE s.nr_immediate > 0
     UNION ALL
-    -- outcome 1: declined, a page of a file.
     SELECT
       y.seq,
       y.ts,
-      'immediate reclaim node ' || y.nid || ' '
-        || coalesce(
-          (
-            SELECT z.zone
-            FROM raw_zone AS z
-            WHERE z.node = y.nid
-              AND y.pfn >= z.start_pfn
-              AND y.pfn < z.start_pfn + z.spanned_count
-            ORDER BY z.start_pfn
-            LIMIT 1
-          ),
-          'zone ' || y.zid
-        ),
-      y.nr_pages
-    FROM raw_mm_vmscan_reclaim_writeback AS y
-    WHERE y.outcome = 1
+      'immediate reclaim node ' || y.node || ' ' || y.zone,
+      y.pages_count
+    FROM reclaim_writeback AS y
+    WHERE y.outcome = 'declined'
   )
 SELECT
   m.ts,

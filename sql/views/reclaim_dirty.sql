@@ -7,8 +7,8 @@
 --   and machine. Events of a stock kernel name the zone by the page frame, and
 --   the machine's counters come from the global_dirty_state before.
 -- @grain    invocation, zone, kind; order ts, seq
--- @needs    reclaim_write, reclaim_work, raw_mm_vmscan_reclaim_writeback,
---   raw_reclaim, raw_zone, raw_global_dirty_state, wb_task, wb_units
+-- @needs    reclaim_write, reclaim_work, reclaim_writeback,
+--   raw_reclaim, raw_global_dirty_state, wb_task, wb_units
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback|printk:reclaim
 -- @optional writeback:global_dirty_state,
@@ -17,11 +17,16 @@
 -- @column   ts INTEGER ns, of the first event
 -- @column   tid INTEGER thread that reclaims
 -- @column   comm TEXT its name
--- @column   reclaimer TEXT kswapd, direct, memcg, other; NULL = not known
+-- @column   reclaimer TEXT kswapd, direct, memcg, node, proactive, other; NULL
+--   = not known
 -- @column   node INTEGER memory node
 -- @column   zone TEXT zone
 -- @column   kind TEXT anon or file
 -- @column   events_count INTEGER events in this invocation, zone and kind
+-- @column   submitted_pages_count INTEGER pages given away to be written; NULL
+--   = the event does not tell
+-- @column   declined_pages_count INTEGER pages of files that were marked for
+--   immediate reclaim instead (nr_vmscan_immediate_reclaim)
 -- @column   scanned_count INTEGER pages that this invocation scanned, of all
 --   zones; NULL = mm_vmscan_lru_shrink_inactive was not recorded
 -- @column   scan_dirty_count INTEGER file pages of them that were dirty or
@@ -58,8 +63,7 @@ WITH
       w.kind,
       count(*) AS events_count
     FROM reclaim_write AS w
-    -- A patched kernel says more about the same writes.
-    WHERE NOT EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback)
+    WHERE w.basis = 'pfn'
     GROUP BY
       w.tid, w.comm, w.invocation, w.reclaimer, w.node, w.zone, w.kind
   ),
@@ -98,32 +102,6 @@ WITH
     JOIN raw_global_dirty_state AS g ON g.seq = l.last_state_seq
     WHERE l.state_seq IS NULL
   ),
-  patched AS (
-    SELECT
-      w.invocation,
-      w.comm,
-      CASE y.reclaimer
-        WHEN 0 THEN 'kswapd'
-        WHEN 1 THEN 'direct'
-        WHEN 2 THEN 'memcg'
-        ELSE 'other'
-      END AS reclaimer,
-      (
-        SELECT min(z.zone)
-        FROM raw_zone AS z
-        WHERE z.node = y.nid
-          AND y.pfn >= z.start_pfn
-          AND y.pfn < z.start_pfn + z.spanned_count
-      ) AS zone,
-      CASE
-        WHEN y.reclaim_flags & 3 = 1 THEN 'anon'
-        WHEN y.reclaim_flags & 3 = 2 THEN 'file'
-        ELSE 'unknown'
-      END AS kind,
-      y.*
-    FROM raw_mm_vmscan_reclaim_writeback AS y
-    JOIN reclaim_work AS w ON w.seq = y.seq
-  ),
   patched_first AS (
     SELECT
       min(p.seq) AS seq,
@@ -132,10 +110,14 @@ WITH
       p.zone,
       p.kind,
       p.comm,
-      count(*) AS events_count
-    FROM patched AS p
+      count(*) AS events_count,
+      sum(CASE p.outcome WHEN 'submitted' THEN p.pages_count ELSE 0 END)
+        AS submitted_pages_count,
+      sum(CASE p.outcome WHEN 'declined' THEN p.pages_count ELSE 0 END)
+        AS declined_pages_count
+    FROM reclaim_writeback AS p
     GROUP BY
-      p.tid, p.comm, p.invocation, p.reclaimer, p.nid, p.zid, p.zone, p.kind
+      p.tid, p.comm, p.invocation, p.reclaimer, p.node, p.zone, p.kind
   )
 SELECT
   s.seq,
@@ -147,6 +129,8 @@ SELECT
   s.zone,
   s.kind,
   s.events_count,
+  NULL AS submitted_pages_count,
+  NULL AS declined_pages_count,
   c.scanned_count,
   c.scan_dirty_count,
   NULL AS zone_inactive_bytes,
@@ -172,27 +156,28 @@ SELECT
   y.tid,
   f.comm,
   f.reclaimer,
-  y.nid,
-  coalesce(f.zone, 'zone ' || y.zid),
+  y.node,
+  f.zone,
   f.kind,
   f.events_count,
+  f.submitted_pages_count,
+  f.declined_pages_count,
   c.scanned_count,
   c.scan_dirty_count,
-  (y.z_inactive_file + y.z_inactive_anon) * u.page_bytes,
-  (y.z_active_file + y.z_active_anon) * u.page_bytes,
+  y.zone_inactive_bytes,
+  y.zone_active_bytes,
   NULL,
   NULL,
-  y.z_write_pending * u.page_bytes,
-  y.n_dirty * u.page_bytes,
-  y.n_writeback * u.page_bytes,
+  y.zone_pending_bytes,
+  y.node_dirty_bytes,
+  y.node_writeback_bytes,
   NULL,
-  y.g_dirty * u.page_bytes,
-  y.g_writeback * u.page_bytes,
+  y.dirty_bytes,
+  y.writeback_bytes,
   0,
   'reclaim_writeback'
 FROM patched_first AS f
-JOIN raw_mm_vmscan_reclaim_writeback AS y ON y.seq = f.seq
-CROSS JOIN wb_units AS u
+JOIN reclaim_writeback AS y ON y.seq = f.seq
 LEFT JOIN scan AS c ON c.invocation = f.invocation AND c.tid = y.tid
 UNION ALL
 SELECT
@@ -205,6 +190,8 @@ SELECT
   k.zone,
   'file',
   1,
+  NULL,
+  NULL,
   NULL,
   NULL,
   k.inactive_zone * u.page_bytes,

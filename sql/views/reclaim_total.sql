@@ -3,8 +3,10 @@
 -- @summary  What each kind of reclaimer scanned, freed and wrote, from events.
 -- @grain    reclaimer; order reclaimer
 -- @needs    reclaim_work, reclaim_write_scale, raw_event_format, wb_bounds
--- @optional vmscan:mm_vmscan_lru_shrink_inactive
--- @column   reclaimer TEXT kswapd, direct, memcg or other
+-- @optional vmscan:mm_vmscan_lru_shrink_inactive,
+--   vmscan:mm_vmscan_reclaim_writeback
+-- @column   reclaimer TEXT kswapd, direct, memcg or other; node and proactive
+--   where mm_vmscan_reclaim_writeback told that they wrote
 -- @column   scanned_count INTEGER pages; NULL = the event was not recorded
 -- @column   reclaimed_count INTEGER pages; NULL = the event was not recorded
 -- @column   anon_writes_count INTEGER pages, scaled as in reclaim_writes; NULL
@@ -23,18 +25,11 @@ WITH
       EXISTS (
         SELECT 1 FROM raw_event_format AS f
         WHERE f.event IN (
-          'vmscan:mm_vmscan_write_folio', 'vmscan:mm_vmscan_writepage'
+          'vmscan:mm_vmscan_write_folio',
+          'vmscan:mm_vmscan_writepage',
+          'vmscan:mm_vmscan_reclaim_writeback'
         )
       ) AS has_writes
-  ),
-  kinds AS (
-    SELECT 'kswapd' AS reclaimer
-    UNION ALL
-    SELECT 'direct'
-    UNION ALL
-    SELECT 'memcg'
-    UNION ALL
-    SELECT 'other'
   ),
   summed AS (
     SELECT
@@ -42,15 +37,36 @@ WITH
       sum(w.scanned_count) AS scanned,
       sum(w.reclaimed_count) AS reclaimed,
       sum(
-        CASE WHEN w.work = 'write' AND w.reclaim_flags & 3 = 1 THEN 1 ELSE 0 END
+        CASE
+          WHEN w.work = 'write' AND w.reclaim_flags & 3 = 1
+            THEN coalesce(w.pages_count, 1)
+          ELSE 0
+        END
       ) AS anon_writes,
       sum(
-        CASE WHEN w.work = 'write' AND w.reclaim_flags & 3 = 2 THEN 1 ELSE 0 END
+        CASE
+          WHEN w.work = 'write' AND w.reclaim_flags & 3 = 2
+            THEN coalesce(w.pages_count, 1)
+          ELSE 0
+        END
       ) AS file_writes
     FROM reclaim_work AS w
     CROSS JOIN wb_bounds AS b
     WHERE w.ts >= b.start_ts AND w.ts < b.end_ts
     GROUP BY w.reclaimer
+  ),
+  kinds AS (
+    SELECT 'kswapd' AS reclaimer
+    UNION
+    SELECT 'direct'
+    UNION
+    SELECT 'memcg'
+    UNION
+    SELECT 'other'
+    UNION
+    SELECT s.reclaimer
+    FROM summed AS s
+    WHERE s.anon_writes > 0 OR s.file_writes > 0
   )
 SELECT
   k.reclaimer,

@@ -5,7 +5,7 @@
 -- @grain    event; order seq
 -- @needs    wb_throttle_event, wb_task
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
 -- @column   tid INTEGER thread that dirties pages
@@ -23,8 +23,9 @@
 -- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
 --   measured
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
--- @column   slept_basis TEXT sched: between two sched_switch; paused: from the
---   next event of the call; intended: pause plus half a jiffy
+-- @column   slept_basis TEXT measured: by the kernel, told when the call
+--   returned; sched: between two sched_switch; paused: from the next event of
+--   the call; intended: pause plus half a jiffy
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
 -- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
 -- @column   accounted_bytes INTEGER bytes that this event adds to what its task

@@ -7,11 +7,13 @@
 --   same setpoint, within a sixteenth.
 -- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state, wb_kernel
+-- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
+--   wb_throttle_done, wb_kernel
 -- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
--- @column   domain TEXT global or memcg; NULL without global_dirty_state
+-- @column   domain TEXT global or memcg; NULL without global_dirty_state and
+--   without the call's return
 -- @column   has_limit INTEGER 1: limit is that of the domain; 0: the kernel (up
 --   to 6.14.1) recorded the machine's limit whatever the domain, or it is not
 --   known which it was
@@ -65,6 +67,8 @@ WITH
     SELECT
       p.seq,
       CASE
+        WHEN d.domain IS NOT NULL AND (d.is_last = 1 OR p.state_seq IS NULL)
+          THEN d.domain
         WHEN p.state_seq IS NULL THEN NULL
         WHEN abs(p.setpoint - p.machine_setpoint) * 16 <= p.machine_setpoint
           AND (
@@ -75,6 +79,7 @@ WITH
         ELSE 'memcg'
       END AS domain
     FROM paired AS p
+    LEFT JOIN wb_throttle_done AS d ON d.seq = p.seq
     WHERE p.is_member = 1
   )
 SELECT

@@ -5,8 +5,9 @@
 --   run do nothing. In the kernel's units.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages
+-- @needs    raw_balance_dirty_pages, wb_throttle_done
 -- @events   writeback:balance_dirty_pages
+-- @optional writeback:balance_dirty_pages_done
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread
@@ -24,6 +25,11 @@
 -- @column   next_paused INTEGER ms, of that event
 -- @column   goes_on INTEGER 1: this event is in the call of the one before
 -- @column   will_go_on INTEGER 1: the next event is in this call
+-- @column   done_ts INTEGER ns, when this call returned; NULL = not recorded
+-- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
+--   without its return
+-- @column   wait_ns INTEGER of wb_throttle_done
+-- @column   call_ns INTEGER from the call's entry to its return
 -- @source   mm/page-writeback.c balance_dirty_pages()
 -- @materialize
 CREATE VIEW wb_throttle_step AS
@@ -47,9 +53,11 @@ SELECT
   n.seq AS next_seq,
   n.ts AS next_ts,
   n.paused AS next_paused,
-  -- A call goes round again only at task_ratelimit 0 and after a sleep, and
-  -- keeps its dirtied count.
+  -- The call's return proves it. Without: a call goes round again only at
+  -- task_ratelimit 0 and after a sleep, and keeps its dirtied count.
   CASE
+    WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
+    WHEN d.follows_done = 1 THEN 0
     WHEN c.paused > 0
       AND p.task_ratelimit = 0
       AND p.pause > 0
@@ -59,18 +67,25 @@ SELECT
     ELSE 0
   END AS goes_on,
   CASE
+    WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
+    WHEN d.precedes_done = 1 THEN 0
     WHEN n.paused > 0
       AND c.task_ratelimit = 0
       AND n.bdi = c.bdi
       AND n.dirtied = c.dirtied
       THEN 1
     ELSE 0
-  END AS will_go_on
+  END AS will_go_on,
+  d.done_ts,
+  d.is_async AS is_done_async,
+  d.wait_ns,
+  d.call_ns
 FROM raw_balance_dirty_pages AS c
 LEFT JOIN raw_balance_dirty_pages AS n
   ON c.pause > 0 AND n.prev_seq = c.seq
 LEFT JOIN raw_balance_dirty_pages AS p
   ON c.paused > 0 AND p.seq = c.prev_seq
+LEFT JOIN wb_throttle_done AS d ON d.seq = c.seq
 WHERE c.pause > 0
   OR c.paused > 0
   OR c.pause < -1000

@@ -5,8 +5,9 @@
 -- @grain    warning; order scope, slug
 -- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
 --   raw_buffer, raw_zone, raw_sidecar_file, raw_ingest_stats,
---   raw_balance_dirty_pages, reclaim_write_scale, wb_cgroup, wb_hz,
---   wb_kernel, wb_params, wb_units, wb_vmstat
+--   raw_balance_dirty_pages, raw_balance_dirty_pages_done,
+--   reclaim_write_scale, wb_bounds, wb_cgroup, wb_hz,
+--   wb_kernel, wb_params, wb_throttle_done, wb_units, wb_vmstat
 -- @column   scope TEXT name of a query, or *
 -- @column   slug TEXT stable name of the warning
 -- @column   message TEXT what it means, with the numbers
@@ -137,6 +138,29 @@ CROSS JOIN raw_event_counts AS c
 WHERE h.hz IS NULL AND c.event = 'writeback:balance_dirty_pages'
 UNION ALL
 SELECT
+  'throttle_by_task',
+  'waits-without-events',
+  count(*) || ' calls of balance_dirty_pages() waited '
+    || CAST(total(w.wait_ns) / max(w.ms_ns) AS INTEGER)
+    || ' ms, but none of their events with a pause is in the trace; slept_total'
+    || ' lacks that'
+FROM (
+  SELECT d.wait_ns, u.ms_ns
+  FROM raw_balance_dirty_pages_done AS d
+  CROSS JOIN wb_units AS u
+  CROSS JOIN wb_bounds AS b
+  WHERE d.wait_ns > 0
+    AND d.wait_ns <= d.total_ns
+    AND d.ts - d.total_ns >= b.first_ts
+    AND d.seq NOT IN (
+      SELECT t.done_seq
+      FROM wb_throttle_done AS t
+      WHERE t.done_seq IS NOT NULL AND t.wait_ns > 0
+    )
+) AS w
+HAVING count(*) > 0
+UNION ALL
+SELECT
   'throughput',
   'short-window',
   'windows are shorter than the second in which the kernel folds its counters,'
@@ -154,6 +178,7 @@ SELECT
 FROM reclaim_write_scale AS s
 WHERE s.is_complete
   AND s.events_count > 0
+  AND s.basis = 'pfn'
   AND s.vmstat_count > s.events_count
 UNION ALL
 SELECT
@@ -163,7 +188,9 @@ SELECT
     || ' events; events are missing from this trace, so pages_count counts each'
     || ' folio as one page and the sum is too small'
 FROM reclaim_write_scale AS s
-WHERE NOT s.is_complete AND s.vmstat_count > s.events_count
+WHERE NOT s.is_complete
+  AND s.basis = 'pfn'
+  AND s.vmstat_count > s.events_count
 UNION ALL
 SELECT
   '*',
@@ -197,6 +224,7 @@ SELECT
     || ' vmscan:mm_vmscan_direct_reclaim_begin and _end'
 FROM reclaim_write_scale AS s
 WHERE s.events_count > 0
+  AND s.basis = 'pfn'
   AND NOT EXISTS (
     SELECT 1
     FROM raw_event_format AS f
@@ -207,10 +235,22 @@ SELECT
   'reclaim_writes',
   'vmstat-below-events',
   'nr_vmscan_write gained ' || s.vmstat_count || ' pages, fewer than the '
-    || s.events_count || ' events of the trace: vmstat.before and vmstat.after'
-    || ' do not enclose it'
+    || CASE s.basis
+      WHEN 'pfn' THEN s.events_count || ' events'
+      ELSE s.pages_count || ' pages'
+    END
+    || ' of the trace: vmstat.before and vmstat.after do not enclose it'
 FROM reclaim_write_scale AS s
-WHERE s.vmstat_count < s.events_count
+WHERE s.vmstat_count < coalesce(s.pages_count, s.events_count)
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'vmstat-above-events',
+  'nr_vmscan_write gained ' || s.vmstat_count || ' pages, more than the '
+    || s.pages_count || ' of mm_vmscan_reclaim_writeback: events are missing'
+    || ' from this trace, or vmstat.before and vmstat.after are far from it'
+FROM reclaim_write_scale AS s
+WHERE s.basis = 'reclaim_writeback' AND s.vmstat_count > s.pages_count
 UNION ALL
 SELECT
   'reclaim_writes',
@@ -218,14 +258,16 @@ SELECT
   'vmstat.before and vmstat.after are missing, so pages_count counts each folio'
     || ' as one page'
 FROM reclaim_write_scale AS s
-WHERE s.events_count > 0 AND s.vmstat_count IS NULL
+WHERE s.events_count > 0 AND s.basis = 'pfn' AND s.vmstat_count IS NULL
 UNION ALL
 SELECT
   'reclaim_writes',
   'no-zoneinfo',
   'the run has no zoneinfo file, so page frames cannot be put into zones'
 FROM reclaim_write_scale AS s
-WHERE s.events_count > 0 AND NOT EXISTS (SELECT 1 FROM raw_zone)
+WHERE s.events_count > 0
+  AND s.basis = 'pfn'
+  AND NOT EXISTS (SELECT 1 FROM raw_zone)
 UNION ALL
 SELECT
   'reclaim_writes',

@@ -15,6 +15,8 @@ from wbscope.compare.catalog import Catalog, load_catalog
 from wbscope.compare.measure import measure
 from wbscope.compare.rundata import RunData
 from wbscope.engine.library import load_library
+from wbscope.record.facts import machine_facts
+from wbscope.record.finish import META_SCHEMA
 
 EXAMPLES = sorted(path.parent for path in REPOSITORY.glob("examples/*/trace.dat"))
 
@@ -125,10 +127,12 @@ def test_facts_of_a_run_folder_of_the_recorder(tmp_path: Path) -> None:
         "25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
         "30 25 254:0 / /data rw,noatime - xfs /dev/vda rw,attr2\n"
         "31 25 0:5 / /proc rw - proc proc rw\nnonsense\n"
+        "32 25 7:9 / /snap/core ro - squashfs /dev/loop9 ro\n"
     )
-    (folder / "meta.json").write_text(
-        json.dumps({"hz": 1000, "command": ["dd", "of=/mnt/run-7/x"]})
-    )
+    machine = machine_facts() | {"hz": 1000, "hostname": "one"}
+    meta = {"schema": META_SCHEMA, "command": ["dd", "of=/mnt/run-7/x"], "machine": machine}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (folder / "devices").write_text("== vda\nsize 8192\nqueue/scheduler [none]\n")
     catalog = load_catalog(load_library())
     with package.open(folder) as run:
         facts = measure(run, "run", catalog, lambda family: False).fingerprint
@@ -137,7 +141,22 @@ def test_facts_of_a_run_folder_of_the_recorder(tmp_path: Path) -> None:
     assert "sysctl.vm.drop_caches" not in facts
     assert facts["filesystem"] == "/ ext4 rw,relatime rw; /data xfs rw,noatime rw,attr2"
     assert facts["command"] == '["dd", "of=x"]'
-    assert facts["hz"] == 250  # the events tell it
+    assert facts["hz"] == 1000  # read by the recorder; the events only hint at 250
+    assert facts["machine"] == "x86_64"  # of the trace's uname, as it was before the recorder
+    assert facts["kernel"] == "6.1.0-56-cloud-amd64"
+    assert facts["device"] == "== vda size 8192 queue/scheduler [none]"
+    assert "one" not in {str(fact) for fact in facts.values()}  # the host's name is no fact
+
+
+def test_machine_of_the_recorder_alone(tmp_path: Path) -> None:
+    """A run whose sidecars tell nothing else."""
+    shutil.copy(REPOSITORY / "examples/four-equal-writers/trace.dat", tmp_path)
+    machine = machine_facts() | {"memory_bytes": 1 << 30, "swap_bytes": 0, "machine": "riscv64"}
+    (tmp_path / "meta.json").write_text(json.dumps({"schema": META_SCHEMA, "machine": machine}))
+    with package.open(tmp_path) as run:
+        facts = measure(run, "run", load_catalog(load_library()), lambda _: False).fingerprint
+    assert (facts["memory_bytes"], facts["swap_bytes"]) == (1 << 30, 0)
+    assert facts["hz"] == machine["hz"]
 
 
 def test_only_what_is_asked_for_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

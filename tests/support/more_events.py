@@ -70,28 +70,56 @@ _INACTIVE = (
     "int priority",
     "int reclaim_flags",
 )
+_PATCHED_COUNTERS = (
+    *(f"z_{name}" for name in ("inactive_file", "active_file", "inactive_anon", "active_anon")),
+    "z_write_pending",
+    *(f"n_{name}" for name in ("inactive_file", "active_file", "isolated_file", "isolated_anon")),
+    "n_dirty",
+    "n_writeback",
+    *(f"g_{name}" for name in ("inactive_file", "active_file", "isolated_file", "isolated_anon")),
+    "g_dirty",
+    "g_writeback",
+)
 _PATCHED = (
+    "u64 memcg_id",
     "unsigned long pfn",
-    *(
-        f"unsigned long {name}"
-        for name in (
-            "z_inactive_file",
-            "z_active_file",
-            "z_inactive_anon",
-            "z_active_anon",
-            "z_write_pending",
-            "n_dirty",
-            "n_writeback",
-            "g_dirty",
-            "g_writeback",
-        )
-    ),
+    *(f"unsigned long {name}" for name in _PATCHED_COUNTERS),
+    "u64 ino",
+    "dev_t dev",
     "unsigned int nr_pages",
     "int nid",
     "int zid",
     "int reclaim_flags",
-    "unsigned char reclaimer",
-    "unsigned char outcome",
+    "u8 reclaimer",
+    "u8 outcome",
+    "u8 priority",
+    "u8 order",
+)
+_ZONES = ("DMA", "DMA32", "Normal", "Movable")
+_PATCHED_TEXT = (
+    '"nid=%d zone=%s pfn=0x%lx nr_pages=%u", REC->nid, __print_symbolic(REC->zid, '
+    + ", ".join(f'{{ {value}, "{word}" }}' for value, word in enumerate(_ZONES))
+    + "), REC->pfn, REC->nr_pages"
+)
+_DONE = (
+    "char bdi[32]",
+    "u64 cgroup_ino",
+    "u64 wait_ns",
+    "u64 total_ns",
+    "unsigned long intended",
+    "unsigned int pages_dirtied",
+    "unsigned int loops",
+    "unsigned int sleeps",
+    "u8 domain",
+    "u8 exit",
+    "int ret",
+)
+_DOMAIN = (
+    "u64 cgroup_ino",
+    *(f"unsigned long {name}" for name in ("avail", "dirty", "bg_thresh", "thresh", "dirty_limit")),
+    "u8 domain",
+    "u8 rt_boost",
+    "u8 caller",
 )
 _FAULT = ("unsigned long address", "unsigned long ip", "unsigned long error_code")
 _ENTER = ("int __syscall_nr", "unsigned int fd @{long}")
@@ -129,7 +157,9 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         ("int nid", "int zid", "int order"),
         '"nid=%d order=%d", REC->nid, REC->order',
     ),
-    "mm_vmscan_reclaim_writeback": ("vmscan", 540, _PATCHED, '"pfn=0x%lx", REC->pfn'),
+    "mm_vmscan_reclaim_writeback": ("vmscan", 540, _PATCHED, _PATCHED_TEXT),
+    "balance_dirty_pages_done": ("writeback", 541, _DONE, '"bdi %s: loops=%u", REC->bdi, REC->loops'),
+    "wb_domain_dirty_state": ("writeback", 542, _DOMAIN, '"dirty=%lu", REC->dirty'),
     "page_fault_user": ("exceptions", 120, _FAULT, '"address=0x%lx", REC->address'),
     "page_fault_kernel": ("exceptions", 119, _FAULT, '"address=0x%lx", REC->address'),
     "sys_enter_sync": ("syscalls", 751, ("int __syscall_nr",), '""'),

@@ -71,7 +71,7 @@ def _case(finding: Finding, number: int) -> ElementTree.Element:
 
 
 def _tag(finding: Finding) -> str | None:
-    if finding.verdict is None:
+    if finding.status == "REFUSED":
         return "error"
     return {"error": "failure", "warning": "skipped", "none": None}[finding.grade]
 

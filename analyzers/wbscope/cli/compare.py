@@ -100,6 +100,10 @@ def compare(
     from wbscope.render.units import parse_quantity
 
     share = parse_quantity("--margin", margin, "ratio")
+    if not 0 <= share < 1:
+        raise UsageError(
+            "bad-margin", f"--margin {margin}", "is no share from 0 to 100 %", fix="--margin 5%"
+        )
     patterns = metric or ["*"]
     curves: dict[str, Curve] = {}
     loader = Loader(

@@ -55,6 +55,11 @@ def compare(
                 "no-base", "compare", "has nothing to compare with", fix="against=[...]"
             )
         sides = {"B": _texts(against), "A": _texts(runs)}
+    for name, value, most in (("alpha", alpha, 0.5), ("margin", margin, 1.0)):
+        if not 0 <= value < most or (name == "alpha" and value == 0):
+            raise UsageError(
+                "bad-share", f"{name}={value!r}", f"is no share below {most}", fix=f"{name}=0.05"
+            )
     rules = [Rule(pattern) for pattern in metrics]
     loader = Loader(wanted=wanted_by(rules), allow_damaged=allow_damaged)
     base, *others = [loader.side(name, texts) for name, texts in sides.items()]

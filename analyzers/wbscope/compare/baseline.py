@@ -39,15 +39,20 @@ def is_baseline(path: Path) -> bool:
 def baseline_text(runs: Sequence[RunData]) -> str:
     """The file: what all runs have in common once, each metric with its values on a line."""
     common = _common([run.fingerprint for run in runs])
+    definitions = _definitions(runs)
     document: dict[str, Any] = {
         "schema": BASELINE_SCHEMA,
         "wbscope_version": __version__,
         "fingerprint": common,
-        "definitions": _definitions(runs),
+        "definitions": definitions,
         "zeros": {name: value for run in runs for name, value in run.zeros.items()},
     }
     lines = [f"{json.dumps(key)}: {_json(value)}," for key, value in document.items()]
-    lines += ['"runs": [', *_comma(_json(_run_entry(run, common)) for run in runs), "],"]
+    lines += [
+        '"runs": [',
+        *_comma(_json(_run_entry(run, common, definitions)) for run in runs),
+        "],",
+    ]
     lines += ['"metrics": {']
     lines += _comma(
         f"{json.dumps(metric.name)}: {_json(_metric_entry(metric, runs))}"
@@ -120,15 +125,21 @@ def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
             value = column["values"][index]
             scalars.add(_metric(name, column), None if value is None else _number(value))
         lacking = {k: str(v) for k, v in _table(entry.get("lacking", {})).items()}
+        # A run that was never asked has no 0 for an answer.
+        not_asked = {str(query) for query in entry.get("not_asked", [])}
         runs.append(
             RunData(
                 name=str(entry["name"]),
                 source_id=str(entry["source_id"]),
                 scalars=scalars,
-                zeros={n: v for n, v in zeros.items() if n.partition(".")[0] not in lacking},
+                zeros={
+                    name: value
+                    for name, value in zeros.items()
+                    if name.partition(".")[0] not in {*lacking, *not_asked}
+                },
                 lacking=lacking,
                 fingerprint=common | _facts(entry.get("fingerprint", {})),
-                definitions=definitions,
+                definitions={q: d for q, d in definitions.items() if q not in not_asked},
                 warnings=tuple(Notice(str(s), str(m)) for s, m in entry.get("warnings", [])),
             )
         )
@@ -177,11 +188,15 @@ def _metric_entry(metric: Metric, runs: Sequence[RunData]) -> dict[str, Any]:
     return entry | ({"not_across": metric.not_across} if metric.not_across else {})
 
 
-def _run_entry(run: RunData, common: Mapping[str, Fact]) -> dict[str, Any]:
+def _run_entry(
+    run: RunData, common: Mapping[str, Fact], definitions: Mapping[str, str]
+) -> dict[str, Any]:
     own = {name: fact for name, fact in run.fingerprint.items() if name not in common}
     entry: dict[str, Any] = {"name": run.name, "source_id": run.source_id}
     entry |= {"fingerprint": own} if own else {}
     entry |= {"lacking": dict(run.lacking)} if run.lacking else {}
+    not_asked = [query for query in definitions if query not in run.definitions]
+    entry |= {"not_asked": not_asked} if not_asked else {}
     told = [[notice.slug, notice.message] for notice in run.warnings]
     return entry | ({"warnings": told} if told else {})
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wbscope.compare.fingerprint import Difference, differences, unknown_facts
+from wbscope.compare.differences import Difference, differences, unknown_facts
 from wbscope.compare.metric import Metric, split_name
 from wbscope.compare.policy import matches
 from wbscope.compare.rundata import RunData
@@ -110,7 +110,9 @@ def compare_sides(
     base: Side, others: Sequence[Side], alpha: float = ALPHA, margin: float = MARGIN
 ) -> Comparison:
     """Every metric that a run of any side has."""
-    sides = (base, *others)
+    given = (base, *others)
+    sides = tuple(_without_copies(side) for side in given)
+    base, *others = sides
     runs = [run for side in sides for run in side.runs]
     metrics = metrics_of(runs)
     rows = [contrast(metric, side, base, alpha, margin) for side in others for metric in metrics]
@@ -119,7 +121,7 @@ def compare_sides(
         rows=tuple(row for row in rows if row.sample.values or row.base_sample.values),
         differing=tuple(differences(told_apart(sides))),
         unknown=tuple(unknown_facts(runs)),
-        warnings=tuple(_warnings(sides)),
+        warnings=tuple(_warnings(given)),
         alpha=alpha,
         margin=margin,
     )
@@ -133,6 +135,12 @@ def told_apart(sides: Sequence[Side]) -> list[RunData]:
         for side in sides
         for run in side.runs
     ]
+
+
+def _without_copies(side: Side) -> Side:
+    """Copies of a recording are one run, however often they are given."""
+    runs = {run.source_id: run for run in reversed(side.runs)}
+    return Side(side.name, tuple(run for run in side.runs if runs[run.source_id] is run))
 
 
 def only(comparison: Comparison, patterns: Sequence[str]) -> Comparison:
@@ -184,6 +192,17 @@ def other_definition(metric: Metric, runs: Iterable[RunData]) -> bool:
     return len(told) > 1
 
 
+def other_meaning(metric: Metric, runs: Iterable[RunData]) -> str | None:
+    """Why numbers of one name are not the same thing: another unit, or another direction."""
+    told = [run.scalars[metric.name][0] for run in runs if metric.name in run.scalars]
+    units = sorted({one.unit or "no unit" for one in told})
+    if len(units) > 1:
+        return f"has another unit in other runs: {', '.join(units)}"
+    if len({one.better for one in told}) > 1:
+        return "is better when lower in some runs, and not in others"
+    return None
+
+
 def across(metric: Metric, runs: Sequence[RunData]) -> str | None:
     """Why kernels of these runs do not count the same thing under this name, if so."""
     if not metric.not_across:
@@ -210,7 +229,7 @@ def _judged(
     runs = [*side.runs, *base.runs]
     if found is None:
         return "undecided", f"only {side.name if mine.values else base.name} has it"
-    if (why := across(metric, runs)) is not None:
+    if (why := across(metric, runs) or other_meaning(metric, runs)) is not None:
         return "refused", why
     if other_definition(metric, runs):
         return "refused", "the runs were measured with different versions of its SQL"
@@ -239,10 +258,13 @@ def _warnings(sides: Sequence[Side]) -> Iterable[Notice]:
         for run in side.runs:
             for notice in run.warnings:
                 yield Notice(notice.slug, notice.message, f"{side.name} {run.name}")
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[str, str]] = {}
     for side in sides:
         for run in side.runs:
-            other = seen.setdefault(run.source_id, side.name)
+            other, first = seen.setdefault(run.source_id, (side.name, run.name))
             if other != side.name:
                 told = f"is the same recording as one of {other}: nothing can differ"
+                yield Notice("same-recording", told, f"{side.name} {run.name}")
+            elif first != run.name:
+                told = f"is the same recording as {first}: left out, as both are one run"
                 yield Notice("same-recording", told, f"{side.name} {run.name}")

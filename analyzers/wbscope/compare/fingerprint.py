@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs must have in common: facts of a run, and where two lots of runs differ."""
+"""What runs must have in common: the facts of a run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from wbscope.compare.rundata import Fact, RunData
-from wbscope.engine.library import Library
-from wbscope.engine.result import unit_of
-from wbscope.render.units import format_value
+from wbscope.compare.rundata import Fact
+from wbscope.compare.versions import is_before
+from wbscope.engine.library import Library, find_sql_dir
 from wbscope.run import Run
 
-__all__ = ["FACTS", "Difference", "differences", "fingerprint_of", "is_fact", "unknown_facts"]
+__all__ = ["ABSENT_EVENTS", "FACTS", "fingerprint_of"]
 
 # What a user can declare with differs = [...]; each says what it covers.
 FACTS = {
-    "kernel": "release of the kernel; declared, the fields of events may differ too",
+    "kernel": "release of the kernel; declared, fields and events that one lacks may differ too",
     "machine": "architecture, as uname -m prints it",
     "cpus_count": "CPUs",
     "memory_bytes": "MemTotal; 3 % are not counted, as each kernel keeps some for itself",
@@ -39,39 +40,18 @@ FACTS = {
     "command": "what was run, without folders; of runs of `wbscope record`",
 }
 
-# Shares by which numbers may be apart and still be the same fact.
-_TOLERANCE = {"memory_bytes": 0.03, "swap_bytes": 0.03, "dirty_thresh_bytes": 0.25}
+# Kept with the facts, and none: events that queries read and this kernel does not have.
+ABSENT_EVENTS = "absent_events"
 # Settings that a run itself writes, those that are no settings, and two that the kernel
 # sets from the memory that is free at boot, which overcommit alone uses.
 _NO_SETTING = re.compile(
     r"vm\.(drop_caches|compact_memory|stat_refresh|(admin|user)_reserve_kbytes)"
     r"|kernel\.ftrace_enabled"
 )
-# Words that are the members of a set.
-_LISTS = ("events", "other_events")
+# File systems that nobody can write to: no run is another because of them.
+_READ_ONLY = ("squashfs", "erofs", "iso9660", "cramfs", "romfs")
 _FILES = ("meta.json", "sysctls", "mounts", "devices")
 _NUMBERS = ("cpus_count", "memory_bytes", "swap_bytes", "page_bytes", "hz", "dirty_thresh_bytes")
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A fact that is not the same in all runs: value -> the runs that have it."""
-
-    fact: str
-    values: Mapping[str, tuple[str, ...]]
-
-    def text(self) -> str:
-        """hz: 250 (a, b), 1000 (c); of lists, what not all of them have."""
-        told = (f"{value} ({_some(runs)})" for value, runs in self._shown())
-        return f"{self.fact}: {', '.join(told)}"
-
-    def _shown(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        if self.fact not in _LISTS:
-            yield from self.values.items()
-            return
-        common = set.intersection(*(set(value.split()) for value in self.values))
-        for value, runs in self.values.items():
-            yield " ".join(w for w in value.split() if w not in common) or "no other", runs
 
 
 def fingerprint_of(run: Run) -> dict[str, Fact]:
@@ -80,84 +60,35 @@ def fingerprint_of(run: Run) -> dict[str, Fact]:
     for record in run.query("fingerprint"):
         facts[record["key"]] = _typed(record["key"], record["value"])
     texts = run.texts(_FILES)
-    meta = _object(texts.get("meta.json", ""))
-    for name in (*_NUMBERS, "machine", "command"):
-        if facts.get(name) is None and meta.get(name) is not None:
-            facts[name] = _typed(name, _one_line(meta[name]))
+    facts |= _of_recorder(texts.get("meta.json", ""), facts)
     recorded = run.recorded().meta
     for name in ("machine", "clock", "format"):
         if recorded.get(name):
             facts[name] = str(recorded[name])
     if facts["machine"] is None:
         facts["machine"] = _machine(run)
-    if facts["command"] is not None:  # each run writes into a folder of its own
-        facts["command"] = re.sub(r'[^\s"=,]*/', "", str(facts["command"]))
-    if devices := texts.get("devices") or meta.get("devices"):
+    if devices := texts.get("devices"):
         facts["device"] = _one_line(devices)
     facts["filesystem"] = _file_systems(texts.get("mounts", ""))
     facts |= dict(_sysctls(texts.get("sysctls", "")))
     facts |= _recorded_events(run)
+    facts[ABSENT_EVENTS] = _absent_events(run, texts.get("meta.json", ""), facts["kernel"])
     return facts
 
 
-def differences(runs: Sequence[RunData], allowed: Sequence[str] = ()) -> list[Difference]:
-    """Facts with two values or more among these runs; what is not known differs from nothing."""
-    names = dict.fromkeys(name for run in runs for name in run.fingerprint)
-    found = []
-    for name in names:
-        if _is_allowed(name, allowed):
-            continue
-        groups: list[tuple[Fact, list[str]]] = []
-        for run in runs:
-            value = run.fingerprint.get(name)
-            if value is None:
-                continue
-            group = next((g for v, g in groups if _same(name, v, value)), None)
-            if group is None:
-                groups.append((value, [run.name]))
-            else:
-                group.append(run.name)
-        if len(groups) > 1:
-            values = {_shown(name, value): tuple(group) for value, group in groups}
-            found.append(Difference(name, values))
-    return found
-
-
-def unknown_facts(runs: Sequence[RunData]) -> list[str]:
-    """Facts that at least one run does not tell: nobody knows whether they are equal."""
-    names = dict.fromkeys(name for run in runs for name in run.fingerprint)
-    unknown = [n for n in names if any(run.fingerprint.get(n) is None for run in runs)]
-    if not any(name.startswith("sysctl.") for name in names):
-        unknown.append("sysctl")
-    return [name for name in unknown if name not in ("fields", "other_events")]
-
-
-def is_fact(name: str) -> bool:
-    """True for what differs = [...] may name."""
-    return name in FACTS or name.startswith("sysctl.")
-
-
-def _is_allowed(name: str, allowed: Sequence[str]) -> bool:
-    if name in allowed or (name.startswith("sysctl.") and "sysctl" in allowed):
-        return True
-    # Another kernel has other fields, and its image takes other room.
-    return name in ("fields", "other_events") and "kernel" in allowed
-
-
-def _same(name: str, first: Fact, second: Fact) -> bool:
-    if isinstance(first, str) or isinstance(second, str) or first is None or second is None:
-        return first == second
-    return abs(first - second) <= _TOLERANCE.get(name, 0.0) * max(abs(first), abs(second))
-
-
-def _shown(name: str, value: Fact) -> str:
-    if isinstance(value, str) or value is None:
-        return str(value)
-    return format_value(name, unit_of(name), value) if name.endswith("_bytes") else str(value)
-
-
-def _some(runs: Sequence[str]) -> str:
-    return ", ".join(runs) if len(runs) <= 3 else f"{', '.join(runs[:2])} and {len(runs) - 2} more"
+def _of_recorder(text: str, found: Mapping[str, Fact]) -> dict[str, Fact]:
+    """What meta.json of `wbscope record` adds; its HZ is read, and pauses only hint at one."""
+    meta = _object(text)
+    machine = meta.get("machine")
+    told = machine if isinstance(machine, dict) else {}
+    facts = {
+        name: _typed(name, _one_line(told[name]))
+        for name in (*_NUMBERS, "machine")
+        if told.get(name) is not None and (found.get(name) is None or name == "hz")
+    }
+    if command := meta.get("command"):  # each run writes into a folder of its own
+        facts["command"] = re.sub(r'[^\s"=,]*/', "", _one_line(command))
+    return facts
 
 
 def _typed(name: str, value: str | None) -> Fact:
@@ -200,7 +131,9 @@ def _file_systems(text: str) -> str | None:
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         left, right = before.split(), after.split()
-        if len(left) >= 6 and len(right) >= 3 and right[1].startswith("/dev/"):
+        if len(left) < 6 or len(right) < 3 or right[0] in _READ_ONLY:
+            continue
+        if right[1].startswith("/dev/"):
             mounts.append(f"{left[4]} {right[0]} {left[5]} {right[2]}")
     return "; ".join(sorted(mounts)) or None
 
@@ -217,6 +150,23 @@ def _recorded_events(run: Run) -> dict[str, Fact]:
         "other_events": " ".join(e for e in seen if e not in homes and not e.startswith("ftrace:")),
         "fields": _fields(run, [event for event in seen if event in homes]),
     }
+
+
+def _absent_events(run: Run, meta: str, kernel: Fact) -> str | None:
+    """What the recorder did not find, and what came with a later kernel than this."""
+    missing = _object(meta).get("missing")
+    found = set(missing) if isinstance(missing, list) else set()
+    since = _releases(find_sql_dir())
+    found |= {event for event, release in since.items() if is_before(str(kernel), release)}
+    homes = _homes(run.library)
+    return " ".join(sorted({homes[event] for event in found if event in homes})) or None
+
+
+@cache
+def _releases(root: Path) -> dict[str, str]:
+    """Event -> the release that it came with, as the catalog says."""
+    catalog = tomllib.loads((root / "catalog/events.toml").read_text(encoding="utf-8"))
+    return {event["name"]: event["since"] for event in catalog["event"]}
 
 
 def _homes(library: Library) -> dict[str, str]:

@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from wbscope.compare.comparison import Row, Side, contrast, metrics_of, sample_of
+from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
-from wbscope.compare.metric import Metric, split_name
-from wbscope.compare.policy import Budget, Margin, Policy, Rule, matches
+from wbscope.compare.metric import Metric
+from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
 from wbscope.render.units import format_value
 from wbscope.stats.holm import holm
 from wbscope.stats.planning import detectable, fewest_runs, pooled_sd, runs_to_confirm
+from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Scale, Shift, shift
 
 __all__ = ["EXIT_CODES", "GateResult", "Status", "Verdict", "judge"]
@@ -32,6 +33,8 @@ EXIT_CODES: dict[Status, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4, "REFUS
 class Verdict:
     """One declared metric.
 
+    status       REFUSED = its numbers are not there for all runs, or are not the
+                 same thing on both sides: no policy makes that a PASS
     reasons      why, as sentences
     row          the two sides, as `compare` has them; None without a base
     shift        on the scale of the margin
@@ -82,20 +85,19 @@ class GateResult:
         return sum(verdict.status == status for verdict in self.verdicts)
 
 
-@dataclass(frozen=True)
-class _Declared:
-    """A rule and one metric that it is about; None = no run has such a metric."""
-
-    rule: Rule
-    metric: Metric
-    is_there: bool
-
-
-def judge(side: Side, base: Side | None, policy: Policy, families: Iterable[str]) -> GateResult:
+def judge(
+    side: Side,
+    base: Side | None,
+    policy: Policy,
+    families: Iterable[str],
+    *,
+    itself: bool = False,
+) -> GateResult:
     """Judge a side, against a base where the policy compares.
 
     `families` are the metrics that queries can give: a name that is none of them,
-    and that no run has, is a mistake in the policy.
+    and that no run has, is a mistake in the policy. `itself`: the base is meant to
+    be the side again.
 
     Raises: UsageError for such a name, and when a base is needed and there is none.
     """
@@ -107,9 +109,9 @@ def judge(side: Side, base: Side | None, policy: Policy, families: Iterable[str]
             fix="wbscope gate --policy POLICY.toml RUN... --against RUN...",
         )
     side, base = _warmed(side, policy), None if base is None else _warmed(base, policy)
-    refused, unknown = refusals(side, base, policy)
+    refused, unknown = refusals(side, base, policy, itself=itself)
     runs = [*side.runs, *(base.runs if base else ())]
-    declared = _declared(policy, metrics_of(runs), families)
+    declared, told = declared_by(policy, metrics_of(runs), families)
     verdicts: tuple[Verdict, ...] = ()
     compared = sum(one.rule.margin is not None for one in declared)
     if not refused:
@@ -123,7 +125,11 @@ def judge(side: Side, base: Side | None, policy: Policy, families: Iterable[str]
         policy=policy,
         compared=compared,
         unknown=tuple(unknown),
-        warnings=tuple(replace(n, run=run.name) for run in runs for n in run.warnings),
+        warnings=(
+            *(replace(notice, run=run.name) for run in runs for notice in run.warnings),
+            *told,
+            *(_never_fails(side, base, policy, compared) if base else ()),
+        ),
     )
 
 
@@ -144,62 +150,21 @@ def _warmed(side: Side, policy: Policy) -> Side:
 def _overall(statuses: Sequence[Status], is_refused: bool) -> Status:
     if is_refused:
         return "REFUSED"
-    worst: tuple[Status, ...] = ("FAIL", "INCONCLUSIVE")
+    worst: tuple[Status, ...] = ("FAIL", "REFUSED", "INCONCLUSIVE")
     return next((status for status in worst if status in statuses), "PASS")
 
 
-def _declared(
-    policy: Policy, metrics: Sequence[Metric], families: Iterable[str]
-) -> list[_Declared]:
-    by_name = {metric.name: metric for metric in metrics}
-    possible = list(families)
-    kinds = {family.partition(".")[0] for family in possible}
-    found: dict[str, _Declared] = {}
-    for rule in policy.rules:
-        names = matches(rule.pattern, by_name)
-        if len(names) > 1 and "*" not in rule.pattern:
-            raise UsageError(
-                "ambiguous-metric",
-                rule.pattern,
-                f"is {len(names)} metrics",
-                have=", ".join(names),
-                fix=f'[metrics."{names[0]}"]',
-            )
-        declared = [_Declared(rule, by_name[name], True) for name in names]
-        if not names:
-            declared = [_absent(rule, possible, kinds, list(by_name))]
-        for one in declared:
-            if one.metric.name in found:
-                raise UsageError(
-                    "declared-twice",
-                    one.metric.name,
-                    f"is meant by {found[one.metric.name].rule.pattern} and by {rule.pattern}",
-                    fix="leave one of the two out",
-                )
-            found[one.metric.name] = one
-    return list(found.values())
-
-
-def _absent(rule: Rule, possible: list[str], kinds: set[str], there: list[str]) -> _Declared:
-    """No run has it: told as inconclusive, unless nothing ever could have it."""
-    family = split_name(rule.pattern)[0]
-    full = [name for name in possible if family in (name, name.partition(".")[2])]
-    other_tool = "." in family and family.partition(".")[0] not in kinds
-    if not full and "*" not in rule.pattern and not other_tool:
-        close = difflib.get_close_matches(rule.pattern, [*there, *possible], n=3, cutoff=0.5)
-        raise UsageError(
-            "unknown-metric",
-            rule.pattern,
-            "is no metric",
-            have=", ".join(close) or None,
-            fix=f'[metrics."{close[0]}"]' if close else "wbscope compare RUN --against RUN",
-        )
-    name = rule.pattern.replace("*", "_") if not full else rule.pattern
-    return _Declared(rule, Metric(name, "", "neutral", "no run has it", "the policy"), False)
+def _never_fails(side: Side, base: Side, policy: Policy, compared: int) -> Iterator[Notice]:
+    """More metrics than so few runs can tell apart: one that is worse would not be found."""
+    n, m = len(side.runs), len(base.runs)
+    most = math.floor(policy.alpha / smallest_p(n, m)) if min(n, m) >= policy.min_runs else 0
+    if 0 < most < compared:
+        told = f"{n} + {m} runs can fail at most {most} metrics, and the policy compares {compared}"
+        yield Notice("too-many-metrics", f"{told}: no margin can fail")
 
 
 def _verdicts(
-    declared: Sequence[_Declared], side: Side, base: Side | None, policy: Policy, compared: int
+    declared: Sequence[Declared], side: Side, base: Side | None, policy: Policy, compared: int
 ) -> tuple[Verdict, ...]:
     rows = [_row(one, side, base, policy) for one in declared]
     shifts = [
@@ -216,7 +181,7 @@ def _verdicts(
     )
 
 
-def _row(one: _Declared, side: Side, base: Side | None, policy: Policy) -> Row | None:
+def _row(one: Declared, side: Side, base: Side | None, policy: Policy) -> Row | None:
     if one.rule.margin is None or base is None or not one.is_there:
         return None
     metric = one.metric if one.rule.better is None else replace(one.metric, better=one.rule.better)
@@ -235,7 +200,7 @@ def _shift(margin: Margin | None, row: Row, alpha: float) -> Shift | None:
 
 
 def _verdict(
-    one: _Declared,
+    one: Declared,
     side: Side,
     row: Row | None,
     found: Shift | None,
@@ -246,8 +211,8 @@ def _verdict(
     metric = one.metric if row is None else row.metric
     if not one.is_there:
         told = _why_absent(one.rule, side)
-        return Verdict(metric, "INCONCLUSIVE", (told,), margin=_margin_text(one.rule))
-    statuses, reasons, budgets = _budgets(one.rule, metric, side)
+        return Verdict(metric, "REFUSED", (told,), margin=_margin_text(one.rule))
+    statuses, reasons, budgets = _budgets((one.rule, *one.budgets), metric, side)
     verdict = Verdict(metric, "PASS", (), row=row, margin=_margin_text(one.rule), budgets=budgets)
     if one.rule.margin is not None and row is not None:
         if metric.better == "neutral":
@@ -275,7 +240,7 @@ def _why_absent(rule: Rule, side: Side) -> str:
 
 
 def _budgets(
-    rule: Rule, metric: Metric, side: Side
+    rules: Sequence[Rule], metric: Metric, side: Side
 ) -> tuple[list[Status], list[str], tuple[str, ...]]:
     """Absolute borders: these need no base, and one run is enough."""
     statuses: list[Status] = []
@@ -283,12 +248,13 @@ def _budgets(
     sample = sample_of(metric.name, side)
     asked: list[tuple[Budget, str, Sequence[float]]] = []
     median = sample.description.median
-    if rule.budget is not None:
-        asked.append((rule.budget, "median", () if median is None else (median,)))
-    if rule.each_run is not None:
-        asked.append((rule.each_run, "each run", sample.values))
+    for rule in rules:
+        if rule.budget is not None:
+            asked.append((rule.budget, "median", () if median is None else (median,)))
+        if rule.each_run is not None:
+            asked.append((rule.each_run, "each run", sample.values))
     for budget, what, values in asked:
-        allowed = [budget.allows(value, rule.pattern, metric.unit) for value in values]
+        allowed = [budget.allows(value, metric.name, metric.unit) for value in values]
         broken = [value for value, kept in zip(values, allowed, strict=True) if not kept]
         judged = broken or values
         high = budget.sign in ("<=", "<")
@@ -299,7 +265,7 @@ def _budgets(
             statuses.append("FAIL")
             reasons.append(f"{what} is {shown}{many}, the budget is {budget}")
         elif sample.missing:
-            statuses.append("INCONCLUSIVE")
+            statuses.append("REFUSED")
             reasons.append(f"not known of {', '.join(sample.missing)}")
         else:
             statuses.append("PASS")
@@ -320,7 +286,7 @@ def _compared(
     known = Verdict(metric, "INCONCLUSIVE", (), row, found, margin.text, p_adjusted=p_adjusted)
     fewest = min(len(row.sample.values), len(row.base_sample.values))
     if found is None:
-        return replace(known, reasons=(row.reason or "not known",))
+        return replace(known, status="REFUSED", reasons=(row.reason or "not known",))
     delta = _delta(metric, margin, row, found.scale)
     n, m = len(row.sample.values), len(row.base_sample.values)
     plan = _Plan(metric, row, found.scale, delta, policy.alpha, compared, policy.min_runs)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wbscope.compare.comparison import Side, told_apart
-from wbscope.compare.fingerprint import differences, unknown_facts
+from wbscope.compare.differences import differences, unknown_facts
 from wbscope.compare.policy import Policy
 
 __all__ = ["Refusal", "refusals"]
@@ -23,11 +23,18 @@ class Refusal:
     fix: str
 
 
-def refusals(side: Side, base: Side | None, policy: Policy) -> tuple[list[Refusal], list[str]]:
-    """What is wrong with these runs, and the facts about them that nobody knows."""
+def refusals(
+    side: Side, base: Side | None, policy: Policy, *, itself: bool = False
+) -> tuple[list[Refusal], list[str]]:
+    """What is wrong with these runs, and the facts about them that nobody knows.
+
+    `itself`: the base is meant to be the side itself.
+    """
     sides = [side] if base is None else [side, base]
     found = [refusal for one in sides for refusal in _of_side(one, policy)]
     runs = [run for one in sides for run in one.runs]
+    if base is not None and not itself:
+        found += _on_both(side, base)
     within = {difference.fact for one in sides for difference in differences(one.runs)}
     if base is not None:
         for difference in differences(told_apart(sides), policy.differs):
@@ -39,6 +46,16 @@ def refusals(side: Side, base: Side | None, policy: Policy) -> tuple[list[Refusa
         told = f"nothing tells whether the runs have in common: {', '.join(unknown)}"
         found.append(Refusal("unknown-facts", told, "record with wbscope record"))
     return found, unknown
+
+
+def _on_both(side: Side, base: Side) -> Iterator[Refusal]:
+    """One wrong path, and a gate would be green for ever."""
+    ids = {run.source_id: run.name for run in base.runs}
+    both = [f"{run.name} ({ids[run.source_id]})" for run in side.runs if run.source_id in ids]
+    if both:
+        told = f"{', '.join(both)} of {side.name} are among the runs of {base.name}"
+        fix = "name other runs; --self-check judges runs against themselves"
+        yield Refusal("same-recording", f"{told}: nothing can differ", fix)
 
 
 def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:

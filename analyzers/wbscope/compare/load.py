@@ -13,6 +13,7 @@ from wbscope.compare.baseline import is_baseline, read_baseline
 from wbscope.compare.catalog import Catalog, load_catalog
 from wbscope.compare.comparison import Side
 from wbscope.compare.measure import Wanted, measure, measure_folder
+from wbscope.compare.metric import Scalars, split_name
 from wbscope.compare.rundata import RunData
 from wbscope.engine.library import Library, load_library
 from wbscope.errors import EvidenceError, InputError, UsageError
@@ -62,7 +63,7 @@ class Loader:
             if text in names:
                 runs.append(replace(self._run(text), name=names[text]))
             else:
-                runs.extend(read_baseline(Path(text)))
+                runs.extend(self._chosen(run) for run in read_baseline(Path(text)))
         for run in runs:
             if run.damaged and not self.allow_damaged:
                 raise EvidenceError(
@@ -73,6 +74,15 @@ class Loader:
                     fix="record it again, or allow it: --allow-damaged",
                 )
         return Side(name, tuple(runs))
+
+    def _chosen(self, run: RunData) -> RunData:
+        """A run of a baseline with only what is wanted."""
+        scalars = Scalars()
+        for name, (metric, value) in run.scalars.items():
+            if self.wanted(split_name(name)[0]):
+                scalars.add(metric, value)
+        zeros = {family: none for family, none in run.zeros.items() if self.wanted(family)}
+        return replace(run, scalars=scalars, zeros=zeros)
 
     def _run(self, text: str) -> RunData:
         if text not in self._known:

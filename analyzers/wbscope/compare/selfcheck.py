@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import GateResult, Status, judge
@@ -61,10 +61,12 @@ def self_check(side: Side, policy: Policy, families: Iterable[str]) -> SelfCheck
     Raises: UsageError as judge().
     """
     listed = list(families)
-    same = judge(side, Side(f"{side.name} again", side.runs), policy, listed)
-    half = len(side.runs) // 2
-    if not policy.compares or half - policy.drop_first < policy.min_runs:
+    same = judge(side, Side(f"{side.name} again", side.runs), policy, listed, itself=True)
+    # The first runs warm up once, not once for each half.
+    runs = side.runs[policy.drop_first :]
+    half = len(runs) // 2
+    if not policy.compares or half < policy.min_runs:
         return SelfCheck(same, None)
-    first = Side(f"{side.name}, first half", side.runs[:half])
-    second = Side(f"{side.name}, second half", side.runs[half:])
-    return SelfCheck(same, judge(second, first, policy, listed))
+    first = Side(f"{side.name}, first half", runs[:half])
+    second = Side(f"{side.name}, second half", runs[half:])
+    return SelfCheck(same, judge(second, first, replace(policy, drop_first=0), listed))

@@ -14,7 +14,10 @@ from typing import Any
 from wbscope.compare.metric import Better, Metric, join_name
 from wbscope.errors import InternalError
 
-__all__ = ["Told", "counters", "known", "metric", "names_of", "sampled", "told"]
+__all__ = ["TOOLS", "Told", "counters", "known", "metric", "names_of", "sampled", "told"]
+
+# What a metric of another tool begins with.
+TOOLS = ("fio", "time", "command", "perf", "vmstat", "procps", "ops")
 
 _SUFFIXES = {
     "ns": "_ns",

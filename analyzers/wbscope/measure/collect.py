@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wbscope.compare.metric import Scalars
 from wbscope.engine.result import Notice
+from wbscope.measure.command import parse_command
 from wbscope.measure.files import Files
 from wbscope.measure.fio import fio_document, parse_fio
 from wbscope.measure.gnutime import parse_time
@@ -24,6 +25,7 @@ _PARSERS = {
     "perf-stat.txt": parse_perf_stat,
     "perf-stat.json": parse_perf_stat,
     "time.txt": parse_time,
+    "meta.json": parse_command,
     "ops.txt": parse_ops,
     "vmstat.txt": parse_procps,
 }

@@ -29,6 +29,8 @@ _TEXTS = (
 )
 _PAIR = ("vmstat.before", "vmstat.after")
 NAMES = (_FIO, *_TEXTS, *_PAIR)
+# Beside a trace only: alone it could be anybody's.
+_META = "meta.json"
 
 # As json_tree() of SQLite writes the way to a value: .name, ."any name", [index].
 _STEP = re.compile(r'\.(?:"((?:[^"\\]|\\.)*)"|([^.\["]+))|\[([0-9]+)\]')
@@ -56,7 +58,7 @@ def files_of_folder(folder: Path) -> Files:
 
     Raises: InputError when one cannot be read, is not text or is too large.
     """
-    texts = {name: _read(folder / name) for name in NAMES if (folder / name).exists()}
+    texts = {name: _read(folder / name) for name in (*NAMES, _META) if (folder / name).exists()}
     return Files(str(folder), texts)
 
 
@@ -65,7 +67,7 @@ def files_of_run(run: Run) -> Files:
 
     Raises: InputError when it could not read one of them.
     """
-    quoted = ", ".join(f"'{name}'" for name in NAMES)
+    quoted = ", ".join(f"'{name}'" for name in (*NAMES, _META))
     for name, status, message in run.sql(
         f"SELECT name, status, message FROM sidecar_file WHERE name IN ({quoted}) ORDER BY name"
     ).rows:

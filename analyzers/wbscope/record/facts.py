@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from wbscope.record.choose import memory_kib
+from wbscope.record.devices import devices_text
 from wbscope.record.settings import read_sysctls
 
 __all__ = [
@@ -47,6 +48,7 @@ def save_before(folder: Path) -> None:
     _save(folder, "mounts", _text(_PROC / "self/mountinfo"))
     _save(folder, "sysctls", read_sysctls())
     _save(folder, "swaps", _text(_PROC / "swaps"))
+    _save(folder, "devices", devices_text())
     _save(folder, "kernel-command-line", _text(_PROC / "cmdline"))
     _save(folder, "zoneinfo", _text(_PROC / "zoneinfo"))
     _save(folder, "meminfo", _text(_PROC / "meminfo"))

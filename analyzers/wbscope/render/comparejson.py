@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from wbscope.compare.comparison import Comparison, Row, Sample, Side, sample_of
-from wbscope.compare.fingerprint import Difference
+from wbscope.compare.differences import Difference
 from wbscope.compare.gate import GateResult, Verdict
 from wbscope.compare.metric import Metric
 from wbscope.compare.selfcheck import SelfCheck

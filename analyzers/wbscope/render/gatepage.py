@@ -67,7 +67,7 @@ def summary_text(result: GateResult) -> str:
         return f"REFUSED, nothing was judged: {', '.join(why)}"
     counts = [
         f"{count} {status}"
-        for status in ("FAIL", "INCONCLUSIVE", "PASS")
+        for status in ("FAIL", "REFUSED", "INCONCLUSIVE", "PASS")
         if (count := result.count(status))
     ]
     mapped = result.status == "INCONCLUSIVE" and result.policy.inconclusive != "inconclusive"

@@ -224,13 +224,19 @@ def _three_digits(size: float) -> str:
     return f"{size:.1f}" if size < 99.95 else f"{size:.0f}"
 
 
+_EXAMPLES = {"ns": "100ms", "bytes": "16MiB", "bytes/s": "16MiB/s", "ratio": "5%"}
+
+
 def parse_quantity(subject: str, text: str, unit: str) -> float:
     """'100ms', '16MiB', '20MB/s', '90%' or '5' as a number in this unit of metrics.
 
-    KiB, MiB ... are powers of 1024, kB, MB ... of 1000; a number alone is in the
-    unit itself.  Raises: UsageError, for a quantity of another kind too.
+    KiB, MiB ... are powers of 1024, kB, MB ... of 1000. Times and sizes need their
+    unit, but for 0: nobody means 100 ns by 100. Other numbers may stand alone.
+    Raises: UsageError, for a quantity of another kind too.
     """
     match = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(.*)", text.strip())
+    if match and not match[2] and float(match[1]) == 0:
+        return 0.0
     factor = _factors(unit).get(match[2]) if match else None
     if match is None or factor is None:
         known = ", ".join(name for name in _factors(unit) if name)
@@ -238,7 +244,7 @@ def parse_quantity(subject: str, text: str, unit: str) -> float:
             "bad-quantity",
             subject,
             f"found {text!r}, wanted a number{f' with one of {known}' if known else ''}",
-            fix="100ms" if unit == "ns" else "16MiB" if unit == "bytes" else "5",
+            fix=_EXAMPLES.get(unit, "5"),
         )
     return float(match[1]) * factor
 
@@ -246,13 +252,13 @@ def parse_quantity(subject: str, text: str, unit: str) -> float:
 def _factors(unit: str) -> dict[str, float]:
     """What may stand behind a number of this unit."""
     if unit == "ns":
-        return {"": 1, **_DURATIONS}
+        return dict(_DURATIONS)
     if unit in ("bytes", "bytes/s"):
         decimal = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGT", 1)}
         binary = {prefix: 1024.0**power for power, prefix in enumerate(_BINARY, 1)}
         sizes = {"B": 1.0, **decimal, **binary}
         ending = unit.removeprefix("bytes")
-        return {"": 1.0, **{f"{name}{ending}": factor for name, factor in sizes.items()}}
+        return {f"{name}{ending}": factor for name, factor in sizes.items()}
     if unit == "ratio":
         return {"": 1, "%": 0.01}
     return {"": 1, unit: 1}

@@ -11,6 +11,7 @@ WITH
   known(name, system) AS (
     VALUES
     ('balance_dirty_pages', 'writeback'),
+    ('balance_dirty_pages_done', 'writeback'),
     ('balance_dirty_state', 'writeback'),
     ('bdi_dirty_ratelimit', 'writeback'),
     ('block_bio_queue', 'block'),
@@ -86,6 +87,7 @@ WITH
     ('task_newtask', 'task'),
     ('task_rename', 'task'),
     ('wait_on_page_writeback', 'writeback'),
+    ('wb_domain_dirty_state', 'writeback'),
     ('writeback_balance_dirty_pages_waiting', 'writeback'),
     ('writeback_balance_dirty_pages_woken', 'writeback'),
     ('writeback_congestion_wait', 'writeback'),

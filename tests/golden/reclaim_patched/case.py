@@ -60,7 +60,8 @@ def _patched() -> Trace:
     counters = {"z_inactive_file": 30, "z_inactive_anon": 10, "z_write_pending": 36}
     counters |= {"n_dirty": 50, "n_writeback": 5, "g_dirty": 60, "g_writeback": 6}
     for index in (1, 2):
-        values = {**counters, "pfn": 100 + index, "reclaim_flags": 10, "outcome": 1}
+        values = {**counters, "pfn": 100 + index, "nr_pages": 1, "reclaim_flags": 10}
+        values |= {"outcome": 1}
         trace.event(0, (10_000 + index) * _MS, 42, "mm_vmscan_reclaim_writeback", values)
     return trace
 

@@ -30,7 +30,7 @@ VERDICTS = {
     "made.unsure_count": "INCONCLUSIVE",
     "made.zero_count": "PASS",
     "made.over_budget_ns": "FAIL",
-    "made.nowhere.count": "INCONCLUSIVE",
+    "made.nowhere.count": "REFUSED",
 }
 
 
@@ -154,7 +154,7 @@ def checked_junit(text: str) -> ElementTree.Element:
 
 def test_junit(result: GateResult, policy: Path) -> None:
     top = checked_junit(junit_xml(result, policy))
-    tags = {"FAIL": "failure", "INCONCLUSIVE": "skipped", "PASS": "system-out"}
+    tags = {"FAIL": "failure", "INCONCLUSIVE": "skipped", "PASS": "system-out", "REFUSED": "error"}
     told = {case.get("name"): case for case in top.iter("testcase")}
     assert list(told) == list(VERDICTS)
     for name, status in VERDICTS.items():
@@ -172,7 +172,7 @@ def test_junit_when_inconclusive_fails_or_passes(result: GateResult) -> None:
     fails = replace(result, policy=replace(result.policy, inconclusive="fail"))
     suite = checked_junit(junit_xml(fails)).find("testsuite")
     assert suite is not None
-    assert (suite.get("failures"), suite.get("skipped")) == ("4", "0")
+    assert (suite.get("failures"), suite.get("skipped")) == ("3", "0")
     passes = replace(result, policy=replace(result.policy, inconclusive="pass"))
     suite = checked_junit(junit_xml(passes)).find("testsuite")
     assert suite is not None
@@ -222,11 +222,11 @@ def parsed(lines: list[str]) -> list[tuple[str, dict[str, str], str]]:
 def test_annotations(result: GateResult, policy: Path) -> None:
     told = parsed(annotation_lines(result, policy))
     kinds = [kind for kind, _, _ in told]
-    assert kinds == ["error", "error", "warning", "warning", "notice"]
+    assert kinds == ["error", "error", "error", "warning", "notice"]
     _, keys, message = told[0]
     assert keys == {"file": "gate.toml", "line": "2", "title": "FAIL: made.worse_ns"}
     assert message.startswith("worse by more than the margin%0Abefore 102 ns, now")
-    assert told[-1][2].startswith("FAIL: 2 FAIL, 2 INCONCLUSIVE, 3 PASS")
+    assert told[-1][2].startswith("FAIL: 2 FAIL, 1 REFUSED, 1 INCONCLUSIVE, 3 PASS")
 
 
 def test_annotations_of_a_refusal(refused: GateResult, policy: Path) -> None:
@@ -244,7 +244,7 @@ def test_no_more_annotations_than_github_shows(result: GateResult, policy: Path)
     told = parsed(annotation_lines(replace(result, warnings=notices), policy))
     warnings = [message for kind, _, message in told if kind == "warning"]
     assert len(warnings) == 10
-    assert warnings[-1] == "and 33 more: see the summary of this step"
+    assert warnings[-1] == "and 32 more: see the summary of this step"
 
 
 def test_annotations_of_hostile_names(tmp_path: Path) -> None:

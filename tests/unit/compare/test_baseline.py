@@ -20,7 +20,7 @@ def _runs() -> list[RunData]:
         run("one", {TIME: 912.5, LEVEL: None, WRITES: 667839}, zeros=zeros,
             definitions={"reclaim_writes": "abc"}, **lost()),
         run("two", {TIME: -0.1, LEVEL: 0.25}, facts={"hz": 1000, "device": None},
-            zeros={"reclaim_writes.pages_count": 0.0},
+            zeros={"reclaim_writes.pages_count": 0.0}, definitions={"reclaim_writes": "abc"},
             lacking={"stalls_by_task": "needs an event"}),
     ]  # fmt: skip
 
@@ -148,3 +148,16 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_baseline(tmp_path / "none")
     assert caught.value.slug == "cannot-read"
+
+
+def test_a_run_that_was_not_asked_has_no_zero(tmp_path: Path) -> None:
+    """A file with stalls and one without: nothing is known of the second's stalls."""
+    asked = run("one", {TIME: 1}, zeros={"stalls.total_ns": 0.0}, definitions={"stalls": "s"})
+    other = run("two", {TIME: 2}, definitions={"fairness": "f"})
+    saved = [
+        (name, read_baseline(_saved(tmp_path / name, [one])))
+        for name, one in (("a.json", asked), ("b.json", other))
+    ]
+    both = read_baseline(_saved(tmp_path / "both.json", list(merged(saved))))
+    assert [one.value("stalls.total_ns[kind=x]") for one in both] == [0, None]
+    assert [dict(one.definitions) for one in both] == [{"stalls": "s"}, {"fairness": "f"}]

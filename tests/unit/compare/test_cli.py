@@ -335,3 +335,37 @@ def test_baselines(cli: Cli, files: Path) -> None:
     assert (saved.code, saved.err) == (0, "wrote copy.json: 6 runs, 2 metrics\n")
     assert (files / "copy.json").read_text() == (files / "old.json").read_text()
     assert json.loads((files / "both.json").read_text())["schema"] == "wbscope.baseline/1"
+
+
+@pytest.mark.parametrize("margin", ["5", "-5%", "100%", "abc"])
+def test_a_margin_that_is_no_share(cli: Cli, files: Path, margin: str) -> None:
+    ran = cli("compare", "same.json", "--against", "old.json", f"--margin={margin}", "--json")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.error()["fix"] in ("5%", "--margin 5%")
+
+
+def test_a_time_without_a_unit(cli: Cli, files: Path) -> None:
+    ran = cli("gate", "same.json", "--budget", "time.elapsed_ns <= 100", "--json")
+    assert (ran.code, ran.error()["slug"], ran.error()["fix"]) == (2, "bad-quantity", "100ms")
+    assert cli("gate", "same.json", "--budget", "time.elapsed_ns >= 0").code == 0
+
+
+def test_a_baseline_made_smaller(cli: Cli, files: Path) -> None:
+    assert cli("baseline", "save", "old.json", "--metric", "time.*", "-o", "less.json").code == 0
+    document = json.loads((files / "less.json").read_text())
+    assert list(document["metrics"]) == ["time.elapsed_ns"]
+
+
+def test_runs_against_themselves(cli: Cli, files: Path) -> None:
+    ran = cli("gate", "--policy", "gate.toml", "old.json", "--against", "old.json")
+    assert ran.code == 4
+    assert "are among the runs of B" in ran.out
+    assert cli("gate", "--policy", "gate.toml", "old.json", "--self-check").code == 0
+
+
+def test_folders_with_equal_numbers_are_several_runs(cli: Cli, files: Path) -> None:
+    for name in ("x1", "x2"):
+        (files / name).mkdir()
+        (files / name / "ops.txt").write_text("swapin 0 pages lower\n")
+    ran = cli("gate", "x1", "x2", "--budget", "ops.swapin <= 0")
+    assert ran.code == 0, ran.out + ran.err

@@ -155,3 +155,20 @@ def test_a_choice_of_metrics() -> None:
     with pytest.raises(UsageError) as caught:
         only(found, ["time.elapst_ns"])
     assert (caught.value.slug, caught.value.have) == ("unknown-metric", "time.elapsed_ns")
+
+
+def test_copies_on_a_side_are_one_run() -> None:
+    """Two runs, three times each, are no six runs."""
+    twice = [run(f"b{i}", {TIME: OLD[i % 2]}, source_id=f"s{i % 2}") for i in range(6)]
+    found = compare_sides(Side("B", tuple(twice)), [side("A", {TIME: NEW})])
+    (row,) = found.rows
+    assert row.base_sample.values == tuple(OLD[:2])
+    assert [notice.slug for notice in found.warnings] == ["same-recording"] * 4
+    assert "left out" in found.warnings[0].message
+
+
+def test_another_unit_or_direction_is_another_thing() -> None:
+    bytes_of = Metric(TIME.name, "bytes", "lower", "another", "ops.txt")
+    found = compare_sides(side("B", {TIME: OLD}), [side("A", {bytes_of: NEW})])
+    (row,) = found.rows
+    assert (row.outcome, row.reason) == ("refused", "has another unit in other runs: bytes, ns")

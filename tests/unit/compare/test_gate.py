@@ -155,7 +155,7 @@ def test_a_budget_on_what_is_not_known() -> None:
     half = side("a", {TIME: [10, None]})
     policy = Policy((rule(TIME, None, budget=Budget("<=", "100ns")),))
     found = judge(half, None, policy, [])
-    assert (found.status, found.verdicts[0].reasons) == ("INCONCLUSIVE", ("not known of a1",))
+    assert (found.status, found.verdicts[0].reasons) == ("REFUSED", ("not known of a1",))
 
 
 def test_holm_over_the_declared_ones_only() -> None:
@@ -220,15 +220,33 @@ def test_a_metric_without_a_direction() -> None:
 
 def test_a_run_without_the_number() -> None:
     found = verdict(TIME, [*STEADY[:5], None], STEADY)
-    assert (found.status, found.reasons) == ("INCONCLUSIVE", ("known in 11 of 12 runs",))
+    assert (found.status, found.reasons) == ("REFUSED", ("known in 11 of 12 runs",))
     assert found.p_adjusted == 1
 
 
 def test_across_6_16() -> None:
     a, b = side("a", {WRITES: WORSE}, facts={"kernel": "7.2"}), side("b", {WRITES: STEADY})
-    found = judge(a, b, Policy((rule(WRITES),), differs=("kernel",)), [])
-    assert found.status == "INCONCLUSIVE"
-    assert "6.16" in found.verdicts[0].reasons[0]
+    for mapped in ("inconclusive", "pass", "fail"):
+        policy = Policy((rule(WRITES),), differs=("kernel",), inconclusive=mapped)
+        found = judge(a, b, policy, [])
+        assert (found.status, found.exit_code()) == ("REFUSED", 4)
+        assert "6.16" in found.verdicts[0].reasons[0]
+
+
+def test_a_refused_metric_does_not_hide_one_that_fails() -> None:
+    values: Any = {TIME: (WORSE, STEADY), RATE: ([*STEADY[:5], None], STEADY)}
+    found = gate(values, [rule(TIME), rule(RATE)])
+    assert [v.status for v in found.verdicts] == ["FAIL", "REFUSED"]
+    assert (found.status, found.exit_code()) == ("FAIL", 1)
+
+
+def test_numbers_that_are_not_the_same_thing() -> None:
+    """One name, two units, or two directions: nobody knows what a change of it would be."""
+    for other in (replace(TIME, unit="bytes"), replace(TIME, better="higher")):
+        a, b = side("a", {other: WORSE}), side("b", {TIME: STEADY})
+        found = judge(a, b, Policy((rule(TIME),)), [])
+        assert found.status == "REFUSED"
+        assert "in " in found.verdicts[0].reasons[0]
 
 
 # Names of metrics.
@@ -245,7 +263,7 @@ def test_names_with_stars_and_without_their_query() -> None:
     ]
     assert found.compared == 3
     with pytest.raises(UsageError) as caught:
-        gate(values, [Rule("x.*", FIVE), Rule("x.t_ns[comm=a]", FIVE)])
+        gate(values, [Rule("x.*", FIVE), Rule("x.t_ns[comm=*]", FIVE)])
     assert caught.value.slug == "declared-twice"
     ambiguous: Any = {metric("y.t_ns"): (STEADY, STEADY), metric("z.t_ns"): (STEADY, STEADY)}
     with pytest.raises(UsageError) as caught:
@@ -253,15 +271,74 @@ def test_names_with_stars_and_without_their_query() -> None:
     assert caught.value.slug == "ambiguous-metric"
 
 
+def test_a_whole_name_goes_before_a_pattern() -> None:
+    first, second = metric("x.t_ns[comm=a]"), metric("x.t_ns[comm=b]")
+    values: Any = {first: (WORSE, STEADY), second: (WORSE, STEADY)}
+    found = gate(values, [Rule("x.*", FIVE), Rule("x.t_ns[comm=a]", Margin("50%", 0.5))])
+    assert [(v.metric.name, v.margin, v.status) for v in found.verdicts] == [
+        ("x.t_ns[comm=b]", "5%", "FAIL"),
+        ("x.t_ns[comm=a]", "50%", "PASS"),
+    ]
+
+
+def test_a_lower_and_an_upper_bound() -> None:
+    one = Side("A", (run("a", {TIME: 50}),))
+    lower, upper = (
+        rule(TIME, None, budget=Budget(">=", "10ns")),
+        rule(TIME, None, budget=Budget("<=", "40ns")),
+    )
+    (found,) = judge(one, None, Policy((lower, upper)), []).verdicts
+    assert found.status == "FAIL"
+    assert found.budgets == ("median >= 10ns", "median <= 40ns")
+    with_margin = gate({TIME: (STEADY, STEADY)}, [rule(TIME), lower])
+    assert [v.status for v in with_margin.verdicts] == ["PASS"]
+    assert with_margin.verdicts[0].budgets == ("median >= 10ns",)
+    with pytest.raises(UsageError) as caught:
+        gate({TIME: (STEADY, STEADY)}, [rule(TIME), rule(TIME, Margin("9%", 0.09))])
+    assert caught.value.slug == "declared-twice"
+
+
+def test_a_pattern_leaves_out_what_has_no_direction() -> None:
+    timed, level = metric("x.t_ns"), metric("x.level_ratio", "neutral", "ratio")
+    values: Any = {timed: (STEADY, STEADY), level: (WORSE, STEADY)}
+    found = gate(values, [Rule("x.*", FIVE)])
+    assert [v.metric.name for v in found.verdicts] == ["x.t_ns"]
+    (told,) = found.warnings
+    assert (told.slug, "x.level_ratio" in told.message) == ("no-direction", True)
+    for pattern, more in (("x.level*", {}), ("x.*", {"better": "higher"})):
+        with pytest.raises(UsageError):
+            gate(values, [Rule(pattern, FIVE, **more)])
+
+
+def test_a_direction_that_the_policy_turns_is_told() -> None:
+    found = gate({TIME: (BETTER, STEADY)}, [rule(TIME, better="higher")])
+    assert found.status == "FAIL"
+    assert [notice.slug for notice in found.warnings] == ["direction-turned"]
+
+
+def test_a_policy_that_can_never_fail_is_told() -> None:
+    """6 + 6 runs: the least p is 2 / 924, a 23rd of 5 %."""
+    metrics = [metric(f"x.m{index}_ns") for index in range(24)]
+    values: dict[Metric, tuple[list[Any], list[Any]]] = dict.fromkeys(metrics, (STEADY, STEADY))
+    found = gate(values, [rule(one) for one in metrics])
+    (told,) = found.warnings
+    assert "at most 23 metrics, and the policy compares 24" in told.message
+    assert gate(values, [rule(one) for one in metrics[:23]]).warnings == ()
+
+
 def test_a_metric_that_no_run_has() -> None:
     a, b = side("a", {TIME: STEADY}), side("b", {TIME: STEADY})
     policy = Policy((Rule("fairness.jain_ratio", FIVE), Rule("fio.iops", FIVE)))
     found = judge(a, b, policy, ["fairness.jain_ratio", "throughput.x_bytes"])
-    assert [v.status for v in found.verdicts] == ["INCONCLUSIVE", "INCONCLUSIVE"]
+    assert [v.status for v in found.verdicts] == ["REFUSED", "REFUSED"]
     assert found.compared == 2
     with pytest.raises(UsageError) as caught:
         judge(a, b, Policy((Rule("fairness.jane_ratio", FIVE),)), ["fairness.jain_ratio"])
     assert (caught.value.slug, caught.value.have) == ("unknown-metric", "fairness.jain_ratio")
+    for misspelt in ("throttle_sumary.pause_ns", "fo.write.iops", "tme.*"):
+        with pytest.raises(UsageError) as caught:
+            judge(a, b, Policy((Rule(misspelt, FIVE),)), ["fairness.jain_ratio"])
+        assert caught.value.slug == "unknown-metric"
 
 
 def test_why_no_run_has_it() -> None:
@@ -308,9 +385,13 @@ def test_copies_of_a_run_are_one_run() -> None:
     assert _refused(copies, side("b", {TIME: STEADY})) == ["same-recording"]
 
 
-def test_a_run_against_itself_is_the_self_check() -> None:
+def test_a_run_against_itself() -> None:
+    """A wrong path that nobody sees, unless it is asked for."""
     runs = side("a", {TIME: STEADY})
-    assert _refused(runs, runs) == []
+    assert _refused(runs, runs) == ["same-recording"]
+    assert _refused(side("c", {TIME: STEADY}), runs) == []
+    found = judge(runs, runs, Policy((rule(TIME),)), [], itself=True)
+    assert (found.status, found.refusals) == ("PASS", ())
 
 
 def test_unknown_facts_are_told_or_refused() -> None:

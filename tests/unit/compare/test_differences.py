@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from support.rundata import run
-from wbscope.compare.fingerprint import differences, unknown_facts
+from wbscope.compare.differences import differences, unknown_facts
 from wbscope.compare.rundata import Fact
 
 
@@ -66,4 +66,16 @@ def test_unknown_is_said_and_not_taken_for_equal() -> None:
     known = [run("a", {}, facts={"sysctl.vm.swappiness": "60"})]
     assert unknown_facts(known) == []
     half = [*known, run("b", {})]
-    assert unknown_facts(half) == ["sysctl.vm.swappiness"]
+    assert unknown_facts(half) == ["sysctl"]
+    newer = [*known, run("c", {}, facts={"sysctl.vm.swappiness": "60", "sysctl.vm.new": "1"})]
+    assert unknown_facts(newer) == []  # the other kernel has no vm.new
+
+
+def test_an_event_that_one_kernel_lacks() -> None:
+    old = run("a", {}, facts={"kernel": "6.1", "events": "x y", "absent_events": "z"})
+    new = run("b", {}, facts={"kernel": "7.2", "events": "x y z", "absent_events": None})
+    less = run("c", {}, facts={"kernel": "7.2", "events": "x z", "absent_events": None})
+    assert [d.fact for d in differences([old, new])] == ["kernel", "events"]
+    assert differences([old, new], ["kernel"]) == []
+    (found,) = differences([old, less], ["kernel"])
+    assert found.text() == "events: y (a), no other (c)"

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""meta.json of `wbscope record`: what the recorded command took, and the sync after it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from wbscope.compare.metric import Scalars
+from wbscope.measure.bad import bad, failed, scaled
+from wbscope.measure.catalogue import known, metric
+from wbscope.measure.units import unit_of_text
+
+__all__ = ["parse_command"]
+
+_FIX = "record the run again: wbscope record -o RUN -- COMMAND"
+_SCHEMA = "wbscope.record/"
+_SECONDS = unit_of_text("s")[1]
+
+# Key of meta.json -> name of the metric, and the unit of the key in the metric's.
+_KEYS = {
+    "command_duration_ns": ("duration", 1.0),
+    "command_user_s": ("user", _SECONDS),
+    "command_system_s": ("sys", _SECONDS),
+    "command_max_rss_bytes": ("max_rss", 1.0),
+    "command_major_faults_count": ("major_faults", 1.0),
+    "command_minor_faults_count": ("minor_faults", 1.0),
+    "sync_duration_ns": ("sync", 1.0),
+}
+
+
+def parse_command(text: str, subject: str = "meta.json") -> Scalars:
+    """The metrics command.*; none for a run of no command and for anybody else's file.
+
+    Raises: InputError when it is no such file, or the command did not end well.
+    """
+    try:
+        content: Any = json.loads(text)
+    except ValueError as error:
+        raise bad(subject, f"is no JSON: {error}", _FIX) from error
+    scalars = Scalars()
+    ours = isinstance(content, dict) and str(content.get("schema")).startswith(_SCHEMA)
+    if not ours or not content.get("command"):
+        return scalars
+    if signal := content.get("command_signal"):
+        raise failed(subject, f"the command was ended by signal {signal}")
+    if status := content.get("command_exit_code"):
+        raise failed(subject, f"the command ended with status {status}")
+    for key, (name, scale) in _KEYS.items():
+        value = content.get(key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e30:
+            raise bad(subject, f"{key}: found {value!r}, wanted a number of 0 or more", _FIX)
+        entry = known("command", name)
+        scalars.add(metric("command", name, entry, subject), scaled(value, scale))
+    return scalars

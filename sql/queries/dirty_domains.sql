@@ -1,0 +1,97 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    dirty_domains
+-- @title    Dirty pages of each domain
+-- @order    43
+-- @summary  Dirty pages against the thresholds of the machine and of each
+--   memory cgroup, and who looked.
+-- @read     A task is throttled by the domain that is worse off. dirty_thresh
+--   is the mean of dirty over thresh; near 1 the domain's tasks stop. Means are
+--   of events, which come when tasks dirty pages and flushers look, not of
+--   time. basis says where the numbers are from: only a patched kernel's
+--   wb_domain_dirty_state has the thresholds of cgroups and who asked; a stock
+--   kernel's balance_dirty_pages events tell of a cgroup's domain only while it
+--   throttles. Boosted thresholds (real-time callers) are left out.
+-- @filters  range, cgroup
+-- @grain    domain; order domain, cgroup_ino
+-- @needs    wb_domain_state, raw_cgroup, wb_bounds, wb_params
+-- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
+--   writeback:wb_domain_dirty_state
+-- @column   domain TEXT global or memcg
+-- @column   cgroup_ino INTEGER cgroup of the domain; 0 = the machine
+-- @column   cgroup_path TEXT its path, where the run's cgroups file has it
+-- @column   events_count INTEGER events
+-- @column   dirty_bytes INTEGER mean of dirty and writeback pages
+-- @column   dirty_max_bytes INTEGER largest
+-- @column   bg_thresh_bytes INTEGER mean of where the flusher starts
+-- @column   thresh_bytes INTEGER mean dirty threshold; NULL = not told
+-- @column   thresh_min_bytes INTEGER lowest
+-- @column   limit_bytes INTEGER mean of max(thresh, dirty_limit)
+-- @column   dirty_thresh_ratio REAL mean of dirty over thresh
+-- @column   dirty_thresh_max_ratio REAL largest
+-- @column   above_thresh_count INTEGER events with dirty above thresh; NULL =
+--   not told
+-- @column   by_dirtier_count INTEGER events of tasks that dirty pages; NULL =
+--   not told
+-- @column   by_flusher_count INTEGER events of flushers
+-- @column   by_sampler_count INTEGER events of readers of /proc/vmstat, debugfs
+-- @column   boosted_count INTEGER events with boosted thresholds
+-- @column   basis TEXT domain_dirty_state, global_dirty_state or
+--   balance_dirty_pages
+-- @source   mm/page-writeback.c domain_dirty_limits(), balance_dirty_pages()
+WITH
+  chosen AS (
+    SELECT s.*, 1.0 * s.dirty_bytes / nullif(s.thresh_bytes, 0) AS thresh_share
+    FROM wb_domain_state AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE s.ts >= b.start_ts
+      AND s.ts < b.end_ts
+      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+  ),
+  summed AS (
+    SELECT
+      c.domain,
+      c.cgroup_ino,
+      c.basis,
+      count(*) AS events_count,
+      avg(c.dirty_bytes) AS dirty_bytes,
+      max(c.dirty_bytes) AS dirty_max_bytes,
+      avg(c.bg_thresh_bytes) AS bg_thresh_bytes,
+      avg(c.thresh_bytes) AS thresh_bytes,
+      min(c.thresh_bytes) AS thresh_min_bytes,
+      avg(c.limit_bytes) AS limit_bytes,
+      avg(c.thresh_share) AS dirty_thresh_ratio,
+      max(c.thresh_share) AS dirty_thresh_max_ratio,
+      sum(CASE WHEN c.thresh_bytes IS NOT NULL
+        THEN CASE WHEN c.dirty_bytes > c.thresh_bytes THEN 1 ELSE 0 END
+      END) AS above_thresh_count,
+      count(c.caller) AS callers_count,
+      sum(CASE c.caller WHEN 'dirtier' THEN 1 ELSE 0 END) AS dirtier_count,
+      sum(CASE c.caller WHEN 'flusher' THEN 1 ELSE 0 END) AS flusher_count,
+      sum(CASE c.caller WHEN 'sampler' THEN 1 ELSE 0 END) AS sampler_count,
+      sum(c.is_boosted) AS boosted_count
+    FROM chosen AS c
+    GROUP BY c.domain, c.cgroup_ino, c.basis
+  )
+SELECT
+  s.domain,
+  s.cgroup_ino,
+  (SELECT min(g.path) FROM raw_cgroup AS g WHERE g.cgroup_ino = s.cgroup_ino)
+    AS cgroup_path,
+  s.events_count,
+  CAST(s.dirty_bytes AS INTEGER) AS dirty_bytes,
+  s.dirty_max_bytes,
+  CAST(s.bg_thresh_bytes AS INTEGER) AS bg_thresh_bytes,
+  CAST(s.thresh_bytes AS INTEGER) AS thresh_bytes,
+  s.thresh_min_bytes,
+  CAST(s.limit_bytes AS INTEGER) AS limit_bytes,
+  s.dirty_thresh_ratio,
+  s.dirty_thresh_max_ratio,
+  s.above_thresh_count,
+  CASE WHEN s.callers_count > 0 THEN s.dirtier_count END AS by_dirtier_count,
+  CASE WHEN s.callers_count > 0 THEN s.flusher_count END AS by_flusher_count,
+  CASE WHEN s.callers_count > 0 THEN s.sampler_count END AS by_sampler_count,
+  s.boosted_count,
+  s.basis
+FROM summed AS s
+ORDER BY s.domain, s.cgroup_ino, s.basis;
