@@ -9,10 +9,13 @@ from collections.abc import Callable
 import pytest
 from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, lost, metric, side
 from wbscope.compare.comparison import Comparison, Side, compare_sides
+from wbscope.compare.gate import judge
+from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.render.changes import described_text, facts_text, mean_text
 from wbscope.render.comparehtml import compare_html
 from wbscope.render.comparemarkdown import compare_markdown
 from wbscope.render.comparepage import compare_text
+from wbscope.render.gatepage import evidence_text
 from wbscope.render.mmtestspage import mmtests_text
 
 OLD = [100e6 + 1e5 * i for i in range(6)]
@@ -119,6 +122,16 @@ def test_shares_differ_by_points(page: Callable[[Comparison], str]) -> None:
         assert "+17.4 points" in text
         assert "+17.1 to +17.7 points" in text
         assert "+17.4 %" not in text
+
+
+def test_shares_differ_by_points_in_the_gate_too() -> None:
+    share = metric("rates.range_error_ratio", "lower", "ratio")
+    values = [-0.516, 0.1, -0.2, 0.3, -0.4, 0.25]
+    base, other = side("B", {share: values}), side("A", {share: [v + 0.05 for v in values]})
+    (verdict,) = judge(other, base, Policy((Rule(share.name, Margin("5%", 0.05)),)), []).verdicts
+    told, plan = evidence_text(verdict)
+    assert "change +5.0 points (-" in told
+    assert re.search(r"would find: \+\d+\.\d points", plan)
 
 
 def test_means_have_three_digits() -> None:
