@@ -127,6 +127,12 @@ def compare_sides(
     )
 
 
+def _without_copies(side: Side) -> Side:
+    """Copies of a recording are one run, however often they are given."""
+    runs = {run.source_id: run for run in reversed(side.runs)}
+    return Side(side.name, tuple(run for run in side.runs if runs[run.source_id] is run))
+
+
 def told_apart(sides: Sequence[Side]) -> list[RunData]:
     """All runs, named with their side where a name is there on two sides: "A run-1"."""
     seen = Counter(name for side in sides for name in {run.name for run in side.runs})
@@ -135,12 +141,6 @@ def told_apart(sides: Sequence[Side]) -> list[RunData]:
         for side in sides
         for run in side.runs
     ]
-
-
-def _without_copies(side: Side) -> Side:
-    """Copies of a recording are one run, however often they are given."""
-    runs = {run.source_id: run for run in reversed(side.runs)}
-    return Side(side.name, tuple(run for run in side.runs if runs[run.source_id] is run))
 
 
 def only(comparison: Comparison, patterns: Sequence[str]) -> Comparison:

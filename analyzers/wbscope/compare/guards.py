@@ -73,6 +73,9 @@ def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:
         if policy.damaged == "refuse" and run.damaged:
             told = f"{side.name} {run.name}: {run.damaged[0].message}"
             yield Refusal("damaged-run", told, 'record it again, or damaged = "allow"')
+        if policy.failed == "refuse" and run.failed:
+            told = f"{side.name} {run.name}: {run.failed[0].message}"
+            yield Refusal("command-failed", told, 'record it again, or failed = "allow"')
         if policy.lost_events == "refuse" and run.lost:
             told = f"{side.name} {run.name}: {run.lost[0].message}"
             yield Refusal(
