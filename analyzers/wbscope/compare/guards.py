@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from wbscope.compare.comparison import Side, told_apart
 from wbscope.compare.differences import differences, unknown_facts
 from wbscope.compare.policy import Policy
+from wbscope.render.changes import facts_text
 
 __all__ = ["Refusal", "refusals"]
 
@@ -43,7 +44,7 @@ def refusals(
                 found.append(Refusal("not-comparable", difference.text(), fix))
     unknown = unknown_facts(runs) if base is not None else []
     if unknown and policy.unknown == "refuse":
-        told = f"nothing tells whether the runs have in common: {', '.join(unknown)}"
+        told = f"nothing tells whether the runs have in common: {facts_text(unknown)}"
         found.append(Refusal("unknown-facts", told, "record with wbscope record"))
     return found, unknown
 

@@ -75,10 +75,11 @@ def _line(first: Row, rows: Sequence[Row | None]) -> list[str]:
 
 
 def _in_seconds(metric: Metric, samples: Sequence[Sample]) -> bool:
+    """Of what benchmarks measure, as mmtests has it; other times have their unit."""
+    if metric.unit != "ns" or not metric.name.startswith(_OPS):
+        return False
     means = [abs(s.description.mean) for s in samples if s.description.mean]
-    if metric.unit != "ns" or not means:
-        return metric.unit == "ns" and metric.name.startswith(_OPS)
-    return seconds(max(means)) >= 1 and seconds(min(means)) >= _LEAST_SECONDS
+    return not means or (seconds(max(means)) >= 1 and seconds(min(means)) >= _LEAST_SECONDS)
 
 
 def _label(metric: Metric) -> str:

@@ -9,10 +9,13 @@ from collections.abc import Callable
 import pytest
 from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, lost, metric, side
 from wbscope.compare.comparison import Comparison, Side, compare_sides
+from wbscope.compare.gate import judge
+from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.render.changes import described_text, facts_text, mean_text
 from wbscope.render.comparehtml import compare_html
 from wbscope.render.comparemarkdown import compare_markdown
 from wbscope.render.comparepage import compare_text
+from wbscope.render.gatepage import evidence_text
 from wbscope.render.mmtestspage import mmtests_text
 
 OLD = [100e6 + 1e5 * i for i in range(6)]
@@ -88,20 +91,23 @@ def test_mmtests_has_no_sign_where_neither_way_is_better() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "printed"),
+    ("name", "values", "printed"),
     [
-        ((68e6, 22e6), ["68.0 ms", "22.0 ms"]),
-        ((912.6e9, 605.9e9), ["912.60", "605.90"]),
-        ((31.953e9, 0.427e9), ["31.95", "0.43"]),
-        ((31.953e9, 4.27e6), ["32.0 s", "4.27 ms"]),
-        ((31.953e9, 0.0), ["31.95", "0.00"]),
+        ("ops.time_ns", (68e6, 22e6), ["68.0 ms", "22.0 ms"]),
+        ("ops.time_ns", (912.6e9, 605.9e9), ["912.60", "605.90"]),
+        ("ops.time_ns", (31.953e9, 0.427e9), ["31.95", "0.43"]),
+        ("ops.time_ns", (31.953e9, 4.27e6), ["32.0 s", "4.27 ms"]),
+        ("ops.time_ns", (31.953e9, 0.0), ["31.95", "0.00"]),
+        ("ops.time_ns", (0.0, 0.0), ["0.00", "0.00"]),
+        ("time.elapsed_ns", (912.6e9, 605.9e9), ["913 s", "606 s"]),
     ],
 )
 def test_mmtests_prints_seconds_where_their_decimals_say_something(
-    values: tuple[float, float], printed: list[str]
+    name: str, values: tuple[float, float], printed: list[str]
 ) -> None:
-    base, other = (side(n, {TIME: [v]}) for n, v in zip("BA", values, strict=True))
-    (line,) = [x for x in mmtests_text(compare_sides(base, [other])).splitlines() if "ela" in x]
+    base, other = (side(n, {metric(name): [v]}) for n, v in zip("BA", values, strict=True))
+    text = mmtests_text(compare_sides(base, [other]))
+    (line,) = [line for line in text.splitlines() if "0.00%)" in line]
     assert re.findall(r"([\d.]+(?: m?s)?) [(*]", line) == printed
 
 
@@ -116,6 +122,16 @@ def test_shares_differ_by_points(page: Callable[[Comparison], str]) -> None:
         assert "+17.4 points" in text
         assert "+17.1 to +17.7 points" in text
         assert "+17.4 %" not in text
+
+
+def test_shares_differ_by_points_in_the_gate_too() -> None:
+    share = metric("rates.range_error_ratio", "lower", "ratio")
+    values = [-0.516, 0.1, -0.2, 0.3, -0.4, 0.25]
+    base, other = side("B", {share: values}), side("A", {share: [v + 0.05 for v in values]})
+    (verdict,) = judge(other, base, Policy((Rule(share.name, Margin("5%", 0.05)),)), []).verdicts
+    told, plan = evidence_text(verdict)
+    assert "change +5.0 points (-" in told
+    assert re.search(r"would find: \+\d+\.\d points", plan)
 
 
 def test_means_have_three_digits() -> None:
