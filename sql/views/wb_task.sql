@@ -116,7 +116,7 @@ WITH
       SELECT -1 AS step UNION ALL SELECT 0 UNION ALL SELECT 1
     ) AS d
     UNION ALL
-    -- Without it a life of which nothing but its end is told would have no name.
+    -- A life of which nothing but its end is told has no other name.
     SELECT e.tid, e.seq, e.ts, 5, e.comm, 0
     FROM ended AS e
     UNION ALL

@@ -158,7 +158,12 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         '"nid=%d order=%d", REC->nid, REC->order',
     ),
     "mm_vmscan_reclaim_writeback": ("vmscan", 540, _PATCHED, _PATCHED_TEXT),
-    "balance_dirty_pages_done": ("writeback", 541, _DONE, '"bdi %s: loops=%u", REC->bdi, REC->loops'),
+    "balance_dirty_pages_done": (
+        "writeback",
+        541,
+        _DONE,
+        '"bdi %s: loops=%u", REC->bdi, REC->loops',
+    ),
     "wb_domain_dirty_state": ("writeback", 542, _DOMAIN, '"dirty=%lu", REC->dirty'),
     "page_fault_user": ("exceptions", 120, _FAULT, '"address=0x%lx", REC->address'),
     "page_fault_kernel": ("exceptions", 119, _FAULT, '"address=0x%lx", REC->address'),
