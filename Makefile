@@ -16,15 +16,20 @@ TEST_DEBS := libgtest-dev nodejs trace-cmd
 BROWSER   := chromium
 # Only make fuzz needs these; llvm has the program that names lines in stacks.
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
+# To compile and boot the patched kernels.
+KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod libc6-dev libelf-dev \
+             libssl-dev patch perl qemu-system-x86 xz-utils
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
 ALONE     := tests/fuzz tests/live tests/ui tests/viewer
+# Run by a target of their own: they fetch, compile and boot kernels.
+APART     := tests/kernel
 FUZZ_BIN  := $(BUILD)/fuzz/bin
 
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test guest-test guest-kernels bench validate-gate fuzz lint clean
+.PHONY: help setup demo test guest-test guest-kernels kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -43,7 +48,7 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
 	# Those that measure memory or want a port or the machine run one after the other.
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(ALONE))
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(ALONE) $(APART))
 	$(BIN)/pytest -q $(ALONE)
 
 guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, about a minute each
@@ -59,6 +64,10 @@ guest-kernels: | $(BUILD)/.debs
 	for k in $(foreach k,$(KERNELS),$(k):$(SUITE_$(k))); do \
 	  [ -d $(BUILD)/guests/$${k%:*}/kernel ] || tools/record-samples/fetch amd64 $${k#*:} \
 	    linux-image-cloud-amd64 $(BUILD)/guests/$${k%:*} || exit 1; done
+
+kernel-test: setup $(BIN)/.test-tools ## our kernel patches: apply, compile, boot, compare; QUICK=1 for a part
+	tools/install-debs $(KERNEL_DEBS)
+	WBSCOPE_KERNEL_QUICK=$(QUICK) $(BIN)/pytest -q tests/kernel
 
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events
 	$(BIN)/python tools/bench.py $(TRACE)

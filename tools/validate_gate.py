@@ -109,19 +109,28 @@ def coverage_table(trials: int) -> list[str]:
     return lines
 
 
+def good_to(trials: int) -> str:
+    """Two standard errors of a share of 5 %."""
+    return f"a share of 5 % is good to ±{200 * (0.05 * 0.95 / trials) ** 0.5:.1f} points"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(usage=str(__doc__).split("\n\n")[1][7:])
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    error = 100 * (0.05 * 0.95 / options.trials) ** 0.5
+    fewer = options.trials // 4
     text = "\n".join(
         [
-            f"{options.trials} trials a cell: a share of 5 % is good to ±{2 * error:.1f} points.",
+            f"{options.trials} trials a cell: {good_to(options.trials)}.",
             "",
             *rules_table(options.trials),
             "",
-            *family_table(options.trials // 4),
+            f"{fewer} trials a line: {good_to(fewer)}.",
+            "",
+            *family_table(fewer),
+            "",
+            f"{options.trials} trials a line.",
             "",
             *coverage_table(options.trials),
         ]

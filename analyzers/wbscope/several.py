@@ -31,7 +31,7 @@ def short_names(runs: Sequence[str]) -> list[str]:
                 "same-run",
                 run,
                 "is given twice, wanted each run once",
-                fix="wbscope query NAME RUN OTHER-RUN",
+                fix="leave it out once",
             )
         names.append(os.path.join(*mine[-size:]))
     return names

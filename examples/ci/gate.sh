@@ -9,6 +9,13 @@ paths() {
   sed -e 's/^[[:space:]]*//' -e 's/[[:space:]]*$//' -e '/^$/d' <<< "$1"
 }
 
+# install-only makes them no required inputs of the action.
+if [ -z "${POLICY-}" ] || [ -z "$(paths "${RUNS-}")" ]; then
+  echo "::error title=wbscope gate::the inputs policy and runs are wanted, or install-only" >&2
+  printf 'verdict=error\nexit-code=2\n' >> "$GITHUB_OUTPUT"
+  exit 2
+fi
+
 # shellcheck disable=SC2153  # RUNS is an input, runs a list
 mapfile -t runs < <(paths "$RUNS")
 mapfile -t against < <(paths "${AGAINST-}")

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_hz
--- @summary  The kernel's HZ, inferred from the times of balance_dirty_pages,
---   which are whole jiffies in ms. NULL when fewer than three different times
---   were seen, or when they fit more than one HZ.
+-- @summary  The kernel's HZ: what the recorder read, else inferred from the
+--   times of balance_dirty_pages, which are whole jiffies in ms. NULL when
+--   nothing was read and fewer than three different times were seen, or they
+--   fit more than one HZ.
 -- @grain    one row
--- @needs    wb_throttle_step, wb_units
+-- @needs    wb_throttle_step, wb_units, raw_meta
 -- @column   hz INTEGER jiffies in a second, or NULL
 -- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
 -- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
@@ -37,7 +38,15 @@ WITH
         ELSE 1000
       END AS hz
     FROM fits AS f
+  ),
+  known AS (
+    SELECT
+      coalesce(
+        (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
+        i.hz
+      ) AS hz
+    FROM inferred AS i
   )
-SELECT i.hz, u.second_ns / i.hz AS jiffy_ns
-FROM inferred AS i
+SELECT k.hz, u.second_ns / k.hz AS jiffy_ns
+FROM known AS k
 CROSS JOIN wb_units AS u;

@@ -32,6 +32,42 @@ WHERE p.key = 'partial' AND p.value = 1
 UNION ALL
 SELECT
   '*',
+  'recording-cut-short',
+  'the recording ended before its time (' || r.value || '), so the trace is'
+    || ' not whole'
+    || coalesce(
+      ': '
+        || (SELECT p.value FROM raw_meta AS p WHERE p.key = 'record_problems'),
+      ''
+    )
+FROM raw_meta AS r
+WHERE r.key = 'record_ended' AND r.value != 'complete'
+UNION ALL
+SELECT
+  '*',
+  'recording-problems',
+  'the recorder met problems: ' || r.value
+FROM raw_meta AS r
+CROSS JOIN raw_meta AS e
+WHERE r.key = 'record_problems'
+  AND e.key = 'record_ended'
+  AND e.value = 'complete'
+UNION ALL
+SELECT
+  '*',
+  'command-failed',
+  'the command that was recorded '
+    || CASE r.key
+      WHEN 'command_signal' THEN 'was ended by signal '
+      ELSE 'exited with '
+    END
+    || r.value
+    || ', so it may not have done its work'
+FROM raw_meta AS r
+WHERE r.key IN ('command_exit_code', 'command_signal') AND r.value != 0
+UNION ALL
+SELECT
+  '*',
   'lost-events',
   'the ring buffer overran ' || count(*) || ' times, '
     || CASE

@@ -9,9 +9,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from ruamel.yaml import YAML
 from support.cli import Wbscope
 from support.runs import REPOSITORY
 
@@ -22,6 +24,10 @@ SCHEMAS = {
     "github-workflow.yml": "vendor.github-workflows",
     "gitlab-ci.yml": "vendor.gitlab-ci",
 }
+
+
+def document(name: str) -> Any:
+    return YAML(typ="safe").load((CI / name).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -151,6 +157,88 @@ def test_self_check(workspace: Path) -> None:
     done, _ = run_action(workspace, RUNS="base.json", SELF_CHECK="true")
     assert done.returncode == 0, done.stderr
     assert "self-check: 6 runs against themselves: PASS" in done.stderr
+
+
+@pytest.mark.parametrize("inputs", [{"RUNS": "same", "POLICY": ""}, {"RUNS": " \n"}])
+def test_what_the_gate_needs(workspace: Path, inputs: dict[str, str]) -> None:
+    done, outputs = run_action(workspace, **inputs)
+    assert (done.returncode, outputs) == (2, {"verdict": "error", "exit-code": "2"})
+    assert "policy and runs are wanted" in done.stderr
+
+
+# The jobs of the examples, with a wbscope that only looks at what it is asked.
+
+STUB = """\
+#!/bin/bash
+echo "$*" >> "$CALLS"
+[ "$1" = record ] || exit 0
+while [ "$1" != -o ]; do shift; done
+[ -d "$(dirname "$2")" ] || exit 2  # as error[no-output-folder]
+[ ! -e "$2" ] || exit 2
+mkdir "$2"
+"""
+RECORDED = [f"record --no-report -q -o runs/{n} -- ci/workload.sh" for n in range(1, 11)]
+
+
+class Runner:
+    """A folder of a job, and programs that come when they are installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bin = folder / "bin"
+        (folder / "work").mkdir()
+        self.bin.mkdir()
+        self.add("sudo", '#!/bin/bash\nexec "$@"\n')
+
+    def add(self, name: str, text: str) -> None:
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+    def run(self, script: str) -> None:
+        environment = {
+            "PATH": f"{self.bin}:/usr/bin:/bin",
+            "CALLS": str(self.folder / "calls"),
+        }
+        done = subprocess.run(
+            ["bash", "-e", "-c", script], cwd=self.folder / "work", env=environment, check=False
+        )
+        assert done.returncode == 0, script
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.folder / "calls").read_text().splitlines()
+
+
+def test_the_gitlab_job_records_and_then_judges(tmp_path: Path) -> None:
+    runner = Runner(tmp_path)
+    runner.add("wbscope", STUB)
+    runner.run("\n".join(document("gitlab-ci.yml")["writeback-gate"]["script"]))
+    *recorded, judged = runner.calls
+    assert recorded == RECORDED
+    assert judged == "gate --policy ci/gate.toml runs --baseline ci/baseline.json --junit gate.xml"
+
+
+def test_the_github_job_installs_records_and_then_judges(tmp_path: Path) -> None:
+    runner = Runner(tmp_path)
+    action = document("action.yml")
+    done = []
+    for step in document("github-workflow.yml")["jobs"]["gate"]["steps"]:
+        if "run" in step:
+            runner.run(step["run"])
+            done.append("record")
+        elif step["uses"].startswith("OWNER/wbscope/"):
+            inputs = step["with"]
+            assert set(inputs) <= set(action["inputs"])
+            runner.add("wbscope", STUB)  # the action installs it first
+            if inputs.get("install-only") != "true":
+                assert (inputs["policy"], inputs["runs"]) == ("ci/gate.toml", "runs")
+                done.append("gate")
+    assert done == ["record", "gate"]
+    assert runner.calls == RECORDED
+    install, gate = action["runs"]["steps"]
+    assert "install.sh" in install["run"]
+    assert "if" not in install
+    assert gate["if"] == "inputs.install-only != 'true'"
 
 
 def test_inputs_are_no_code(workspace: Path) -> None:

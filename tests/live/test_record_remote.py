@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, wait_until
+from support.live import Recorder, instances, wait_until
 
 _WRITES = 23
 _KIB = 1 << 10
@@ -41,6 +44,103 @@ def test_script_carried_by_hand(recorder: Recorder, disk: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert recorder.meta("run")["command"] == _command(disk)
     assert _writes_of_dd(recorder) == _WRITES
+
+
+@pytest.mark.parametrize("shell", ["sh", "busybox sh"])
+def test_workload_that_reads_stdin(recorder: Recorder, shell: str) -> None:
+    """It must not eat the script, which comes by stdin too."""
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    printed = recorder.record("--print", *_PROFILE, "--", "sh", "-c", "cat; exit 3")
+    archive = recorder.folder / "run.tar"
+    with archive.open("wb") as out:
+        subprocess.run(
+            [*shell.split(), "-s"], input=printed.stdout.encode(), stdout=out, check=True
+        )
+    done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    meta = recorder.meta("run")
+    assert meta["command_exit_code"] == 3
+    assert meta["lost"] == dict.fromkeys(meta["lost"], 0)
+    assert "warning[command-failed]" in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["sh", "busybox sh"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_script_that_is_killed(recorder: Recorder, shell: str, number: int) -> None:
+    """A plain kill ends the workload and removes everything; any kill ends tracing."""
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    pids = recorder.folder / "pids"
+    command = f"sleep 61 & echo $! >> {pids}; echo $$ >> {pids}; wait"
+    printed = recorder.record("--print", *_PROFILE, "--", "sh", "-c", command)
+    script = recorder.folder / "script"
+    script.write_text(printed.stdout)
+    with (recorder.folder / "run.tar").open("wb") as out:
+        process = subprocess.Popen(
+            [*shell.split(), script],
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+        )
+    assert wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, 60)
+    started = [int(pid) for pid in pids.read_text().split()]
+    process.send_signal(number)
+    try:
+        process.wait(20)
+        if number == signal.SIGTERM:
+            assert wait_until(lambda: not any(map(_lives, started)), 10)
+            assert instances() == []
+        else:
+            on = instances()[0] / "tracing_on"
+            assert wait_until(lambda: on.read_text().strip() == "0", 10)
+            assert wait_until(lambda: not _children_of(script), 10)
+    finally:
+        for pid in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    # The next one removes what is left of it.
+    printed = recorder.record("--print", *_PROFILE, "--", "true")
+    subprocess.run(["sh", "-s"], input=printed.stdout.encode(), capture_output=True, check=True)
+    assert instances() == []
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def _children_of(script: Path) -> list[str]:
+    """Shells of the script that go on."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(script).encode() in path.read_bytes().split(b"\0"):
+                found.append(path.parent.name)
+    return found
+
+
+def test_damaged_archive(recorder: Recorder) -> None:
+    """Facts that are missing, and an archive that is cut."""
+    printed = recorder.record("--print", *_PROFILE, "--", "true")
+    whole = subprocess.run(
+        ["sh", "-s"], input=printed.stdout.encode(), capture_output=True, check=True
+    ).stdout
+    archive = recorder.folder / "run.tar"
+    for data in (
+        whole.replace(b"buffer_kib ", b"buffer_kob "),
+        whole.replace(b"buffer_kib ", b"buffer_kib x"),
+        whole[: len(whole) // 2],
+        whole[:700],
+        b"",
+    ):
+        archive.write_bytes(data)
+        done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
+        assert done.returncode == 3, done.stderr
+        assert "error[not-a-recording]" in done.stderr
+    assert not (recorder.folder / "run").exists()
 
 
 @pytest.fixture
@@ -91,6 +191,19 @@ def test_over_ssh(recorder: Recorder, disk: Path, board: str) -> None:
     meta = recorder.meta("run")
     assert (meta["backend"], meta["command_exit_code"]) == ("remote script", 0)
     assert _writes_of_dd(recorder) == _WRITES
+
+
+def test_ctrl_c_ends_what_goes_on_there(recorder: Recorder, board: str) -> None:
+    pids = recorder.folder / "pids"
+    command = f"sleep 61 & echo $! >> {pids}; echo $$ >> {pids}; wait"
+    process = recorder.start("--remote", board, *_PROFILE, "-o", "run", "--", "sh", "-c", command)
+    assert wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, 60)
+    started = [int(pid) for pid in pids.read_text().split()]
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(30) == 130
+    assert wait_until(lambda: not any(map(_lives, started)), 20)
+    assert wait_until(lambda: not instances(), 20)
+    assert not (recorder.folder / "run").exists()
 
 
 def test_host_that_is_not_there(recorder: Recorder, board: str) -> None:

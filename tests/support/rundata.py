@@ -51,5 +51,9 @@ def lost(message: str = "3 events are lost") -> dict[str, Any]:
     return {"warnings": (Notice("lost-events", message),)}
 
 
-def damaged(message: str = "read in part") -> dict[str, Any]:
-    return {"warnings": (Notice("damaged-trace", message),)}
+def damaged(message: str = "read in part", slug: str = "damaged-trace") -> dict[str, Any]:
+    return {"warnings": (Notice(slug, message),)}
+
+
+def failed(message: str = "the command exited with 3") -> dict[str, Any]:
+    return {"warnings": (Notice("command-failed", message),)}

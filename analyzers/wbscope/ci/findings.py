@@ -33,7 +33,7 @@ class Finding:
     details  numbers, a line each
     line     where the policy declares it; None when the policy is not a file
     before   median of the base in the metric's unit, None where nothing is compared
-    now      median of what is judged
+    now      median of what is judged, of so many runs
     verdict  None for a refusal
     """
 
@@ -46,6 +46,7 @@ class Finding:
     verdict: Verdict | None
     before: float | None = None
     now: float | None = None
+    runs: int = 0
 
 
 def findings(result: GateResult, policy_file: Path | None = None) -> list[Finding]:
@@ -79,6 +80,7 @@ def _judged(verdict: Verdict, result: GateResult, lines: dict[str, int]) -> Find
         verdict=verdict,
         before=None if row is None else row.base_sample.description.median,
         now=now.description.median,
+        runs=len(now.values),
     )
 
 

@@ -60,8 +60,8 @@ def save(
 ) -> None:
     """Save the numbers of runs and what they were recorded on.
 
-    The file has one line for each metric and is made to be kept in git: a few
-    KiB, no trace in it.
+    The file has one line for each metric and is made to be kept in git: some
+    50 KB with all metrics, a few with those of --policy, no trace in it.
 
     \b
     Examples:

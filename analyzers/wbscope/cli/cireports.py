@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,12 +36,16 @@ GithubOption = Annotated[
 
 @dataclass(frozen=True)
 class CiReports:
-    """What to write besides the verdict on stdout; places are lines of the policy."""
+    """What to write besides the verdict on stdout; places are lines of the policy.
+
+    runs  what is judged, as given: the place where there is no policy
+    """
 
     policy: Path | None = None
     junit: Path | None = None
     sarif: Path | None = None
     github: bool = False
+    runs: Sequence[str] = ()
 
     def check(self, force: bool, inputs: Iterable[Path], output: Path | None) -> None:
         """Errors that are known before any work; `output` is where the verdict goes."""
@@ -71,7 +75,7 @@ class CiReports:
 
         for path, text in (
             (self.junit, junit_xml(result, self.policy)),
-            (self.sarif, sarif_json(result, self.policy)),
+            (self.sarif, sarif_json(result, self.policy, self.runs)),
         ):
             if path is not None:
                 write_whole(path, text)

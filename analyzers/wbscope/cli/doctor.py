@@ -25,7 +25,8 @@ def doctor(
 ) -> None:
     """What this machine can record, and the fix for what it cannot.
 
-    Exits 0 when the smallest profile can be recorded, else 5.
+    Exits 0 when the smallest profile can be recorded, else 5.  Mounts tracefs, as record
+    does, where it is not mounted.
 
     \b
     Examples:

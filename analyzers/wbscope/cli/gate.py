@@ -81,7 +81,8 @@ def gate(
     given = named_sides(runs or [], against, baseline, None, "gate")
     inputs = [run for names in given.values() for run in names]
     form.check(inputs)
-    reports = CiReports(None if policy is None else Path(policy), junit, sarif, github)
+    file = None if policy is None else Path(policy)
+    reports = CiReports(file, junit, sarif, github, given["A"])
     reports.check(force, [Path(name) for name in inputs], form.file)
     if self_check and "B" in given:
         raise UsageError(
@@ -115,6 +116,7 @@ def gate(
     )
     side = loader.side("A", given["A"])
     families = [metric.family for metric in loader.catalog.metrics]
+    checked = None
     if self_check:
         from wbscope.compare.selfcheck import self_check as check_runs
 
@@ -127,7 +129,7 @@ def gate(
     if as_json:
         from wbscope.render.comparejson import gate_json
 
-        text = gate_json(result)
+        text = gate_json(result, checked)
     elif as_markdown:
         from wbscope.render.gatepage import gate_markdown
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["record"]
 
+_SAMPLE = "1s"
+
 
 def record(
     command: Annotated[
@@ -58,7 +60,7 @@ def record(
     clock: Annotated[str | None, typer.Option(help="boot or mono.")] = None,
     sample: Annotated[
         str, typer.Option(metavar="TIME", help="How often /proc is read; 0s: never.")
-    ] = "1s",
+    ] = _SAMPLE,
     backend: Annotated[str, typer.Option(help="auto, trace-cmd or tracefs.")] = "auto",
     remote: Annotated[
         str | None, typer.Option(metavar="[USER@]HOST", help="Record there, over ssh.")
@@ -95,6 +97,7 @@ def record(
     """
     # Inside, so that no other verb waits for these modules.
     from wbscope.record.elsewhere import record_remote, script_of, unpack_file
+    from wbscope.record.plan import COMPLETE, INTERRUPTED
     from wbscope.record.recorder import Request
     from wbscope.record.recorder import record as record_run
 
@@ -125,6 +128,8 @@ def record(
 
     library = load_library()
     say = (lambda _: None) if quiet else note
+    if remote is not None or print_script:
+        _check_remote(request, remote)
     if print_script:
         write_stdout(script_of(request, library))
         return
@@ -133,13 +138,16 @@ def record(
     elif unpack is not None:
         done = unpack_file(unpack, request)
     else:
-        done = record_run(request, library, warn, say)
+        done = record_run(request, library, warn, say, show=lambda text: note(text.rstrip()))
     for problem in done.problems:
         warn(Notice("record-problem", problem))
     if code := _failure(done):
         warn(Notice("command-failed", code))
+    if done.lost_count:
+        told = f"{done.lost_count} events did not fit into the buffers and are lost"
+        warn(Notice("lost-events", f"{told}; record with a larger --buffer-size"))
     if as_json:
-        row = {"run": str(done.run), **done.facts}
+        row = {"run": str(done.run), "ended": done.ended, **done.facts}
         write_stdout(document("record", {}, rows_body([row], warnings)))
     else:
         note(_summary(done))
@@ -147,15 +155,26 @@ def record(
             _print_report(done.run, quiet)
     if done.interrupted:
         raise KeyboardInterrupt
+    if done.ended not in (COMPLETE, INTERRUPTED):
+        raise SetupError(
+            "recording-cut-short",
+            str(done.run),
+            f"is not whole: {done.ended}",
+            effect="compare and gate refuse it, as a damaged trace",
+            fix="record again, with room on the disk of the run and memory to spare",
+        )
 
 
 def _recover(folders: list[str]) -> None:
     """Everything that is registered, or the folders that are named."""
-    from wbscope.record.finish import recover_all, recover_folder
-    from wbscope.record.tracefs import mounted_tracefs
+    from wbscope.record.finish import recover_all, recover_folder, remove_unused
+    from wbscope.record.tracefs import mounted_tracefs, require_writable
 
+    tracefs = mounted_tracefs()
+    if tracefs is not None:
+        require_writable(tracefs)
     if not folders:
-        lines = recover_all(mounted_tracefs())
+        lines = recover_all(tracefs) + remove_unused(Path.cwd())
         for line in lines or ["nothing to put back"]:
             note(line)
     for folder in folders:
@@ -186,6 +205,23 @@ def _check(request: Request) -> None:
             "is none of auto, trace-cmd, tracefs",
             fix="--backend auto",
         )
+
+
+def _check_remote(request: Request, host: str | None) -> None:
+    """What the script for another machine has no way to do."""
+    given = {
+        "--clock": request.clock is not None,
+        "--sample": request.interval_ns != parse_duration("--sample", _SAMPLE),
+        "--backend": request.backend != "auto",
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise UsageError(
+                "not-with-remote", option, "is not for --remote and --print",
+                fix=f"leave out {option}: the script takes boot or mono, and samples once a second",
+            )  # fmt: skip
+    if host is not None and (not host or host.startswith("-")):
+        raise UsageError("no-host", f"--remote {host}", "is no host", fix="--remote root@host")
 
 
 def _failure(done: Recording) -> str | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -31,6 +32,7 @@ __all__ = [
     "metrics_of",
     "only",
     "sample_of",
+    "told_apart",
 ]
 
 ALPHA = 0.05
@@ -117,7 +119,7 @@ def compare_sides(
     return Comparison(
         sides=sides,
         rows=tuple(row for row in rows if row.sample.values or row.base_sample.values),
-        differing=tuple(differences(runs)),
+        differing=tuple(differences(told_apart(sides))),
         unknown=tuple(unknown_facts(runs)),
         warnings=tuple(_warnings(given)),
         alpha=alpha,
@@ -129,6 +131,16 @@ def _without_copies(side: Side) -> Side:
     """Copies of a recording are one run, however often they are given."""
     runs = {run.source_id: run for run in reversed(side.runs)}
     return Side(side.name, tuple(run for run in side.runs if runs[run.source_id] is run))
+
+
+def told_apart(sides: Sequence[Side]) -> list[RunData]:
+    """All runs, named with their side where a name is there on two sides: "A run-1"."""
+    seen = Counter(name for side in sides for name in {run.name for run in side.runs})
+    return [
+        replace(run, name=f"{side.name} {run.name}") if max(seen.values()) > 1 else run
+        for side in sides
+        for run in side.runs
+    ]
 
 
 def only(comparison: Comparison, patterns: Sequence[str]) -> Comparison:

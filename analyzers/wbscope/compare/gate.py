@@ -256,9 +256,9 @@ def _budgets(
     for budget, what, values in asked:
         allowed = [budget.allows(value, metric.name, metric.unit) for value in values]
         broken = [value for value, kept in zip(values, allowed, strict=True) if not kept]
-        told = broken or values
+        judged = broken or values
         high = budget.sign in ("<=", "<")
-        worst = max(told, default=None) if high else min(told, default=None)
+        worst = max(judged, default=None) if high else min(judged, default=None)
         shown = format_value("", metric.unit, worst)
         if broken:
             many = f", and {len(broken) - 1} more runs" if len(broken) > 1 else ""
@@ -269,8 +269,8 @@ def _budgets(
             reasons.append(f"not known of {', '.join(sample.missing)}")
         else:
             statuses.append("PASS")
-            at_worst = "" if what == "median" else ", at worst"
-            reasons.append(f"{what}{at_worst} {shown} keeps {budget}")
+            told = f"median {shown}" if what == "median" else f"each run, at worst {shown},"
+            reasons.append(f"{told} keeps {budget}")
     return statuses, reasons, tuple(f"{what} {budget}" for budget, what, _ in asked)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wbscope.compare.comparison import Side
+from wbscope.compare.comparison import Side, told_apart
 from wbscope.compare.differences import differences, unknown_facts
 from wbscope.compare.policy import Policy
 
@@ -37,7 +37,7 @@ def refusals(
         found += _on_both(side, base)
     within = {difference.fact for one in sides for difference in differences(one.runs)}
     if base is not None:
-        for difference in differences(runs, policy.differs):
+        for difference in differences(told_apart(sides), policy.differs):
             if difference.fact not in within:
                 fix = f'differs = ["{difference.fact}"]    # in the policy, if it is meant to'
                 found.append(Refusal("not-comparable", difference.text(), fix))
@@ -73,6 +73,9 @@ def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:
         if policy.damaged == "refuse" and run.damaged:
             told = f"{side.name} {run.name}: {run.damaged[0].message}"
             yield Refusal("damaged-run", told, 'record it again, or damaged = "allow"')
+        if policy.failed == "refuse" and run.failed:
+            told = f"{side.name} {run.name}: {run.failed[0].message}"
+            yield Refusal("command-failed", told, 'record it again, or failed = "allow"')
         if policy.lost_events == "refuse" and run.lost:
             told = f"{side.name} {run.name}: {run.lost[0].message}"
             yield Refusal(

@@ -94,6 +94,7 @@ class Policy:
     differs: tuple[str, ...] = ()
     lost_events: str = "refuse"
     damaged: str = "refuse"
+    failed: str = "refuse"
     unknown: str = "tell"
     inconclusive: str = "inconclusive"
 
@@ -163,8 +164,8 @@ def _may_match(pattern: str, family: str) -> bool:
 
 
 def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
-    known = ("alpha", "min_runs", "drop_first", "differs", "lost_events", "damaged", "unknown",
-             "inconclusive", "metrics")  # fmt: skip
+    known = ("alpha", "min_runs", "drop_first", "differs", "lost_events", "damaged", "failed",
+             "unknown", "inconclusive", "metrics")  # fmt: skip
     _check_keys(path, "the policy", document, known)
     metrics = document.get("metrics", {})
     if not isinstance(metrics, dict) or not metrics:
@@ -180,6 +181,7 @@ def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
         differs=_facts(path, document.get("differs", [])),
         lost_events=_word(path, document, "lost_events", ("refuse", "allow")),
         damaged=_word(path, document, "damaged", ("refuse", "allow")),
+        failed=_word(path, document, "failed", ("refuse", "allow")),
         unknown=_word(path, document, "unknown", ("tell", "refuse")),
         inconclusive=_word(path, document, "inconclusive", ("inconclusive", "pass", "fail")),
     )

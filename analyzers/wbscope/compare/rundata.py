@@ -14,7 +14,8 @@ __all__ = ["Fact", "RunData"]
 Fact = str | int | float | None
 
 _LOST = ("lost-events", "records-overwritten")
-_DAMAGED = ("damaged-trace", "part-of-trace", "lines-not-understood")
+_DAMAGED = ("damaged-trace", "part-of-trace", "recording-cut-short", "lines-not-understood")
+_FAILED = "command-failed"
 _DATA_LOSS = "data-loss-"
 
 
@@ -58,3 +59,8 @@ class RunData:
             for notice in self.warnings
             if notice.slug in _DAMAGED or notice.slug.startswith(_DATA_LOSS)
         )
+
+    @property
+    def failed(self) -> tuple[Notice, ...]:
+        """What says that the command did not end well."""
+        return tuple(notice for notice in self.warnings if notice.slug == _FAILED)

@@ -3,38 +3,51 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
-from wbscope.doctor.check import Check
+from wbscope.doctor.check import Check, Status
 from wbscope.doctor.events import EventState, event_checks, event_states
 from wbscope.doctor.machine import kernel_check, machine_checks
 from wbscope.doctor.tracing import tracing_checks
 from wbscope.engine.profiles import Profile
+from wbscope.errors import SetupError
 from wbscope.record.choose import available_events
-from wbscope.record.tracefs import mounted_tracefs
+from wbscope.record.tracefs import mount_tracefs, mounted_tracefs
 
 __all__ = ["examine", "states_here"]
 
 
 def examine(profiles: Sequence[Profile]) -> list[Check]:
-    """Nothing is changed but a trace instance made and removed."""
-    checks = [kernel_check(), *tracing_checks()]
-    available = _available()
-    if available is not None:
-        checks += event_checks(profiles, available)
+    """Nothing is changed but tracefs mounted, as record does, and an instance made and removed."""
+    tracefs, reason = mounted_tracefs(), None
+    if tracefs is None:
+        try:
+            tracefs = mount_tracefs()
+        except SetupError as error:
+            reason = error.message
+    checks = [kernel_check(), *tracing_checks(tracefs, reason)]
+    if tracefs is not None:
+        try:
+            checks += event_checks(profiles, available_events(tracefs))
+        except OSError as error:
+            found = f"not known: {error.filename}: {error.strerror}"
+            checks.append(Check("events", Status.fails, found, "run as root: sudo wbscope doctor"))
     return checks + list(machine_checks())
 
 
 def states_here(profiles: Sequence[Profile]) -> list[EventState]:
-    """Every event of the profiles, none of them there when they cannot be seen."""
-    return event_states(profiles, _available() or frozenset())
+    """Every event of the profiles.
 
-
-def _available() -> frozenset[str] | None:
-    tracefs = mounted_tracefs()
-    if tracefs is None:
-        return None
+    Raises: SetupError when they cannot be seen; then none is known to be missing.
+    """
+    tracefs = mounted_tracefs() or mount_tracefs()
     try:
-        return available_events(tracefs)
-    except OSError:
-        return None
+        return event_states(profiles, available_events(tracefs))
+    except OSError as error:
+        raise SetupError(
+            "tracefs-not-readable",
+            str(error.filename or tracefs),
+            f"cannot be read by user {os.geteuid()}: {error.strerror}",
+            fix="run it as root: sudo wbscope doctor --events",
+        ) from error

@@ -52,6 +52,14 @@ def _hz() -> Check:
 
 
 def _exists(path: Path, name: str, use: str, fix: str) -> Check:
-    if path.exists():
+    try:
+        path.stat()
+    except PermissionError:
+        return Check(
+            name, Status.missing, f"not known: {path} cannot be seen", "sudo wbscope doctor"
+        )
+    except OSError:
+        pass
+    else:
         return Check(name, Status.ok, str(path))
     return Check(name, Status.missing, f"no {path}{f' ({use})' if use else ''}", fix)

@@ -14,7 +14,7 @@ from wbscope.doctor.check import Check, Status
 from wbscope.errors import SetupError
 from wbscope.record import choose
 from wbscope.record.finish import left_behind
-from wbscope.record.tracefs import INSTANCE_PREFIX, Instance, mounted_tracefs
+from wbscope.record.tracefs import INSTANCE_PREFIX, Instance
 from wbscope.render.units import format_value
 
 __all__ = ["tracing_checks"]
@@ -24,18 +24,16 @@ _MOUNT = "mount -t tracefs nodev /sys/kernel/tracing"
 _FEW_KIB = 1 << 10
 
 
-def tracing_checks() -> Iterator[Check]:
-    """In the order in which things are needed."""
+def tracing_checks(tracefs: Path | None, reason: str | None = None) -> Iterator[Check]:
+    """In the order in which things are needed; the reason is why there is no tracefs."""
     root = os.geteuid() == 0
-    tracefs = mounted_tracefs()
     yield Check("user", Status.ok, "root" if root else f"uid {os.geteuid()}, not root")
     yield from _lockdown()
     if tracefs is None:
         supported = "tracefs" in Path("/proc/filesystems").read_text(encoding="utf-8")
         found = "not mounted" if supported else "not in this kernel (CONFIG_TRACING)"
         fix = f"{'' if root else 'sudo '}{_MOUNT}" if supported else "a kernel with CONFIG_TRACING"
-        # wbscope record mounts it.
-        yield Check("tracefs", Status.missing if supported and root else Status.fails, found, fix)
+        yield Check("tracefs", Status.fails, _and(found, reason), fix)
     else:
         writable = os.access(tracefs / "instances", os.W_OK | os.X_OK)
         yield Check(
@@ -48,6 +46,11 @@ def tracing_checks() -> Iterator[Check]:
             yield from _instance_checks(tracefs)
         yield from _others(tracefs)
     yield from _trace_cmd()
+
+
+def _and(found: str, reason: str | None) -> str:
+    told = found if reason is None else f"{found} ({reason})"
+    return f"{told}: events, buffers and clocks were not checked"
 
 
 def _lockdown() -> Iterator[Check]:
@@ -93,7 +96,7 @@ def _buffers(instance: Instance) -> Check:
     each = choose.buffer_kib("writeback", cpus, available)
     text = (
         f"{_size(each)} for each of {cpus} CPUs, of {_size(available)} available memory"
-        " (deep: twice that)"
+        f" (deep: {_size(choose.buffer_kib('deep', cpus, available))})"
     )
     try:
         instance.write("buffer_size_kb", str(each))
@@ -110,8 +113,14 @@ def _buffers(instance: Instance) -> Check:
 
 def _others(tracefs: Path) -> Iterator[Check]:
     """Who else traces, and what was left of us."""
-    tracer = (tracefs / "current_tracer").read_text(encoding="utf-8").strip()
-    events = (tracefs / "set_event").read_text(encoding="utf-8").split()
+    try:
+        tracer = (tracefs / "current_tracer").read_text(encoding="utf-8").strip()
+        events = (tracefs / "set_event").read_text(encoding="utf-8").split()
+    except OSError as error:
+        yield Check(
+            "other tracing", Status.missing, f"not known: {error.strerror}", "sudo wbscope doctor"
+        )
+        return
     if tracer != "nop" or events:
         found = f"tracer {tracer}, {len(events)} events enabled: they cost time in every run"
         fix = f"echo nop > {tracefs}/current_tracer; echo > {tracefs}/set_event"

@@ -15,7 +15,7 @@ from wbscope.errors import InputError, QueryError, SetupError, WbscopeError
 __all__ = ["SCHEMA_VERSION", "Recorded", "open_database", "translate"]
 
 # The layout of tables that this version reads; wbscope-ingest writes it to meta.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True)

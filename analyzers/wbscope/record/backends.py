@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -30,15 +32,20 @@ HEAD = ".head"
 _FIRES = ("writeback:global_dirty_state", "writeback:wb_domain_dirty_state")
 _READY = "wbscope: recording"
 _GATE = f"echo '{_READY}'; read -r line; exit 0"
+_ENTRIES = re.compile(r"^entries: (\d+)$", re.MULTILINE)
 _START_SECONDS = 60.0
 _STOP_SECONDS = 600.0
 _STEP_SECONDS = 0.02
 
 
 class Backend(Protocol):
-    """Started once, stopped once; what it complains of is in `problems`."""
+    """Started once, stopped once; what it complains of is in `problems`.
+
+    `is_whole` is False when pages of the ring buffer are not in the file.
+    """
 
     problems: list[str]
+    is_whole: bool
 
     def start(self, sampler_tid: int) -> bool:
         """Recording when it returns; True: the sampler's own events are left out."""
@@ -53,8 +60,9 @@ class Backend(Protocol):
         """Let go of everything, whatever state it is in."""
 
 
-def backend_of(plan: Plan) -> Backend:
-    return _TraceCmd(plan) if plan.backend == "trace-cmd" else _Tracefs(plan)
+def backend_of(plan: Plan, tell: Callable[[str], None]) -> Backend:
+    """`tell` is called with what goes wrong while it records."""
+    return _TraceCmd(plan) if plan.backend == "trace-cmd" else _Tracefs(plan, tell)
 
 
 def cpu_stats(instance: Instance) -> dict[int, str]:
@@ -64,6 +72,12 @@ def cpu_stats(instance: Instance) -> dict[int, str]:
         for cpu, path in instance.cpus():
             stats[cpu] = (path / "stats").read_text()
     return stats
+
+
+def _entries(instance: Instance) -> int:
+    """Events that are still in the ring buffer."""
+    texts = cpu_stats(instance).values()
+    return sum(int(count) for text in texts for count in _ENTRIES.findall(text))
 
 
 def assemble(plan: Plan, tail: Tail) -> None:
@@ -83,9 +97,11 @@ def assemble(plan: Plan, tail: Tail) -> None:
 class _Tracefs:
     """Nothing but writes to files of tracefs and reads of its pages."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, tell: Callable[[str], None]) -> None:
         self.problems: list[str] = []
+        self.is_whole = True
         self._plan = plan
+        self._tell = tell
         self._instance = Instance(Path(plan.tracefs), plan.instance)
         self._copier: PageCopier | None = None
         self._keep: int | None = None
@@ -100,7 +116,7 @@ class _Tracefs:
             self._keep = os.open(instance.path / "free_buffer", os.O_WRONLY | os.O_CLOEXEC)
         fired = [event for event in _FIRES if event in plan.events]
         filtered = all(self._leave_out(event, sampler_tid) for event in fired)
-        self._copier = PageCopier(instance, plan.pages_of)
+        self._copier = PageCopier(instance, plan.pages_of, self._tell)
         self._copier.start()
         for event in plan.events:
             instance.write(instance.event_file(event), "1")
@@ -115,6 +131,8 @@ class _Tracefs:
         if self._copier is not None:
             self._copier.finish()
             self.problems += self._copier.errors
+            if self._copier.failed or _entries(self._instance):
+                self.is_whole = False
         assemble(self._plan, tail)
         self.close()
 
@@ -139,6 +157,7 @@ class _TraceCmd:
 
     def __init__(self, plan: Plan) -> None:
         self.problems: list[str] = []
+        self.is_whole = True
         self._plan = plan
         self._instance = Instance(Path(plan.tracefs), plan.instance)
         self._process: subprocess.Popen[bytes] | None = None
@@ -189,6 +208,7 @@ class _TraceCmd:
         self._instance.stop()
         if process is not None and process.returncode != 0:
             self.problems.append(f"trace-cmd ended with {process.returncode}: {self._last_words()}")
+            self.is_whole = False
             if self._instance.exists():
                 copier = PageCopier(self._instance, self._plan.pages_of)
                 copier.finish()

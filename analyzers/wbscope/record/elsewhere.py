@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from wbscope.engine.library import Library
-from wbscope.errors import InputError, UsageError
+from wbscope.errors import InputError, SetupError, UsageError
 from wbscope.record import choose
-from wbscope.record.finish import META_SCHEMA, save_meta
+from wbscope.record.finish import META_SCHEMA, lost_count, make_private, save_meta
 from wbscope.record.recorder import CUSTOM, Recording, Request, target_of
 from wbscope.record.remote import remote_script, run_remote, unpack
 from wbscope.version import __version__
@@ -23,7 +23,7 @@ _NS_PER_S = 10**9
 _KEPT = ("command_duration_ns", "command_exit_code", "sync_duration_ns")
 
 
-def script_of(request: Request, library: Library) -> str:
+def script_of(request: Request, library: Library, watched: bool = False) -> str:
     """Raises: UsageError for what the script cannot do."""
     if not request.command and request.duration_ns is None:
         raise UsageError(
@@ -38,7 +38,13 @@ def script_of(request: Request, library: Library) -> str:
         profile = choose.choose_profile(request.profile, library.profiles)
     seconds = None if request.duration_ns is None else request.duration_ns / _NS_PER_S
     return remote_script(
-        profile, request.events, request.command, seconds, request.buffer_kib, request.sync
+        profile,
+        request.events,
+        request.command,
+        seconds,
+        request.buffer_kib,
+        request.sync,
+        watched,
     )
 
 
@@ -46,7 +52,7 @@ def record_remote(
     host: str, request: Request, library: Library, say: Callable[[str], None]
 ) -> Recording:
     """Record there, write the run here."""
-    script = script_of(request, library)
+    script = script_of(request, library, watched=True)
     target = target_of(request)
     with tempfile.TemporaryFile(dir=target.parent) as archive:
         say(f"recording on {host}")
@@ -59,24 +65,33 @@ def unpack_file(path: Path, request: Request) -> Recording:
     """What the printed script wrote."""
     target = target_of(request)
     try:
-        with path.open("rb") as archive:
-            return _written(archive, target)
+        archive = path.open("rb")
     except OSError as error:
         raise InputError(
             "cannot-read", str(path), f"cannot be read: {error.strerror}", fix="name the tar file"
         ) from error
+    with archive:
+        return _written(archive, target)
 
 
 def _written(archive: IO[bytes], target: Path) -> Recording:
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    """Raises: InputError for what is no recording, SetupError when it cannot be written."""
     try:
-        facts = unpack(archive, folder)
-        head = {"schema": META_SCHEMA, "wbscope_version": __version__}
-        save_meta(folder, head | facts)
-        folder.chmod(0o755)
-        if target.exists():
-            shutil.rmtree(target)
-        folder.rename(target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return Recording(target, {key: facts[key] for key in _KEPT if key in facts})
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            facts = unpack(archive, folder)
+            head = {"schema": META_SCHEMA, "wbscope_version": __version__}
+            save_meta(folder, head | facts)
+            make_private(folder, facts["events"])
+            if target.exists():
+                shutil.rmtree(target)
+            folder.rename(target)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        raise SetupError(
+            "cannot-write", str(target), f"cannot be written: {error.strerror or error}",
+            fix="make room on its disk, or -o on another one",
+        ) from error  # fmt: skip
+    kept = {key: facts[key] for key in _KEPT if key in facts}
+    return Recording(target, kept, ended=facts["ended"], lost_count=lost_count(facts))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import platform
 import re
@@ -16,19 +17,24 @@ from wbscope.record.devices import devices_text
 from wbscope.record.settings import read_sysctls
 
 __all__ = [
+    "NAMES",
     "PSI",
     "bdi_stats",
     "block_stats",
     "cgroup_paths",
+    "ended_task_names",
     "kernel_hz",
     "machine_facts",
+    "read_names",
     "save_after",
     "save_before",
     "task_names",
     "uname_text",
     "write_cgroups",
+    "write_names",
 ]
 
+NAMES = ".names"
 PSI = ("cpu", "io", "memory")
 
 _PROC = Path("/proc")
@@ -147,6 +153,29 @@ def task_names() -> dict[int, str]:
     return names
 
 
+def ended_task_names(tracefs: Path) -> dict[int, str]:
+    """The kernel's own list has the names of tasks that ended, but of few at a time."""
+    names = {}
+    for line in _text(tracefs / "saved_cmdlines").splitlines():
+        tid, _, comm = line.partition(" ")
+        if tid.isdigit() and comm != "<...>":
+            names[int(tid)] = comm
+    return names
+
+
+def write_names(folder: Path, names: dict[int, str]) -> None:
+    """Names of tasks, kept until the trace is written."""
+    _replace(folder / NAMES, json.dumps(names))
+
+
+def read_names(folder: Path) -> dict[int, str]:
+    """None of them when the file is not there or not whole."""
+    try:
+        return {int(tid): str(comm) for tid, comm in json.loads(_text(folder / NAMES)).items()}
+    except (ValueError, AttributeError):
+        return {}
+
+
 def cgroup_paths() -> dict[int, str]:
     """Inode and path of each cgroup (version 2, or all hierarchies of version 1)."""
     found: dict[int, str] = {}
@@ -164,7 +193,8 @@ def write_cgroups(folder: Path, paths: dict[int, str]) -> None:
     """As `ls -id` prints them; those with white space cannot be told apart and are left out."""
     lines = (f"{inode:>7} {path}\n" for inode, path in sorted(paths.items())
              if not re.search(r"\s", path))  # fmt: skip
-    _save(folder, "cgroups", "".join(lines))
+    if text := "".join(lines):
+        _replace(folder / "cgroups", text)
 
 
 def _save_both(folder: Path, when: str) -> None:
@@ -181,6 +211,13 @@ def _save(folder: Path, name: str, text: str) -> None:
     """What this kernel does not have leaves no file."""
     if text:
         (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+def _replace(path: Path, text: str) -> None:
+    """There whole, as it was or as it is now."""
+    part = path.with_name(f".{path.name.lstrip('.')}.part")
+    part.write_text(text, encoding="utf-8", errors="surrogateescape")
+    os.replace(part, path)
 
 
 def _text(path: Path) -> str:

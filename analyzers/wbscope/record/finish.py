@@ -14,18 +14,26 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from wbscope.errors import InputError
 from wbscope.outputs import free_name
 from wbscope.record.backends import HEAD, TRACE, assemble, cpu_stats, end_trace_cmd
-from wbscope.record.facts import machine_facts, save_after, uname_text
+from wbscope.record.facts import (
+    ended_task_names,
+    machine_facts,
+    read_names,
+    save_after,
+    task_names,
+    uname_text,
+)
 from wbscope.record.pages import PageCopier
 from wbscope.record.plan import Entry, Plan, dead_entries, register_folder
-from wbscope.record.settings import restore
+from wbscope.record.series import CLOCK_IDS
+from wbscope.record.settings import restore, still_ours
 from wbscope.record.tracedat import Tail
 from wbscope.record.tracefs import INSTANCE_PREFIX, Instance
 from wbscope.version import __version__
@@ -33,33 +41,60 @@ from wbscope.version import __version__
 __all__ = [
     "META",
     "META_SCHEMA",
-    "NAMES",
     "PLAN",
+    "Recovered",
     "left_behind",
+    "lost_count",
+    "lost_of",
+    "make_private",
     "private_folder",
     "publish",
     "recover",
     "recover_all",
     "recover_folder",
     "remove_leftovers",
+    "remove_unused",
     "save_meta",
+    "save_started",
     "tail_of",
     "write_meta",
 ]
 
 META = "meta.json"
-NAMES = ".names"
 PLAN = ".plan"
+# What is in a folder before anything is recorded.
+_OF_A_START = {PLAN, ".recorder.log"}
+# From Linux 7.2 on these events have bytes of the traced programs.
+_OF_PROGRAMS = "syscalls:"
+_STARTED = ".started"
 META_SCHEMA = "wbscope.record/1"
 # trace-cmd has its file to write when it was told to end.
 _TRACE_CMD_SECONDS = 120.0
-_COUNTERS = re.compile(r"^(entries|overrun|commit overrun|dropped events): (\d+)$", re.M)
+_COUNTERS = re.compile(r"^(overrun|commit overrun|dropped events): (\d+)$", re.M)
 _KEYS = {
-    "entries": "left_count",
     "overrun": "overwritten_count",
     "commit overrun": "commit_overrun_count",
     "dropped events": "dropped_count",
 }
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What was put back after a recorder that was killed."""
+
+    instance: str
+    run: Path | None
+    removed: bool
+    put_back: tuple[str, ...] = ()  # NAME = VALUE
+    left: tuple[str, ...] = ()  # sysctls that somebody has set since, or that refuse their value
+
+    def __str__(self) -> str:
+        parts = ["tracing stopped"]
+        parts.append("instance removed" if self.removed else "instance in use, not removed")
+        parts += [f"{setting} put back" for setting in self.put_back]
+        parts += [f"{name} left as it was set since" for name in self.left]
+        told = f"{self.instance}: {', '.join(parts)}"
+        return told if self.run is None else f"{told}; run in {self.run}"
 
 
 def tail_of(plan: Plan, names: Mapping[int, str], stats: Mapping[int, str]) -> Tail:
@@ -69,11 +104,6 @@ def tail_of(plan: Plan, names: Mapping[int, str], stats: Mapping[int, str]) -> T
 
 def write_meta(plan: Plan, ended: str, more: Mapping[str, Any], stats: Mapping[int, str]) -> None:
     """meta.json: what was recorded, how, and how it ended."""
-    lost = dict.fromkeys(_KEYS.values(), 0)
-    for text in stats.values():
-        for name, count in _COUNTERS.findall(text):
-            lost[_KEYS[name]] += int(count)
-    lost.pop("left_count")
     content = {
         "schema": META_SCHEMA,
         "wbscope_version": __version__,
@@ -86,12 +116,32 @@ def write_meta(plan: Plan, ended: str, more: Mapping[str, Any], stats: Mapping[i
         "command": list(plan.command),
         "sysctls_for_the_run": plan.settings,
         "events": list(plan.events),
-        "lost": lost if stats else None,
+        "lost": lost_of(stats.values()) if stats else None,
         "machine": machine_facts(),
         **plan.about,
         **more,
     }
     save_meta(Path(plan.folder), content)
+
+
+def save_started(folder: Path, facts: Mapping[str, Any]) -> None:
+    """What only the recorder knows, for the one who finds it killed."""
+    (folder / _STARTED).write_text(json.dumps(facts), encoding="utf-8")
+
+
+def lost_count(meta: Mapping[str, Any]) -> int | None:
+    """All events of a run that did not fit into the buffers."""
+    lost = meta.get("lost")
+    return sum(lost.values()) if isinstance(lost, dict) else None
+
+
+def lost_of(stats: Iterable[str]) -> dict[str, int]:
+    """What the buffers of the CPUs count as lost, summed up."""
+    lost = dict.fromkeys(_KEYS.values(), 0)
+    for text in stats:
+        for name, count in _COUNTERS.findall(text):
+            lost[_KEYS[name]] += int(count)
+    return lost
 
 
 def save_meta(folder: Path, content: Mapping[str, Any]) -> None:
@@ -102,11 +152,22 @@ def save_meta(folder: Path, content: Mapping[str, Any]) -> None:
     os.replace(part, path)
 
 
+def make_private(folder: Path, events: Iterable[str]) -> None:
+    """What system calls write, or are given, is for its owner; other runs are for everybody."""
+    private = any(event.startswith(_OF_PROGRAMS) for event in events)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    folder.chmod(0o700 if private else 0o755 & ~mask)
+    if private:
+        (folder / TRACE).chmod(0o600)
+
+
 def publish(plan: Plan) -> Path:
     """The private folder gets its name: that of the user, or a free one beside it."""
     folder, target = Path(plan.folder), Path(plan.target)
     if not folder.exists():
         return target
+    make_private(folder, plan.events)
     for path in folder.glob(".*"):
         path.unlink()
     if target.is_dir() and not any(target.iterdir()):
@@ -130,22 +191,24 @@ def recover(
     now: bool = False,
     drop: bool = False,
     let_go: Callable[[], None] = lambda: None,
-) -> Path | None:
-    """Put everything back after a recorder that was killed; the run that is left, if any.
+) -> Recovered | None:
+    """Put everything back after a recorder that was killed; None when it had changed nothing.
 
-    `now`: it was killed a moment ago, so the counters of /proc are still those of the run.
+    `now`: it was killed a moment ago, so the counters of /proc are still those of the run,
+    and every sysctl is put back.  Later, those are left that have another value than ours.
     `drop`: nothing was recorded.  `let_go` is called when the instance is not read any more.
     """
     read = entry.read()
     if read is None:
         entry.remove()
         return None
-    plan, saved = read
+    plan, saved, ours = read
+    back = saved if now else still_ours(saved, ours)
     folder = Path(plan.folder)
     instance = Instance(Path(plan.tracefs), plan.instance)
     if instance.exists():
         instance.stop()
-    restore(saved)
+    wrong = restore(back)
     if plan.backend == "trace-cmd":
         end_trace_cmd(plan.instance, _TRACE_CMD_SECONDS)
     stats = cpu_stats(instance)
@@ -155,24 +218,26 @@ def recover(
     with contextlib.suppress(OSError):
         run = _recover_folder(plan, folder, instance, stats, ended, now)
     let_go()
-    instance.remove()
+    removed = instance.remove()
     entry.remove()
-    return run
+    return Recovered(
+        plan.instance,
+        run,
+        removed,
+        tuple(f"{name} = {value}" for name, value in back.items() if name not in wrong),
+        tuple(sorted((saved.keys() - back.keys()) | set(wrong))),
+    )
 
 
 def recover_all(tracefs: Path | None) -> list[str]:
     """Recover every dead recording; returns what was done, a line each."""
     done = []
     for entry in dead_entries():
-        name = entry.path.stem
-        run = recover(entry)
-        done.append(
-            f"{name}: tracing stopped, instance removed" + (f"; run in {run}" if run else "")
-        )
+        found = recover(entry)
+        done.append(f"{entry.path.stem}: it had changed nothing" if found is None else str(found))
     for instance in _orphans(tracefs):
         instance.stop()
-        instance.remove()
-        done.append(f"{instance.name}: tracing stopped, instance removed")
+        done.append(str(Recovered(instance.name, None, instance.remove())))
     return done
 
 
@@ -232,6 +297,21 @@ def remove_leftovers(target: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def remove_unused(place: Path) -> list[str]:
+    """Every such folder in a folder, whatever run it was for; returns what was done."""
+    known = {entry.stem for entry in _live_entries()}
+    done = []
+    for folder in sorted(place.glob(f".*.{INSTANCE_PREFIX}*")):
+        instance = folder.name[folder.name.rindex(f".{INSTANCE_PREFIX}") + 1 :]
+        if instance in known or _is_maker_alive(instance) or (folder / HEAD).exists():
+            continue
+        if not {path.name for path in folder.iterdir()} <= _OF_A_START:
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        done.append(f"{folder.name}: removed, nothing had been recorded")
+    return done
+
+
 def _recover_folder(
     plan: Plan,
     folder: Path,
@@ -244,20 +324,35 @@ def _recover_folder(
         shutil.rmtree(folder, ignore_errors=True)  # killed before anything was recorded
         return None
     if now:
-        save_after(folder)
+        with contextlib.suppress(OSError):  # the trace matters more
+            save_after(folder)
+    names = _all_names(plan, folder, now)
+    copier: PageCopier | None = None
     if not (folder / TRACE).exists() or plan.copied_pages():
         if instance.exists():
             copier = PageCopier(instance, plan.pages_of)
             copier.finish()
-        names = {}
-        with contextlib.suppress(OSError, ValueError):
-            names = {int(k): v for k, v in json.loads((folder / NAMES).read_text()).items()}
         assemble(plan, tail_of(plan, names, stats))
     else:
         assemble(plan, tail_of(plan, {}, stats))  # only the copies are removed
     if not (folder / META).exists():
-        write_meta(plan, ended, {"recovered_unix_s": round(time.time(), 3)}, stats)
+        facts: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):
+            facts |= json.loads((folder / _STARTED).read_text(encoding="utf-8"))
+        if now:
+            facts["ended_ts_ns"] = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
+        facts["problems"] = [] if copier is None else copier.errors
+        facts["recovered_unix_s"] = round(time.time(), 3)
+        write_meta(plan, ended, facts, stats)
     return publish(plan)
+
+
+def _all_names(plan: Plan, folder: Path, now: bool) -> dict[int, str]:
+    """Those that the recorder had saved, and what the kernel still knows."""
+    names = task_names() if now else {}
+    if now or Path(plan.tracefs, "instances", plan.instance).exists():  # of the same boot
+        names |= ended_task_names(Path(plan.tracefs))
+    return names | read_names(folder)
 
 
 def _live_entries() -> list[Path]:

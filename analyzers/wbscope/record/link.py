@@ -67,7 +67,8 @@ class Link:
         self._process.wait()
         run = None
         for entry in dead_entries(self._plan.instance):
-            run = recover(entry, now=True, let_go=self._let_go)
+            found = recover(entry, now=True, let_go=self._let_go)
+            run = None if found is None else found.run
         self._let_go()
         return run
 

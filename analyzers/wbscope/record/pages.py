@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,8 @@ __all__ = ["PageCopier", "page_bytes"]
 
 _PIPE_BYTES = 1 << 20
 _SLEEP_SECONDS = 0.05
+# A CPU whose pages cannot be written is tried again: somebody may make room.
+_RETRY_SECONDS = 0.5
 # Reading costs little; more threads than these would only wake each other.
 _MOST_THREADS = 16
 _NICE = -10
@@ -40,10 +43,22 @@ def page_bytes(instance: Instance) -> int:
 
 
 class PageCopier:
-    """Copies until it is stopped; an error of one CPU is kept, the others go on."""
+    """Copies until it is stopped; a CPU that fails is tried again, the others go on.
 
-    def __init__(self, instance: Instance, target_of: Callable[[int], Path]) -> None:
+    errors  what went wrong, also where it went well later
+    failed  CPUs of which pages are missing; known when it has finished
+    tell    is called in another thread with an error when it is met
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        target_of: Callable[[int], Path],
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.errors: list[str] = []
+        self.failed: list[int] = []
+        self._tell = tell
         self._page_bytes = page_bytes(instance)
         self._ended = threading.Event()
         self._cpus: list[_Cpu] = []
@@ -64,7 +79,10 @@ class PageCopier:
         """After tracing is off: take what is left, close all files."""
         self._join()
         for cpu in self._cpus:
+            cpu.retry_at = 0.0
             self._guarded(cpu, last=True)
+            if cpu.failed:
+                self.failed.append(cpu.number)
         self.close()
 
     def close(self) -> None:
@@ -95,18 +113,23 @@ class PageCopier:
 
     def _guarded(self, cpu: _Cpu, last: bool = False) -> bool:
         """True when there may be more at once."""
-        if cpu.failed:
+        if cpu.failed and time.monotonic() < cpu.retry_at:
             return False
         try:
+            more = cpu.splice()
+            while last and more:
+                more = cpu.splice()
             if last:
-                while cpu.splice():
-                    pass
                 cpu.read(self._page_bytes)
-                return False
-            return cpu.splice()
+            cpu.failed = False
+            return more
         except OSError as error:
             cpu.failed = True
-            self.errors.append(f"cpu {cpu.number}: {error.strerror or error}")
+            cpu.retry_at = time.monotonic() + _RETRY_SECONDS
+            if not cpu.told:
+                cpu.told = True
+                self.errors.append(f"cpu {cpu.number}: {error.strerror or error}")
+                self._tell(self.errors[-1])
             return False
 
 
@@ -117,6 +140,10 @@ class _Cpu:
         self.number = number
         self.bytes_count = 0
         self.failed = False
+        self.told = False
+        self.retry_at = 0.0
+        self._in_pipe = 0
+        self._unwritten = b""
         self._source = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._target = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         # A copier that was killed may have left a part of a page.
@@ -128,30 +155,37 @@ class _Cpu:
 
     def splice(self) -> bool:
         """Take the full pages that are there; True when the pipe was filled."""
+        self._drain()
         try:
             moved = os.splice(self._source, self._to_pipe, _PIPE_BYTES, flags=_SPLICE)
         except BlockingIOError:
             return False
-        left = moved
-        while left:
-            left -= os.splice(self._from_pipe, self._target, left)
-        self.bytes_count += moved
+        self._in_pipe += moved
+        self._drain()
         return moved * 2 > _PIPE_BYTES
+
+    def _drain(self) -> None:
+        """What could not be written before is still in the pipe, or here."""
+        while self._in_pipe:
+            done = os.splice(self._from_pipe, self._target, self._in_pipe)
+            self._in_pipe -= done
+            self.bytes_count += done
+        while self._unwritten:
+            done = os.write(self._target, self._unwritten)
+            self._unwritten = self._unwritten[done:]
+            self.bytes_count += done
 
     def read(self, size: int) -> None:
         """The page that is not full."""
         while True:
+            self._drain()
             try:
                 page = os.read(self._source, size)
             except BlockingIOError:
                 return
             if not page:
                 return
-            view = memoryview(page.ljust(size, b"\0"))
-            while view:
-                written = os.write(self._target, view)
-                view = view[written:]
-            self.bytes_count += size
+            self._unwritten = page.ljust(size, b"\0")
 
     def close(self) -> None:
         for number in (self._source, self._target, self._from_pipe, self._to_pipe):

@@ -19,7 +19,11 @@ from typing import Any
 from wbscope.errors import SetupError
 
 __all__ = [
+    "COMPLETE",
     "DISCARD",
+    "INTERRUPTED",
+    "NOT_WHOLE",
+    "RECORDER_KILLED",
     "Entry",
     "Plan",
     "dead_entries",
@@ -28,6 +32,11 @@ __all__ = [
     "register_folder",
 ]
 
+# How a recording ended, for meta.json.
+COMPLETE = "complete"
+INTERRUPTED = "interrupted"
+NOT_WHOLE = "pages not copied"
+RECORDER_KILLED = "recorder killed"
 # An end after which there is nothing to keep.
 DISCARD = "no command"
 
@@ -89,16 +98,22 @@ class Entry:
         self.path = path
         self._lock = lock
 
-    def write(self, plan: Plan, saved: dict[str, str]) -> None:
-        """Before anything is changed."""
-        content = json.dumps({"plan": plan.to_json(), "saved": saved}).encode()
+    def write(self, plan: Plan, saved: dict[str, str], ours: dict[str, str] | None = None) -> None:
+        """Before anything is changed; with what the kernel made of our values, afterwards too."""
+        ours = plan.settings if ours is None else ours
+        content = json.dumps({"plan": plan.to_json(), "saved": saved, "ours": ours}).encode()
         os.pwrite(self._lock, content, 0)
+        os.ftruncate(self._lock, len(content))
 
-    def read(self) -> tuple[Plan, dict[str, str]] | None:
-        """None when its recorder was killed before it changed anything."""
+    def read(self) -> tuple[Plan, dict[str, str], dict[str, str]] | None:
+        """The plan, what to write back, and what was set.
+
+        None when its recorder was killed before it changed anything.
+        """
         try:
             content = json.loads(self.path.read_bytes())
-            return Plan.from_json(content["plan"]), content["saved"]
+            plan = Plan.from_json(content["plan"])
+            return plan, content["saved"], content.get("ours", plan.settings)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
 import secrets
@@ -21,13 +22,21 @@ from wbscope.engine.result import Notice
 from wbscope.errors import SetupError, UsageError
 from wbscope.record import choose
 from wbscope.record.disks import shared_disks
-from wbscope.record.finish import META, private_folder, recover_all, remove_leftovers
+from wbscope.record.finish import (
+    META,
+    lost_count,
+    private_folder,
+    recover_all,
+    remove_leftovers,
+    save_meta,
+)
+from wbscope.record.fio import FioResults, fio_results
 from wbscope.record.link import Link, raised
-from wbscope.record.plan import DISCARD, Plan
+from wbscope.record.plan import COMPLETE, DISCARD, INTERRUPTED, RECORDER_KILLED, Plan
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.settings import parse_settings
-from wbscope.record.tracefs import INSTANCE_PREFIX, the_tracefs
-from wbscope.record.workload import Workload, with_fio_json
+from wbscope.record.tracefs import INSTANCE_PREFIX, mount_debugfs, the_tracefs
+from wbscope.record.workload import Workload
 
 __all__ = ["CUSTOM", "Recording", "Request", "record", "target_of"]
 
@@ -56,18 +65,33 @@ class Request:
 
 @dataclass
 class Recording:
-    """A run that was recorded."""
+    """A run that was recorded.
+
+    ended        as in meta.json; anything but complete and interrupted is a failure
+    interrupted  by Ctrl-C, which was not the usual end
+    problems     what went wrong and was not told yet
+    lost_count   events that did not fit into the buffers; None where nobody counted
+    """
 
     run: Path
     facts: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
     problems: tuple[str, ...] = ()
+    ended: str = COMPLETE
+    lost_count: int | None = None
 
 
 def record(
-    request: Request, library: Library, warn: Callable[[Notice], None], say: Callable[[str], None]
+    request: Request,
+    library: Library,
+    warn: Callable[[Notice], None],
+    say: Callable[[str], None],
+    show: Callable[[str], None],
 ) -> Recording:
-    """Raises: WbscopeError when nothing could be recorded; the machine is then as it was."""
+    """`show` is called with output of the command that had to go through a file.
+
+    Raises: WbscopeError when nothing could be recorded; the machine is then as it was.
+    """
     target = target_of(request)
     if request.command and shutil.which(request.command[0]) is None:
         raise UsageError(
@@ -78,14 +102,17 @@ def record(
     remove_leftovers(target)
     for line in recover_all(tracefs):
         say(f"found a recording that was killed: {line}")
+    if problem := mount_debugfs():
+        warn(Notice("no-bdi-statistics", f"{problem}; the run has none of backing devices"))
     plan = _plan(request, library, tracefs, target, warn)
     shared = shared_disks(target.parent, request.command, Path.cwd())
     if shared:
-        text = f"the run is written to {', '.join(shared)}, which the command can write to as well"
+        others = "the command can" if request.command else "what is recorded may"
+        text = f"the run is written to {', '.join(shared)}, which {others} write to as well"
         warn(Notice("output-on-tested-disk", f"{text}; -o on another disk or a tmpfs is better"))
     events: queue.Queue[Any] = queue.Queue()
     link, plan = _started(plan, request, events, warn)
-    return _Session(request, plan, link, events, warn).run(say)
+    return _Session(request, plan, link, events, warn).run(say, show)
 
 
 def _plan(
@@ -172,7 +199,7 @@ def _started(
     while True:
         folder = Path(plan.folder)
         try:
-            folder.mkdir()
+            folder.mkdir(0o700)  # until it is known what is in it
         except OSError as error:
             raise SetupError(
                 "cannot-write", str(folder.parent), f"cannot be written: {error.strerror}",
@@ -181,6 +208,9 @@ def _started(
         link = Link(plan, events)
         try:
             told = events.get()
+            while told is not None and "problem" in told:
+                warn(Notice("record-problem", told["problem"]))
+                told = events.get()
         except BaseException:
             link.stop(DISCARD, {})
             link.close()
@@ -232,9 +262,11 @@ class _Session:
         self._interrupts = 0
         self._facts: dict[str, Any] = {}
         self._run: Path | None = None
+        self._fio: FioResults | None = None
+        self._told: set[str] = set()
 
-    def run(self, say: Callable[[str], None]) -> Recording:
-        ended = "complete"
+    def run(self, say: Callable[[str], None], show: Callable[[str], None]) -> Recording:
+        ended = COMPLETE
         try:
             say(_headline(self._plan))
             ended = self._work()
@@ -243,15 +275,23 @@ class _Session:
                 self._finish(DISCARD)
             raise
         except KeyboardInterrupt:
-            ended = "interrupted"
-        problems = self._finish(ended)
+            ended = INTERRUPTED
+        self._finish(ended)
         if self._run is None:
             raise SetupError(
                 "recorder-died", "the recorder", "was killed, and left nothing to read",
                 fix="wbscope doctor",
             )  # fmt: skip
-        interrupted = ended == "interrupted" and bool(self._request.command)
-        return Recording(self._run, self._facts, interrupted, problems)
+        self._take_fio_json(show)
+        meta = json.loads((self._run / META).read_text(encoding="utf-8"))
+        return Recording(
+            self._run,
+            self._facts,
+            ended == INTERRUPTED and bool(self._request.command),
+            tuple(text for text in meta.get("problems", ()) if text not in self._told),
+            meta["ended"],
+            lost_count(meta),
+        )
 
     def _work(self) -> str:
         """The command, or the time, and the sync after it; how it ended."""
@@ -259,25 +299,29 @@ class _Session:
         clock = CLOCK_IDS[self._plan.clock]
         if not request.command:
             return self._wait(request.duration_ns)
-        command, copied = with_fio_json(request.command, Path(self._plan.folder))
-        workload = Workload(command, clock, self._events)
+        self._fio = fio_results(request.command, Path(self._plan.folder), Path.cwd())
+        command = request.command if self._fio is None else self._fio.command
+        workload = Workload(command, clock, self._events, spared=self._link.pid)
         try:
             while workload.lives():
                 self._take(self._events.get())
-            ended = "complete"
+            ended = COMPLETE
         except KeyboardInterrupt:
-            ended = "interrupted"
+            ended = INTERRUPTED
             self._end(workload)
         self._facts |= workload.facts
-        if request.sync and ended == "complete":
+        if request.sync and ended == COMPLETE:
             began = time.clock_gettime_ns(clock)
             os.sync()
             after = time.clock_gettime_ns(clock)
             self._facts |= {"sync_started_ts_ns": began, "sync_duration_ns": after - began}
-        if copied is not None:
-            with contextlib.suppress(OSError):
-                shutil.copyfile(copied, Path(self._plan.folder) / "fio.json")
         return ended
+
+    def _take_fio_json(self, show: Callable[[str], None]) -> None:
+        if self._fio is None or self._run is None:
+            return
+        if problem := self._fio.save(self._run, show):
+            self._warn(Notice("no-fio-json", problem))
 
     def _wait(self, duration_ns: int | None) -> str:
         """Ctrl-C is the usual end when no time is given."""
@@ -287,13 +331,16 @@ class _Session:
                 left = None if deadline is None else max(deadline - time.monotonic(), 0)
                 self._take(self._events.get(timeout=left))
         except queue.Empty:
-            return "complete"
+            return COMPLETE
         except KeyboardInterrupt:
-            return "complete" if duration_ns is None else "interrupted"
-        return "recorder killed"
+            return COMPLETE if duration_ns is None else INTERRUPTED
+        return RECORDER_KILLED
 
     def _end(self, workload: Workload) -> None:
-        """A terminal told it too; a plain kill of ours did not."""
+        """A terminal told it too; a plain kill of ours did not.
+
+        What the command had started ends with it: it would write on while sysctls go back.
+        """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             deadline = time.monotonic() + _PATIENCE_SECONDS
             try:
@@ -306,34 +353,42 @@ class _Session:
             workload.kill(number)
         while workload.lives():
             time.sleep(0.02)
+        workload.end_descendants()
 
     def _take(self, told: Any) -> None:
+        if isinstance(told, dict) and "problem" in told:
+            self._told.add(told["problem"])
+            self._warn(Notice("record-problem", told["problem"]))
         if told is not None or self._run is not None:
             return
         self._warn(Notice("recorder-killed", "the recorder was killed; its run ends here"))
         self._run = self._link.put_back()
 
-    def _finish(self, ended: str) -> tuple[str, ...]:
+    def _finish(self, ended: str) -> None:
         """Ctrl-C has been heard: now the run is written."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            return self._written(ended)
+            self._write(ended)
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _written(self, ended: str) -> tuple[str, ...]:
-        if self._run is not None:
-            return ("the recorder was killed",)
-        self._link.stop(ended, self._facts)
-        while True:
+    def _write(self, ended: str) -> None:
+        if self._run is None:
+            self._link.stop(ended, self._facts)
+        while self._run is None:
             told = self._events.get()
             if told is None:
                 self._take(None)
-                return ("the recorder was killed while it wrote the run",)
-            if told == "ended":
+                break
+            if told == "ended" or "problem" in told:
+                self._take(told)
                 continue
             self._link.close()
             if "error" in told:
                 raise raised(told["error"])
             self._run = Path(told["done"]["run"])
-            return tuple(told["done"]["problems"])
+            return
+        if self._run is not None:
+            # It was killed: what it was not told goes into its run now.
+            meta = json.loads((self._run / META).read_text(encoding="utf-8"))
+            save_meta(self._run, meta | self._facts)

@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import lzma
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from wbscope.engine.profiles import Profile
 from wbscope.errors import InputError, SetupError
+from wbscope.record.finish import lost_of
 from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
 from wbscope.record.tracefs import Instance
 
@@ -23,6 +29,9 @@ __all__ = ["remote_script", "run_remote", "unpack"]
 
 _SCRIPT = Path(__file__).with_name("remote.sh")
 _MOST_BYTES = 1 << 36
+_END_SECONDS = 10.0
+# Of the machine here; any other error of the system is of what the archive holds.
+_OUR_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES)
 _BIG_ENDIAN = 2  # e_ident[EI_DATA] of an ELF file
 
 
@@ -33,8 +42,9 @@ def remote_script(
     duration_s: float | None,
     buffer_kib: int | None,
     sync: bool,
+    watched: bool = False,
 ) -> str:
-    """What a POSIX shell runs as root over there."""
+    """What a POSIX shell runs as root over there; `watched`: it ends when its stdin does."""
     choose = [] if profile is None else [f"add {shlex.join(group)}" for group in profile.events]
     choose += [f"add_all {shlex.quote(_path_pattern(event))}" for event in events]
     settings = [
@@ -43,32 +53,55 @@ def remote_script(
         f"DURATION={'' if duration_s is None else f'{duration_s:g}'}",
         f"BUFFER_KIB={buffer_kib or 0}",
         f"SYNC={'1' if sync else ''}",
+        f"WATCHED={'1' if watched else ''}",
         "choose_events() {",
         *(f"  {line}" for line in choose),
         "}",
-        f"workload() {{ {shlex.join(command) or ':'}; }}",
+        f"workload() {{ {_as_group(command)}; }}",
     ]
     return _SCRIPT.read_text(encoding="utf-8").replace(
         "\n@settings@\n", "\n" + "\n".join(settings) + "\n"
     )
 
 
+def _as_group(command: Sequence[str]) -> str:
+    """In a process group of its own, where the machine can: then all of it can be ended."""
+    if not command:
+        return ":"
+    words = shlex.join(command)
+    return f"if command -v setsid > /dev/null; then exec setsid {words}; else exec {words}; fi"
+
+
 def run_remote(host: str, script: str, archive: IO[bytes]) -> None:
     """ssh asks for a password itself; what the workload prints goes to stderr.
 
-    Raises: SetupError with the exit code of ssh or of the script.
+    The stdin of the script stays open: its end, also when this program or ssh is killed,
+    ends the recording there.  Raises: SetupError with the exit code of ssh or of the script.
     """
     program = shutil.which("ssh")
     if program is None:
         raise SetupError("no-ssh", "--remote", "needs ssh", fix="apt install openssh-client")
-    done = subprocess.run(
-        [program, host, "sh", "-s"], input=script.encode(), stdout=archive, check=False
-    )
-    if done.returncode:
+    with subprocess.Popen(
+        [program, "--", host, "sh", "-s"], stdin=subprocess.PIPE, stdout=archive
+    ) as ssh:
+        assert ssh.stdin is not None  # it is a pipe
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                ssh.stdin.write(script.encode())
+                ssh.stdin.flush()
+            code = ssh.wait()
+        except BaseException:
+            with contextlib.suppress(OSError):
+                ssh.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                ssh.wait(_END_SECONDS)
+            ssh.kill()
+            raise
+    if code:
         raise SetupError(
             "remote-failed",
             f"--remote {host}",
-            f"the script ended with {done.returncode}",
+            f"the script ended with {code}",
             fix=f"ssh {shlex.quote(host)} id    # root is needed there",
         )
 
@@ -84,19 +117,23 @@ def unpack(archive: IO[bytes], folder: Path) -> dict[str, Any]:
         try:
             facts = dict(line.split(" ", 1) for line in _lines(work / "facts"))
             events = _lines(work / "events")
-            _write(work, folder / "trace.dat", facts["clock"], events)
-        except (OSError, KeyError, ValueError, IndexError) as error:
+            stats = _write(work, folder / "trace.dat", facts["clock"], events)
+            for path in (work / "run").iterdir():
+                path.rename(folder / path.name)
+            missing = _lines(work / "missing") if (work / "missing").exists() else []
+            lost = lost_of(stats.values()) if stats else None
+            return _meta(facts, events, missing, folder) | {"lost": lost}
+        except (OSError, KeyError, ValueError, IndexError, struct.error) as error:
+            if isinstance(error, OSError) and error.errno in _OUR_DISK:
+                raise
             raise InputError(
                 "not-a-recording", "the archive", f"is none of the remote script: {error}",
-                fix="wbscope record --remote HOST --print > script    # and run that there",
+                fix="wbscope record --print --duration 30s > script    # and run that there",
             ) from error  # fmt: skip
-        for path in (work / "run").iterdir():
-            path.rename(folder / path.name)
-        missing = _lines(work / "missing") if (work / "missing").exists() else []
-        return _meta(facts, events, missing, folder)
 
 
-def _write(work: Path, output: Path, clock: str, events: list[str]) -> None:
+def _write(work: Path, output: Path, clock: str, events: list[str]) -> dict[int, str]:
+    """trace.dat; returns what the buffers of each CPU counted."""
     instance = Instance(work / "tracefs", "")
     header_page = (work / "tracefs/events/header_page").read_text()
     commit = re.search(r"commit;.*size:(\d+)", header_page)
@@ -112,6 +149,7 @@ def _write(work: Path, output: Path, clock: str, events: list[str]) -> None:
     uname = (work / "run/uname").read_text().strip()
     tail = Tail(clock, uname, 0, names, stats)
     write_trace(output, head_of(instance, events, machine), tail, pages)
+    return stats
 
 
 def _meta(
@@ -169,7 +207,9 @@ def _extract(archive: IO[bytes], folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as out:
                     shutil.copyfileobj(source, out)
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, ValueError, OSError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OSError) and error.errno in _OUR_DISK:
+            raise
         raise InputError(
             "not-a-recording", "the archive", f"is no whole tar file: {error}",
             fix="record again; the script writes it to stdout when it ends",

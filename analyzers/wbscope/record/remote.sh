@@ -5,32 +5,39 @@
 # only at the end, so these have to hold the whole run; what did not fit is counted.
 # @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC and the functions
 # choose_events and workload.
+# WATCHED: the end of stdin ends the recording, for it is the end of ssh. All of the script
+# is in functions: the shell has read it whole before the workload could read its stdin.
 set -u
 @settings@
 
 fail() { echo "wbscope: $*" >&2; exit 5; }
-root=/sys/kernel/tracing
-[ -d $root/instances ] || mount -t tracefs nodev $root 2>/dev/null || root=/sys/kernel/debug/tracing
-[ -w $root/instances ] || fail "tracefs is not mounted or not writable: run it as root"
-work=$(mktemp -d) || fail "no temporary folder"
-name=wbscope-$$-remote
-own=$root/instances/$name
-run=$work/run
-sampler= cats=
 clean() {
   trap - EXIT
-  [ -z "$sampler$cats" ] || kill $sampler $cats 2>/dev/null
-  [ -d $own ] && echo 0 > $own/tracing_on && echo 0 > $own/events/enable
+  trap '' INT TERM HUP
+  [ -z "$workload" ] || end_workload
+  [ -z "$sampler$cats$watch" ] || kill $sampler $cats $watch 2>/dev/null
+  [ -d "$own" ] && echo 0 > $own/tracing_on && echo 0 > $own/events/enable
+  exec 4>&-
   wait 2>/dev/null
-  rmdir $own 2>/dev/null
+  tries=0
+  while [ -d "$own" ] && ! rmdir $own 2>/dev/null && [ $tries -lt 10 ]; do
+    sleep 1
+    tries=$((tries + 1))
+  done
   rm -rf "$work"
 }
-trap clean EXIT
-trap 'exit 130' INT TERM HUP
-mkdir -p $run "$work/tracefs" || exit 5
-mkdir $own || fail "no trace instance can be made"
-echo 0 > $own/tracing_on
-
+end_workload() { # with all that it has started, where there is setsid
+  kill -TERM -$workload 2>/dev/null || kill -TERM $workload 2>/dev/null
+  (
+    trap - EXIT
+    sleep 2
+    kill -KILL -$workload || kill -KILL $workload
+  ) > /dev/null 2>&1 4>&- &
+  killer=$!
+  wait $workload 2>/dev/null
+  kill $killer 2>/dev/null
+  kill -KILL -$workload 2>/dev/null
+}
 save() { mkdir -p "$(dirname "$2")" && cat "$1" > "$2" 2>/dev/null || rm -f "$2"; }
 now() { read -r up idle < /proc/uptime; echo "${up%.*}${up#*.}0000000"; }
 note() { printf '%s %s\n' "$1" "$2" >> "$work/facts"; }
@@ -62,6 +69,28 @@ both() {
   objects '/proc/pressure/*' 4 > $run/psi.$1
 }
 
+main() {
+workload= sampler= cats= watch= own= work=
+exec 3<&0
+root=/sys/kernel/tracing
+[ -d $root/instances ] || mount -t tracefs nodev $root 2>/dev/null || root=/sys/kernel/debug/tracing
+[ -w $root/instances ] || fail "tracefs is not mounted or not writable: run it as root"
+for path in $root/instances/wbscope-*-remote; do # of a script that was killed
+  pid=${path##*/wbscope-} pid=${pid%-remote}
+  [ -d "$path" ] && ! kill -0 $pid 2>/dev/null && rmdir "$path" 2>/dev/null
+done
+work=$(mktemp -d) || fail "no temporary folder"
+run=$work/run
+trap clean EXIT
+trap 'exit 130' INT TERM HUP
+mkdir -p $run "$work/tracefs" || exit 5
+own=$root/instances/wbscope-$$-remote
+mkdir $own || fail "no trace instance can be made"
+echo 0 > $own/tracing_on
+# The last close of free_buffer ends tracing: nobody else has it open.
+echo 1 > $own/options/disable_on_free 2>/dev/null
+exec 4> $own/free_buffer
+
 case $(cat $root/trace_clock) in *boot*) clock=boot ;; *) clock=mono ;; esac
 echo $clock > $own/trace_clock || fail "the kernel has no clock $clock"
 cpus=$(ls -d $own/per_cpu/cpu* | wc -l)
@@ -86,25 +115,38 @@ for path in /proc/sys/vm/*; do [ -r $path ] && echo "vm.${path##*/} = $(cat $pat
 both before
 choose_events
 [ -s "$work/events" ] || fail "the kernel has none of the events"
-( # none of these files fires an event when it is read
-  while sleep 1; do
+( # none of these files fires an event when it is read; it ends with the script
+  trap - EXIT INT TERM HUP
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
     ts=$(now)
     { echo "# ts=$ts"; cat /proc/meminfo; } >> $run/meminfo.samples
     { echo "# ts=$ts"; objects '/sys/block/*/stat' 4; } >> $run/block.samples
     { echo "# ts=$ts"; objects '/proc/pressure/*' 4; } >> $run/psi.samples
   done
-) > /dev/null &
+) > /dev/null 2>&1 4>&- < /dev/null &
 sampler=$!
+if [ -n "$WATCHED" ]; then
+  ( trap - EXIT INT TERM HUP; cat <&3; kill -TERM $$ ) > /dev/null 2>&1 4>&- &
+  watch=$!
+fi
+exec 3<&-
 echo "wbscope: recording $(wc -l < "$work/events") events on $(uname -n)" >&2
 note profile $PROFILE; note command "$COMMAND"; note clock $clock
 note buffer_kib $BUFFER_KIB; note started $(now)
 echo 1 > $own/tracing_on
 began=$(now)
 if [ -n "$DURATION" ]; then
-  sleep "$DURATION"
+  sleep "$DURATION" 4>&- & # a signal is heard in wait, not in sleep
+  workload=$!
+  wait $workload
+  workload=
 else
-  ( trap - EXIT; workload ) >&2
-  note exit_code $?
+  ( trap - EXIT INT TERM HUP; workload ) >&2 < /dev/null 4>&- &
+  workload=$!
+  wait $workload
+  code=$?
+  workload=
+  note exit_code $code
   note command_started $began; note command_ended $(now)
   if [ -n "$SYNC" ]; then note sync_started $(now); sync; note sync_ended $(now); fi
 fi
@@ -118,11 +160,15 @@ save $root/saved_cmdlines "$work/saved_cmdlines"
 for path in /proc/[0-9]*/task/*/comm; do echo "$(echo $path | cut -d/ -f5) $(cat $path 2>/dev/null)"; done > "$work/comms"
 for cpu in $(ls $own/per_cpu | sed 's/cpu//'); do
   save $own/per_cpu/cpu$cpu/stats "$work/cpu$cpu.stats"
-  cat $own/per_cpu/cpu$cpu/trace_pipe_raw > "$work/cpu$cpu.pages" &
+  cat $own/per_cpu/cpu$cpu/trace_pipe_raw > "$work/cpu$cpu.pages" 4>&- &
   cats="$cats $!"
 done
 # They wait for more when they have everything.
 before=-1
 while size=$(cat "$work"/cpu*.pages | wc -c) && [ "$size" != "$before" ]; do before=$size; sleep 1; done
 kill $cats 2>/dev/null; cats=
-tar -C "$work" -cf - .
+[ -z "$watch" ] || kill $watch 2>/dev/null
+watch=
+tar -C "$work" -cf - . 4>&-
+}
+main; exit

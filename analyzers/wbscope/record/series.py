@@ -23,8 +23,10 @@ from wbscope.record.facts import (
     bdi_stats,
     block_stats,
     cgroup_paths,
+    ended_task_names,
     task_names,
     write_cgroups,
+    write_names,
 )
 
 __all__ = ["CLOCK_IDS", "Sampler"]
@@ -51,7 +53,10 @@ def _named(parts: Callable[[], object]) -> Callable[[], str]:
 
 
 class Sampler:
-    """A thread that appends a sample to each file; what was written stays if it is killed."""
+    """A thread that appends a sample to each file; what was written stays if it is killed.
+
+    The names of tasks and the cgroups are written whenever they were read anew.
+    """
 
     def __init__(self, folder: Path, tracefs: Path, clock: str, interval_s: float) -> None:
         self.names: dict[int, str] = {}
@@ -66,6 +71,7 @@ class Sampler:
         self._known = threading.Event()
         self.tid = 0
         self._files: dict[str, IO[str]] = {}
+        self._saved = (0, 0)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> int:
@@ -87,14 +93,16 @@ class Sampler:
             self._thread.join()
         self._note_names()
         self.cgroups |= cgroup_paths()
-        write_cgroups(self._folder, self.cgroups)
+        self._save()
         for file in self._files.values():
-            file.close()
+            with contextlib.suppress(OSError):  # what did not fit is in its buffer
+                file.close()
 
     def _run(self) -> None:
         self.tid = threading.get_native_id()
         self._note_names()
         self.cgroups |= cgroup_paths()
+        self._save()
         self._known.set()
         self._go.wait()
         sources: list[Source] = [
@@ -115,6 +123,7 @@ class Sampler:
             if number % _SELDOM == 0:
                 self._note_names()
                 self.cgroups |= cgroup_paths()
+            self._save()
             number += 1
             # A run of a day has ten times the samples of one of ten minutes, not 144 times.
             if number % _AT_A_RATE == 0:
@@ -134,15 +143,19 @@ class Sampler:
             file.write(f"# ts={ts}\n{text}")
             file.flush()
 
+    def _save(self) -> None:
+        """For the one who finds this process killed."""
+        known = (hash(frozenset(self.names.items())), len(self.cgroups))
+        if known == self._saved:
+            return
+        with contextlib.suppress(OSError):
+            write_names(self._folder, self.names)
+            write_cgroups(self._folder, self.cgroups)
+            self._saved = known
+
     def _note_names(self) -> None:
         self._note_ended_names()
         self.names |= task_names()
 
     def _note_ended_names(self) -> None:
-        """The kernel's own list has the names of tasks that ended, but of few at a time."""
-        with contextlib.suppress(OSError):
-            text = (self._tracefs / "saved_cmdlines").read_text(errors="replace")
-            for line in text.splitlines():
-                tid, _, comm = line.partition(" ")
-                if tid.isdigit() and comm != "<...>":
-                    self.names[int(tid)] = comm
+        self.names |= ended_task_names(self._tracefs)

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from wbscope.errors import SetupError, UsageError
 
-__all__ = ["change", "parse_settings", "read_sysctls", "restore", "saved_values"]
+__all__ = [
+    "change",
+    "parse_settings",
+    "read_back",
+    "read_sysctls",
+    "restore",
+    "saved_values",
+    "still_ours",
+]
 
 _ROOT = Path("/proc/sys")
 # Of each pair the kernel keeps one: writing it sets the other to 0, which it refuses to take back.
@@ -18,6 +26,8 @@ _PAIRS = {
     "vm.dirty_background_bytes": "vm.dirty_background_ratio",
 }
 _PARTNERS = _PAIRS | {ratio: size for size, ratio in _PAIRS.items()}
+# To write them is to do something; what they read is no state.
+_ACTIONS = ("vm.drop_caches", "vm.compact_memory", "vm.stat_refresh")
 _SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30}
 _SHOWN = (
     "vm",
@@ -35,7 +45,7 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
     """
     settings = {}
     for text in texts:
-        match = re.fullmatch(r"([\w.-]+)=(\S+)", text)
+        match = re.fullmatch(r"([\w.-]+)=(\S(?:.*\S)?)", text)
         if match is None or ".." in match[1] or not _file(match[1]).is_file():
             raise UsageError(
                 "no-such-sysctl",
@@ -43,9 +53,29 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
                 "is no NAME=VALUE of a sysctl that this kernel has",
                 fix="--sysctl vm.dirty_bytes=16M",
             )
+        if not _can_be_put_back(match[1]):
+            raise UsageError(
+                "not-a-setting",
+                f"--sysctl {text}",
+                "does something once, or cannot be read: there is no value to put back",
+                fix=f"set it in the command: sh -c 'echo {match[2]} > {_file(match[1])}; ...'",
+            )
         number = re.fullmatch(r"(\d+)([KMG])", match[2])
         settings[match[1]] = str(int(number[1]) << _SUFFIXES[number[2]]) if number else match[2]
     return settings
+
+
+def _can_be_put_back(name: str) -> bool:
+    if name in _ACTIONS:
+        return False
+    try:
+        _file(name).read_text()
+    except PermissionError:
+        # Nobody may read what has no such bit; root is told so like anyone else.
+        return bool(_file(name).stat().st_mode & 0o444)
+    except OSError:
+        return False
+    return True
 
 
 def saved_values(names: Iterable[str]) -> dict[str, str]:
@@ -73,6 +103,24 @@ def change(settings: Mapping[str, str]) -> None:
                 have=_file(name).read_text().strip() if _file(name).exists() else None,
                 fix="run as root with a value that the kernel allows",
             ) from error
+
+
+def read_back(settings: Mapping[str, str]) -> dict[str, str]:
+    """What the kernel says of the values that it was given."""
+    return {name: _file(name).read_text().strip() for name in settings}
+
+
+def still_ours(saved: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """Of what is to be written back, that of which nobody has set another value since."""
+    kept = {}
+    for name, value in ours.items():
+        back = name if name in saved else _PARTNERS.get(name, name)
+        try:
+            if back in saved and _file(name).read_text().split() == value.split():
+                kept[back] = saved[back]
+        except OSError:
+            continue
+    return kept
 
 
 def restore(saved: Mapping[str, str]) -> list[str]:

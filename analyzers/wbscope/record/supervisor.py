@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that records, in a session of its own.
 
-`wbscope record` starts it, runs the workload and tells it to stop.  When that process
-dies, however, this one stops tracing, puts everything back and leaves a whole run.  When
-this one dies, `wbscope record` does so; when both do, the kernel stops tracing (the last
-close of free_buffer) and the next wbscope record or doctor puts the rest back.
+`wbscope record` starts it, runs the workload and tells it how that ended.  When that
+process dies, however, this one stops tracing, puts everything back and leaves a whole run.
+When this one dies, `wbscope record` does so; when both do, tracing stops by itself (plain
+tracefs: the last close of free_buffer; trace-cmd: the end of its stdin), and the next
+wbscope record puts the rest back.
 
-A line of JSON each way on a socket: {"ready"}, {"stop"}, {"done"} or {"error"}.
+Lines of JSON on a socket.  To this process: the plan, then {"ended", "facts"}.  From it:
+{"ready"}; {"problem"} as often as one is met; {"let_go"} when the other end may close the
+file that keeps tracing on; at last {"done"} or {"error"}.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,14 +31,26 @@ from typing import Any
 from wbscope.errors import SetupError, WbscopeError
 from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats
 from wbscope.record.facts import save_after, save_before
-from wbscope.record.finish import NAMES, publish, recover, tail_of, write_meta
-from wbscope.record.plan import DISCARD, Entry, Plan, lock_sysctls, open_entry
+from wbscope.record.finish import publish, recover, save_started, tail_of, write_meta
+from wbscope.record.plan import (
+    COMPLETE,
+    DISCARD,
+    NOT_WHOLE,
+    Entry,
+    Plan,
+    lock_sysctls,
+    open_entry,
+)
 from wbscope.record.series import CLOCK_IDS, Sampler
-from wbscope.record.settings import change, restore, saved_values
+from wbscope.record.settings import change, read_back, restore, saved_values
 from wbscope.record.tracedat import head_of
 from wbscope.record.tracefs import Instance
 
 __all__ = ["main"]
+
+
+_SAYING = threading.Lock()
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Terminated(Exception):
@@ -83,12 +101,21 @@ def _record(
     saved = saved_values(plan.settings)
     entry.write(plan, saved)
     change(plan.settings)
+    if plan.settings:
+        entry.write(plan, saved, read_back(plan.settings))
     save_before(folder)
     (folder / HEAD).write_bytes(head_of(instance, plan.events))
     sampler = Sampler(folder, Path(plan.tracefs), plan.clock, plan.interval_s)
-    backend = backend_of(plan)
+    backend = backend_of(plan, lambda text: _say(link, problem=text))
     began_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
-    sampler.go(_started(backend, sampler, began))
+    filtered = _started(backend, sampler, began)
+    started = {
+        "recorder_pid": os.getpid(),
+        "sampler_tid": sampler.tid,
+        "started_ts_ns": began_ts,
+    }
+    save_started(folder, started)
+    sampler.go(filtered)
     keep = backend.keep_alive()
     message = json.dumps({"ready": {"keeps": keep is not None}}).encode() + b"\n"
     with contextlib.suppress(OSError):
@@ -102,12 +129,15 @@ def _record(
     with contextlib.suppress(SetupError):
         instance.write("tracing_on", "0")
     ended_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
-    save_after(folder)
+    problems = []
+    try:
+        save_after(folder)
+    except OSError as error:  # a disk that is full: the trace matters more
+        problems.append(f"{Path(str(error.filename)).name}: {error.strerror}")
     restored = restore(saved)
     if lock is not None:
         os.close(lock)
     sampler.finish()
-    (folder / NAMES).write_text(json.dumps(sampler.names), encoding="utf-8")
     stats = cpu_stats(instance)
     if told["ended"] == DISCARD:
         shutil.rmtree(folder, ignore_errors=True)
@@ -115,21 +145,17 @@ def _record(
     backend.stop(tail_of(plan, sampler.names, stats))
     _say(link, let_go=True)
     removed = instance.remove()
-    problems = [*backend.problems, *(f"{name} is not as it was" for name in restored)]
+    problems += [*backend.problems, *(f"{name} is not as it was" for name in restored)]
     if not removed:
         problems.append(f"instance {plan.instance} is in use and was not removed")
-    more = {
-        "recorder_pid": os.getpid(),
-        "sampler_tid": sampler.tid,
-        "started_ts_ns": began_ts,
-        "ended_ts_ns": ended_ts,
-        "problems": problems,
-        **told.get("facts", {}),
-    }
-    write_meta(plan, told["ended"], more, stats)
+    ended = told["ended"]
+    if ended == COMPLETE and not backend.is_whole:
+        ended = NOT_WHOLE
+    more = {**started, "ended_ts_ns": ended_ts, "problems": problems, **told.get("facts", {})}
+    write_meta(plan, ended, more, stats)
     run = publish(plan)
     entry.remove()
-    return {"run": str(run), "problems": problems}
+    return {"run": str(run)}
 
 
 def _is_alone(link: socket.socket) -> bool:
@@ -153,7 +179,8 @@ def _started(backend: Backend, sampler: Sampler, began: list[Backend]) -> bool:
 
 
 def _say(link: socket.socket, **message: Any) -> None:
-    with contextlib.suppress(OSError):  # nobody listens
+    """From any thread."""
+    with _SAYING, contextlib.suppress(OSError):  # nobody listens
         link.sendall(json.dumps(message).encode() + b"\n")
 
 
@@ -162,7 +189,13 @@ def _as_dict(error: WbscopeError | OSError, plan: Plan) -> dict[str, Any]:
         subject = error.filename or plan.folder
         reason = error.strerror or str(error)
         left = plan.folder if Path(plan.folder).exists() else None
-        fix = None if left is None else f"make room, then: wbscope record --recover {left}"
+        if left is not None:
+            fix = f"wbscope record --recover {shlex.quote(left)}"
+            fix = f"make room, then: {fix}" if error.errno in _NO_ROOM else fix
+        elif error.errno in _NO_ROOM:
+            fix = "make room, or -o on a disk that has some"
+        else:
+            fix = "wbscope doctor"
         error = SetupError("record-failed", subject, reason, have=left, fix=fix)
     return {
         "slug": error.slug,

@@ -16,11 +16,20 @@ from pathlib import Path
 
 from wbscope.errors import SetupError
 
-__all__ = ["INSTANCE_PREFIX", "Instance", "mount_tracefs", "mounted_tracefs", "the_tracefs"]
+__all__ = [
+    "INSTANCE_PREFIX",
+    "Instance",
+    "mount_debugfs",
+    "mount_tracefs",
+    "mounted_tracefs",
+    "require_writable",
+    "the_tracefs",
+]
 
 INSTANCE_PREFIX = "wbscope-"
 
 _DEFAULT = Path("/sys/kernel/tracing")
+_DEBUGFS = Path("/sys/kernel/debug")
 _MOUNTS = Path("/proc/self/mounts")
 # A reader that was killed lets go of its files a moment later.
 _REMOVE_SECONDS = 10.0
@@ -29,14 +38,19 @@ _REMOVE_STEP_SECONDS = 0.02
 
 def mounted_tracefs() -> Path | None:
     """Where tracefs is, None when it is not mounted."""
-    found = []
-    for line in _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
-        _, place, kind, *_ = line.split(" ")
-        if kind == "tracefs":
-            found.append(Path(place.replace("\\040", " ")))
+    found = _mounted("tracefs")
     if _DEFAULT in found:
         return _DEFAULT
     return found[0] if found else None
+
+
+def _mounted(wanted: str) -> list[Path]:
+    found = []
+    for line in _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
+        _, place, kind, *_ = line.split(" ")
+        if kind == wanted:
+            found.append(Path(place.replace("\\040", " ")))
+    return found
 
 
 def mount_tracefs() -> Path:
@@ -52,17 +66,40 @@ def mount_tracefs() -> Path:
     )
     if done.returncode == 0:
         return _DEFAULT
+    said = " / ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
     raise SetupError(
         "no-tracefs",
         str(_DEFAULT),
-        f"tracefs is not mounted and cannot be: {done.stderr.strip() or done.returncode}",
+        f"tracefs is not mounted and cannot be: {said or done.returncode}",
         fix=f"as root: mount -t tracefs nodev {_DEFAULT}    # kernel built with CONFIG_TRACING",
     )
+
+
+def mount_debugfs() -> str | None:
+    """For the statistics of backing devices; it stays, too.  Returns why it cannot be mounted."""
+    if _DEBUGFS in _mounted("debugfs"):
+        return None
+    done = subprocess.run(
+        ["mount", "-t", "debugfs", "nodev", str(_DEBUGFS)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return None
+    said = " / ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
+    return f"debugfs is not mounted and cannot be: {said or done.returncode}"
 
 
 def the_tracefs() -> Path:
     """The mounted tracefs, mounted now if need be, that we may write to."""
     root = mounted_tracefs() or mount_tracefs()
+    require_writable(root)
+    return root
+
+
+def require_writable(root: Path) -> None:
+    """Raises: SetupError when this user cannot trace."""
     if not os.access(root / "instances", os.W_OK | os.X_OK):
         raise SetupError(
             "tracefs-not-writable",
@@ -70,7 +107,6 @@ def the_tracefs() -> Path:
             f"cannot be written by user {os.geteuid()}",
             fix="run it as root: sudo wbscope record ...",
         )
-    return root
 
 
 class Instance:

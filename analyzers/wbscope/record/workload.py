@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import queue
 import resource
@@ -18,39 +19,26 @@ from typing import Any
 
 from wbscope.errors import UsageError
 
-__all__ = ["Workload", "with_fio_json"]
+__all__ = ["Workload"]
 
-_FIO_JSON = "fio.json"
-
-
-def with_fio_json(command: Sequence[str], folder: Path) -> tuple[list[str], Path | None]:
-    """fio writes its results as JSON into the run; its own file, when it was asked for one.
-
-    Returns the command, and a file to copy afterwards.
-    """
-    words = list(command)
-    if not words or Path(words[0]).name != "fio":
-        return words, None
-    options = dict(word.lstrip("-").partition("=")[::2] for word in words[1:])
-    formats = options.get("output-format")
-    if formats is None:
-        added = ["--output-format=json", f"--output={folder / _FIO_JSON}"]
-        return [words[0], *added, *words[1:]], None
-    if "json" not in formats:
-        return words, None
-    if output := options.get("output"):
-        return words, Path(output).absolute()
-    return [words[0], f"--output={folder / _FIO_JSON}", *words[1:]], None
+_PR_SET_CHILD_SUBREAPER = 36
+_END_SECONDS = 2.0
+_STEP_SECONDS = 0.02
 
 
 class Workload:
     """Runs in the foreground group: Ctrl-C reaches it as in a shell.
 
-    Its stdout is our stderr, for ours has the report.
+    Its stdout is our stderr, for ours has the report.  What it starts and leaves behind
+    becomes a child of this process, so that it can be ended too.
     """
 
-    def __init__(self, command: Sequence[str], clock: int, events: queue.Queue[Any]) -> None:
+    def __init__(
+        self, command: Sequence[str], clock: int, events: queue.Queue[Any], spared: int
+    ) -> None:
         self.facts: dict[str, Any] = {}
+        self._spared = spared
+        _adopt_orphans()
         self._clock = clock
         self._events = events
         self._started_ns = time.clock_gettime_ns(clock)
@@ -76,6 +64,20 @@ class Workload:
             if self.lives():
                 os.kill(self._process.pid, number)
 
+    def end_descendants(self) -> None:
+        """All processes below this one but the recorder: they are the command's."""
+        for number, seconds in ((signal.SIGTERM, _END_SECONDS), (signal.SIGKILL, _END_SECONDS)):
+            deadline = time.monotonic() + seconds
+            told: set[int] = set()
+            while left := _below(os.getpid(), self._spared):
+                for pid in left - told:  # what appears meanwhile, too
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                told |= left
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(_STEP_SECONDS)
+
     def _wait(self) -> None:
         _, status, used = os.wait4(self._process.pid, 0)
         ended = time.clock_gettime_ns(self._clock)
@@ -91,6 +93,32 @@ class Workload:
             **_usage(used),
         }
         self._events.put("ended")
+
+
+def _adopt_orphans() -> None:
+    """prctl(2); where it is refused, what a command leaves behind goes on."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _below(pid: int, spared: int) -> set[int]:
+    """Processes that live and descend from one; without a branch."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended
+        if fields[0] not in "ZX":
+            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found: set[int] = set()
+    left = [pid]
+    while left:
+        for child in children.get(left.pop(), ()):
+            if child != spared:
+                found.add(child)
+                left.append(child)
+    return found
 
 
 def _usage(used: resource.struct_rusage) -> dict[str, Any]:

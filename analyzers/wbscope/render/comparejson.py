@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from wbscope.compare.comparison import Comparison, Row, Sample, Side
+from wbscope.compare.comparison import Comparison, Row, Sample, Side, sample_of
 from wbscope.compare.differences import Difference
 from wbscope.compare.gate import GateResult, Verdict
 from wbscope.compare.metric import Metric
+from wbscope.compare.selfcheck import SelfCheck
 from wbscope.engine.result import Notice
 from wbscope.render.jsondoc import document, notices
 from wbscope.stats.shift import Shift
@@ -34,8 +35,11 @@ def compare_json(comparison: Comparison) -> str:
     return document("compare", head, body)
 
 
-def gate_json(result: GateResult) -> str:
-    """`wbscope.gate/1`: a row for each declared metric."""
+def gate_json(result: GateResult, checked: SelfCheck | None = None) -> str:
+    """`wbscope.gate/1`: a row for each declared metric.
+
+    Of a self-check, `result` is what decides, and `self_check` has both verdicts.
+    """
     head = {
         "status": result.status,
         "exit_code": result.exit_code(),
@@ -48,13 +52,31 @@ def gate_json(result: GateResult) -> str:
             {"slug": refusal.slug, "message": refusal.message, "fix": refusal.fix}
             for refusal in result.refusals
         ],
+        "self_check": None if checked is None else _self_check(checked),
     }
     body = {
         "units": {},
-        "rows": [verdict_record(verdict) for verdict in result.verdicts],
+        "rows": [verdict_record(verdict, result.side) for verdict in result.verdicts],
         "warnings": notices(_unique(result.warnings)),
     }
     return document("gate", head, body)
+
+
+def _self_check(checked: SelfCheck) -> dict[str, Any]:
+    """Runs against themselves, and second half against first; null = too few for halves."""
+    return {
+        "status": checked.status,
+        "decided_by": "same" if checked.decisive is checked.same else "halves",
+        "same": _verdicts(checked.same),
+        "halves": None if checked.halves is None else _verdicts(checked.halves),
+    }
+
+
+def _verdicts(result: GateResult) -> dict[str, Any]:
+    return {
+        "status": result.status,
+        "rows": [verdict_record(verdict, result.side) for verdict in result.verdicts],
+    }
 
 
 def row_record(row: Row) -> dict[str, Any]:
@@ -73,9 +95,10 @@ def row_record(row: Row) -> dict[str, Any]:
     }
 
 
-def verdict_record(verdict: Verdict) -> dict[str, Any]:
+def verdict_record(verdict: Verdict, side: Side) -> dict[str, Any]:
     """One declared metric; margin, detectable and shift are on the scale of shift."""
     row = verdict.row
+    sample = sample_of(verdict.metric.name, side) if row is None else row.sample
     return {
         **_metric(verdict.metric),
         "status": verdict.status,
@@ -88,7 +111,7 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
         "p_adjusted": verdict.p_adjusted,
         "detectable": verdict.detectable,
         "runs_needed": verdict.runs_needed,
-        "of_side": None if row is None else _sample(row.sample),
+        "of_side": _sample(sample),
         "of_base": None if row is None else _sample(row.base_sample),
     }
 

@@ -22,6 +22,29 @@ constexpr std::size_t kMaxPlainTextBytes = 1u << 20;
 constexpr const char* kBefore = "before";
 constexpr const char* kAfter = "after";
 constexpr const char* kSampled = "sampled";
+// Facts of a recording, by the key that they get in table meta. A value of another type than
+// the recorder writes is no fact.
+constexpr const char* kRecordFacts = R"sql(
+INSERT OR IGNORE INTO meta
+SELECT f.key, CASE f.type WHEN 'array' THEN (
+    SELECT substr(group_concat(p.value, '; '), 1, 2000)
+    FROM json_each(f.document, f.path) AS p WHERE p.type = 'text'
+  ) ELSE json_extract(f.document, f.path) END
+FROM (
+  SELECT w.key, w.type, w.path, d.document
+  FROM (SELECT ?1 AS document) AS d
+  CROSS JOIN (
+    SELECT 'record_ended' AS key, 'text' AS type, '$.ended' AS path
+    UNION ALL SELECT 'record_problems', 'array', '$.problems'
+    UNION ALL SELECT 'command_exit_code', 'integer', '$.command_exit_code'
+    UNION ALL SELECT 'command_signal', 'integer', '$.command_signal'
+    UNION ALL SELECT 'hz', 'integer', '$.machine.hz'
+  ) AS w
+  WHERE json_type(d.document, w.path) = w.type
+    AND json_extract(d.document, '$.schema') GLOB 'wbscope.record/*'
+) AS f
+WHERE f.type != 'array' OR json_array_length(f.document, f.path) > 0
+)sql";
 
 bool is_known(const std::string& name) {
   static const std::set<std::string> kNames{
@@ -29,7 +52,7 @@ bool is_known(const std::string& name) {
       "zoneinfo.before", "zoneinfo.after", "ls-files", "cgroups", "fio.json", "uname",
       "vmstat.samples", "meminfo.samples", "zoneinfo.samples", "block.before", "block.after",
       "block.samples", "bdi.before", "bdi.after", "bdi.samples", "psi.before", "psi.after",
-      "psi.samples"};
+      "psi.samples", "meta.json"};
   return kNames.contains(name);
 }
 
@@ -53,6 +76,7 @@ class Loader {
              " WHERE atom IS NOT NULL"),
         text_(db, "INSERT OR REPLACE INTO sidecar_text VALUES (?, ?)"),
         loaded_(db, "INSERT OR REPLACE INTO sidecar_file VALUES (?, ?, ?, ?)"),
+        record_facts_(db, kRecordFacts),
         json_valid_(db, "SELECT json_valid(?)") {}
 
   void load(const std::string& path, const std::string& name);
@@ -66,11 +90,14 @@ class Loader {
   TextProblems objects(const std::string& kind, const char* sample,
                        std::optional<std::int64_t> ts, std::string_view text);
   TextProblems fio(const std::string& text);
+  TextProblems record_facts(const std::string& text);
+  bool is_json(const std::string& text);
   void note(const std::string& name, std::size_t bytes, const char* status,
             const std::string& message);
 
   Database& db_;
-  Statement vmstat_, meminfo_, zoneinfo_, sample_, files_, cgroup_, fio_, text_, loaded_, json_valid_;
+  Statement vmstat_, meminfo_, zoneinfo_, sample_, files_, cgroup_, fio_, text_, loaded_;
+  Statement record_facts_, json_valid_;
   std::vector<Message> warnings_;
 };
 
@@ -174,6 +201,7 @@ TextProblems Loader::dispatch(const std::string& name, const std::string& text) 
   text_.bind_text(1, name);
   text_.bind_text(2, text);
   text_.run();
+  if (name == "meta.json") return record_facts(text);
   return {};
 }
 
@@ -182,16 +210,32 @@ TextProblems Loader::fio(const std::string& text) {
   TextProblems problems;
   const auto open = text.find('{');
   const std::string document = open == std::string::npos ? "" : text.substr(open);
-  json_valid_.bind_text(1, document);
-  bool valid = false;
-  while (json_valid_.step()) valid = json_valid_.integer(0) != 0;
-  if (!valid) {
+  if (!is_json(document)) {
     problems.add(1);
     return problems;
   }
   fio_.bind_text(1, document);
   fio_.run();
   return problems;
+}
+
+// How a recording ended, for whoever reads its numbers.
+TextProblems Loader::record_facts(const std::string& text) {
+  TextProblems problems;
+  if (!is_json(text)) {
+    problems.add(1);
+    return problems;
+  }
+  record_facts_.bind_text(1, text);
+  record_facts_.run();
+  return problems;
+}
+
+bool Loader::is_json(const std::string& text) {
+  json_valid_.bind_text(1, text);
+  bool valid = false;
+  while (json_valid_.step()) valid = json_valid_.integer(0) != 0;
+  return valid;
 }
 
 void Loader::note(const std::string& name, std::size_t bytes, const char* status,

@@ -4,7 +4,8 @@
 By hand: 4 events of 2 tasks (the idle task is one) on a machine with 2 CPUs, from 10.000 s to
 10.300 s. The times 12, 20 and 28 ms are whole jiffies of HZ 250 and not of 100. meminfo has 524288
 kB = 536870912 bytes. 23 events are lost in one gap.
-In the run named short there are two times only, too few to tell HZ.
+In the run named short there are two times only, too few to tell HZ. In the run named recorded
+meta.json has HZ 300, which goes before the times.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ def _write(folder: Path, pauses: tuple[int, ...]) -> None:
 def make(folder: Path) -> None:
     _write(folder, (12, 20, 28))
     _write(folder / "short", (12, 20))
+    _write(folder / "recorded", (12, 20, 28))
+    meta = '{"schema": "wbscope.record/1", "ended": "complete", "machine": {"hz": 300}}'
+    (folder / "recorded/meta.json").write_text(meta)
 
 
 def _facts(hz: str, events: int) -> list[Expected]:
@@ -61,4 +65,5 @@ CHECKS = [
         warning_words=("23 events are lost",),
     ),
     Check(query="run_summary", ordered=True, rows=_facts("unknown", 3), folder="short"),
+    Check(query="run_summary", ordered=True, rows=_facts("300", 4), folder="recorded"),
 ]

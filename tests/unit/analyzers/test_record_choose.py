@@ -17,7 +17,6 @@ from wbscope.record.finish import private_folder, publish, remove_leftovers
 from wbscope.record.plan import Plan
 from wbscope.record.remote import remote_script
 from wbscope.record.settings import parse_settings, saved_values
-from wbscope.record.workload import with_fio_json
 
 _PROFILES = load_library(REPOSITORY / "sql").profiles
 _FORMATS = REPOSITORY / "kernel-tracepoints/formats"
@@ -106,23 +105,9 @@ def test_sysctls() -> None:
     assert list(saved) == ["vm.dirty_ratio" if size == "0" else "vm.dirty_bytes"]
 
 
-def test_fio_is_asked_for_json(tmp_path: Path) -> None:
-    out = f"--output={tmp_path / 'fio.json'}"
-    assert with_fio_json(["fio", "job.fio"], tmp_path) == (
-        ["fio", "--output-format=json", out, "job.fio"],
-        None,
-    )
-    own = ["fio", "--output-format=json+", "--output=mine", "job.fio"]
-    assert with_fio_json(own, tmp_path) == (own, Path("mine").absolute())
-    terse = ["fio", "--output-format=terse", "job.fio"]
-    assert with_fio_json(terse, tmp_path) == (terse, None)
-    assert with_fio_json(["dd", "if=x"], tmp_path) == (["dd", "if=x"], None)
-
-
 def test_disk_of_output_and_command() -> None:
     """proc has no disk; the root file system may have one."""
     assert shared_disks(Path("/proc"), ["dd", "of=/x"], Path("/")) == ()
-    assert shared_disks(Path("/"), [], Path("/")) == ()
 
 
 def test_run_is_named_when_it_is_whole(tmp_path: Path) -> None:
@@ -171,7 +156,7 @@ def test_script_for_another_machine() -> None:
     script = remote_script(_PROFILES[0], ["block:block_rq_*"], ["dd", "of=a b"], None, 512, True)
     assert "add writeback:bdi_dirty_ratelimit writeback:dirty_ratelimit\n" in script
     assert "add_all 'block/block_rq_*'\n" in script
-    assert "workload() { dd 'of=a b'; }\n" in script
+    assert "then exec setsid dd 'of=a b'; else exec dd 'of=a b'; fi; }\n" in script
     assert "BUFFER_KIB=512\nSYNC=1\n" in script
     assert "\n@settings@\n" not in script
 

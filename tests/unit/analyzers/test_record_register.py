@@ -35,7 +35,7 @@ def test_entry_is_dead_when_its_lock_is_gone(tmp_path: Path) -> None:
     assert list(dead_entries()) == []
     entry.close()
     (dead,) = dead_entries("wbscope-1-aa")
-    assert dead.read() == (_plan(tmp_path), {"vm.dirty_ratio": "20"})
+    assert dead.read() == (_plan(tmp_path), {"vm.dirty_ratio": "20"}, {})
     dead.remove()
     assert list(dead_entries()) == []
 

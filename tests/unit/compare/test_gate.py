@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, lost, metric, run, side
+from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, failed, lost, metric, run, side
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import GateResult, Verdict, judge
 from wbscope.compare.metric import Metric
@@ -378,6 +378,15 @@ def test_lost_events_and_damage() -> None:
     assert _refused(good, side("a", {TIME: STEADY}, **lost()), lost_events="allow") == []
     assert _refused(side("a", {TIME: STEADY}, **damaged()), good) == ["damaged-run"] * 6
     assert _refused(side("a", {TIME: STEADY}, **damaged()), good, damaged="allow") == []
+
+
+def test_recordings_cut_short_and_failed_commands() -> None:
+    good = side("b", {TIME: STEADY})
+    cut = side("a", {TIME: STEADY}, **damaged("recorder killed", "recording-cut-short"))
+    assert _refused(cut, good) == ["damaged-run"] * 6
+    assert _refused(cut, good, damaged="allow") == []
+    assert _refused(side("a", {TIME: STEADY}, **failed()), good) == ["command-failed"] * 6
+    assert _refused(side("a", {TIME: STEADY}, **failed()), good, failed="allow") == []
 
 
 def test_copies_of_a_run_are_one_run() -> None:

@@ -16,6 +16,7 @@ drop_first = 1
 differs = ["kernel", "sysctl.vm.dirty_bytes"]
 lost_events = "allow"
 damaged = "allow"
+failed = "allow"
 unknown = "refuse"
 inconclusive = "fail"
 
@@ -40,7 +41,7 @@ def test_every_key(tmp_path: Path) -> None:
     policy = _policy(tmp_path, WHOLE)
     assert (policy.alpha, policy.min_runs, policy.drop_first) == (0.01, 6, 1)
     assert policy.differs == ("kernel", "sysctl.vm.dirty_bytes")
-    assert (policy.lost_events, policy.damaged) == ("allow", "allow")
+    assert (policy.lost_events, policy.damaged, policy.failed) == ("allow", "allow", "allow")
     assert (policy.unknown, policy.inconclusive) == ("refuse", "fail")
     first, second = policy.rules
     assert first.margin == Margin("10%", 0.1)
@@ -57,7 +58,7 @@ def test_every_key(tmp_path: Path) -> None:
 def test_defaults(tmp_path: Path) -> None:
     policy = _policy(tmp_path, '[metrics."x.y"]\nbudget = ">= 5"')
     assert (policy.alpha, policy.min_runs, policy.differs) == (0.05, 4, ())
-    assert (policy.lost_events, policy.damaged) == ("refuse", "refuse")
+    assert (policy.lost_events, policy.damaged, policy.failed) == ("refuse", "refuse", "refuse")
     assert (policy.unknown, policy.inconclusive) == ("tell", "inconclusive")
     assert not policy.compares
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk that gets full while it is recorded to: told at once, and never called a whole run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.live import Recorder, wait_until
+
+_WRITES = 20_011
+_OPTIONS = ("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_exit_write")
+# Fill the disk, write bytes one by one, and go on when the file is there.
+_COMMAND = f"""
+dd if=/dev/zero of=$0/fill bs=1M status=none 2>/dev/null
+dd if=/dev/zero of=/dev/null bs=1 count={_WRITES} status=none 2>/dev/null
+until [ -e $1 ]; do sleep 0.05; done
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path, recorder: Recorder) -> Iterator[Path]:
+    """16 MiB of room."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16M", "none", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def _until_told(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("warning[record-problem]"):
+            return line
+    raise AssertionError("the full disk was not told")
+
+
+def _writes(recorder: Recorder, run: str) -> int:
+    rows = recorder.sql(
+        run,
+        "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
+        " WHERE t.comm = 'dd' AND w.ret = 1",
+    )
+    return int(rows[0]["n"])
+
+
+def test_room_again_before_the_end(recorder: Recorder, small: Path) -> None:
+    go = recorder.folder / "go"
+    process = recorder.start(
+        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _COMMAND, small, go
+    )
+    assert "No space left" in _until_told(process)
+    assert process.poll() is None  # told while it is recorded
+    (small / "fill").unlink()
+    go.touch()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    meta = json.loads((small / "run/meta.json").read_text())
+    assert meta["ended"] == "complete"
+    assert "No space left" in str(meta["problems"])
+    assert sum(meta["lost"].values()) == 0
+    assert _writes(recorder, str(small / "run")) == _WRITES
+
+
+def test_full_to_the_end(recorder: Recorder, small: Path) -> None:
+    go = recorder.folder / "go"
+    process = recorder.start(
+        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _COMMAND, small, go
+    )
+    _until_told(process)
+    go.touch()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 5, said
+    assert "make room, then: wbscope record --recover" in said
+    assert not (small / "run").exists()
+    (small / "fill").unlink()
+    (folder,) = small.glob(".run.*")
+    done = recorder.record("--recover", folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((small / "run/meta.json").read_text())["ended"] == "recorder failed"
+    report = recorder.wbscope("report", small / "run")
+    assert "warning[recording-cut-short]" in report.stderr + report.stdout
+    refused = recorder.wbscope("compare", small / "run", "--against", small / "run")
+    assert refused.returncode == 4
+    assert "error[damaged-run]" in refused.stderr
+
+
+def test_no_room_for_the_head(recorder: Recorder) -> None:
+    """It says what helps, also when nothing was recorded."""
+    small = recorder.folder / "tiny"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48k", "none", small], check=True)
+    try:
+        done = recorder.record(*_OPTIONS, "-o", small / "run", "--", "true")
+        assert wait_until(lambda: not list(small.iterdir()), 5)
+    finally:
+        subprocess.run(["umount", small], check=True)
+    assert done.returncode == 5, done.stderr
+    assert "fix: make room, or -o on a disk that has some" in done.stderr

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the events of the patched kernel have to say, given everything else that was recorded.
+
+Plain rows in, differences out: tests/unit/test_kernel_checks.py tries them on rows made by
+hand, tests/kernel on what a guest recorded. Times are ns, amounts are pages.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "Call",
+    "Done",
+    "Limits",
+    "Off",
+    "Throttle",
+    "Zone",
+    "asleep",
+    "calls_of",
+    "domain_of_throttle",
+    "freerun",
+    "setpoint_of",
+    "unexplained_waits",
+    "wrong_zones",
+    "zones_of",
+]
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A zone of /proc/zoneinfo."""
+
+    nid: int
+    name: str
+    start_pfn: int
+    spanned: int
+
+    def has(self, pfn: int) -> bool:
+        return self.start_pfn <= pfn < self.start_pfn + self.spanned
+
+
+@dataclass(frozen=True)
+class Throttle:
+    """A balance_dirty_pages event."""
+
+    ts: int
+    tid: int
+    pause_ms: int = 0
+    limit: int = 0
+    setpoint: int = 0
+    dirty: int = 0
+    cgroup_ino: int = 1
+
+
+@dataclass(frozen=True)
+class Done:
+    """A balance_dirty_pages_done event."""
+
+    ts: int
+    tid: int
+    wait_ns: int = 0
+    total_ns: int = 0
+    intended_ms: int = 0
+    loops: int = 1
+    sleeps: int = 0
+    domain: int = 0
+    exit: int = 2
+    cgroup_ino: int = 1
+
+    @property
+    def start(self) -> int:
+        return self.ts - self.total_ns
+
+
+@dataclass(frozen=True)
+class Call:
+    """A balance_dirty_pages_done event with the balance_dirty_pages events before it."""
+
+    done: Done
+    events: tuple[Throttle, ...]
+
+
+@dataclass(frozen=True)
+class Off:
+    """A time in which a task had no CPU: asleep, or (not asleep) waiting for one."""
+
+    start: int
+    end: int
+    asleep: bool
+
+
+def zones_of(text: str) -> list[Zone]:
+    """The zones of /proc/zoneinfo that have pages."""
+    zones, nid, name, spanned = [], 0, "", 0
+    for line in text.splitlines():
+        words = line.replace(",", " ").split()
+        if words[:1] == ["Node"] and "zone" in words:
+            nid, name, spanned = int(words[1]), words[-1], 0
+        elif words[:1] == ["spanned"]:
+            spanned = int(words[1])
+        elif words[:1] == ["start_pfn:"] and spanned:
+            zones.append(Zone(nid, name, int(words[1]), spanned))
+    return zones
+
+
+def wrong_zones(
+    told: Iterable[tuple[int, int, str]], zones: Sequence[Zone]
+) -> list[tuple[int, int, str]]:
+    """Of (pfn, nid, zone name) those that /proc/zoneinfo puts elsewhere, or nowhere."""
+    return [
+        (pfn, nid, name)
+        for pfn, nid, name in told
+        if not any(z.has(pfn) and (z.nid, z.name) == (nid, name) for z in zones)
+    ]
+
+
+def calls_of(
+    events: Iterable[Throttle], dones: Iterable[Done]
+) -> tuple[list[Call], list[Throttle]]:
+    """Each done event with the old events between its entry and its exit; old events of none."""
+    by_tid: dict[int, list[Throttle]] = defaultdict(list)
+    for event in events:
+        by_tid[event.tid].append(event)
+    calls, taken = [], set()
+    for done in dones:
+        own = by_tid[done.tid]
+        times = [event.ts for event in own]
+        # The trace clock is read a little after the kernel's own reading at entry.
+        inside = own[bisect_left(times, done.start) : bisect_right(times, done.ts)]
+        calls.append(Call(done, tuple(inside)))
+        taken.update((event.tid, event.ts) for event in inside)
+    left = [e for own in by_tid.values() for e in own if (e.tid, e.ts) not in taken]
+    return calls, left
+
+
+def asleep(
+    switches: Iterable[tuple[int, int, int, int]], sleeping: int = 2
+) -> dict[int, list[Off]]:
+    """By thread, when it had no CPU, of (ts, prev_pid, prev_state, next_pid) in time order.
+
+    A state with the bit `sleeping` (D) is a sleep, 0 is a task that was preempted.
+    """
+    out: dict[int, tuple[int, bool]] = {}
+    found: dict[int, list[Off]] = defaultdict(list)
+    for ts, prev, state, following in switches:
+        out[prev] = (ts, bool(state & sleeping))
+        if following in out:
+            start, slept = out.pop(following)
+            found[following].append(Off(start, ts, slept))
+    return found
+
+
+def unexplained_waits(
+    calls: Iterable[Call], off: Mapping[int, Sequence[Off]], slack_ns: int
+) -> list[tuple[Call, int, int]]:
+    """Calls whose wait_ns is not what sched_switch tells, with the least and most it could be.
+
+    The wait goes from before the task leaves its CPU to after it is back: it is the sleep,
+    which sched_switch ends when the task runs again, so run-queue delay is in both. On top
+    come the way into the scheduler and out of it, up to `slack_ns` a sleep, and times in
+    which the task was preempted on that way.
+    """
+    wrong = []
+    for call in calls:
+        done = call.done
+        inside = [
+            piece
+            for piece in off.get(done.tid, ())
+            if piece.start >= done.start and piece.end <= done.ts
+        ]
+        least = sum(piece.end - piece.start for piece in inside if piece.asleep)
+        most = sum(piece.end - piece.start for piece in inside) + done.sleeps * slack_ns
+        if not least <= done.wait_ns <= most:
+            wrong.append((call, least, most))
+    return wrong
+
+
+def freerun(thresh: int, bg_thresh: int) -> int:
+    return (thresh + bg_thresh) // 2
+
+
+def setpoint_of(limit: int, thresh: int, bg_thresh: int) -> int:
+    """As the balance_dirty_pages event of 6.1 calculates it."""
+    return (limit + freerun(thresh, bg_thresh)) // 2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A wb_domain_dirty_state event, or the thresholds of a global_dirty_state event."""
+
+    ts: int
+    tid: int
+    domain: int
+    dirty: int
+    bg_thresh: int
+    thresh: int
+    dirty_limit: int
+    cgroup_ino: int = 0
+    caller: int = 0
+
+
+def domain_of_throttle(
+    calls: Iterable[Call], limits: Iterable[Limits]
+) -> list[tuple[Throttle, Limits | None]]:
+    """The last event of each call beside the limits, of the domain that decided it, before it."""
+    by_key: dict[tuple[int, int], list[Limits]] = defaultdict(list)
+    for one in limits:
+        by_key[one.tid, one.domain].append(one)
+    pairs = []
+    for call in calls:
+        if not call.events:
+            continue
+        event = call.events[-1]
+        own = by_key[event.tid, call.done.domain]
+        at = bisect_right([one.ts for one in own], event.ts)
+        pairs.append((event, own[at - 1] if at else None))
+    return pairs

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of ring-buffer pages when the disk is full for a while, or for good."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from wbscope.record import pages
+from wbscope.record.backends import backend_of
+from wbscope.record.pages import PageCopier
+from wbscope.record.plan import Plan
+from wbscope.record.tracedat import Tail
+from wbscope.record.tracefs import Instance
+
+_PAGE = 4096
+_PAGES = 5
+_HEADER_PAGE = (
+    "\tfield: local_t commit;\toffset:8;\tsize:8;\n\tfield: char data;\toffset:16;\tsize:4080;\n"
+)
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Instance:
+    """Files in place of those of a kernel: what is read is gone at the end of the file."""
+    root = tmp_path / "tracefs"
+    made = Instance(root, "own")
+    (root / "events").mkdir(parents=True)
+    (root / "events/header_page").write_text(_HEADER_PAGE)
+    for cpu in range(2):
+        folder = made.path / f"per_cpu/cpu{cpu}"
+        folder.mkdir(parents=True)
+        (folder / "trace_pipe_raw").write_bytes(bytes([cpu + 1]) * _PAGE * _PAGES)
+        (folder / "stats").write_text("entries: 0\noverrun: 0\n")
+    return made
+
+
+def _full(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -> None:
+    """A disk that takes half a page and then has no room, until a call of that number."""
+    real, calls = os.splice, iter(range(10**6))
+
+    def splice(source: int, target: int, count: int, **more: int) -> int:
+        if "flags" in more:  # from the ring buffer
+            return real(source, target, count, **more)
+        number = next(calls)
+        if until(number):
+            return real(source, target, count)
+        if number % 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(source, target, min(count, _PAGE // 2))
+
+    monkeypatch.setattr(pages.os, "splice", splice)
+
+
+def _copier(instance: Instance, folder: Path, told: list[str]) -> PageCopier:
+    return PageCopier(instance, lambda cpu: folder / f"cpu{cpu}", told.append)
+
+
+def test_disk_that_is_full_for_a_while(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_RETRY_SECONDS", 0.01)
+    _full(monkeypatch, lambda number: number > 6)
+    told: list[str] = []
+    copier = _copier(instance, tmp_path, told)
+    while copier._guarded(copier._cpus[0]) or copier._cpus[0].failed:
+        pass
+    assert told == ["cpu 0: No space left on device"]  # at once, and once
+    copier.finish()
+    assert copier.failed == []
+    assert copier.errors == told
+    for cpu in range(2):
+        assert (tmp_path / f"cpu{cpu}").read_bytes() == bytes([cpu + 1]) * _PAGE * _PAGES
+
+
+def test_disk_that_stays_full(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _full(monkeypatch, lambda number: False)
+    told: list[str] = []
+    copier = _copier(instance, tmp_path, told)
+    copier.finish()
+    assert copier.failed == [0, 1]
+    assert len(told) == 2
+    assert (tmp_path / "cpu0").stat().st_size < _PAGE * _PAGES
+
+
+@pytest.mark.parametrize(("entries", "is_full"), [(0, False), (3, False), (0, True)])
+def test_trace_without_all_pages_is_not_whole(
+    instance: Instance,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    entries: int,
+    is_full: bool,
+) -> None:
+    """Of a CPU that failed, or with events that are still in the ring buffer."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / ".head").write_bytes(b"\x17\x08\x44tracing6\0\0\x08" + _PAGE.to_bytes(4, "little"))
+    for name in ("trace_clock", "buffer_size_kb", "tracing_on", "events/enable"):
+        (instance.path / name).parent.mkdir(exist_ok=True)
+        (instance.path / name).touch()
+    plan = Plan(
+        str(folder), str(folder), str(instance.tracefs), "own", "tracefs", "p", (), "boot", 1, 1.0
+    )
+    if is_full:
+        _full(monkeypatch, lambda number: False)
+    (instance.path / "per_cpu/cpu1/stats").write_text(f"entries: {entries}\n")
+    backend = backend_of(plan, lambda _: None)
+    backend.start(0)
+    backend.stop(Tail("boot", "Linux", 1))
+    assert backend.is_whole == (not entries and not is_full)
+    assert (folder / "trace.dat").exists()
