@@ -37,6 +37,8 @@
 -- @column   boosted_count INTEGER events with boosted thresholds
 -- @column   basis TEXT domain_dirty_state, global_dirty_state or
 --   balance_dirty_pages
+-- @metric   dirty_thresh_ratio neutral: how full the memory is, on average,
+--   that this part of the system may use for data that waits for disks
 -- @source   mm/page-writeback.c domain_dirty_limits(), balance_dirty_pages()
 WITH
   chosen AS (

@@ -48,10 +48,10 @@ WITH
   -- After sched_process_exit a task still closes its files; where sched_switch
   -- sees it leave its CPU for good (state X or Z), that is its end.
   ends AS (
-    SELECT x.tid, x.seq, x.ts, 0 AS is_last
+    SELECT x.tid, x.seq, x.ts, x.comm, 0 AS is_last
     FROM raw_sched_process_exit AS x
     UNION ALL
-    SELECT s.prev_pid, s.seq, s.ts, 1
+    SELECT s.prev_pid, s.seq, s.ts, s.prev_comm, 1
     FROM raw_sched_switch AS s
     WHERE s.prev_state & 48 <> 0 AND s.prev_pid <> 0
   ),
@@ -60,9 +60,13 @@ WITH
       e.tid,
       e.seq,
       e.ts,
+      e.comm,
       e.is_last,
-      lead(e.is_last) OVER (PARTITION BY e.tid ORDER BY e.seq) AS next_is_last
+      -- Another name: that switch is of another task.
+      lead(e.is_last) OVER task = 1
+        AND coalesce(lead(e.comm) OVER task = e.comm, 1) AS is_followed
     FROM ends AS e
+    WINDOW task AS (PARTITION BY e.tid ORDER BY e.seq)
   ),
   -- What tells a name (is_now: it is new from this time on, else the task may
   -- have had it before), and what ends a life: step 9, after its last event,
@@ -112,12 +116,13 @@ WITH
       SELECT -1 AS step UNION ALL SELECT 0 UNION ALL SELECT 1
     ) AS d
     UNION ALL
-    SELECT x.tid, x.seq, x.ts, 5, x.comm, 0
-    FROM raw_sched_process_exit AS x
+    -- A life of which nothing but its end is told has no other name.
+    SELECT e.tid, e.seq, e.ts, 5, e.comm, 0
+    FROM ended AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts + 1, 9, NULL, 0
     FROM ended AS e
-    WHERE e.is_last = 1 OR coalesce(e.next_is_last, 0) = 0
+    WHERE e.is_last = 1 OR coalesce(e.is_followed, 0) = 0
   ),
   steps AS (
     SELECT t.tid, t.seq, t.ts, t.step, t.comm, t.is_now

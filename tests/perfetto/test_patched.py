@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of a patched kernel give the same answers in both engines, by traces that are read by hand.
+"""Events of a patched kernel give the same answers in both engines.
 
 The golden cases say what is right; here it is only that trace processor, with the trace that
 `wbscope convert` makes, answers as SQLite does.

@@ -113,7 +113,7 @@ class CatalogEvent:
 
     names: tuple[str, ...]
     fields: tuple[tuple[str, ...], ...]
-    captured: bool = True
+    released: bool = True
 
 
 def _catalog_event(names: list[str], fields: list[str], since: str = "") -> CatalogEvent:
@@ -181,12 +181,17 @@ def test_every_event_was_captured_somewhere() -> None:
             for folder in (_FORMATS, _TEXT_FORMATS)
             for path in folder.glob(f"*/{name.replace(':', '/')}.format")
         ]
-        assert bool(found) is event.captured, event.names[0]
+        assert found, event.names[0]
 
 
 def test_events_of_text_have_the_fields_of_the_catalog() -> None:
-    """Events that were never merged are known by formats that were written by hand."""
+    """Events that were never merged are known by formats that were written by hand.
+
+    Those of our own patches are in text only as far as bpftrace sees them.
+    """
     for event in _catalog():
+        if not event.released:
+            continue
         told = [
             set(_FIELD.findall(path.read_text()))
             for name in event.names

@@ -3,10 +3,11 @@
 
 By hand, 4 KiB pages, pages in brackets:
   .      the machine: a dirtier sees (100) of thresh (200), a flusher (150) of (200), a real-time
-    dirtier (150) of (260): boosted, its thresholds do not count. Mean dirty 400 / 3 = 133.33 pages =
+    dirtier (150) of (260): boosted, its thresholds do not count. Mean dirty 400 / 3 pages =
     546133 bytes, largest 614400; ratios 0.5 and 0.75, mean 0.625.
-    cgroup 27, /app: a dirtier sees (30) of (40), limit (44); a sampler (50) of (40): mean 40 pages =
-    163840 bytes, ratios 0.75 and 1.25, mean 1; once above; limit (44 + 40) / 2 = 42 = 172032 bytes.
+    cgroup 27, /app: a dirtier sees (30) of (40), limit (44); a sampler (50) of (40): mean 40
+    pages = 163840 bytes, ratios 0.75 and 1.25, mean 1; once above; limit (44 + 40) / 2 = 42 pages
+    = 172032 bytes.
     The events of tid 12, whose wb is the cgroup's: the return of the call says memcg, then global.
   stock  the same as a kernel of 6.1 has it: the machine twice by global_dirty_state, and two pauses
     of tid 12: one with 30 dirty pages where the machine has 100: memcg; one with 150, as it has.

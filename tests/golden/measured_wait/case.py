@@ -2,13 +2,13 @@
 """Waits that a patched kernel measured: balance_dirty_pages_done ends each call and tells its wait.
 
 By hand, 4 KiB pages, ms from 10 s; the trace begins with dd's first event.
-  dd, tid 1: one call from 0 to 311 ms of two events, at 0 (pause 200) and 206 (pause 100): it waited
-    309 ms. Shares by the time to the next event, 206 + 1 ns, and to the return, 105 + 1 ns:
+  dd, tid 1: one call from 0 to 311 ms of two events, at 0 (pause 200) and 206 (pause 100): a wait
+    of 309 ms. Shares by the time to the next event, 206 + 1 ns, and to the return, 105 + 1 ns:
     309 * 206.000001 / 311.000002 = 204.675240 ms and the rest, 104.324760 ms. 10 pages.
     Then one at 320 (pause 12), return at 331 after 10 ms; the next at 335 looks like a continuation
     (rate 0, same bdi and pages, paused 4 ms), but the return at 331 proves that it is not: a third
     call, return at 344 after 8 ms. Calls 3, pauses 4, slept 309 + 10 + 8 = 327 ms.
-  fio, tid 2: a pause of 100 ms at 10, returned at 11 with exit async: nobody slept, nothing charged.
+  fio, tid 2: a pause of 100 ms at 10, returned at 11 with exit async: nobody slept or paid.
   cp, tid 3: its call began before the trace: entered at -500 ms, an event at 20 ms with 520 ms
     paused, return at 61 ms with 2 loops and 540 ms waited: the part of that in the trace is not
     known. So the pause counts as intended, 40 ms and half a jiffy (HZ is 250: all times are
@@ -16,7 +16,7 @@ By hand, 4 KiB pages, ms from 10 s; the trace begins with dd's first event.
   tar, tid 4: first event lost: call from 100 to 180 ms, all in the trace, 2 loops, an event at 150,
     70 ms waited: all of it counts, though only 30 ms are behind that event.
   sh, tid 5: its return is lost: the stock rules hold, pause 20 ms at 200: 22 ms intended. The next
-    event at 300 (pause 8) returns at 309 after 8.5 ms: loops 1, so the first one is not in that call.
+    event at 300 (pause 8) returns at 309 after 8.5 ms: loops 1, so the first is not in it.
   rm, tid 6: killed in a call, which returns all the same (exit signal): 30 ms of a pause of 200 ms.
   mv, tid 7: the trace ends in its call: 12 ms asked for at 344, the trace's last ms: intended, cut
     to 0 ms.

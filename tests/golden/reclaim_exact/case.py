@@ -5,7 +5,8 @@ By hand, 4 KiB pages. One and the same reclaim, seen twice:
   .      both events, as a patched kernel fires them: each folio counts once, by the new event
     kswapd0, tid 42: 1 page anon of node 0 DMA32, a folio of 16 pages of node 0 Normal, anon
     dd, tid 11: 4 pages file of node 1 Normal as memcg reclaim of cgroup 77, /app in the run's list;
-      that page frame is in no zone of zoneinfo; 1 page proactive (memory.reclaim), anon, node 0 DMA32
+      that page frame is in no zone of zoneinfo; 1 page proactive (memory.reclaim), anon,
+      node 0 DMA32
     kswapd0: 2 + 1 pages file declined (immediate reclaim) and 1 page kept: no writes
     vmstat gained 22 = 1 + 16 + 4 + 1 pages
   stock  mm_vmscan_write_folio only: 4 events, 22 pages of vmstat shared out as 22 / 4 = 5.5 by the
