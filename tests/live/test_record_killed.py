@@ -219,7 +219,7 @@ def test_recovery_later_leaves_what_was_set_since(
     bytes_, ratio = Path("/proc/sys/vm/dirty_bytes"), Path("/proc/sys/vm/dirty_ratio")
     assert bytes_.read_text().strip() == str(32 << 20)
     _kill([process.pid, *recorder.supervisors(process.pid)])
-    process.communicate(timeout=30)
+    process.wait(30)
     go.touch()
     assert wait_until(_tracing_stopped, 10)
     ratio.write_text("23")
@@ -239,8 +239,9 @@ def test_recovery_later_puts_back_what_is_still_ours(
 ) -> None:
     process, go = killed
     _kill([process.pid, *recorder.supervisors(process.pid)])
-    process.communicate(timeout=30)
+    process.wait(30)
     go.touch()
+    assert wait_until(_tracing_stopped, 10)
     done = recorder.record("--recover")
     assert "vm.dirty_ratio = 20 put back" in done.stderr
 
