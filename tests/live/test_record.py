@@ -4,18 +4,30 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 import wbscope
-from support.live import Recorder, report_counts, state_of_machine
+from support.live import Recorder, report_counts, state_of_machine, wait_until
 from wbscope.engine.profiles import profile_of
 
 _WRITES, _WRITERS, _SYNCS = 31, 3, 7
 _KIB = 1 << 10
+_PSI = ("psi",) if Path("/proc/pressure/io").exists() else ()
 _LOW = ("--sysctl", "vm.dirty_bytes=16M", "--sysctl", "vm.dirty_background_bytes=8M")
+# Queries that have rows when something was written and synced; with throttled writers, too.
+_ANSWERED = {
+    "block_latency", "copy_and_sync", "event_counts", "fingerprint", "mmtests_vmstat",
+    "run_summary", "stalls", "stalls_by_task", "throttle_summary", "throughput",
+    "throughput_by_device", "writeback_work",
+}  # fmt: skip
+_THROTTLED = ("throttle_by_task", "throttle_windows", "fairness_tasks", "pause_distribution",
+              "bdi_dirty", "dirty_position")  # fmt: skip
 _WORKLOAD = f"""
 for i in {" ".join(map(str, range(_WRITERS)))}; do
   dd if=/dev/zero of=$1/file-$i bs=64k count={_WRITES} 2>/dev/null &
@@ -86,7 +98,8 @@ def test_every_query_answers(deep: Recorder) -> None:
         for query in run.library.queries():
             # Events of 2011 and such are in no profile.
             if profile_of(query.events, run.library.profiles) is not None:
-                assert run.query(query.name).columns, query.name
+                rows = run.query(query.name).records()
+                assert rows or query.name not in _ANSWERED, query.name
         written = {
             row["tid"]: row["written_bytes"]
             for row in run.query("throttle_by_task", task="dd").records()
@@ -105,6 +118,9 @@ def test_run_folder_is_whole(deep: Recorder) -> None:
     names = {path.name for path in (deep.folder / "run").iterdir()}
     wanted = {"trace.dat", "meta.json", "uname", "mounts", "sysctls", "zoneinfo", "meminfo"}
     wanted |= {"vmstat.before", "vmstat.after", "zoneinfo.after", "block.samples", "cgroups"}
+    wanted |= {
+        f"{kind}.{when}" for kind in ("bdi", *_PSI) for when in ("before", "after", "samples")
+    }
     assert wanted <= names
     assert not [name for name in names if name.startswith(".") or ".cpu" in name]
     meta = deep.meta("run")
@@ -125,7 +141,26 @@ def test_sidecars_are_loaded(deep: Recorder) -> None:
         "run", "SELECT DISTINCT source, sample FROM sidecar_sample ORDER BY source, sample"
     )
     found = {(row["source"], row["sample"]) for row in rows}
-    assert {("block", sample) for sample in ("before", "after", "sampled")} <= found
+    samples = ("before", "after", "sampled")
+    assert {(kind, sample) for kind in ("block", "bdi", *_PSI) for sample in samples} <= found
+    # What the loop device of the workload has, and values that can be checked against others.
+    values = deep.sql(
+        "run",
+        "SELECT sample, object, name, value, unit FROM sidecar_sample WHERE source = 'bdi'"
+        " AND name IN ('BdiDirtyThresh', 'DirtyThresh', 'BdiWritten', 'state')",
+    )
+    assert {row["name"] for row in values} >= {"BdiDirtyThresh", "DirtyThresh"}
+    assert {row["unit"] for row in values if row["name"] == "DirtyThresh"} == {"kB"}
+    limits = {row["value"] for row in values if row["name"] == "DirtyThresh"}
+    assert max(limits) <= (16 << 20) // _KIB  # of vm.dirty_bytes
+    if _PSI:
+        totals = deep.sql(
+            "run",
+            "SELECT object, MIN(value) AS low, MAX(value) AS high, MIN(unit) AS unit"
+            " FROM sidecar_sample WHERE source = 'psi' AND name = 'some_total' GROUP BY object",
+        )
+        assert {row["object"] for row in totals} == {"cpu", "io", "memory"}
+        assert all(0 <= row["low"] <= row["high"] and row["unit"] == "us" for row in totals)
     ranges = deep.sql(
         "run",
         "SELECT MIN(ts) AS first, MAX(ts) AS last FROM sidecar_vmstat WHERE sample = 'sampled'",
@@ -145,6 +180,9 @@ def test_throttled_writers_are_seen(recorder: Recorder, disk: Path) -> None:
     query = recorder.wbscope("query", "throttle_by_task", "run", "--task", "dd", "--json")
     rows = json.loads(query.stdout)["rows"]
     assert 0 < len(rows) <= writers
+    with wbscope.open(str(recorder.folder / "run")) as run:
+        for name in _THROTTLED:
+            assert run.query(name).records(), name
     for row in rows:  # a lower bound: what was dirtied before the limit was near is not in it
         assert 0 <= row["dirtied_bytes"] <= 23 << 20
 
@@ -196,7 +234,9 @@ def test_fio_writes_its_json_into_the_run(recorder: Recorder, disk: Path) -> Non
 
 def test_two_recordings_do_not_change_sysctls_at_a_time(recorder: Recorder) -> None:
     options = ("--backend", "tracefs", "--no-report", "--sysctl", "vm.dirty_bytes=32M")
-    first = recorder.start(*options, "-o", "first", "--", "sleep", "2")
+    go = recorder.folder / "go"
+    until = "until [ -e $0 ]; do sleep 0.05; done"
+    first = recorder.start(*options, "-o", "first", "--", "sh", "-c", until, go)
     assert first.stderr is not None
     while not first.stderr.readline().startswith("recording"):
         assert first.poll() is None
@@ -205,6 +245,7 @@ def test_two_recordings_do_not_change_sysctls_at_a_time(recorder: Recorder) -> N
     assert "error[sysctls-in-use]" in second.stderr
     third = recorder.record(*options[:3], "-o", "third", "--", "true")
     assert third.returncode == 0, third.stderr
+    go.touch()
     assert first.wait(30) == 0
 
 
@@ -215,6 +256,8 @@ def test_command_that_fails_is_told(recorder: Recorder) -> None:
     assert done.returncode == 0
     assert "warning[command-failed]: the command exited with 3" in done.stderr
     assert recorder.meta("run")["command_exit_code"] == 3
+    report = recorder.wbscope("report", "run")
+    assert "warning[command-failed]" in report.stdout + report.stderr
 
 
 def test_output_on_the_disk_under_test(recorder: Recorder, disk: Path) -> None:
@@ -253,10 +296,102 @@ def test_older_run_is_kept_and_replaced(recorder: Recorder) -> None:
     assert recorder.meta("run")["started_ts_ns"] > first
 
 
-def test_doctor_on_this_machine(recorder: Recorder) -> None:
-    done = recorder.wbscope("doctor", "--json")
+def test_duration_and_reclaim(recorder: Recorder) -> None:
+    done = recorder.record(
+        *("--backend", "tracefs", "--profile", "reclaim", "--duration", "700ms"),
+        *("--sample", "100ms", "--no-report", "-o", "run"),
+    )
     assert done.returncode == 0, done.stderr
-    checks = {row["name"]: row for row in json.loads(done.stdout)["rows"]}
-    assert checks["tracefs"]["status"] == "ok"
-    assert checks["trace instance"]["status"] == "ok"
-    assert all(row["fix"] for row in checks.values() if row["status"] != "ok")
+    meta = recorder.meta("run")
+    assert (meta["ended"], meta["command"]) == ("complete", [])
+    assert "command_exit_code" not in meta
+    assert 700 * 10**6 <= meta["ended_ts_ns"] - meta["started_ts_ns"] < 60 * 10**9
+    assert "vmscan:mm_vmscan_direct_reclaim_begin" in meta["events"]
+    recorder.counts("run")
+
+
+def test_clock_mono(recorder: Recorder, disk: Path) -> None:
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    done = recorder.record(
+        *("--backend", "tracefs", "--clock", "mono", "--no-report", "-o", "run", "--"),
+        *("dd", "if=/dev/zero", f"of={disk}/m", "bs=64k", "count=3", "conv=fsync"),
+    )
+    after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    assert done.returncode == 0, done.stderr
+    assert recorder.meta("run")["clock"] == "mono"
+    (row,) = recorder.sql(
+        "run",
+        "SELECT (SELECT value FROM meta WHERE key = 'clock') AS clock,"
+        " (SELECT value FROM meta WHERE key = 'first_ts') AS first,"
+        " (SELECT value FROM meta WHERE key = 'last_ts') AS last",
+    )
+    assert row["clock"] == "mono"
+    assert before < row["first"] <= row["last"] < after
+
+
+def test_lost_events_are_told_by_record(recorder: Recorder) -> None:
+    """The recorder is stopped while more is written than the buffer holds."""
+    go = recorder.folder / "go"
+    command = (
+        "until [ -e $0 ]; do sleep 0.05; done;"
+        " dd if=/dev/zero of=/dev/null bs=1 count=40009 status=none; : > $0.done; sleep 1"
+    )
+    process = recorder.start(
+        *("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_exit_write"),
+        *("--buffer-size", "64K", "--json", "-o", "run", "--", "sh", "-c", command, go),
+    )
+    assert wait_until(lambda: recorder.tracing_is_on(process.pid), 20)
+    (supervisor,) = recorder.supervisors(process.pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        go.touch()
+        assert wait_until((recorder.folder / "go.done").exists, 30)
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    warnings = {w["slug"]: w["message"] for w in json.loads(told)["warnings"]}
+    lost = sum(recorder.meta("run")["lost"].values())
+    assert lost > 0
+    assert warnings["lost-events"].startswith(f"{lost} events did not fit")
+    assert "--buffer-size" in warnings["lost-events"]
+    (row,) = recorder.sql(
+        "run", "SELECT COUNT(*) AS n FROM ev_sys_exit_write JOIN task USING (tid)"
+        " WHERE comm = 'dd' AND ret = 1",
+    )  # fmt: skip
+    assert row["n"] < 40_009
+
+
+def test_sysctls_of_several_words_and_those_that_are_no_setting(recorder: Recorder) -> None:
+    path = Path("/proc/sys/vm/lowmem_reserve_ratio")
+    before = path.read_text()
+    words = before.split()
+    wanted = " ".join([str(int(words[0]) * 2), *words[1:]])
+    done = recorder.record(
+        *("--backend", "tracefs", "--sysctl", f"vm.lowmem_reserve_ratio={wanted}"),
+        *("--no-report", "-o", "run", "--", "cat", path),
+    )
+    assert done.returncode == 0, done.stderr
+    assert wanted.split() in [line.split() for line in done.stderr.splitlines()]
+    assert path.read_text() == before
+    for name in ("vm.drop_caches=3", "vm.compact_memory=1"):
+        refused = recorder.record("--sysctl", name, "-o", "other", "--", "true")
+        assert refused.returncode == 2
+        assert "error[not-a-setting]" in refused.stderr
+
+
+def test_run_of_system_calls_is_for_its_owner(deep: Recorder) -> None:
+    """From Linux 7.2 on it has bytes of what was written."""
+    assert (deep.folder / "run").stat().st_mode & 0o777 == 0o700
+    assert (deep.folder / "run/trace.dat").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_debugfs(recorder: Recorder) -> None:
+    """record mounts it, as it does tracefs: bdi statistics are in the run."""
+    done = recorder.apart(
+        "mount --make-rprivate / && umount -l /sys/kernel/debug; ! [ -e /sys/kernel/debug/bdi ]",
+        "record",
+        *("--backend", "tracefs", "--no-report", "-o", "run", "--", "true"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (recorder.folder / "run/bdi.before").stat().st_size > 0

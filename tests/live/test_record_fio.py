@@ -31,7 +31,7 @@ def _check(recorder: Recorder) -> None:
     result = json.loads((recorder.folder / "run/fio.json").read_text())
     assert result["jobs"][0]["write"]["io_bytes"] == _BYTES
     rows = recorder.sql(
-        "run", "SELECT value FROM sidecar_fio WHERE path = '$.jobs[0].write.io_bytes'"
+        "run", "SELECT value FROM sidecar_fio WHERE path LIKE '%jobs%[0]%write%io_bytes%'"
     )
     assert [int(row["value"]) for row in rows] == [_BYTES]
 

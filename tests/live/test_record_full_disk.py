@@ -16,7 +16,7 @@ _OPTIONS = ("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_e
 # Fill the disk, write bytes one by one, and go on when the file is there.
 _COMMAND = f"""
 dd if=/dev/zero of=$0/fill bs=1M status=none 2>/dev/null
-dd if=/dev/zero of=/dev/null bs=1 count={_WRITES} status=none 2>/dev/null
+dd if=/dev/zero of=/dev/null bs=131 count={_WRITES} status=none 2>/dev/null
 until [ -e $1 ]; do sleep 0.05; done
 """
 
@@ -43,7 +43,7 @@ def _writes(recorder: Recorder, run: str) -> int:
     rows = recorder.sql(
         run,
         "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
-        " WHERE t.comm = 'dd' AND w.ret = 1",
+        " WHERE t.comm = 'dd' AND w.ret = 131",
     )
     return int(rows[0]["n"])
 

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from support.live import Recorder, instances, report_counts, wait_until
 # For a longer campaign: WBSCOPE_KILLS=100.
 _KILLS = int(os.environ.get("WBSCOPE_KILLS", "4"))
 _LATEST_SECONDS = 1.6
+_LENGTH_SECONDS = 0.7
 _COMMAND = "dd if=/dev/zero of=$0/k bs=1M count=13 2>/dev/null; sleep 0.4"
 _OPTIONS = ("--backend", "tracefs", "--no-report", "--sysctl", "vm.dirty_bytes=32M", "-o", "run")
 _REGISTER = Path("/run/wbscope")
@@ -66,7 +68,11 @@ def _wait_for_start(process: subprocess.Popen[str]) -> None:
 def test_kill(recorder: Recorder, disk: Path, which: str, number: int) -> None:
     chance = random.Random(f"{which}{number}")
     process = recorder.start(*_OPTIONS, "--", "sh", "-c", _COMMAND, disk)
-    time.sleep(chance.uniform(0, _LATEST_SECONDS))
+    if number % 2:  # while it records, however long it takes to start
+        _wait_for_start(process)
+        time.sleep(chance.uniform(0, _LENGTH_SECONDS))
+    else:
+        time.sleep(chance.uniform(0, _LATEST_SECONDS))
     supervisors = recorder.supervisors(process.pid)
     if which != "front":
         _kill(supervisors)
@@ -124,3 +130,131 @@ def test_ctrl_c_is_the_end_without_a_command(recorder: Recorder) -> None:
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == 0
     assert recorder.meta("run")["ended"] == "complete"
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
+def test_what_the_command_started_ends_too(recorder: Recorder, number: signal.Signals) -> None:
+    """Background jobs of a shell do not hear Ctrl-C; a closed terminal is like Ctrl-C."""
+    pids = recorder.folder / "pids"
+    jobs = "sleep 61 & echo $! >> $0; (sleep 62 & echo $! >> $0); wait"
+    process = recorder.start(
+        *("--backend", "tracefs", "--no-report", "-o", "run", "--", "sh", "-c", jobs, pids)
+    )
+    _wait_for_start(process)
+    assert wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, 20)
+    started = [int(pid) for pid in pids.read_text().split()]
+    assert all(map(_lives, started))
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    assert process.wait(30) == 130
+    assert not any(map(_lives, started))
+    assert recorder.meta("run")["ended"] == "interrupted"
+
+
+@pytest.fixture
+def killed(recorder: Recorder) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A recording whose recorder is killed after dd has ended; the command waits for a file."""
+    go, written = recorder.folder / "go", recorder.folder / "written"
+    command = (
+        "dd if=/dev/zero of=/dev/null bs=7 count=4001 status=none;"
+        " sleep 0.5; : > $1; until [ -e $0 ]; do sleep 0.05; done; exit 3"
+    )
+    process = recorder.start(
+        *("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_exit_write"),
+        *("--sample", "100ms", "--sysctl", "vm.dirty_bytes=32M", "--no-report", "-o", "run"),
+        *("--", "sh", "-c", command, go, written),
+    )
+    assert wait_until(written.exists, 30)
+    yield process, go
+    go.touch()
+
+
+def _names(recorder: Recorder) -> dict[str, int]:
+    rows = recorder.sql(
+        "run",
+        "SELECT t.comm, COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
+        " WHERE w.ret = 7 GROUP BY 1",
+    )
+    return {row["comm"]: row["n"] for row in rows}
+
+
+def test_run_of_a_killed_recorder_has_names_and_facts(
+    recorder: Recorder, killed: tuple[subprocess.Popen[str], Path]
+) -> None:
+    process, go = killed
+    _kill(recorder.supervisors(process.pid))
+    assert wait_until((recorder.folder / "run/meta.json").exists, 30)
+    go.touch()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 5, said
+    assert "warning[recorder-killed]" in said
+    assert "error[recording-cut-short]" in said
+    meta = recorder.meta("run")
+    assert meta["ended"] == "recorder killed"
+    assert meta["command_exit_code"] == 3
+    assert meta["started_ts_ns"] < meta["command_started_ts_ns"] < meta["ended_ts_ns"]
+    assert meta["ended_ts_ns"] < meta["command_ended_ts_ns"]
+    assert meta["sampler_tid"] > 0
+    assert (recorder.folder / "run/cgroups").stat().st_size > 0
+    names = _names(recorder)
+    assert set(names) == {"dd"}
+    assert 0 < names["dd"] <= 4001
+    gate = recorder.wbscope("compare", "run", "--against", "run")
+    assert (gate.returncode, "error[damaged-run]" in gate.stderr) == (4, True)
+
+
+def test_recovery_later_leaves_what_was_set_since(
+    recorder: Recorder, killed: tuple[subprocess.Popen[str], Path]
+) -> None:
+    process, go = killed
+    bytes_, ratio = Path("/proc/sys/vm/dirty_bytes"), Path("/proc/sys/vm/dirty_ratio")
+    assert bytes_.read_text().strip() == str(32 << 20)
+    _kill([process.pid, *recorder.supervisors(process.pid)])
+    process.wait(30)
+    go.touch()
+    assert wait_until(_tracing_stopped, 10)
+    ratio.write_text("23")
+    try:
+        done = recorder.record("--recover")
+        assert done.returncode == 0, done.stderr
+        assert "vm.dirty_ratio left as it was set since" in done.stderr
+        assert ratio.read_text().strip() == "23"
+    finally:
+        ratio.write_text("20")
+    assert recorder.meta("run")["ended"] == "recorder killed"
+    assert set(_names(recorder)) == {"dd"}
+
+
+def test_recovery_later_puts_back_what_is_still_ours(
+    recorder: Recorder, killed: tuple[subprocess.Popen[str], Path]
+) -> None:
+    process, go = killed
+    _kill([process.pid, *recorder.supervisors(process.pid)])
+    process.wait(30)
+    go.touch()
+    assert wait_until(_tracing_stopped, 10)
+    done = recorder.record("--recover")
+    assert "vm.dirty_ratio = 20 put back" in done.stderr
+
+
+def test_folder_of_a_front_that_was_killed_early(recorder: Recorder) -> None:
+    """Nothing was recorded, and nothing but --recover knows of it."""
+    left = recorder.folder / ".run.wbscope-999999999-aa"
+    left.mkdir()
+    (left / ".plan").touch()
+    whole = recorder.folder / ".run.wbscope-999999999-bb"
+    whole.mkdir()
+    (whole / ".head").touch()
+    done = recorder.record("--recover")
+    assert f"{left.name}: removed" in done.stderr
+    assert not left.exists()
+    assert whole.exists()

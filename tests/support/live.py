@@ -79,6 +79,24 @@ class Recorder:
     def wbscope(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return run([wbscope_path(), *arguments], cwd=self.folder, env=self.env)
 
+    def apart(self, setup: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """In mounts of its own, after shell commands that change them."""
+        return run(
+            ["unshare", "-m", "sh", "-c", f'{setup}; exec "$@"', "sh", wbscope_path(), *arguments],
+            cwd=self.folder,
+            env=self.env,
+        )
+
+    def tracing_is_on(self, front: int) -> bool:
+        """The instance of that recording takes events."""
+        for path in instances():
+            if path.name.startswith(f"wbscope-{front}-"):
+                try:
+                    return (path / "tracing_on").read_text().strip() == "1"
+                except OSError:
+                    return False
+        return False
+
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
         """In a session of its own, as a terminal has it."""
         process = subprocess.Popen(

@@ -159,7 +159,11 @@ def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
     elif words[0] in verbs:  # an option without its value is told without a context
         command = f"wbscope {words[0]}"
     message = " ".join(error.format_message().split()).rstrip(".")
-    return UsageError("usage", command, message, fix=f"{command} --help")
+    fix = f"{command} --help"
+    if command == "wbscope record" and "--" not in words:
+        # As in `record ls -l`: options of the command look like those of record.
+        fix = "wbscope record -o RUN -- CMD...    # options of CMD go behind the --"
+    return UsageError("usage", command, message, fix=fix)
 
 
 def _bug(error: Exception, words: list[str]) -> InternalError:

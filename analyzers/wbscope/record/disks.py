@@ -86,17 +86,21 @@ def _of_mount(mount: _Mount | None, depth: int) -> set[str]:
     """An anonymous device: btrfs names its disk, overlayfs the folder that takes the writes."""
     if mount is None or depth > _DEEPEST or _ELSEWHERE.fullmatch(mount.kind):
         return set()
-    if mount.source.startswith("/dev/"):
-        try:
-            number = os.stat(mount.source).st_rdev
-        except OSError:
-            return {mount.source}
-        return _below(_DEVICES / f"{os.major(number)}:{os.minor(number)}", depth + 1)
+    if mount.source.startswith("/"):
+        return _device_of(mount.source, depth + 1)
     # The upper folder may be out of sight in a container; the mount is then all there is to tell.
     found = {f"{mount.kind} {mount.place}"}
     if (upper := re.search(r"\bupperdir=([^,]+)", mount.options)) and Path(upper[1]).exists():
         found |= _disks(Path(upper[1]), depth + 1)
     return found
+
+
+def _device_of(source: str, depth: int) -> set[str]:
+    try:
+        number = os.stat(source).st_rdev
+    except OSError:
+        return {source}
+    return _below(_DEVICES / f"{os.major(number)}:{os.minor(number)}", depth)
 
 
 def _mount_of(path: Path) -> _Mount | None:

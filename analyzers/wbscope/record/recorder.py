@@ -36,7 +36,7 @@ from wbscope.record.plan import COMPLETE, DISCARD, INTERRUPTED, RECORDER_KILLED,
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.settings import parse_settings
 from wbscope.record.tracefs import INSTANCE_PREFIX, mount_debugfs, the_tracefs
-from wbscope.record.workload import Workload
+from wbscope.record.workload import Workload, end_descendants
 
 __all__ = ["CUSTOM", "Recording", "Request", "record", "target_of"]
 
@@ -301,15 +301,20 @@ class _Session:
             return self._wait(request.duration_ns)
         self._fio = fio_results(request.command, Path(self._plan.folder), Path.cwd())
         command = request.command if self._fio is None else self._fio.command
-        workload = Workload(command, clock, self._events, spared=self._link.pid)
+        workload: Workload | None = None
         try:
+            workload = Workload(command, clock, self._events)
             while workload.lives():
                 self._take(self._events.get())
             ended = COMPLETE
         except KeyboardInterrupt:
             ended = INTERRUPTED
-            self._end(workload)
-        self._facts |= workload.facts
+            if workload is not None:
+                self._end(workload)
+            # What the command had started would write on while sysctls go back.
+            end_descendants(spared=self._link.pid)
+        if workload is not None:
+            self._facts |= workload.facts
         if request.sync and ended == COMPLETE:
             began = time.clock_gettime_ns(clock)
             os.sync()
@@ -337,10 +342,7 @@ class _Session:
         return RECORDER_KILLED
 
     def _end(self, workload: Workload) -> None:
-        """A terminal told it too; a plain kill of ours did not.
-
-        What the command had started ends with it: it would write on while sysctls go back.
-        """
+        """A terminal told it too; a plain kill of ours did not."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             deadline = time.monotonic() + _PATIENCE_SECONDS
             try:
@@ -353,7 +355,6 @@ class _Session:
             workload.kill(number)
         while workload.lives():
             time.sleep(0.02)
-        workload.end_descendants()
 
     def _take(self, told: Any) -> None:
         if isinstance(told, dict) and "problem" in told:

@@ -19,7 +19,7 @@ from typing import Any
 
 from wbscope.errors import UsageError
 
-__all__ = ["Workload"]
+__all__ = ["Workload", "end_descendants"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 _END_SECONDS = 2.0
@@ -33,11 +33,8 @@ class Workload:
     becomes a child of this process, so that it can be ended too.
     """
 
-    def __init__(
-        self, command: Sequence[str], clock: int, events: queue.Queue[Any], spared: int
-    ) -> None:
+    def __init__(self, command: Sequence[str], clock: int, events: queue.Queue[Any]) -> None:
         self.facts: dict[str, Any] = {}
-        self._spared = spared
         _adopt_orphans()
         self._clock = clock
         self._events = events
@@ -64,20 +61,6 @@ class Workload:
             if self.lives():
                 os.kill(self._process.pid, number)
 
-    def end_descendants(self) -> None:
-        """All processes below this one but the recorder: they are the command's."""
-        for number, seconds in ((signal.SIGTERM, _END_SECONDS), (signal.SIGKILL, _END_SECONDS)):
-            deadline = time.monotonic() + seconds
-            told: set[int] = set()
-            while left := _below(os.getpid(), self._spared):
-                for pid in left - told:  # what appears meanwhile, too
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, number)
-                told |= left
-                if time.monotonic() > deadline:
-                    break
-                time.sleep(_STEP_SECONDS)
-
     def _wait(self) -> None:
         _, status, used = os.wait4(self._process.pid, 0)
         ended = time.clock_gettime_ns(self._clock)
@@ -93,6 +76,21 @@ class Workload:
             **_usage(used),
         }
         self._events.put("ended")
+
+
+def end_descendants(spared: int) -> None:
+    """All processes below this one but the recorder: they are the command's."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + _END_SECONDS
+        told: set[int] = set()
+        while left := _below(os.getpid(), spared):
+            for pid in left - told:  # what appears meanwhile, too
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            told |= left
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_STEP_SECONDS)
 
 
 def _adopt_orphans() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from wbscope.doctor.check import Status
 from wbscope.doctor.events import event_checks, event_states
 from wbscope.engine.library import load_library
 from wbscope.errors import EvidenceError, SetupError, UsageError
-from wbscope.record import choose
+from wbscope.record import choose, disks, settings
 from wbscope.record.disks import shared_disks
 from wbscope.record.finish import private_folder, publish, remove_leftovers
 from wbscope.record.plan import Plan
@@ -96,7 +97,13 @@ def test_sysctls() -> None:
         "vm.dirty_bytes": str(16 * _MIB),
         "vm.swappiness": "60",
     }
-    for text in ("vm.dirty_bytes", "no.such=1", "../../etc/passwd=1", "vm.dirty_bytes="):
+    assert parse_settings(["vm.lowmem_reserve_ratio=256 256  32"]) == {
+        "vm.lowmem_reserve_ratio": "256 256  32"
+    }
+    for text in (
+        "vm.dirty_bytes", "no.such=1", "../../etc/passwd=1", "vm.dirty_bytes=",
+        "vm.drop_caches=3", "vm.compact_memory=1",
+    ):  # fmt: skip
         with pytest.raises(UsageError):
             parse_settings([text])
     # Of a pair the kernel keeps one; the other reads 0 and cannot be written back.
@@ -105,9 +112,80 @@ def test_sysctls() -> None:
     assert list(saved) == ["vm.dirty_ratio" if size == "0" else "vm.dirty_bytes"]
 
 
-def test_disk_of_output_and_command() -> None:
-    """proc has no disk; the root file system may have one."""
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """/a and /b are disks, /o is an overlay whose upper folder is on /a, /m is in memory."""
+    mounts = "".join(
+        f"{number} 1 0:{number} / {place} rw - {kind} {source} {options}\n"
+        for number, (place, kind, source, options) in enumerate(
+            [
+                (tmp_path / "a", "btrfs", tmp_path / "sda", "rw"),
+                (tmp_path / "b", "btrfs", tmp_path / "sdb", "rw"),
+                (tmp_path / "o", "overlay", "overlay", f"rw,upperdir={tmp_path}/a/up,workdir=/x"),
+                (tmp_path / "hidden", "overlay", "overlay", "rw,upperdir=/out/of/sight"),
+                (tmp_path / "m", "tmpfs", "none", "rw"),
+            ]
+        )
+    )
+    (tmp_path / "mountinfo").write_text(mounts)
+    for name in ("a/up", "b", "o", "m", "hidden"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "mountinfo")
+
+    def of_path(path: Path, depth: int) -> set[str]:
+        return disks._of_mount(disks._mount_of(path), depth)
+
+    monkeypatch.setattr(disks, "_disks", of_path)  # every device is anonymous
+    monkeypatch.setattr(disks, "_device_of", lambda source, _: {Path(source).name})
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("output", "command", "cwd", "shared"),
+    [
+        ("a", "dd of={a}/x", "b", {"sda"}),
+        ("a", "dd of={b}/x", "a", set()),  # it says where, and that is not where it runs
+        ("a", "dd if=/dev/zero of=x", "a", {"sda"}),
+        ("a", "dd if={b}/x of=x", "a", {"sda"}),
+        ("a", "fio --directory={b} job", "a", set()),
+        ("a", "sleep 1", "b", set()),
+        ("a", "sleep 1", "a", {"sda"}),
+        ("o", "dd of={a}/x", "m", {"sda"}),
+        ("hidden", "dd of={hidden}/x", "m", {"overlay {hidden}"}),
+        ("m", "dd of={m}/x", "m", set()),
+        ("b", "sh -c 'dd of={b}/x; sync'", "a", {"sdb"}),
+        ("b", "", "a", {"sdb"}),  # anything may write there
+        ("m", "", "a", set()),
+    ],
+)
+def test_disk_of_output_and_command(
+    machine: Path, output: str, command: str, cwd: str, shared: set[str]
+) -> None:
+    places = {name: machine / name for name in ("a", "b", "m", "hidden")}
+    words = shlex.split(command.format(**places))
+    found = shared_disks(machine / output, words, machine / cwd)
+    wanted = {disk.format(**places) for disk in shared}
+    assert wanted <= set(found)
+    assert bool(found) == bool(wanted)
+
+
+def test_disk_here() -> None:
+    """proc has no disk."""
     assert shared_disks(Path("/proc"), ["dd", "of=/x"], Path("/")) == ()
+    assert shared_disks(Path("/proc"), [], Path("/")) == ()
+
+
+def test_settings_that_are_still_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "_ROOT", tmp_path)
+    (tmp_path / "vm").mkdir()
+    values = {"dirty_bytes": "16777216", "swappiness": "7", "reserve": "1\t2\t3"}
+    for name, value in values.items():
+        (tmp_path / "vm" / name).write_text(f"{value}\n")
+    saved = {"vm.dirty_ratio": "20", "vm.swappiness": "60", "vm.reserve": "4\t5\t6"}
+    ours = {"vm.dirty_bytes": "16777216", "vm.swappiness": "5", "vm.reserve": "1 2 3"}
+    assert settings.still_ours(saved, ours) == {"vm.dirty_ratio": "20", "vm.reserve": "4\t5\t6"}
+    (tmp_path / "vm/dirty_bytes").write_text("0\n")  # somebody has set dirty_ratio
+    assert settings.still_ours(saved, ours) == {"vm.reserve": "4\t5\t6"}
 
 
 def test_run_is_named_when_it_is_whole(tmp_path: Path) -> None:

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope doctor here, as another user, and where tracefs is not mounted or cannot be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+from support.live import Recorder, instances
+from support.tools import run, wbscope_path
+
+_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+_WITHOUT_TRACEFS = "mount --make-rprivate / && umount -l /sys/kernel/tracing"
+_POWERLESS = "setpriv --inh-caps=-sys_admin --bounding-set=-sys_admin"
+
+
+def _checks(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    return {row["name"]: row for row in json.loads(done.stdout)["rows"]}
+
+
+def test_as_root(recorder: Recorder) -> None:
+    done = recorder.wbscope("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    checks = _checks(done)
+    assert checks["tracefs"]["status"] == "ok"
+    assert checks["trace instance"]["status"] == "ok"
+    assert all(row["fix"] for row in checks.values() if row["status"] != "ok")
+
+
+def _as_nobody(recorder: Recorder, *words: str) -> subprocess.CompletedProcess[str]:
+    if run([*_NOBODY, wbscope_path(), "--version"]).returncode:
+        pytest.skip("the program cannot be run by another user here")
+    env = recorder.env | {"WBSCOPE_CACHE_DIR": "/nonexistent", "HOME": "/nonexistent"}
+    return run([*_NOBODY, wbscope_path(), *words], cwd=None, env=env)
+
+
+def test_as_another_user(recorder: Recorder) -> None:
+    done = _as_nobody(recorder, "doctor", "--json")
+    assert done.returncode == 5, done.stderr
+    tracefs = _checks(done)["tracefs"]
+    assert (tracefs["status"], "not writable" in tracefs["found"]) == ("fails", True)
+    assert "sudo wbscope" in tracefs["fix"]
+
+
+@pytest.mark.parametrize("words", [("record", "--recover"), ("record", "-o", "/tmp/run")])
+def test_record_as_another_user(recorder: Recorder, words: tuple[str, ...]) -> None:
+    done = _as_nobody(recorder, *words)
+    assert done.returncode == 5, done.stderr
+    assert "error[tracefs-not-writable]" in done.stderr
+    assert "sudo wbscope" in done.stderr
+
+
+def test_events_as_another_user(recorder: Recorder) -> None:
+    """What cannot be seen is not missing."""
+    done = _as_nobody(recorder, "doctor", "--events")
+    if done.returncode == 0:  # this kernel lets everybody read
+        assert " ok\n" in done.stdout
+        return
+    assert done.returncode == 5, done.stderr
+    assert "error[tracefs-not-readable]" in done.stderr
+    assert "missing" not in done.stdout
+
+
+def test_tracefs_is_mounted_first(recorder: Recorder) -> None:
+    done = recorder.apart(_WITHOUT_TRACEFS, "doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    assert _checks(done)["trace instance"]["status"] == "ok"
+    assert instances() == []
+
+
+@pytest.mark.parametrize("words", [("doctor", "--json"), ("doctor", "--events")])
+def test_tracefs_that_cannot_be_mounted(recorder: Recorder, words: tuple[str, ...]) -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    done = recorder.apart(f'{_WITHOUT_TRACEFS}; set -- {_POWERLESS} "$@"', *words)
+    assert done.returncode == 5, done.stdout + done.stderr
+    if words[-1] == "--events":
+        assert "error[no-tracefs]" in done.stderr
+        assert done.stdout == ""
+        return
+    tracefs = _checks(done)["tracefs"]
+    assert tracefs["status"] == "fails"
+    assert "not checked" in tracefs["found"]
