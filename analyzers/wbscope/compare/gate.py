@@ -8,18 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
 from wbscope.compare.comparison import Row, Side, contrast, metrics_of, sample_of
 from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
 from wbscope.compare.metric import Metric
+from wbscope.compare.plan import Plan
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
 from wbscope.render.units import format_value
 from wbscope.stats.holm import holm
-from wbscope.stats.planning import detectable, fewest_runs, pooled_sd, runs_to_confirm
 from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Scale, Shift, shift
 
@@ -289,7 +287,7 @@ def _compared(
         return replace(known, status="REFUSED", reasons=(row.reason or "not known",))
     delta = _delta(metric, margin, row, found.scale)
     n, m = len(row.sample.values), len(row.base_sample.values)
-    plan = _Plan(metric, row, found.scale, delta, policy.alpha, compared, policy.min_runs)
+    plan = Plan(metric, row, found.scale, delta, policy.alpha, compared, policy.min_runs)
     known = replace(
         known, delta=delta, detectable=plan.detectable(n, m), runs_needed=plan.runs_needed()
     )
@@ -330,47 +328,3 @@ def _why_undecided(known: Verdict, bound: float | None, compared: int, policy: P
         many = f" for {compared} metrics" if compared > 1 else ""
         return f"so few runs can show no change{many}, however large"
     return "these runs do not tell whether it is worse by more than the margin"
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What these runs could show; a share is planned for on the scale of logarithms."""
-
-    metric: Metric
-    row: Row
-    scale: Scale
-    delta: float
-    alpha: float
-    compared: int
-    min_runs: int
-
-    @property
-    def _is_ratio(self) -> bool:
-        return self.scale == "ratio"
-
-    @property
-    def _sd(self) -> float | None:
-        sides = [np.array(s.values) for s in (self.row.sample, self.row.base_sample)]
-        return pooled_sd(*(np.log(side) if self._is_ratio else side for side in sides))
-
-    @property
-    def _margin(self) -> float:
-        if not self._is_ratio:
-            return self.delta
-        if self.metric.better == "lower":
-            return math.log1p(self.delta)
-        return -math.log1p(-self.delta) if self.delta < 1 else math.inf
-
-    def detectable(self, n: int, m: int) -> float | None:
-        """With the level that Holm leaves to a single change."""
-        found = detectable(n, m, self._sd, self._margin, self.alpha / self.compared)
-        if found is None or not self._is_ratio:
-            return found
-        return math.expm1(found) if self.metric.better == "lower" else -math.expm1(-found)
-
-    def runs_needed(self) -> int | None:
-        """For a PASS of what did not change, and for a FAIL to be possible at all."""
-        runs = runs_to_confirm(self._sd, self._margin, self.alpha)
-        if runs is None:
-            return None
-        return max(runs, fewest_runs(self.alpha / self.compared), self.min_runs)
