@@ -42,10 +42,10 @@ echo 6 > /proc/sys/vm/dirty_ratio; echo 3 > /proc/sys/vm/dirty_background_ratio
 mkdir /sys/fs/cgroup/small; echo 48M > /sys/fs/cgroup/small/memory.max
 cat > /tmp/work << 'S'
 write() { dd if=/dev/zero of=/data/$1 bs=1M count=$2 2> /dev/null; }
-for i in 1 2 3; do write root-$i 37 & done
+for i in 1 2; do write root-$i 43 & done
 (echo 0 > /sys/fs/cgroup/small/cgroup.procs; write small 29) &
 chrt -f 1 dd if=/dev/zero of=/data/realtime bs=1M count=11 2> /dev/null &
-for i in 0.3 0.5 0.7 0.9 1.1 1.3 2 3 5; do
+for i in 0.3 0.7 1.1 3; do
   dd if=/dev/zero of=/data/killed-$i bs=1M count=97 2> /dev/null &
   (sleep $i; kill -9 $!) &
 done
