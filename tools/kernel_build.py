@@ -25,7 +25,7 @@ _CONFIG = ROOT / "kernel-tracepoints/kconfig/guest.config"
 # What checkpatch says of every TRACE_EVENT there is; allowed in trace headers only.
 _OF_TRACE_EVENTS = ("OPEN_ENDED_LINE", "PARENTHESIS_ALIGNMENT")
 _OBJECTS = ("mm/vmscan.o", "mm/page-writeback.o", "fs/fs-writeback.o")
-_PROGRAMS = ("trace-cmd", "mkfs.ext4")
+_PROGRAMS = ("trace-cmd", "mkfs.ext4", "chrt")
 
 
 def patches(series: str) -> list[Path]:

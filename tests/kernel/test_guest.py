@@ -52,7 +52,7 @@ def runs(
     shutil.rmtree(out, ignore_errors=True)
     disks = tmp_path_factory.mktemp("disks")
     drives = []
-    for name, limit in (("data", ",throttling.bps-write=10000000"), ("swap", ""), ("keep", "")):
+    for name, limit in (("data", ",throttling.bps-write=4000000"), ("swap", ""), ("keep", "")):
         subprocess.run(["truncate", "-s", "1G", disks / name], check=True)
         drives.append(f"-drive file={disks / name},if=virtio,format=raw,cache=unsafe{limit}")
     env = dict(os.environ, MEM="384", LIMIT="600", QEMU_MORE=" ".join(drives),
@@ -166,7 +166,8 @@ def test_zones_are_those_of_the_pfn(
         )
     ]
     assert wrong_zones(told, zones) == []
-    assert {name for _, _, name in told} == {"DMA", "DMA32"}
+    # Whether memory is so short that zone DMA is used is chance.
+    assert {"DMA32"} <= {name for _, _, name in told} <= {"DMA", "DMA32"}
 
 
 def test_every_reclaimer_is_told(databases: dict[str, sqlite3.Connection]) -> None:
@@ -221,6 +222,8 @@ def test_each_event_is_in_one_call(databases: dict[str, sqlite3.Connection]) -> 
     calls, left = _calls(databases["throttle"])
     assert len(calls) > 300
     assert left == []
+    for call in calls:
+        assert call.events[0].ts >= call.done.start - _SLACK_NS
     assert [(c.done.loops, c.done) for c in calls] == [(len(c.events), c.done) for c in calls]
     assert max(call.done.loops for call in calls) > 1
 
@@ -255,10 +258,10 @@ def test_waits_are_those_of_the_scheduler(databases: dict[str, sqlite3.Connectio
     assert unexplained_waits(calls, off, _SLACK_NS) == []
     slept = [
         (call, sum(o.end - o.start for o in off[call.done.tid]
-                   if o.asleep and o.start >= call.done.start and o.end <= call.done.ts))
+                   if o.asleep and call.start <= o.start and o.end <= call.done.ts))
         for call in calls if call.done.sleeps
     ]  # fmt: skip
-    assert len(slept) > 100
+    assert sum(call.done.sleeps for call, _ in slept) > 20
     more = [(call.done.wait_ns - ns) / call.done.sleeps for call, ns in slept]
     # The way into the scheduler and out of it is short nearly always.
     assert statistics.median(more) < 1_000_000
@@ -283,15 +286,19 @@ def test_intended_is_the_sum_of_the_pauses(databases: dict[str, sqlite3.Connecti
 
 
 def test_exits_are_told(databases: dict[str, sqlite3.Connection]) -> None:
-    """Each exit that this workload can reach; a min_pause exit ends in an event without pause."""
+    """A min_pause exit ends in an event without pause, others in one with a sleep."""
     calls, _ = _calls(databases["throttle"])
     exits = Counter(call.done.exit for call in calls)
-    assert {_MIN_PAUSE, _RATELIMIT} <= set(exits), exits
-    assert {_SIGNAL, _FREERUN, _WB_CLEAN} & set(exits), exits
-    assert _ASYNC not in exits
+    # How many of the others there are depends on how fast the emulated CPUs write.
+    assert exits[_MIN_PAUSE] > 0
+    assert len(exits) > 1, exits
+    assert set(exits) <= {_FREERUN, _MIN_PAUSE, _RATELIMIT, _WB_CLEAN, _SIGNAL}, exits
     for call in calls:
-        last = call.events[-1]
-        assert (last.pause_ms <= 0) == (call.done.exit == _MIN_PAUSE)
+        if call.done.exit == _MIN_PAUSE:
+            assert call.events[-1].pause_ms <= 0
+        else:
+            assert call.events[-1].pause_ms > 0
+            assert call.done.sleeps > 0
 
 
 # Domains

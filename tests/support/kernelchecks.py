@@ -7,7 +7,7 @@ hand, tests/kernel on what a guest recorded. Times are ns, amounts are pages.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,6 +83,11 @@ class Call:
     done: Done
     events: tuple[Throttle, ...]
 
+    @property
+    def start(self) -> int:
+        """Before its first sleep."""
+        return self.events[0].ts if self.events else self.done.start
+
 
 @dataclass(frozen=True)
 class Off:
@@ -121,19 +126,21 @@ def wrong_zones(
 def calls_of(
     events: Iterable[Throttle], dones: Iterable[Done]
 ) -> tuple[list[Call], list[Throttle]]:
-    """Each done event with the old events between its entry and its exit; old events of none."""
+    """Each done event with its thread's old events since the done event before; those of none.
+
+    Not by the done event's entry: the clock of the trace is read after the kernel's own, and
+    a task can lose its CPU between the two.
+    """
     by_tid: dict[int, list[Throttle]] = defaultdict(list)
     for event in events:
         by_tid[event.tid].append(event)
-    calls, taken = [], set()
-    for done in dones:
+    calls, last = [], {}
+    for done in sorted(dones, key=lambda one: one.ts):
         own = by_tid[done.tid]
-        times = [event.ts for event in own]
-        # The trace clock is read a little after the kernel's own reading at entry.
-        inside = own[bisect_left(times, done.start) : bisect_right(times, done.ts)]
-        calls.append(Call(done, tuple(inside)))
-        taken.update((event.tid, event.ts) for event in inside)
-    left = [e for own in by_tid.values() for e in own if (e.tid, e.ts) not in taken]
+        first = last.get(done.tid, 0)
+        last[done.tid] = bisect_right([event.ts for event in own], done.ts)
+        calls.append(Call(done, tuple(own[first : last[done.tid]])))
+    left = [event for tid, own in by_tid.items() for event in own[last.get(tid, 0) :]]
     return calls, left
 
 
@@ -170,7 +177,7 @@ def unexplained_waits(
         inside = [
             piece
             for piece in off.get(done.tid, ())
-            if piece.start >= done.start and piece.end <= done.ts
+            if call.start <= piece.start and piece.end <= done.ts
         ]
         least = sum(piece.end - piece.start for piece in inside if piece.asleep)
         most = sum(piece.end - piece.start for piece in inside) + done.sleeps * slack_ns
