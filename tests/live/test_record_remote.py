@@ -139,7 +139,7 @@ def test_damaged_archive(recorder: Recorder) -> None:
         archive.write_bytes(data)
         done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
         assert done.returncode == 3, done.stderr
-        assert "error[not-a-recording]" in done.stderr
+        assert f"error[not-a-recording]: {archive}: " in done.stderr
     assert not (recorder.folder / "run").exists()
 
 

@@ -71,7 +71,10 @@ def unpack_file(path: Path, request: Request) -> Recording:
             "cannot-read", str(path), f"cannot be read: {error.strerror}", fix="name the tar file"
         ) from error
     with archive:
-        return _written(archive, target)
+        try:
+            return _written(archive, target)
+        except InputError as error:
+            raise error.with_path("the archive", str(path)) from error
 
 
 def _written(archive: IO[bytes], target: Path) -> Recording:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import queue
 import resource
@@ -95,7 +94,9 @@ def end_descendants(spared: int) -> None:
 
 def _adopt_orphans() -> None:
     """prctl(2); where it is refused, what a command leaves behind goes on."""
-    with contextlib.suppress(OSError, AttributeError):
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes  # a small Python may lack it
+
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
