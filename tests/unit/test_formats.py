@@ -113,15 +113,13 @@ class CatalogEvent:
 
     names: tuple[str, ...]
     fields: tuple[tuple[str, ...], ...]
-    captured: bool = True
 
 
-def _catalog_event(names: list[str], fields: list[str], since: str = "") -> CatalogEvent:
-    """Each field is "name unit < alias < alias"; "no release" is an event of our own patches."""
+def _catalog_event(names: list[str], fields: list[str]) -> CatalogEvent:
+    """Each field is "name unit < alias < alias"."""
     return CatalogEvent(
         tuple(names),
         tuple(tuple(part.split()[0] for part in field.split("<")) for field in fields),
-        not since.startswith("no release"),
     )
 
 
@@ -129,7 +127,7 @@ def _catalog_event(names: list[str], fields: list[str], since: str = "") -> Cata
 def _catalog() -> list[CatalogEvent]:
     catalog = tomllib.loads((_ROOT / "sql" / "catalog" / "events.toml").read_text())
     events = [
-        _catalog_event([event["name"], *event.get("aliases", [])], event["fields"], event["since"])
+        _catalog_event([event["name"], *event.get("aliases", [])], event["fields"])
         for event in catalog["event"]
     ]
     for group in catalog["syscalls"]:
@@ -181,7 +179,7 @@ def test_every_event_was_captured_somewhere() -> None:
             for folder in (_FORMATS, _TEXT_FORMATS)
             for path in folder.glob(f"*/{name.replace(':', '/')}.format")
         ]
-        assert bool(found) is event.captured, event.names[0]
+        assert found, event.names[0]
 
 
 def test_events_of_text_have_the_fields_of_the_catalog() -> None:
