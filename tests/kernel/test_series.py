@@ -21,10 +21,11 @@ def _events(text: str) -> dict[str, str]:
     """Trace events by name, each as the source has it."""
     start = r"^(?=(?:TRACE_EVENT|DEFINE_EVENT|DECLARE_EVENT_CLASS)\w*\()"
     parts = re.split(start, text, flags=re.MULTILINE)
+    # DEFINE_EVENT(class, name, ... is called "class, name".
     return {
-        match[2]: part[: part.index("\n);\n")]
+        match[1]: part[: part.index("\n);\n")]
         for part in parts
-        if (match := re.match(r"(\w+)\((\w+)(?:_template, *(\w+))?", part)) and "\n);\n" in part
+        if (match := re.match(r"\w+\((\w+(?:, *\w+)?),\n", part)) and "\n);\n" in part
     }
 
 
