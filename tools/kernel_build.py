@@ -100,9 +100,7 @@ def checkpatch(series: str) -> list[str]:
 
 
 def _in_header(path: Path, number: int) -> bool:
-    names = [
-        line for line in path.read_text().splitlines()[:number] if line.startswith("+++ b/")
-    ]
+    names = [line for line in path.read_text().splitlines()[:number] if line.startswith("+++ b/")]
     return bool(names) and names[-1].startswith("+++ b/include/trace/events/")
 
 

@@ -41,9 +41,7 @@ _FREERUN, _MIN_PAUSE, _RATELIMIT, _WB_CLEAN, _SIGNAL, _ASYNC = range(6)
 
 
 @pytest.fixture(scope="session")
-def runs(
-    full: None, kernel_build: ModuleType, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def runs(full: None, kernel_build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the run folders; $WBSCOPE_KERNEL_RUNS is one that was made before."""
     if made := os.environ.get("WBSCOPE_KERNEL_RUNS"):
         return Path(made)
@@ -154,9 +152,7 @@ def test_reclaim_events_are_those_of_write_folio(databases: dict[str, sqlite3.Co
     assert Counter(new) == Counter(old)
 
 
-def test_zones_are_those_of_the_pfn(
-    runs: Path, databases: dict[str, sqlite3.Connection]
-) -> None:
+def test_zones_are_those_of_the_pfn(runs: Path, databases: dict[str, sqlite3.Connection]) -> None:
     zones = zones_of((runs / "reclaim/zoneinfo").read_text())
     names = dict(enumerate(("DMA", "DMA32", "Normal", "Movable")))
     told = [
@@ -348,9 +344,7 @@ def test_the_global_domain_is_that_of_global_dirty_state(
         assert len(differ) < 0.01 * len(old)
 
 
-def test_callers_and_boosts_are_told(
-    runs: Path, databases: dict[str, sqlite3.Connection]
-) -> None:
+def test_callers_and_boosts_are_told(runs: Path, databases: dict[str, sqlite3.Connection]) -> None:
     """The flusher is a kworker, `cat /proc/vmstat` a sampler, and chrt -f is boosted."""
     rows = _rows(
         databases["throttle"],
@@ -399,9 +393,7 @@ def test_trace_cmd_prints_every_field(
         lines = [line for line in text.splitlines() if f" {event}: " in line]
         assert lines
         assert not any("FAILED TO PARSE" in line for line in lines)
-        told = Counter(
-            tuple(int(_value(line, field)) for field in fields) for line in lines
-        )
+        told = Counter(tuple(int(_value(line, field)) for field in fields) for line in lines)
         columns = ["z_write_pending" if f == "write_pending" else f for f in fields]
         stored = Counter(_rows(databases[run], f"SELECT {', '.join(columns)} FROM ev_{event}"))
         assert told == stored
