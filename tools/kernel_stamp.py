@@ -19,12 +19,13 @@ from pathlib import Path
 _TOP = Path(__file__).resolve().parents[1] / "kernel-tracepoints"
 _FOLDERS = ("series", "kconfig")
 _FILE = _TOP / "tested"
+_NONE = 3
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     choice = parser.add_mutually_exclusive_group(required=True)
-    choice.add_argument("--check", action="store_true", help="exit code 1 when others were")
+    choice.add_argument("--check", action="store_true", help="exit code 1 when others were, 3 when none was")
     choice.add_argument("--write", action="store_true", help="note that these were")
     found = patches_hash()
     if parser.parse_args().write:
@@ -35,6 +36,9 @@ def main() -> int:
     if noted.get("sha256") == found:
         print(f"the kernel patches are those that passed make kernel-test on {noted['date']}")
         return 0
+    if not noted:
+        print("make kernel-test did not pass in one go yet", file=sys.stderr)
+        return _NONE
     print("the kernel patches changed since make kernel-test passed", file=sys.stderr)
     return 1
 

@@ -51,7 +51,10 @@ def test_what_was_noted_is_known(patches: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(tool, "_TOP", patches)
     monkeypatch.setattr(tool, "_FILE", patches / "tested")
     monkeypatch.setattr(tool, "patches_hash", lambda: "abc")
-    for words, code in (("--check", 1), ("--write", 0), ("--check", 0)):
+    for words, code in (("--check", 3), ("--write", 0), ("--check", 0)):
         monkeypatch.setattr("sys.argv", ["kernel_stamp.py", words])
         assert tool.main() == code
+    monkeypatch.setattr(tool, "patches_hash", lambda: "def")
+    monkeypatch.setattr("sys.argv", ["kernel_stamp.py", "--check"])
+    assert tool.main() == 1
     assert (patches / "tested").read_text().startswith("sha256 abc\ndate 2")
