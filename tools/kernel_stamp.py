@@ -25,7 +25,9 @@ _NONE = 3
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     choice = parser.add_mutually_exclusive_group(required=True)
-    choice.add_argument("--check", action="store_true", help="exit code 1 when others were, 3 when none was")
+    choice.add_argument(
+        "--check", action="store_true", help="exit code 1 when others were, 3 when none was"
+    )
     choice.add_argument("--write", action="store_true", help="note that these were")
     found = patches_hash()
     if parser.parse_args().write:
