@@ -51,7 +51,7 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(ALONE) $(APART))
 	$(BIN)/pytest -q $(ALONE)
 
-guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, about a minute each
+guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, some minutes each
 	tools/install-debs cpio e2fsprogs fio kmod qemu-system-x86
 	$(BIN)/pytest -q tests/live/test_guest.py
 

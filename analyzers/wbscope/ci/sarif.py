@@ -34,9 +34,9 @@ def sarif_json(
     """One result for each metric that does not pass; what passes is a rule without a result.
 
     A result is where the policy declares the metric; without a policy, where the first
-    of `runs`, what was judged, was recorded.  FAIL has level error; INCONCLUSIVE has
-    kind "open", which the standard keeps for "not enough to decide".  Refusals and
-    warnings are notifications of the tool.
+    of `runs`, what was judged, was recorded.  FAIL and a refused metric have level
+    error; INCONCLUSIVE has kind "open", which the standard keeps for "not enough to
+    decide".  Refused runs and warnings are notifications of the tool.
 
     Source: OASIS SARIF 2.1.0, 3.27 result, 3.20 invocation, 3.58 notification.
     """

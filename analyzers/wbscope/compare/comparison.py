@@ -261,10 +261,11 @@ def _warnings(sides: Sequence[Side]) -> Iterable[Notice]:
     seen: dict[str, tuple[str, str]] = {}
     for side in sides:
         for run in side.runs:
-            other, first = seen.setdefault(run.source_id, (side.name, run.name))
+            if run.source_id not in seen:
+                seen[run.source_id] = side.name, run.name
+                continue
+            other, first = seen[run.source_id]
+            told = f"is the same recording as {first}: left out, as both are one run"
             if other != side.name:
                 told = f"is the same recording as one of {other}: nothing can differ"
-                yield Notice("same-recording", told, f"{side.name} {run.name}")
-            elif first != run.name:
-                told = f"is the same recording as {first}: left out, as both are one run"
-                yield Notice("same-recording", told, f"{side.name} {run.name}")
+            yield Notice("same-recording", told, f"{side.name} {run.name}")

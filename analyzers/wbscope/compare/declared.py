@@ -18,7 +18,7 @@ __all__ = ["Declared", "declared_by"]
 
 @dataclass(frozen=True)
 class Declared:
-    """A rule and one metric that it is about; None = no run has such a metric."""
+    """A rule and one metric that it is about, which no run may have."""
 
     rule: Rule
     metric: Metric

@@ -165,6 +165,9 @@ def test_copies_on_a_side_are_one_run() -> None:
     assert row.base_sample.values == tuple(OLD[:2])
     assert [notice.slug for notice in found.warnings] == ["same-recording"] * 4
     assert "left out" in found.warnings[0].message
+    same = run("b", {TIME: OLD[0]}, source_id="s")
+    (told,) = compare_sides(Side("B", (same, same)), [side("A", {TIME: NEW})]).warnings
+    assert "left out" in told.message
 
 
 def test_another_unit_or_direction_is_another_thing() -> None:
