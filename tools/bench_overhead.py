@@ -3,17 +3,21 @@
 """What recording costs: a 4-writer dd with no recording and with each profile, in turns.
 
 usage: bench_overhead.py [--dir DIR] [--mib 256] [--rounds 7] [--dirty-bytes 64M]
+                         [--profiles writeback,reclaim,deep]
 
 Each round runs every mode once, in an order that moves on from round to round. What is
 shown is the median over the rounds of (throughput recorded / throughput off) of the same
-round, so that a slow drift of the machine does not count. Needs root and a machine with
-nothing else to do. Without --dir the files are on a loop-mounted ext4 in --image's folder.
+round, so that a slow drift of the machine does not count, with the interval of that median
+that holds for any distribution. Needs root and a machine with nothing else to do. Without
+--dir the files are on a loop-mounted ext4 in --image's folder: one in /dev/shm takes the
+noise of a disk away, and shows what recording costs where the CPUs are all there is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import statistics
 import subprocess
@@ -25,9 +29,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scipy.stats import binom
+
 _WRITERS = 4
 _OFF = "off"
-_MODES = (_OFF, "writeback", "reclaim", "deep")
+_PROFILES = "writeback,reclaim,deep"
+_LEVEL = 0.95
 _WBSCOPE = Path(sys.executable).with_name("wbscope")
 _NS_PER_S = 10**9
 
@@ -49,8 +56,10 @@ def main() -> int:
     parser.add_argument("--mib", type=int, default=256, help="of each writer")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--dirty-bytes", default="64M", help="so that writers are throttled")
+    parser.add_argument("--profiles", default=_PROFILES, help="with commas between them")
     options = parser.parse_args()
-    modes = {name: Mode() for name in _MODES}
+    names = (_OFF, *options.profiles.split(","))
+    modes = {name: Mode() for name in names}
     with (
         _files(options) as folder,
         tempfile.TemporaryDirectory(dir=options.runs) as runs,
@@ -58,7 +67,7 @@ def main() -> int:
     ):
         _run(_OFF, folder, Path(runs), options.mib, Mode())  # warms up, is not counted
         for number in range(options.rounds):
-            order = _MODES[number % len(_MODES) :] + _MODES[: number % len(_MODES)]
+            order = names[number % len(names) :] + names[: number % len(names)]
             for name in order:
                 _run(name, folder, Path(runs), options.mib, modes[name])
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
@@ -108,17 +117,28 @@ def _events(run: Path) -> int:
 def _show(modes: dict[str, Mode], options: argparse.Namespace) -> None:
     print(
         f"{_WRITERS} dd of {options.mib} MiB, vm.dirty_bytes {options.dirty_bytes},"
-        f" {options.rounds} rounds; ratio: median (lowest to highest) of the rounds"
+        f" {options.rounds} rounds; ratio: median [its {100 * _LEVEL:.0f} % interval]"
+        " (lowest to highest) of the rounds"
     )
     print("\n| profile | MiB/s | ratio to off | events/s | lost events |\n|---|---|---|---|---|")
     off = modes[_OFF].rates
     for name, mode in modes.items():
         ratios = sorted(rate / base for rate, base in zip(mode.rates, off, strict=True))
-        ratio = f"{statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
+        low, high = _of_the_median(ratios)
+        middle = f"{statistics.median(ratios):.3f} [{low:.3f}, {high:.3f}]"
+        ratio = f"{middle} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
         events = f"{statistics.median(mode.events_per_s):.0f}" if mode.events_per_s else "-"
         shown = "1" if name == _OFF else ratio
         lost = "-" if name == _OFF else str(mode.lost)
         print(f"| {name} | {statistics.median(mode.rates):.0f} | {shown} | {events} | {lost} |")
+
+
+def _of_the_median(ordered: list[float]) -> tuple[float, float]:
+    """The values between which the true median lies, by the binomial distribution."""
+    left_out = int(binom.ppf((1 - _LEVEL) / 2, len(ordered), 0.5)) - 1  # at each end
+    if left_out < 0:  # so few values do not tell
+        return 0.0, math.inf
+    return ordered[left_out], ordered[-1 - left_out]
 
 
 @contextmanager

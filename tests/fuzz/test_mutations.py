@@ -31,7 +31,7 @@ from support.tools import ingester_path
 
 _SEED = 47
 _MUTANTS = int(os.environ.get("WBSCOPE_MUTANTS", "2400"))
-_SECONDS = 10
+_SECONDS = 30
 _EACH_CONVERTED = 5
 _MEBIBYTES = 512
 _EXAMPLES = sorted((REPOSITORY / "examples").glob("*/trace.dat"))

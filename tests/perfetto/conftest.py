@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twins of example runs; see tests/support/twins.py."""
+"""Example runs, a part of those that are long; their twins: see tests/support/twins.py."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.pftrace import Event, events_of
-from support.runs import example
+from support.runs import RecordedRun, example, part_of
 from support.tools import missing
 from support.twins import Twin, make_twin
 from wbscope.perfetto.find import wasm_engine
 
 MakeTwin = Callable[[str], Twin]
+Example = Callable[[str], RecordedRun]
+FromRun = Callable[[RecordedRun], Path]
+
+# Every row is compared here, many times: of a run with so large a trace, only some seconds are.
+LONG_BYTES = 3 << 20
+PART_SECONDS = (6, 9)
 
 
 @pytest.fixture(scope="session")
@@ -24,19 +30,36 @@ def engine_is_there() -> None:
 
 
 @pytest.fixture(scope="session")
-def every_event(
-    wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Path]:
-    """Makes the database of an example's trace.dat, once."""
-    folder = tmp_path_factory.mktemp("recorded")
-    made: dict[str, Path] = {}
+def shortened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[RecordedRun], RecordedRun]:
+    """The run, or a part of it when it is long."""
+    made: dict[RecordedRun, RecordedRun] = {}
 
-    def make(name: str) -> Path:
-        if name not in made:
-            made[name] = folder / f"{name}.db"
-            done = wbscope.run("ingest", example(name).folder, "-o", made[name], "--all")
+    def make(run: RecordedRun) -> RecordedRun:
+        if run.trace.stat().st_size < LONG_BYTES:
+            return run
+        if run not in made:
+            made[run] = part_of(run, PART_SECONDS, tmp_path_factory.mktemp("part") / str(run))
+        return made[run]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def short_example(shortened: Callable[[RecordedRun], RecordedRun]) -> Example:
+    return lambda name: shortened(example(name))
+
+
+@pytest.fixture(scope="session")
+def every_event(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> FromRun:
+    """Makes the database of a run's trace.dat, once."""
+    made: dict[RecordedRun, Path] = {}
+
+    def make(run: RecordedRun) -> Path:
+        if run not in made:
+            made[run] = tmp_path_factory.mktemp("recorded") / f"{run}.db"
+            done = wbscope.run("ingest", run.folder, "-o", made[run], "--all")
             assert done.returncode == 0, done.stderr
-        return made[name]
+        return made[run]
 
     return make
 
@@ -44,7 +67,8 @@ def every_event(
 @pytest.fixture(scope="session")
 def twin_of(
     engine_is_there: None,
-    every_event: Callable[[str], Path],
+    short_example: Example,
+    every_event: FromRun,
     wbscope: Wbscope,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> MakeTwin:
@@ -52,7 +76,8 @@ def twin_of(
 
     def make(name: str) -> Twin:
         if name not in made:
-            made[name] = make_twin(name, every_event(name), wbscope, tmp_path_factory.mktemp(name))
+            run = short_example(name)
+            made[name] = make_twin(run, every_event(run), wbscope, tmp_path_factory.mktemp(name))
         return made[name]
 
     return make
@@ -74,21 +99,20 @@ def reclaim(twin_of: MakeTwin) -> Twin:
 
 
 @pytest.fixture(scope="session")
-def few_events(every_event: Callable[[str], Path]) -> list[Event]:
-    return list(events_of(every_event("four-equal-writers")))
+def few_events(every_event: FromRun) -> list[Event]:
+    return list(events_of(every_event(example("four-equal-writers"))))
 
 
 @pytest.fixture(scope="session")
-def converted(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Makes an example's trace a Perfetto trace, once."""
-    folder = tmp_path_factory.mktemp("converted")
-    made: dict[str, Path] = {}
+def converted(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> FromRun:
+    """Makes a run's trace a Perfetto trace, once."""
+    made: dict[RecordedRun, Path] = {}
 
-    def make(name: str) -> Path:
-        if name not in made:
-            made[name] = folder / f"{name}.pftrace"
-            done = wbscope.run("convert", example(name).folder, "-o", made[name])
+    def make(run: RecordedRun) -> Path:
+        if run not in made:
+            made[run] = tmp_path_factory.mktemp("converted") / f"{run}.pftrace"
+            done = wbscope.run("convert", run.folder, "-o", made[run])
             assert done.returncode == 0, done.stderr
-        return made[name]
+        return made[run]
 
     return make

@@ -13,7 +13,7 @@ from support.cli import Wbscope
 from support.macros import macros, run_macro, sql_modules
 from support.perfetto_engine import PerfettoEngine
 from support.pftrace import events_of
-from support.runs import REPOSITORY, example
+from support.runs import REPOSITORY, RecordedRun, example
 from support.twins import builder_of
 from wbscope.engine.library import load_library
 from wbscope.engine.profiles import Profile
@@ -74,13 +74,13 @@ def test_it_asks_for_what_else_is_read(name: str) -> None:
 def recorded(
     request: pytest.FixtureRequest,
     engine_is_there: None,
-    every_event: Callable[[str], Path],
+    every_event: Callable[[RecordedRun], Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, Path]:
     """A run of the events that the configuration names, with the configuration in it."""
     name = request.param
     asked = set(ftrace_events(name))
-    database = every_event(RUNS[name])
+    database = every_event(example(RUNS[name]))
     folder = tmp_path_factory.mktemp(name)
     builder = builder_of(database, compact=True)
     builder.configured = tuple(ftrace_events(name))

@@ -19,7 +19,7 @@ from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
 from support.pftrace import userspace_dev
 from support.report import count_events, report_lines
-from support.runs import REPOSITORY, example
+from support.runs import REPOSITORY, RecordedRun, example
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
 SAMPLES = REPOSITORY / "tests/data/traces"
@@ -61,11 +61,12 @@ def counts(engine: PerfettoEngine) -> dict[str, int]:
 @pytest.fixture(scope="module", params=EXAMPLES)
 def loaded(
     request: pytest.FixtureRequest,
-    converted: Callable[[str], Path],
-    every_event: Callable[[str], Path],
+    converted: Callable[[RecordedRun], Path],
+    every_event: Callable[[RecordedRun], Path],
 ) -> Iterator[Loaded]:
-    with PerfettoEngine() as engine, sqlite3.connect(every_event(request.param)) as database:
-        engine.load(converted(request.param))
+    run = example(request.param)
+    with PerfettoEngine() as engine, sqlite3.connect(every_event(run)) as database:
+        engine.load(converted(run))
         yield Loaded(request.param, database, engine)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.pftrace import Event, TraceBuilder
+from support.runs import example
 from support.tools import require_program, wbscope_path
 from support.twins import Twin, builder_of
 from wbscope.perfetto.find import VARIABLE, wasm_engine
@@ -142,7 +143,7 @@ def test_what_was_not_asked_for_is_missing_and_what_did_not_happen_is_zero(
         TraceBuilder(configured=configured).write(asked, wanted)
         assert wbscope.query("throttle_by_task", asked) == []
         asked.unlink()
-    builder_of(every_event("four-equal-writers")).write(asked, wanted)
+    builder_of(every_event(example("four-equal-writers"))).write(asked, wanted)
     assert wbscope.query("fairness", asked) == []
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,12 +51,15 @@ class Exported:
 
 @pytest.fixture(scope="module", params=all_runs() or (None,), ids=str)
 def exported(
-    request: pytest.FixtureRequest, wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    shortened: Callable[[RecordedRun], RecordedRun],
+    wbscope: Wbscope,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Exported]:
     if request.param is None:
         missing("there is no recorded run in examples/ nor in $WBSCOPE_RUNS")
     assert isinstance(request.param, RecordedRun)
-    folder = request.param.folder
+    folder = shortened(request.param).folder
     file = tmp_path_factory.mktemp("timeline") / "run.pftrace"
     result = wbscope.run("timeline", folder, "-o", file, "--no-events")
     assert result.returncode == 0, result.stderr

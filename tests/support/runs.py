@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from .cut import cut_time
 from .report import ReportEvent, parse_report, report_lines
 from .tools import missing, require_program, run
 
-__all__ = ["REPOSITORY", "RecordedRun", "all_runs", "example"]
+__all__ = ["REPOSITORY", "RecordedRun", "all_runs", "example", "part_of"]
 
 REPOSITORY = Path(__file__).parents[2]
 _ORACLE_EVENTS = (
@@ -113,3 +115,13 @@ def example(name: str) -> RecordedRun:
     if not found.trace.is_file():
         missing(f"examples/{name} has no trace.dat")
     return found
+
+
+def part_of(whole: RecordedRun, seconds: tuple[int, int], folder: Path) -> RecordedRun:
+    """A copy of the run with a part of its trace, in seconds from its start."""
+    shutil.copytree(whole.folder, folder, ignore=shutil.ignore_patterns("trace.dat"))
+    part = RecordedRun(folder)
+    first_ns = next(parse_report(report_lines(whole.trace))).ts
+    start, end = (first_ns / 10**9 + after for after in seconds)
+    cut_time(whole.trace, (start, end), part.trace)
+    return part

@@ -11,7 +11,7 @@ from typing import Any
 
 from .cli import Wbscope
 from .pftrace import TraceBuilder, bytes_field, events_of
-from .runs import example
+from .runs import RecordedRun
 from .sysstats import sample_packets, samples_of
 
 __all__ = ["Twin", "add_samples", "builder_of", "make_twin"]
@@ -58,13 +58,12 @@ def builder_of(database: Path, **options: Any) -> TraceBuilder:
     )
 
 
-def make_twin(name: str, recorded_db: Path, wbscope: Wbscope, folder: Path) -> Twin:
-    """A run folder like the example's, with a Perfetto trace in place of trace.dat."""
-    recorded = example(name).folder
-    for path in recorded.iterdir():
+def make_twin(run: RecordedRun, recorded_db: Path, wbscope: Wbscope, folder: Path) -> Twin:
+    """A run folder like that one, with a Perfetto trace in place of trace.dat."""
+    for path in run.folder.iterdir():
         if path.name not in _NOT_COPIED:
             shutil.copy(path, folder)
-    twin = Twin(recorded, folder, recorded_db, folder / "all.db")
+    twin = Twin(run.folder, folder, recorded_db, folder / "all.db")
     builder_of(twin.recorded_db).write(twin.trace, events_of(twin.recorded_db))
     done = wbscope.run("ingest", twin.folder, "-o", twin.perfetto_db, "--all")
     assert done.returncode == 0, done.stderr

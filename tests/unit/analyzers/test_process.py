@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,18 @@ def test_signal_stops_a_running_ingest_and_leaves_nothing(
 
 def test_ctrl_c_stops_a_running_statement(start: Start, database: Path) -> None:
     process = start("sql", database, ENDLESS)
-    wait_for(lambda: cpu_seconds(process.pid) > 1.5)  # more than starting takes
+    wait_for(lambda: has_open(process.pid, database))
+    before = cpu_seconds(process.pid)
+    wait_for(lambda: cpu_seconds(process.pid) > before + 1)  # more than is left of starting
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
+
+
+def has_open(pid: int, path: Path) -> bool:
+    with suppress(OSError):  # a file that was closed meanwhile
+        return any(file.samefile(path) for file in Path(f"/proc/{pid}/fd").iterdir())
+    return False
 
 
 def cpu_seconds(pid: int) -> float:
