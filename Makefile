@@ -11,7 +11,7 @@ export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
 # Debian packages: to build and run, and what the tests need on top.
 DEBS      := cmake g++ libsqlite3-dev libtraceevent-dev libxxhash-dev libzstd-dev \
              libprotozero-dev ninja-build pkg-config python3-venv zlib1g-dev
-TEST_DEBS := libgtest-dev nodejs trace-cmd
+TEST_DEBS := fio libgtest-dev nodejs trace-cmd
 # For tests/ui, which are skipped where it cannot be had.
 BROWSER   := chromium
 # Only make fuzz needs these; llvm has the program that names lines in stacks.
@@ -21,7 +21,7 @@ KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod lib
              libssl-dev patch perl qemu-system-x86 xz-utils
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
-ALONE     := tests/fuzz tests/live tests/ui tests/viewer
+ALONE     := tests/live tests/ui tests/viewer
 # Run by a target of their own: they fetch, compile and boot kernels.
 APART     := tests/kernel
 FUZZ_BIN  := $(BUILD)/fuzz/bin
@@ -47,7 +47,7 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
-	# Those that measure memory or want a port or the machine run one after the other.
+	# Those that want a port or the machine run one after the other.
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(ALONE) $(APART))
 	$(BIN)/pytest -q $(ALONE)
 
