@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What recording costs: a 4-writer dd with no recording and with each profile, in turns.
 
-usage: bench_overhead.py [--dir DIR] [--mib 256] [--rounds 7] [--dirty-bytes 64M]
+usage: bench_overhead.py [--dir DIR] [--times 40] [--rounds 7] [--dirty-bytes 64M]
                          [--profiles writeback,reclaim,deep]
 
+Each writer writes a file of 64 MiB over and over: pages that are new to the machine below a
+virtual one cost more than all that is measured here, and never the same.
 Each round runs every mode once, in an order that moves on from round to round. What is
 shown is the median over the rounds of (throughput recorded / throughput off) of the same
 round, so that a slow drift of the machine does not count, with the interval of that median
@@ -23,7 +25,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,9 +33,11 @@ from pathlib import Path
 from scipy.stats import binom
 
 _WRITERS = 4
+_FILE_MIB = 64
 _OFF = "off"
 _PROFILES = "writeback,reclaim,deep"
 _LEVEL = 0.95
+_REST_SECONDS = 1
 _WBSCOPE = Path(sys.executable).with_name("wbscope")
 _NS_PER_S = 10**9
 
@@ -53,7 +56,7 @@ def main() -> int:
     parser.add_argument("--dir", type=Path, help="where dd writes: the disk under test")
     parser.add_argument("--image", type=Path, default=Path("/var/tmp"), help="folder of the image")
     parser.add_argument("--runs", type=Path, default=Path("/dev/shm"), help="folder of the traces")
-    parser.add_argument("--mib", type=int, default=256, help="of each writer")
+    parser.add_argument("--times", type=int, default=40, help="that each writes its file")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--dirty-bytes", default="64M", help="so that writers are throttled")
     parser.add_argument("--profiles", default=_PROFILES, help="with commas between them")
@@ -65,27 +68,27 @@ def main() -> int:
         tempfile.TemporaryDirectory(dir=options.runs) as runs,
         _limits(options.dirty_bytes),
     ):
-        _run(_OFF, folder, Path(runs), options.mib, Mode())  # warms up, is not counted
+        _run(_OFF, folder, Path(runs), options.times, Mode())  # warms up, is not counted
         for number in range(options.rounds):
             order = names[number % len(names) :] + names[: number % len(names)]
             for name in order:
-                _run(name, folder, Path(runs), options.mib, modes[name])
+                _run(name, folder, Path(runs), options.times, modes[name])
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     _show(modes, options)
     return 0
 
 
-def _run(name: str, folder: Path, runs: Path, mib: int, mode: Mode) -> None:
-    for path in folder.glob("zero-*"):
-        path.unlink()
+def _run(name: str, folder: Path, runs: Path, times: int, mode: Mode) -> None:
     subprocess.run(["sync"], check=True)
+    took = runs / "took"
     writers = " ".join(str(number) for number in range(_WRITERS))
-    script = f"for i in {writers}; do dd if=/dev/zero of=$0/zero-$i bs=1M count={mib} & done; wait"
-    command = ["sh", "-c", f"{{ {script}; }} 2>/dev/null", str(folder)]
+    write = f"dd if=/dev/zero of=$0/zero-$i bs=1M count={_FILE_MIB} conv=notrunc"
+    script = f"for i in {writers}; do (for n in $(seq {times}); do {write}; done) & done; wait"
+    # The same rest before each, and the same watch.
+    timed = f"sleep {_REST_SECONDS}; date +%s%N; {{ {script}; }} 2>/dev/null; date +%s%N"
+    command = ["sh", "-c", f"{{ {timed}; }} > $1", str(folder), str(took)]
     if name == _OFF:
-        began = time.monotonic_ns()
         subprocess.run(command, check=True)
-        duration_ns = time.monotonic_ns() - began
     else:
         run = runs / "run"
         done = subprocess.run(
@@ -97,11 +100,14 @@ def _run(name: str, folder: Path, runs: Path, mib: int, mode: Mode) -> None:
         if done.returncode:
             sys.exit(done.stderr)
         meta = json.loads((run / "meta.json").read_text())
-        duration_ns = meta["command_duration_ns"]
         mode.lost += sum(meta["lost"].values())
-        mode.events_per_s.append(_events(run) * _NS_PER_S / duration_ns)
+        events = _events(run)
         shutil.rmtree(run)
-    mode.rates.append(_WRITERS * mib * _NS_PER_S / duration_ns)
+    began, ended = map(int, took.read_text().split())
+    duration_ns = ended - began
+    if name != _OFF:
+        mode.events_per_s.append(events * _NS_PER_S / duration_ns)
+    mode.rates.append(_WRITERS * _FILE_MIB * times * _NS_PER_S / duration_ns)
 
 
 def _events(run: Path) -> int:
@@ -116,8 +122,8 @@ def _events(run: Path) -> int:
 
 def _show(modes: dict[str, Mode], options: argparse.Namespace) -> None:
     print(
-        f"{_WRITERS} dd of {options.mib} MiB, vm.dirty_bytes {options.dirty_bytes},"
-        f" {options.rounds} rounds; ratio: median [its {100 * _LEVEL:.0f} % interval]"
+        f"{_WRITERS} writers of {options.times} x {_FILE_MIB} MiB,"
+        f" vm.dirty_bytes {options.dirty_bytes}, {options.rounds} rounds; ratio: median [its {100 * _LEVEL:.0f} % interval]"
         " (lowest to highest) of the rounds"
     )
     print("\n| profile | MiB/s | ratio to off | events/s | lost events |\n|---|---|---|---|---|")
@@ -151,7 +157,7 @@ def _files(options: argparse.Namespace) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=options.image) as made:
         image, mount = Path(made) / "image", Path(made) / "mnt"
         mount.mkdir()
-        size = _WRITERS * options.mib * 2 + 64
+        size = _WRITERS * _FILE_MIB * 2 + 64
         subprocess.run(["truncate", "-s", f"{size}M", image], check=True)
         subprocess.run(["mkfs.ext4", "-qF", image], check=True)
         subprocess.run(["mount", "-o", "loop", image, mount], check=True)

@@ -28,12 +28,12 @@ void refuse_text(const std::string& source) {
   if (!is_text(file)) return;
   throw Error(Exit::kInput, {.slug = "text-trace",
                              .object = file.path(),
-                             .text = "found the text of a trace, wanted a trace.dat",
+                             .text = "found a text, wanted a trace.dat",
                              .at = {},
                              .have = {},
                              .effect = "nothing was written",
-                             .fix = "open the text itself at https://ui.perfetto.dev, which reads"
-                                    " the kernel's file trace"});
+                             .fix = "when it is the kernel's file trace, open it as it is at"
+                                    " https://ui.perfetto.dev"});
 }
 
 void warn(const Reporter& reporter, const std::string& object, const char* slug,
