@@ -123,8 +123,8 @@ def _events(run: Path) -> int:
 def _show(modes: dict[str, Mode], options: argparse.Namespace) -> None:
     print(
         f"{_WRITERS} writers of {options.times} x {_FILE_MIB} MiB,"
-        f" vm.dirty_bytes {options.dirty_bytes}, {options.rounds} rounds; ratio: median [its {100 * _LEVEL:.0f} % interval]"
-        " (lowest to highest) of the rounds"
+        f" vm.dirty_bytes {options.dirty_bytes}, {options.rounds} rounds;"
+        f" ratio: median [its {100 * _LEVEL:.0f} % interval] (lowest to highest) of the rounds"
     )
     print("\n| profile | MiB/s | ratio to off | events/s | lost events |\n|---|---|---|---|---|")
     off = modes[_OFF].rates
