@@ -85,7 +85,8 @@ def test_seq_is_one_order_over_all_tables(twin: Twin) -> None:
 def test_pointers_are_numbers_of_first_use(four_writers: Twin) -> None:
     """The recorder hides addresses: equal ones stay equal, that is all (ReadSymbolAddr)."""
     sql = "SELECT shrink FROM ev_mm_shrink_slab_start ORDER BY cpu, seq"
-    pairs = set(zip(rows(four_writers.perfetto_db, sql), rows(four_writers.recorded_db, sql), strict=True))
+    ours, theirs = rows(four_writers.perfetto_db, sql), rows(four_writers.recorded_db, sql)
+    pairs = set(zip(ours, theirs, strict=True))
     assert len(pairs) == len({ours for ours, _ in pairs}) == len({theirs for _, theirs in pairs})
     assert len(pairs) > 1
 
