@@ -21,6 +21,9 @@ KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod lib
              libssl-dev patch perl qemu-system-x86 xz-utils
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
+# A child's peak of memory begins with that of the process that started it.
+FRESH     := tests/fuzz
+# These want a port or the machine.
 ALONE     := tests/live tests/ui tests/viewer
 # Run by a target of their own: they fetch, compile and boot kernels.
 APART     := tests/kernel
@@ -47,8 +50,8 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
-	# Those that want a port or the machine run one after the other.
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(ALONE) $(APART))
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(FRESH) $(ALONE) $(APART))
+	$(BIN)/pytest -q -n $(JOBS) $(FRESH)
 	$(BIN)/pytest -q $(ALONE)
 
 guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, some minutes each

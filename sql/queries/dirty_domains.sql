@@ -10,7 +10,9 @@
 --   time. basis says where the numbers are from: only a patched kernel's
 --   wb_domain_dirty_state has the thresholds of cgroups and who asked; a stock
 --   kernel's balance_dirty_pages events tell of a cgroup's domain only while it
---   throttles. Boosted thresholds (real-time callers) are left out.
+--   throttles. Flushers count pages under writeback as clean: what they saw
+--   is not in dirty_bytes and the ratios. Boosted thresholds (real-time
+--   callers) are left out.
 -- @filters  range, cgroup
 -- @grain    domain; order domain, cgroup_ino
 -- @needs    wb_domain_state, raw_cgroup, wb_bounds, wb_params
@@ -20,7 +22,8 @@
 -- @column   cgroup_ino INTEGER cgroup of the domain; 0 = the machine
 -- @column   cgroup_path TEXT its path, where the run's cgroups file has it
 -- @column   events_count INTEGER events
--- @column   dirty_bytes INTEGER mean of dirty and writeback pages
+-- @column   dirty_bytes INTEGER mean of dirty and writeback pages; NULL = only
+--   flushers looked
 -- @column   dirty_max_bytes INTEGER largest
 -- @column   bg_thresh_bytes INTEGER mean of where the flusher starts
 -- @column   thresh_bytes INTEGER mean dirty threshold; NULL = not told
@@ -28,8 +31,8 @@
 -- @column   limit_bytes INTEGER mean of max(thresh, dirty_limit)
 -- @column   dirty_thresh_ratio REAL mean of dirty over thresh
 -- @column   dirty_thresh_max_ratio REAL largest
--- @column   above_thresh_count INTEGER events with dirty above thresh; NULL =
---   not told
+-- @column   above_thresh_count INTEGER events, not of flushers, with dirty
+--   above thresh; NULL = not told
 -- @column   by_dirtier_count INTEGER events of tasks that dirty pages; NULL =
 --   not told
 -- @column   by_flusher_count INTEGER events of flushers
@@ -64,7 +67,7 @@ WITH
       avg(c.limit_bytes) AS limit_bytes,
       avg(c.thresh_share) AS dirty_thresh_ratio,
       max(c.thresh_share) AS dirty_thresh_max_ratio,
-      sum(CASE WHEN c.thresh_bytes IS NOT NULL
+      sum(CASE WHEN c.thresh_bytes IS NOT NULL AND c.dirty_bytes IS NOT NULL
         THEN CASE WHEN c.dirty_bytes > c.thresh_bytes THEN 1 ELSE 0 END
       END) AS above_thresh_count,
       count(c.caller) AS callers_count,

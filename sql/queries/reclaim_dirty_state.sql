@@ -5,7 +5,8 @@
 -- @read     One row for each reclaim that wrote, as the printk of 2011 had, and
 --   for each zone and kind of page. A zone whose dirty and writeback pages come
 --   near to its inactive pages has nothing that reclaim can free at once, even
---   where pending_ratio, that of all zones together, is low.
+--   where pending_ratio, that of all zones together, is low. Reclaim whose
+--   begin no event tells (node, MADV_PAGEOUT, DAMON) is one row of its task.
 --   Kernels of today count dirty and writeback pages by node, and by zone only
 --   their sum (zone_pending); a stock kernel's events tell neither, so that
 --   only the machine's numbers are known: basis says where they are from. A

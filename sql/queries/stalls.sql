@@ -42,8 +42,8 @@
 -- @column   bdi TEXT backing device, or device, where the events tell
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; throttle only
 -- @column   span_ns INTEGER from its start to its end, waits inside it included
--- @column   basis TEXT how dur was measured: sched, events, reported, paused or
---   intended
+-- @column   basis TEXT how dur was measured: sched, events, reported, measured
+--   (by the kernel), paused or intended
 -- @column   cut TEXT start or end: under way when the trace began or ended;
 --   exit: the task exited in it; lost: an event is missing
 -- @column   what TEXT event or call that it is from

@@ -68,7 +68,8 @@ WITH
       t.tid,
       t.task_id,
       coalesce(k.comm, 'tid ' || t.tid) AS comm,
-      coalesce(k.first_ts, t.first_ts) AS first_ts,
+      CASE WHEN k.first_ts < t.first_ts THEN k.first_ts ELSE t.first_ts END
+        AS first_ts,
       CASE WHEN k.last_ts > t.end_ts THEN k.last_ts ELSE t.end_ts END AS end_ts
     FROM throttled_task AS t
     CROSS JOIN wb_params AS p

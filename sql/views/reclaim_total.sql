@@ -7,8 +7,9 @@
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @column   reclaimer TEXT kswapd, direct, memcg or other; node and proactive
 --   where mm_vmscan_reclaim_writeback told that they wrote
--- @column   scanned_count INTEGER pages; NULL = the event was not recorded
--- @column   reclaimed_count INTEGER pages; NULL = the event was not recorded
+-- @column   scanned_count INTEGER pages; NULL = the event was not recorded, or
+--   node reclaim, whose scans are those of other
+-- @column   reclaimed_count INTEGER pages; NULL as scanned_count
 -- @column   anon_writes_count INTEGER pages, scaled as in reclaim_writes; NULL
 --   = the event was not recorded
 -- @column   file_writes_count INTEGER pages, scaled as in reclaim_writes
@@ -70,8 +71,12 @@ WITH
   )
 SELECT
   k.reclaimer,
-  CASE WHEN r.has_scans THEN coalesce(s.scanned, 0) END AS scanned_count,
-  CASE WHEN r.has_scans THEN coalesce(s.reclaimed, 0) END AS reclaimed_count,
+  CASE WHEN r.has_scans AND k.reclaimer <> 'node'
+    THEN coalesce(s.scanned, 0)
+  END AS scanned_count,
+  CASE WHEN r.has_scans AND k.reclaimer <> 'node'
+    THEN coalesce(s.reclaimed, 0)
+  END AS reclaimed_count,
   CASE
     WHEN r.has_writes
       THEN coalesce(s.anon_writes, 0) * c.pages_per_events_num

@@ -30,7 +30,9 @@
 --   writeback
 -- @column   pages_count INTEGER pages written or met; NULL = not told
 -- @column   reclaimer TEXT kswapd, memcg, direct or other (madvise, DAMON ...);
---   mm_vmscan_reclaim_writeback also tells node and proactive
+--   mm_vmscan_reclaim_writeback also tells node and proactive. Scans are
+--   proactive in a memcg reclaim that it told one dirty folio of; those of node
+--   reclaim are other
 -- @column   invocation INTEGER seq of the begin of the direct or memcg reclaim,
 --   or of kswapd's wake, that this belongs to; NULL = not seen
 -- @source   mm/vmscan.c
@@ -127,6 +129,12 @@ WITH
     FROM steps AS s
     WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING)
   ),
+  -- memory.reclaim begins and ends with the events of memcg reclaim.
+  proactive AS (
+    SELECT DISTINCT i.memcg_seq
+    FROM inside AS i
+    WHERE i.told = 'proactive'
+  ),
   judged AS (
     SELECT
       i.seq,
@@ -143,7 +151,8 @@ WITH
       CASE
         WHEN i.told IS NOT NULL THEN i.told
         WHEN t.comm GLOB 'kswapd[0-9]*' OR k.tid IS NOT NULL THEN 'kswapd'
-        WHEN i.memcg_seq > coalesce(i.memcg_end_seq, 0) THEN 'memcg'
+        WHEN i.memcg_seq > coalesce(i.memcg_end_seq, 0)
+          THEN CASE WHEN a.memcg_seq IS NULL THEN 'memcg' ELSE 'proactive' END
         WHEN i.direct_seq > coalesce(i.direct_end_seq, 0) THEN 'direct'
         ELSE 'other'
       END AS reclaimer,
@@ -153,6 +162,7 @@ WITH
     FROM inside AS i
     LEFT JOIN wb_task AS t
       ON t.tid = i.tid AND i.seq >= t.from_seq AND i.seq < t.until_seq
+    LEFT JOIN proactive AS a ON a.memcg_seq = i.memcg_seq
     LEFT JOIN (SELECT DISTINCT w.tid FROM raw_mm_vmscan_kswapd_wake AS w) AS k
       ON k.tid = i.tid
     WHERE i.step IN ('write', 'scan', 'dirty')

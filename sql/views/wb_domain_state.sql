@@ -15,7 +15,8 @@
 -- @column   tid INTEGER thread that asked
 -- @column   domain TEXT global or memcg
 -- @column   cgroup_ino INTEGER cgroup of the domain; 0 = the machine
--- @column   dirty_bytes INTEGER dirty and under writeback in the domain
+-- @column   dirty_bytes INTEGER dirty and under writeback in the domain; NULL =
+--   a flusher looked, which leaves out what is under writeback
 -- @column   available_bytes INTEGER memory that could be dirty; NULL = not told
 -- @column   bg_thresh_bytes INTEGER where the flusher starts; NULL = not told,
 --   or boosted
@@ -64,7 +65,8 @@ SELECT
   t.tid,
   t.domain,
   t.cgroup_ino,
-  t.dirty * u.page_bytes AS dirty_bytes,
+  CASE WHEN t.caller <> 'flusher' THEN t.dirty * u.page_bytes END
+    AS dirty_bytes,
   t.avail * u.page_bytes AS available_bytes,
   CASE WHEN t.is_boosted = 0 THEN t.bg_thresh * u.page_bytes END
     AS bg_thresh_bytes,

@@ -18,7 +18,8 @@
 -- @column   is_last INTEGER 1: last event of a call
 -- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
 -- @column   paused_ns INTEGER time spent in this call so far
--- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured
+-- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured;
+--   before ts where events of the call were lost
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
 -- @column   slept_basis TEXT measured: by the kernel, told when the call
 --   returned; sched: between two sched_switch; paused: from the next event of
@@ -120,6 +121,7 @@ SELECT
   m.paused * u.ms_ns AS paused_ns,
   -- A measured wait has more in it than the sleep, but no other event.
   CASE
+    WHEN m.slept_basis = 'measured' AND m.wait_ts IS NOT NULL THEN m.wait_ts
     WHEN m.slept_basis = 'measured' AND m.slept_ns > m.room_ns THEN m.ts
     WHEN m.slept_basis = 'measured'
       AND m.sleep_ts + m.slept_ns > m.ts + m.room_ns

@@ -22,6 +22,9 @@
 -- @column   wait_ns INTEGER its share of the measured wait; NULL = none to
 --   share out: the trace began in the call, so that part of the wait is not in
 --   it
+-- @column   wait_ts INTEGER ns, where its share begins, when the call waited
+--   longer than its recorded events have room for: the shares lie end to end
+--   and end with the call; NULL = they fit
 -- @column   call_ns INTEGER from the call's entry to its return
 -- @column   domain TEXT whose limits throttled when the call returned: global
 --   or memcg
@@ -75,8 +78,14 @@ WITH
       c.place_back,
       CASE WHEN d.exit = 5 AND c.place_back = 1 THEN 1 ELSE 0 END AS is_async
     FROM counted AS c
+    LEFT JOIN raw_meta AS m ON m.key = 'clock_unit'
+    -- After a lost event, one of an earlier call is in its place: that was
+    -- before this call's entry. Clocks of guests jump by up to 14 ms.
     LEFT JOIN raw_balance_dirty_pages_done AS d
-      ON d.seq = c.next_done_seq AND c.place_back <= d.loops AND c.bdi = d.bdi
+      ON d.seq = c.next_done_seq
+      AND c.place_back <= d.loops
+      AND c.bdi = d.bdi
+      AND (m.value <> 'ns' OR c.ts >= d.ts - d.total_ns - 20000000)
   ),
   placed AS (
     SELECT
@@ -110,6 +119,18 @@ WITH
         AS is_measured
     FROM placed AS p
     LEFT JOIN raw_meta AS m ON m.key = 'first_ts'
+  ),
+  -- Rounding the running sum keeps the total exact.
+  shared AS (
+    SELECT
+      s.*,
+      CAST(s.wait_ns * (1.0 * s.room_so_far_ns / s.room_total_ns) AS INTEGER)
+        AS waited_ns,
+      CAST(
+        s.wait_ns * (1.0 * (s.room_so_far_ns - s.room_ns) / s.room_total_ns)
+        AS INTEGER
+      ) AS waited_before_ns
+    FROM summed AS s
   )
 SELECT
   s.seq,
@@ -122,19 +143,15 @@ SELECT
   CASE WHEN s.last_done_seq IS NOT NULL THEN 1 ELSE 0 END AS follows_done,
   CASE WHEN s.coming_done_seq IS NOT NULL THEN 1 ELSE 0 END AS precedes_done,
   s.is_async,
-  -- Rounding the running sum keeps the total exact.
   CASE
     WHEN s.is_measured AND s.pause > 0 AND s.is_async = 1 THEN 0
-    WHEN s.is_measured AND s.room_ns > 0
-      THEN CAST(
-        s.wait_ns * (1.0 * s.room_so_far_ns / s.room_total_ns) AS INTEGER
-      )
-      - CAST(
-        s.wait_ns * (1.0 * (s.room_so_far_ns - s.room_ns) / s.room_total_ns)
-        AS INTEGER
-      )
+    WHEN s.is_measured AND s.room_ns > 0 THEN s.waited_ns - s.waited_before_ns
   END AS wait_ns,
+  CASE
+    WHEN s.is_measured AND s.room_ns > 0 AND s.wait_ns > s.room_total_ns
+      THEN s.done_ts - (s.wait_ns - s.waited_before_ns)
+  END AS wait_ts,
   CASE WHEN s.wait_ns >= 0 AND s.wait_ns <= s.total_ns THEN s.total_ns END
     AS call_ns,
   CASE s.domain WHEN 0 THEN 'global' WHEN 1 THEN 'memcg' END AS domain
-FROM summed AS s;
+FROM shared AS s;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_throttle_piece
--- @summary  Sleeps of throttled tasks, taken as starting at their event, cut at
---   the borders of windows.
+-- @summary  Sleeps of throttled tasks, taken as starting at their event (or
+--   where the call waited, if that was before), cut at the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
 -- @needs    wb_throttle_charge, wb_completion_wait, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages|
@@ -22,7 +22,13 @@ WITH RECURSIVE
     CROSS JOIN wb_params AS p
   ),
   sleep AS (
-    SELECT t.tid, t.task_id, t.bdi, t.cgroup_ino, t.ts, t.slept_ns
+    SELECT
+      t.tid,
+      t.task_id,
+      t.bdi,
+      t.cgroup_ino,
+      CASE WHEN t.sleep_ts < t.ts THEN t.sleep_ts ELSE t.ts END AS ts,
+      t.slept_ns
     FROM wb_throttle_charge AS t
     WHERE t.slept_ns > 0
     UNION ALL

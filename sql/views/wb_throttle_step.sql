@@ -29,6 +29,7 @@
 -- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
 --   without its return
 -- @column   wait_ns INTEGER of wb_throttle_done
+-- @column   wait_ts INTEGER ns, of wb_throttle_done
 -- @column   call_ns INTEGER from the call's entry to its return
 -- @source   mm/page-writeback.c balance_dirty_pages()
 -- @materialize
@@ -79,6 +80,7 @@ SELECT
   d.done_ts,
   d.is_async AS is_done_async,
   d.wait_ns,
+  d.wait_ts,
   d.call_ns
 FROM raw_balance_dirty_pages AS c
 LEFT JOIN raw_balance_dirty_pages AS n

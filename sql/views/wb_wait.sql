@@ -25,8 +25,8 @@
 --   1: system call. A wait of higher rank is inside those of lower ranks
 -- @column   what TEXT event or call that it is from
 -- @column   basis TEXT sched: between two sched_switch; events: between two
---   events; reported: as long as its event says; paused, intended: see
---   wb_throttle
+--   events; reported: as long as its event says; measured, paused, intended:
+--   see wb_throttle
 -- @column   cut TEXT start or end: under way when the trace began or ended;
 --   exit: the task exited in it; lost: an event is missing; NULL = whole
 -- @column   device TEXT major:minor or name of the bdi; NULL = not told

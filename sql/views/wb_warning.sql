@@ -174,12 +174,12 @@ CROSS JOIN raw_event_counts AS c
 WHERE h.hz IS NULL AND c.event = 'writeback:balance_dirty_pages'
 UNION ALL
 SELECT
-  'throttle_by_task',
+  q.scope,
   'waits-without-events',
   count(*) || ' calls of balance_dirty_pages() waited '
     || CAST(total(w.wait_ns) / max(w.ms_ns) AS INTEGER)
-    || ' ms, but none of their events with a pause is in the trace; slept_total'
-    || ' lacks that'
+    || ' ms, but none of their events with a pause is in the trace; sleeps lack'
+    || ' that'
 FROM (
   SELECT d.wait_ns, u.ms_ns
   FROM raw_balance_dirty_pages_done AS d
@@ -194,7 +194,16 @@ FROM (
       WHERE t.done_seq IS NOT NULL AND t.wait_ns > 0
     )
 ) AS w
-HAVING count(*) > 0
+CROSS JOIN (
+  SELECT 'throttle_by_task' AS scope
+  UNION ALL
+  SELECT 'throttle_summary'
+  UNION ALL
+  SELECT 'throttle_windows'
+  UNION ALL
+  SELECT 'stalls'
+) AS q
+GROUP BY q.scope
 UNION ALL
 SELECT
   'throughput',

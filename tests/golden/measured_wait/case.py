@@ -14,10 +14,14 @@ By hand, 4 KiB pages, ms from 10 s; the trace begins with dd's first event.
     known. So the pause counts as intended, 40 ms and half a jiffy (HZ is 250: all times are
     multiples of 4, not of 10) = 42 ms, but it is over at the return: 41 ms. The call took 561 ms.
   tar, tid 4: first event lost: call from 100 to 180 ms, all in the trace, 2 loops, an event at 150,
-    70 ms waited: all of it counts, though only 30 ms are behind that event.
+    70 ms waited: all of it counts, though only 30 ms are behind that event: it ends with the call,
+    so it began at 110.
   sh, tid 5: its return is lost: the stock rules hold, pause 20 ms at 200: 22 ms intended. The next
     event at 300 (pause 8) returns at 309 after 8.5 ms: loops 1, so the first is not in it.
   rm, tid 6: killed in a call, which returns all the same (exit signal): 30 ms of a pause of 200 ms.
+  ls, tid 8: a pause of 12 ms at 30 (14 ms intended), whose return is lost. The next call is from 230
+    to 290 ms, 2 loops, 50 ms waited, and its first event is lost: the event at 270 is of it, the
+    one at 30 is not, for that was before the call. Calls 2, slept 14 + 50 ms, from 240 on.
   mv, tid 7: the trace ends in its call: 12 ms asked for at 344, the trace's last ms: intended, cut
     to 0 ms.
 """
@@ -29,7 +33,7 @@ from pathlib import Path
 from support.golden import Check, Expected
 from support.wait_events import MS, Waits, at
 
-_TASKS = {1: "dd", 2: "fio", 3: "cp", 4: "tar", 5: "sh", 6: "rm", 7: "mv"}
+_TASKS = {1: "dd", 2: "fio", 3: "cp", 4: "tar", 5: "sh", 6: "rm", 7: "mv", 8: "ls"}
 _SIGNAL = 4
 _ASYNC = 5
 
@@ -53,6 +57,7 @@ def make(folder: Path) -> None:
     pause(10, 2, 100, 64)
     done(11, 2, 0, 1, leave=_ASYNC)
     pause(20, 3, 40, 8, paused=520)
+    pause(30, 8, 12, 4)
     done(61, 3, 540, 561, loops=2)
     pause(150, 4, 28, 9, paused=48)
     done(180, 4, 70, 80, loops=2)
@@ -60,6 +65,8 @@ def make(folder: Path) -> None:
     pause(206, 1, 100, 10, paused=204)
     pause(210, 6, 200, 6)
     done(240, 6, 30, 30, leave=_SIGNAL)
+    pause(270, 8, 16, 5, paused=24)
+    done(290, 8, 50, 60, loops=2)
     pause(300, 5, 8, 7)
     done(309, 5, 8.5, 9)
     done(311, 1, 309, 311, loops=2)
@@ -97,6 +104,7 @@ CHECKS = [
             _row(5, 2, 2, 30.5, "intended", 22, 14),
             _row(6, 1, 1, 30, "measured", 30, 6),
             _row(7, 1, 1, 0, "intended", 0, 1),
+            _row(8, 2, 2, 64, "intended", 60, 9),
         ],
     ),
     Check(
@@ -108,6 +116,28 @@ CHECKS = [
             {"ts": at(206), "slept_ns": 104_324_760, "is_first": 0, "is_last": 1},
             {"ts": at(320), "slept_ns": 10 * MS, "is_first": 1, "is_last": 1},
             {"ts": at(335), "slept_ns": 8 * MS, "is_first": 1, "is_last": 1},
+        ],
+    ),
+    Check(
+        sql="SELECT t.ts, t.sleep_ts, t.slept_ns, t.is_first FROM wb_throttle AS t"
+        " WHERE t.tid IN (4, 8) ORDER BY t.seq",
+        ordered=True,
+        rows=[
+            {"ts": at(30), "sleep_ts": at(30), "slept_ns": 14 * MS, "is_first": 1},
+            {"ts": at(150), "sleep_ts": at(110), "slept_ns": 70 * MS, "is_first": 1},
+            {"ts": at(270), "sleep_ts": at(240), "slept_ns": 50 * MS, "is_first": 1},
+        ],
+    ),
+    Check(
+        query="throttle_windows",
+        options=("--tid", "4", "--window", "20ms", "--from", "100ms", "--to", "200ms"),
+        ordered=True,
+        rows=[
+            {"window_start_ns": at(100), "throttled_ratio": 0.5},
+            {"window_start_ns": at(120), "throttled_ratio": 1.0},
+            {"window_start_ns": at(140), "throttled_ratio": 1.0},
+            {"window_start_ns": at(160), "throttled_ratio": 1.0},
+            {"window_start_ns": at(180), "throttled_ratio": 0.0},
         ],
     ),
 ]

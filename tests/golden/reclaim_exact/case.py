@@ -9,6 +9,9 @@ By hand, 4 KiB pages. One and the same reclaim, seen twice:
       node 0 DMA32
     kswapd0: 2 + 1 pages file declined (immediate reclaim) and 1 page kept: no writes
     vmstat gained 22 = 1 + 16 + 4 + 1 pages
+  scans  dd in two spans of memcg reclaim: of the first the event tells that it is proactive, so its 64
+    scanned pages are, too; the second, at the limit, scans 32. Node reclaim wrote a page; its scan
+    of 16 pages has no span and is other's.
   stock  mm_vmscan_write_folio only: 4 events, 22 pages of vmstat shared out as 22 / 4 = 5.5 by the
     running sum, rows without a node first: unknown 5, DMA32 kswapd 11 - 5 = 6, DMA32 other
     16 - 11 = 5, Normal kswapd 22 - 16 = 6
@@ -64,9 +67,34 @@ def _make(folder: Path, *, patched: bool) -> None:
     (folder / "cgroups").write_text("77 /sys/fs/cgroup/app\n")
 
 
+def _scans(folder: Path) -> None:
+    folder.mkdir()
+    names = ("mm_vmscan_reclaim_writeback", "mm_vmscan_lru_shrink_inactive")
+    known = [
+        *formats("mm_vmscan_memcg_reclaim_begin", "mm_vmscan_memcg_reclaim_end"),
+        *more_formats(*names),
+    ]
+    trace = Trace(known, cmdlines={11: "dd"})
+
+    def add(ms: int, name: str, **values: Value) -> None:
+        trace.event(0, (10_000 + ms) * _MS, 11, name, values)
+
+    for start, scanned, reclaimer in ((10, 64, 4), (20, 32, 2)):
+        add(start, "mm_vmscan_memcg_reclaim_begin")
+        scan: dict[str, Value] = {"nr_scanned": scanned, "nr_reclaimed": scanned // 4}
+        add(start + 1, "mm_vmscan_lru_shrink_inactive", **scan)
+        met: dict[str, Value] = {"pfn": 1, "nr_pages": 1, "reclaim_flags": _ANON}
+        add(start + 2, "mm_vmscan_reclaim_writeback", reclaimer=reclaimer, **met)
+        add(start + 3, "mm_vmscan_memcg_reclaim_end")
+    add(30, "mm_vmscan_lru_shrink_inactive", nr_scanned=16, nr_reclaimed=4)
+    add(31, "mm_vmscan_reclaim_writeback", reclaimer=3, **met)
+    trace.write(folder / "trace.dat")
+
+
 def make(folder: Path) -> None:
     _make(folder, patched=True)
     _make(folder / "stock", patched=False)
+    _scans(folder / "scans")
 
 
 def _row(
@@ -114,6 +142,17 @@ CHECKS = [
             {"reclaimer": "memcg", "anon_writes_count": 0, "file_writes_count": 4},
             {"reclaimer": "other", "anon_writes_count": 0, "file_writes_count": 0},
             {"reclaimer": "proactive", "anon_writes_count": 1, "file_writes_count": 0},
+        ],
+    ),
+    Check(
+        query="reclaim_efficiency",
+        folder="scans",
+        keep=lambda row: row["reclaimer"] not in ("kswapd", "direct"),
+        rows=[
+            {"reclaimer": "memcg", "scanned_count": 32, "reclaimed_count": 8},
+            {"reclaimer": "node", "scanned_count": None, "reclaimed_count": None},
+            {"reclaimer": "other", "scanned_count": 16, "reclaimed_count": 4},
+            {"reclaimer": "proactive", "scanned_count": 64, "reclaimed_count": 16},
         ],
     ),
     Check(
