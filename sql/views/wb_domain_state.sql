@@ -23,8 +23,8 @@
 -- @column   thresh_bytes INTEGER dirty threshold; NULL = not told, or boosted
 -- @column   limit_bytes INTEGER max(thresh, dirty_limit); NULL = not told, or
 --   boosted
--- @column   is_boosted INTEGER 1: thresholds of a real-time or local caller, a
---   quarter and more above those of others
+-- @column   is_boosted INTEGER 1: thresholds of a real-time task, a quarter and
+--   more above those of others; on stock kernels found by comparison
 -- @column   caller TEXT dirtier, flusher or sampler (/proc/vmstat, debugfs);
 --   NULL = not told
 -- @column   basis TEXT domain_dirty_state, global_dirty_state or

@@ -214,7 +214,7 @@ WITH
       ('vmscan:mm_vmscan_reclaim_writeback', 'outcome', 1,
         'declined', NULL, NULL),
       ('vmscan:mm_vmscan_reclaim_writeback', 'outcome', 2,
-        'error', NULL, NULL),
+        'refused', NULL, NULL),
       ('vmscan:mm_vmscan_reclaim_writeback', 'outcome', 3,
         'kept', NULL, NULL),
       ('vmscan:mm_vmscan_reclaim_writeback', 'reclaimer', 0,

@@ -19,9 +19,9 @@ By hand, 4 KiB pages, ms from 10 s; the trace begins with dd's first event.
   sh, tid 5: its return is lost: the stock rules hold, pause 20 ms at 200: 22 ms intended. The next
     event at 300 (pause 8) returns at 309 after 8.5 ms: loops 1, so the first is not in it.
   rm, tid 6: killed in a call, which returns all the same (exit signal): 30 ms of a pause of 200 ms.
-  ls, tid 8: a pause of 12 ms at 30 (14 ms intended), whose return is lost. The next call is from 230
-    to 290 ms, 2 loops, 50 ms waited, and its first event is lost: the event at 270 is of it, the
-    one at 30 is not, for that was before the call. Calls 2, slept 14 + 50 ms, from 240 on.
+  ls, tid 8: a pause of 12 ms at 30 (14 ms intended), whose return is lost. The next call is from
+    230 to 290 ms, 2 loops, 50 ms waited, and its first event is lost: the event at 270 is of it,
+    the one at 30 is not, for that was before the call. Calls 2, slept 14 + 50 ms, from 240 on.
   mv, tid 7: the trace ends in its call: 12 ms asked for at 344, the trace's last ms: intended, cut
     to 0 ms.
 """

@@ -9,9 +9,9 @@ By hand, 4 KiB pages. One and the same reclaim, seen twice:
       node 0 DMA32
     kswapd0: 2 + 1 pages file declined (immediate reclaim) and 1 page kept: no writes
     vmstat gained 22 = 1 + 16 + 4 + 1 pages
-  scans  dd in two spans of memcg reclaim: of the first the event tells that it is proactive, so its 64
-    scanned pages are, too; the second, at the limit, scans 32. Node reclaim wrote a page; its scan
-    of 16 pages has no span and is other's.
+  scans  dd in two spans of memcg reclaim: of the first the event tells that it is proactive, so its
+    64 scanned pages are, too; the second, at the limit, scans 32. Node reclaim wrote a page; its
+    scan of 16 pages has no span and is other's.
   stock  mm_vmscan_write_folio only: 4 events, 22 pages of vmstat shared out as 22 / 4 = 5.5 by the
     running sum, rows without a node first: unknown 5, DMA32 kswapd 11 - 5 = 6, DMA32 other
     16 - 11 = 5, Normal kswapd 22 - 16 = 6
