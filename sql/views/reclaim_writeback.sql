@@ -23,7 +23,7 @@
 --   else its number
 -- @column   kind TEXT anon (tmpfs and shmem among them), file or unknown
 -- @column   outcome TEXT submitted (nr_vmscan_write), declined (a file's:
---   marked for immediate reclaim), error or kept
+--   marked for immediate reclaim), refused (no swap, locked) or kept
 -- @column   pages_count INTEGER pages of the folio
 -- @column   device TEXT major:minor of the file's file system; NULL = no file
 -- @column   ino INTEGER inode number of the file; NULL = no file
@@ -83,7 +83,7 @@ SELECT
   CASE y.outcome
     WHEN 0 THEN 'submitted'
     WHEN 1 THEN 'declined'
-    WHEN 2 THEN 'error'
+    WHEN 2 THEN 'refused'
     WHEN 3 THEN 'kept'
   END AS outcome,
   y.nr_pages AS pages_count,

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.cli import Wbscope
+from support.kernelchecks import RUNS, fetched
 
 _ROOT = Path(__file__).parents[2]
+_HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +41,40 @@ def full() -> None:
     """Skips what the quick mode leaves out."""
     if os.environ.get("WBSCOPE_KERNEL_QUICK") == "1":
         pytest.skip("WBSCOPE_KERNEL_QUICK=1: no guest, and only 6.1 is compiled")
+
+
+@pytest.fixture(scope="session")
+def runs(full: None, kernel_build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the run folders; $WBSCOPE_KERNEL_RUNS is one that was made before."""
+    if made := os.environ.get("WBSCOPE_KERNEL_RUNS"):
+        return Path(made)
+    guest = kernel_build.build_image("6.1")
+    out = _ROOT / "build/kernels/6.1/out"
+    shutil.rmtree(out, ignore_errors=True)
+    disks = tmp_path_factory.mktemp("disks")
+    drives = []
+    for name, limit in (("data", ",throttling.bps-write=4000000"), ("swap", ""), ("keep", "")):
+        subprocess.run(["truncate", "-s", "1G", disks / name], check=True)
+        drives.append(f"-drive file={disks / name},if=virtio,format=raw,cache=unsafe{limit}")
+    env = dict(os.environ, MEM="384", LIMIT="600", QEMU_MORE=" ".join(drives),
+               FILES=str(guest / "hog"))  # fmt: skip
+    boot = [_ROOT / "tools/record-samples/boot", "amd64", guest, _HERE / "scenario.sh", out]
+    done = subprocess.run(boot, env=env, capture_output=True, text=True, check=False)
+    log = (out / "log").read_text() if (out / "log").exists() else ""
+    assert "scenario rc=0" in log, f"{log}\n{(out / 'console').read_text()}\n{done.stderr}"
+    return out
+
+
+@pytest.fixture(scope="session")
+def databases(
+    runs: Path, wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, sqlite3.Connection]:
+    """Every event of each run in tables; nothing was lost."""
+    found = {}
+    for name in RUNS:
+        path = tmp_path_factory.mktemp("db") / f"{name}.db"
+        done = wbscope.run("ingest", runs / name, "-o", path, "--all")
+        assert done.returncode == 0, done.stderr
+        found[name] = sqlite3.connect(path)
+        assert fetched(found[name], "SELECT * FROM lost_events") == []
+    return found

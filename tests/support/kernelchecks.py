@@ -7,12 +7,14 @@ hand, tests/kernel on what a guest recorded. Times are ns, amounts are pages.
 
 from __future__ import annotations
 
+import sqlite3
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "RUNS",
     "Call",
     "Done",
     "Limits",
@@ -22,12 +24,19 @@ __all__ = [
     "asleep",
     "calls_of",
     "domain_of_throttle",
+    "fetched",
     "freerun",
+    "killed_asleep",
+    "runs_of_calls",
     "setpoint_of",
+    "thresholds_of",
     "unexplained_waits",
     "wrong_zones",
     "zones_of",
 ]
+
+RUNS = ("throttle", "reclaim")
+"""What tests/kernel/scenario.sh records."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class Throttle:
     setpoint: int = 0
     dirty: int = 0
     cgroup_ino: int = 1
+    task_ratelimit: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,10 @@ class Off:
     start: int
     end: int
     asleep: bool
+
+
+def fetched(database: sqlite3.Connection, statement: str) -> list[tuple[int, ...]]:
+    return database.execute(statement).fetchall()
 
 
 def zones_of(text: str) -> list[Zone]:
@@ -186,6 +200,37 @@ def unexplained_waits(
     return wrong
 
 
+def killed_asleep(
+    calls: Iterable[Call], off: Mapping[int, Sequence[Off]], kills: Iterable[tuple[int, int]]
+) -> list[Call]:
+    """Of the kills (ts, tid) that met a task in a sleep of a call, those calls."""
+    by_tid: dict[int, list[int]] = defaultdict(list)
+    for ts, tid in kills:
+        by_tid[tid].append(ts)
+    return [
+        call
+        for call in calls
+        if any(
+            piece.asleep
+            and call.start <= piece.start <= ts <= piece.end
+            and piece.end <= call.done.ts
+            for ts in by_tid[call.done.tid]
+            for piece in off.get(call.done.tid, ())
+        )
+    ]
+
+
+def runs_of_calls(rows: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Of (tid, ts, is_first) in the order of tid and ts: tid, first ts and number of events."""
+    calls: list[tuple[int, int, int]] = []
+    for tid, ts, is_first in rows:
+        if is_first or not calls or calls[-1][0] != tid:
+            calls.append((tid, ts, 1))
+        else:
+            calls[-1] = (*calls[-1][:2], calls[-1][2] + 1)
+    return calls
+
+
 def freerun(thresh: int, bg_thresh: int) -> int:
     return (thresh + bg_thresh) // 2
 
@@ -193,6 +238,20 @@ def freerun(thresh: int, bg_thresh: int) -> int:
 def setpoint_of(limit: int, thresh: int, bg_thresh: int) -> int:
     """As the balance_dirty_pages event of 6.1 calculates it."""
     return (limit + freerun(thresh, bg_thresh)) // 2
+
+
+def thresholds_of(
+    avail: int, ratio: int, bg_ratio: int, boosted_by: int | None = None
+) -> tuple[int, int]:
+    """thresh and bg_thresh as domain_dirty_limits() of 6.1 has them from ratios in percent.
+
+    `boosted_by` is the machine's smoothed limit, for a real-time task.
+    """
+    thresh, bg_thresh = (percent * 4096 // 100 * avail // 4096 for percent in (ratio, bg_ratio))
+    if boosted_by is not None:
+        thresh += thresh // 4 + boosted_by // 32
+        bg_thresh += bg_thresh // 4 + boosted_by // 32
+    return thresh, thresh // 2 if bg_thresh >= thresh else bg_thresh
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ from support.kernelchecks import (
     asleep,
     calls_of,
     domain_of_throttle,
+    killed_asleep,
+    runs_of_calls,
     setpoint_of,
+    thresholds_of,
     unexplained_waits,
     wrong_zones,
     zones_of,
@@ -111,6 +114,28 @@ def test_limits_are_those_of_the_domain_that_decided() -> None:
 
 def test_setpoint_lies_between_freerun_and_limit() -> None:
     assert setpoint_of(120, thresh=100, bg_thresh=51) == (120 + 75) // 2
+
+
+def test_real_time_tasks_get_higher_thresholds() -> None:
+    # 6 % is 245 / 4096, 3 % 122 / 4096.
+    assert thresholds_of(40960, 6, 3) == (2450, 1220)
+    assert thresholds_of(40960, 6, 3, boosted_by=3200) == (2450 + 612 + 100, 1220 + 305 + 100)
+    assert thresholds_of(40960, 6, 7) == (2450, 1225)
+
+
+def test_a_kill_counts_where_it_met_a_sleep_of_the_call() -> None:
+    calls, _ = calls_of(
+        [Throttle(100, 7), Throttle(500, 7), Throttle(100, 8)],
+        [Done(200, 7, total_ns=110), Done(600, 7, total_ns=110), Done(200, 8, total_ns=110)],
+    )
+    off = {7: [Off(120, 190, True), Off(520, 590, True)], 8: [Off(120, 190, False)]}
+    assert killed_asleep(calls, off, [(530, 7), (150, 8)]) == [calls[2]]
+    assert killed_asleep(calls, off, [(300, 7), (595, 7)]) == []
+
+
+def test_events_are_counted_by_the_call_that_they_begin() -> None:
+    rows = [(7, 10, 1), (7, 20, 0), (7, 30, 1), (8, 5, 0), (8, 6, 0)]
+    assert runs_of_calls(rows) == [(7, 10, 2), (7, 30, 1), (8, 5, 2)]
 
 
 _OBJDUMP = """\
