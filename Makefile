@@ -16,6 +16,8 @@ TEST_DEBS := fio libgtest-dev nodejs trace-cmd
 BROWSER   := chromium
 # Only make fuzz needs these; llvm has the program that names lines in stacks.
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
+# To boot stock kernels; then tests/live does.
+GUEST_DEBS := cpio e2fsprogs fio kmod qemu-system-x86
 # To compile and boot the patched kernels.
 KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod libc6-dev libelf-dev \
              libssl-dev patch perl qemu-system-x86 xz-utils
@@ -55,7 +57,6 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/pytest -q $(ALONE)
 
 guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, some minutes each
-	tools/install-debs cpio e2fsprogs fio kmod qemu-system-x86
 	$(BIN)/pytest -q tests/live/test_guest.py
 
 # KERNELS="6.1" fetches one; those of older Debian releases keep their number.
@@ -64,6 +65,7 @@ SUITE_6.1 := bookworm
 SUITE_6.12 := trixie
 SUITE_7.2 := sid
 guest-kernels: | $(BUILD)/.debs
+	tools/install-debs $(GUEST_DEBS)
 	for k in $(foreach k,$(KERNELS),$(k):$(SUITE_$(k))); do \
 	  [ -d $(BUILD)/guests/$${k%:*}/kernel ] || tools/record-samples/fetch amd64 $${k#*:} \
 	    linux-image-cloud-amd64 $(BUILD)/guests/$${k%:*} || exit 1; done

@@ -13,7 +13,8 @@ from support.live import Recorder, instances
 from support.tools import run, wbscope_path
 
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-_WITHOUT_TRACEFS = "mount --make-rprivate / && umount -l /sys/kernel/tracing"
+# debugfs mounts it once more, below itself, as soon as somebody looks there.
+_WITHOUT_TRACEFS = "mount --make-rprivate / && umount -l -a -t tracefs && umount -l -a -t debugfs"
 _POWERLESS = "setpriv --inh-caps=-sys_admin --bounding-set=-sys_admin"
 
 
