@@ -90,7 +90,7 @@ def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: int = 2) -> 
         QEMU_MORE=drives,
         SMP=str(smp),
         MEM="1024",
-        LIMIT=os.environ.get("WBSCOPE_GUEST_SECONDS", "280"),
+        LIMIT=os.environ.get("WBSCOPE_GUEST_SECONDS", "400"),
     )
     command = [str(_BOOT), "amd64", str(guest), str(script), str(out)]
     for _ in range(_BOOTS):
