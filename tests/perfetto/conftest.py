@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,12 @@ def engine_is_there() -> None:
 @pytest.fixture(scope="session")
 def shortened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[RecordedRun], RecordedRun]:
     """The run, or a part of it when it is long."""
-    made: dict[RecordedRun, RecordedRun] = {}
 
+    @cache
     def make(run: RecordedRun) -> RecordedRun:
         if run.trace.stat().st_size < LONG_BYTES:
             return run
-        if run not in made:
-            made[run] = part_of(run, PART_SECONDS, tmp_path_factory.mktemp("part") / str(run))
-        return made[run]
+        return part_of(run, PART_SECONDS, tmp_path_factory.mktemp("part") / str(run))
 
     return make
 
@@ -52,14 +51,13 @@ def short_example(shortened: Callable[[RecordedRun], RecordedRun]) -> Example:
 @pytest.fixture(scope="session")
 def every_event(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> FromRun:
     """Makes the database of a run's trace.dat, once."""
-    made: dict[RecordedRun, Path] = {}
 
+    @cache
     def make(run: RecordedRun) -> Path:
-        if run not in made:
-            made[run] = tmp_path_factory.mktemp("recorded") / f"{run}.db"
-            done = wbscope.run("ingest", run.folder, "-o", made[run], "--all")
-            assert done.returncode == 0, done.stderr
-        return made[run]
+        database = tmp_path_factory.mktemp("recorded") / f"{run}.db"
+        done = wbscope.run("ingest", run.folder, "-o", database, "--all")
+        assert done.returncode == 0, done.stderr
+        return database
 
     return make
 
@@ -106,13 +104,12 @@ def few_events(every_event: FromRun) -> list[Event]:
 @pytest.fixture(scope="session")
 def converted(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> FromRun:
     """Makes a run's trace a Perfetto trace, once."""
-    made: dict[RecordedRun, Path] = {}
 
+    @cache
     def make(run: RecordedRun) -> Path:
-        if run not in made:
-            made[run] = tmp_path_factory.mktemp("converted") / f"{run}.pftrace"
-            done = wbscope.run("convert", run.folder, "-o", made[run])
-            assert done.returncode == 0, done.stderr
-        return made[run]
+        trace = tmp_path_factory.mktemp("converted") / f"{run}.pftrace"
+        done = wbscope.run("convert", run.folder, "-o", trace)
+        assert done.returncode == 0, done.stderr
+        return trace
 
     return make
