@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from .cut import cut_time
 from .report import ReportEvent, parse_report, report_lines
+from .split import cut_time
 from .tools import missing, require_program, run
 
 __all__ = ["REPOSITORY", "RecordedRun", "all_runs", "example", "part_of"]
