@@ -66,6 +66,7 @@ class Row:
     outcome  better, worse; changed: surely, and neither way is better, or by
              less than the margin; undecided: not told apart from chance; refused:
              the two are not the same thing
+    shift    None where nothing can be compared: refused, or not known of every run
     reason   why it is undecided or refused
     """
 
@@ -180,8 +181,10 @@ def sample_of(metric: str, side: Side) -> Sample:
 def contrast(metric: Metric, side: Side, base: Side, alpha: float, margin: float) -> Row:
     """One metric of one side against the base."""
     mine, theirs = sample_of(metric.name, side), sample_of(metric.name, base)
-    found = shift(mine.values, theirs.values, 1 - alpha) if mine.values and theirs.values else None
-    outcome, reason = _judged(metric, side, base, mine, theirs, found, alpha, margin)
+    if (bar := _incomparable(metric, side, base, mine, theirs)) is not None:
+        return Row(metric, side.name, base.name, mine, theirs, None, *bar)
+    found = shift(mine.values, theirs.values, 1 - alpha)
+    outcome, reason = _judged(metric, mine, theirs, found, alpha, margin)
     return Row(metric, side.name, base.name, mine, theirs, found, outcome, reason)
 
 
@@ -216,26 +219,26 @@ def across(metric: Metric, runs: Sequence[RunData]) -> str | None:
     return None
 
 
-def _judged(
-    metric: Metric,
-    side: Side,
-    base: Side,
-    mine: Sample,
-    theirs: Sample,
-    found: Shift | None,
-    alpha: float,
-    margin: float,
-) -> tuple[Outcome, str]:
+def _incomparable(
+    metric: Metric, side: Side, base: Side, mine: Sample, theirs: Sample
+) -> tuple[Outcome, str] | None:
+    """Why there is nothing to test: which runs have no number is no chance."""
     runs = [*side.runs, *base.runs]
-    if found is None:
+    if not mine.values or not theirs.values:
         return "undecided", f"only {side.name if mine.values else base.name} has it"
     if (why := across(metric, runs) or other_meaning(metric, runs)) is not None:
         return "refused", why
     if other_definition(metric, runs):
         return "refused", "the runs were measured with different versions of its SQL"
     if mine.missing or theirs.missing:
-        known, all_runs = len(mine.values) + len(theirs.values), len(runs)
-        return "undecided", f"known in {known} of {all_runs} runs"
+        known = len(mine.values) + len(theirs.values)
+        return "undecided", f"known in {known} of {len(runs)} runs"
+    return None
+
+
+def _judged(
+    metric: Metric, mine: Sample, theirs: Sample, found: Shift, alpha: float, margin: float
+) -> tuple[Outcome, str]:
     if smallest_p(len(mine.values), len(theirs.values)) > alpha:
         return "undecided", "too few runs"
     if found.p > alpha:

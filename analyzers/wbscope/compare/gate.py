@@ -188,10 +188,8 @@ def _row(one: Declared, side: Side, base: Side | None, policy: Policy) -> Row | 
 
 def _shift(margin: Margin | None, row: Row, alpha: float) -> Shift | None:
     """On the scale of the margin: a share needs values above 0, else it is a difference."""
-    if row.shift is None or margin is None or row.outcome == "refused":
+    if row.shift is None or margin is None:
         return None
-    if row.sample.missing or row.base_sample.missing:
-        return None  # which runs have no number is no chance
     if margin.relative is not None or row.shift.scale == "difference":
         return row.shift
     return shift(row.sample.values, row.base_sample.values, 1 - alpha, "difference")

@@ -18,10 +18,8 @@ __all__ = [
     "described_text",
     "facts_text",
     "interval_text",
-    "is_judged",
     "mean_text",
     "p_text",
-    "row_interval",
     "row_p",
     "runs_text",
     "share_text",
@@ -38,8 +36,6 @@ FACES: dict[Outcome, str] = {
 _NOTHING = "~"
 # What has prefixes of its own; units of other tools are printed as they are.
 _KNOWN = ("ns", "bytes", "bytes/s", "ratio", "count", "pages/s")
-# Reasons of rows that are no comparison: a side, or some of its runs, have no such number.
-_LACKING = ("only ", "known in")
 # Above this, a factor is easier to read than per cent.
 _MANY_TIMES = 10
 
@@ -88,19 +84,9 @@ def interval_text(metric: Metric, found: Shift | None) -> str:
     return f"{low.removesuffix(' points')} to {high}"
 
 
-def is_judged(row: Row) -> bool:
-    """False where both sides' numbers are not of one kind, or not of all runs."""
-    return row.outcome != "refused" and not row.reason.startswith(_LACKING)
-
-
-def row_interval(row: Row) -> str:
-    """The interval, where the row is a comparison at all."""
-    return interval_text(row.metric, row.shift) if is_judged(row) else "-"
-
-
 def row_p(row: Row) -> str:
     """p, where the row is a comparison at all."""
-    return p_text(row.shift.p if row.shift and is_judged(row) else None)
+    return p_text(None if row.shift is None else row.shift.p)
 
 
 def facts_text(names: Sequence[str]) -> str:

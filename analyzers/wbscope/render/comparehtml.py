@@ -17,7 +17,7 @@ from wbscope.render.changes import (
     better_text,
     change_text,
     described_text,
-    row_interval,
+    interval_text,
     row_p,
     runs_text,
     value_text,
@@ -98,7 +98,7 @@ def _row(row: Row, faces: bool) -> dict[str, str]:
         "value": value_text(metric, row.sample.description.median),
         "mean": described_text(metric, row.sample),
         "change": change_text(row),
-        "interval": row_interval(row),
+        "interval": interval_text(row.metric, row.shift),
         "p": row_p(row),
         "n": runs_text(row.sample, row.base_sample),
         "plot": dots_svg(

@@ -18,8 +18,7 @@ from wbscope.render.changes import (
     change_text,
     described_text,
     facts_text,
-    is_judged,
-    row_interval,
+    interval_text,
     row_p,
     runs_text,
     value_text,
@@ -123,7 +122,7 @@ def _cells(row: Row, faces: bool) -> list[str]:
         value_text(row.metric, row.base_sample.description.median),
         value_text(row.metric, row.sample.description.median),
         change_text(row),
-        row_interval(row),
+        interval_text(row.metric, row.shift),
         row_p(row),
         runs_text(row.sample, row.base_sample),
     ]
@@ -169,7 +168,7 @@ def left_out(rows: Iterable[Row]) -> Iterator[str]:
     """Metrics that one side has not, by the reason, and those that are refused."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        if not is_judged(row):
+        if row.shift is None:
             reasons.setdefault(row.reason, []).append(printable(row.metric.name))
     for reason, names in reasons.items():
         yield f"not judged, {reason}: {', '.join(names)}"

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 
 from wbscope.compare.comparison import Comparison, Row, Sample
 from wbscope.compare.metric import Metric, split_name
-from wbscope.render.changes import is_judged, mean_text
+from wbscope.render.changes import mean_text
 from wbscope.render.comparepage import folded, head_lines, left_out
 from wbscope.render.printable import printable
 from wbscope.render.table import PAGE_WIDTH
@@ -110,7 +110,7 @@ def _number(metric: Metric, sample: Sample, in_seconds: bool) -> str:
 def _gain(row: Row) -> float | None:
     """None also for what is not judged."""
     old, new = row.base_sample.description.mean, row.sample.description.mean
-    if old is None or new is None or not is_judged(row):
+    if old is None or new is None or row.shift is None:
         return None
     return gain(row.metric, old, new)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from wbscope.compare.gate import judge
 from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.render.changes import described_text, facts_text, mean_text
 from wbscope.render.comparehtml import compare_html
+from wbscope.render.comparejson import compare_json
 from wbscope.render.comparemarkdown import compare_markdown
 from wbscope.render.comparepage import compare_text
 from wbscope.render.gatepage import evidence_text
@@ -48,16 +50,22 @@ def _across() -> Comparison:
 def test_what_is_refused_or_incomplete_has_a_reason_and_no_p(
     page: Callable[[Comparison], str],
 ) -> None:
-    found = _across()
-    text = " ".join(page(found).split())
+    text = " ".join(page(_across()).split())
     assert f"means another thing from Linux 6.16 on: {WRITES.name}" in text
     assert f"known in 11 of 12 runs: {TIME.name}" in text
     assert f"only A has it: {RATE.name}" in text
     assert f"only B has it: {LEVEL.name}" in text
     assert "100.00%" not in text
-    refused = next(row for row in found.rows if row.metric is WRITES)
-    assert refused.shift is not None
-    assert "0.0022" not in text  # p of the refused row
+    assert "0.0022" not in text  # what the test would say of the refused row
+
+
+def test_json_of_what_is_refused_or_incomplete_has_no_shift_and_no_p() -> None:
+    rows = {row["metric"]: row for row in json.loads(compare_json(_across()))["rows"]}
+    for refused in (WRITES, TIME, RATE, LEVEL):
+        row = rows[refused.name]
+        assert row["reason"]
+        assert (row["shift"], row["p"], row["p_method"]) == (None, None, None)
+    assert rows[TIME.name]["of_base"]["values"] == OLD
 
 
 @every_page
