@@ -66,6 +66,8 @@ class CiReports:
                     "are one file, wanted two",
                     fix=f"{option} {name}",
                 )
+        if self.github and (summary := os.environ.get(_SUMMARY_VARIABLE)):
+            _append_summary(summary, "")
 
     def write(self, result: GateResult) -> None:
         """Everything that was asked for; each file is there whole or not at all."""
@@ -83,14 +85,12 @@ class CiReports:
         if self.github:
             for line in annotation_lines(result, self.policy):
                 note(line)
-            _append_summary(step_summary(result))
+            if summary := os.environ.get(_SUMMARY_VARIABLE):
+                _append_summary(summary, step_summary(result))
 
 
-def _append_summary(markdown: str) -> None:
+def _append_summary(name: str, markdown: str) -> None:
     """Other commands of the step may have written there before."""
-    name = os.environ.get(_SUMMARY_VARIABLE)
-    if not name:
-        return
     try:
         with Path(name).open("a", encoding="utf-8") as file:
             file.write(markdown)

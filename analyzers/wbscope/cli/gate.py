@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +21,7 @@ from wbscope.cli.options import (
     OutputOption,
     QuietOption,
 )
-from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+from wbscope.cli.output import drop_output, note, page_width, progress_bar, write_stdout
 from wbscope.cli.sides import AgainstOption, BaselineOption, FacesOption, named_sides
 from wbscope.errors import UsageError
 from wbscope.outputs import write_whole
@@ -140,11 +141,15 @@ def gate(
 
         width = PAGE_WIDTH if form.file is not None else page_width()
         text = gate_text(result, width, not no_faces)
-    if form.file is None:
-        write_stdout(text)
-    else:
+    # Files first: whoever reads stdout may be gone, as `head -1` is.
+    reports.write(result)
+    if form.file is not None:
         write_whole(form.file, text)
         note(f"wrote {form.file}: {result.status}")
-    reports.write(result)
+    else:
+        try:
+            write_stdout(text)
+        except BrokenPipeError:
+            drop_output(sys.stdout)  # the exit code is the answer
     if (code := result.exit_code()) != 0:
         raise typer.Exit(code)

@@ -32,7 +32,7 @@ from wbscope.cli import (
     timeline,
 )
 from wbscope.cli import open as open_verb
-from wbscope.cli.output import note
+from wbscope.cli.output import drop_output, note
 from wbscope.cli.sides import SidesCommand
 from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except BrokenPipeError:
-        _drop_output()
+        drop_output(sys.stdout)
         return _OK
 
 
@@ -180,12 +180,3 @@ def _bug(error: Exception, words: list[str]) -> InternalError:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
-
-
-def _drop_output() -> None:
-    """The reader has gone: keep Python from complaining when it flushes at exit."""
-    sink = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            os.dup2(sink, stream.fileno())
-    os.close(sink)

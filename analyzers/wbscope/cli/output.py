@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from wbscope.engine.result import Notice
 from wbscope.errors import SetupError
@@ -15,6 +17,7 @@ from wbscope.render.progress import ProgressBar
 from wbscope.render.table import PAGE_WIDTH
 
 __all__ = [
+    "drop_output",
     "note",
     "page_width",
     "progress_bar",
@@ -39,10 +42,23 @@ def write_stdout(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """One line for the person at the terminal."""
-    if sys.stderr is not None:
+    """One line for the person at the terminal; with nobody there the work goes on."""
+    if sys.stderr is None:
+        return
+    try:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
+    except BrokenPipeError:
+        drop_output(sys.stderr)
+
+
+def drop_output(stream: TextIO | None) -> None:
+    """Its reader has gone: keep Python from complaining when it flushes at exit."""
+    if stream is None:
+        return
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, stream.fileno())
+    os.close(sink)
 
 
 def show_warnings(warnings: Iterable[Notice]) -> None:

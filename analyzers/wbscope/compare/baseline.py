@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wbscope.compare.comparison import metrics_of
-from wbscope.compare.metric import Metric, Scalars, better_of
+from wbscope.compare.comparison import metrics_of, other_meaning
+from wbscope.compare.metric import Metric, Scalars, better_of, is_sane
 from wbscope.compare.rundata import Fact, RunData
 from wbscope.engine.result import Notice
 from wbscope.errors import InputError, UsageError, WbscopeError
@@ -40,6 +39,7 @@ def baseline_text(runs: Sequence[RunData]) -> str:
     """The file: what all runs have in common once, each metric with its values on a line."""
     common = _common([run.fingerprint for run in runs])
     definitions = _definitions(runs)
+    _check_meanings(runs)
     document: dict[str, Any] = {
         "schema": BASELINE_SCHEMA,
         "wbscope_version": __version__,
@@ -106,6 +106,7 @@ def merged(baselines: Sequence[tuple[str, Sequence[RunData]]]) -> tuple[RunData,
             seen[run.source_id] = f"{file}: {run.name}"
             runs.append(run)
     _definitions(runs)
+    _check_meanings(runs)
     return tuple(runs)
 
 
@@ -164,8 +165,8 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"found {value!r}, wanted a number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_sane(value):
+        raise ValueError(f"found {str(value)[:60]}, wanted a number")
     return float(value)
 
 
@@ -224,6 +225,18 @@ def _definitions(runs: Sequence[RunData]) -> dict[str, str]:
                     fix="save all of them again with one wbscope",
                 )
     return found
+
+
+def _check_meanings(runs: Sequence[RunData]) -> None:
+    """A metric has one unit and one direction in a file, and so in all of its runs."""
+    for metric in metrics_of(runs):
+        if (why := other_meaning(metric, runs)) is not None:
+            raise UsageError(
+                "other-meaning",
+                metric.name,
+                why,
+                fix="save in one file what one version of the benchmark measured",
+            )
 
 
 def _short(value: float | None) -> float | int | None:

@@ -122,7 +122,7 @@ def compare_sides(
         rows=tuple(row for row in rows if row.sample.values or row.base_sample.values),
         differing=tuple(differences(told_apart(sides))),
         unknown=tuple(unknown_facts(runs)),
-        warnings=tuple(_warnings(given)),
+        warnings=(*_warnings(given), *_too_few(base, others, alpha)),
         alpha=alpha,
         margin=margin,
     )
@@ -130,8 +130,10 @@ def compare_sides(
 
 def _without_copies(side: Side) -> Side:
     """Copies of a recording are one run, however often they are given."""
-    runs = {run.source_id: run for run in reversed(side.runs)}
-    return Side(side.name, tuple(run for run in side.runs if runs[run.source_id] is run))
+    first: dict[str, RunData] = {}
+    for run in side.runs:
+        first.setdefault(run.source_id, run)
+    return Side(side.name, tuple(first.values()))
 
 
 def told_apart(sides: Sequence[Side]) -> list[RunData]:
@@ -214,7 +216,7 @@ def across(metric: Metric, runs: Sequence[RunData]) -> str | None:
     before = {is_before(kernel, metric.not_across) for kernel in kernels}
     if before >= {True, False}:
         return f"means another thing from Linux {metric.not_across} on"
-    if None in before and len(before) > 1:
+    if None in before:
         return f"means another thing from Linux {metric.not_across} on; a run's kernel is unknown"
     return None
 
@@ -254,6 +256,16 @@ def _within(found: Shift, base: Sample, margin: float) -> bool:
     if found.scale == "ratio":
         return abs(found.estimate - 1) <= margin
     return abs(found.estimate) <= margin * abs(base.description.median or 0.0)
+
+
+def _too_few(base: Side, others: Sequence[Side], alpha: float) -> Iterable[Notice]:
+    """Nothing can be told apart, which is not that nothing differs."""
+    for side in others:
+        n, m = len(side.runs), len(base.runs)
+        if (least := smallest_p(n, m)) > alpha:
+            told = f"{side.name} has {n} runs and {base.name} {m}, so no change, however large,"
+            told += f" reaches p {alpha:g} (least possible {least:.2g}): make 6 or more of each"
+            yield Notice("too-few-runs", told)
 
 
 def _warnings(sides: Sequence[Side]) -> Iterable[Notice]:

@@ -136,8 +136,8 @@ def _absent(rule: Rule, possible: list[str], there: list[str]) -> Declared:
             have=", ".join(close) or None,
             fix=f'[metrics."{close[0]}"]' if close else "wbscope compare RUN --against RUN",
         )
-    name = rule.pattern.replace("*", "_")
-    return Declared(rule, Metric(name, "", "neutral", "no run has it", "the policy"), False)
+    meaning = "a number that none of these runs has"
+    return Declared(rule, Metric(rule.pattern, "", "neutral", meaning, "the policy"), False)
 
 
 def _could_be(rule: Rule, possible: list[str], there: list[str]) -> bool:

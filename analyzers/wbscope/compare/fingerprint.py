@@ -17,7 +17,7 @@ from wbscope.compare.versions import is_before
 from wbscope.engine.library import Library, find_sql_dir
 from wbscope.run import Run
 
-__all__ = ["ABSENT_EVENTS", "FACTS", "fingerprint_of"]
+__all__ = ["ABSENT_EVENTS", "FACTS", "fingerprint_of", "fingerprint_of_folder"]
 
 # What a user can declare with differs = [...]; each says what it covers.
 FACTS = {
@@ -51,6 +51,7 @@ _NO_SETTING = re.compile(
 # File systems that nobody can write to: no run is another because of them.
 _READ_ONLY = ("squashfs", "erofs", "iso9660", "cramfs", "romfs")
 _FILES = ("meta.json", "sysctls", "mounts", "devices")
+_MOST_CHARACTERS = 1 << 20
 _NUMBERS = ("cpus_count", "memory_bytes", "swap_bytes", "page_bytes", "hz", "dirty_thresh_bytes")
 
 
@@ -60,20 +61,48 @@ def fingerprint_of(run: Run) -> dict[str, Fact]:
     for record in run.query("fingerprint"):
         facts[record["key"]] = _typed(record["key"], record["value"])
     texts = run.texts(_FILES)
-    facts |= _of_recorder(texts.get("meta.json", ""), facts)
+    facts |= _of_files(texts, facts)
     recorded = run.recorded().meta
     for name in ("machine", "clock", "format"):
         if recorded.get(name):
             facts[name] = str(recorded[name])
     if facts["machine"] is None:
-        facts["machine"] = _machine(run)
-    if devices := texts.get("devices"):
-        facts["device"] = _one_line(devices)
-    facts["filesystem"] = _file_systems(texts.get("mounts", ""))
-    facts |= dict(_sysctls(texts.get("sysctls", "")))
+        facts["machine"] = _machine(str(recorded.get("uname") or ""))
     facts |= _recorded_events(run)
     facts[ABSENT_EVENTS] = _absent_events(run, texts.get("meta.json", ""), facts["kernel"])
     return facts
+
+
+def fingerprint_of_folder(folder: Path) -> dict[str, Fact]:
+    """The facts of a run without a trace: what the files beside its measurements tell."""
+    texts = {name: _text(folder / name) for name in (*_FILES, "uname", "meminfo", "meminfo.before")}
+    facts: dict[str, Fact] = dict.fromkeys(name for name in FACTS if name != "sysctl")
+    if len(words := texts["uname"].split()) > 2:  # Linux HOST RELEASE ...
+        facts["kernel"] = words[2]
+    facts["machine"] = _machine(" ".join(words))
+    memory = texts["meminfo"] or texts["meminfo.before"]
+    for fact, name in (("memory_bytes", "MemTotal"), ("swap_bytes", "SwapTotal")):
+        if match := re.search(rf"^{name}: +([0-9]{{1,15}}) kB$", memory, re.MULTILINE):
+            facts[fact] = int(match[1]) << 10
+    return facts | _of_files(texts, facts)
+
+
+def _text(path: Path) -> str:
+    """A file that is not there, or cannot be read, tells nothing."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_MOST_CHARACTERS)
+    except OSError:
+        return ""
+
+
+def _of_files(texts: Mapping[str, str], found: Mapping[str, Fact]) -> dict[str, Fact]:
+    """What the files of `wbscope record` add, in a run folder or in a database."""
+    facts = _of_recorder(texts.get("meta.json", ""), found)
+    if devices := texts.get("devices"):
+        facts["device"] = _one_line(devices)
+    facts["filesystem"] = _file_systems(texts.get("mounts", ""))
+    return facts | dict(_sysctls(texts.get("sysctls", "")))
 
 
 def _of_recorder(text: str, found: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -112,9 +141,9 @@ def _object(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _machine(run: Run) -> str | None:
+def _machine(uname: str) -> str | None:
     """The last word of `uname -a`, but GNU/Linux."""
-    words = str(run.recorded().meta.get("uname") or "").removesuffix("GNU/Linux").split()
+    words = uname.removesuffix("GNU/Linux").split()
     return words[-1] if len(words) > 3 else None
 
 

@@ -16,7 +16,7 @@ from wbscope.compare.plan import Plan
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.engine.result import Notice
 from wbscope.errors import UsageError
-from wbscope.render.units import format_value
+from wbscope.render.units import format_beside
 from wbscope.stats.holm import holm
 from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Scale, Shift, shift
@@ -255,7 +255,7 @@ def _budgets(
         judged = broken or values
         high = budget.sign in ("<=", "<")
         worst = max(judged, default=None) if high else min(judged, default=None)
-        shown = format_value("", metric.unit, worst)
+        shown = "-" if worst is None else _beside(budget, metric, worst)
         if broken:
             many = f", and {len(broken) - 1} more runs" if len(broken) > 1 else ""
             statuses.append("FAIL")
@@ -268,6 +268,13 @@ def _budgets(
             told = f"median {shown}" if what == "median" else f"each run, at worst {shown},"
             reasons.append(f"{told} keeps {budget}")
     return statuses, reasons, tuple(f"{what} {budget}" for budget, what, _ in asked)
+
+
+def _beside(budget: Budget, metric: Metric, value: float) -> str:
+    """121.5 s is not shown as 122 s that keeps <= 121.8s."""
+    return format_beside(
+        metric.unit, value, budget.text, lambda one: budget.allows(one, metric.name, metric.unit)
+    )
 
 
 def _compared(
@@ -321,7 +328,7 @@ def _worsening(metric: Metric, found: Shift) -> tuple[float, float | None]:
 
 def _why_undecided(known: Verdict, bound: float | None, compared: int, policy: Policy) -> str:
     if bound is None:
-        return f"so few runs cannot bound the change with {1 - policy.alpha:.0%} confidence"
+        return f"so few runs cannot bound the change with {100 - 100 * policy.alpha:g} % confidence"
     if known.detectable is None:
         many = f" for {compared} metrics" if compared > 1 else ""
         return f"so few runs can show no change{many}, however large"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wbscope.compare.catalog import Catalog, Declared, Row
-from wbscope.compare.fingerprint import FACTS, fingerprint_of
+from wbscope.compare.fingerprint import fingerprint_of, fingerprint_of_folder
 from wbscope.compare.metric import BETTER, Better, Metric, Scalars, join_name, split_name
 from wbscope.compare.rundata import RunData
 from wbscope.engine.library import Library
@@ -73,7 +73,7 @@ def measure_folder(folder: Path, catalog: Catalog, wanted: Wanted) -> RunData:
         name=str(folder),
         source_id=hashlib.sha256(told.encode()).hexdigest()[:_HASH_DIGITS],
         scalars=_wanted_of(found.scalars, wanted, catalog.rows),
-        fingerprint=dict.fromkeys(name for name in FACTS if name != "sysctl"),
+        fingerprint=fingerprint_of_folder(folder),
         warnings=found.warnings,
     )
 

@@ -11,13 +11,24 @@ from typing import Literal
 
 from wbscope.errors import InputError, UsageError
 
-__all__ = ["BETTER", "Better", "Metric", "Scalars", "better_of", "join_name", "split_name"]
+__all__ = [
+    "BETTER",
+    "Better",
+    "Metric",
+    "Scalars",
+    "better_of",
+    "is_sane",
+    "join_name",
+    "split_name",
+]
 
 Better = Literal["lower", "higher", "neutral"]
 BETTER: tuple[Better, ...] = ("lower", "higher", "neutral")
 
 # What is in brackets tells the numbers of one family apart.
 _NAME = re.compile(r"(?P<family>[^\[\]\s]+)(?:\[(?P<keys>[^\[\]\n]+)\])?")
+# Squares of numbers up to this, and sums of them, are finite.
+_MOST = 1e100
 _NOT_IN_A_KEY = re.compile(r"[\[\],=\s\x00-\x1f\x7f]")
 
 
@@ -73,6 +84,11 @@ class Scalars(dict[str, tuple[Metric, float | None]]):
         """Take in all numbers of another source of the same run."""
         for metric, value in others.values():
             self.add(metric, value)
+
+
+def is_sane(value: float) -> bool:
+    """True for a number that can be computed with; NaN and infinity are none."""
+    return abs(value) <= _MOST
 
 
 def better_of(text: str, subject: str) -> Better:

@@ -37,6 +37,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
 }
 _BUDGET = re.compile(r"(<=|>=|==|[<>](?!=))\s*(\S.*)")
+# Below this, nobody has runs enough.
+_LEAST_ALPHA = 0.0001
 _RULE_KEYS = ("margin", "better", "budget", "each_run")
 
 
@@ -171,8 +173,9 @@ def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
     if not isinstance(metrics, dict) or not metrics:
         raise _bad(path, "declares no metric", '[metrics."throughput.written_bytes_per_s"]')
     alpha = document.get("alpha", Policy.alpha)
-    if isinstance(alpha, bool) or not isinstance(alpha, float) or not 0 < alpha < 0.5:
-        raise _bad(path, f"alpha is {alpha!r}, wanted a share between 0 and 0.5", "alpha = 0.05")
+    if not isinstance(alpha, float) or not _LEAST_ALPHA <= alpha < 0.5:
+        wanted = f"wanted a share from {_LEAST_ALPHA:g} to 0.5"
+        raise _bad(path, f"alpha is {alpha!r}, {wanted}", "alpha = 0.05")
     return Policy(
         rules=tuple(_rule(path, name, table) for name, table in metrics.items()),
         alpha=alpha,

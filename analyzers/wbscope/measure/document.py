@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,7 +51,7 @@ class Node:
         """A finite number of 0 or more."""
         found = self._value
         good = isinstance(found, int | float) and not isinstance(found, bool)
-        if not good or not math.isfinite(found) or not 0 <= found < _MOST:
+        if not good or not 0 <= found < _MOST:
             raise self.wrong("a number of 0 or more")
         return float(found)
 

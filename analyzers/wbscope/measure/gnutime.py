@@ -17,7 +17,7 @@ _FIX = "record it with: /usr/bin/time -v -o time.txt COMMAND"
 _COMMAND = "\tCommand being timed: "
 _EXIT = "Exit status"
 _SECONDS = unit_of_text("s")[1]
-_KIB = unit_of_text("kB")[1]
+_KIB = unit_of_text("KiB")[1]
 
 Number = Callable[[str], float | None]
 
@@ -97,8 +97,10 @@ def _clock(text: str) -> float | None:
     ) or re.fullmatch(r"(?:([0-9]{1,6})h )?([0-9]{1,6})m ([0-9]{1,2}(?:\.[0-9]+)?)s", text)
     if match is None:
         return None
-    minutes = int(match[1] or 0) * 60 + int(match[2])
-    return scaled(minutes * 60 + float(match[3]), _SECONDS)
+    hours, minutes, seconds = int(match[1] or 0), int(match[2]), float(match[3])
+    if seconds >= 60 or (hours and minutes >= 60):
+        return None
+    return scaled((hours * 60 + minutes) * 60 + seconds, _SECONDS)
 
 
 # Label of the report -> name of the metric ("" = checked, no metric), and how it is read.

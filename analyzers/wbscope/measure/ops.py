@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wbscope.compare.metric import BETTER, Better, Scalars
+from wbscope.compare.metric import BETTER, Better, Scalars, is_sane
 from wbscope.measure.bad import bad, scaled, shown
 from wbscope.measure.catalogue import Told, metric
 from wbscope.measure.units import unit_of_text
@@ -89,7 +89,7 @@ def _lines(text: str, subject: str) -> Iterator[_Line]:
 
 def _finite(text: str, subject: str, at: str) -> float:
     value = float(text)
-    if not math.isfinite(value):
+    if not is_sane(value):
         raise bad(subject, f"found {shown(text)}, which is too large", _FIX, at=at)
     return value
 

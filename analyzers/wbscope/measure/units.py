@@ -13,15 +13,16 @@ Unit = tuple[str, float]
 
 _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000, "msec": 1_000_000, "s": 1_000_000_000}
 _BYTES = {
-    **{"B": 1, "bytes": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3},
-    **{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "kB": 1 << 10},
+    **{"B": 1, "bytes": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3},
+    **{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
 }
 
 
 def unit_of_text(text: str) -> Unit:
     """The unit that a text means; one that is not known stays as it is.
 
-    kB is 1024 bytes, as /proc and time(1) have it; KB is 1000.
+    kB and KB are 1000 bytes, as in budgets and margins; what /proc and time(1) call kB
+    is KiB.
     """
     if text in _TIMES:
         return "ns", float(_TIMES[text])

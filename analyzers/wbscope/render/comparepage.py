@@ -52,7 +52,7 @@ def compare_text(
     lines = head_lines(comparison, width)
     for side in comparison.sides[1:]:
         if len(comparison.sides) > 2:
-            title = f"{side.name} against {comparison.base.name}"
+            title = printable(f"{side.name} against {comparison.base.name}")
             lines += ["", title, "=" * len(title)]
         rows = shown_rows(comparison.of_side(side.name))
         for group, members in groupby(rows, key=group_name):
@@ -99,7 +99,16 @@ def _runs(count: int) -> str:
 
 
 def _group_lines(group: str, rows: list[Row], width: int, faces: bool, describe: bool) -> list[str]:
-    heads = ["", "", rows[0].base, rows[0].side, "change", "interval", "p", "n"]
+    heads = [
+        "",
+        "",
+        printable(rows[0].base),
+        printable(rows[0].side),
+        "change",
+        "interval",
+        "p",
+        "n",
+    ]
     table = [heads] + [_cells(row, faces) for row in rows]
     lines = [group, "-" * len(group), *_layout(table, width)]
     lines += [folded(f"* {sentence}", width) for sentence in _sentences(rows)]

@@ -109,7 +109,9 @@ def _plan(verdict: Verdict, row: Row) -> str:
     elif verdict.runs_needed <= min(sizes):
         needed = "as many runs mostly pass what did not change: this is a narrow case, add runs"
     else:
-        needed = f"with {verdict.runs_needed} runs a side what did not change would pass"
+        needed = (
+            f"with {verdict.runs_needed} runs a side what did not change would pass 4 times in 5"
+        )
     return f"smallest worsening that these runs would find: {least}; {needed}"
 
 

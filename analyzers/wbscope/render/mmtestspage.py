@@ -29,6 +29,8 @@ _VMSTAT = "mmtests_vmstat.value"
 _NO_PERCENT = "---"
 # Times are in seconds where two decimals of them say something.
 _LEAST_SECONDS = 0.1
+# Above this, two decimals are no digits of the number.
+_MOST_DECIMALS = 1e15
 
 
 def mmtests_text(comparison: Comparison, width: int = PAGE_WIDTH) -> str:
@@ -100,6 +102,8 @@ def _number(metric: Metric, sample: Sample, in_seconds: bool) -> str:
         if metric.unit == "%":
             return f"{mean:.0f}%"
         return f"{mean:.0f}" if metric.unit != "pages/s" else f"{mean:.3f}"
+    if abs(mean) >= _MOST_DECIMALS:
+        return mean_text(metric, mean)
     if in_seconds:
         return f"{seconds(mean):.2f}"
     if metric.name.startswith(_OPS) and metric.unit not in ("ns", "bytes", "bytes/s", "ratio"):

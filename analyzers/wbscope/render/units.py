@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from wbscope.errors import UsageError
 
 __all__ = [
+    "format_beside",
     "format_value",
     "is_instant",
     "parse_duration",
@@ -230,7 +232,7 @@ _EXAMPLES = {"ns": "100ms", "bytes": "16MiB", "bytes/s": "16MiB/s", "ratio": "5%
 def parse_quantity(subject: str, text: str, unit: str) -> float:
     """'100ms', '16MiB', '20MB/s', '90%' or '5' as a number in this unit of metrics.
 
-    KiB, MiB ... are powers of 1024, kB, MB ... of 1000. Times and sizes need their
+    KiB, MiB ... are powers of 1024, kB or KB, MB ... of 1000. Times and sizes need their
     unit, but for 0: nobody means 100 ns by 100. Other numbers may stand alone.
     Raises: UsageError, for a quantity of another kind too.
     """
@@ -249,6 +251,23 @@ def parse_quantity(subject: str, text: str, unit: str) -> float:
     return float(match[1]) * factor
 
 
+def format_beside(unit: str, value: float, border: str, kept: Callable[[float], bool]) -> str:
+    """The value with as many digits as show on which side of the border it is.
+
+    border  a quantity as parse_quantity() takes it; digits are added in its unit
+    kept    tells the sides apart
+    """
+    text = format_value("", unit, value)
+    end = re.sub(r"^[+-]?[0-9.]+(e[+-]?[0-9]+)?", "", border.strip())
+    try:
+        factor = parse_quantity(border, f"1{end}", unit)
+        shown = [text, *(f"{value / factor:.{digits}g}{end}" for digits in range(4, 18))]
+        told = (one for one in shown if kept(parse_quantity(border, one, unit)) == kept(value))
+        return next(told, text)
+    except UsageError:  # no unit: a border of 0
+        return text
+
+
 def _factors(unit: str) -> dict[str, float]:
     """What may stand behind a number of this unit."""
     if unit == "ns":
@@ -256,7 +275,7 @@ def _factors(unit: str) -> dict[str, float]:
     if unit in ("bytes", "bytes/s"):
         decimal = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGT", 1)}
         binary = {prefix: 1024.0**power for power, prefix in enumerate(_BINARY, 1)}
-        sizes = {"B": 1.0, **decimal, **binary}
+        sizes = {"B": 1.0, **decimal, "KB": 1000.0, **binary}
         ending = unit.removeprefix("bytes")
         return {f"{name}{ending}": factor for name, factor in sizes.items()}
     if unit == "ratio":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,12 @@ def test_a_key_that_stands_twice() -> None:
     numbers = text.replace('"short_ios" : 0', '"short_ios" : 0, "short_ios" : 1')
     with pytest.raises(InputError, match="two values of one key"):
         parse_fio(fio_document(numbers))
+
+
+def test_a_number_without_end_is_refused() -> None:
+    """An int of Python has no limit, and no float is so large."""
+    text = (DATA / "fio-3.33.json").read_text()
+    endless = re.sub(r'"total_ios" : [1-9]\d*', f'"total_ios" : {"9" * 401}', text)
+    assert endless != text
+    with pytest.raises(InputError, match="wanted a number of 0 or more"):
+        parse_fio(fio_document(endless))

@@ -36,12 +36,21 @@ def test_a_machine_that_drifts_fails() -> None:
     found = checked((100, 101, 102, 103, 104, 130, 131, 132, 133, 134))
     assert (found.status, found.exit_code()) == ("FAIL", 1)
     assert found.decisive is found.halves
+    assert "second half against first half: FAIL" in found.told()
 
 
-def test_a_machine_that_gets_faster_is_no_regression() -> None:
-    """Said by the numbers of the halves; a gate looks for what is worse."""
+def test_a_machine_that_warms_up_drifts_too() -> None:
+    """A gate would compare its cold runs with warm ones."""
     found = checked((130, 131, 132, 133, 134, 100, 101, 102, 103, 104))
-    assert found.status != "FAIL"
+    assert (found.status, found.exit_code()) == ("FAIL", 1)
+    assert "first half against second half: FAIL" in found.told()
+
+
+def test_budgets_say_nothing_of_drift() -> None:
+    policy = Policy((Rule(NAME, Margin("5%", 0.05), budget=Budget("<=", "90ns")),))
+    found = checked((100, 101, 100, 102, 101, 100, 102, 101), policy)
+    assert found.halves is not None
+    assert (found.status, found.same.status, found.halves.status) == ("FAIL", "FAIL", "PASS")
 
 
 @pytest.mark.parametrize("count", [4, 6, 7])

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.rundata import LEVEL, TIME, WRITES, lost, run
+from support.rundata import LEVEL, TIME, WRITES, lost, metric, run
 from wbscope.compare.baseline import baseline_text, is_baseline, merged, read_baseline
+from wbscope.compare.metric import Metric
 from wbscope.compare.rundata import RunData
 from wbscope.errors import InputError, UsageError
 
@@ -161,3 +162,25 @@ def test_a_run_that_was_not_asked_has_no_zero(tmp_path: Path) -> None:
     both = read_baseline(_saved(tmp_path / "both.json", list(merged(saved))))
     assert [one.value("stalls.total_ns[kind=x]") for one in both] == [0, None]
     assert [dict(one.definitions) for one in both] == [{"stalls": "s"}, {"fairness": "f"}]
+
+
+@pytest.mark.parametrize("other", [metric("ops.mc", unit="kops/s"), metric("ops.mc", "higher")])
+def test_one_name_with_two_meanings_is_not_saved(other: Metric) -> None:
+    """Else 22 kops/s would stand beside 22000 ops/s, and a fall to 1100 would be a gain."""
+    mine, theirs = run("one", {metric("ops.mc"): 22000}), run("two", {other: 22})
+    for save in (
+        lambda: baseline_text([mine, theirs]),
+        lambda: merged([("a.json", [mine]), ("b.json", [theirs])]),
+    ):
+        with pytest.raises(UsageError) as caught:
+            save()
+        assert (caught.value.slug, caught.value.subject) == ("other-meaning", "ops.mc")
+
+
+@pytest.mark.parametrize("number", ["1" * 401, "1e101", "-1e300"])
+def test_a_number_that_nothing_measures(tmp_path: Path, number: str) -> None:
+    path = _saved(tmp_path / "b.json", [run("one", {TIME: 912.5})])
+    path.write_text(path.read_text().replace("912.5", number))
+    with pytest.raises(InputError) as caught:
+        read_baseline(path)
+    assert caught.value.slug == "damaged-baseline"

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -369,3 +372,80 @@ def test_folders_with_equal_numbers_are_several_runs(cli: Cli, files: Path) -> N
         (files / name / "ops.txt").write_text("swapin 0 pages lower\n")
     ran = cli("gate", "x1", "x2", "--budget", "ops.swapin <= 0")
     assert ran.code == 0, ran.out + ran.err
+
+
+def test_a_summary_that_cannot_be_written_is_met_before_any_work(
+    cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(files / "none/summary"))
+    gate = ["gate", "--policy", "gate.toml", "slow.json", "--against", "old.json"]
+    ran = cli(*gate, "--github", "--junit", "gate.xml")
+    assert (ran.code, ran.out) == (5, "")
+    assert ran.err.startswith("error[cannot-write]")
+    assert not (files / "gate.xml").exists()
+
+
+def _measured(folder: Path, kernel: str | None, written: int) -> None:
+    """A run without a trace: vmstat around it, and what kernel that was."""
+    folder.mkdir(parents=True)
+    (folder / "vmstat.before").write_text("nr_vmscan_write 0\n")
+    (folder / "vmstat.after").write_text(f"nr_vmscan_write {written}\n")
+    if kernel is not None:
+        (folder / "uname").write_text(f"Linux guest {kernel} #1 SMP x86_64 GNU/Linux\n")
+        (folder / "meminfo").write_text("MemTotal:         480004 kB\n")
+        (folder / "sysctls").write_text("vm.dirty_ratio = 20\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "told"),
+    [
+        ("6.1.0-49", "6.18.0", 4, "means another thing from Linux 6.16 on"),
+        ("6.1.0-49", None, 4, "a run's kernel is unknown"),
+        (None, None, 4, "a run's kernel is unknown"),
+        ("6.1.0-49", "6.12.1", 0, "better"),
+    ],
+)
+def test_nr_vmscan_write_of_runs_without_a_trace(
+    cli: Cli, files: Path, old: str | None, new: str | None, code: int, told: str
+) -> None:
+    """A fall to 0 on a kernel that counts other pages is no gain."""
+    for number in range(6):
+        _measured(files / f"a/{number}", new, number)
+        _measured(files / f"b/{number}", old, 667839 + number)
+    rule = '[metrics."vmstat.nr_vmscan_write_count"]\nmargin = "10"\n'
+    (files / "gate.toml").write_text('differs = ["kernel"]\n' + rule)
+    ran = cli("gate", "--policy", "gate.toml", "a", "--against", "b", "--json")
+    assert ran.code == code, ran.out
+    (row,) = json.loads(ran.out)["rows"]
+    assert told in row["reasons"][0]
+
+
+def test_the_facts_of_a_run_without_a_trace(cli: Cli, files: Path) -> None:
+    _measured(files / "a", "6.1.0-49-cloud-amd64", 1)
+    found = json.loads(cli("compare", "a", "--against", "a", "--json").out)
+    facts = found["sides"][0]["runs"][0]["fingerprint"]
+    assert facts["kernel"] == "6.1.0-49-cloud-amd64"
+    assert facts["machine"] == "x86_64"
+    assert facts["memory_bytes"] == 480004 << 10
+    assert facts["sysctl.vm.dirty_ratio"] == "20"
+    assert facts["clock"] is None
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_gate_whose_reader_has_left_fails_all_the_same(
+    files: Path, monkeypatch: pytest.MonkeyPatch, stream: str
+) -> None:
+    """`gate ... | head -1` must not pass a regression."""
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = ["gate", "--policy", "gate.toml", "slow.json", "--against", "old.json"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | {stream: writing}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wbscope", *words, "--junit", "gate.xml", "--github"], **streams
+    )
+    os.close(writing)
+    out, err = process.communicate()
+    assert process.returncode == 1, err
+    assert 'failures="1"' in (files / "gate.xml").read_text()
+    assert b"gate: FAIL" in out if stream == "stderr" else b"::error" in err

@@ -103,7 +103,7 @@ def test_what_did_not_happen_is_zero_where_the_run_answered() -> None:
         ("6.16", "7.2", False),
         ("5.4", "6.12", False),
         (None, "7.2", True),
-        (None, None, False),
+        (None, None, True),
     ],
 )
 def test_reclaim_writes_are_not_compared_across_6_16(
@@ -163,11 +163,13 @@ def test_copies_on_a_side_are_one_run() -> None:
     found = compare_sides(Side("B", tuple(twice)), [side("A", {TIME: NEW})])
     (row,) = found.rows
     assert row.base_sample.values == tuple(OLD[:2])
-    assert [notice.slug for notice in found.warnings] == ["same-recording"] * 4
+    slugs = [notice.slug for notice in found.warnings]
+    assert slugs == ["same-recording"] * 4 + ["too-few-runs"]
     assert "left out" in found.warnings[0].message
     same = run("b", {TIME: OLD[0]}, source_id="s")
-    (told,) = compare_sides(Side("B", (same, same)), [side("A", {TIME: NEW})]).warnings
+    told, few = compare_sides(Side("B", (same, same)), [side("A", {TIME: NEW})]).warnings
     assert "left out" in told.message
+    assert "A has 6 runs and B 1," in few.message
 
 
 def test_another_unit_or_direction_is_another_thing() -> None:
@@ -175,3 +177,13 @@ def test_another_unit_or_direction_is_another_thing() -> None:
     found = compare_sides(side("B", {TIME: OLD}), [side("A", {bytes_of: NEW})])
     (row,) = found.rows
     assert (row.outcome, row.reason) == ("refused", "has another unit in other runs: bytes, ns")
+
+
+def test_too_few_runs_are_told_before_any_number() -> None:
+    found = compare_sides(side("B", {TIME: [100, 101, 102]}), [side("A", {TIME: [1, 2, 3]})])
+    (told,) = [notice for notice in found.warnings if notice.slug == "too-few-runs"]
+    assert "A has 3 runs and B 3" in told.message
+    assert "least possible 0.1)" in told.message
+    enough = [100.0, 101.0, 102.0, 103.0]
+    found = compare_sides(side("B", {TIME: enough}), [side("A", {TIME: enough[::-1]})])
+    assert found.warnings == ()

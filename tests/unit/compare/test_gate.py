@@ -11,7 +11,7 @@ from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, failed, lost, me
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import GateResult, Verdict, judge
 from wbscope.compare.metric import Metric
-from wbscope.compare.policy import Budget, Margin, Policy, Rule
+from wbscope.compare.policy import Budget, Margin, Policy, Rule, budget_rule
 from wbscope.errors import UsageError
 from wbscope.render.gatepage import evidence_text
 from wbscope.stats.holm import holm
@@ -419,3 +419,23 @@ def test_the_first_runs_are_left_out_by_a_rule() -> None:
     with pytest.raises(UsageError) as caught:
         judge(side("a", {TIME: [1]}), side("b", {TIME: [1]}), policy, [])
     assert caught.value.slug == "nothing-left"
+
+
+@pytest.mark.parametrize(
+    ("value", "budget", "status", "shown"),
+    [
+        (3600.5e9, "<= 1h", "FAIL", "1.0001h"),
+        (121.5e9, "<= 121.5s", "PASS", "121.5s"),
+        (121.4e9, "<= 121.5s", "PASS", "121 s"),
+        (104.9e6, "<= 100ms", "FAIL", "105 ms"),
+        (0.3, "<= 0", "FAIL", "0 ns"),
+    ],
+)
+def test_the_number_shown_is_on_the_side_of_the_budget_that_it_is_on(
+    value: float, budget: str, status: str, shown: str
+) -> None:
+    policy = Policy((budget_rule(f"elapsed_ns {budget}"),))
+    found = judge(side("A", {TIME: [value]}), None, policy, [])
+    (verdict,) = found.verdicts
+    assert verdict.status == status
+    assert shown in verdict.reasons[0]

@@ -42,7 +42,7 @@ def test_without_noise_the_margin_is_detected() -> None:
     assert runs_to_confirm(0.0, 0.05, 0.05) == 4
 
 
-@pytest.mark.parametrize(("n", "sd"), [(6, 0.04), (10, 0.04), (6, 0.1)])
+@pytest.mark.parametrize(("n", "sd"), [(6, 0.04), (10, 0.04), (6, 0.1), (40, 0.04), (40, 0.2)])
 def test_what_is_detectable_is_found_four_times_in_five(n: int, sd: float) -> None:
     least = detectable(n, n, sd, 0.05, 0.05)
     assert least is not None
