@@ -212,6 +212,16 @@ def test_across_6_16(wbscope: Wbscope) -> None:
     assert "throttle_summary.throttled_ratio" not in refused
 
 
+def test_swap_is_the_same_on_every_kernel(wbscope: Wbscope, tmp_path: Path) -> None:
+    """From 6.16 on reclaim writes no file pages; anonymous ones go to swap as before."""
+    run, baseline = REPOSITORY / "examples/reclaim-writes", tmp_path / "baseline.json"
+    assert wbscope.run("baseline", "save", run, "-o", baseline).returncode == 0
+    metrics = json.loads(baseline.read_text())["metrics"]
+    pages = {kind: metrics[f"reclaim_writes.pages_count[kind={kind}]"] for kind in ("anon", "file")}
+    assert pages["file"]["not_across"] == "6.16"
+    assert "not_across" not in pages["anon"]
+
+
 def test_a_gate_on_a_trace(wbscope: Wbscope) -> None:
     run = REPOSITORY / "examples" / "four-equal-writers"
     for budget, code in (("<= 300ms", 0), ("<= 100ms", 1)):

@@ -23,10 +23,17 @@ _WINDOWS = ("", "whole")
 
 @dataclass(frozen=True)
 class Row:
-    """What one number of a metric with `by` says, and from which kernel on another thing."""
+    """What one number of a metric with `by` says, and from which kernel on another thing.
+
+    None is what the metric says; not_across "" is the same thing on every kernel.
+    """
 
     meaning: str = ""
-    not_across: str = ""
+    not_across: str | None = None
+
+    def border(self, metric: str) -> str:
+        """The kernel release, where the metric says `metric`."""
+        return metric if self.not_across is None else self.not_across
 
 
 @dataclass(frozen=True)

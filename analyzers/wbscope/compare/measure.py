@@ -144,7 +144,7 @@ def _numbers(
             better=_better(records, metric),
             meaning=row.meaning or metric.meaning,
             source=metric.query,
-            not_across=row.not_across or metric.not_across,
+            not_across=row.border(metric.not_across),
         )
         yield told, _taken(metric, records)
 
@@ -187,7 +187,7 @@ def _wanted_of(scalars: Scalars, wanted: Wanted, rows: Mapping[str, Row]) -> Sca
     kept = Scalars()
     for name, (metric, value) in scalars.items():
         if wanted(split_name(name)[0]):
-            border = rows.get(name, Row()).not_across or metric.not_across
+            border = rows.get(name, Row()).border(metric.not_across)
             kept.add(replace(metric, source=Path(metric.source).name, not_across=border), value)
     return kept
 
