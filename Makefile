@@ -70,9 +70,11 @@ guest-kernels: | $(BUILD)/.debs
 	  [ -d $(BUILD)/guests/$${k%:*}/kernel ] || tools/record-samples/fetch amd64 $${k#*:} \
 	    linux-image-cloud-amd64 $(BUILD)/guests/$${k%:*} || exit 1; done
 
+# BOOT="6.1 6.12 7.2" builds and boots all three.
+BOOT ?= 6.1
 kernel-test: setup $(BIN)/.test-tools ## our kernel patches: apply, compile, boot, compare; QUICK=1 for a part
 	tools/install-debs $(KERNEL_DEBS)
-	WBSCOPE_KERNEL_QUICK=$(QUICK) $(BIN)/pytest -q tests/kernel
+	WBSCOPE_KERNEL_QUICK=$(QUICK) WBSCOPE_KERNEL_BOOT="$(BOOT)" $(BIN)/pytest -q tests/kernel
 	$(if $(QUICK),,tools/kernel_stamp.py --write)
 
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events

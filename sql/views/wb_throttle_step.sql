@@ -55,11 +55,13 @@ SELECT
   n.ts AS next_ts,
   n.paused AS next_paused,
   -- The call's return proves it. Without: a call goes round again only at
-  -- task_ratelimit 0 and after a sleep, and keeps its dirtied count.
+  -- task_ratelimit 0 and after a sleep, which is part of paused, and keeps its
+  -- dirtied count. One that left at task_ratelimit 0, as its wb had hardly a
+  -- dirty page, is told from the next one by paused alone.
   CASE
     WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
     WHEN d.follows_done = 1 THEN 0
-    WHEN c.paused > 0
+    WHEN c.paused >= p.paused + p.pause
       AND p.task_ratelimit = 0
       AND p.pause > 0
       AND p.bdi = c.bdi
@@ -70,7 +72,7 @@ SELECT
   CASE
     WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
     WHEN d.precedes_done = 1 THEN 0
-    WHEN n.paused > 0
+    WHEN n.paused >= c.paused + c.pause
       AND c.task_ratelimit = 0
       AND n.bdi = c.bdi
       AND n.dirtied = c.dirtied

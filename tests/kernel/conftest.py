@@ -2,7 +2,8 @@
 """The patched kernels: `make kernel-test` runs these tests, `make test` does not.
 
 Sources are fetched, a kernel is built and booted: about 10 minutes on 2 CPUs the first
-time. WBSCOPE_KERNEL_QUICK=1 leaves out the guest and the compilation of 6.12 and 7.2.
+time. WBSCOPE_KERNEL_BOOT="6.1 6.12 7.2" boots more than 6.1, WBSCOPE_KERNEL_QUICK=1 leaves
+out the guest and the compilation of 6.12 and 7.2.
 """
 
 from __future__ import annotations
@@ -43,13 +44,19 @@ def full() -> None:
         pytest.skip("WBSCOPE_KERNEL_QUICK=1: no guest, and only 6.1 is compiled")
 
 
+@pytest.fixture(scope="session", params=os.environ.get("WBSCOPE_KERNEL_BOOT", "6.1").split())
+def booted(request: pytest.FixtureRequest, full: None) -> str:
+    """The series whose kernel runs the scenario."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
-def runs(full: None, kernel_build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the run folders; $WBSCOPE_KERNEL_RUNS is one that was made before."""
-    if made := os.environ.get("WBSCOPE_KERNEL_RUNS"):
-        return Path(made)
-    guest = kernel_build.build_image("6.1")
-    out = _ROOT / "build/kernels/6.1/out"
+def runs(booted: str, kernel_build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the run folders, made anew but for WBSCOPE_KERNEL_AGAIN=1."""
+    out = Path(kernel_build.folder(booted)) / "out"
+    if os.environ.get("WBSCOPE_KERNEL_AGAIN") == "1":
+        return out
+    guest = kernel_build.build_image(booted)
     shutil.rmtree(out, ignore_errors=True)
     disks = tmp_path_factory.mktemp("disks")
     drives = []

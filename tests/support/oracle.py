@@ -135,7 +135,7 @@ def _continues(before: Pause, event: Pause) -> bool:
     return (
         before.task_ratelimit == 0
         and before.pause > 0
-        and event.paused > 0
+        and event.paused >= before.paused + before.pause
         and (before.bdi, before.dirtied) == (event.bdi, event.dirtied)
     )
 

@@ -9,6 +9,9 @@ By hand, 4 KiB pages:
     dirtied 32 + 40 = 72 pages = 294912 bytes (a sum over events would give 136 pages)
   cp, tid 12: the second event is on another bdi: a call on each, 16 pages = 65536 bytes each.
   tar, tid 13: the second event has paused 0: a new call. 2 calls, 2 * 8 pages = 65536 bytes.
+  sh, tid 14: the call leaves after two sleeps although task_ratelimit is 0, as its wb had hardly a
+  dirty page. A jiffy late, the next one has paused 4, which has not the 200 ms before in it: a new
+  call, of two events. 2 calls, 2 * 8 pages.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ _START = 10_000 * _MS
 
 
 def make(folder: Path) -> None:
-    trace = Trace(formats("balance_dirty_pages"), cmdlines={11: "dd", 12: "cp", 13: "tar"})
+    trace = Trace(
+        formats("balance_dirty_pages"), cmdlines={11: "dd", 12: "cp", 13: "tar", 14: "sh"}
+    )
 
     def pause(ms: int, tid: int, bdi: str, **fields: Value) -> None:
         values = {"bdi": bdi, "cgroup_ino": 1, "period": 200, **fields}
@@ -39,6 +44,10 @@ def make(folder: Path) -> None:
     pause(600, 11, "8:0", task_ratelimit=400, dirtied=40, paused=0, pause=20, period=24, think=4)
     pause(700, 12, "8:0", task_ratelimit=0, dirtied=16, paused=0, pause=200)
     pause(904, 12, "8:16", task_ratelimit=400, dirtied=16, paused=204, pause=12)
+    pause(1000, 14, "8:0", task_ratelimit=0, dirtied=8, paused=0, pause=200)
+    pause(1204, 14, "8:0", task_ratelimit=0, dirtied=8, paused=204, pause=200)
+    pause(1412, 14, "8:0", task_ratelimit=0, dirtied=8, paused=4, pause=200)
+    pause(1616, 14, "8:0", task_ratelimit=400, dirtied=8, paused=208, pause=52)
     trace.write(folder / "trace.dat")
 
 
@@ -66,6 +75,7 @@ CHECKS = [
             _row(12, "cp", "8:0", 1, [200], 16),
             _row(12, "cp", "8:16", 1, [12], 16),
             _row(13, "tar", "8:0", 2, [200, 52], 16),
+            _row(14, "sh", "8:0", 2, [200, 200, 200, 52], 16),
         ],
     ),
     Check(
