@@ -69,6 +69,16 @@ def test_lost_events(tmp_path: Path, note: str, count: int | None) -> None:
     assert loaded.meta()["lost_events_count"] == (count or 0)
 
 
+def test_events_that_bpftrace_lost_are_of_no_cpu(tmp_path: Path) -> None:
+    lines = [f"dd-1 [000]  {ts}.0: {_EVENT}: nid=0" for ts in (1, 2)]
+    notes = ["Lost 12 events", "Lost 5 events", "Lost events", "Lost 1 events of them"]
+    loaded = load_lines([lines[0], *notes, lines[1], "Lost 3 events"], tmp_path)
+    told = loaded.sql("SELECT ts, cpu, count FROM lost_events ORDER BY count DESC")
+    assert told == [(2_000_000_000, None, 17), (2_000_000_000, None, 3)]
+    assert loaded.meta()["lost_events_count"] == 20
+    assert loaded.counters()["text_not_understood"] == 2
+
+
 def test_overwritten_records_are_said(wbscope: Wbscope, tmp_path: Path) -> None:
     lines = ["# tracer: nop", "# entries-in-buffer/entries-written: 5/105   #P:8"]
     loaded = load_lines([*lines, f"dd-1 [000]  1.0: {_EVENT}: nid=0"], tmp_path)

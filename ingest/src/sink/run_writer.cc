@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/utf8.h"
+#include "sink/event_table.h"
 #include "sink/saved_text.h"
 
 namespace wbscope {
@@ -318,7 +319,11 @@ void RunWriter::lost_events(std::uint32_t cpu, std::uint32_t buffer,
   Statement insert(db_, "INSERT INTO lost_events VALUES (?, ?, ?, ?)");
   for (const auto& gap : gaps) {
     insert.bind(1, gap.ts);
-    insert.bind(2, std::int64_t{cpu});
+    if (cpu == EventLead::kNoCpu) {
+      insert.bind_null(2);
+    } else {
+      insert.bind(2, std::int64_t{cpu});
+    }
     insert.bind(3, std::int64_t{buffer});
     if (gap.count) {
       insert.bind(4, static_cast<std::int64_t>(*gap.count));

@@ -207,6 +207,17 @@ std::optional<LineHead> parse_without_cpu(std::string_view line) {
   return std::nullopt;
 }
 
+std::optional<LostNote> parse_bpftrace_lost(std::string_view line) {
+  constexpr std::string_view kLost = "Lost ";
+  constexpr std::string_view kEvents = " events";
+  if (!line.starts_with(kLost) || !line.ends_with(kEvents)) return std::nullopt;
+  line.remove_prefix(kLost.size());
+  line.remove_suffix(std::min(kEvents.size(), line.size()));
+  std::uint64_t count = 0;
+  if (!whole_number(line, count)) return std::nullopt;
+  return LostNote{.count = count};
+}
+
 }  // namespace
 
 std::optional<TimeText> parse_time(std::string_view text) {
@@ -243,6 +254,7 @@ std::optional<LineHead> parse_line_head(std::string_view line) {
 
 std::optional<LostNote> parse_lost_note(std::string_view line) {
   line = without_lead(line);
+  if (const auto lost = parse_bpftrace_lost(line)) return lost;
   if (!line.starts_with("CPU")) return std::nullopt;
   line.remove_prefix(3);
   const auto open = line.find('[');

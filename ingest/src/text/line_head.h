@@ -38,9 +38,10 @@ struct LineHead {
 [[nodiscard]] std::optional<LineHead> parse_line_head(std::string_view line);
 
 // "CPU:1 [LOST 12 EVENTS]", "CPU 1: [12 EVENTS DROPPED]": the kernel's and
-// trace-cmd's notes that the ring buffer overran.
+// trace-cmd's notes that the ring buffer overran. "Lost 12 events": bpftrace's,
+// of no CPU.
 struct LostNote {
-  std::uint32_t cpu = 0;
+  std::uint32_t cpu = EventLead::kNoCpu;
   std::optional<std::uint64_t> count;
 };
 [[nodiscard]] std::optional<LostNote> parse_lost_note(std::string_view line);

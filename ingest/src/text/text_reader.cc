@@ -241,9 +241,11 @@ bool TextReader::take_record(const LineHead& head) {
   facts_.is_ticks = facts_.is_ticks || head.is_ticks;
   facts_.has_time = true;
   const bool is_selected = note_time(head.ts);
-  if (const auto lost = lost_.find(head.cpu); lost != lost_.end()) {
-    sink_.lost(head.ts, head.cpu, lost->second);
-    lost_.erase(lost);
+  for (const std::uint32_t cpu : {head.cpu, EventLead::kNoCpu}) {
+    if (const auto lost = lost_.find(cpu); lost != lost_.end()) {
+      sink_.lost(head.ts, cpu, lost->second);
+      lost_.erase(lost);
+    }
   }
   // perf prints ":123" and the kernel "<...>" where they do not know the name.
   const bool is_cut = head.style == HeadStyle::kLatency && head.comm.size() >= kLatencyComm;
