@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a booted 6.1 says of dirty throttling, against everything else that was recorded."""
+"""What a booted kernel says of dirty throttling, against everything else that was recorded."""
 
 from __future__ import annotations
 
@@ -15,20 +15,16 @@ import pytest
 from support.cli import Wbscope
 from support.kernelchecks import (
     RUNS,
-    Call,
-    Done,
     Limits,
-    Throttle,
     asleep,
-    calls_of,
     domain_of_throttle,
     fetched,
     killed_asleep,
-    runs_of_calls,
     setpoint_of,
     thresholds_of,
     unexplained_waits,
 )
+from support.patched import calls_by_the_rule, calls_in, dones_in, told_calls, without_returns
 
 # Emulated CPUs are slow, and two of them share the machine with whatever else runs.
 _SLACK_NS = 20_000_000
@@ -36,25 +32,6 @@ _SLACK_NS = 20_000_000
 _RATIOS = {"throttle": (6, 3), "reclaim": (60, 50)}
 _DIRTIER, _FLUSHER, _SAMPLER = range(3)
 _FREERUN, _MIN_PAUSE, _RATELIMIT, _WB_CLEAN, _SIGNAL, _ASYNC = range(6)
-
-
-def _dones(database: sqlite3.Connection) -> list[Done]:
-    columns = "ts, tid, wait_ns, total_ns, intended, loops, sleeps, domain, exit, cgroup_ino"
-    return [
-        Done(*row)
-        for row in fetched(
-            database, f"SELECT {columns} FROM ev_balance_dirty_pages_done ORDER BY ts, seq"
-        )
-    ]
-
-
-def _calls(database: sqlite3.Connection) -> tuple[list[Call], list[Throttle]]:
-    events = fetched(
-        database,
-        'SELECT ts, tid, pause, "limit", setpoint, dirty, cgroup_ino, task_ratelimit'
-        " FROM ev_balance_dirty_pages ORDER BY ts, seq",
-    )
-    return calls_of((Throttle(*row) for row in events), _dones(database))
 
 
 def _limits(database: sqlite3.Connection) -> list[Limits]:
@@ -72,7 +49,7 @@ def _limits(database: sqlite3.Connection) -> list[Limits]:
 
 def test_each_event_is_in_one_call(databases: dict[str, sqlite3.Connection]) -> None:
     """loops is the number of balance_dirty_pages events of the call."""
-    calls, left = _calls(databases["throttle"])
+    calls, left = calls_in(databases["throttle"])
     assert len(calls) > 100
     assert left == []
     for call in calls:
@@ -86,11 +63,7 @@ def stock(
     databases: dict[str, sqlite3.Connection], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The throttle run as a kernel without the patches has it: no balance_dirty_pages_done."""
-    path = tmp_path_factory.mktemp("stock") / "run.db"
-    with sqlite3.connect(path) as copy:
-        databases["throttle"].backup(copy)
-        copy.execute("DELETE FROM ev_balance_dirty_pages_done")
-    return path
+    return without_returns(databases["throttle"], tmp_path_factory.mktemp("stock") / "run.db")
 
 
 def test_grouping_of_the_old_event_is_right(
@@ -101,19 +74,14 @@ def test_grouping_of_the_old_event_is_right(
     No call is excused: what task_ratelimit 0, a sleep, the device and the number of dirtied
     pages say has to be what the kernel did.
     """
-    calls, _ = _calls(databases["throttle"])
-    told = sorted((call.done.tid, call.events[0].ts, call.done.loops) for call in calls)
+    told = told_calls(databases["throttle"])
     assert sum(loops > 1 for _, _, loops in told) > 10
-    rows = wbscope.sql(stock, "SELECT tid, ts, is_first, slept_basis FROM wb_throttle")
-    # It was the rule: nothing that balance_dirty_pages_done tells.
-    assert "measured" not in {row["slept_basis"] for row in rows}
-    ordered = sorted((row["tid"], row["ts"], row["is_first"]) for row in rows)
-    assert runs_of_calls(ordered) == told
+    assert calls_by_the_rule(wbscope, stock) == told
 
 
 def test_waits_are_those_of_the_scheduler(databases: dict[str, sqlite3.Connection]) -> None:
     """wait_ns against the times without a CPU, on the same clock (mono)."""
-    calls, _ = _calls(databases["throttle"])
+    calls, _ = calls_in(databases["throttle"])
     switches = fetched(
         databases["throttle"],
         "SELECT ts, prev_pid, prev_state, next_pid FROM ev_sched_switch ORDER BY ts, seq",
@@ -134,14 +102,14 @@ def test_waits_are_those_of_the_scheduler(databases: dict[str, sqlite3.Connectio
 
 
 def test_no_sleep_is_no_wait(databases: dict[str, sqlite3.Connection]) -> None:
-    for done in _dones(databases["throttle"]):
+    for done in dones_in(databases["throttle"]):
         assert (done.wait_ns > 0, done.intended_ms > 0) == (done.sleeps > 0,) * 2
         assert done.wait_ns <= done.total_ns
         assert done.sleeps <= done.loops
 
 
 def test_intended_is_the_sum_of_the_pauses(databases: dict[str, sqlite3.Connection]) -> None:
-    calls, _ = _calls(databases["throttle"])
+    calls, _ = calls_in(databases["throttle"])
     for call in calls:
         pauses = [event.pause_ms for event in call.events if event.pause_ms > 0]
         if call.done.exit != _ASYNC:
@@ -151,7 +119,7 @@ def test_intended_is_the_sum_of_the_pauses(databases: dict[str, sqlite3.Connecti
 
 def test_exits_are_told(databases: dict[str, sqlite3.Connection]) -> None:
     """A min_pause exit ends in an event without pause, others in one with a sleep."""
-    calls, _ = _calls(databases["throttle"])
+    calls, _ = calls_in(databases["throttle"])
     exits = Counter(call.done.exit for call in calls)
     # How many of the others there are depends on how fast the emulated CPUs write.
     assert exits[_MIN_PAUSE] > 0
@@ -168,7 +136,7 @@ def test_exits_are_told(databases: dict[str, sqlite3.Connection]) -> None:
 def test_a_killed_sleep_is_told(databases: dict[str, sqlite3.Connection]) -> None:
     """kill -9 of a task that sleeps ends its call as `signal`, and nothing else does."""
     database = databases["throttle"]
-    calls, _ = _calls(database)
+    calls, _ = calls_in(database)
     kills = fetched(database, "SELECT ts, pid FROM ev_signal_generate WHERE sig = 9")
     switches = fetched(
         database, "SELECT ts, prev_pid, prev_state, next_pid FROM ev_sched_switch ORDER BY ts, seq"
@@ -188,7 +156,7 @@ def test_a_killed_sleep_is_told(databases: dict[str, sqlite3.Connection]) -> Non
 
 def test_thresholds_are_inputs_of_the_setpoint(databases: dict[str, sqlite3.Connection]) -> None:
     """setpoint and dirty of each event follow from the limits of the domain that decided."""
-    calls, _ = _calls(databases["throttle"])
+    calls, _ = calls_in(databases["throttle"])
     pairs = domain_of_throttle(calls, _limits(databases["throttle"]))
     assert len(pairs) == len(calls)
     seen = Counter()

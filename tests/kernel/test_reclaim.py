@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a booted 6.1 says of reclaim's writes, against everything else that was recorded."""
+"""What a booted kernel says of reclaim's writes, against everything else that was recorded."""
 
 from __future__ import annotations
 
