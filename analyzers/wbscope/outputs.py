@@ -22,7 +22,7 @@ from pathlib import Path
 
 from wbscope.errors import SetupError, UsageError, WbscopeError
 
-__all__ = ["check_output", "free_name", "private_output", "write_whole"]
+__all__ = ["check_output", "check_parent", "free_name", "private_output", "write_whole"]
 
 _LOCK = ".writer.lock"
 # An empty folder that old was left by a writer killed before it had a lock.
@@ -50,13 +50,7 @@ def check_output(
         raise UsageError(
             "output-is-folder", shown, "is a folder, wanted a file name", fix=other(output)
         )
-    if not output.parent.is_dir():
-        raise SetupError(
-            "no-output-folder",
-            shown,
-            f"folder {output.parent} does not exist",
-            fix=f"mkdir -p {shlex.quote(str(output.parent))}",
-        )
+    check_parent(output)
     if not output.exists():
         return
     # Replacing a device node by a file would break the machine for root.
@@ -70,6 +64,17 @@ def check_output(
             shown,
             f"exists already ({output.stat().st_size} bytes)",
             fix="add --force to replace it, or choose another name with -o",
+        )
+
+
+def check_parent(output: Path) -> None:
+    """Raises: SetupError where there is no folder for it."""
+    if not output.parent.is_dir():
+        raise SetupError(
+            "no-output-folder",
+            str(output),
+            f"folder {output.parent} does not exist",
+            fix=f"mkdir -p {shlex.quote(str(output.parent))}",
         )
 
 

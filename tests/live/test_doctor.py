@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +31,18 @@ def test_as_root(recorder: Recorder) -> None:
     assert checks["tracefs"]["status"] == "ok"
     assert checks["trace instance"]["status"] == "ok"
     assert all(row["fix"] for row in checks.values() if row["status"] != "ok")
+
+
+def test_a_trace_cmd_that_cannot_be_run(recorder: Recorder, tmp_path: Path) -> None:
+    broken = tmp_path / "trace-cmd"
+    broken.write_bytes(b"\x7fELF of another machine")
+    broken.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = run([wbscope_path(), "doctor", "--json"], env=recorder.env | {"PATH": path})
+    assert done.returncode == 0, done.stderr
+    told = _checks(done)["trace-cmd"]
+    assert told["status"] == "missing"
+    assert told["found"].startswith("of unknown version, cannot record: ")
 
 
 def _as_nobody(recorder: Recorder, *words: str) -> subprocess.CompletedProcess[str]:

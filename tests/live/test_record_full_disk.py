@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,12 @@ dd if=/dev/zero of=$0/fill bs=1M status=none 2>/dev/null
 dd if=/dev/zero of=/dev/null bs=131 count={_WRITES} status=none 2>/dev/null
 until [ -e $1 ]; do sleep 0.05; done
 """
+
+# The same, when pages of some writes are on the disk.
+_WITH_PAGES = f"""
+dd if=/dev/zero of=/dev/null bs=131 count={_WRITES} status=none
+until [ -n "$(find $0/.run.* -name 'trace.dat.cpu*' -size +0)" ]; do sleep 0.05; done
+{_COMMAND}"""
 
 
 @pytest.fixture
@@ -87,6 +95,52 @@ def test_full_to_the_end(recorder: Recorder, small: Path) -> None:
     refused = recorder.wbscope("compare", small / "run", "--against", small / "run")
     assert refused.returncode == 4
     assert "error[damaged-run]" in refused.stderr
+
+
+def test_recorder_killed_while_the_disk_is_full(recorder: Recorder, small: Path) -> None:
+    """Its pages stay; who finds it dead, and --recover later, say where."""
+    go = recorder.folder / "go"
+    process = recorder.start(
+        *(*_OPTIONS, "--no-report", "-o", small / "run", "--"), "sh", "-c", _WITH_PAGES, small, go
+    )
+    _until_told(process)
+    (supervisor,) = recorder.supervisors(process.pid)
+    os.kill(supervisor, signal.SIGKILL)
+    go.touch()
+    _, said = process.communicate(timeout=120)
+    (folder,) = small.glob(".run.*")
+    assert process.returncode == 5, said
+    assert "warning[recorder-killed]" in said
+    assert f"fix: make room, then: wbscope record --recover {folder}" in said
+    (small / "fill").unlink()
+    told = recorder.apart(f"cd {small}", "record", "--recover")
+    assert f"wbscope record --recover {folder.name}" in told.stderr
+    done = recorder.record("--recover", folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((small / "run/meta.json").read_text())["ended"] == "recorder failed"
+    assert 0 < _writes(recorder, str(small / "run")) <= 2 * _WRITES
+    assert not list(small.glob(".run.*"))
+
+
+def test_mounted_on_while_it_records(recorder: Recorder) -> None:
+    """The name cannot be had any more: the run is beside it."""
+    place = recorder.folder / "run"
+    place.mkdir()
+    mount = f"mount -t tmpfs none {place}"
+    try:
+        done = recorder.record(
+            *("--backend", "tracefs", "--no-report", "-o", "run", "--", "sh", "-c", mount)
+        )
+        assert done.returncode == 0, done.stderr
+        refused = recorder.record("--backend", "tracefs", "-o", "run", "--", "true")
+    finally:
+        subprocess.run(["umount", place], check=True)
+    assert refused.returncode == 2
+    assert "error[output-exists]: run: is a mount point" in refused.stderr
+    assert "fix: -o run/run" in refused.stderr
+    assert recorder.meta("run-2")["ended"] == "complete"
+    assert recorder.counts("run-2") is not None
+    assert not list(recorder.folder.glob(".run*"))
 
 
 def test_no_room_for_the_head(recorder: Recorder) -> None:

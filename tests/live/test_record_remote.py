@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.live import Recorder, instances, wait_until
+from wbscope.record.facts import cgroup_paths
 
 _WRITES = 23
 _KIB = 1 << 10
@@ -43,6 +44,42 @@ def test_script_carried_by_hand(recorder: Recorder, disk: Path) -> None:
     done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
     assert done.returncode == 0, done.stderr
     assert recorder.meta("run")["command"] == _command(disk)
+    assert recorder.meta("run")["ended"] == "complete"
+    assert _writes_of_dd(recorder) == _WRITES
+    lines = (recorder.folder / "run/cgroups").read_text().splitlines()
+    cgroups = [line.split(None, 1) for line in lines]
+    assert len({inode for inode, _ in cgroups}) == len(cgroups)  # of one hierarchy
+    assert cgroups[0][1] == cgroup_paths()[int(cgroups[0][0])]
+
+
+def _unpacked(recorder: Recorder, script: str, env: dict[str, str] | None = None) -> None:
+    archive = recorder.folder / "run.tar"
+    with archive.open("wb") as out:
+        subprocess.run(["sh", "-s"], input=script.encode(), stdout=out, env=env, check=True)
+    done = recorder.record("--unpack", archive, "--no-report", "-o", "run")
+    assert done.returncode == 0, done.stderr
+
+
+def test_command_that_is_killed_there(recorder: Recorder) -> None:
+    printed = recorder.record("--print", *_PROFILE, "--", "sh", "-c", "kill -9 $$")
+    _unpacked(recorder, printed.stdout)
+    meta = recorder.meta("run")
+    assert (meta["command_exit_code"], meta["command_signal"]) == (None, signal.SIGKILL)
+
+
+def test_pages_that_are_slow_to_copy(recorder: Recorder, disk: Path) -> None:
+    """The disk of the script may be the one that is throttled: all is waited for."""
+    slow = recorder.folder / "bin"
+    slow.mkdir()
+    real = shutil.which("cat")
+    (slow / "cat").write_text(
+        f'#!/bin/sh\ncase "$*" in */trace_pipe_raw) sleep 3 ;; esac\nexec {real} "$@"\n'
+    )
+    (slow / "cat").chmod(0o755)
+    printed = recorder.record("--print", *_PROFILE, "--", *_command(disk))
+    env = recorder.env | {"PATH": f"{slow}:{recorder.env['PATH']}"}
+    _unpacked(recorder, printed.stdout, env)
+    assert recorder.meta("run")["ended"] == "complete"
     assert _writes_of_dd(recorder) == _WRITES
 
 

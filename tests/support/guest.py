@@ -74,7 +74,7 @@ def make_disk(folder: Path) -> Path:
     return image
 
 
-def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: int = 2) -> None:
+def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: str = "2") -> None:
     """Run the scenario (shell text) in the guest; its /out is in `out` afterwards."""
     out.mkdir(parents=True, exist_ok=True)
     script = out / "scenario.sh"
@@ -88,7 +88,7 @@ def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: int = 2) -> 
     env = dict(
         os.environ,
         QEMU_MORE=drives,
-        SMP=str(smp),
+        SMP=smp,
         MEM="1024",
         LIMIT=os.environ.get("WBSCOPE_GUEST_SECONDS", "400"),
     )

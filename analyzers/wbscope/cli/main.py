@@ -103,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    # Ignored by who started us, it would be so in here: no child could be waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number in (signal.SIGTERM, signal.SIGHUP):
         # A plain kill ends like Ctrl-C: the ingester is stopped, nothing is left.
         if signal.getsignal(number) == signal.SIG_DFL:

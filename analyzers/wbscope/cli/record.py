@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from wbscope.report import build_report
 from wbscope.run import open_run
 
 if TYPE_CHECKING:
-    from wbscope.record.recorder import Recording, Request
+    from wbscope.record.request import Recording, Request
 
 __all__ = ["record"]
 
@@ -98,8 +99,8 @@ def record(
     # Inside, so that no other verb waits for these modules.
     from wbscope.record.elsewhere import record_remote, script_of, unpack_file
     from wbscope.record.plan import COMPLETE, INTERRUPTED
-    from wbscope.record.recorder import Request
     from wbscope.record.recorder import record as record_run
+    from wbscope.record.request import Request
 
     if recover:
         _recover(command or [])
@@ -130,8 +131,14 @@ def record(
     say = (lambda _: None) if quiet else note
     if remote is not None or print_script:
         _check_remote(request, remote)
+    if unpack is not None:
+        _check_unpack(request, remote is not None or print_script)
     if print_script:
-        write_stdout(script_of(request, library))
+        script = script_of(request, library)
+        if hasattr(sys.stdout, "reconfigure"):  # a command may be any bytes
+            coding = sys.getfilesystemencoding()
+            sys.stdout.reconfigure(encoding=coding, errors="surrogateescape")
+        write_stdout(script)
         return
     if remote is not None:
         done = record_remote(remote, request, library, say)
@@ -167,16 +174,17 @@ def record(
 
 def _recover(folders: list[str]) -> None:
     """Everything that is registered, or the folders that are named."""
-    from wbscope.record.finish import recover_all, recover_folder, remove_unused
+    from wbscope.record.finish import recover_all, recover_folder
+    from wbscope.record.folders import remove_unused
     from wbscope.record.tracefs import mounted_tracefs, require_writable
 
     tracefs = mounted_tracefs()
     if tracefs is not None:
         require_writable(tracefs)
     if not folders:
-        lines = recover_all(tracefs) + remove_unused(Path.cwd())
+        lines = [*recover_all(tracefs), *remove_unused(Path.cwd())]
         for line in lines or ["nothing to put back"]:
-            note(line)
+            note(str(line))
     for folder in folders:
         try:
             note(f"wrote {recover_folder(Path(folder))}")
@@ -222,6 +230,30 @@ def _check_remote(request: Request, host: str | None) -> None:
             )  # fmt: skip
     if host is not None and (not host or host.startswith("-")):
         raise UsageError("no-host", f"--remote {host}", "is no host", fix="--remote root@host")
+
+
+def _check_unpack(request: Request, is_elsewhere: bool) -> None:
+    """It is recorded already: what asks for more than its name has no effect."""
+    default = type(request)()
+    given = {
+        "CMD": bool(request.command),
+        "--profile": request.profile != default.profile,
+        "--event": bool(request.events),
+        "--duration": request.duration_ns is not None,
+        "--sync": request.sync,
+        "--sysctl": bool(request.sysctls),
+        "--buffer-size": request.buffer_kib is not None,
+        "--clock": request.clock is not None,
+        "--sample": request.interval_ns != default.interval_ns,
+        "--backend": request.backend != default.backend,
+        "--remote, --print": is_elsewhere,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise UsageError(
+                "not-with-unpack", option, "is not for --unpack: it is recorded already",
+                fix=f"leave out {option}",
+            )  # fmt: skip
 
 
 def _failure(done: Recording) -> str | None:

@@ -146,7 +146,13 @@ def _trace_cmd() -> Iterator[Check]:
 
 
 def _version(program: str) -> str:
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    command = [program, "--version"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError:
+        return "of unknown version"
     found = re.search(r"version (\S+)", done.stdout + done.stderr)
     return f"version {found[1]}" if found else "of unknown version"
 

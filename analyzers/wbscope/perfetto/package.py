@@ -12,7 +12,7 @@ from pathlib import Path
 from wbscope.engine.library import Library
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import SetupError, UsageError
-from wbscope.outputs import free_name, private_output, write_whole
+from wbscope.outputs import check_parent, free_name, private_output, write_whole
 from wbscope.perfetto.statements import (
     comment,
     create,
@@ -126,13 +126,7 @@ def _check(folder: Path, force: bool) -> bool:
             "is stdout, wanted a folder",
             fix=f"wbscope sql-package -o ./{PACKAGE}",
         )
-    if not folder.parent.is_dir():
-        raise SetupError(
-            "no-output-folder",
-            shown,
-            f"folder {folder.parent} does not exist",
-            fix=f"mkdir -p {shlex.quote(str(folder.parent))}",
-        )
+    check_parent(folder)
     if folder.exists() and not folder.is_dir():
         raise UsageError(
             "output-is-file",

@@ -24,10 +24,21 @@ from wbscope.record.plan import Plan
 from wbscope.record.tracedat import Tail, write_trace
 from wbscope.record.tracefs import Instance
 
-__all__ = ["HEAD", "TRACE", "Backend", "assemble", "backend_of", "cpu_stats", "end_trace_cmd"]
+__all__ = [
+    "HEAD",
+    "TRACE",
+    "TRACE_CMD_FAILED",
+    "Backend",
+    "assemble",
+    "backend_of",
+    "cpu_stats",
+    "end_trace_cmd",
+]
 
 TRACE = "trace.dat"
 HEAD = ".head"
+# Of the error after which plain tracefs may do.
+TRACE_CMD_FAILED = "trace-cmd-failed"
 # Fired by reads of /proc/vmstat and bdi statistics; the second is of a patched kernel.
 _FIRES = ("writeback:global_dirty_state", "writeback:wb_domain_dirty_state")
 _READY = "wbscope: recording"
@@ -189,7 +200,7 @@ class _TraceCmd:
             if process.poll() is not None or time.monotonic() > deadline:
                 self.close()
                 raise SetupError(
-                    "trace-cmd-failed",
+                    TRACE_CMD_FAILED,
                     "trace-cmd record",
                     f"did not start to record, exit code {process.returncode}",
                     have=self._last_words() or None,

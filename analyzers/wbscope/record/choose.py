@@ -161,7 +161,13 @@ def trace_cmd_problem() -> str | None:
         pass  # without the function tracer trace-cmd does not touch it
     except OSError as error:
         return f"kernel.ftrace_enabled cannot be written: {os.strerror(error.errno or 0)}"
-    done = subprocess.run([program, "record", "-h"], capture_output=True, text=True, check=False)
+    command = [program, "record", "-h"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        return f"{program} cannot be run: {error.strerror}"
     if "-B" not in done.stdout + done.stderr:
         return "trace-cmd has no instances (option -B)"
     return None

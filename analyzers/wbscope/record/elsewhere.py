@@ -12,15 +12,16 @@ from typing import IO
 from wbscope.engine.library import Library
 from wbscope.errors import InputError, SetupError, UsageError
 from wbscope.record import choose
-from wbscope.record.finish import META_SCHEMA, lost_count, make_private, save_meta
-from wbscope.record.recorder import CUSTOM, Recording, Request, target_of
+from wbscope.record.finish import META_SCHEMA, lost_count, save_meta
+from wbscope.record.folders import make_private, take_name, target_of
 from wbscope.record.remote import remote_script, run_remote, unpack
+from wbscope.record.request import CUSTOM, Recording, Request
 from wbscope.version import __version__
 
 __all__ = ["record_remote", "script_of", "unpack_file"]
 
 _NS_PER_S = 10**9
-_KEPT = ("command_duration_ns", "command_exit_code", "sync_duration_ns")
+_KEPT = ("command_duration_ns", "command_exit_code", "command_signal", "sync_duration_ns")
 
 
 def script_of(request: Request, library: Library, watched: bool = False) -> str:
@@ -53,17 +54,17 @@ def record_remote(
 ) -> Recording:
     """Record there, write the run here."""
     script = script_of(request, library, watched=True)
-    target = target_of(request)
+    target = target_of(request.output, request.force)
     with tempfile.TemporaryFile(dir=target.parent) as archive:
         say(f"recording on {host}")
         run_remote(host, script, archive)
         archive.seek(0)
-        return _written(archive, target)
+        return _written(archive, target, request.force)
 
 
 def unpack_file(path: Path, request: Request) -> Recording:
     """What the printed script wrote."""
-    target = target_of(request)
+    target = target_of(request.output, request.force)
     try:
         archive = path.open("rb")
     except OSError as error:
@@ -72,12 +73,12 @@ def unpack_file(path: Path, request: Request) -> Recording:
         ) from error
     with archive:
         try:
-            return _written(archive, target)
+            return _written(archive, target, request.force)
         except InputError as error:
             raise error.with_path("the archive", str(path)) from error
 
 
-def _written(archive: IO[bytes], target: Path) -> Recording:
+def _written(archive: IO[bytes], target: Path, replace: bool) -> Recording:
     """Raises: InputError for what is no recording, SetupError when it cannot be written."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -86,9 +87,7 @@ def _written(archive: IO[bytes], target: Path) -> Recording:
             head = {"schema": META_SCHEMA, "wbscope_version": __version__}
             save_meta(folder, head | facts)
             make_private(folder, facts["events"])
-            if target.exists():
-                shutil.rmtree(target)
-            folder.rename(target)
+            run = take_name(folder, target, replace)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
@@ -97,4 +96,4 @@ def _written(archive: IO[bytes], target: Path) -> Recording:
             fix="make room on its disk, or -o on another one",
         ) from error  # fmt: skip
     kept = {key: facts[key] for key in _KEPT if key in facts}
-    return Recording(target, kept, ended=facts["ended"], lost_count=lost_count(facts))
+    return Recording(run, kept, ended=facts["ended"], lost_count=lost_count(facts))

@@ -40,7 +40,6 @@ PSI = ("cpu", "io", "memory")
 _PROC = Path("/proc")
 _BDI = Path("/sys/kernel/debug/bdi")
 _BLOCK = Path("/sys/block")
-_CGROUP = Path("/sys/fs/cgroup")
 _MOST_CGROUPS = 20_000
 _HZ_SECONDS = 0.25
 _HZ_TOLERANCE = 0.08
@@ -177,9 +176,14 @@ def read_names(folder: Path) -> dict[int, str]:
 
 
 def cgroup_paths() -> dict[int, str]:
-    """Inode and path of each cgroup (version 2, or all hierarchies of version 1)."""
+    """Inode and path of each cgroup that an event can name by its inode.
+
+    Each hierarchy numbers its own.  Writeback's events have that of the memory controller:
+    version 2, or of version 1 the one that has it.
+    Source: include/trace/events/writeback.h, __trace_wb_assign_cgroup().
+    """
     found: dict[int, str] = {}
-    for folder, names, _ in os.walk(_CGROUP):
+    for folder, names, _ in os.walk(_memory_hierarchy()):
         try:
             found[os.stat(folder).st_ino] = folder
         except OSError:
@@ -187,6 +191,18 @@ def cgroup_paths() -> dict[int, str]:
         if len(found) >= _MOST_CGROUPS:
             break
     return found
+
+
+def _memory_hierarchy() -> str:
+    """Where it is mounted; empty where it is not."""
+    second = ""
+    for line in _text(_PROC / "self/mounts").splitlines():
+        _, place, kind, options, *_ = line.split(" ")
+        if kind == "cgroup" and "memory" in options.split(","):
+            return place
+        if kind == "cgroup2":
+            second = second or place
+    return second
 
 
 def write_cgroups(folder: Path, paths: dict[int, str]) -> None:

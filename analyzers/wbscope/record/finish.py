@@ -8,10 +8,10 @@ them from the start.
 from __future__ import annotations
 
 import contextlib
-import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wbscope.errors import InputError
-from wbscope.outputs import free_name
-from wbscope.record.backends import HEAD, TRACE, assemble, cpu_stats, end_trace_cmd
+from wbscope.errors import InputError, SetupError
+from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd
 from wbscope.record.facts import (
     ended_task_names,
     machine_facts,
@@ -30,46 +29,35 @@ from wbscope.record.facts import (
     task_names,
     uname_text,
 )
+from wbscope.record.folders import META, PLAN, holds_recording, publish, published
 from wbscope.record.pages import PageCopier
-from wbscope.record.plan import Entry, Plan, dead_entries, register_folder
+from wbscope.record.plan import Entry, Plan, dead_entries, registered
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.settings import restore, still_ours
 from wbscope.record.tracedat import Tail
-from wbscope.record.tracefs import INSTANCE_PREFIX, Instance
+from wbscope.record.tracefs import INSTANCE_PREFIX, Instance, is_orphan
 from wbscope.version import __version__
 
 __all__ = [
-    "META",
     "META_SCHEMA",
-    "PLAN",
     "Recovered",
     "left_behind",
     "lost_count",
     "lost_of",
-    "make_private",
-    "private_folder",
-    "publish",
     "recover",
     "recover_all",
     "recover_folder",
-    "remove_leftovers",
-    "remove_unused",
     "save_meta",
     "save_started",
     "tail_of",
     "write_meta",
 ]
 
-META = "meta.json"
-PLAN = ".plan"
-# What is in a folder before anything is recorded.
-_OF_A_START = {PLAN, ".recorder.log"}
-# From Linux 7.2 on these events have bytes of the traced programs.
-_OF_PROGRAMS = "syscalls:"
 _STARTED = ".started"
 META_SCHEMA = "wbscope.record/1"
 # trace-cmd has its file to write when it was told to end.
 _TRACE_CMD_SECONDS = 120.0
+_ORPHAN_SECONDS = 1.0
 _COUNTERS = re.compile(r"^(overrun|commit overrun|dropped events): (\d+)$", re.M)
 _KEYS = {
     "overrun": "overwritten_count",
@@ -83,10 +71,12 @@ class Recovered:
     """What was put back after a recorder that was killed."""
 
     instance: str
-    run: Path | None
-    removed: bool
+    run: Path | None = None
+    removed: bool = True
     put_back: tuple[str, ...] = ()  # NAME = VALUE
     left: tuple[str, ...] = ()  # sysctls that somebody has set since, or that refuse their value
+    folder: Path | None = None  # that has what was recorded, but could not be made a run
+    reason: str = ""  # why not
 
     def __str__(self) -> str:
         parts = ["tracing stopped"]
@@ -94,7 +84,22 @@ class Recovered:
         parts += [f"{setting} put back" for setting in self.put_back]
         parts += [f"{name} left as it was set since" for name in self.left]
         told = f"{self.instance}: {', '.join(parts)}"
+        if self.folder is not None:
+            return f"{told}; {self.folder} is no run yet: {self.reason}; {self._remedy()}"
         return told if self.run is None else f"{told}; run in {self.run}"
+
+    def error(self) -> SetupError:
+        """When there is no run."""
+        if self.folder is None:
+            return SetupError(
+                "recorder-died", "the recorder", "was killed, and left nothing to read",
+                fix="wbscope doctor",
+            )  # fmt: skip
+        folder = str(self.folder)
+        return SetupError("record-failed", folder, self.reason, have=folder, fix=self._remedy())
+
+    def _remedy(self) -> str:
+        return f"make room, then: wbscope record --recover {shlex.quote(str(self.folder))}"
 
 
 def tail_of(plan: Plan, names: Mapping[int, str], stats: Mapping[int, str]) -> Tail:
@@ -152,38 +157,6 @@ def save_meta(folder: Path, content: Mapping[str, Any]) -> None:
     os.replace(part, path)
 
 
-def make_private(folder: Path, events: Iterable[str]) -> None:
-    """What system calls write, or are given, is for its owner; other runs are for everybody."""
-    private = any(event.startswith(_OF_PROGRAMS) for event in events)
-    mask = os.umask(0o077)
-    os.umask(mask)
-    folder.chmod(0o700 if private else 0o755 & ~mask)
-    if private:
-        (folder / TRACE).chmod(0o600)
-
-
-def publish(plan: Plan) -> Path:
-    """The private folder gets its name: that of the user, or a free one beside it."""
-    folder, target = Path(plan.folder), Path(plan.target)
-    if not folder.exists():
-        return target
-    make_private(folder, plan.events)
-    for path in folder.glob(".*"):
-        path.unlink()
-    if target.is_dir() and not any(target.iterdir()):
-        target.rmdir()
-    if os.path.lexists(target):
-        if plan.force:
-            old = folder.with_name(f"{folder.name}.old")
-            target.rename(old)
-            folder.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
-            return target
-        target = free_name(target)
-    folder.rename(target)
-    return target
-
-
 def recover(
     entry: Entry,
     *,
@@ -212,11 +185,13 @@ def recover(
     if plan.backend == "trace-cmd":
         end_trace_cmd(plan.instance, _TRACE_CMD_SECONDS)
     stats = cpu_stats(instance)
-    run = None
+    run, reason = None, ""
     if drop:
         shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(OSError):
+    try:
         run = _recover_folder(plan, folder, instance, stats, ended, now)
+    except OSError as error:
+        reason = error.strerror or str(error)
     let_go()
     removed = instance.remove()
     entry.remove()
@@ -226,18 +201,23 @@ def recover(
         removed,
         tuple(f"{name} = {value}" for name, value in back.items() if name not in wrong),
         tuple(sorted((saved.keys() - back.keys()) | set(wrong))),
+        folder if reason and holds_recording(folder) else None,
+        reason,
     )
 
 
-def recover_all(tracefs: Path | None) -> list[str]:
-    """Recover every dead recording; returns what was done, a line each."""
-    done = []
+def recover_all(tracefs: Path | None) -> list[Recovered | str]:
+    """Recover every dead recording; returns what was done, and a text for what was not."""
+    done: list[Recovered | str] = []
     for entry in dead_entries():
-        found = recover(entry)
-        done.append(f"{entry.path.stem}: it had changed nothing" if found is None else str(found))
+        done.append(recover(entry) or f"{entry.path.stem}: it had changed nothing")
     for instance in _orphans(tracefs):
-        instance.stop()
-        done.append(str(Recovered(instance.name, None, instance.remove())))
+        # Not stopped: who has it open may be a recorder that lives, whose process is not to
+        # be seen from here (a container with this tracefs).
+        if instance.remove(_ORPHAN_SECONDS):
+            done.append(Recovered(instance.name))
+        else:
+            done.append(f"{instance.name}: in use, and not by a process that is here; left alone")
     return done
 
 
@@ -252,12 +232,12 @@ def left_behind(tracefs: Path) -> list[str]:
 
 def _orphans(tracefs: Path | None) -> list[Instance]:
     """Without an entry: their register was on a file system that is gone."""
-    known = {entry.stem for entry in _live_entries()}
+    known = registered()
     paths = [] if tracefs is None else (tracefs / "instances").glob(f"{INSTANCE_PREFIX}*")
     return [
         Instance(path.parent.parent, path.name)
         for path in paths
-        if path.name not in known and not _is_maker_alive(path.name)
+        if path.name not in known and is_orphan(path.name)
     ]
 
 
@@ -283,35 +263,6 @@ def recover_folder(folder: Path) -> Path:
     return run
 
 
-def private_folder(target: Path, instance: str) -> Path:
-    """Where a run is until it is whole."""
-    return target.with_name(f".{target.name}.{instance}")
-
-
-def remove_leftovers(target: Path) -> None:
-    """Folders of recorders that were killed before they recorded anything."""
-    known = {entry.stem for entry in _live_entries()}
-    for folder in target.parent.glob(f".{glob.escape(target.name)}.{INSTANCE_PREFIX}*"):
-        instance = folder.name.removeprefix(f".{target.name}.")
-        if not (folder / HEAD).exists() and instance not in known and not _is_maker_alive(instance):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def remove_unused(place: Path) -> list[str]:
-    """Every such folder in a folder, whatever run it was for; returns what was done."""
-    known = {entry.stem for entry in _live_entries()}
-    done = []
-    for folder in sorted(place.glob(f".*.{INSTANCE_PREFIX}*")):
-        instance = folder.name[folder.name.rindex(f".{INSTANCE_PREFIX}") + 1 :]
-        if instance in known or _is_maker_alive(instance) or (folder / HEAD).exists():
-            continue
-        if not {path.name for path in folder.iterdir()} <= _OF_A_START:
-            continue
-        shutil.rmtree(folder, ignore_errors=True)
-        done.append(f"{folder.name}: removed, nothing had been recorded")
-    return done
-
-
 def _recover_folder(
     plan: Plan,
     folder: Path,
@@ -320,7 +271,9 @@ def _recover_folder(
     ended: str,
     now: bool,
 ) -> Path | None:
-    if not (folder / HEAD).exists() and not (folder / TRACE).exists():
+    if not folder.exists():
+        return published(plan)
+    if not holds_recording(folder):
         shutil.rmtree(folder, ignore_errors=True)  # killed before anything was recorded
         return None
     if now:
@@ -353,13 +306,3 @@ def _all_names(plan: Plan, folder: Path, now: bool) -> dict[int, str]:
     if now or Path(plan.tracefs, "instances", plan.instance).exists():  # of the same boot
         names |= ended_task_names(Path(plan.tracefs))
     return names | read_names(folder)
-
-
-def _live_entries() -> list[Path]:
-    return list(register_folder().glob("*.json"))
-
-
-def _is_maker_alive(instance: str) -> bool:
-    """The pid is a part of the name."""
-    pid = instance.removeprefix(INSTANCE_PREFIX).partition("-")[0]
-    return pid.isdigit() and Path(f"/proc/{pid}").exists()

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from wbscope import errors
-from wbscope.record.finish import PLAN, recover
+from wbscope.record.finish import Recovered, recover
+from wbscope.record.folders import PLAN
 from wbscope.record.plan import Plan, dead_entries
 
 __all__ = ["Link", "raised"]
@@ -28,7 +29,6 @@ class Link:
     """Starts it; afterwards what it says is put into the queue, None when it has died."""
 
     def __init__(self, plan: Plan, events: queue.Queue[Any]) -> None:
-        self.died = False
         self._plan = plan
         self._events = events
         self._keeps: list[int] = []
@@ -62,15 +62,14 @@ class Link:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)
 
-    def put_back(self) -> Path | None:
-        """After its death: everything as it was; the run that is left."""
+    def put_back(self) -> Recovered:
+        """After its death: everything as it was, and the run that is left, if there is one."""
         self._process.wait()
-        run = None
+        found = None
         for entry in dead_entries(self._plan.instance):
             found = recover(entry, now=True, let_go=self._let_go)
-            run = None if found is None else found.run
         self._let_go()
-        return run
+        return found or Recovered(self._plan.instance)
 
     def _let_go(self) -> None:
         """Of the file that keeps the kernel from stopping the trace."""
@@ -86,7 +85,6 @@ class Link:
                 got, numbers = b"", []
             self._keeps += numbers
             if not got:
-                self.died = True
                 self._events.put(None)
                 return
             *lines, data = (data + got).split(b"\n")

@@ -10,6 +10,7 @@ are kept as they are.  Source: kernel/trace/trace.c, tracing_buffers_splice_read
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import threading
@@ -183,6 +184,11 @@ class _Cpu:
                 page = os.read(self._source, size)
             except BlockingIOError:
                 return
+            except OSError as error:
+                # A CPU that can be plugged in and never was: it has a folder and no buffer.
+                if error.errno == errno.ENODEV:
+                    return
+                raise
             if not page:
                 return
             self._unwritten = page.ljust(size, b"\0")

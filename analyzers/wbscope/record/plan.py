@@ -30,6 +30,7 @@ __all__ = [
     "lock_sysctls",
     "open_entry",
     "register_folder",
+    "registered",
 ]
 
 # How a recording ended, for meta.json.
@@ -135,11 +136,25 @@ def register_folder() -> Path:
     return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}") / "wbscope"
 
 
+def registered() -> set[str]:
+    """Instances that have an entry, dead or alive."""
+    return {path.stem for path in register_folder().glob(f"*{_SUFFIX}")}
+
+
 def open_entry(instance: str) -> Entry:
-    """A new entry, locked."""
+    """A new entry, locked.  Raises: SetupError where there can be none."""
     folder = register_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"{instance}{_SUFFIX}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _locked(folder / f"{instance}{_SUFFIX}")
+    except OSError as error:
+        raise SetupError(
+            "cannot-write", str(folder), f"cannot be written: {error.strerror or error}",
+            fix="set WBSCOPE_RUN_DIR to a folder that you can write, on a tmpfs",
+        ) from error  # fmt: skip
+
+
+def _locked(path: Path) -> Entry:
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -7,9 +7,11 @@ import contextlib
 import errno
 import json
 import lzma
+import os
 import re
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import tarfile
@@ -22,6 +24,7 @@ from typing import IO, Any
 from wbscope.engine.profiles import Profile
 from wbscope.errors import InputError, SetupError
 from wbscope.record.finish import lost_of
+from wbscope.record.plan import COMPLETE, NOT_WHOLE
 from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
 from wbscope.record.tracefs import Instance
 
@@ -30,6 +33,7 @@ __all__ = ["remote_script", "run_remote", "unpack"]
 _SCRIPT = Path(__file__).with_name("remote.sh")
 _MOST_BYTES = 1 << 36
 _END_SECONDS = 10.0
+_SIGNALLED = 128
 # Of the machine here; any other error of the system is of what the archive holds.
 _OUR_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES)
 _BIG_ENDIAN = 2  # e_ident[EI_DATA] of an ELF file
@@ -87,7 +91,7 @@ def run_remote(host: str, script: str, archive: IO[bytes]) -> None:
         assert ssh.stdin is not None  # it is a pipe
         try:
             with contextlib.suppress(BrokenPipeError):
-                ssh.stdin.write(script.encode())
+                ssh.stdin.write(os.fsencode(script))  # a command may be any bytes
                 ssh.stdin.flush()
             code = ssh.wait()
         except BaseException:
@@ -160,7 +164,8 @@ def _meta(
     texts = ("clock", "profile", "command")
     numbers = {key: int(value) for key, value in facts.items() if key not in texts}
     meta: dict[str, Any] = {
-        "ended": "complete",
+        "ended": NOT_WHOLE if numbers.get("left") else COMPLETE,
+        "problems": [f"{count} events were not read"] if (count := numbers.get("left")) else [],
         "profile": facts["profile"],
         "command": json.loads(facts["command"]),
         "backend": "remote script",
@@ -177,7 +182,11 @@ def _meta(
             began, ended = numbers[f"{name}_started"], numbers[f"{name}_ended"]
             meta |= {f"{name}_started_ts_ns": began, f"{name}_duration_ns": ended - began}
     if "exit_code" in numbers:
-        meta["command_exit_code"] = numbers["exit_code"]
+        # A shell tells of a signal by a number above 128, and so do programs that pass it on.
+        code = numbers["exit_code"]
+        number = code - _SIGNALLED if _SIGNALLED < code <= _SIGNALLED + signal.NSIG else None
+        meta["command_exit_code"] = code if number is None else None
+        meta["command_signal"] = number
     return meta
 
 

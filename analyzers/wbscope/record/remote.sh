@@ -68,6 +68,16 @@ both() {
   objects '/sys/kernel/debug/bdi/*/stats' 6 > $run/bdi.$1
   objects '/proc/pressure/*' 4 > $run/psi.$1
 }
+entries() { # that are still in the ring buffers
+  sum=0
+  for n in $(sed -n 's/^entries: //p' $own/per_cpu/cpu*/stats); do sum=$((sum + n)); done
+  echo $sum
+}
+are_waiting() { # all of them for more, or at their end; none with something to write
+  for pid; do
+    case $(cat /proc/$pid/stat 2>/dev/null) in *') S '* | *') Z '* | '') ;; *) return 1 ;; esac
+  done
+}
 
 main() {
 workload= sampler= cats= watch= own= work=
@@ -155,17 +165,28 @@ note ended $(now)
 for file in vmstat zoneinfo meminfo; do save /proc/$file $run/$file.after; done
 both after
 kill $sampler 2>/dev/null; sampler=
-ls -id $(find /sys/fs/cgroup -type d 2>/dev/null | head -n 2000) > $run/cgroups 2>/dev/null
+# Each hierarchy numbers its own; writeback's events have inodes of the memory controller's.
+cgroups=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup [^ ]*,memory[, ].*/\1/p' /proc/mounts | head -n 1)
+[ -n "$cgroups" ] || cgroups=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup2 .*/\1/p' /proc/mounts | head -n 1)
+[ -z "$cgroups" ] || ls -id $(find $cgroups -type d 2>/dev/null | head -n 2000) > $run/cgroups 2>/dev/null
 save $root/saved_cmdlines "$work/saved_cmdlines"
 for path in /proc/[0-9]*/task/*/comm; do echo "$(echo $path | cut -d/ -f5) $(cat $path 2>/dev/null)"; done > "$work/comms"
 for cpu in $(ls $own/per_cpu | sed 's/cpu//'); do
   save $own/per_cpu/cpu$cpu/stats "$work/cpu$cpu.stats"
-  cat $own/per_cpu/cpu$cpu/trace_pipe_raw > "$work/cpu$cpu.pages" 4>&- &
+  cat $own/per_cpu/cpu$cpu/trace_pipe_raw > "$work/cpu$cpu.pages" 2>/dev/null 4>&- &
   cats="$cats $!"
 done
-# They wait for more when they have everything.
-before=-1
-while size=$(cat "$work"/cpu*.pages | wc -c) && [ "$size" != "$before" ]; do before=$size; sleep 1; done
+# They wait for more when they have everything. A write may take long: this disk is throttled.
+left=-1 tries=0
+while :; do
+  before=$left left=$(entries)
+  if are_waiting $cats; then
+    [ $left != 0 ] || break
+    [ $left = $before ] && tries=$((tries + 1))
+    [ $tries -lt 10 ] || { note left $left; break; }
+  fi
+  sleep 1
+done
 kill $cats 2>/dev/null; cats=
 [ -z "$watch" ] || kill $watch 2>/dev/null
 watch=

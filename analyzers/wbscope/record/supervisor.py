@@ -31,7 +31,8 @@ from typing import Any
 from wbscope.errors import SetupError, WbscopeError
 from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats
 from wbscope.record.facts import save_after, save_before
-from wbscope.record.finish import publish, recover, save_started, tail_of, write_meta
+from wbscope.record.finish import recover, save_started, tail_of, write_meta
+from wbscope.record.folders import publish
 from wbscope.record.plan import (
     COMPLETE,
     DISCARD,
@@ -71,24 +72,27 @@ def main() -> int:
     if _is_alone(link):
         shutil.rmtree(plan.folder, ignore_errors=True)
         return 0
-    entry = open_entry(plan.instance)
+    entry: Entry | None = None
     began: list[Backend] = []
     try:
+        entry = open_entry(plan.instance)
         done = _record(plan, entry, link, lines, began)
     except (WbscopeError, OSError) as error:
         # Nothing was recorded, or it cannot be written: keep what there is.
         for backend in began:
             backend.close()
-        recover(
-            entry,
-            ended="recorder failed",
-            now=True,
-            drop=not began,
-            let_go=lambda: _say(link, let_go=True),
-        )
+        if entry is not None:
+            recover(
+                entry,
+                ended="recorder failed",
+                now=True,
+                drop=not began,
+                let_go=lambda: _say(link, let_go=True),
+            )
         _say(link, error=_as_dict(error, plan))
         return 0
     _say(link, done=done)
+    entry.remove()  # not before: a run that nobody was told of would be taken for lost
     return 0
 
 
@@ -153,9 +157,7 @@ def _record(
         ended = NOT_WHOLE
     more = {**started, "ended_ts_ns": ended_ts, "problems": problems, **told.get("facts", {})}
     write_meta(plan, ended, more, stats)
-    run = publish(plan)
-    entry.remove()
-    return {"run": str(run)}
+    return {"run": str(publish(plan))}
 
 
 def _is_alone(link: socket.socket) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from wbscope.errors import SetupError
 __all__ = [
     "INSTANCE_PREFIX",
     "Instance",
+    "is_orphan",
     "mount_debugfs",
     "mount_tracefs",
     "mounted_tracefs",
@@ -27,6 +29,8 @@ __all__ = [
 ]
 
 INSTANCE_PREFIX = "wbscope-"
+# The pid of its maker, and what for.  Other names are of somebody else.
+_OURS = re.compile(rf"{INSTANCE_PREFIX}(\d+)-(?:[0-9a-f]{{8}}|doctor|remote)")
 
 _DEFAULT = Path("/sys/kernel/tracing")
 _DEBUGFS = Path("/sys/kernel/debug")
@@ -100,13 +104,21 @@ def the_tracefs() -> Path:
 
 def require_writable(root: Path) -> None:
     """Raises: SetupError when this user cannot trace."""
-    if not os.access(root / "instances", os.W_OK | os.X_OK):
-        raise SetupError(
-            "tracefs-not-writable",
-            str(root),
-            f"cannot be written by user {os.geteuid()}",
-            fix="run it as root: sudo wbscope record ...",
-        )
+    if os.access(root / "instances", os.W_OK | os.X_OK):
+        return
+    problem = f"cannot be written by user {os.geteuid()}"
+    fix = "run it as root: sudo wbscope record ..."
+    if os.statvfs(root).f_flag & os.ST_RDONLY:
+        problem, fix = "is mounted read-only", f"mount -o remount,rw {root}    # as root"
+    elif os.geteuid() == 0:
+        fix = "wbscope doctor    # as root of the machine, not of a container"
+    raise SetupError("tracefs-not-writable", str(root), problem, fix=fix)
+
+
+def is_orphan(instance: str) -> bool:
+    """wbscope has made it, and its maker does not live."""
+    ours = _OURS.fullmatch(instance)
+    return ours is not None and not Path(f"/proc/{ours[1]}").exists()
 
 
 class Instance:
@@ -177,9 +189,9 @@ class Instance:
             except SetupError:
                 continue
 
-    def remove(self) -> bool:
-        """Remove it; False when somebody keeps it open for long."""
-        deadline = time.monotonic() + _REMOVE_SECONDS
+    def remove(self, seconds: float = _REMOVE_SECONDS) -> bool:
+        """Remove it; False when somebody keeps it open for so long."""
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 self.path.rmdir()

@@ -17,10 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.errors import UsageError
+from wbscope.record.interrupts import Interrupts
 
 __all__ = ["Workload", "end_descendants"]
 
 _PR_SET_CHILD_SUBREAPER = 36
+# A terminal told it too, a plain kill of ours did not: it is told when it goes on.
+_TOLD_SECONDS = 1.0
+_PATIENCE_SECONDS = 5.0
 _END_SECONDS = 2.0
 _STEP_SECONDS = 0.02
 
@@ -34,6 +38,7 @@ class Workload:
 
     def __init__(self, command: Sequence[str], clock: int, events: queue.Queue[Any]) -> None:
         self.facts: dict[str, Any] = {}
+        self._lives = True
         _adopt_orphans()
         self._clock = clock
         self._events = events
@@ -49,35 +54,52 @@ class Workload:
                 f"cannot be run: {error.strerror}",
                 fix="wbscope record -o RUN -- CMD...",
             ) from error
+        self.facts = {"command_pid": self._process.pid, "command_started_ts_ns": self._started_ns}
         threading.Thread(target=self._wait, daemon=True).start()
 
     def lives(self) -> bool:
-        return not self.facts
+        return self._lives
 
-    def kill(self, number: signal.Signals) -> None:
+    def end(self, interrupts: Interrupts) -> None:
+        """Asked again, it is not waited for; the third time it is left to itself."""
+        seconds = _TOLD_SECONDS
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            deadline = time.monotonic() + seconds
+            while self._lives and time.monotonic() < deadline and interrupts.count < 2:
+                time.sleep(_STEP_SECONDS)
+            self._kill(number)
+            seconds = _PATIENCE_SECONDS
+        while self._lives and interrupts.count < 3:
+            time.sleep(_STEP_SECONDS)
+
+    def _kill(self, number: signal.Signals) -> None:
         """Not the group: we are in it."""
         with contextlib.suppress(ProcessLookupError):
-            if self.lives():
+            if self._lives:
                 os.kill(self._process.pid, number)
 
     def _wait(self) -> None:
-        _, status, used = os.wait4(self._process.pid, 0)
+        try:
+            _, status, used = os.wait4(self._process.pid, 0)
+            self.facts |= self._end_facts(os.waitstatus_to_exitcode(status), used)
+        except ChildProcessError:
+            pass  # the kernel has waited for it: SIGCHLD is ignored
+        self._lives = False
+        self._events.put("ended")
+
+    def _end_facts(self, code: int, used: resource.struct_rusage) -> dict[str, Any]:
         ended = time.clock_gettime_ns(self._clock)
-        code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code
-        self.facts = {
-            "command_pid": self._process.pid,
-            "command_started_ts_ns": self._started_ns,
+        return {
             "command_ended_ts_ns": ended,
             "command_duration_ns": ended - self._started_ns,
             "command_exit_code": code if code >= 0 else None,
             "command_signal": -code if code < 0 else None,
             **_usage(used),
         }
-        self._events.put("ended")
 
 
-def end_descendants(spared: int) -> None:
+def end_descendants(spared: int, interrupts: Interrupts) -> None:
     """All processes below this one but the recorder: they are the command's."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + _END_SECONDS
@@ -87,7 +109,8 @@ def end_descendants(spared: int) -> None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
             told |= left
-            if time.monotonic() > deadline:
+            is_patient = number == signal.SIGKILL or interrupts.count < 2
+            if time.monotonic() > deadline or not is_patient:
                 break
             time.sleep(_STEP_SECONDS)
 

@@ -81,6 +81,22 @@ def test_signal_stops_a_running_ingest_and_leaves_nothing(
     assert os.listdir(tmp_path) == ["trace.dat"]
 
 
+def test_a_damaged_trace_is_one_where_sigchld_is_ignored(start: Start, tmp_path: Path) -> None:
+    """The exit code of a child that nobody waited for would be 0."""
+    trace = tmp_path / "trace.dat"
+    trace.write_bytes(b"\x17\x08\x44tracing6\0")
+    process = start(
+        "ingest",
+        trace,
+        "-o",
+        tmp_path / "run.db",
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3, err
+    assert err.startswith(b"error[")
+
+
 def test_ctrl_c_stops_a_running_statement(start: Start, database: Path) -> None:
     process = start("sql", database, ENDLESS)
     wait_for(lambda: has_open(process.pid, database))

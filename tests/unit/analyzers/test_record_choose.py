@@ -12,10 +12,8 @@ from wbscope.doctor.check import Status
 from wbscope.doctor.events import event_checks, event_states
 from wbscope.engine.library import load_library
 from wbscope.errors import EvidenceError, SetupError, UsageError
-from wbscope.record import choose, disks, settings
+from wbscope.record import choose, disks, facts, settings
 from wbscope.record.disks import shared_disks
-from wbscope.record.finish import private_folder, publish, remove_leftovers
-from wbscope.record.plan import Plan
 from wbscope.record.remote import remote_script
 from wbscope.record.settings import parse_settings, saved_values
 
@@ -188,46 +186,36 @@ def test_settings_that_are_still_ours(tmp_path: Path, monkeypatch: pytest.Monkey
     assert settings.still_ours(saved, ours) == {"vm.reserve": "4\t5\t6"}
 
 
-def test_run_is_named_when_it_is_whole(tmp_path: Path) -> None:
-    target = tmp_path / "run"
-    folder = private_folder(target, "wbscope-1-aa")
-    plan = Plan(str(folder), str(target), "/t", "wbscope-1-aa", "tracefs", "p", (), "boot", 1, 1.0)
-    assert Plan.from_json(plan.to_json()) == plan
-    for number in ("", "-2"):
-        folder.mkdir()
-        (folder / "trace.dat").write_text(number)
-        (folder / ".head").write_text("not a part of a run")
-        assert publish(plan) == tmp_path / f"run{number}"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run-2"]
-    assert [path.name for path in target.iterdir()] == ["trace.dat"]
+def test_trace_cmd_that_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trace-cmd").write_bytes(b"\0 of another machine")
+    (tmp_path / "trace-cmd").chmod(0o755)
+    (tmp_path / "ftrace_enabled").write_bytes(b"1\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(choose, "_FTRACE_ENABLED", tmp_path / "ftrace_enabled")
+    assert str(choose.trace_cmd_problem()).endswith("trace-cmd cannot be run: Exec format error")
 
 
-def test_older_run_is_replaced_by_a_whole_one(tmp_path: Path) -> None:
-    target = tmp_path / "run"
-    target.mkdir()
-    (target / "old").touch()
-    folder = private_folder(target, "wbscope-1-aa")
-    folder.mkdir()
-    (folder / "new").touch()
-    plan = Plan(
-        str(folder), str(target), "/t", "wbscope-1-aa", "tracefs", "p", (), "boot", 1, 1.0,
-        force=True,
-    )  # fmt: skip
-    assert publish(plan) == target
-    assert [path.name for path in target.iterdir()] == ["new"]
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-def test_leftovers_of_the_dead(tmp_path: Path) -> None:
-    """A pid that nobody has; what holds a part of a trace stays."""
-    target = tmp_path / "run"
-    dead, whole = (private_folder(target, f"wbscope-999999999-{part}") for part in ("aa", "bb"))
-    for folder in (dead, whole):
-        folder.mkdir()
-    (whole / ".head").touch()
-    remove_leftovers(target)
-    assert not dead.exists()
-    assert whole.exists()
+@pytest.mark.parametrize(
+    ("mounts", "hierarchy"),
+    [
+        ("cgroup {0}/cpu cgroup rw,cpu 0 0\ncgroup {0}/memory cgroup rw,memory 0 0\n"
+         "cgroup2 {0}/unified cgroup2 rw 0 0\n", "memory"),
+        ("cgroup {0}/cpu cgroup rw,cpu,memory_x 0 0\ncgroup2 {0}/unified cgroup2 rw 0 0\n",
+         "unified"),
+        ("cgroup {0}/cpu cgroup rw,cpu 0 0\n", None),
+    ],
+)  # fmt: skip
+def test_cgroups_of_writeback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounts: str, hierarchy: str | None
+) -> None:
+    """Each hierarchy numbers its own: names of another one would be wrong."""
+    for name in ("cpu/a", "memory/a", "unified/a"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/mounts").write_text(mounts.format(tmp_path))
+    monkeypatch.setattr(facts, "_PROC", tmp_path)
+    folders = [] if hierarchy is None else [tmp_path / hierarchy, tmp_path / hierarchy / "a"]
+    assert facts.cgroup_paths() == {folder.stat().st_ino: str(folder) for folder in folders}
 
 
 def test_script_for_another_machine() -> None:

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from wbscope.errors import SetupError
-from wbscope.record import elsewhere, tracefs
+from wbscope.record import elsewhere, folders, remote, tracefs
 
 Cli = Callable[..., Any]
+_FACTS = {
+    "profile": "custom", "command": "[]", "clock": "boot", "buffer_kib": "1", "started": "1",
+    "ended": "9",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", [("--remote", "root@board"), ("--print",)])
@@ -60,6 +66,94 @@ def test_archive_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
     ran = cli("record", "--unpack", tmp_path / "none", "-o", tmp_path / "run")
     assert ran.code == 3
     assert ran.err.startswith("error[cannot-read]: ")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--", "true"), ("--profile", "deep"), ("-e", "block"), ("--duration", "1s"),
+        ("--sysctl", "vm.swappiness=1"), ("--buffer-size", "1M"), ("--clock", "mono"),
+        ("--sample", "5s"), ("--backend", "tracefs"), ("--print", "--duration", "1s"),
+    ],
+)  # fmt: skip
+def test_options_that_an_archive_has_no_use_for(
+    cli: Cli, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    (tmp_path / "run.tar").touch()
+    ran = cli("record", "--unpack", tmp_path / "run.tar", "-o", tmp_path / "run", *option)
+    assert ran.code == 2
+    assert "error[not-with-unpack]: " in ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "number"),
+    [(0, 0, None), (3, 3, None), (127, 127, None), (137, None, 9), (255, 255, None)],
+)
+def test_signal_of_a_command_elsewhere(
+    tmp_path: Path, code: int, exit_code: int | None, number: int | None
+) -> None:
+    """Of the two one is null, as in a run of this machine."""
+    (tmp_path / "uname").write_text("Linux board 6.1.0\n")
+    told = _FACTS | {"exit_code": str(code)}
+    meta = remote._meta(told, [], [], tmp_path)
+    assert (meta["command_exit_code"], meta["command_signal"]) == (exit_code, number)
+    assert (meta["ended"], meta["problems"]) == ("complete", [])
+    meta = remote._meta(told | {"left": "7"}, [], [], tmp_path)
+    assert (meta["ended"], meta["problems"]) == ("pages not copied", ["7 events were not read"])
+
+
+def test_command_of_any_bytes(tmp_path: Path, start: Callable[..., Any]) -> None:
+    """A file name need not be text: --print prints it as it is, --remote sends it so."""
+    name = b"a\xffb"
+    options = ("--profile", "custom", "-e", "block", "-o", tmp_path / "run")
+    words = (*options, "--", "dd", os.fsdecode(b"of=" + name))
+    printed, said = start("record", "--print", *words).communicate(timeout=60)
+    assert said == b""
+    assert b"of=" + name in printed
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\nwhile read -r line && [ main != \"${{line%%;*}}\" ]; do"
+                   f" printf '%s\\n' \"$line\"; done > {tmp_path}/sent\nexit 7\n")  # fmt: skip
+    ssh.chmod(0o755)
+    env = dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    _, said = start("record", "--remote", "board", *words, env=env).communicate(timeout=60)
+    assert b"error[remote-failed]: --remote board: the script ended with 7" in said
+    assert b"of=" + name in (tmp_path / "sent").read_bytes()
+
+
+def test_archive_replaces_an_older_run_only_when_it_is_whole(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "meta.json").write_text("old")
+
+    def unpack(_: Any, folder: Path) -> dict[str, Any]:
+        (folder / "trace.dat").write_text("new")
+        return {"events": [], "ended": "complete", "lost": None}
+
+    def interrupted(path: Path, **_: Any) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "run.tar").touch()
+    monkeypatch.setattr(elsewhere, "unpack", unpack)
+    words = ("record", "--unpack", tmp_path / "run.tar", "--no-report", "-o", run, "--force")
+    with monkeypatch.context() as broken:
+        broken.setattr(folders.shutil, "rmtree", interrupted)
+        assert cli(*words).code == 130
+    kept = [path.read_text() for path in tmp_path.glob("*/meta.json")]
+    assert "old" in kept
+    assert (run / "trace.dat").read_text() == "new"
+
+
+def test_tracefs_that_is_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not another user that helps."""
+    monkeypatch.setattr(tracefs.os, "access", lambda *_: False)
+    flags = SimpleNamespace(f_flag=os.ST_RDONLY)
+    monkeypatch.setattr(tracefs.os, "statvfs", lambda _: flags)
+    with pytest.raises(SetupError, match="is mounted read-only") as caught:
+        tracefs.require_writable(Path("/t"))
+    assert str(caught.value.fix).startswith("mount -o remount,rw /t")
 
 
 def test_reason_of_mount_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,25 @@ def test_disk_that_stays_full(
     assert (tmp_path / "cpu0").stat().st_size < _PAGE * _PAGES
 
 
+def test_cpu_that_never_was_there(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slot for one that can be plugged in: its pages cannot be read, and there are none."""
+    real = os.read
+
+    def read(source: int, size: int) -> bytes:
+        if os.readlink(f"/proc/self/fd/{source}").endswith("cpu1/trace_pipe_raw"):
+            raise OSError(errno.ENODEV, "No such device")
+        return real(source, size)
+
+    (instance.path / "per_cpu/cpu1/trace_pipe_raw").write_bytes(b"")
+    monkeypatch.setattr(pages.os, "read", read)
+    copier = _copier(instance, tmp_path, [])
+    copier.finish()
+    assert (copier.failed, copier.errors) == ([], [])
+    assert (tmp_path / "cpu0").stat().st_size == _PAGE * _PAGES
+
+
 @pytest.mark.parametrize(("entries", "is_full"), [(0, False), (3, False), (0, True)])
 def test_trace_without_all_pages_is_not_whole(
     instance: Instance,

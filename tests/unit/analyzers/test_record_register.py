@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import json
 import os
+import socket
 import threading
 from pathlib import Path
 
 import pytest
 from wbscope.errors import SetupError
-from wbscope.record.finish import recover
+from wbscope.record import finish, supervisor
+from wbscope.record.finish import recover, recover_all
 from wbscope.record.plan import Plan, dead_entries, lock_sysctls, open_entry
 
 
@@ -63,6 +67,81 @@ def test_entry_taken_away_before_it_was_locked(register: Path) -> None:
     assert path.exists()
     assert list(dead_entries()) == []
     made[0].remove()
+
+
+def _dead(tmp_path: Path) -> Path:
+    """A recorder that was killed when it had recorded something; its folder."""
+    plan = _plan(tmp_path)
+    folder = Path(plan.folder)
+    folder.mkdir()
+    (folder / ".plan").write_text(plan.to_json())
+    (folder / ".head").touch()
+    entry = open_entry(plan.instance)
+    entry.write(plan, {})
+    entry.close()
+    return folder
+
+
+def test_killed_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was recorded stays, and it is said where."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(finish, "assemble", full)
+    folder = _dead(tmp_path)
+    (found,) = recover_all(None)
+    assert (folder / ".head").exists()
+    assert f"{folder} is no run yet: No space left on device; make room, then:" in str(found)
+    assert str(found).endswith(f"wbscope record --recover {folder}")
+    assert recover_all(None) == []
+
+
+def test_killed_when_its_run_had_the_name(tmp_path: Path, register: Path) -> None:
+    folder = _dead(tmp_path)
+    run = folder.rename(tmp_path / "run")
+    (found,) = recover_all(None)
+    assert str(found).endswith(f"run in {run}")
+    assert not (run / ".plan").exists()
+    assert list(register.iterdir()) == []
+
+
+def test_instances_of_others_are_left_alone(tmp_path: Path) -> None:
+    made = tmp_path / "instances"
+    for name in ("mine", "bench-1", f"{os.getpid()}-0123abcd", "999999999-0123abcd"):
+        (made / f"wbscope-{name}").mkdir(parents=True)
+    (found,) = recover_all(tmp_path)
+    assert str(found).startswith("wbscope-999999999-0123abcd: ")
+    assert len(list(made.iterdir())) == 3
+
+
+def test_orphan_in_use_is_not_stopped(tmp_path: Path) -> None:
+    """Of a recorder in a container, whose process is not to be seen from here."""
+    used = tmp_path / "instances/wbscope-999999999-0123abcd"
+    used.mkdir(parents=True)
+    (used / "tracing_on").write_text("1")  # and so it cannot be removed
+    (found,) = recover_all(tmp_path)
+    assert "left alone" in str(found)
+    assert (used / "tracing_on").read_text() == "1"
+
+
+def test_no_register_is_told(
+    tmp_path: Path, register: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as a recorder that died."""
+    register.write_text("a file in place of the folder")
+    (tmp_path / "private").mkdir()
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.sendall(_plan(tmp_path).to_json().encode() + b"\n")
+        monkeypatch.setattr(supervisor.sys, "argv", ["", str(theirs.detach())])
+        monkeypatch.setattr(supervisor.signal, "signal", lambda *_: None)
+        monkeypatch.setattr(supervisor, "_be_spared", lambda: None)
+        assert supervisor.main() == 0
+        told = json.loads(ours.recv(1 << 16))["error"]
+    assert told["slug"] == "cannot-write"
+    assert told["subject"] == str(register)
+    assert "WBSCOPE_RUN_DIR" in told["fix"]
 
 
 def test_sysctls_are_changed_by_one_at_a_time(register: Path) -> None:

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a run: refused early, private until it is whole, and how it gets its name."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import os
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from wbscope.errors import UsageError
+from wbscope.outputs import check_parent, free_name
+from wbscope.record.backends import HEAD, TRACE
+from wbscope.record.plan import Plan, registered
+from wbscope.record.tracefs import INSTANCE_PREFIX, is_orphan
+
+__all__ = [
+    "META",
+    "PLAN",
+    "holds_recording",
+    "make_private",
+    "private_folder",
+    "publish",
+    "published",
+    "remove_leftovers",
+    "remove_unused",
+    "take_name",
+    "target_of",
+]
+
+META = "meta.json"
+PLAN = ".plan"
+# An older run, from when it has lost its name until the new one has it.
+_ASIDE = ".old"
+# What is in a folder before anything is recorded.
+_OF_A_START = {PLAN, ".recorder.log"}
+# From Linux 7.2 on these events have bytes of the traced programs.
+_OF_PROGRAMS = "syscalls:"
+_PRIVATE = re.compile(rf"\..+\.({INSTANCE_PREFIX}[^.]+)((?:{re.escape(_ASIDE)})?)")
+# Somebody has made something of that name meanwhile, or has mounted on it.
+_TAKEN = (errno.EBUSY, errno.EEXIST, errno.ENOTDIR, errno.ENOTEMPTY)
+_TRIES = 100
+
+
+def target_of(output: Path | None, force: bool) -> Path:
+    """Where the run will be; an older one is replaced only if it is one, and at the end.
+
+    Raises: UsageError for a name that a folder cannot be given by rename(2).
+    """
+    path = output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
+    target = path.absolute()
+    shown = str(path)
+    check_parent(path)
+    if target.is_symlink():
+        real = shlex.quote(os.path.realpath(target))
+        raise UsageError("output-exists", shown, "is a symbolic link", fix=f"-o {real}")
+    if os.path.ismount(target):
+        raise UsageError(
+            "output-exists", shown, "is a mount point, which a run cannot replace",
+            fix=f"-o {shlex.quote(str(path / 'run'))}",
+        )  # fmt: skip
+    if _is_free(target):
+        return target
+    if not (target / META).is_file():
+        raise UsageError("output-exists", shown, "exists and is no run folder", fix="-o OTHER")
+    if not force:
+        raise UsageError(
+            "output-exists", shown, "is a run already", fix="add --force to replace it, or -o OTHER"
+        )
+    return target
+
+
+def _is_free(target: Path) -> bool:
+    """Not there, or an empty folder."""
+    if target.is_symlink() or not target.is_dir():
+        return not os.path.lexists(target)
+    return not any(target.iterdir())
+
+
+def private_folder(target: Path, instance: str) -> Path:
+    """Where a run is until it is whole."""
+    return target.with_name(f".{target.name}.{instance}")
+
+
+def holds_recording(folder: Path) -> bool:
+    """A run, or the pages of one."""
+    return any((folder / name).exists() for name in (HEAD, TRACE, META))
+
+
+def make_private(folder: Path, events: Iterable[str]) -> None:
+    """What system calls write, or are given, is for its owner; other runs are for everybody."""
+    private = any(event.startswith(_OF_PROGRAMS) for event in events)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    folder.chmod(0o700 if private else 0o755 & ~mask)
+    if private:
+        (folder / TRACE).chmod(0o600)
+
+
+def publish(plan: Plan) -> Path:
+    """The private folder, which is whole, gets its name: that of the user, or one beside it.
+
+    The plan goes last: a folder that has it can be published by whoever finds it.
+    """
+    folder = Path(plan.folder)
+    make_private(folder, plan.events)
+    for path in folder.glob(".*"):
+        if path.name != PLAN:
+            path.unlink()
+    run = take_name(folder, Path(plan.target), plan.force)
+    (run / PLAN).unlink(missing_ok=True)
+    return run
+
+
+def published(plan: Plan) -> Path | None:
+    """The run of a recorder that was killed when it had its name; what is left to do is done."""
+    target = Path(plan.target)
+    names = f"{glob.escape(target.stem)}*{glob.escape(target.suffix)}"
+    for path in target.parent.glob(f"{names}/{PLAN}"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            if Plan.from_json(path.read_text()).instance == plan.instance:
+                shutil.rmtree(_aside(Path(plan.folder)), ignore_errors=True)
+                path.unlink()
+                return path.parent
+    return None
+
+
+def take_name(folder: Path, target: Path, replace: bool) -> Path:
+    """Rename a whole folder; returns the name that it has: one beside it where it is taken.
+
+    An older run that it replaces is put aside, and goes when the new one has the name.
+    """
+    if folder == target:
+        return target
+    aside = _aside(folder)
+    try:
+        if replace and not _is_free(target):
+            with contextlib.suppress(OSError):  # it cannot be moved: both are kept
+                target.rename(aside)
+        run = _renamed(folder, target)
+    except BaseException:
+        if aside.exists() and not os.path.lexists(target):
+            aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+    return run
+
+
+def _renamed(folder: Path, target: Path) -> Path:
+    for _ in range(_TRIES):
+        if not _is_free(target):
+            target = free_name(target)
+        try:
+            return folder.rename(target)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+            target = free_name(target)
+    return folder.rename(target)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}{_ASIDE}")
+
+
+def remove_leftovers(target: Path) -> None:
+    """Folders of recorders that were killed before they recorded anything."""
+    known = registered()
+    for folder in target.parent.glob(f".{glob.escape(target.name)}.{INSTANCE_PREFIX}*"):
+        instance = folder.name.removeprefix(f".{target.name}.")
+        if instance not in known and is_orphan(instance) and not holds_recording(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_unused(place: Path) -> list[str]:
+    """Every such folder in a folder, whatever run it was for, and what others are for.
+
+    Returns a line for each.
+    """
+    known = registered()
+    done = []
+    for folder in sorted(place.glob(f".*.{INSTANCE_PREFIX}*")):
+        name = _PRIVATE.fullmatch(folder.name)
+        if name is None or name[1] in known or not is_orphan(name[1]):
+            continue
+        if name[2]:
+            done.append(f"{folder.name}: a run that was to be replaced; kept")
+        elif holds_recording(folder):
+            command = f"wbscope record --recover {shlex.quote(folder.name)}"
+            done.append(f"{folder.name}: a recording; to make a run of it: {command}")
+        elif {path.name for path in folder.iterdir()} <= _OF_A_START:
+            shutil.rmtree(folder, ignore_errors=True)
+            done.append(f"{folder.name}: removed, nothing had been recorded")
+    return done

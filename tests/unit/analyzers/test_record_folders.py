@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a run: what it may replace, and that no moment is there at which one is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from wbscope.errors import UsageError
+from wbscope.record import folders
+from wbscope.record.finish import recover_folder
+from wbscope.record.folders import (
+    private_folder,
+    publish,
+    published,
+    remove_leftovers,
+    remove_unused,
+    take_name,
+    target_of,
+)
+from wbscope.record.plan import Plan
+
+_NAME = "wbscope-999999999-{}"  # a pid that nobody has
+
+
+@pytest.fixture(autouse=True)
+def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WBSCOPE_RUN_DIR", str(tmp_path / "register"))
+
+
+def _run(folder: Path, content: str) -> Path:
+    folder.mkdir()
+    (folder / "meta.json").write_text(content)
+    (folder / "trace.dat").write_text(content)
+    return folder
+
+
+def _private(target: Path, content: str, force: bool = False) -> Plan:
+    """All of a run but its name."""
+    instance = _NAME.format("aaaaaaaa")
+    folder = _run(private_folder(target, instance), content)
+    plan = Plan(
+        str(folder), str(target), "/t", instance, "tracefs", "p", (), "boot", 1, 1.0, force=force
+    )
+    (folder / ".plan").write_text(plan.to_json())
+    (folder / ".head").write_text("not a part of a run")
+    return plan
+
+
+def _runs(folder: Path) -> dict[str, str]:
+    """Every run in a folder, also those that are hidden."""
+    return {path.parent.name: path.read_text() for path in folder.glob("*/trace.dat")}
+
+
+def test_run_is_named_when_it_is_whole(tmp_path: Path) -> None:
+    for number in ("", "-2"):
+        plan = _private(tmp_path / "run", number)
+        assert Plan.from_json(plan.to_json()) == plan
+        assert publish(plan) == tmp_path / f"run{number}"
+    assert _runs(tmp_path) == {"run": "", "run-2": "-2"}
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"trace.dat", "meta.json"}
+
+
+def test_empty_folder_gets_the_run(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    assert publish(_private(tmp_path / "run", "new")) == tmp_path / "run"
+    assert _runs(tmp_path) == {"run": "new"}
+
+
+def test_older_run_is_replaced_by_a_whole_one(tmp_path: Path) -> None:
+    _run(tmp_path / "run", "old")
+    assert publish(_private(tmp_path / "run", "new", force=True)) == tmp_path / "run"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert _runs(tmp_path) == {"run": "new"}
+
+
+@pytest.mark.parametrize("place", ["/proc", "/sys"])
+def test_mount_point_is_refused(place: str) -> None:
+    with pytest.raises(UsageError, match="is a mount point") as caught:
+        target_of(Path(place), force=True)
+    assert caught.value.fix == f"-o {place}/run"
+
+
+def test_symbolic_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    with pytest.raises(UsageError, match="is a symbolic link") as caught:
+        target_of(tmp_path / "link", force=True)
+    assert caught.value.fix == f"-o {tmp_path}/empty"
+    assert target_of(tmp_path / "empty", force=False) == tmp_path / "empty"
+
+
+def _busy(monkeypatch: pytest.MonkeyPatch, busy: Path, number: int) -> None:
+    """As of a mount point: it can neither be renamed nor replaced."""
+    real = Path.rename
+
+    def rename(self: Path, target: Path) -> Path:
+        if busy in (self, target):
+            raise OSError(number, os.strerror(number))
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.ENOTDIR, errno.ENOTEMPTY])
+def test_name_that_was_taken_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Something was mounted there while it was recorded: the run is beside it."""
+    (tmp_path / "run").mkdir()
+    _busy(monkeypatch, tmp_path / "run", number)
+    assert publish(_private(tmp_path / "run", "new")) == tmp_path / "run-2"
+    assert _runs(tmp_path) == {"run-2": "new"}
+
+
+def test_older_run_that_cannot_be_moved_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _run(tmp_path / "run", "old")
+    _busy(monkeypatch, tmp_path / "run", errno.EXDEV)
+    assert publish(_private(tmp_path / "run", "new", force=True)) == tmp_path / "run-2"
+    assert _runs(tmp_path) == {"run": "old", "run-2": "new"}
+
+
+def _stop_at(call: int, stop: Callable[[], None], patch: Callable[..., None] = setattr) -> None:
+    """Of the calls that change names, one is not made."""
+    calls = iter(range(10**6))
+
+    def counted(real: Callable[..., object]) -> Callable[..., object]:
+        def wrapper(*args: object, **more: object) -> object:
+            if next(calls) == call:
+                stop()
+            return real(*args, **more)
+
+        return wrapper
+
+    for owner, name in ((Path, "rename"), (Path, "unlink"), (shutil, "rmtree")):
+        patch(owner, name, counted(getattr(owner, name)))
+
+
+@pytest.mark.parametrize("call", range(6))
+def test_killed_while_it_gets_its_name(tmp_path: Path, call: int) -> None:
+    """The older run is somewhere until the new one has the name, and that can be done again."""
+    _run(tmp_path / "run", "old")
+    plan = _private(tmp_path / "run", "new", force=True)
+    if (child := os.fork()) == 0:
+        try:
+            _stop_at(call, lambda: os._exit(call + 1))
+            publish(plan)
+        finally:
+            os._exit(6)  # all of them were made
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == call + 1
+    found = _runs(tmp_path)
+    assert "new" in found.values()
+    assert found.get("run") == "new" or "old" in found.values()
+    remove_leftovers(tmp_path / "run")  # what the next recording does
+    assert _runs(tmp_path) == found
+    run = publish(plan) if Path(plan.folder).exists() else published(plan)
+    assert run == (tmp_path / "run" if call < 5 else None)  # None: it had been done
+    assert _runs(tmp_path) == {"run": "new"}
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"trace.dat", "meta.json"}
+
+
+def test_reboot_before_it_has_its_name(tmp_path: Path) -> None:
+    """No entry tells of it any more, but the folder is all that is needed."""
+    plan = _private(tmp_path / "run", "new")
+    folder = Path(plan.folder)
+    (folder / ".head").unlink()
+    (told,) = remove_unused(tmp_path)
+    assert told.endswith(f"wbscope record --recover {folder.name}")
+    assert recover_folder(folder) == tmp_path / "run"
+    assert _runs(tmp_path) == {"run": "new"}
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_interrupted_while_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C between the two renames: the older run has its name again."""
+    _run(tmp_path / "run", "old")
+    _run(tmp_path / "new", "new")
+    _stop_at(1, _interrupt, monkeypatch.setattr)
+    with pytest.raises(KeyboardInterrupt):
+        take_name(tmp_path / "new", tmp_path / "run", replace=True)
+    assert _runs(tmp_path) == {"run": "old", "new": "new"}
+
+
+def test_without_force_nothing_is_replaced(tmp_path: Path) -> None:
+    """A run that was made there while this one was recorded."""
+    _run(tmp_path / "run", "old")
+    _run(tmp_path / "new", "new")
+    assert take_name(tmp_path / "new", tmp_path / "run", replace=False) == tmp_path / "run-2"
+    assert _runs(tmp_path) == {"run": "old", "run-2": "new"}
+
+
+@pytest.mark.parametrize("file", [".head", "trace.dat", "meta.json"])
+def test_leftovers_of_the_dead(tmp_path: Path, file: str) -> None:
+    """What holds a part of a recording stays, and so does what is not wbscope's."""
+    target = tmp_path / "run"
+    dead, whole = (private_folder(target, _NAME.format(4 * part)) for part in ("aa", "bb"))
+    others = private_folder(target, "wbscope-mine")
+    for folder in (dead, whole, others):
+        folder.mkdir()
+    (whole / file).touch()
+    remove_leftovers(target)
+    assert {path.name for path in tmp_path.iterdir()} == {whole.name, others.name}
+    (told,) = remove_unused(tmp_path)
+    assert f"wbscope record --recover {whole.name}" in told
+    assert whole.exists()
+
+
+def test_names_of_wbscope() -> None:
+    """Only what record, doctor and the script make, and of a process that is gone."""
+    for kind in ("0123abcd", "doctor", "remote"):
+        assert folders.is_orphan(f"wbscope-999999999-{kind}")
+        assert not folders.is_orphan(f"wbscope-{os.getpid()}-{kind}")
+    for name in (
+        "wbscope-mine",
+        "wbscope-bench-999999999",
+        "wbscope-999999999",
+        "wbscope-999999999-x",
+    ):
+        assert not folders.is_orphan(name)
