@@ -3,7 +3,7 @@
 """What recording costs: a 4-writer dd with no recording and with each profile, in turns.
 
 usage: bench_overhead.py [--dir DIR] [--times 40] [--rounds 7] [--dirty-bytes 64M]
-                         [--profiles writeback,reclaim,deep]
+                         [--profiles writeback,reclaim,deep] [--memory 128M]
 
 Each writer writes a file of 64 MiB over and over: pages that are new to the machine below a
 virtual one cost more than all that is measured here, and never the same.
@@ -13,6 +13,8 @@ round, so that a slow drift of the machine does not count, with the interval of 
 that holds for any distribution. Needs root and a machine with nothing else to do. Without
 --dir the files are on a loop-mounted ext4 in --image's folder: one in /dev/shm takes the
 noise of a disk away, and shows what recording costs where the CPUs are all there is.
+With --memory the writers are in a memory cgroup that is smaller than their files, so that
+reclaim is busy and has events to record.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import shutil
 import statistics
 import subprocess
@@ -60,6 +63,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--dirty-bytes", default="64M", help="so that writers are throttled")
     parser.add_argument("--profiles", default=_PROFILES, help="with commas between them")
+    parser.add_argument("--memory", help="limit of the writers' memory cgroup: 128M")
     options = parser.parse_args()
     names = (_OFF, *options.profiles.split(","))
     modes = {name: Mode() for name in names}
@@ -67,26 +71,39 @@ def main() -> int:
         _files(options) as folder,
         tempfile.TemporaryDirectory(dir=options.runs) as runs,
         _limits(options.dirty_bytes),
+        _cgroup(options.memory) as tasks,
     ):
-        _run(_OFF, folder, Path(runs), options.times, Mode())  # warms up, is not counted
+        # Warms up, is not counted: pages of the image are charged to nobody, those of files
+        # go, to be charged to the cgroup.
+        outside = _command(folder, Path(runs), 1, Path("/dev/null"))
+        _run(_OFF, outside, Path(runs), 1, Mode())
+        for file in folder.glob("zero-*"):
+            drop = ["dd", f"of={file}", "count=0", "conv=notrunc,fdatasync", "oflag=nocache"]
+            subprocess.run(drop, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+        command = _command(folder, Path(runs), options.times, tasks)
+        _run(_OFF, command, Path(runs), options.times, Mode())
         for number in range(options.rounds):
             order = names[number % len(names) :] + names[: number % len(names)]
             for name in order:
-                _run(name, folder, Path(runs), options.times, modes[name])
+                _run(name, command, Path(runs), options.times, modes[name])
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     _show(modes, options)
     return 0
 
 
-def _run(name: str, folder: Path, runs: Path, times: int, mode: Mode) -> None:
-    subprocess.run(["sync"], check=True)
-    took = runs / "took"
+def _command(folder: Path, runs: Path, times: int, tasks: Path) -> list[str]:
+    """The writers: they join the cgroup of the file `tasks` and write down how long they took."""
     writers = " ".join(str(number) for number in range(_WRITERS))
     write = f"dd if=/dev/zero of=$0/zero-$i bs=1M count={_FILE_MIB} conv=notrunc"
     script = f"for i in {writers}; do (for n in $(seq {times}); do {write}; done) & done; wait"
     # The same rest before each, and the same watch.
     timed = f"sleep {_REST_SECONDS}; date +%s%N; {{ {script}; }} 2>/dev/null; date +%s%N"
-    command = ["sh", "-c", f"{{ {timed}; }} > $1", str(folder), str(took)]
+    return ["sh", "-c", f"echo $$ > $2; {{ {timed}; }} > $1", str(folder), str(runs / "took"),
+            str(tasks)]  # fmt: skip
+
+
+def _run(name: str, command: list[str], runs: Path, times: int, mode: Mode) -> None:
+    subprocess.run(["sync"], check=True)
     if name == _OFF:
         subprocess.run(command, check=True)
     else:
@@ -103,7 +120,7 @@ def _run(name: str, folder: Path, runs: Path, times: int, mode: Mode) -> None:
         mode.lost += sum(meta["lost"].values())
         events = _events(run)
         shutil.rmtree(run)
-    began, ended = map(int, took.read_text().split())
+    began, ended = map(int, (runs / "took").read_text().split())
     duration_ns = ended - began
     if name != _OFF:
         mode.events_per_s.append(events * _NS_PER_S / duration_ns)
@@ -123,7 +140,8 @@ def _events(run: Path) -> int:
 def _show(modes: dict[str, Mode], options: argparse.Namespace) -> None:
     print(
         f"{_WRITERS} writers of {options.times} x {_FILE_MIB} MiB,"
-        f" vm.dirty_bytes {options.dirty_bytes}, {options.rounds} rounds;"
+        f" vm.dirty_bytes {options.dirty_bytes}, memory {options.memory or 'of the machine'},"
+        f" {options.rounds} rounds;"
         f" ratio: median [its {100 * _LEVEL:.0f} % interval] (lowest to highest) of the rounds"
     )
     print("\n| profile | MiB/s | ratio to off | events/s | lost events |\n|---|---|---|---|---|")
@@ -165,6 +183,26 @@ def _files(options: argparse.Namespace) -> Iterator[Path]:
             yield mount
         finally:
             subprocess.run(["umount", mount], check=True)
+
+
+@contextmanager
+def _cgroup(memory: str | None) -> Iterator[Path]:
+    """The file by which a task joins a cgroup with this limit; without a limit, no cgroup."""
+    if memory is None:
+        yield Path("/dev/null")
+        return
+    top, limit = Path("/sys/fs/cgroup"), "memory.max"
+    if (top / "cgroup.controllers").exists():
+        (top / "cgroup.subtree_control").write_text("+memory")
+    else:
+        top, limit = top / "memory", "memory.limit_in_bytes"
+    made = top / f"bench-overhead-{os.getpid()}"
+    made.mkdir()
+    try:
+        (made / limit).write_text(memory)
+        yield made / "cgroup.procs"
+    finally:
+        made.rmdir()
 
 
 @contextmanager
