@@ -25,7 +25,7 @@ until [ -e $1 ]; do sleep 0.05; done
 # The same, when pages of some writes are on the disk.
 _WITH_PAGES = f"""
 dd if=/dev/zero of=/dev/null bs=131 count={_WRITES} status=none
-until [ -n "$(find $0/.run.* -name 'trace.dat.cpu*' -size +0)" ]; do sleep 0.05; done
+until [ -n "$(find $0/.run.* -name 'trace.dat.cpu*' -size +64k)" ]; do sleep 0.05; done
 {_COMMAND}"""
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import platform
 import re
@@ -17,24 +16,18 @@ from wbscope.record.devices import devices_text
 from wbscope.record.settings import read_sysctls
 
 __all__ = [
-    "NAMES",
     "PSI",
     "bdi_stats",
     "block_stats",
     "cgroup_paths",
-    "ended_task_names",
     "kernel_hz",
     "machine_facts",
-    "read_names",
     "save_after",
     "save_before",
-    "task_names",
     "uname_text",
     "write_cgroups",
-    "write_names",
 ]
 
-NAMES = ".names"
 PSI = ("cpu", "io", "memory")
 
 _PROC = Path("/proc")
@@ -136,43 +129,6 @@ def block_stats() -> Iterator[tuple[str, str]]:
         text = _text(path / "stat")
         if text.strip(" 0\n"):
             yield path.name, text
-
-
-def task_names() -> dict[int, str]:
-    """The name of every task that lives now."""
-    names = {}
-    for process in _PROC.iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            for task in (process / "task").iterdir():
-                names[int(task.name)] = (task / "comm").read_text(errors="replace").rstrip("\n")
-        except OSError:
-            continue  # it ended
-    return names
-
-
-def ended_task_names(tracefs: Path) -> dict[int, str]:
-    """The kernel's own list has the names of tasks that ended, but of few at a time."""
-    names = {}
-    for line in _text(tracefs / "saved_cmdlines").splitlines():
-        tid, _, comm = line.partition(" ")
-        if tid.isdigit() and comm != "<...>":
-            names[int(tid)] = comm
-    return names
-
-
-def write_names(folder: Path, names: dict[int, str]) -> None:
-    """Names of tasks, kept until the trace is written."""
-    _replace(folder / NAMES, json.dumps(names))
-
-
-def read_names(folder: Path) -> dict[int, str]:
-    """None of them when the file is not there or not whole."""
-    try:
-        return {int(tid): str(comm) for tid, comm in json.loads(_text(folder / NAMES)).items()}
-    except (ValueError, AttributeError):
-        return {}
 
 
 def cgroup_paths() -> dict[int, str]:

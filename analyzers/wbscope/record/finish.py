@@ -21,15 +21,9 @@ from typing import Any
 
 from wbscope.errors import InputError, SetupError
 from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd
-from wbscope.record.facts import (
-    ended_task_names,
-    machine_facts,
-    read_names,
-    save_after,
-    task_names,
-    uname_text,
-)
+from wbscope.record.facts import machine_facts, save_after, uname_text
 from wbscope.record.folders import META, PLAN, holds_recording, publish, published
+from wbscope.record.names import add_names, ended_task_names, read_names, task_names
 from wbscope.record.pages import PageCopier
 from wbscope.record.plan import Entry, Plan, dead_entries, registered
 from wbscope.record.series import CLOCK_IDS
@@ -305,4 +299,7 @@ def _all_names(plan: Plan, folder: Path, now: bool) -> dict[int, str]:
     names = task_names() if now else {}
     if now or Path(plan.tracefs, "instances", plan.instance).exists():  # of the same boot
         names |= ended_task_names(Path(plan.tracefs))
-    return names | read_names(folder)
+    kept = read_names(folder)
+    with contextlib.suppress(OSError):  # for --recover, when there is no room for the trace
+        add_names(folder, {tid: comm for tid, comm in names.items() if tid not in kept})
+    return names | kept

@@ -23,11 +23,9 @@ from wbscope.record.facts import (
     bdi_stats,
     block_stats,
     cgroup_paths,
-    ended_task_names,
-    task_names,
     write_cgroups,
-    write_names,
 )
+from wbscope.record.names import add_names, ended_task_names, reserve_names, task_names
 
 __all__ = ["CLOCK_IDS", "Sampler"]
 
@@ -71,7 +69,8 @@ class Sampler:
         self._known = threading.Event()
         self.tid = 0
         self._files: dict[str, IO[str]] = {}
-        self._saved = (0, 0)
+        self._saved_names: dict[int, str] = {}
+        self._saved_cgroups = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> int:
@@ -100,6 +99,7 @@ class Sampler:
 
     def _run(self) -> None:
         self.tid = threading.get_native_id()
+        reserve_names(self._folder)
         self._note_names()
         self.cgroups |= cgroup_paths()
         self._save()
@@ -145,13 +145,14 @@ class Sampler:
 
     def _save(self) -> None:
         """For the one who finds this process killed."""
-        known = (hash(frozenset(self.names.items())), len(self.cgroups))
-        if known == self._saved:
-            return
+        new = dict(self.names.items() - self._saved_names.items())
         with contextlib.suppress(OSError):
-            write_names(self._folder, self.names)
-            write_cgroups(self._folder, self.cgroups)
-            self._saved = known
+            add_names(self._folder, new)
+            self._saved_names |= new
+        if len(self.cgroups) != self._saved_cgroups:
+            with contextlib.suppress(OSError):
+                write_cgroups(self._folder, self.cgroups)
+                self._saved_cgroups = len(self.cgroups)
 
     def _note_names(self) -> None:
         self._note_ended_names()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of tasks: what the kernel knows, and the file that keeps them until the trace is written.
+
+The file has room from the start: of a recording that fills its disk, the pages that were
+copied are of use only with the names.  A line is added with each names(), so that one cut
+short spoils no other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["add_names", "ended_task_names", "read_names", "reserve_names", "task_names"]
+
+_FILE = ".names"
+_ROOM_BYTES = 256 << 10  # some 8,000 tasks; more where the disk has room
+_PROC = Path("/proc")
+
+
+def task_names() -> dict[int, str]:
+    """The name of every task that lives now."""
+    names = {}
+    for process in _PROC.iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            for task in (process / "task").iterdir():
+                names[int(task.name)] = (task / "comm").read_text(errors="replace").rstrip("\n")
+        except OSError:
+            continue  # it ended
+    return names
+
+
+def ended_task_names(tracefs: Path) -> dict[int, str]:
+    """The kernel's own list has the names of tasks that ended, but of few at a time."""
+    names: dict[int, str] = {}
+    try:
+        text = (tracefs / "saved_cmdlines").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return names
+    for line in text.splitlines():
+        tid, _, comm = line.partition(" ")
+        if tid.isdigit() and comm != "<...>":
+            names[int(tid)] = comm
+    return names
+
+
+def reserve_names(folder: Path) -> None:
+    """Room on the disk: zeros after what is there."""
+    with contextlib.suppress(OSError), (folder / _FILE).open("ab") as file:
+        os.posix_fallocate(file.fileno(), file.tell(), _ROOM_BYTES)
+
+
+def add_names(folder: Path, names: Mapping[int, str]) -> None:
+    """After those that are there, whose names they replace.  Raises: OSError."""
+    if not names:
+        return
+    line = f"\n{json.dumps(names)}".encode()
+    with open(os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0) as file:
+        if os.pwrite(file.fileno(), line, len(file.read().rstrip(b"\0"))) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def read_names(folder: Path) -> dict[int, str]:
+    """None of them when the file is not there."""
+    names: dict[int, str] = {}
+    try:
+        lines = (folder / _FILE).read_bytes().rstrip(b"\0").splitlines()
+    except OSError:
+        return names
+    for line in lines:
+        with contextlib.suppress(ValueError, AttributeError):  # cut short
+            names |= {int(tid): str(comm) for tid, comm in json.loads(line).items()}
+    return names

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of tasks are kept while a recording goes on: also when its disk is full."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from wbscope.record.names import add_names, ended_task_names, read_names, reserve_names, task_names
+
+_PROGRAM = {11: "dd", 12: "kworker/u4:1-ext4", 13: 'odd "comm"\\\n'}
+
+
+def test_later_names_replace_earlier_ones(tmp_path: Path) -> None:
+    add_names(tmp_path, _PROGRAM)
+    reserve_names(tmp_path)
+    add_names(tmp_path, {11: "dd-2"})
+    add_names(tmp_path, {14: "fio"})
+    assert read_names(tmp_path) == _PROGRAM | {11: "dd-2", 14: "fio"}
+
+
+def test_without_a_file(tmp_path: Path) -> None:
+    assert read_names(tmp_path) == {}
+    add_names(tmp_path, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_fit_into_the_room(tmp_path: Path) -> None:
+    reserve_names(tmp_path)
+    (file,) = tmp_path.iterdir()
+    before = os.stat(file)
+    add_names(tmp_path, dict.fromkeys(range(1000), "fifteen letters"))
+    after = os.stat(file)
+    assert after.st_size == before.st_size
+    assert after.st_blocks == before.st_blocks
+    assert before.st_blocks * 512 >= before.st_size
+    assert len(read_names(tmp_path)) == 1000
+
+
+def test_cut_short_at_any_byte(tmp_path: Path) -> None:
+    """What was there stays, and what comes after it is read."""
+    add_names(tmp_path, {11: "dd"})
+    (name,) = tmp_path.iterdir()
+    first = name.read_bytes()
+    second = b"\n" + json.dumps({12: "fio"}).encode()
+    for length in range(len(second)):
+        name.write_bytes(first + second[:length] + b"\0" * 9)
+        assert read_names(tmp_path) == {11: "dd"}
+        add_names(tmp_path, {13: "cp"})
+        assert read_names(tmp_path) == {11: "dd", 13: "cp"}
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file gets beyond 64 KiB."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_written_in_part_is_an_error(tmp_path: Path) -> None:
+    """So that they are added again when there is room."""
+    add_names(tmp_path, {11: "dd"})
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        add_names(tmp_path, dict.fromkeys(range(10_000), "fifteen letters"))
+    assert read_names(tmp_path) == {11: "dd"}
+
+
+def test_of_tasks_that_live() -> None:
+    assert task_names()[os.getpid()] == Path("/proc/self/comm").read_text().rstrip("\n")
+
+
+def test_of_tasks_that_ended(tmp_path: Path) -> None:
+    (tmp_path / "saved_cmdlines").write_bytes(b"11 dd\n12 <...>\n13 two words\nnonsense\n14 \xff\n")
+    assert ended_task_names(tmp_path) == {11: "dd", 13: "two words", 14: "\udcff"}
+    assert ended_task_names(tmp_path / "nothing") == {}
