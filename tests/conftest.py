@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from support.cli import Wbscope
 from support.tools import wbscope_path
@@ -24,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write docs/*.png from the Perfetto UI in the browser; look at them",
     )
+
+
+def pytest_configure() -> None:
+    """All that a job in the background or of nohup starts would ignore Ctrl-C as it does."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # not inherited
 
 
 @pytest.fixture(scope="session")

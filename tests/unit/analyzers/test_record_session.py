@@ -45,7 +45,12 @@ class _Events(queue.Queue[Any]):
 
     when_heard: Callable[[], object] = staticmethod(lambda: None)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._deadline = time.monotonic() + _LONGEST_SECONDS
+
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        assert time.monotonic() < self._deadline
         if self.empty():
             self.when_heard()
         return super().get(timeout=_LONGEST_SECONDS if timeout is None else timeout)
