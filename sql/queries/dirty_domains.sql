@@ -15,7 +15,7 @@
 --   callers) are left out.
 -- @filters  range, cgroup
 -- @grain    domain; order domain, cgroup_ino
--- @needs    wb_domain_state, raw_cgroup, wb_bounds, wb_params
+-- @needs    wb_domain_sum, raw_cgroup, wb_params
 -- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
 --   writeback:wb_domain_dirty_state
 -- @column   domain TEXT global or memcg
@@ -43,41 +43,6 @@
 -- @metric   dirty_thresh_ratio neutral: how full the memory is, on average,
 --   that this part of the system may use for data that waits for disks
 -- @source   mm/page-writeback.c domain_dirty_limits(), balance_dirty_pages()
-WITH
-  chosen AS (
-    SELECT s.*, 1.0 * s.dirty_bytes / nullif(s.thresh_bytes, 0) AS thresh_share
-    FROM wb_domain_state AS s
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    WHERE s.ts >= b.start_ts
-      AND s.ts < b.end_ts
-      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
-  ),
-  summed AS (
-    SELECT
-      c.domain,
-      c.cgroup_ino,
-      c.basis,
-      count(*) AS events_count,
-      avg(c.dirty_bytes) AS dirty_bytes,
-      max(c.dirty_bytes) AS dirty_max_bytes,
-      avg(c.bg_thresh_bytes) AS bg_thresh_bytes,
-      avg(c.thresh_bytes) AS thresh_bytes,
-      min(c.thresh_bytes) AS thresh_min_bytes,
-      avg(c.limit_bytes) AS limit_bytes,
-      avg(c.thresh_share) AS dirty_thresh_ratio,
-      max(c.thresh_share) AS dirty_thresh_max_ratio,
-      sum(CASE WHEN c.thresh_bytes IS NOT NULL AND c.dirty_bytes IS NOT NULL
-        THEN CASE WHEN c.dirty_bytes > c.thresh_bytes THEN 1 ELSE 0 END
-      END) AS above_thresh_count,
-      count(c.caller) AS callers_count,
-      sum(CASE c.caller WHEN 'dirtier' THEN 1 ELSE 0 END) AS dirtier_count,
-      sum(CASE c.caller WHEN 'flusher' THEN 1 ELSE 0 END) AS flusher_count,
-      sum(CASE c.caller WHEN 'sampler' THEN 1 ELSE 0 END) AS sampler_count,
-      sum(c.is_boosted) AS boosted_count
-    FROM chosen AS c
-    GROUP BY c.domain, c.cgroup_ino, c.basis
-  )
 SELECT
   s.domain,
   s.cgroup_ino,
@@ -98,5 +63,7 @@ SELECT
   CASE WHEN s.callers_count > 0 THEN s.sampler_count END AS by_sampler_count,
   s.boosted_count,
   s.basis
-FROM summed AS s
+FROM wb_domain_sum AS s
+CROSS JOIN wb_params AS p
+WHERE p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino
 ORDER BY s.domain, s.cgroup_ino, s.basis;

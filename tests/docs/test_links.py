@@ -81,3 +81,11 @@ def test_every_question_of_the_report_says_what_its_numbers_mean() -> None:
         assert query.metrics, query.name
         for metric in query.metrics:
             assert len(metric.meaning.split()) > 5, (query.name, metric.column)
+
+
+def test_every_query_was_timed() -> None:
+    """A new one that is slow is seen before it is slow for somebody."""
+    text = (REPOSITORY / "docs/benchmarks.md").read_text(encoding="utf-8")
+    table = text.partition("\n## Queries\n")[2].partition("\n## ")[0]
+    timed = re.findall(r"^\| (\w+) \| (?:[\d,]+|not recorded) \|", table, re.MULTILINE)
+    assert timed == sorted(query.name for query in _LIBRARY.queries())
