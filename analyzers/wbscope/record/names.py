@@ -2,8 +2,8 @@
 """Names of tasks: what the kernel knows, and the file that keeps them until the trace is written.
 
 The file has room from the start: of a recording that fills its disk, the pages that were
-copied are of use only with the names.  A line is added with each names(), so that one cut
-short spoils no other.
+copied are of use only with the names.  Each add_names() adds a line, so that one cut short
+spoils no other.
 """
 
 from __future__ import annotations

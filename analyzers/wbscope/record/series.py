@@ -70,7 +70,7 @@ class Sampler:
         self.tid = 0
         self._files: dict[str, IO[str]] = {}
         self._saved_names: dict[int, str] = {}
-        self._saved_cgroups = 0
+        self._saved_cgroups: dict[int, str] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> int:
@@ -149,10 +149,10 @@ class Sampler:
         with contextlib.suppress(OSError):
             add_names(self._folder, new)
             self._saved_names |= new
-        if len(self.cgroups) != self._saved_cgroups:
+        if self.cgroups != self._saved_cgroups:
             with contextlib.suppress(OSError):
                 write_cgroups(self._folder, self.cgroups)
-                self._saved_cgroups = len(self.cgroups)
+                self._saved_cgroups = dict(self.cgroups)
 
     def _note_names(self) -> None:
         self._note_ended_names()
