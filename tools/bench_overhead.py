@@ -191,9 +191,11 @@ def _cgroup(memory: str | None) -> Iterator[Path]:
     if memory is None:
         yield Path("/dev/null")
         return
-    top, limit = Path("/sys/fs/cgroup"), "memory.max"
+    top, limit, control = Path("/sys/fs/cgroup"), "memory.max", None
     if (top / "cgroup.controllers").exists():
-        (top / "cgroup.subtree_control").write_text("+memory")
+        if "memory" not in (top / "cgroup.subtree_control").read_text().split():
+            control = top / "cgroup.subtree_control"
+            control.write_text("+memory")
     else:
         top, limit = top / "memory", "memory.limit_in_bytes"
     made = top / f"bench-overhead-{os.getpid()}"
@@ -203,6 +205,8 @@ def _cgroup(memory: str | None) -> Iterator[Path]:
         yield made / "cgroup.procs"
     finally:
         made.rmdir()
+        if control is not None:
+            control.write_text("-memory")
 
 
 @contextmanager
