@@ -17,6 +17,7 @@ from support.tools import run, wbscope_path
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 # debugfs mounts it once more, below itself, as soon as somebody looks there.
 _WITHOUT_TRACEFS = "mount --make-rprivate / && umount -l -a -t tracefs && umount -l -a -t debugfs"
+_WITHOUT_CGROUPS = "umount -l -a -t cgroup,cgroup2 && { umount -l /sys/fs/cgroup || :; }"
 _POWERLESS = "setpriv --inh-caps=-sys_admin --bounding-set=-sys_admin"
 
 
@@ -99,3 +100,17 @@ def test_tracefs_that_cannot_be_mounted(recorder: Recorder, words: tuple[str, ..
     tracefs = _checks(done)["tracefs"]
     assert tracefs["status"] == "fails"
     assert "not checked" in tracefs["found"]
+
+
+def test_cgroup_2_that_is_mounted_nowhere(recorder: Recorder) -> None:
+    """Only a free place is advised, and what is advised works and hides nothing."""
+    done = recorder.apart(_WITHOUT_CGROUPS, "doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    told = _checks(done)["cgroup 2"]
+    if told["status"] == "ok":
+        pytest.skip("the cgroup mounts of this machine cannot be taken away in a mount namespace")
+    if "mount -t cgroup2" not in told["fix"]:
+        assert "version 1" in told["found"]  # as /proc/cgroups says, whatever is mounted
+        return
+    again = recorder.apart(f"{_WITHOUT_CGROUPS}; {told['fix']}", "doctor", "--json")
+    assert "mount" not in (_checks(again)["cgroup 2"]["fix"] or "")

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+from wbscope.doctor.cgroups import cgroup_check_here
 from wbscope.doctor.check import Check, Status
 from wbscope.record.facts import kernel_hz
 
@@ -16,7 +17,6 @@ __all__ = ["machine_checks"]
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _BDI = Path("/sys/kernel/debug/bdi")
 _PSI = Path("/proc/pressure/io")
-_CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
 _MS_PER_S = 1000
 
 
@@ -30,9 +30,7 @@ def machine_checks() -> Iterator[Check]:
     yield _exists(_BTF, "BTF", "for BPF programs", "a kernel with CONFIG_DEBUG_INFO_BTF")
     yield _exists(_BDI, "bdi statistics", "debugfs", "mount -t debugfs nodev /sys/kernel/debug")
     yield _exists(_PSI, "pressure (PSI)", "", "boot with psi=1, a kernel with CONFIG_PSI")
-    yield _exists(
-        _CONTROLLERS, "cgroup 2", "names for cgroup_ino", "mount -t cgroup2 none /sys/fs/cgroup"
-    )
+    yield cgroup_check_here()
     readable = os.access("/proc/kallsyms", os.R_OK)
     yield Check(
         "kallsyms",
