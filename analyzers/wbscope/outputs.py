@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -22,12 +23,26 @@ from pathlib import Path
 
 from wbscope.errors import SetupError, UsageError, WbscopeError
 
-__all__ = ["check_output", "check_parent", "free_name", "private_output", "write_whole"]
+__all__ = [
+    "check_output",
+    "check_parent",
+    "free_name",
+    "is_private_name",
+    "private_folder",
+    "private_output",
+    "remove_if_dead",
+    "remove_private_folders",
+    "write_whole",
+]
 
 _LOCK = ".writer.lock"
+# No other program names a folder so: what is called this way may be removed.
+_MARK = ".wbscope-"
 # An empty folder that old was left by a writer killed before it had a lock.
 _STALE_SECONDS = 60
 _TRIES = 100
+# The private folders of this process.
+_mine: set[Path] = set()
 
 
 def check_output(
@@ -86,27 +101,48 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def private_output(output: Path) -> Iterator[Path]:
-    """A path to write to; on success it takes the output's name, else it is gone.
+    """A path to write to; on success it takes the output's name, else it is gone."""
+    with private_folder(output) as folder:
+        private = folder / output.name
+        try:
+            yield private
+            os.replace(private, output)
+        except WbscopeError as error:
+            raise error.with_path(str(private), str(output)) from error
+        except OSError as error:
+            raise _cannot_write(output, error) from error
 
-    The private folder is beside the output, so that the rename stays on one
-    file system; whatever a killed ingester leaves in it goes with it.
+
+@contextmanager
+def private_folder(output: Path) -> Iterator[Path]:
+    """A folder of this writer's own beside the output; in the end it is gone.
+
+    Beside it, so that a rename stays on one file system; whatever a killed
+    ingester leaves in it goes with it. Those of dead writers go first.
     """
     try:
         _remove_leftovers(output)
         folder, lock = _private_folder(output)
     except OSError as error:
         raise _cannot_write(output, error) from error
-    private = folder / output.name
+    _mine.add(folder)
     try:
-        yield private
-        os.replace(private, output)
-    except WbscopeError as error:
-        raise error.with_path(str(private), str(output)) from error
-    except OSError as error:
-        raise _cannot_write(output, error) from error
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _mine.discard(folder)
         os.close(lock)
+
+
+def remove_private_folders() -> None:
+    """For a command that is about to end at once, whatever it was doing."""
+    for folder in list(_mine):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_private_name(name: str, of: str) -> bool:
+    """Whether a private folder of the output of this name is called so."""
+    return re.fullmatch(rf"\.{re.escape(of)}{re.escape(_MARK)}[a-z0-9_]{{8}}", name) is not None
 
 
 def write_whole(output: Path, text: str) -> None:
@@ -118,7 +154,7 @@ def write_whole(output: Path, text: str) -> None:
 def _private_folder(output: Path) -> tuple[Path, int]:
     """A new folder, and the open file whose lock says that it is in use."""
     for _ in range(_TRIES):
-        folder = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+        folder = Path(tempfile.mkdtemp(prefix=f".{output.name}{_MARK}", dir=output.parent))
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError:
@@ -146,18 +182,22 @@ def _take(lock: int, path: Path) -> bool | None:
 
 def _remove_leftovers(output: Path) -> None:
     """Remove the private folders of dead writers of this output."""
-    name = re.compile(rf"\.{re.escape(output.name)}\.[a-z0-9_]{{8}}")
     try:
         entries = list(output.parent.iterdir())
     except OSError:
         return  # a folder may be open to writers and not to readers
     for folder in entries:
-        if name.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
-            _remove_if_dead(folder)
+        if is_private_name(folder.name, output.name):
+            remove_if_dead(folder)
 
 
-def _remove_if_dead(folder: Path) -> None:
+def remove_if_dead(folder: Path) -> None:
+    """Remove a private folder if its writer has gone; one of another user stays."""
     try:
+        status = folder.lstat()
+        # Who owns a folder can put a link in its place while it is emptied.
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         _remove_if_stale(folder)

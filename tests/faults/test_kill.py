@@ -116,19 +116,19 @@ def test_leftovers_of_the_living_are_kept(place: Place) -> None:
 
 
 def test_private_folders_of_the_living_are_kept(place: Place) -> None:
-    folder = place.folder / ".run.db.abcd1234"
-    not_ours = place.folder / ".run.db.notes"
-    for path in (folder, not_ours):
+    folder = place.folder / ".run.db.wbscope-abcd1234"
+    not_ours = [place.folder / name for name in (".run.db.notes", ".run.db.abcd1234")]
+    for path in (folder, *not_ours):
         path.mkdir()
         (path / "file").write_bytes(b"half")
+        (path / ".writer.lock").touch()
     lock = folder / ".writer.lock"
-    lock.touch()
     with lock.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         place.run(place.wbscope())
         assert (folder / "file").exists()
     place.run(place.wbscope())
-    assert sorted(os.listdir(place.folder)) == [".run.db.notes", "run.db"]
+    assert sorted(os.listdir(place.folder)) == [".run.db.abcd1234", ".run.db.notes", "run.db"]
 
 
 def test_two_runs_at_once(place: Place) -> None:

@@ -300,9 +300,10 @@ def library(sql_dir: Path) -> Library:
 
 @pytest.fixture(autouse=True)
 def cache_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path_factory.mktemp("cache") / "wbscope"
-    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(folder))
-    return folder
+    """Where entries are."""
+    base = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(base))
+    return base / "wbscope" / "v1"
 
 
 @pytest.fixture

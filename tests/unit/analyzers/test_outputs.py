@@ -24,7 +24,7 @@ def test_existing_output_needs_force(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_writer_of_a_folder_left_is_removed(tmp_path: Path) -> None:
-    left = tmp_path / ".package.abcd1234"
+    left = tmp_path / ".package.wbscope-abcd1234"
     (left / "package" / "views").mkdir(parents=True)
     (left / "package" / "views" / "half.sql").write_text("half")
     (left / ".writer.lock").write_text("")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.cache import trim_cache
 from wbscope.engine.library import Library
 from wbscope.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.runs import database_of
@@ -74,33 +73,7 @@ def test_failed_ingest_leaves_no_entry(
     monkeypatch.setenv("FAKE_INGESTER", "signal9")
     with pytest.raises(SetupError):
         database_of(str(trace), library)
-    assert os.listdir(cache_dir) == []
-
-
-def entry(folder: Path, name: str, age: int, size: int = 10) -> Path:
-    path = folder / name
-    path.write_bytes(b"x" * size)
-    os.utime(path, (1_000_000 - age, 1_000_000 - age))
-    return path
-
-
-def test_trim_removes_what_was_used_longest_ago(tmp_path: Path) -> None:
-    old, middle, new = (entry(tmp_path, f"{age}.db", age) for age in (30, 20, 10))
-    other = entry(tmp_path, "notes.txt", 99, 1000)
-    trim_cache(keep=new, limit_bytes=25)
-    assert (old.exists(), middle.exists(), new.exists()) == (False, True, True)
-    trim_cache(keep=middle, limit_bytes=5)
-    assert (middle.exists(), new.exists(), other.exists()) == (True, False, True)
-
-
-def test_trim_removes_what_a_killed_command_left(tmp_path: Path) -> None:
-    stale, fresh = tmp_path / ".a.db.x", tmp_path / ".b.db.y"
-    stale.mkdir()
-    fresh.mkdir()
-    entry(stale, "half", 0)
-    os.utime(stale, (1, 1))
-    trim_cache(keep=entry(tmp_path, "new.db", 0))
-    assert (stale.exists(), fresh.exists()) == (False, True)
+    assert os.listdir(cache_dir) == ["CACHEDIR.TAG"]
 
 
 def test_hit_counts_as_use(ingester: Any, trace: Path, library: Library) -> None:
@@ -113,9 +86,9 @@ def test_hit_counts_as_use(ingester: Any, trace: Path, library: Library) -> None
 @pytest.mark.parametrize(
     ("variables", "where"),
     [
-        ({"WBSCOPE_CACHE_DIR": "{0}/mine"}, "{0}/mine"),
-        ({"XDG_CACHE_HOME": "{0}/xdg"}, "{0}/xdg/wbscope"),
-        ({"HOME": "{0}/home"}, "{0}/home/.cache/wbscope"),
+        ({"WBSCOPE_CACHE_DIR": "{0}/mine"}, "{0}/mine/wbscope/v1"),
+        ({"XDG_CACHE_HOME": "{0}/xdg"}, "{0}/xdg/wbscope/v1"),
+        ({"HOME": "{0}/home"}, "{0}/home/.cache/wbscope/v1"),
     ],
 )
 def test_cache_folder(
