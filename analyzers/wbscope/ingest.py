@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wbscope.children import passed_text
 from wbscope.choice import Choice
 from wbscope.engine.library import Library
 from wbscope.engine.result import Notice
@@ -104,16 +104,13 @@ def _ingest(
     choice: Choice,
     observer: Observer | None,
 ) -> tuple[dict[str, Any], list[Notice]]:
+    # Formats are hundreds of files to read, and for text only.
+    texts = [] if run.has_formats() else reference_formats()
     with (
-        tempfile.NamedTemporaryFile("w", suffix=".events", encoding="utf-8") as listed,
-        tempfile.NamedTemporaryFile("w", suffix=".formats", encoding="utf-8") as formats,
+        passed_text("".join(f"{event}\n" for event in library.events())) as (listed, events_name),
+        passed_text("".join(texts)) as (formats, formats_name),
     ):
-        listed.writelines(f"{event}\n" for event in library.events())
-        listed.flush()
-        if not run.has_formats():  # hundreds of files to read, for text only
-            formats.writelines(reference_formats())
-            formats.flush()
-        options = ["--all"] if choice.load_all else ["--events-file", listed.name]
+        options = ["--all"] if choice.load_all else ["--events-file", events_name]
         for event in choice.events:
             options += ["--events", event]
         options += library.table_options()
@@ -122,6 +119,7 @@ def _ingest(
         if choice.limit is not None:
             options += ["--limit", str(choice.limit)]
         return run_ingester(
-            ["sqlite", str(source), "-o", str(output), "--formats", formats.name, *options],
+            ["sqlite", str(source), "-o", str(output), "--formats", formats_name, *options],
             observer,
+            files=[listed, formats],
         )

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol, cast
 
+from wbscope.children import dying_with_us
 from wbscope.engine.result import Notice
 from wbscope.errors import (
     InputError,
@@ -32,7 +33,7 @@ _ERRORS: dict[int, type[WbscopeError]] = {2: UsageError, 3: InputError, 5: Setup
 _INTERRUPTED = 130
 _LABELS = ("at", "have", "effect", "fix")
 # Time for the ingester to remove its temporary file after Ctrl-C.
-_GRACE_SECONDS = 5
+_GRACE_SECONDS = 0.7
 
 
 class Observer(Protocol):
@@ -78,10 +79,11 @@ def run_ingester(
     arguments: Sequence[str],
     observer: Observer | None = None,
     feed: Callable[[BinaryIO], None] | None = None,
+    files: Sequence[int] = (),
 ) -> tuple[dict[str, Any], list[Notice]]:
     """Run it to the end: its `done` message and its warnings, or the right error.
 
-    feed writes what the ingester reads on its stdin.
+    feed writes what the ingester reads on its stdin; it gets these open files, too.
     """
     command = [str(find_ingester()), *arguments, "--json-lines"]
     lines = _Lines(observer)
@@ -91,12 +93,14 @@ def run_ingester(
             stdin=subprocess.DEVNULL if feed is None else subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            pass_fds=files,
+            preexec_fn=dying_with_us(),
         )
-    except OSError as error:
+    except (OSError, subprocess.SubprocessError) as error:
         raise SetupError(
             "no-ingester",
             command[0],
-            f"cannot be run: {error.strerror or error}",
+            f"cannot be run: {getattr(error, 'strerror', None) or error}",
             fix="make setup",
         ) from error
     with process:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wbscope.children import passed_text
 from wbscope.engine.evidence import require_events
 from wbscope.engine.result import Notice
 from wbscope.errors import EvidenceError
@@ -46,15 +46,13 @@ def write_timeline(
     setup = "".join(f"{statement};\n" for statement in statements)
     with (
         private_output(output) as private,
-        tempfile.NamedTemporaryFile("w", suffix=".sql", encoding="utf-8") as script,
+        passed_text(setup) as (script, name),
     ):
-        script.write(setup)
-        script.flush()
-        arguments = ["timeline", str(run.database), "--setup", script.name]
+        arguments = ["timeline", str(run.database), "--setup", name]
         for view in views:
             arguments += ["--view", view]
         arguments += _events(run, events)
-        _, warnings = run_ingester([*arguments, "-o", str(private)])
+        _, warnings = run_ingester([*arguments, "-o", str(private)], files=[script])
     return Timeline(
         output=output,
         views=tuple(views),

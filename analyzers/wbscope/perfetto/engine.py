@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from wbscope.children import dying_with_us
 from wbscope.errors import SetupError
 from wbscope.perfetto.find import EngineCommand, find_engine
 
@@ -25,7 +27,8 @@ Batch = bytes
 _CHUNK_BYTES = 1 << 20
 _MESSAGE_TAG = 0x0A  # TraceProcessorRpcStream.msg
 _MAX_MESSAGE_BYTES = 256 << 20
-_CLOSE_SECONDS = 5
+_CLOSE_SECONDS = 0.5
+_DYING_SECONDS = 5
 _LOG_BYTES = 4000
 
 
@@ -60,13 +63,15 @@ class Engine:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
+                # It holds nothing that has to be put in order.
+                preexec_fn=dying_with_us(signal.SIGKILL),
             )
-        except OSError as error:
+        except (OSError, subprocess.SubprocessError) as error:
             self._log.close()
             raise SetupError(
                 "no-trace-processor",
                 self.command.arguments[0],
-                f"cannot be run: {error.strerror or error}",
+                f"cannot be run: {getattr(error, 'strerror', None) or error}",
             ) from error
 
     def __enter__(self) -> Self:
@@ -91,10 +96,13 @@ class Engine:
         self._process.stdout.close()
         try:
             self._process.wait(_CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
+        except BaseException as error:
             self._process.kill()
             self._process.wait()
-        self._log.close()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+        finally:
+            self._log.close()
 
     def load(self, trace: Path, advance: Callable[[int, int], None] | None = None) -> None:
         """Let it parse a whole trace file; advance hears of bytes done and in all.
@@ -217,7 +225,7 @@ class Engine:
 
     def _died(self, how: str = "") -> EngineDied:
         try:
-            code: int | None = self._process.wait(_CLOSE_SECONDS)
+            code: int | None = self._process.wait(_DYING_SECONDS)
         except subprocess.TimeoutExpired:
             code = None
         self._log.seek(0, 2)

@@ -30,7 +30,7 @@ def ingest_perfetto(
     choice: Choice,
     observer: Observer | None,
 ) -> tuple[dict[str, Any], list[Notice]]:
-    """As run_ingester: its `done` message and its warnings."""
+    """As run_ingester: its `done` message and its warnings. The output is in a private folder."""
     globs = [*library.events(), *choice.events]
     with Engine() as engine:
         load(engine, source, None if observer is None else _Halves(observer).loaded)
@@ -115,13 +115,13 @@ def _write_all(
         reader.write(out, globs, choice.load_all, progress.rows, facts_only=facts_only)
 
     arguments = ["records", "-", "-o", str(output), "--trace", str(trace), *options]
-    with with_sampled_files(engine, source.folder) as folder:
-        if folder is not None:
-            arguments += ["--folder", str(folder)]
-        try:
-            return run_ingester(arguments, feed=feed)
-        except NoFtraceEvents as nothing:
-            raise _no_events(trace, facts, nothing) from nothing
+    folder = with_sampled_files(engine, source, output.parent)
+    if folder is not None:
+        arguments += ["--folder", str(folder)]
+    try:
+        return run_ingester(arguments, feed=feed)
+    except NoFtraceEvents as nothing:
+        raise _no_events(trace, facts, nothing) from nothing
 
 
 def _no_events(trace: Path, facts: TraceFacts, nothing: NoFtraceEvents) -> InputError:

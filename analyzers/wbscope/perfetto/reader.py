@@ -78,6 +78,7 @@ class Reader:
         self._facts = facts
         self._references = references
         self._configured = self._read_config()
+        self._odd_keys = 0  # events with names of fields that are no text
 
     def write(
         self,
@@ -101,6 +102,9 @@ class Reader:
             self._event(out, kind, progress, facts_only)
         for system, name in sorted(self._configured - {(k.system, k.name) for k in kinds}):
             out.event(system, name, 0)
+        if self._odd_keys:
+            text = "events with names of fields that are no text"
+            out.stat("odd_field_names", "error", self._odd_keys, text)
         if self._facts.damage is not None:
             out.damage(self._facts.damage)
         out.end()
@@ -269,7 +273,21 @@ class Reader:
             rows = self._engine.query(
                 f"SELECT a.key FROM args AS a WHERE {of_record} ORDER BY a.id"
             )
-            keys += [key for row in rows if (key := str(row["key"])) not in keys]
+            new = [key for row in rows if (key := str(row["key"])) not in keys]
+            if not new:
+                # Bytes that are no text come back as another key than the one in the trace: the
+                # same record would be found for ever.
+                self._odd_keys += 1
+                return self._all_keys(kind, keys)
+            keys += dict.fromkeys(new)
+
+    def _all_keys(self, kind: _Kind, known: list[str]) -> list[str]:
+        """These, and whatever else any record of the event has."""
+        rows = self._engine.query(
+            "SELECT DISTINCT a.key FROM wbscope_event AS f JOIN args AS a USING (arg_set_id)"
+            f" WHERE f.name = {_quoted(kind.name)} ORDER BY a.key"
+        )
+        return list(dict.fromkeys([*known, *(str(row["key"]) for row in rows)]))
 
 
 def _long_bytes(machine: str) -> int | None:

@@ -8,12 +8,13 @@ ingester makes without any event; it stands in for those adapters.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from wbscope.cache import scratch_folder
 from wbscope.engine.library import Library
 from wbscope.engine.params import Params, quote
 from wbscope.engine.result import Notice, Result, unique_names
@@ -41,9 +42,9 @@ class PerfettoSessions:
         self._source = source
         self._library = library
         self._engine = Engine()
-        self._folder = tempfile.TemporaryDirectory(prefix="wbscope-")
-        self.database = Path(self._folder.name) / "facts.db"
+        self._scratch = ExitStack()
         try:
+            self.database = self._scratch.enter_context(scratch_folder()) / "facts.db"
             load(self._engine, source, None if observer is None else observer.advance)
             ingest_facts(self._engine, source, self.database)
         except BaseException:
@@ -61,7 +62,7 @@ class PerfettoSessions:
     def close(self) -> None:
         """End the engine."""
         self._engine.close()
-        self._folder.cleanup()
+        self._scratch.close()
 
 
 class PerfettoSession(Session):

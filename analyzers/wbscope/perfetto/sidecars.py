@@ -6,12 +6,11 @@ A run folder's own files go before them.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
 from pathlib import Path
 
 from wbscope.perfetto.engine import Engine
+from wbscope.sources import Source
 
 __all__ = ["with_sampled_files"]
 
@@ -30,23 +29,23 @@ ORDER BY t.name
 _LINES = {"vmstat": ("{name} {value}\n", 1), "meminfo": ("{name}: {value} kB\n", 1 << 10)}
 
 
-@contextmanager
-def with_sampled_files(engine: Engine, folder: Path | None) -> Iterator[Path | None]:
-    """The folder to read the files of the run from: its own, or one with what the trace adds."""
+def with_sampled_files(engine: Engine, source: Source, private: Path) -> Path | None:
+    """The folder to read the files of the run from: its own, or a private one with what the
+    trace adds."""
     texts = {name: text for kind in _LINES for name, text in _texts(engine, kind).items()}
-    own = {path.name: path for path in folder.iterdir()} if folder is not None else {}
+    own = source.inputs()[1:]
     # One half of a pair would be of another time than the other.
-    having = {name.partition(".")[0] for name in own}
+    having = {path.name.partition(".")[0] for path in own}
     texts = {name: text for name, text in texts.items() if name.partition(".")[0] not in having}
     if not texts:
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="wbscope-") as made:
-        for name, path in own.items():
-            (Path(made) / name).symlink_to(path.absolute())
-        for name, text in texts.items():
-            (Path(made) / name).write_text(text, encoding="utf-8")
-        yield Path(made)
+        return source.folder
+    made = private / "files"
+    made.mkdir()
+    for path in own:
+        shutil.copyfile(path, made / path.name)
+    for name, text in texts.items():
+        (made / name).write_text(text, encoding="utf-8")
+    return made
 
 
 def _texts(engine: Engine, kind: str) -> dict[str, str]:
