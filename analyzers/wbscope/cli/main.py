@@ -38,6 +38,7 @@ from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
 from wbscope.version import __version__
+from wbscope.watch import watching
 
 __all__ = ["main"]
 
@@ -118,7 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
-        with get_command(app).make_context("wbscope", words) as context:
+        with (
+            watching(lambda error: _fail(error, words)),
+            get_command(app).make_context("wbscope", words) as context,
+        ):
             context.command.invoke(context)
     except typer.Exit as end:
         return end.exit_code

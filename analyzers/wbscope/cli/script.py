@@ -16,7 +16,9 @@ from wbscope.outputs import write_whole
 from wbscope.render.jsondoc import document, result_body, rows_body
 from wbscope.render.markdown import markdown_text
 from wbscope.render.table import PAGE_WIDTH, table_text
+from wbscope.render.units import parse_duration
 from wbscope.run import Run
+from wbscope.watch import time_limit
 
 __all__ = ["run_script"]
 
@@ -44,14 +46,15 @@ def run_script(
     as_they_come = form.file is None and not form.as_json
     if as_they_come and not form.as_markdown:
         show_warnings(run.warnings())
+    limit_ns = None if timeout is None else parse_duration("--timeout", timeout)
     results = []
     for number, statement in enumerate(statements, 1):
-        with _named(source, number, statement):
+        with _named(source, number, statement), time_limit(limit_ns):
             result = run.sql(statement.text, timeout)
-        if as_they_come:
-            write_stdout(("\n" if number > 1 else "") + _text(result, form, number, page_width()))
-        else:
-            results.append(result)
+            if as_they_come:
+                text = _text(result, form, number, page_width())
+                write_stdout(("\n" if number > 1 else "") + text)
+        results.append(result)
     if as_they_come:
         return
     if form.as_json:

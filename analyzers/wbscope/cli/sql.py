@@ -30,6 +30,7 @@ from wbscope.engine.statements import Statement, split_statements
 from wbscope.errors import InputError, UsageError
 from wbscope.render.units import parse_duration
 from wbscope.run import open_run
+from wbscope.watch import hold, time_limit
 
 __all__ = ["SqlCommand", "sql"]
 
@@ -87,24 +88,27 @@ def sql(
     """
     form = Format(as_json, as_csv, as_markdown, parquet, output, force)
     form.check([run] if file in (None, _STDIN) else [run, str(file)])
-    if timeout is not None:
-        parse_duration("--timeout", timeout, positive=True)
+    limit_ns = None if timeout is None else parse_duration("--timeout", timeout, positive=True)
     if statement is None and file is None and _is_terminal():
         _interactive(run, timeout, form, quiet)
         return
     source, statements = _statements(statement, file)
     for part in statements if len(statements) == 1 else []:
         check_one_select(part.text)
-    with (
-        progress_bar(run, hidden=quiet or as_json) as bar,
-        open_run(run, observer=bar) as opened,
-    ):
-        if len(statements) > 1:
+    if len(statements) > 1:
+        with progress_bar(run, hidden=quiet or as_json) as bar, time_limit(limit_ns):
+            opened = open_run(run, observer=bar)
+        with opened:
             run_script(opened, source, statements, timeout, form)
-            return
-        text = statements[0].text
-        result = opened.sql(text, timeout)
-    write_result("sql", {"sql": text, "run": run}, result, form)
+        return
+    text = statements[0].text
+    with time_limit(limit_ns):  # of all of it, printing too
+        with (
+            progress_bar(run, hidden=quiet or as_json) as bar,
+            open_run(run, observer=bar) as opened,
+        ):
+            result = opened.sql(text, timeout)
+        write_result("sql", {"sql": text, "run": run}, result, form)
 
 
 def _statements(statement: str | None, file: str | None) -> tuple[str, list[Statement]]:
@@ -139,9 +143,12 @@ def _interactive(run: str, timeout: str | None, form: Format, quiet: bool) -> No
     # Imported here: only the prompt needs prompt_toolkit.
     from wbscope.cli.shell import Shell
 
-    with progress_bar(run, hidden=quiet) as bar:
+    with (
+        progress_bar(run, hidden=quiet) as bar,
+        time_limit(None if timeout is None else parse_duration("--timeout", timeout)),
+    ):
         opened = open_run(run, observer=bar)
-    with opened:
+    with opened, hold():
         Shell(opened, timeout).run()
 
 

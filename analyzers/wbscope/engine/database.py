@@ -3,19 +3,29 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote as quote_uri
 
+from wbscope.engine.guard import stoppable
 from wbscope.errors import InputError, QueryError, SetupError, WbscopeError
 
-__all__ = ["SCHEMA_VERSION", "Recorded", "open_database", "translate"]
+__all__ = ["SCHEMA_VERSION", "Recorded", "open_database", "plain_tables", "translate"]
 
 # The layout of tables that this version reads; wbscope-ingest writes it to meta.
 SCHEMA_VERSION = 4
+
+# Larger ones are no text of a kernel.
+_MOST_VALUE_BYTES = 256 << 20
+# For a file that anybody may have written: nothing in its schema runs, its pages are checked.
+_OF_A_STRANGER = ("PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON")
+# Keys of meta that are whole numbers where they are known (docs/schema.md).
+_NUMBERS = ("first_ts", "last_ts", "events_count", "loaded_count", "page_bytes", "damaged")
 
 
 @dataclass(frozen=True)
@@ -51,16 +61,48 @@ def open_database(path: Path, shown: str) -> tuple[sqlite3.Connection, Recorded]
         raise translate(error, shown) from error
     # A task name is any 15 bytes: show strange ones instead of refusing them.
     connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES)
     try:
-        return connection, _recorded(connection, shown)
+        with stoppable(connection):
+            for pragma in _OF_A_STRANGER:
+                connection.execute(pragma)
+            return connection, _recorded(connection, shown)
     except sqlite3.Error as error:
         connection.close()
         if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR":
             raise _not_a_run(shown, f"is no wbscope database: {error}") from error
         raise translate(error, shown) from error
-    except InputError:
+    except BaseException:
         connection.close()
         raise
+
+
+def plain_tables(connection: sqlite3.Connection, shown: str, names: Iterable[str]) -> None:
+    """InputError unless each of these that is there is a table that only stores its rows.
+
+    A view, a virtual table or a generated column would run what the writer of the file put there.
+    """
+    for name in names:
+        find = "SELECT type, sql FROM main.sqlite_schema WHERE name = ? COLLATE NOCASE"
+        for kind, sql in connection.execute(find, (name,)).fetchall():
+            if kind in ("index", "trigger"):
+                continue  # these have names of their own, and do not run when rows are read
+            what = kind if kind != "table" else None
+            if kind == "table" and not re.match(r"CREATE\s+TABLE\b", str(sql), re.IGNORECASE):
+                what = "virtual table"
+            elif kind == "table" and _generated(connection, name):
+                what = "table with columns that are computed"
+            if what is not None:
+                raise _not_a_run(
+                    shown,
+                    f"has a {what} named {name!r}, wanted a plain table",
+                    effect="it was not read: it could run anything",
+                )
+
+
+def _generated(connection: sqlite3.Connection, table: str) -> bool:
+    find = "SELECT 1 FROM pragma_table_xinfo(?, 'main') WHERE hidden <> 0"
+    return connection.execute(find, (table,)).fetchone() is not None
 
 
 def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
@@ -72,6 +114,13 @@ def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
             shown,
             f"SQLite cannot read it: {error} ({name})",
             fix="wbscope ingest TRACE.dat -o RUN.db --force",
+        )
+    if name == "SQLITE_ERROR" and "overflow" in str(error):
+        return InputError(
+            "number-too-large",
+            shown,
+            f"holds numbers beyond what a trace can have: {error}",
+            fix="wbscope ingest TRACE.dat -o RUN.db --force    # if the database was changed",
         )
     if name.startswith(("SQLITE_NOMEM", "SQLITE_TOOBIG")):
         return QueryError(
@@ -91,8 +140,10 @@ def _recorded(connection: sqlite3.Connection, shown: str) -> Recorded:
             "is an SQLite file without a table 'meta', wanted a wbscope database",
             have=", ".join(tables[:8]) or "no tables",
         )
+    plain_tables(connection, shown, ("meta", "event_format", "event_counts", "buffer"))
     meta = dict(connection.execute("SELECT key, value FROM meta"))
     _check_schema(meta, shown)
+    _check_numbers(meta, shown)
     formats = connection.execute("SELECT event, table_name FROM event_format")
     counts = connection.execute("SELECT event, count, loaded_count FROM event_counts")
     return Recorded(
@@ -101,6 +152,13 @@ def _recorded(connection: sqlite3.Connection, shown: str) -> Recorded:
         meta=meta,
         instances=connection.execute("SELECT count(subbuf_bytes) FROM buffer").fetchone()[0],
     )
+
+
+def _check_numbers(meta: dict[str, Any], shown: str) -> None:
+    for key in _NUMBERS:
+        value = meta.get(key)
+        if value is not None and not isinstance(value, int):
+            raise _not_a_run(shown, f"has {value!r:.80} as meta.{key}, wanted a whole number")
 
 
 def _check_schema(meta: dict[str, Any], shown: str) -> None:
@@ -116,7 +174,14 @@ def _check_schema(meta: dict[str, Any], shown: str) -> None:
     )
 
 
-def _not_a_run(shown: str, message: str, have: str | None = None) -> InputError:
+def _not_a_run(
+    shown: str, message: str, have: str | None = None, effect: str | None = None
+) -> InputError:
     return InputError(
-        "not-a-run", shown, message, have=have, fix="wbscope ingest TRACE.dat -o RUN.db"
+        "not-a-run",
+        shown,
+        message,
+        have=have,
+        effect=effect,
+        fix="wbscope ingest TRACE.dat -o RUN.db",
     )

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from wbscope.engine.database import Recorded
+from wbscope.engine.database import Recorded, plain_tables
 from wbscope.engine.library import Library
 from wbscope.engine.params import Params, quote
 from wbscope.engine.sqlfile import SqlFile
@@ -108,6 +108,7 @@ class Definitions:
         else:
             table = first.source_table
             wanted = list(fields)
+        plain_tables(connection, self.shown, [table] if table else [])
         present = _columns(connection, table)
         if present and _PREVIOUS not in present and any(file.previous for file in files):
             raise self._no_links(table)
@@ -115,10 +116,11 @@ class Definitions:
         selected = ", ".join(
             f'"{name}"' if name in present else f'NULL AS "{name}"' for name in wanted
         )
-        source = f'FROM main."{table}"' if present else "WHERE 0"
+        named = '"' + str(table).replace('"', '""') + '"'
+        source = f"FROM main.{named}" if present else "WHERE 0"
         if first.source_events and present and self.recorded.instances > 1:
             # An event enabled in two tracing instances is in the trace twice.
-            source += f' WHERE buffer = (SELECT min(buffer) FROM main."{table}")'
+            source += f" WHERE buffer = (SELECT min(buffer) FROM main.{named})"
         return _view(view, f"SELECT {selected} {source}")
 
     def _no_links(self, table: str | None) -> InputError:

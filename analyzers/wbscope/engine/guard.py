@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from wbscope.errors import QueryError
+from wbscope.watch import default_limit_ns, running
 
 __all__ = ["check_one_select", "reading_only", "stoppable"]
 
@@ -18,6 +18,8 @@ _STEPS = 10_000
 
 _COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*", re.DOTALL)
 _READING_PRAGMAS = ("table_info", "table_xinfo", "table_list")
+# They load code, or tell where it lies in memory.
+_NO_FUNCTIONS = ("load_extension", "fts3_tokenizer")
 _ALLOWED = (
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -49,27 +51,43 @@ def check_one_select(sql: str) -> None:
 
 
 @contextmanager
-def reading_only(connection: sqlite3.Connection) -> Iterator[None]:
-    """Within, any statement that would write, attach or load is an error."""
+def reading_only(
+    connection: sqlite3.Connection, foreign: Collection[str] = ()
+) -> Iterator[list[str]]:
+    """Within, any statement that would write, attach or load is an error.
+
+    So is one that runs a view or virtual table of the file; `foreign` are their names, in lower
+    case. Gives those that were refused.
+    """
+    refused: list[str] = []
+
+    def authorize(
+        action: int,
+        first: str | None,
+        second: str | None,
+        database: str | None,
+        inner: str | None,
+    ) -> int:
+        if action == sqlite3.SQLITE_READ and database != "temp":
+            for name in (first, inner):
+                if name is not None and name.lower() in foreign:
+                    refused.append(name)
+                    return sqlite3.SQLITE_DENY
+        return _authorize(action, first, second)
+
     connection.execute("PRAGMA query_only = ON")
-    connection.set_authorizer(_authorize)
+    connection.set_authorizer(authorize)
     try:
-        yield
+        yield refused
     finally:
         connection.set_authorizer(None)
         connection.execute("PRAGMA query_only = OFF")
 
 
-def _authorize(
-    action: int,
-    first: str | None,
-    second: str | None,
-    _database: str | None,
-    _inner: str | None,
-) -> int:
+def _authorize(action: int, first: str | None, second: str | None) -> int:
     allowed = (
         action in _ALLOWED
-        or (action == sqlite3.SQLITE_FUNCTION and second != "load_extension")
+        or (action == sqlite3.SQLITE_FUNCTION and second not in _NO_FUNCTIONS)
         or (action == sqlite3.SQLITE_PRAGMA and first in _READING_PRAGMAS)
         # SQLite reports this when it sets up a table-valued function such as
         # json_each; the file itself is open read-only and stays as it is.
@@ -80,22 +98,23 @@ def _authorize(
 
 @contextmanager
 def stoppable(connection: sqlite3.Connection, limit_ns: int | None = None) -> Iterator[None]:
-    """Within, Ctrl-C stops a running statement, and so does the time limit."""
-    deadline = None if limit_ns is None else time.monotonic_ns() + limit_ns
+    """Within, signals and limits stop a running statement; without a limit there is the default.
 
-    def late() -> bool:
-        return deadline is not None and time.monotonic_ns() >= deadline
-
-    connection.set_progress_handler(late, _STEPS)
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorname != "SQLITE_INTERRUPT":
-            raise
-        if late():
-            raise TimeoutError from error
-        # Python drops an exception raised inside the handler and SQLite reports
-        # an interrupt: nothing but Ctrl-C can be behind it.
-        raise KeyboardInterrupt from error
-    finally:
-        connection.set_progress_handler(None, 0)
+    Raises: QueryError for a limit, KeyboardInterrupt for a signal.
+    """
+    with running(connection, limit_ns or default_limit_ns()) as run:
+        connection.set_progress_handler(run.is_late, _STEPS)
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_INTERRUPT":
+                raise
+            if run.broken is not None:
+                raise run.broken from error
+            if run.is_late():
+                raise run.too_late() from error
+            # Python drops an exception raised inside the handler and SQLite reports
+            # an interrupt: nothing but a signal can be behind it.
+            raise KeyboardInterrupt from error
+        finally:
+            connection.set_progress_handler(None, 0)

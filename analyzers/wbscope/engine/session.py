@@ -7,11 +7,12 @@ import difflib
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wbscope.engine.database import open_database, translate
+from wbscope.engine.database import open_database, plain_tables, translate
 from wbscope.engine.definitions import Definitions
 from wbscope.engine.evidence import require_events
 from wbscope.engine.guard import check_one_select, reading_only, stoppable
@@ -26,6 +27,9 @@ __all__ = ["Session"]
 
 _WARNINGS = "wb_warning"
 _Answer = TypeVar("_Answer")
+# A user's own statement makes no longer text than this: zeroblob(), printf('%.*c').
+_MOST_VALUE_BYTES = 64 << 20
+_OF_MAIN = re.compile(r"""\bmain\b["`\]\s]*\.\s*["`\[]?(\w+)""", re.IGNORECASE)
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 
 
@@ -87,19 +91,13 @@ class Session:
         def ask() -> tuple[tuple[str, ...], list[tuple[Any, ...]], tuple[Notice, ...]]:
             self._make(self._library.objects(), materialize=mentioned)
             warnings = self._warnings("*")
-            with reading_only(self._connection):
+            with self._reading_only(text):
                 return *self._rows(text, most_rows), warnings
 
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES)
         try:
             with stoppable(self._connection, limit_ns):
                 columns, rows, warnings = self._answer(ask)
-        except TimeoutError as error:
-            raise QueryError(
-                "time-limit",
-                "sql",
-                "the statement ran into its time limit and was stopped",
-                fix="give a longer --timeout, or select less",
-            ) from error
         except sqlite3.Error as error:
             raise self._statement_error(error, text) from error
         if most_rows is not None and len(rows) > most_rows:
@@ -108,11 +106,37 @@ class Session:
             warnings = (*warnings, Notice("cut-short", told))
         return _result("sql", columns, rows, warnings)
 
+    @contextmanager
+    def _reading_only(self, text: str) -> Iterator[None]:
+        """Within, the statement can neither change anything nor run what is in the file."""
+        find = """
+            SELECT lower(name) FROM main.sqlite_schema
+            WHERE type = 'view' OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL %')
+        """
+        there = {name for (name,) in self._connection.execute(find)}
+        # Views of the library hide those of the file, unless these are asked for as main.NAME.
+        asked = {name.lower() for name in _OF_MAIN.findall(text)}
+        foreign = there - ({name.lower() for name in self._made} - asked)
+        with reading_only(self._connection, foreign) as refused:
+            try:
+                yield
+            except sqlite3.Error as error:
+                if not refused:
+                    raise
+                raise QueryError(
+                    "not-a-table",
+                    "sql",
+                    f"reads {refused[0]!r}, which is a view or virtual table of {self._shown}",
+                    effect="nothing that a file brings along is run",
+                    fix="read its tables, or the views of wbscope: .tables tells which",
+                ) from error
+
     def tables(self) -> dict[str, str]:
         """The database's own tables, each with the statement that made it."""
         find = "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table' ORDER BY name"
         try:
-            return dict(self._connection.execute(find).fetchall())
+            with stoppable(self._connection):
+                return dict(self._connection.execute(find).fetchall())
         except sqlite3.Error as error:
             raise translate(error, self._shown) from error
 
@@ -122,7 +146,9 @@ class Session:
         try:
             if "sidecar_text" not in self.tables():
                 return {}  # a Perfetto trace has no files beside it
-            found = {name: self._connection.execute(find, (name,)).fetchone() for name in names}
+            with stoppable(self._connection):
+                plain_tables(self._connection, self._shown, ["sidecar_text"])
+                found = {name: self._connection.execute(find, (name,)).fetchone() for name in names}
         except sqlite3.Error as error:
             raise translate(error, self._shown) from error
         return {name: row[0] for name, row in found.items() if row is not None}
@@ -131,16 +157,18 @@ class Session:
         """Name and type of each column of a table of the database."""
         find = "SELECT name, type FROM pragma_table_info(?, 'main')"
         try:
-            return self._connection.execute(find, (table,)).fetchall()
+            with stoppable(self._connection):
+                return self._connection.execute(find, (table,)).fetchall()
         except sqlite3.Error as error:
             raise translate(error, self._shown) from error
 
     def statements(self, names: Iterable[str]) -> list[str]:
         """What makes these views on another connection to the same file."""
         try:
-            made = self._definitions.statements(
-                self._connection, names, frozenset(self._library.closure(names))
-            )
+            with stoppable(self._connection):
+                made = self._definitions.statements(
+                    self._connection, names, frozenset(self._library.closure(names))
+                )
         except sqlite3.Error as error:
             raise self._library_error("timeline", error) from error
         return [statement for definition in made for statement in definition.statements]
@@ -201,9 +229,10 @@ class Session:
 
     def _library_error(self, name: str, error: sqlite3.Error) -> Exception:
         """SQL of our own that SQLite refuses is a bug; the rest is the file's."""
-        if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR":
+        told = translate(error, self._shown)
+        if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR" and told.exit_code == 5:
             return InternalError("library-sql", name, f"{error}, on {self._shown} (a bug in sql/)")
-        return translate(error, self._shown)
+        return told
 
     def _statement_error(self, error: sqlite3.Error, sql: str) -> Exception:
         text = str(error)

@@ -6,9 +6,11 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any, Self
+
+from wbscope.watch import hold
 
 __all__ = ["Interrupts"]
 
@@ -29,8 +31,10 @@ class Interrupts:
         self._is_held = False
         self._was_raised = False
         self._before: dict[signal.Signals, Any] = {}
+        self._unforced = ExitStack()
 
     def __enter__(self) -> Self:
+        self._unforced.enter_context(hold())
         for number in _ENDING:
             if signal.getsignal(number) != signal.SIG_IGN:  # nohup, a job of a script
                 self._before[number] = signal.signal(number, self._hear)
@@ -39,6 +43,7 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        self._unforced.close()
 
     def hold(self) -> None:
         """To the end."""

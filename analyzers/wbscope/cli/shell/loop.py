@@ -23,7 +23,9 @@ from wbscope.engine.statements import is_complete, split_statements
 from wbscope.errors import WbscopeError
 from wbscope.render.messages import error_text
 from wbscope.render.table import table_text
+from wbscope.render.units import parse_duration
 from wbscope.run import Run
+from wbscope.watch import time_limit
 
 __all__ = ["Shell"]
 
@@ -40,6 +42,7 @@ class Shell:
     def __init__(self, run: Run, timeout: str | None) -> None:
         self._run = run
         self._timeout = timeout
+        self._limit_ns = None if timeout is None else parse_duration("--timeout", timeout)
         self._objects = Objects(run)
         self._told: tuple[Notice, ...] = ()
         self._ended = False
@@ -84,11 +87,13 @@ class Shell:
             return
         for statement in split_statements(text):
             try:
-                result = self._run.sql(statement.text, self._timeout, _MOST_ROWS)
+                with time_limit(self._limit_ns):
+                    result = self._run.sql(statement.text, self._timeout, _MOST_ROWS)
+                    text = table_text(result, page_width())
             except KeyboardInterrupt:
                 note("stopped")
                 raise
-            _show(table_text(result, page_width()))
+            _show(text)
             show_warnings(notice for notice in result.warnings if notice not in self._told)
 
     def _session(self) -> PromptSession[str]:
