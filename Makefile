@@ -11,20 +11,22 @@ export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
 # Debian packages: to build and run, and what the tests need on top.
 DEBS      := cmake g++ libsqlite3-dev libtraceevent-dev libxxhash-dev libzstd-dev \
              libprotozero-dev ninja-build pkg-config python3-venv zlib1g-dev
-TEST_DEBS := busybox-static fio libgtest-dev nodejs trace-cmd
+TEST_DEBS := busybox-static e2fsprogs fio git libgtest-dev nodejs procps trace-cmd zstd
 # For tests/ui, which are skipped where it cannot be had.
 BROWSER   := chromium
 # Only make fuzz needs these; llvm has the program that names lines in stacks.
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
 # To boot stock kernels; then tests/live does.
-GUEST_DEBS := cpio e2fsprogs fio kmod qemu-system-x86
+GUEST_DEBS := cpio e2fsprogs fio kmod qemu-system-x86 xz-utils zstd
 # To compile and boot the patched kernels.
 KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod libc6-dev libelf-dev \
              libssl-dev patch perl qemu-system-x86 xz-utils
+# A new root to try all this in.
+FRESH_DEBS := debian-archive-keyring debootstrap git
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
 # A child's peak of memory begins with that of the process that started it.
-FRESH     := tests/fuzz
+UNLOADED  := tests/fuzz
 # These want a port or the machine.
 ALONE     := tests/live tests/ui tests/viewer
 # Run by a target of their own: they fetch, compile and boot kernels.
@@ -34,7 +36,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test guest-test guest-kernels kernel-test bench validate-gate fuzz lint clean
+.PHONY: help setup demo test fresh programs guest-test guest-kernels kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -50,11 +52,23 @@ test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BIN)/python tools/gen_ui.py --check
 	$(BIN)/python tools/gen_config.py --check
 	$(BIN)/python tools/check_layout.py
+	$(BIN)/python tools/check_programs.py
 	$(BIN)/ruff check analyzers tests tools
 	$(BIN)/mypy analyzers/wbscope
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(FRESH) $(ALONE) $(APART))
-	$(BIN)/pytest -q -n $(JOBS) $(FRESH)
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
+	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
 	$(BIN)/pytest -q $(ALONE)
+
+fresh: ## make demo and make test in a new minimal Debian 12; QUICK=1 without make test
+	tools/install-debs $(FRESH_DEBS) || echo "no debootstrap: a root that was made before is used"
+	$(PYTHON) tools/fresh.py $(if $(QUICK),--quick)
+
+# That the packages of the lists have the programs that are started: in a new root, as make fresh
+# does, for on one's own machine it installs them all. LISTS="DEBS TEST_DEBS"
+LISTS ?= DEBS TEST_DEBS FUZZ_DEBS GUEST_DEBS KERNEL_DEBS FRESH_DEBS
+programs: | $(BUILD)/.debs
+	tools/install-debs $(foreach list,$(LISTS),$($(list)))
+	$(PYTHON) tools/check_programs.py --installed $(LISTS)
 
 guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, some minutes each
 	$(BIN)/pytest -q tests/live/test_guest.py

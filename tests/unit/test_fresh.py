@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/fresh.py: what it removes, which skips it allows, what it hands in."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support.runs import REPOSITORY
+
+_TOOL = REPOSITORY / "tools/fresh.py"
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(REPOSITORY / "tools"))
+    return importlib.import_module("fresh")
+
+
+def _remove(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, _TOOL, "--remove", folder]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_its_own_folder_is_removed(tool: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "foreign").write_text("mine\n")
+    folder = tool.make_folder(tmp_path)
+    (folder / "root/etc").mkdir(parents=True)
+    (folder / "root/etc/link").symlink_to(tmp_path / "foreign")
+    (folder / "root/top").symlink_to(tmp_path)
+    done = _remove(folder)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["foreign"]
+    assert (tmp_path / "foreign").read_text() == "mine\n"
+
+
+def test_two_at_a_time_have_folders_of_their_own(tool: ModuleType, tmp_path: Path) -> None:
+    first, second = tool.make_folder(tmp_path), tool.make_folder(tmp_path)
+    tool.remove_folder(first)
+    assert not first.exists()
+    assert tool.why_not_own(second) is None
+
+
+@pytest.mark.parametrize("kind", ["no marker", "other marker", "link", "open", "file", "nothing"])
+def test_another_folder_is_refused(tool: ModuleType, tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o700)
+    (folder / "precious").write_text("mine\n")
+    given = folder
+    if kind == "other marker":  # a copy of a folder of its own
+        (folder / tool.MARKER).write_text("/somewhere/else\n")
+    elif kind == "open":
+        (folder / tool.MARKER).write_text(f"{folder}\n")
+        folder.chmod(0o755)
+    elif kind == "link":
+        (folder / tool.MARKER).write_text(f"{folder}\n")
+        given = tmp_path / "link"
+        given.symlink_to(folder)
+    elif kind == "file":
+        given = folder / "precious"
+    elif kind == "nothing":
+        given = tmp_path / "nothing"
+    done = _remove(given)
+    assert done.returncode == 1
+    assert "not removed" in done.stderr
+    assert (folder / "precious").read_text() == "mine\n"
+
+
+def test_a_folder_of_another_user_is_refused(tool: ModuleType, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not root, so cannot give a folder away")
+    folder = tool.make_folder(tmp_path)
+    os.chown(folder, 65534, 65534)
+    assert "is not a private folder of user 0" in tool.why_not_own(folder)
+    assert _remove(folder).returncode == 1
+    assert folder.is_dir()
+
+
+def test_a_mount_below_is_refused(tool: ModuleType, tmp_path: Path) -> None:
+    line = "50 27 0:40 / {} rw - tmpfs a rw\n"
+    folder = Path("/x/my folder")
+    for place in ("/x/my\\040folder", "/x/my\\040folder/root/proc"):
+        assert tool.mounts_below(folder, line.format(place))
+    for place in ("/x/my\\040folder2", "/x", "/"):
+        assert not tool.mounts_below(folder, line.format(place))
+
+
+def test_a_real_mount_below_is_refused(tool: ModuleType, tmp_path: Path) -> None:
+    folder = tool.make_folder(tmp_path)
+    (folder / "root").mkdir()
+    script = (
+        'mount -t tmpfs none "$1/root" && touch "$1/root/precious" && exec "$2" "$3" --remove "$1"'
+    )
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", folder, sys.executable, _TOOL],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(f"no mount namespace: {done.stderr.strip()}")
+    assert done.returncode == 1, done.stderr
+    assert f"has a mount in it: {folder}/root" in done.stderr
+    assert (folder / tool.MARKER).exists()
+
+
+_SAID = """\
+=========================== short test summary info ============================
+SKIPPED [1] tests/live/test_guest.py:84: no kernel 6.1 in build/guests; run: make guest-kernels
+SKIPPED [12] tests/live/test_record.py: this machine cannot be traced: no tracefs
+SKIPPED [2] tests/support/test_tracedat.py:202: zstd is not installed
+SKIPPED [1] tests/a.py:1: could not import 'pandas': No module named 'pandas'
+XFAIL tests/b.py::test_x - not yet
+1 passed, 16 skipped in 1.00s
+"""
+
+
+def test_skips_for_want_of_a_package_fail(tool: ModuleType) -> None:
+    bad = tool.bad_skips(_SAID, tool.allowed_skips())
+    assert bad == [
+        "2 x tests/support/test_tracedat.py: zstd is not installed",
+        "1 x tests/a.py: could not import 'pandas': No module named 'pandas'",
+    ]
+    assert tool.bad_skips("SKIPPED [1] x.py:1: this machine cannot be traced: y", []) != []
+
+
+def test_each_allowed_skip_says_why(tool: ModuleType) -> None:
+    for entry in tomllib.loads(tool.SKIPS.read_text())["skip"]:
+        assert set(entry) == {"reason", "why"}
+        assert "is not installed" not in entry["reason"]
+
+
+def test_what_is_handed_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """How registries are reached, and nothing else of the environment."""
+    monkeypatch.syspath_prepend(str(REPOSITORY / "tools"))
+    settings = importlib.import_module("fresh_settings")
+    environ = {"PIP_INDEX_URL": "a", "https_proxy": "b", "NO_PROXY": "c", "SSL_CERT_FILE": "d"}
+    environ |= {"PIP_FIND_LINKS": f"{tmp_path} /not/there https://x", "TOKEN": "e", "PATH": "f"}
+    monkeypatch.setattr(os, "environ", environ)
+    names = set(settings.environment())
+    assert names == {"PIP_INDEX_URL", "https_proxy", "NO_PROXY", "SSL_CERT_FILE", "PIP_FIND_LINKS"}
+    assert settings.local_folders() == [str(tmp_path)]
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Others can reach it; pytest's own folders are private."""
+    with tempfile.TemporaryDirectory(prefix="wbscope-test-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_without_root_it_says_so(open_folder: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not root, so cannot become nobody")
+    for name in ("tools/fresh.py", "tools/fresh_settings.py"):
+        (open_folder / "tools").mkdir(exist_ok=True)
+        (open_folder / name).write_bytes((REPOSITORY / name).read_bytes())
+    (open_folder / "build").mkdir()
+    (open_folder / "build").chmod(0o777)
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3",
+         open_folder / "tools/fresh.py", "--quick"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 5, done.stderr
+    assert "cannot be tried here: mounts need root, this is uid 65534" in done.stderr
+    assert "mounts need root" in (open_folder / "build/fresh/refused").read_text()

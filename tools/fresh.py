@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Try make demo and make test on a fresh Debian 12: a minimal root and a clone of HEAD.
+
+usage: fresh.py [--quick] [--keep] [--parent FOLDER]
+       fresh.py --remove FOLDER     one that --keep left behind
+
+The root is a new folder in FOLDER (build/fresh), its mounts are in a namespace of their own.
+The machine's apt, pip and npm settings are handed in. It fails when a step fails, and when a
+test is skipped for a reason that tools/fresh_skips.toml does not allow.
+Exit code 5: it cannot be tried here; build/fresh/refused says why. Python's library alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fresh_settings import MIRROR, environment, hand_in, local_folders, mirror
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / "build/fresh"
+MARKER = ".wbscope-fresh"
+PREFIX = "wbscope-fresh-"
+SUITE = "bookworm"
+CLONE = "/srv/wbscope"
+# What whoever cloned this has: the clone, and how to fetch it.
+CLONED_WITH = ("ca-certificates", "git", "make")
+# Mounts of its own, which end with it.
+APART = ("unshare", "--mount", "--propagation", "private")
+SKIPS = ROOT / "tools/fresh_skips.toml"
+REFUSED = 75  # fresh_root.sh: a mount was
+_SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (\S+?)(?::\d+)?: (.*)$", re.MULTILINE)
+_ROOT_DAYS = 14
+_TAIL = 60
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class CannotTryError(Exception):
+    """The machine does not let it be tried; nothing is said about the project."""
+
+
+class StepError(Exception):
+    """A step did not end well."""
+
+
+@dataclass
+class Steps:
+    """What was done, and how long it took."""
+
+    took: list[tuple[str, float]] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        print(f"fresh: {name}", flush=True)
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.took.append((name, time.monotonic() - start))
+
+    def text(self) -> str:
+        lines = [f"{seconds:7.0f} s  {name}" for name, seconds in self.took]
+        total = sum(seconds for _, seconds in self.took)
+        return "\n".join([*lines, f"{total:7.0f} s  in all"])
+
+
+# Folders: only one's own are removed.
+
+
+def make_folder(parent: Path) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent.resolve()))
+    (folder / MARKER).write_text(f"{folder}\n", encoding="utf-8")
+    return folder
+
+
+def why_not_own(folder: Path) -> str | None:
+    """None when this program made the folder and nothing is mounted in it."""
+    if folder.is_symlink() or not folder.is_dir():
+        return "is no folder"
+    status = folder.lstat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        return f"is not a private folder of user {os.geteuid()}"
+    marker = folder / MARKER
+    if marker.is_symlink() or not marker.is_file():
+        return f"has no {MARKER}"
+    if marker.read_text(encoding="utf-8", errors="replace") != f"{folder.resolve()}\n":
+        return f"has the {MARKER} of another folder"
+    if below := mounts_below(folder.resolve()):
+        return f"has a mount in it: {below[0]}"
+    return None
+
+
+def mounts_below(folder: Path, mountinfo: str | None = None) -> list[str]:
+    """Mount points in the folder, or the folder itself."""
+    if mountinfo is None:
+        mountinfo = Path("/proc/self/mountinfo").read_text(
+            encoding="utf-8", errors="surrogateescape"
+        )
+    places = [
+        re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), line.split(" ")[4])
+        for line in mountinfo.splitlines()
+    ]
+    return [place for place in places if place == str(folder) or place.startswith(f"{folder}/")]
+
+
+def remove_folder(folder: Path) -> None:
+    """Raises StepError, and removes nothing, where it is not one's own."""
+    if reason := why_not_own(folder):
+        raise StepError(f"{folder} {reason}: not removed")
+    subprocess.run(["rm", "-rf", "--one-file-system", folder], check=True)
+
+
+# Processes: all that was started ends with this one.
+
+
+def adopt_orphans() -> None:
+    """What the steps leave running becomes a child of this process."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_children() -> None:
+    """Its own, and those that they leave to it."""
+    for _ in range(1000):
+        for pid in _children(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):
+            # The name is in parentheses and may have some itself.
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def run_logged(
+    command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None
+) -> int:
+    with log.open("wb") as out:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
+            preexec_fn=_die_with_parent, check=False,
+        ).returncode  # fmt: skip
+
+
+def tail(log: Path) -> str:
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:])
+
+
+# The root.
+
+
+def unpack_root(root: Path) -> None:
+    """From the one that was made last, if that is not old; it has nothing of this machine."""
+    archive = CACHE / f"{SUITE}-{machine()}.tar"
+    if not archive.is_file() or time.time() - archive.stat().st_mtime > _ROOT_DAYS * 86400:
+        make_archive(root.with_name("made"), archive)
+    root.mkdir()
+    log = CACHE / "unpack.log"
+    words = ["tar", "-C", str(root), "--numeric-owner", "--xattrs", "-xpf", str(archive)]
+    if run_logged(words, log):
+        raise CannotTryError(f"the root cannot be unpacked: {tail(log)}")
+
+
+def machine() -> str:
+    done = subprocess.run(
+        ["dpkg", "--print-architecture"], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def make_archive(root: Path, archive: Path) -> None:
+    if shutil.which("debootstrap") is None:
+        raise CannotTryError("debootstrap is not installed")
+    log = CACHE / "debootstrap.log"
+    include = f"--include={','.join(CLONED_WITH)}"
+    words = ["debootstrap", "--variant=minbase", include, SUITE, str(root), mirror(SUITE) or MIRROR]
+    if run_logged([*APART, *words], log):
+        raise CannotTryError(f"debootstrap found no way: {tail(log).splitlines()[-1:]}, see {log}")
+    for name in ("etc/resolv.conf", "etc/hosts", "etc/hostname", "etc/apt/sources.list"):
+        (root / name).unlink(missing_ok=True)
+    subprocess.run(["chroot", root, "apt-get", "clean"], check=True)
+    part = archive.with_suffix(".part")
+    subprocess.run(
+        ["tar", "-C", root, "--numeric-owner", "--xattrs", "--one-file-system", "-cf", part, "."],
+        check=True,
+    )
+    part.replace(archive)
+    subprocess.run(["rm", "-rf", "--one-file-system", root], check=True)
+
+
+def inside(root: Path, log: Path, *words: str) -> int:
+    """The exit code of a command in the clone in the root, with few variables set."""
+    places = [
+        ("rw", CACHE / "archives", "/var/cache/apt/archives"),
+        ("rw", CACHE / "pip", "/var/cache/pip"),
+    ]
+    for _, folder, _ in places:
+        (folder / "partial").mkdir(parents=True, exist_ok=True)
+    places += [("ro", Path(folder), folder) for folder in local_folders()]
+    text = "\n".join(f"{mode} {source} {target}" for mode, source, target in places)
+    command = [*APART, "sh", str(ROOT / "tools/fresh_root.sh"), str(root), text]
+    env = {
+        "HOME": "/root", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LANG": "C.UTF-8", "PIP_CACHE_DIR": "/var/cache/pip", **environment(),
+    }  # fmt: skip
+    given = [f"{name}={value}" for name, value in env.items()]
+    script = f'cd {CLONE} && exec "$@"'
+    code = run_logged([*command, "env", "-i", *given, "sh", "-c", script, "sh", *words], log)
+    if code == REFUSED:
+        raise CannotTryError(tail(log).splitlines()[-1])
+    return code
+
+
+def clone(root: Path) -> None:
+    target = root / CLONE.lstrip("/")
+    subprocess.run(["git", "clone", "--quiet", "--no-local", ROOT, target], check=True)
+    head = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    subprocess.run(["git", "-C", target, "checkout", "--quiet", "--detach", head], check=True)
+    changed = subprocess.run(
+        ["git", "-C", ROOT, "status", "--porcelain"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    print(f"fresh: {head[:12]}, without {len(changed)} files that are not committed", flush=True)
+
+
+# What pytest said.
+
+
+def bad_skips(text: str, allowed: Sequence[str]) -> list[str]:
+    """Tests that were skipped for another reason than those."""
+    found = []
+    for count, place, reason in _SKIPPED.findall(text):
+        reason = reason.removeprefix("Skipped: ").strip()
+        if not any(re.fullmatch(pattern, reason) for pattern in allowed):
+            found.append(f"{count} x {place}: {reason}")
+    return found
+
+
+def allowed_skips() -> list[str]:
+    with SKIPS.open("rb") as file:
+        return [entry["reason"] for entry in tomllib.load(file)["skip"]]
+
+
+def failed_tests(log: Path) -> list[str]:
+    text = log.read_text(encoding="utf-8", errors="replace")
+    return re.findall(r"^(?:FAILED|ERROR) .*$", text, re.MULTILINE)
+
+
+def try_all(folder: Path, quick: bool, steps: Steps) -> None:
+    root = folder / "root"
+    with steps.step(f"a minimal Debian root ({SUITE}) and a clone"):
+        unpack_root(root)
+        hand_in(root, SUITE)
+        clone(root)
+    with steps.step("make demo"):
+        make(root, "demo")
+    with steps.step("make programs: of the package lists that make test installs"):
+        make(root, "programs", "LISTS=DEBS TEST_DEBS")
+    if quick:
+        return
+    with steps.step("make test"):
+        log = make(root, "test")
+    if bad := bad_skips(log.read_text(encoding="utf-8", errors="replace"), allowed_skips()):
+        raise StepError("\n".join(["skipped, and not for a reason that is allowed:", *bad]))
+    with steps.step("make programs: of every package list"):
+        make(root, "programs")
+
+
+def make(root: Path, goal: str, *settings: str) -> Path:
+    log = CACHE / f"{goal}.log"
+    if code := inside(root, log, "make", goal, *settings):
+        failed = failed_tests(log)
+        said = "\n".join(failed) if failed else tail(log)
+        raise StepError(f"{said}\nmake {goal} ended with exit code {code}, see {log}")
+    return log
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="without make test")
+    parser.add_argument("--keep", action="store_true", help="do not remove the root")
+    parser.add_argument("--parent", type=Path, default=CACHE, help="where the root is made")
+    parser.add_argument("--remove", type=Path, metavar="FOLDER", help="one that --keep left")
+    arguments = parser.parse_args()
+    if arguments.remove is not None:
+        try:
+            remove_folder(arguments.remove)
+        except StepError as error:
+            print(f"fresh: {error}", file=sys.stderr)
+            return 1
+        return 0
+    CACHE.mkdir(parents=True, exist_ok=True)
+    refused = CACHE / "refused"
+    refused.unlink(missing_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    steps, folder = Steps(), None
+    try:
+        if os.geteuid() != 0:
+            raise CannotTryError(f"mounts need root, this is uid {os.geteuid()}")
+        with (CACHE / "lock").open("wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise CannotTryError(f"another one is running: {lock.name} is locked") from None
+            adopt_orphans()
+            folder = make_folder(arguments.parent)
+            try_all(folder, arguments.quick, steps)
+    except CannotTryError as error:
+        refused.write_text(f"{error}\n", encoding="utf-8")
+        print(f"fresh: cannot be tried here: {error}", file=sys.stderr)
+        return 5
+    except StepError as error:
+        print(f"fresh: {error}", file=sys.stderr)
+        return 1
+    finally:
+        end_children()
+        if folder is not None and not arguments.keep:
+            remove_folder(folder)
+        elif folder is not None:
+            print(f"fresh: kept; remove it by: tools/fresh.py --remove {folder}")
+        print(steps.text(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
