@@ -15,8 +15,8 @@ _PARTS = ("interval", "cpu", "core", "die", "socket", "node", "thread", "cgroup"
 _NOT_COUNTED = ("<not supported>", "<not counted>")
 
 
-def json_counts(text: str, subject: str) -> Iterator[tuple[str, str, float | None]]:
-    """(event, unit, value); the value of an event that could not be counted is None.
+def json_counts(text: str, subject: str) -> Iterator[tuple[str, str, str, float | None]]:
+    """(place, event, unit, value); the value of an event that could not be counted is None.
 
     Raises: InputError.
     """
@@ -36,7 +36,7 @@ def json_counts(text: str, subject: str) -> Iterator[tuple[str, str, float | Non
         if not event.has("counter-value"):  # more metrics of the event before
             event["metric-value"]
             continue
-        yield event["event"].text(), event["unit"].text(), _value(event["counter-value"])
+        yield at, event["event"].text(), event["unit"].text(), _value(event["counter-value"])
         found = True
     if not found:
         raise bad(subject, "has no event", _FIX)

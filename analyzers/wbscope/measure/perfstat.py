@@ -57,8 +57,8 @@ def parse_perf_stat(text: str, subject: str = "perf-stat.txt") -> Scalars:
     started = next((line for line in text.split("\n") if line.strip() and line[:1] != "#"), "")
     scalars = Scalars()
     if started.startswith("{"):
-        for event, unit, value in json_counts(text, subject):
-            _add(scalars, _Count(event, unit, value), subject)
+        for at, event, unit, value in json_counts(text, subject):
+            _add(scalars, _Count(event, unit, value), subject, at)
         return scalars
     lines = text.split("\n")
     header, runs = _find_header(lines, subject)

@@ -157,6 +157,15 @@ def test_an_event_that_stands_twice() -> None:
         values(with_line("   7   cycles\n   8   cycles"))
 
 
+def test_an_event_that_stands_twice_in_json() -> None:
+    lines = (DATA / "perf-json.txt").read_text().splitlines(keepends=True)
+    twice = next(index for index, line in enumerate(lines) if "page-faults" in line)
+    lines.insert(twice, lines[twice])
+    with pytest.raises(InputError, match='counts "page-faults" twice') as caught:
+        values("".join(lines))
+    assert caught.value.at == f"line {twice + 2}"
+
+
 def test_results_appended_to_one_file() -> None:
     with pytest.raises(InputError, match="holds 2 results"):
         values(with_line("   7   cycles") * 2)
