@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs wbscope commands, each in a fork of this process, which has imported everything before.
+
+usage: commandserver.py    one JSON document on each line of stdin and of stdout; see commands.py
+
+Linux only: /proc, and orphans of a command become this process's children, so that none is missed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import stat
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+_PR_SET_CHILD_SUBREAPER = 36
+_POLL_SECONDS = 0.05
+_GRACE_SECONDS = 1.0
+_PAGE_BYTES = resource.getpagesize()
+_MEBIBYTE = 1 << 20
+
+Job = dict[str, Any]
+
+
+def _children(pid: int) -> list[int]:
+    """All that descend from the process, itself first."""
+    found = [pid]
+    for parent in found:
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{parent}/task"):
+                listed = Path(f"/proc/{parent}/task/{task}/children").read_text().split()
+                found += map(int, listed)
+    return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0  # it has ended
+
+
+def _temporary(pids: list[int], folder: str) -> int:
+    """Bytes of files below the folder, and of files without a name that these processes have."""
+    files: dict[tuple[int, int], int] = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                status = os.lstat(f"{place}/{name}")
+                files[status.st_dev, status.st_ino] = status.st_blocks * 512
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    status = os.stat(f"/proc/{pid}/fd/{name}")
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        files[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(files.values())
+
+
+def _child(job: Job) -> NoReturn:
+    """Run the command as a process of its own would."""
+    os.setsid()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    for number, path in ((0, os.devnull), (1, job["out"]), (2, job["err"])):
+        opened = os.open(path, os.O_RDONLY if number == 0 else flags, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.chdir(job["folder"])
+    os.environ.update(job["env"])
+    most = job["temp_mebibytes"] * _MEBIBYTE
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    from wbscope.cli.main import main
+
+    code = 255
+    try:
+        code = main(job["words"])
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 255
+    except BaseException:
+        traceback.print_exc()
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _run(job: Job) -> dict[str, Any]:
+    """Fork, watch, and say how it ended."""
+    base = _resident(os.getpid())
+    begin = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        _child(job)
+    stopped = ""
+    temporary = 0
+    status, usage = 0, None
+    pause = 0.005
+    while usage is None:
+        done, status, told = os.wait4(pid, os.WNOHANG)
+        if done:
+            usage = told
+            continue
+        pids = _children(pid)
+        temporary = max(temporary, _temporary(pids, job["temp"]))
+        resident = max(_resident(number) for number in pids) - base
+        if time.monotonic() - begin > job["seconds"]:
+            stopped = "time"
+        elif resident > job["mebibytes"] * _MEBIBYTE:
+            stopped = "memory"
+        elif temporary > job["temp_mebibytes"] * _MEBIBYTE:
+            stopped = "temporary space"
+        if stopped:
+            _kill(pids)
+            _, status, usage = os.wait4(pid, 0)
+            continue
+        time.sleep(pause)
+        pause = min(pause * 1.3, _POLL_SECONDS)
+    seconds = time.monotonic() - begin
+    return {
+        "code": os.waitstatus_to_exitcode(status),
+        "stopped": stopped,
+        "seconds": seconds,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "mebibytes": max(usage.ru_maxrss * 1024 - base, 0) / _MEBIBYTE,
+        "temp_mebibytes": temporary / _MEBIBYTE,
+        "left": _reap(bool(stopped)),
+    }
+
+
+def _kill(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _reap(at_once: bool) -> list[str]:
+    """Wait for what the command left; what lives on is named and ended."""
+    left: list[str] = []
+    end = time.monotonic() + (0 if at_once else _GRACE_SECONDS)
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return left
+        if pid:
+            continue
+        if time.monotonic() > end:
+            pids = _children(os.getpid())[1:]
+            if not at_once:
+                left += [_name(pid) for pid in pids]
+            _kill(pids)
+            at_once = True
+        time.sleep(0.01)
+
+
+def _name(pid: int) -> str:
+    try:
+        return (
+            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        )
+    except OSError:
+        return str(pid)
+
+
+def serve() -> None:
+    """Answer jobs until stdin ends. A job without "out" is run here, to import what it needs."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    answers = os.fdopen(os.dup(1), "w")
+    os.set_inheritable(answers.fileno(), False)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    from wbscope.cli.main import main
+
+    for line in sys.stdin:
+        job = json.loads(line)
+        if "out" in job:
+            answer = _run(job)
+        else:
+            os.environ.update(job["env"])
+            answer = {"code": main(job["words"])}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve()
