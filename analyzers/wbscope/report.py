@@ -15,7 +15,6 @@ __all__ = ["Report", "Section", "build_report", "page_window"]
 
 
 _SUMMARY = "run_summary"
-_WINDOW = "window_start_ns"
 # Lengths of windows that people think in; the first that fits a page is taken.
 _WINDOWS = ("2s", "5s", "10s", "30s", "1m", "2m", "5m", "10m", "30m", "60m", "360m")
 _MOST_WINDOWS = 16
@@ -70,6 +69,4 @@ def _section(run: Run, query: SqlFile, window: str) -> Section:
 
 
 def _ask(run: Run, query: SqlFile, window: str) -> Result:
-    """Rows of a query of windows begin with the window; others answer for the whole run."""
-    is_of_windows = any(column.name == _WINDOW for column in query.columns[:1])
-    return run.query(query.name, window=window if is_of_windows else None)
+    return run.query(query.name, window=window if query.is_of_windows() else None)

@@ -12,18 +12,17 @@ from typing import Protocol, Self
 from wbscope.chosen import unfiltered, why_empty
 from wbscope.engine.database import Recorded
 from wbscope.engine.library import ENGINES, Library, load_library
-from wbscope.engine.params import Params
+from wbscope.engine.params import DEFAULT_WINDOW_NS, MOST_WINDOWS, Params, windows_in
 from wbscope.engine.result import Notice, Result
 from wbscope.engine.session import Session
+from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import UsageError
 from wbscope.ingester import Observer
-from wbscope.render.units import parse_duration, parse_number
+from wbscope.render.units import format_value, parse_duration, parse_number
 from wbscope.runs import database_of
 
 __all__ = ["Run", "Sessions", "open_run"]
 
-# More windows than anybody reads, and few enough to answer at once.
-_MAX_WINDOWS = 100_000
 _INT64_MAX = 2**63 - 1
 
 
@@ -82,11 +81,11 @@ class Run:
         `task` is a tid or a pattern of names such as 'dd*'; start and end count
         from the run's first event.
         """
-        self.library.query(name)
+        file = self.library.query(name)
         _check_types(tid, task, bdi, cgroup)
         tid, comm_glob = _task(tid, task)
-        window_ns = self._window(window)
         t0_ns, t1_ns = self._range(start, end)
+        window_ns = self._window(window, file, t0_ns, t1_ns)
         params = Params(t0_ns, t1_ns, window_ns, bdi, tid, comm_glob, cgroup)
         result = self._with(params).query(name)
         if result.rows or params == unfiltered(params):
@@ -175,17 +174,27 @@ class Run:
         meta = self.recorded().meta
         return int(meta.get("first_ts") or 0), int(meta.get("last_ts") or 0)
 
-    def _window(self, window: str | None) -> int | None:
-        if window is None:
+    def _window(
+        self, window: str | None, file: SqlFile, t0_ns: int | None, t1_ns: int | None
+    ) -> int | None:
+        window_ns = None
+        if window is not None:
+            window_ns = parse_duration("--window", window, positive=True)
+        if window_ns is None and not file.is_of_windows():
             return None
-        window_ns = parse_duration("--window", window, positive=True)
         first, last = self._span()
-        if (count := (last - first) // window_ns) > _MAX_WINDOWS:
+        start = first if t0_ns is None else t0_ns
+        end = last + 1 if t1_ns is None else t1_ns
+        count = windows_in(start, end, window_ns or DEFAULT_WINDOW_NS)
+        if count > MOST_WINDOWS:
+            least_s = -(-(end - start) // (MOST_WINDOWS * 10**9))
             raise UsageError(
                 "window-too-small",
-                f"--window {window}",
-                f"cuts the run into {count} windows, at most {_MAX_WINDOWS} are allowed",
-                fix=f"--window {max(2, -(-(last - first) // (_MAX_WINDOWS * 10**9)))}s",
+                f"--window {window or '2s'}",
+                f"cuts {format_value('run_ns', 'ns', end - start)} into {count} windows,"
+                f" at most {MOST_WINDOWS} are allowed",
+                at=None if t1_ns is not None else self._session.last_record(),
+                fix=f"--window {max(2, least_s)}s, or --from and --to for a part of the run",
             )
         return window_ns
 

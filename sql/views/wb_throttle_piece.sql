@@ -3,7 +3,8 @@
 -- @summary  Sleeps of throttled tasks, taken as starting at their event (or
 --   where the call waited, if that was before), cut at the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @needs    wb_throttle_charge, wb_completion_wait, wb_bounds, wb_params
+-- @needs    wb_throttle_charge, wb_completion_wait, wb_window, wb_bounds,
+--   wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
 -- @column   window_index INTEGER of wb_window
@@ -15,7 +16,7 @@
 -- @column   to_ts INTEGER ns, end of the piece
 -- @column   slept_ns INTEGER of the whole sleep
 CREATE VIEW wb_throttle_piece AS
-WITH RECURSIVE
+WITH
   grid AS (
     SELECT b.start_ts, b.end_ts, p.window_ns
     FROM wb_bounds AS b
@@ -52,47 +53,21 @@ WITH RECURSIVE
     CROSS JOIN grid AS g
     WHERE t.ts + t.slept_ns > g.start_ts
       AND t.ts < g.end_ts
-  ),
-  piece(
-    window_index, tid, task_id, bdi, cgroup_ino, from_ts, to_ts, slept_ns
-  ) AS (
-    SELECT
-      (c.from_ts - g.start_ts) / g.window_ns,
-      c.tid,
-      c.task_id,
-      c.bdi,
-      c.cgroup_ino,
-      c.from_ts,
-      c.to_ts,
-      c.slept_ns
-    FROM clipped AS c
-    CROSS JOIN grid AS g
-    UNION ALL
-    SELECT
-      p.window_index + 1,
-      p.tid,
-      p.task_id,
-      p.bdi,
-      p.cgroup_ino,
-      g.start_ts + (p.window_index + 1) * g.window_ns,
-      p.to_ts,
-      p.slept_ns
-    FROM piece AS p
-    CROSS JOIN grid AS g
-    WHERE p.to_ts > g.start_ts + (p.window_index + 1) * g.window_ns
   )
 SELECT
-  p.window_index,
-  p.tid,
-  p.task_id,
-  p.bdi,
-  p.cgroup_ino,
-  p.from_ts,
-  CASE
-    WHEN p.to_ts > g.start_ts + (p.window_index + 1) * g.window_ns
-      THEN g.start_ts + (p.window_index + 1) * g.window_ns
-    ELSE p.to_ts
-  END AS to_ts,
-  p.slept_ns
-FROM piece AS p
-CROSS JOIN grid AS g;
+  w.window_index,
+  c.tid,
+  c.task_id,
+  c.bdi,
+  c.cgroup_ino,
+  CASE WHEN c.from_ts < w.window_start_ns THEN w.window_start_ns
+    ELSE c.from_ts
+  END AS from_ts,
+  CASE WHEN c.to_ts > w.window_end_ns THEN w.window_end_ns ELSE c.to_ts END
+    AS to_ts,
+  c.slept_ns
+FROM clipped AS c
+CROSS JOIN grid AS g
+CROSS JOIN wb_window AS w
+WHERE w.window_index >= (c.from_ts - g.start_ts) / g.window_ns
+  AND w.window_index <= (c.to_ts - 1 - g.start_ts) / g.window_ns;

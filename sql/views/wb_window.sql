@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @view     wb_window
 -- @summary  Windows of equal length that tile the time of interest. Windows
---   are counted from its start, so the last one may be cut short.
+--   are counted from its start, so the last one may be cut short. There are
+--   100,000 at most: whoever sets the length makes it long enough.
 -- @grain    window; order window_index
 -- @key      window_index
 -- @needs    wb_bounds, wb_params
@@ -24,6 +25,7 @@ WITH RECURSIVE
       t.end_ts
     FROM tiles AS t
     WHERE t.window_start_ns + t.window_ns < t.end_ts
+      AND t.window_index < 99999
   )
 SELECT
   t.window_index,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from wbscope.engine.database import Recorded, plain_tables
 from wbscope.engine.library import Library
-from wbscope.engine.params import Params, quote
+from wbscope.engine.params import Params, quote, wide_enough
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import InputError
 
@@ -81,6 +81,7 @@ class Definitions:
         cursor = connection.execute(file.select)
         row = dict(zip((c[0] for c in cursor.description), cursor.fetchone(), strict=True))
         row.update(self.params.given())
+        row = wide_enough(row, self.recorded.meta)
         values = ", ".join(f"{quote(value)} AS {name}" for name, value in row.items())
         return f"SELECT {values}"
 

@@ -3,13 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from wbscope.engine.sqlfile import SqlFile
 from wbscope.errors import UsageError
 
-__all__ = ["Params", "check_filters", "quote"]
+__all__ = [
+    "DEFAULT_WINDOW_NS",
+    "MOST_WINDOWS",
+    "Params",
+    "check_filters",
+    "quote",
+    "wide_enough",
+    "windows_in",
+]
+
+# More windows than anybody reads, and few enough to answer at once; wb_window makes no more.
+MOST_WINDOWS = 100_000
+DEFAULT_WINDOW_NS = 2 * 10**9
 
 _INT64_MAX = 2**63 - 1
 
@@ -48,6 +61,26 @@ class Params:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["by_window"] = None if self.window_ns is None else 1
         return {name: value for name, value in values.items() if value is not None}
+
+
+def windows_in(start_ns: int, end_ns: int, window_ns: int) -> int:
+    """How many windows of this length it takes."""
+    return max(-(-(end_ns - start_ns) // window_ns), 0)
+
+
+def wide_enough(values: dict[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of wb_params, its windows so long that MOST_WINDOWS are enough.
+
+    What is asked without windows has the same answer whatever their length is.
+    """
+    first, last = meta.get("first_ts"), meta.get("last_ts")
+    start = first if values["t0_ns"] is None else values["t0_ns"]
+    end = last if values["t1_ns"] is None else values["t1_ns"]
+    if start is None or end is None:
+        return values
+    if windows_in(start, end + 1, values["window_ns"]) <= MOST_WINDOWS:
+        return values
+    return values | {"window_ns": -(-(end + 1 - start) // MOST_WINDOWS)}
 
 
 def check_filters(file: SqlFile, given: Iterable[str]) -> None:

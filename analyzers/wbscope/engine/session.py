@@ -162,6 +162,29 @@ class Session:
         except sqlite3.Error as error:
             raise translate(error, self._shown) from error
 
+    def last_record(self) -> str | None:
+        """What and where the last loaded record is, and how long after the one before it."""
+        found = []
+        try:
+            with stoppable(self._connection):
+                for event, table in self.recorded.tables.items():
+                    if table is None:
+                        continue
+                    plain_tables(self._connection, self._shown, [table])
+                    named = '"' + table.replace('"', '""') + '"'
+                    find = f"SELECT ts, cpu, tid FROM main.{named} ORDER BY seq DESC LIMIT 2"
+                    found += [(*row, event) for row in self._connection.execute(find)]
+        except sqlite3.Error:
+            return None  # another error is being told: this only adds to it
+        found = sorted((row for row in found if isinstance(row[0], int)), key=lambda row: row[0])
+        if len(found) < 2:
+            return None
+        ts, cpu, tid, event = found[-1]
+        return (
+            f"the last record: {event}, ts {ts}, cpu {cpu}, tid {tid},"
+            f" {ts - found[-2][0]} ns after the one before it"
+        )
+
     def statements(self, names: Iterable[str]) -> list[str]:
         """What makes these views on another connection to the same file."""
         try:

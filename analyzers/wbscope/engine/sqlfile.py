@@ -11,6 +11,7 @@ from wbscope.errors import SetupError
 
 __all__ = ["Column", "Drawing", "Metric", "SqlFile", "Track", "read_sql_file"]
 
+_WINDOW = "window_start_ns"
 KINDS = ("raw", "view", "query", "timeline")
 DIRECTIONS = ("lower", "higher", "neutral")
 
@@ -128,6 +129,10 @@ class SqlFile:
     indexes: tuple[tuple[str, ...], ...]
     key: str
     drawing: Drawing
+
+    def is_of_windows(self) -> bool:
+        """Rows of a query of windows begin with the window; others answer for the whole run."""
+        return bool(self.columns) and self.columns[0].name == _WINDOW
 
 
 def read_sql_file(path: Path) -> SqlFile:

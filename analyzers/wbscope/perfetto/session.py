@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from wbscope.cache import scratch_folder
 from wbscope.engine.library import Library
-from wbscope.engine.params import Params, quote
+from wbscope.engine.params import Params, quote, wide_enough
 from wbscope.engine.result import Notice, Result, unique_names
 from wbscope.engine.session import Session
 from wbscope.engine.sqlfile import SqlFile
@@ -126,6 +126,7 @@ class PerfettoSession(Session):
         if file.name == _PARAMS:
             row = self._ask(file.select)
             values = dict(zip(row[0], row[1][0], strict=True)) | self._params.given()
+            values = wide_enough(values, self.recorded.meta)
             select = "SELECT " + ", ".join(f"{quote(v)} AS {name}" for name, v in values.items())
         elif file.source_table and file.source_table not in _OF_THE_ENGINE:
             select = self._facts(file)
