@@ -346,7 +346,8 @@ def main() -> int:
     finally:
         end_children()
         if folder is not None and not arguments.keep:
-            remove_folder(folder)
+            with steps.step("remove it"):
+                remove_folder(folder)
         elif folder is not None:
             print(f"fresh: kept; remove it by: tools/fresh.py --remove {folder}")
         print(steps.text(), flush=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that trace this machine. Where that cannot be, they are skipped and say why.
+"""Tests that trace this machine. Where that cannot be, they are skipped and say why; so are
+those that want a mount, a mount namespace or cgroups where the machine refuses them.
 
 Every sysctl, instance, loop device and mount that a test made is gone afterwards; the
 fixture `clean` fails the test otherwise.
@@ -7,14 +8,16 @@ fixture `clean` fails the test otherwise.
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.live import Recorder, state_of_machine
+from wbscope.record.facts import cgroup_paths
 
 _REGISTER = Path("/run/wbscope")
 
@@ -63,11 +66,56 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     image.unlink()
 
 
+Mounted = Callable[..., Path]
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Mounted]:
+    """tmpfs(name, options): a small disk in memory."""
+    mounted: list[Path] = []
+
+    def mount(name: str, options: str) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:  # a test that failed may have left something running in it
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def cgroups() -> None:
+    """A hierarchy with the memory controller is mounted: runs have names of cgroups."""
+    if not cgroup_paths():
+        pytest.skip("no cgroup mount: neither version 2 nor version 1 with memory")
+
+
+@functools.cache
+def _why_not_apart() -> str | None:
+    """None when a process can have mounts of its own."""
+    command = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode else None
+
+
+class _Recorder(Recorder):
+    def apart(self, setup: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        if reason := _why_not_apart():
+            pytest.skip(f"no mount namespace: {reason}")
+        return super().apart(setup, *arguments)
+
+
 @pytest.fixture
 def recorder(tmp_path: Path) -> Iterator[Recorder]:
     """wbscope record, in a folder of its own; the machine is as before afterwards."""
     before = state_of_machine()
-    made = Recorder(tmp_path)
+    made = _Recorder(tmp_path)
     yield made
     made.end()
     assert state_of_machine() == before

@@ -285,6 +285,7 @@ def _names(recorder: Recorder) -> dict[str, int]:
     return {row["comm"]: row["n"] for row in rows}
 
 
+@pytest.mark.usefixtures("cgroups")
 def test_run_of_a_killed_recorder_has_names_and_facts(
     recorder: Recorder, killed: tuple[subprocess.Popen[str], Path]
 ) -> None:

@@ -35,6 +35,7 @@ def _writes_of_dd(recorder: Recorder) -> int:
     return int(rows[0]["n"])
 
 
+@pytest.mark.usefixtures("cgroups")
 def test_script_carried_by_hand(recorder: Recorder, disk: Path) -> None:
     printed = recorder.record("--print", *_PROFILE, "--", *_command(disk))
     assert printed.returncode == 0, printed.stderr
