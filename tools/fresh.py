@@ -179,6 +179,16 @@ def tail(log: Path) -> str:
 # The root.
 
 
+def check_apart() -> None:
+    """A process can have mounts of its own here."""
+    try:
+        done = subprocess.run([*APART, "true"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise CannotTryError("there is no unshare (Debian: util-linux)") from None
+    if done.returncode:
+        raise CannotTryError(f"no mount namespace: {done.stderr.strip()}")
+
+
 def unpack_root(root: Path) -> None:
     """From the one that was made last, if that is not old; it has nothing of this machine."""
     archive = CACHE / f"{SUITE}-{machine()}.tar"
@@ -328,6 +338,7 @@ def main() -> int:
     try:
         if os.geteuid() != 0:
             raise CannotTryError(f"mounts need root, this is uid {os.geteuid()}")
+        check_apart()
         with (CACHE / "lock").open("wb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

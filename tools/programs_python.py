@@ -30,8 +30,11 @@ _LIKELY = ("run", "start", "launch", "spawn", "call")
 _NAMES = {"shutil.which": 0, "require_program": 0, "_program": 0, "pexpect.spawn": 0}
 # Of these, it is shell text.
 _SHELL = {"os.system": 0, "os.popen": 0, "recorder.apart": 0}
-# What these give is the project's own.
-_OWN = ("wbscope_path", "ingester_path", "sys.executable", "require_program", "shutil.which")
+# What these give is the project's own, or the advice of one of its errors.
+_OWN = (
+    "wbscope_path", "ingester_path", "sys.executable", "require_program", "shutil.which",
+    "wbscope._program", "self._program", "caught.value.fix",
+)  # fmt: skip
 _HOLE = "$x"  # in shell text, what Python puts in
 _DEEPEST = 8
 
@@ -153,6 +156,8 @@ class _File:
         elif isinstance(expression, ast.IfExp):
             yield from self._first(expression.body, depth)
             yield from self._first(expression.orelse, depth)
+        elif ast.unparse(expression) in _OWN:
+            return
         elif values := self._given(expression, depth):
             for value in values:
                 yield from self._first(value, depth + 1)

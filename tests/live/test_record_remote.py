@@ -185,7 +185,7 @@ def test_damaged_archive(recorder: Recorder) -> None:
 def board(tmp_path: Path, recorder: Recorder) -> Iterator[str]:
     """A host of that name for ssh: an sshd of this test on a free port of 127.0.0.1."""
     if not Path(_SSHD).exists() or shutil.which("ssh") is None:
-        pytest.skip("sshd or ssh is not installed (Debian: openssh-server)")
+        pytest.skip("no sshd: make installs none, its package starts it (Debian: openssh-server)")
     Path("/run/sshd").mkdir(exist_ok=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -110,6 +110,23 @@ def test_a_real_mount_below_is_refused(tool: ModuleType, tmp_path: Path) -> None
     assert (folder / tool.MARKER).exists()
 
 
+def test_a_refused_mount_is_told_apart(tool: ModuleType, tmp_path: Path) -> None:
+    """Exit code 75, and which one; nothing is mounted, and no command is run."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "mount").write_text('#!/bin/sh\necho "mount: denied" >&2\nexit 32\n')
+    (programs / "mount").chmod(0o755)
+    root = tmp_path / "root"
+    done = subprocess.run(
+        ["sh", REPOSITORY / "tools/fresh_root.sh", root, "", "touch", tmp_path / "ran"],
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == tool.REFUSED
+    assert done.stderr.splitlines()[-1] == f"no root of its own: mount --bind {root} {root}"
+    assert not (tmp_path / "ran").exists()
+
+
 _SAID = """\
 =========================== short test summary info ============================
 SKIPPED [1] tests/live/test_guest.py:84: no kernel 6.1 in build/guests; run: make guest-kernels
