@@ -79,6 +79,7 @@ class _Watch:
         self.runs: list[Running] = []
         self.held = 0
         self._signalled_ns = 0
+        self._own_count = 0
         self._reading, self.writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread = threading.Thread(target=self._listen, name="wbscope-watch", daemon=True)
         self._thread.start()
@@ -98,7 +99,10 @@ class _Watch:
             if 0 in heard:
                 return
             with self.lock:
-                if not _ENDING.isdisjoint(heard):
+                # Our own interrupts come this way, too.
+                own = min(self._own_count, heard.count(signal.SIGINT))
+                self._own_count -= own
+                if sum(number in _ENDING for number in heard) > own:
                     self._signalled_ns = self._signalled_ns or time.monotonic_ns()
                 if self._signalled_ns:
                     self._hurry()
@@ -132,6 +136,7 @@ class _Watch:
                 run.broken, run.broken_ns = found, time.monotonic_ns()
                 _interrupt(run)
                 if run.connection is None:
+                    self._own_count += 1
                     _thread.interrupt_main()
 
     def _taken(self) -> WbscopeError | None:

@@ -121,7 +121,9 @@ class Session:
             try:
                 yield
             except sqlite3.Error as error:
-                if not refused:
+                # A virtual table asks for more before its name is heard of.
+                refused += [name for name in _words(text.lower()) if name in foreign]
+                if not refused or not _is_denied(error):
                     raise
                 raise QueryError(
                     "not-a-table",
@@ -260,7 +262,7 @@ class Session:
     def _statement_error(self, error: sqlite3.Error, sql: str) -> Exception:
         text = str(error)
         code = getattr(error, "sqlite_errorname", None)
-        if code == "SQLITE_AUTH" or "not authorized" in text or "prohibited" in text:
+        if _is_denied(error):
             return QueryError(
                 "read-only",
                 "sql",
@@ -297,6 +299,11 @@ class Session:
             rows = (row for table in tables for row in self._connection.execute(find, (table,)))
             names = [row[0] for row in rows]
         return ", ".join(difflib.get_close_matches(missing[2], names, n=5)) or None
+
+
+def _is_denied(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorname", None)
+    return code == "SQLITE_AUTH" or any(t in str(error) for t in ("not authorized", "prohibited"))
 
 
 def _words(text: str) -> set[str]:

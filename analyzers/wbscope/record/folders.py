@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import json
 import os
 import re
 import shlex
@@ -36,6 +37,8 @@ __all__ = [
 
 META = "meta.json"
 PLAN = ".plan"
+_OF_RECORD = "wbscope.record/"
+_MOST_META = 16 << 20
 # An older run, from when it has lost its name until the new one has it.
 _ASIDE = ".old"
 # What is in a folder before anything is recorded.
@@ -67,13 +70,23 @@ def target_of(output: Path | None, force: bool) -> Path:
         )  # fmt: skip
     if _is_free(target):
         return target
-    if not (target / META).is_file():
+    if not _is_run(target):
         raise UsageError("output-exists", shown, "exists and is no run folder", fix="-o OTHER")
     if not force:
         raise UsageError(
             "output-exists", shown, "is a run already", fix="add --force to replace it, or -o OTHER"
         )
     return target
+
+
+def _is_run(target: Path) -> bool:
+    """Whether record made it: other programs have a file of that name, too."""
+    try:
+        with (target / META).open(encoding="utf-8", errors="replace") as file:
+            meta = json.loads(file.read(_MOST_META))
+    except (OSError, ValueError):
+        return False
+    return isinstance(meta, dict) and str(meta.get("schema")).startswith(_OF_RECORD)
 
 
 def _is_free(target: Path) -> bool:

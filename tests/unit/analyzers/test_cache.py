@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.foreign import foreign_files, snapshot
 from wbscope.cache import entry_of, scratch_folder, trim_cache, used
 from wbscope.errors import SetupError
 
@@ -65,39 +66,8 @@ def test_trim_removes_what_a_killed_command_left(base: Path) -> None:
     assert (stale.exists(), fresh.exists()) == (False, True)
 
 
-def foreign_files(folder: Path) -> dict[str, Any]:
-    """Things of other people, of every kind and old; what they are by name."""
-    for name in (".ssh", ".git", ".config", ".a.db.12345678", f".{_KEY}.db.abcd1234", "wbscope.d"):
-        (folder / name).mkdir()
-        (folder / name / "file").write_text(name)
-    (folder / f".run.db.wbscope-{'a' * 7}").mkdir()
-    (folder / ".backups1").mkdir()
-    for name in ("grafana.db", "mine.pftrace", f"{_KEY}.db", f"{_KEY}.pftrace", "a.txt", ".env"):
-        (folder / name).write_bytes(b"x" * 1000)
-    (folder / "link.db").symlink_to(folder / "a.txt")
-    (folder / ".dangling").symlink_to(folder / "nowhere")
-    os.mkfifo(folder / "fifo.db")
-    for path in folder.rglob("*"):
-        os.utime(path, (1, 1), follow_symlinks=False)
-    return snapshot(folder)
-
-
-def snapshot(folder: Path) -> dict[str, Any]:
-    """Every file below, with what a reader sees of it."""
-    seen: dict[str, Any] = {}
-    for path in sorted(folder.rglob("*")):
-        status = path.lstat()
-        content: Any = None
-        if stat.S_ISREG(status.st_mode):
-            content = path.read_bytes()
-        elif stat.S_ISLNK(status.st_mode):
-            content = os.readlink(path)
-        seen[str(path.relative_to(folder))] = (status.st_mode, status.st_ino, content)
-    return seen
-
-
 def test_foreign_files_in_the_base_survive(base: Path) -> None:
-    before = foreign_files(base)
+    before = foreign_files(base, _KEY)
     trim_cache(keep=_entry(entry_of(["key"]).parent, "f", 0), limit_bytes=1)
     after = snapshot(base)
     assert before.items() <= after.items()
@@ -105,7 +75,7 @@ def test_foreign_files_in_the_base_survive(base: Path) -> None:
 
 def test_foreign_files_in_our_own_folder_survive(base: Path) -> None:
     folder = entry_of(["key"]).parent
-    before = foreign_files(folder)
+    before = foreign_files(folder, _KEY)
     ours = {f"{_KEY}.db", f"{_KEY}.pftrace"}  # named as entries are: entries
     trim_cache(keep=_entry(folder, "f", 0), limit_bytes=1)
     after = snapshot(folder)

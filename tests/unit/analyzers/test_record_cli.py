@@ -126,7 +126,8 @@ def test_archive_replaces_an_older_run_only_when_it_is_whole(
 ) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    (run / "meta.json").write_text("old")
+    old = '{"schema": "wbscope.record/1", "source": "old"}'
+    (run / "meta.json").write_text(old)
 
     def unpack(_: Any, folder: Path) -> dict[str, Any]:
         (folder / "trace.dat").write_text("new")
@@ -142,7 +143,7 @@ def test_archive_replaces_an_older_run_only_when_it_is_whole(
         broken.setattr(folders.shutil, "rmtree", interrupted)
         assert cli(*words).code == 130
     kept = [path.read_text() for path in tmp_path.glob("*/meta.json")]
-    assert "old" in kept
+    assert old in kept
     assert (run / "trace.dat").read_text() == "new"
 
 

@@ -229,3 +229,13 @@ def test_names_of_wbscope() -> None:
         "wbscope-999999999-x",
     ):
         assert not folders.is_orphan(name)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"schema": "vite/1"}', "[]", "not JSON", "\0"])
+def test_folder_of_another_program_is_not_replaced(tmp_path: Path, text: str) -> None:
+    """meta.json is a common name: the folder is a run only when record wrote it."""
+    (tmp_path / "meta.json").write_text(text)
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="is no run folder"):
+        target_of(tmp_path, force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["meta.json", "thesis.txt"]
