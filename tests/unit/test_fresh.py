@@ -147,6 +147,29 @@ def test_skips_for_want_of_a_package_fail(tool: ModuleType) -> None:
     assert tool.bad_skips("SKIPPED [1] x.py:1: this machine cannot be traced: y", []) != []
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("3 passed, 2 skipped in 1s\n", []),
+        ("FAILED tests/a.py::test_x - assert 1\n1 failed, 2 passed\n"
+         "make: [Makefile:58: test] Error 1 (ignored)\n3 passed\n",
+         ["FAILED tests/a.py::test_x - assert 1", "make: [Makefile:58: test] Error 1 (ignored)"]),
+        ("make: *** [Makefile:50: build/.debs] Error 100\n",
+         ["make: *** [Makefile:50: build/.debs] Error 100", "no test was run"]),
+    ],
+)  # fmt: skip
+def test_what_make_test_said(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, said: list[str]
+) -> None:
+    """All of it, though make goes on behind a failure."""
+    monkeypatch.setattr(tool, "CACHE", tmp_path)
+    monkeypatch.setattr(tool, "inside", lambda root, log, *words: log.write_text(text))
+    found = tool.run_tests(tmp_path)
+    assert len(found) == len(said) + bool(said)  # and where the log is
+    for one, wanted in zip(found, said, strict=False):
+        assert wanted in one
+
+
 def test_each_allowed_skip_says_why(tool: ModuleType) -> None:
     for entry in tomllib.loads(tool.SKIPS.read_text())["skip"]:
         assert set(entry) == {"reason", "why"}
