@@ -35,6 +35,7 @@ from fresh_settings import MIRROR, environment, hand_in, local_folders, mirror
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build/fresh"
 MARKER = ".wbscope-fresh"
+KEPT = ".kept"
 PREFIX = "wbscope-fresh-"
 SUITE = "bookworm"
 CLONE = "/srv/wbscope"
@@ -83,11 +84,41 @@ class Steps:
 # Folders: only one's own are removed.
 
 
+@contextlib.contextmanager
+def own_folder(parent: Path, keep: bool) -> Iterator[Path]:
+    """A new one; its marker is locked as long as it is in use."""
+    folder = make_folder(parent)
+    with (folder / MARKER).open("rb") as marker:
+        fcntl.flock(marker, fcntl.LOCK_EX)
+        try:
+            yield folder
+        finally:
+            if keep:
+                (folder / KEPT).touch()
+
+
 def make_folder(parent: Path) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent.resolve()))
     (folder / MARKER).write_text(f"{folder}\n", encoding="utf-8")
     return folder
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Of runs that were killed: nobody uses them, and nobody wanted to keep them."""
+    for folder in sorted(parent.glob(f"{PREFIX}*")):
+        if why_not_own(folder) is None and not (folder / KEPT).exists() and not in_use(folder):
+            print(f"fresh: removes what a killed run left: {folder}", flush=True)
+            remove_folder(folder)
+
+
+def in_use(folder: Path) -> bool:
+    with (folder / MARKER).open("rb") as marker:
+        try:
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def why_not_own(folder: Path) -> str | None:
@@ -361,8 +392,9 @@ def main() -> int:
             except OSError:
                 raise CannotTryError(f"another one is running: {lock.name} is locked") from None
             adopt_orphans()
-            folder = make_folder(arguments.parent)
-            try_all(folder, arguments.quick, steps)
+            remove_leftovers(arguments.parent)
+            with own_folder(arguments.parent, arguments.keep) as folder:
+                try_all(folder, arguments.quick, steps)
     except CannotTryError as error:
         refused.write_text(f"{error}\n", encoding="utf-8")
         print(f"fresh: cannot be tried here: {error}", file=sys.stderr)

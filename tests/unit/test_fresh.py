@@ -84,6 +84,26 @@ def test_a_folder_of_another_user_is_refused(tool: ModuleType, tmp_path: Path) -
     assert folder.is_dir()
 
 
+def test_only_leftovers_of_killed_runs_are_removed(tool: ModuleType, tmp_path: Path) -> None:
+    killed, kept = tool.make_folder(tmp_path), tool.make_folder(tmp_path)
+    (kept / tool.KEPT).touch()
+    foreign = tmp_path / f"{tool.PREFIX}mine"
+    foreign.mkdir(mode=0o700)
+    (tmp_path / "other").mkdir(mode=0o700)
+    with tool.own_folder(tmp_path, keep=False) as used:
+        tool.remove_leftovers(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == {
+            kept.name, foreign.name, "other", used.name,
+        }  # fmt: skip
+    assert not killed.exists()
+    with tool.own_folder(tmp_path, keep=True) as again:
+        pass
+    tool.remove_leftovers(tmp_path)
+    assert not used.exists()
+    assert again.exists()
+    assert foreign.exists()
+
+
 def test_a_mount_below_is_refused(tool: ModuleType, tmp_path: Path) -> None:
     line = "50 27 0:40 / {} rw - tmpfs a rw\n"
     folder = Path("/x/my folder")
