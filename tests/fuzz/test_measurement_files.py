@@ -16,7 +16,7 @@ import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -27,8 +27,10 @@ from support.commands import Commands, problems
 from support.mutate_measurements import measurement_mutant
 from support.mutate_values import part_of_trace
 from support.runs import REPOSITORY
+from wbscope.compare.baseline import read_baseline
 from wbscope.compare.metric import is_sane
-from wbscope.errors import InputError
+from wbscope.compare.policy import read_policy
+from wbscope.errors import InputError, UsageError
 from wbscope.measure import files_of_folder, measurements
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
@@ -61,7 +63,8 @@ _META = {
 # What is wrong with a file as a whole has no place in it.
 _WHOLE = re.compile(
     r"is empty|has no |holds |is cut off|is of |ended with|is no |has .* twice|is nested"
-    r"|the command (?:ended|was ended)|\w+: found|\w+ is \d+ before and|has a sample of"
+    r"|the command (?:ended|was ended)|\w+: found|\w+ is \d+ before and|job \""
+    r"|has a sample of|has more than"
 )
 
 
@@ -140,6 +143,31 @@ def test_mutants(base: str, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(changed)
         if told := _wrong(tmp_path, name):
             wrong.append(f"{base} {number}: {told}  [{what[:200]}]")
+    assert not wrong, f"{len(wrong)} failures:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("before.json", read_baseline), ("gate.toml", read_policy)]
+)
+def test_files_of_a_gate(name: str, read: Callable[[Path], object], tmp_path: Path) -> None:
+    """Its baselines and policies: what was read, or one error that names the file."""
+    data = (REPOSITORY / "examples/gate" / name).read_bytes()
+    path = tmp_path / name
+    wrong = []
+    for number in range(_MUTANTS // 10):
+        what, changed = measurement_mutant(name, data, number)
+        path.write_bytes(changed)
+        told = ""
+        try:
+            with _stopped_when_late():
+                read(path)
+        except (InputError, UsageError) as error:
+            if not str(error.subject).startswith(str(path)) or not error.fix:
+                told = f"an error about {error.subject!r}, fix {error.fix!r}"
+        except (_Hang, Exception) as error:
+            told = f"{type(error).__name__}: {str(error)[:200]}"
+        if told:
+            wrong.append(f"{name} {number}: {told}  [{what[:200]}]")
     assert not wrong, f"{len(wrong)} failures:\n" + "\n".join(wrong)
 
 

@@ -25,6 +25,7 @@ _STRANGE = (
 )
 _STAMP = re.compile(rb"(?<=[ \t])(\d{1,12})\.(\d{6,9})(?=: )")
 _NUMBER = re.compile(rb"(?<![A-Za-z0-9_.])-?(?:0x[0-9a-f]+|\d+(?:\.\d+)?)(?![A-Za-z0-9_])")
+_LONGEST_NAME = 40
 _YEAR_S = 365 * 24 * 3600
 
 Lines = list[bytes]
@@ -70,7 +71,8 @@ def _number(lines: Lines, chance: random.Random) -> str:
     index = chance.choice(numbered)
     match = chance.choice(list(_NUMBER.finditer(lines[index])))
     value = chance.choice(NUMBERS)
-    name = re.search(rb"[A-Za-z_]+[=:]\s*$", lines[index][: match.start()])
+    before = lines[index][max(match.start() - _LONGEST_NAME, 0) : match.start()]
+    name = re.search(rb"[A-Za-z_]+[=:]\s*$", before)
     if name is not None and chance.random() < 0.3:
         pattern = re.compile(re.escape(name[0]) + rb"-?[0-9][0-9a-fx.]*")
         for place, line in enumerate(lines):

@@ -136,7 +136,7 @@ def _object(text: str) -> dict[str, Any]:
     """meta.json of a run folder; one that cannot be read tells nothing."""
     try:
         found = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -121,7 +121,7 @@ def read_policy(path: Path) -> Policy:
             f"cannot be read: {error.strerror or error}",
             fix="see docs/compare.md for one to start from",
         ) from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise _bad(path, f"is no TOML: {error}", 'margin = "5%"') from error
     return _policy(path, document)
 

@@ -90,5 +90,5 @@ def metric(
 
 
 def _word(name: str) -> str:
-    """Without the signs that end a metric's name."""
-    return "".join("_" if char in "[]" or char <= " " else char for char in name)
+    """Without the signs that end a metric's name, and those that are not shown."""
+    return "".join("_" if char in "[] " or not char.isprintable() else char for char in name)

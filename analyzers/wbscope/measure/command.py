@@ -37,6 +37,8 @@ def parse_command(text: str, subject: str = "meta.json") -> Scalars:
     """
     try:
         content: Any = json.loads(text)
+    except RecursionError as error:
+        raise bad(subject, "is nested too deeply to be read", _FIX) from error
     except ValueError as error:
         raise bad(subject, f"is no JSON: {error}", _FIX) from error
     scalars = Scalars()

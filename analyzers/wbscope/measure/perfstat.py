@@ -17,7 +17,7 @@ __all__ = ["parse_perf_stat"]
 _FIX = "record it with: LC_ALL=C perf stat -o perf-stat.txt COMMAND"
 
 _HEADER = re.compile(
-    r" Performance counter stats for (?P<what>.*?)(?: \((?P<runs>[0-9]+) runs\))?:"
+    r" Performance counter stats for (?P<what>.*?)(?: \((?P<runs>[0-9]{1,9}) runs\))?:"
 )
 # ( +- 23.22% ) of -r, (49.87%) of an event that shared a counter with others
 _SPREAD = r"(?:\s+\(\s*\+-\s*[0-9.]+%\s*\))?(?:\s+\(\s*[0-9.]+%\s*\))?"
@@ -95,7 +95,10 @@ def _add_line(scalars: Scalars, line: str, at: str, subject: str) -> None:
     if match := _TIME.fullmatch(line):
         name = _TIMES[match["which"]]
         value = scaled(_number(match["value"], 9, at, subject), unit_of_text("s")[1])
-        scalars.add(metric("perf", name, known("perf", name), subject), value)
+        made = metric("perf", name, known("perf", name), subject)
+        if made.name in scalars:
+            raise bad(subject, f"says {shown(match['which'])} twice", _FIX, at=at)
+        scalars.add(made, value)
     elif _BY_CPU.fullmatch(line.strip()):
         fix = f"{_FIX}, without -A, --per-socket, --per-thread and the like"
         raise bad(subject, "counts each CPU or thread by itself, wanted sums", fix, at=at)

@@ -65,3 +65,8 @@ def test_refused(more: dict[str, Any], told: str) -> None:
 def test_damaged() -> None:
     with pytest.raises(InputError, match="is no JSON"):
         parse_command('{"schema": "wbscope.rec')
+
+
+def test_nested_without_end() -> None:
+    with pytest.raises(InputError, match="nested too deeply"):
+        parse_command('{"schema": ' + "[" * 100_000)

@@ -166,6 +166,17 @@ def test_an_event_that_stands_twice_in_json() -> None:
     assert caught.value.at == f"line {twice + 2}"
 
 
+def test_a_time_that_stands_twice() -> None:
+    with pytest.raises(InputError, match='says "time elapsed" twice') as caught:
+        values(with_line("   0.5 seconds time elapsed"))
+    assert caught.value.subject == "perf-stat.txt"
+    assert caught.value.at == "line 6"
+
+
+def test_an_event_with_signs_that_are_not_shown() -> None:
+    assert "perf.a_b_count" in values(with_line("   7   a\u202eb"))
+
+
 def test_results_appended_to_one_file() -> None:
     with pytest.raises(InputError, match="holds 2 results"):
         values(with_line("   7   cycles") * 2)

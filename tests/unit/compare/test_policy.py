@@ -68,6 +68,7 @@ def test_defaults(tmp_path: Path) -> None:
     [
         ("", "bad-policy", "declares no metric"),
         ("x = = 1", "bad-policy", "is no TOML"),
+        (f"x = {'[' * 5000}", "bad-policy", "is no TOML"),
         ('[metrics."x.y"]', "bad-policy", "asks for nothing"),
         ('[metrics."x.y"]\nmargn = "5%"', "bad-policy", "'margn'"),
         ('alpa = 0.05\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "'alpa'"),
