@@ -75,14 +75,14 @@ def _first_options(data: bytes) -> int:
 
 
 def _formats() -> Iterator[Seed]:
-    folders = sorted((REPOSITORY / "kernel-tracepoints" / "formats").iterdir())
+    files = sorted((REPOSITORY / "kernel-tracepoints" / "formats").glob("*.formats"))
     header = (
         b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
         b"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
         b"\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n"
     )
-    for folder in folders:
-        texts = [path.read_bytes() for path in sorted(folder.rglob("*.format"))]
+    for path in files:
+        texts = [b"name:" + text for text in path.read_bytes().split(b"\nname:")[1:]]
         for start in range(0, len(texts), 7 * _FORMATS_IN_ONE):
             some = texts[start : start + _FORMATS_IN_ONE]
             yield "format_text", b"\n\f\n".join([b"\0" + header, *some])

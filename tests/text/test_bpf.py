@@ -13,17 +13,18 @@ from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
+from wbscope.formats import captured
 
 _DATA = Path(__file__).parents[1] / "data" / "text"
 _KERNEL = Path(__file__).parents[2] / "kernel-tracepoints"
 _SCRIPTS = sorted((_KERNEL / "bpf").glob("*.bt"))
 # What the lines of each script are, and the format that reads them.
 _PRINTED = {
-    ("domains.bt", "wb_domain_dirty_state"): "text-formats/bpftrace/writeback",
-    ("reclaim.bt", "mm_vmscan_reclaim_writeback"): "text-formats/bpftrace/vmscan",
-    ("reclaim-6.12.bt", "mm_vmscan_reclaim_writeback"): "text-formats/bpftrace-2/vmscan",
-    ("waits.bt", "balance_dirty_pages"): "formats/6.1.192-x86_64/writeback",
-    ("waits.bt", "balance_dirty_pages_done"): "text-formats/bpftrace/writeback",
+    ("domains.bt", "wb_domain_dirty_state"): ("text-formats", "bpftrace", "writeback"),
+    ("reclaim.bt", "mm_vmscan_reclaim_writeback"): ("text-formats", "bpftrace", "vmscan"),
+    ("reclaim-6.12.bt", "mm_vmscan_reclaim_writeback"): ("text-formats", "bpftrace-2", "vmscan"),
+    ("waits.bt", "balance_dirty_pages"): ("formats", "6.1.192-x86_64", "writeback"),
+    ("waits.bt", "balance_dirty_pages_done"): ("text-formats", "bpftrace", "writeback"),
 }
 _PRINTF = re.compile(
     r'printf\("%16s-%-7d \[%03d\] %d\.%09d: (?P<event>\w+): (?P<text>.*)\\n",'
@@ -50,9 +51,10 @@ def _printed(script: Path) -> dict[str, re.Match[str]]:
     return {match["event"]: match for match in _PRINTF.finditer(script.read_text())}
 
 
-def _format(folder: str, event: str) -> tuple[str, list[str], list[str]]:
+def _format(place: tuple[str, str, str], event: str) -> tuple[str, list[str], list[str]]:
     """The text of a format's lines, what it prints there, and its fields."""
-    text = (_KERNEL / folder / f"{event}.format").read_text()
+    part, *where = place
+    (text,) = (f.text for f in captured(part) if [f.kernel, f.system, f.name] == [*where, event])
     fields = re.findall(r"field:[^;]*?(\w+)(?:\[\d+\])?;", text)
     _, words, values = text.partition("print fmt: ")[2].split('"', 2)
     return (
@@ -65,9 +67,9 @@ def _format(folder: str, event: str) -> tuple[str, list[str], list[str]]:
 def test_each_script_prints_the_lines_of_its_formats() -> None:
     printed = {(script.name, event) for script in _SCRIPTS for event in _printed(script)}
     assert printed == set(_PRINTED)
-    for (name, event), folder in _PRINTED.items():
+    for (name, event), place in _PRINTED.items():
         line = _printed(_KERNEL / "bpf" / name)[event]
-        words, values, fields = _format(folder, event)
+        words, values, fields = _format(place, event)
         text, constants = re.subn(r"=\d+(?= |$)", "=%d", line["text"])
         # Signs and sizes of numbers do not show in a line.
         assert _NUMBER.sub("%d", text) == _NUMBER.sub("%d", words), (name, event)
@@ -82,7 +84,7 @@ def test_waits_script_can_be_made_to_fit_newer_kernels() -> None:
     text = re.sub(r"bdi_(setpoint|dirty)\b", r"wb_\1", (_KERNEL / "bpf" / "waits.bt").read_text())
     match = next(m for m in _PRINTF.finditer(text) if m["event"] == "balance_dirty_pages")
     for kernel in ("6.18.44-x86_64", "7.2.13-x86_64"):
-        words, values, _ = _format(f"formats/{kernel}/writeback", match["event"])
+        words, values, _ = _format(("formats", kernel, "writeback"), match["event"])
         assert _NUMBER.sub("%d", match["text"]) == _NUMBER.sub("%d", words)
         assert set(re.findall(r"args->(\w+)", match["values"])) == set(values)
 

@@ -14,12 +14,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from wbscope.formats import CAPTURED, WRITTEN, captured
 
 _ROOT = Path(__file__).parents[2]
-_FORMATS = _ROOT / "kernel-tracepoints" / "formats"
-_TEXT_FORMATS = _ROOT / "kernel-tracepoints" / "text-formats"
-_KERNELS = sorted(folder.name for folder in _FORMATS.iterdir() if folder.is_dir())
 _FIELD = re.compile(r"^\tfield:[^;]*?(\w+)(?:\[[^]]*\])?;", re.MULTILINE)
+# Fields of each event of each kernel; of those that were written by hand, in the second.
+_CAPTURED, _WRITTEN = (
+    {(f.kernel, f.event): set(_FIELD.findall(f.text)) for f in captured(part)}
+    for part in (CAPTURED, WRITTEN)
+)
+_KERNELS = sorted({kernel for kernel, _ in _CAPTURED})
 
 Release = tuple[int, int]
 
@@ -141,9 +145,7 @@ def _catalog() -> list[CatalogEvent]:
 
 def _recorded_fields(kernel: str, event: str) -> set[str] | None:
     """The fields of the event in that kernel; None when it has no such event."""
-    system, _, name = event.partition(":")
-    path = _FORMATS / kernel / system / f"{name}.format"
-    return set(_FIELD.findall(path.read_text())) if path.is_file() else None
+    return _CAPTURED.get((kernel, event))
 
 
 def _release(kernel: str) -> Release:
@@ -173,23 +175,13 @@ def test_fields_have_a_name_of_the_catalog(kernel: str) -> None:
 def test_every_event_was_captured_somewhere() -> None:
     """An event whose name is misspelt in the catalog is in no kernel and in no text."""
     for event in _catalog():
-        found = [
-            path
-            for name in event.names
-            for folder in (_FORMATS, _TEXT_FORMATS)
-            for path in folder.glob(f"*/{name.replace(':', '/')}.format")
-        ]
-        assert found, event.names[0]
+        assert any(name in event.names for _, name in [*_CAPTURED, *_WRITTEN]), event.names[0]
 
 
 def test_events_of_text_have_the_fields_of_the_catalog() -> None:
     """Events that were never merged are known by formats that were written by hand."""
     for event in _catalog():
-        told = [
-            set(_FIELD.findall(path.read_text()))
-            for name in event.names
-            for path in _TEXT_FORMATS.glob(f"*/{name.replace(':', '/')}.format")
-        ]
+        told = [fields for (_, name), fields in _WRITTEN.items() if name in event.names]
         if not told or any(_recorded_fields(k, n) for k in _KERNELS for n in event.names):
             continue
         for names in event.fields:

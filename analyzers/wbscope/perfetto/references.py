@@ -13,9 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from wbscope.formats import find_formats_dir
+from wbscope.formats import Format, captured
 
 __all__ = ["Label", "Reference", "References", "load_references"]
 
@@ -53,7 +52,7 @@ class Reference:
 class References:
     """The captured formats, those of the kernels next to the traced one first."""
 
-    def __init__(self, files: dict[str, dict[str, dict[Version, Path]]], release: str) -> None:
+    def __init__(self, files: dict[str, dict[str, dict[Version, Format]]], release: str) -> None:
         self._files = files  # name: system: version
         self._systems = {system for systems in files.values() for system in systems}
         self._version = _version(release)
@@ -121,10 +120,10 @@ class References:
 
 def load_references(release: str) -> References:
     """For a kernel release as uname -r prints it, "" when it is not known."""
-    files: dict[str, dict[str, dict[Version, Path]]] = defaultdict(lambda: defaultdict(dict))
-    for path in sorted((find_formats_dir() / "formats").glob("*/*/*.format")):
-        if (version := _version(path.parents[1].name)) is not None:
-            files[path.stem][path.parent.name][version] = path
+    files: dict[str, dict[str, dict[Version, Format]]] = defaultdict(lambda: defaultdict(dict))
+    for found in captured():
+        if (version := _version(found.kernel)) is not None:
+            files[found.name][found.system][version] = found
     return References({name: dict(systems) for name, systems in files.items()}, release)
 
 
@@ -134,8 +133,8 @@ def _version(release: str) -> Version | None:
 
 
 @cache
-def _read(path: Path) -> Reference:
-    text = path.read_text(encoding="utf-8", errors="replace")
+def _read(found: Format) -> Reference:
+    text = found.text
     types: dict[str, str] = {}
     for line in text.splitlines():
         field = _FIELD.match(line)

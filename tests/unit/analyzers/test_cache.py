@@ -47,7 +47,8 @@ def test_folder_is_our_own_and_closed(base: Path) -> None:
 
 def test_trim_removes_what_was_used_longest_ago(base: Path) -> None:
     folder = entry_of(["key"]).parent
-    old, middle, new = (_entry(folder, digit, age) for digit, age in (("a", 30), ("b", 20), ("c", 10)))
+    ages = {"a": 30, "b": 20, "c": 10}
+    old, middle, new = (_entry(folder, digit, age) for digit, age in ages.items())
     trim_cache(keep=new, limit_bytes=25)
     assert (old.exists(), middle.exists(), new.exists()) == (False, True, True)
     trim_cache(keep=middle, limit_bytes=5)
@@ -78,8 +79,8 @@ def test_foreign_files_in_our_own_folder_survive(base: Path) -> None:
     before = foreign_files(folder, _KEY)
     ours = {f"{_KEY}.db", f"{_KEY}.pftrace"}  # named as entries are: entries
     trim_cache(keep=_entry(folder, "f", 0), limit_bytes=1)
-    after = snapshot(folder)
-    assert {name: seen for name, seen in before.items() if name not in ours}.items() <= after.items()
+    foreign = {name: seen for name, seen in before.items() if name not in ours}
+    assert foreign.items() <= snapshot(folder).items()
 
 
 def test_symbolic_link_is_refused(base: Path, tmp_path: Path, monkeypatch: Any) -> None:

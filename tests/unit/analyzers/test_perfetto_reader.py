@@ -9,7 +9,7 @@ from wbscope.perfetto.reader import Reader, _Kind
 
 
 class _Engine:
-    """Records of one event; a name of a field that is no text is never the one that is asked for."""
+    """Records of one event; a name that is no text is never the one that is asked for."""
 
     def __init__(self, records: list[list[str]]) -> None:
         self.records = records

@@ -68,8 +68,15 @@ void Bytes::set_u64(std::size_t at, std::uint64_t value) {
 
 std::string kernel_format(std::string_view kernel, std::string_view system,
                           std::string_view event) {
-  const fs::path path = fs::path(WBSCOPE_FORMATS_DIR) / kernel / system;
-  return read_file((path / (std::string(event) + ".format")).string());
+  const fs::path path = fs::path(WBSCOPE_FORMATS_DIR) / (std::string(kernel) + ".formats");
+  const std::string text = read_file(path.string());
+  const auto of = text.find("# system " + std::string(system) + "\n");
+  const auto at = text.find("name: " + std::string(event) + "\n", of);
+  if (of == std::string::npos || at == std::string::npos) {
+    throw std::runtime_error("no " + std::string(event) + " in " + path.string());
+  }
+  const auto end = std::min(text.find("\nname: ", at), text.find("\n# system ", at));
+  return text.substr(at, end == std::string::npos ? end : end + 1 - at);
 }
 
 }  // namespace wbscope::testing
