@@ -73,13 +73,13 @@ bool FtracePackets::is_chained(const RecordBlock& block) const {
 }
 
 void FtracePackets::write(const RecordBlock& block, EventEncoder& encoder,
-                          PacketBuffers& buffers, PacketOutput& output) {
+                          PacketBuffers& buffers, std::string& packets) {
   if (!has_begun_ && switch_.event != UINT32_MAX) is_chained_ = is_chained(block);
   has_begun_ = true;
   auto gap = block.gaps.begin();
   for (std::size_t i = 0; i < block.refs.size(); ++i) {
     if (gap != block.gaps.end() && *gap <= i) [[unlikely]] {
-      flush(buffers, output);
+      flush(buffers, packets);
       while (gap != block.gaps.end() && *gap <= i) ++gap;
       lost_before_ = true;
     }
@@ -98,9 +98,9 @@ void FtracePackets::write(const RecordBlock& block, EventEncoder& encoder,
     }
     add(plan, usual ? shapes.usual : shapes.other, ref, record, encoder, buffers);
     ++written_;
-    if (buffers.events.size() >= kBundleBytes) flush(buffers, output);
+    if (buffers.events.size() >= kBundleBytes) flush(buffers, packets);
   }
-  flush(buffers, output);
+  flush(buffers, packets);
   lost_before_ |= gap != block.gaps.end();
 }
 
@@ -140,7 +140,7 @@ void FtracePackets::intern(std::uint64_t address, PacketBuffers& buffers) {
   buffers.interned.bytes(interned::kKernelSymbols, symbol.view());
 }
 
-void FtracePackets::flush(PacketBuffers& buffers, PacketOutput& output) {
+void FtracePackets::flush(PacketBuffers& buffers, std::string& packets) {
   if (buffers.events.empty()) return;
   ProtoBuffer& head = buffers.head;
   ProtoBuffer& tail = buffers.tail;
@@ -167,7 +167,9 @@ void FtracePackets::flush(PacketBuffers& buffers, PacketOutput& output) {
                                    buffers.events.size() + tail.size();
   start.head(1, packet_bytes);  // Trace.packet
   start.head(packet::kFtraceEvents, bundle_bytes);
-  output.append({start.view(), head.view(), buffers.events.view(), tail.view()});
+  for (const auto part : {start.view(), head.view(), buffers.events.view(), tail.view()}) {
+    packets.append(part);
+  }
   buffers.events.clear();
   buffers.interned.clear();
   buffers.events.shrink(kKeptBytes);

@@ -50,9 +50,10 @@ class FtracePackets {
   // Readers refuse a whole trace with such a CPU.
   static constexpr std::uint32_t kMaxCpus = 1024;
 
-  // Writes the block's records. Each event is described before it is used.
+  // Appends the block's records to packets. Each event is described before it is
+  // used, so blocks come in order.
   void write(const RecordBlock& block, EventEncoder& encoder, PacketBuffers& buffers,
-             PacketOutput& output);
+             std::string& packets);
 
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
   // Records that readers drop: their time is before 0.
@@ -73,7 +74,7 @@ class FtracePackets {
   [[nodiscard]] bool is_chained(const RecordBlock& block) const;
   void add(const EventPlan& plan, const EventShape& shape, const RecordRef& ref,
            std::span<const std::byte> record, EventEncoder& encoder, PacketBuffers& buffers);
-  void flush(PacketBuffers& buffers, PacketOutput& output);
+  void flush(PacketBuffers& buffers, std::string& packets);
   void intern(std::uint64_t address, PacketBuffers& buffers);
 
   const FtraceTrace& trace_;

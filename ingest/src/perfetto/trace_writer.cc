@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/interrupt.h"
 #include "damage.h"
@@ -58,7 +60,29 @@ struct TraceWriter::Lane {
   std::size_t source;
   CpuStream stream;
   FtracePackets packets;
+  std::string made;  // packets of the last step
   std::uint64_t consumed = 0;
+};
+
+// Strings that are used again, with the memory that they have.
+class TraceWriter::SpareStrings {
+ public:
+  [[nodiscard]] std::string take() {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) return {};
+    std::string last = std::move(spare_.back());
+    spare_.pop_back();
+    return last;
+  }
+  void give_back(std::string used) {
+    used.clear();
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::move(used));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> spare_;
 };
 
 TraceWriter::TraceWriter(const std::vector<std::string>& paths) {
@@ -175,7 +199,8 @@ void TraceWriter::open_lanes(const TimeRange& range) {
             .source = s,
             .stream = CpuStream(source.file, source.info, b, region, parts_[s]->dispatch,
                                 kBlockBytes, range),
-            .packets = FtracePackets(*parts_[s]->traces[b], region.cpu, source.machines[b])}));
+            .packets = FtracePackets(*parts_[s]->traces[b], region.cpu, source.machines[b]),
+            .made = {}}));
       }
     }
   }
@@ -200,23 +225,30 @@ TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& 
     }
   }
   std::atomic<std::uint64_t> consumed = 0;
+  SpareStrings spare;
   const auto step = [&](std::size_t index, std::size_t number) -> LaneQueue::Step {
     Lane& lane = *lanes_[index];
     Worker& worker = workers[number];
     worker.block.clear();
     const bool more = lane.stream.fill(worker.block);
     if (lane.stream.cpu() < FtracePackets::kMaxCpus) {
-      lane.packets.write(worker.block, *worker.encoders[lane.source], worker.buffers, output);
+      lane.made = spare.take();
+      lane.packets.write(worker.block, *worker.encoders[lane.source], worker.buffers, lane.made);
     }
     consumed += lane.stream.consumed() - lane.consumed;
     lane.consumed = lane.stream.consumed();
     const auto reached = worker.block.refs.empty() ? INT64_MIN : worker.block.refs.back().ts;
     return {.reached = reached, .more = more};
   };
+  const auto give_out = [&](std::size_t index) {
+    std::string made = std::exchange(lanes_[index]->made, {});
+    output.append({made});
+    spare.give_back(std::move(made));
+  };
   {
     WorkerPool pool(static_cast<unsigned>(workers.size()));
     LaneQueue queue(pool, workers.size());
-    queue.run(lanes_.size(), step, [&] { on_progress(consumed); });
+    queue.run(lanes_.size(), step, give_out, [&] { on_progress(consumed); });
   }
   const bool whole = !options.bounds.from && !options.bounds.to;
   TraceWritten written = add_up(output, whole);

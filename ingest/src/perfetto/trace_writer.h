@@ -79,6 +79,7 @@ class TraceWriter {
 
  private:
   struct Lane;
+  class SpareStrings;
   void number_machines();
   void prepare(const TraceWriterOptions& options);
   [[nodiscard]] std::int64_t first_ts() const;
