@@ -158,6 +158,7 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   const InputFile exists(options.database);  // the better message when it does not
   OutputFile output(options.output, options.force);
   Database db(options.database, options.database, Database::Mode::kReadOnly);
+  db.limit(SqlLimits::from_environment());
   if (!options.setup_path.empty()) db.exec(read_text_file(options.setup_path, kMaxSetupBytes));
   const MetaValues meta = read_meta(db);
   PacketOutput packets(output.temp_path(), output.path());

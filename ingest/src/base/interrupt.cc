@@ -3,9 +3,13 @@
 #include "base/interrupt.h"
 
 #include <fcntl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <climits>
 #include <csignal>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -14,7 +18,27 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-void on_signal(int) noexcept { interrupted = 1; }
+constexpr long kGraceUs = 800'000;
+constexpr int kInterruptedExit = static_cast<int>(Exit::kInterrupted);
+
+// In place of a std::string: a handler reads it.
+char temp_path[PATH_MAX];
+std::atomic<bool> has_temp_path = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+pid_t owner = 0;  // a child that tries hostile work has the handlers, too
+
+void on_signal(int) noexcept {
+  if (interrupted != 0) return;
+  interrupted = 1;
+  const itimerval grace{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = kGraceUs}};
+  ::setitimer(ITIMER_REAL, &grace, nullptr);
+}
+
+// Somebody does not come back to look, such as a sort in SQLite or a disk.
+void on_grace_over(int) noexcept {
+  if (has_temp_path && ::getpid() == owner) ::unlink(temp_path);
+  ::_exit(kInterruptedExit);
+}
 
 }  // namespace
 
@@ -26,8 +50,23 @@ void catch_interrupts() noexcept {
     sigaction(number, nullptr, &before);
     if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);  // nohup stays nohup
   }
+  owner = ::getpid();
+  action.sa_handler = on_grace_over;
+  sigaction(SIGALRM, &action, nullptr);
+  sigset_t alarm_only{};
+  sigemptyset(&alarm_only);
+  sigaddset(&alarm_only, SIGALRM);
+  sigprocmask(SIG_UNBLOCK, &alarm_only, nullptr);
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
+}
+
+void remove_when_stopped(const char* path) noexcept {
+  has_temp_path = false;
+  const std::size_t bytes = std::strlen(path);
+  if (bytes == 0 || bytes >= sizeof(temp_path)) return;
+  std::memcpy(temp_path, path, bytes + 1);
+  has_temp_path = true;
 }
 
 void open_standard_streams() noexcept {

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace wbscope {
 namespace {
@@ -95,12 +96,16 @@ OutputFile::OutputFile(std::string path, bool force) : path_(std::move(path)), f
 }
 
 OutputFile::~OutputFile() {
-  if (!temp_path_.empty()) ::unlink(temp_path_.c_str());
+  if (!temp_path_.empty()) {
+    ::unlink(temp_path_.c_str());
+    remove_when_stopped("");
+  }
   if (fd_ >= 0) ::close(fd_);
 }
 
 void OutputFile::make_temp_file() {
   const fs::path target(path_);
+  std::error_code ignored;
   // Another machine or container may have a writer with our process id.
   for (int n = 0; n < kMaxNames; ++n) {
     std::string name = ".";
@@ -116,6 +121,7 @@ void OutputFile::make_temp_file() {
     if (!taken && is_file_at(fd, temp)) {
       fd_ = fd;
       temp_path_ = temp;
+      remove_when_stopped(fs::absolute(temp, ignored).c_str());
       return;
     }
     ::close(fd);  // somebody took it for left behind, between open() and flock()
@@ -139,6 +145,7 @@ void OutputFile::commit() {
     if (errno == EEXIST) throw_exists(path_);
     throw_system_error("cannot-write", path_, "rename the output", errno, kFix);
   }
+  remove_when_stopped("");
   temp_path_.clear();
 }
 

@@ -83,6 +83,30 @@ Database::Database(const std::string& path, std::string name, Mode mode)
   const int rc = sqlite3_open_v2(path.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, vfs);
   db_.reset(db);
   if (rc != SQLITE_OK) fail();
+  guard_ = std::make_unique<SqlGuard>(db);
+  if (mode == Mode::kReadOnly) trust_tables_only();
+}
+
+void Database::trust_tables_only() {
+  for (const int option : {SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_ENABLE_TRIGGER}) {
+    sqlite3_db_config(db_.get(), option, 0, nullptr);  // of the file; TEMP views are ours
+  }
+  sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  exec("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON");
+  Statement rows(*this,
+                 "SELECT lower(name) FROM main.sqlite_schema WHERE type = 'table' AND rootpage = 0");
+  while (rows.step()) virtual_tables_.emplace(rows.text(0));
+  if (!virtual_tables_.empty()) sqlite3_set_authorizer(db_.get(), authorize, &virtual_tables_);
+}
+
+int Database::authorize(void* virtual_tables, int action, const char* name, const char*,
+                        const char* schema, const char*) noexcept {
+  if (action != SQLITE_READ || name == nullptr || schema == nullptr) return SQLITE_OK;
+  if (std::string_view(schema) != "main") return SQLITE_OK;
+  for (const auto& each : *static_cast<const decltype(virtual_tables_)*>(virtual_tables)) {
+    if (sqlite3_stricmp(each.c_str(), name) == 0) return SQLITE_DENY;
+  }
+  return SQLITE_OK;
 }
 
 void Database::exec(const std::string& sql) {
@@ -93,6 +117,17 @@ void Database::close() { db_.reset(); }
 
 void Database::fail() const {
   const std::string problem = sqlite3_errmsg(db_.get());
+  if (guard_) guard_->throw_if_stopped(name_);
+  if (mode_ == Mode::kReadOnly && problem.find("prohibited") != std::string::npos) {
+    throw Error(Exit::kInput, {.slug = "not-a-table",
+                               .object = name_,
+                               .text = problem + ": found a view or a virtual table, wanted a "
+                                                 "plain table",
+                               .at = {},
+                               .have = {},
+                               .effect = "nothing was written",
+                               .fix = "make it anew with: wbscope ingest SRC -o RUN.db"});
+  }
   if (mode_ == Mode::kReadOnly) {
     throw Error(Exit::kInput, {.slug = "cannot-read-database",
                                .object = name_,

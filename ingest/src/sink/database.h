@@ -3,10 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+
+#include "sink/sql_guard.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -53,10 +57,16 @@ class Database {
   enum class Mode : std::uint8_t { kReadOnly, kCreate };
 
   // name is what error messages call it.
+  // A file that is read may be a stranger's: of what it holds only plain tables
+  // are read, its views, triggers and virtual tables are never run.
   // Raises: Error, exit 3 for reading, exit 5 for writing.
   Database(const std::string& path, std::string name, Mode mode);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
 
   void exec(const std::string& sql);
+  // Of all SQL from now on. Raises: Error.
+  void limit(const SqlLimits& limits) { guard_->limit(limits); }
   void close();
 
   [[noreturn]] void fail() const;
@@ -68,7 +78,13 @@ class Database {
   };
   std::string name_;
   Mode mode_;
+  void trust_tables_only();
+  static int authorize(void* virtual_tables, int action, const char* name, const char* column,
+                       const char* schema, const char* from) noexcept;
+
+  std::set<std::string, std::less<>> virtual_tables_;  // of a file that is read
   std::unique_ptr<sqlite3, Close> db_;
+  std::unique_ptr<SqlGuard> guard_;
 };
 
 // Opens the one transaction of a new file. The file is thrown away whole on any

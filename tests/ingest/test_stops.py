@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope-ingest ends at a signal and at its limits, and runs nothing that a database brings."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support.runs import example
+from support.tools import ingester_path, run
+
+_GRACE = 1.0
+_COLUMNS = "ts, NULL AS dur, 'a' AS track, 'b' AS name, NULL AS value, NULL AS unit, NULL AS args"
+_ENDLESS = "CREATE TEMP VIEW v AS WITH RECURSIVE c(ts) AS (SELECT 1 UNION ALL SELECT ts + 1 FROM c)"
+# In an aggregate, so that no row ever comes out.
+_NO_ROW = f"{_ENDLESS} SELECT {_COLUMNS} FROM (SELECT count(*) AS ts FROM c);"
+# Each of its rows is one more of the timeline.
+_ROWS = f"{_ENDLESS} SELECT {_COLUMNS} FROM c;"
+# A sort of all rows, in temporary files.
+_SORT = (
+    f"{_ENDLESS} SELECT {_COLUMNS.replace('NULL AS args', 'filler AS args')} FROM"
+    " (SELECT ts, hex(randomblob(200)) AS filler FROM c LIMIT 100000000) ORDER BY filler, ts;"
+)
+# What a job does before there is a view: in one step of a statement.
+_SET_UP = "CREATE TEMP TABLE t AS SELECT hex(randomblob(400000000)) AS x;" * 4 + _ROWS
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "run.db"
+    done = run([ingester_path(), "sqlite", example("four-equal-writers").trace, "-o", path])
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def _timeline(database: Path, setup: str, **environment: str) -> subprocess.Popen[str]:
+    script = database.with_name("setup.sql")
+    script.write_text(setup)
+    return subprocess.Popen(
+        [
+            ingester_path(),
+            "timeline",
+            database,
+            "--setup",
+            script,
+            "--view",
+            "v",
+            "-o",
+            database.with_name("out.pftrace"),
+            "--json-lines",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ, SQLITE_TMPDIR=str(database.parent), **environment),
+    )
+
+
+def _said(process: subprocess.Popen[str]) -> dict[str, str]:
+    _, err = process.communicate(timeout=60)
+    lines = [json.loads(line) for line in err.splitlines()]
+    (error,) = (line for line in lines if line["type"] == "error")
+    return dict(error)
+
+
+def _left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "setup", [_NO_ROW, _ROWS, _SORT, _SET_UP], ids=["no row", "rows", "sort", "set-up"]
+)
+@pytest.mark.parametrize("after", [0.3, 1.5])
+def test_signal(database: Path, setup: str, number: signal.Signals, after: float) -> None:
+    if after > 1 and number != signal.SIGTERM:
+        pytest.skip("one signal is enough")
+    process = _timeline(database, setup)
+    time.sleep(after)
+    process.send_signal(number)
+    begin = time.monotonic()
+    process.communicate(timeout=30)
+    assert time.monotonic() - begin < _GRACE + 0.5  # of a machine that is busy
+    assert process.returncode == 130
+    assert _left(database.parent) == ["run.db", "setup.sql"]
+
+
+@pytest.mark.parametrize("job", ["sqlite", "convert"])
+@pytest.mark.parametrize("after", [0.02, 0.1, 0.3])
+def test_signal_while_reading(tmp_path: Path, job: str, after: float) -> None:
+    arguments = [job, example("deep").trace, "-o", tmp_path / "out"]
+    process = subprocess.Popen(
+        [ingester_path(), *arguments, *(["--all"] if job == "sqlite" else [])],
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(after)
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(timeout=30)
+    # Before the program has a handler, the signal ends it as it is.
+    assert code in (0, 130, -signal.SIGTERM)
+    assert _left(tmp_path) == (["out"] if code == 0 else [])
+
+
+def test_time_limit(database: Path) -> None:
+    process = _timeline(database, _NO_ROW, WBSCOPE_TIMEOUT="0.5")
+    error = _said(process)
+    assert process.returncode == 3
+    assert error["slug"] == "time-limit"
+    assert error["message"] == "took more than 0.5 s of SQL"
+    assert "WBSCOPE_TIMEOUT=" in error["fix"]
+    assert _left(database.parent) == ["run.db", "setup.sql"]
+
+
+@pytest.mark.parametrize("kind", ["table", "sort"])
+def test_temp_limit(database: Path, kind: str) -> None:
+    table = f"{_ENDLESS} SELECT {_COLUMNS} FROM c; CREATE TEMP TABLE t AS SELECT * FROM v;"
+    setup = table if kind == "table" else _SORT
+    process = _timeline(database, setup, WBSCOPE_TEMP_LIMIT="20000000", WBSCOPE_TIMEOUT="40")
+    error = _said(process)
+    assert process.returncode == 3
+    assert error["slug"] == "temp-limit"
+    assert "WBSCOPE_TEMP_LIMIT=" in error["fix"]
+    assert _left(database.parent) == ["run.db", "setup.sql"]
+
+
+def test_memory_limit(database: Path) -> None:
+    process = _timeline(
+        database, "CREATE TEMP TABLE t AS SELECT hex(randomblob(400000000)) AS x;" + _ROWS
+    )
+    error = _said(process)
+    assert process.returncode == 3
+    assert error["slug"] == "memory-limit"
+
+
+@pytest.mark.parametrize("name", ["WBSCOPE_TIMEOUT", "WBSCOPE_TEMP_LIMIT"])
+@pytest.mark.parametrize("value", ["x", "-1", "1h", "nan"])
+def test_limit_that_is_no_number(database: Path, name: str, value: str) -> None:
+    process = _timeline(database, _ROWS, **{name: value})
+    error = _said(process)
+    assert process.returncode == 2
+    assert (error["slug"], error["object"]) == ("bad-limit", name)
+
+
+# --- a database of somebody else
+
+_GOOD = f"CREATE TEMP VIEW v AS SELECT {_COLUMNS} FROM (SELECT min(value) AS ts FROM meta);"
+_ENDLESS_ROWS = (
+    "(SELECT count(*) FROM (WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+    " SELECT x FROM c)) > 0"
+)
+_HOSTILE = {
+    "view": "ALTER TABLE meta RENAME TO meta0;"
+    f"CREATE VIEW meta AS SELECT * FROM meta0 WHERE {_ENDLESS_ROWS}",
+    "virtual table": "ALTER TABLE meta RENAME TO meta0;"
+    "CREATE VIRTUAL TABLE meta USING fts5(key, value)",
+}
+
+
+@pytest.mark.parametrize("kind", _HOSTILE)
+def test_what_is_no_plain_table_is_not_run(database: Path, kind: str) -> None:
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.executescript(_HOSTILE[kind])
+    process = _timeline(database, _GOOD)
+    error = _said(process)
+    assert process.returncode == 3
+    assert error["slug"] == "not-a-table"
+    assert "meta" in error["message"]
+    assert _left(database.parent) == ["run.db", "setup.sql"]
+
+
+def test_views_that_nobody_reads_do_not_matter(database: Path) -> None:
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.executescript(
+            f"CREATE VIEW v AS SELECT * FROM meta WHERE {_ENDLESS_ROWS};"
+            "CREATE TRIGGER t AFTER DELETE ON task BEGIN DELETE FROM task; END;"
+            "CREATE VIRTUAL TABLE f USING fts5(x)"
+        )
+    process = _timeline(database, _GOOD)  # its view v hides that of the file
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
