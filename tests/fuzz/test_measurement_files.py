@@ -34,7 +34,7 @@ from wbscope.errors import InputError, UsageError
 from wbscope.measure import files_of_folder, measurements
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
-_COMPARED = int(os.environ.get("WBSCOPE_COMPARED_MUTANTS", "48"))
+_COMPARED = int(os.environ.get("WBSCOPE_COMPARED_MUTANTS", "32"))
 _SECONDS = 1
 _STOP_SECONDS = 20
 _DATA = REPOSITORY / "tests/data/measure"

@@ -273,6 +273,26 @@ def _all() -> Iterator[tuple[str, Make]]:
         *(("source_name", "\0\x1b[2J"), ("damaged", "yes"), ("damaged", -1)),
     ):
         yield f"meta {key} {str(value)[:24]!r}", partial(_meta, key=key, value=value)
+    for name, statement in (
+        ("vmstat of text", "UPDATE sidecar_vmstat SET value = 'many'"),
+        ("vmstat of NULL", "UPDATE sidecar_vmstat SET value = NULL, sample = NULL"),
+        ("vmstat of bytes", "UPDATE sidecar_vmstat SET name = x'ff00', ts = 'now'"),
+        ("text of bytes", "UPDATE sidecar_text SET text = x'ff00'"),
+        ("text of no file", "UPDATE sidecar_text SET name = 'perf-stat.txt'"),
+        ("file status", "UPDATE sidecar_file SET status = NULL, message = x'00'"),
+        ("fio of NULL", "INSERT INTO sidecar_fio VALUES (NULL, NULL)"),
+        ("fio below a value", "INSERT INTO sidecar_fio VALUES ('$.a', 1), ('$.a.b', 2)"),
+        ("fio of bytes", "INSERT INTO sidecar_fio VALUES ('$.jobs[0].jobname', x'ff')"),
+        ("fio without end", "INSERT INTO sidecar_fio VALUES ('$' || hex(zeroblob(9)), 1)"),
+        (
+            "fio far in",
+            "INSERT INTO sidecar_fio SELECT replace(hex(zeroblob(50000)), '0', '.a'), 1",
+        ),
+        ("zone of text", "UPDATE zone SET spanned_count = 'x', start_pfn = -1"),
+        ("zoneinfo of text", "UPDATE sidecar_zoneinfo SET value = 'x', node = x'00'"),
+        ("meminfo of text", "UPDATE sidecar_meminfo SET value = '1e999', unit = 7"),
+    ):
+        yield name, _statements(statement)
     yield "no meta rows", _statements("DELETE FROM meta")
     for column, value in (
         *(("pause", _HUGE), ("ts", _HUGE), ("period", -_HUGE - 1), ("dirtied", _HUGE)),

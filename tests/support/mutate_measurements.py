@@ -6,6 +6,7 @@ Seeded: a base's name and a number name one mutant for ever.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -86,11 +87,11 @@ def _change(document: Any, chance: random.Random) -> tuple[str, str | None]:
     if how == "remove":
         del inside[key]
     elif how == "double" and isinstance(inside, list):
-        inside.insert(0, value)
+        inside.insert(0, copy.deepcopy(value))
     elif how == "rename" and isinstance(inside, dict):
         inside[chance.choice((*inside, "", "x", f"{key}\0", "a=b", "[x]"))] = inside.pop(key)
     else:
-        new = chance.choice(_VALUES)
+        new = copy.deepcopy(chance.choice(_VALUES))
         inside[key] = new
         return f"{path} = {str(new)[:24]!r}", None
     return f"{how} {path}", None

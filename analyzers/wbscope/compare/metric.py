@@ -105,11 +105,16 @@ def better_of(text: str, subject: str) -> Better:
 
 
 def join_name(family: str, keys: Mapping[str, str]) -> str:
-    """The metric's name; signs that would end a key or a value are written as `_`."""
+    """The metric's name; signs that would end a key or a value, or are not shown, become `_`."""
     if not keys:
         return family
-    told = (f"{key}={_NOT_IN_A_KEY.sub('_', value)}" for key, value in keys.items())
+    told = (f"{key}={_NOT_IN_A_KEY.sub('_', _shown(value))}" for key, value in keys.items())
     return f"{family}[{','.join(told)}]"
+
+
+def _shown(value: str) -> str:
+    """Without signs that cannot be shown, of which half a surrogate pair cannot even be written."""
+    return "".join(char if char.isprintable() else "_" for char in value)
 
 
 def split_name(name: str) -> tuple[str, dict[str, str]]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wbscope.errors import InputError
-from wbscope.measure.bad import MOST_BYTES
+from wbscope.errors import InputError, QueryError
+from wbscope.measure.bad import MOST_BYTES, shown
 from wbscope.measure.fio import FIO_FIX
 from wbscope.run import Run
 
@@ -31,6 +31,10 @@ _PAIR = ("vmstat.before", "vmstat.after")
 NAMES = (_FIO, *_TEXTS, *_PAIR)
 # Beside a trace only: alone it could be anybody's.
 _META = "meta.json"
+
+_ANY = object
+# Documents of fio have 7 levels.
+_DEEPEST = 100
 
 # As json_tree() of SQLite writes the way to a value: .name, ."any name", [index].
 _STEP = re.compile(r'\.(?:"((?:[^"\\]|\\.)*)"|([^.\["]+))|\[([0-9]+)\]')
@@ -68,9 +72,8 @@ def files_of_run(run: Run) -> Files:
     Raises: InputError when it could not read one of them.
     """
     quoted = ", ".join(f"'{name}'" for name in (*NAMES, _META))
-    for name, status, message in run.sql(
-        f"SELECT name, status, message FROM sidecar_file WHERE name IN ({quoted}) ORDER BY name"
-    ).rows:
+    find = f"SELECT name, status, message FROM sidecar_file WHERE name IN ({quoted}) ORDER BY name"
+    for name, status, message in _rows(run, find, str, str, _ANY):
         if status != "loaded":
             raise InputError(
                 "bad-measurement",
@@ -79,25 +82,47 @@ def files_of_run(run: Run) -> Files:
                 effect="nothing of this file was used",
                 fix=FIO_FIX if name == _FIO else "record the run again, or take the file out",
             )
-    texts = dict(
-        run.sql(f"SELECT name, text FROM sidecar_text WHERE name IN ({quoted}) ORDER BY name").rows
-    )
+    find = f"SELECT name, text FROM sidecar_text WHERE name IN ({quoted}) ORDER BY name"
+    texts: dict[str, str] = dict(_rows(run, find, str, str))
     # A database keeps texts of up to 1 MiB only.
     folder = Path(run.name)
     more = (name for name in _TEXTS if name not in texts and (folder / name).is_file())
     texts |= {name: _read(folder / name) for name in more}
     counters: dict[str, dict[str, int]] = {}
-    for sample, name, value in run.sql(
-        "SELECT sample, name, value FROM sidecar_vmstat WHERE ts IS NULL ORDER BY sample, name"
-    ).rows:
+    find = "SELECT sample, name, value FROM sidecar_vmstat WHERE ts IS NULL ORDER BY sample, name"
+    for sample, name, value in _rows(run, find, str, str, int):
         counters.setdefault(f"vmstat.{sample}", {})[name] = value
-    sampled = run.sql(
-        "SELECT ts, name, value FROM sidecar_vmstat WHERE ts IS NOT NULL ORDER BY ts, rowid"
-    ).rows
+    find = "SELECT ts, name, value FROM sidecar_vmstat WHERE ts IS NOT NULL ORDER BY ts, rowid"
+    sampled = _rows(run, find, int, str, int)
     if sampled and _SAMPLES not in texts:
         texts[_SAMPLES] = _samples(sampled)
-    rows = run.sql("SELECT path, value FROM sidecar_fio ORDER BY rowid").rows
-    return Files(run.name, texts, _document(rows) if rows else None, counters)
+    find = "SELECT path, value FROM sidecar_fio ORDER BY rowid"
+    rows = _rows(run, find, str, _ANY)
+    return Files(run.name, texts, _document(rows, run.name) if rows else None, counters)
+
+
+def _rows(run: Run, statement: str, *kinds: type) -> list[tuple[Any, ...]]:
+    """What our own statement finds, of the types that wbscope-ingest writes."""
+    try:
+        rows = run.sql(statement).rows
+    except QueryError as error:
+        if error.slug == "time-limit":
+            raise
+        raise _damaged(run.name, error.message) from error
+    for row in rows:
+        for cell, kind in zip(row, kinds, strict=True):
+            if not isinstance(cell, kind):
+                raise _damaged(run.name, f"found {shown(str(cell))}, wanted {kind.__name__}")
+    return rows
+
+
+def _damaged(subject: str, message: str) -> InputError:
+    return InputError(
+        "damaged-database",
+        subject,
+        f"its tables of the files beside the trace cannot be read: {message}",
+        fix="wbscope ingest TRACE.dat -o RUN.db --force",
+    )
 
 
 def _samples(rows: list[tuple[int, str, int]]) -> str:
@@ -142,7 +167,7 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _document(rows: list[tuple[Any, ...]]) -> Any:
+def _document(rows: list[tuple[Any, ...]], subject: str) -> Any:
     """The JSON document again, from the ways to its values."""
     root: dict[str | int, Any] = {}
     for path, value in rows:
@@ -150,6 +175,10 @@ def _document(rows: list[tuple[Any, ...]]) -> Any:
         inside = root
         for step in steps[:-1]:
             inside = inside.setdefault(step, {})
+            if not isinstance(inside, dict):
+                raise _damaged(subject, f"{shown(path)} is below a value")
+        if len(steps) > _DEEPEST:
+            raise _damaged(subject, f"{shown(path)} has {len(steps)} steps")
         if steps:
             inside[steps[-1]] = value
     return _lists(root)

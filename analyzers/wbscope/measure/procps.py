@@ -53,7 +53,8 @@ def _table(text: str, subject: str) -> tuple[list[str], list[Sequence[float]]]:
             # With -t, the last heading is the time zone.
             names = [word for word in words if word in names_of("procps")]
             has_stamp = len(words) == len(names) + 1
-            if words[: len(names)] != names or len(words) > len(names) + 1:
+            once = len(set(names)) == len(names)
+            if words[: len(names)] != names or len(words) > len(names) + 1 or not once:
                 raise bad(subject, f"found the columns {shown(line.strip())}", _FIX, at=at)
             if columns and names != columns:
                 raise bad(subject, "has other columns than before", _FIX, at=at)

@@ -326,6 +326,7 @@ def test_headings_that_come_again_are_no_rows() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (lambda lines: [lines[0], lines[1].replace(" b ", " r ", 1), *lines[2:]], "the columns"),
         (lambda lines: [], "is empty"),
         (lambda lines: lines[:3], "no sample but the one since boot"),
         (lambda lines: lines[2:], "wanted the names of columns"),

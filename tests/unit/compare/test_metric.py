@@ -21,6 +21,7 @@ from wbscope.errors import InputError, UsageError
         ({"comm": "dd", "kind": "x"}, "q.c[comm=dd,kind=x]"),
         ({"kind": "direct reclaim"}, "q.c[kind=direct_reclaim]"),
         ({"comm": "a]b[c,d=e\n\x1b"}, "q.c[comm=a_b_c_d_e__]"),
+        ({"comm": "a\u202eb\ud800"}, "q.c[comm=a_b_]"),
     ],
 )
 def test_names(keys: dict[str, str], name: str) -> None:
