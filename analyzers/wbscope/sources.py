@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 
 from wbscope.errors import InputError, SetupError, UsageError, WbscopeError
+from wbscope.strange import check_folder, open_plain
 
 __all__ = ["DATABASE_NAME", "Kind", "Source", "find_source"]
 
@@ -63,7 +64,7 @@ class Source:
 
     def has_formats(self) -> bool:
         """A trace.dat holds the event formats of its kernel, text does not."""
-        with self.trace.open("rb") as file:
+        with open(open_plain(self.trace), "rb") as file:
             return file.read(len(_TRACE_MAGIC)) == _TRACE_MAGIC
 
     def inputs(self) -> list[Path]:
@@ -81,7 +82,8 @@ class Source:
 def find_source(text: str) -> Source:
     """The run that the user named.
 
-    Raises: UsageError, InputError, SetupError when there is none.
+    Raises: UsageError, InputError, SetupError when there is none, or when what is read in a
+    folder is no regular file of it.
     """
     path = Path(text)
     mode = _mode(path, text)
@@ -122,6 +124,7 @@ def _mode(path: Path, text: str) -> int:
 def _trace_in_folder(path: Path, text: str) -> Path:
     """trace.dat, else the only Perfetto trace, else trace.txt."""
     try:
+        check_folder(path)
         names = sorted(entry.name for entry in path.iterdir())
     except OSError as error:
         raise _unreadable(text, error) from error
@@ -161,8 +164,9 @@ def _trace_in_folder(path: Path, text: str) -> Path:
 def _kind(path: Path, text: str) -> Kind:
     """By content: suffixes lie."""
     try:
-        with path.open("rb") as file:
-            start = file.read(_START_BYTES)
+        # It may have become another file since it was looked at.
+        with open(open_plain(path), "rb") as file:
+            start = file.read(_START_BYTES) or b""
     except OSError as error:
         raise _unreadable(text, error) from error
     if not start:

@@ -305,7 +305,7 @@ std::string uname_of(const std::string& source) {
   const fs::path path = fs::path(source) / "uname";
   if (!fs::is_directory(source, ignored) || !fs::is_regular_file(path, ignored)) return {};
   try {
-    const std::string text = read_text_file(path.string(), kMaxUnameBytes);
+    const std::string text = read_text_file(path.string(), kMaxUnameBytes, source);
     return text.substr(0, text.find('\n'));
   } catch (const Error&) {
     return {};  // load_sidecars() says what is wrong with it

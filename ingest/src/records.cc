@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "records/record_stream.h"
 #include "run_file.h"
+#include "run_folder.h"
 
 namespace wbscope {
 namespace {
@@ -75,6 +76,7 @@ void warn_of_damage(const Reporter& reporter, const std::string& object,
 }  // namespace
 
 void load_records(const RecordsOptions& options, const Reporter& reporter) {
+  if (!options.folder.empty()) check_run_folder(options.folder);
   const StreamInput input(options.stream);
   const InputFile trace(options.trace);
   RunFile output(options.output, options.force);

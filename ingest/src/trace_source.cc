@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "run_folder.h"
 #include "tracedat/trace_file.h"
 
 namespace wbscope {
@@ -20,6 +21,7 @@ constexpr const char* kTextName = "trace.txt";
 std::string trace_path(const std::string& source) {
   std::error_code ignored;
   if (!fs::is_directory(source, ignored)) return source;
+  check_run_folder(source);
   const fs::path trace = fs::path(source) / kTraceName;
   if (fs::exists(trace, ignored)) return trace.string();
   const fs::path text = fs::path(source) / kTextName;

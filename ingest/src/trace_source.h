@@ -11,7 +11,7 @@
 namespace wbscope {
 
 // The trace of a run folder, or the file itself. Raises: Error (exit 3) when
-// the folder has none.
+// the folder has none, or when a file that is read in it is no regular file of it.
 [[nodiscard]] std::string trace_path(const std::string& source);
 
 // As read_trace_info(), with all that a message has to say.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def test_counters_in_the_trace_stand_for_files(
 def test_files_go_before_counters_in_the_trace(
     deep: Twin, wbscope: Wbscope, tmp_path: Path
 ) -> None:
-    (tmp_path / "trace.pftrace").symlink_to(deep.trace)
+    shutil.copyfile(deep.trace, tmp_path / "trace.pftrace")
     (tmp_path / "vmstat.before").write_text("nr_dirty 23\n")
     done = wbscope.run("ingest", tmp_path, "-o", tmp_path / "run.db")
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -107,6 +109,13 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out)
   return done;
 }
 
+std::string InputFile::real_path() const {
+  std::error_code problem;
+  const auto path =
+      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd_), problem);
+  return problem ? std::string() : path.string();
+}
+
 std::string InputFile::change() const {
   struct stat info {};
   if (fd_ < 0 || ::fstat(fd_, &info) != 0) return {};
@@ -149,8 +158,18 @@ std::optional<std::uint64_t> first_nonzero(const InputFile& file, std::uint64_t 
   return std::nullopt;
 }
 
-std::string read_text_file(const std::string& path, std::size_t max) {
+std::string read_text_file(const std::string& path, std::size_t max, const std::string& folder) {
   const InputFile file(path);
+  if (!folder.empty()) {
+    // Of the file that is open: a name may become a link at any moment.
+    std::error_code problem;
+    const std::string within = std::filesystem::canonical(folder, problem).string() + "/";
+    const std::string real = file.real_path();
+    if (!problem && !real.empty() && within != "//" && !real.starts_with(within)) {
+      throw_unreadable(path, "is a symbolic link to " + real + ", outside of the folder",
+                       "put a copy of that file in its place");
+    }
+  }
   std::string text;
   // /proc files say size 0; sidecars are copies, but allow for both.
   if (file.size() > max) {

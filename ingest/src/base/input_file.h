@@ -33,6 +33,9 @@ class InputFile {
   // Fills as much of out as the file has at offset; returns the count of bytes.
   [[nodiscard]] std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
 
+  // Where the open file lies, whatever links led to it; empty when not known.
+  [[nodiscard]] std::string real_path() const;
+
   // How the file differs from what it was when it was opened; empty when it
   // does not. A file that was renamed or removed is still the same.
   [[nodiscard]] std::string change() const;
@@ -53,7 +56,9 @@ class InputFile {
 [[nodiscard]] std::optional<std::uint64_t> first_nonzero(const InputFile& file,
                                                          std::uint64_t begin, std::uint64_t end);
 
-// A whole small text file. Raises: Error (exit 3) when it is larger than max.
-[[nodiscard]] std::string read_text_file(const std::string& path, std::size_t max);
+// A whole small text file. Raises: Error (exit 3) when it is larger than max, or
+// not within the folder, where one is given.
+[[nodiscard]] std::string read_text_file(const std::string& path, std::size_t max,
+                                         const std::string& folder = {});
 
 }  // namespace wbscope

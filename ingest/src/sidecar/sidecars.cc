@@ -46,6 +46,7 @@ FROM (
 WHERE f.type != 'array' OR json_array_length(f.document, f.path) > 0
 )sql";
 
+// Those that are read by name; other texts are kept as they are.
 bool is_known(const std::string& name) {
   static const std::set<std::string> kNames{
       "vmstat.before", "vmstat.after", "meminfo",  "meminfo.before", "meminfo.after", "zoneinfo",
@@ -79,7 +80,7 @@ class Loader {
         record_facts_(db, kRecordFacts),
         json_valid_(db, "SELECT json_valid(?)") {}
 
-  void load(const std::string& path, const std::string& name);
+  void load(const std::string& folder, const std::string& path, const std::string& name);
   void make_zones();
   [[nodiscard]] std::vector<Message>& warnings() noexcept { return warnings_; }
 
@@ -259,10 +260,10 @@ void Loader::note(const std::string& name, std::size_t bytes, const char* status
                        .fix = {}});
 }
 
-void Loader::load(const std::string& path, const std::string& name) {
+void Loader::load(const std::string& folder, const std::string& path, const std::string& name) {
   std::string text;
   try {
-    text = replace_invalid_utf8(read_text_file(path, kMaxSidecarBytes));
+    text = replace_invalid_utf8(read_text_file(path, kMaxSidecarBytes, folder));
   } catch (const Error& error) {
     note(name, 0, "failed", error.message().text);
     return;
@@ -296,6 +297,13 @@ ORDER BY 1, 3;
 
 }  // namespace
 
+bool is_sidecar(const std::string& name) {
+  // Texts that only analyzers/wbscope/measure/ gives a meaning.
+  static const std::set<std::string> kMeasurements{"perf-stat.txt", "perf-stat.json", "time.txt",
+                                                   "ops.txt", "vmstat.txt"};
+  return is_known(name) || kMeasurements.contains(name);
+}
+
 std::vector<Message> load_sidecars(Database& db, const std::string& folder) {
   Loader loader(db);
   std::error_code problem;
@@ -316,7 +324,7 @@ std::vector<Message> load_sidecars(Database& db, const std::string& folder) {
                        name.find(".dat.") != std::string::npos ||  // of a killed recorder
                        bytes > kMaxPlainTextBytes;
     if (!is_known(name) && (hidden || other)) continue;
-    loader.load(path.string(), name);
+    loader.load(folder, path.string(), name);
   }
   loader.make_zones();
   return std::move(loader.warnings());

@@ -10,6 +10,9 @@
 
 namespace wbscope {
 
+// Whether a file of this name says something of a run.
+[[nodiscard]] bool is_sidecar(const std::string& name);
+
 // Loads every file of folder that lies beside the trace. A file that cannot
 // be understood in full is loaded as far as it goes, has status "partial" or
 // "failed" in sidecar_file, and gives a warning.
