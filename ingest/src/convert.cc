@@ -16,6 +16,7 @@
 #include "perfetto/packet_output.h"
 #include "perfetto/trace_writer.h"
 #include "trace_source.h"
+#include "tracedat/clock_correction.h"
 
 namespace wbscope {
 namespace {
@@ -76,10 +77,7 @@ void warn_of_losses(const Reporter& reporter, const std::string& object,
 
 void warn_of_clock(const Reporter& reporter, const TraceSource& source) {
   const std::string& clock = source.info.clock;
-  constexpr std::string_view kTicks[] = {"counter", "uptime", "x86-tsc", "ppc-tb"};
-  if (source.info.has_tsc || std::find(std::begin(kTicks), std::end(kTicks), clock) == std::end(kTicks)) {
-    return;
-  }
+  if (!counts_ticks(source.info, clock)) return;
   warn(reporter, source.file.path(), "clock-in-ticks", "clock " + clock + " does not count ns",
        "each of its ticks is shown as 1 ns");
 }

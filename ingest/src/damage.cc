@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "bad_stamps.h"
+
 namespace wbscope {
 
 void add_change(std::vector<Message>& damage, const InputFile& file) {
@@ -32,8 +34,13 @@ void warn_of_damage(const Reporter& reporter, const InputFile& file,
                     const std::vector<Message>& damage, std::uint64_t events,
                     const std::string& where) {
   for (Message message : damage) {
-    message.slug = "damaged-trace";
     message.object = file.path();
+    if (message.slug == kBadStampsSlug) {  // nothing is missing
+      message.effect += where;
+      reporter.warning(message);
+      continue;
+    }
+    message.slug = "damaged-trace";
     message.effect = std::to_string(events) +
                      " events before or beside the damage were read" + where;
     message.fix = "record or copy the trace again; trace-cmd report shows what it can read";

@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "bad_stamps.h"
 #include "base/input_file.h"
 #include "base/interrupt.h"
 #include "damage.h"
@@ -23,6 +24,7 @@
 #include "sink/run_writer.h"
 #include "sink/symbols.h"
 #include "trace_source.h"
+#include "tracedat/clock_correction.h"
 #include "tracedat/trace_file.h"
 
 namespace wbscope {
@@ -42,8 +44,9 @@ std::vector<bool> choose_events(const EventCatalog& catalog, const IngestOptions
 
 using Streams = std::vector<std::unique_ptr<CpuStream>>;
 
+// plan: what to put right, empty for nothing.
 Streams open_streams(const InputFile& file, const TraceInfo& info, const EventDispatch& dispatch,
-                     const TimeRange& range) {
+                     const TimeRange& range, const StampPlan& plan) {
   std::size_t regions = 0;
   for (const auto& buffer : info.buffers) regions += buffer.regions.size();
   const std::size_t block_bytes =
@@ -53,24 +56,51 @@ Streams open_streams(const InputFile& file, const TraceInfo& info, const EventDi
   for (std::uint32_t b = 0; b < info.buffers.size(); ++b) {
     for (const auto& region : info.buffers[b].regions) {
       if (region.bytes == 0) continue;
-      streams.push_back(
-          std::make_unique<CpuStream>(file, info, b, region, dispatch, block_bytes, range));
+      const StampFixes* fixes = plan.is_empty() ? nullptr : &plan.streams[streams.size()];
+      streams.push_back(std::make_unique<CpuStream>(file, info, b, region, dispatch, block_bytes,
+                                                    range, fixes));
     }
   }
   return streams;
 }
 
 // What --time-range asks for, on the trace clock.
-TimeRange time_range(const IngestOptions& options, const InputFile& file, const TraceInfo& info,
-                     const EventDispatch& dispatch) {
+struct RangeFound {
+  TimeRange range;
+  bool is_doubtful = false;  // the first records of CPUs are far from each other
+};
+
+RangeFound find_range(const IngestOptions& options, const InputFile& file, const TraceInfo& info,
+                      const EventDispatch& dispatch, const StampPlan& plan) {
+  if (!needs_start(options)) return {.range = time_range(options, 0)};
+  if (!plan.is_empty()) return {.range = time_range(options, plan.first_ts)};
   std::optional<std::int64_t> first;
-  if (needs_start(options)) {
-    for (const auto& stream : open_streams(file, info, dispatch, {})) {
-      const auto ts = stream->first_record_ts();
-      if (ts && (!first || *ts < *first)) first = ts;
-    }
+  std::optional<std::int64_t> last;
+  for (const auto& stream : open_streams(file, info, dispatch, {}, plan)) {
+    const auto ts = stream->first_record_ts();
+    if (!ts) continue;
+    first = std::min(first.value_or(*ts), *ts);
+    last = std::max(last.value_or(*ts), *ts);
   }
-  return time_range(options, first.value_or(0));
+  return {.range = time_range(options, first.value_or(0)),
+          .is_doubtful = first && is_long_step(*first, *last)};
+}
+
+StampPlan judge_stamps(const Streams& streams, const TraceInfo& info) {
+  std::vector<StampStream> stamps;
+  for (const auto& stream : streams) stamps.push_back(stream->stamps());
+  return judge_stamps(stamps, info);
+}
+
+// Of the whole file, where only a part of it was read.
+StampPlan scan_stamps(const InputFile& file, const TraceInfo& info, const EventCatalog& catalog,
+                      unsigned threads) {
+  const EventDispatch none(catalog, std::vector<bool>(catalog.events.size(), false));
+  WorkerPool pool(threads);
+  Merger merger(open_streams(file, info, none, {}, {}), pool);
+  (void)merger.run([](const CpuStream&, const RecordRef&, std::span<const std::byte>) { return true; },
+                   [] { throw_if_interrupted(); });
+  return judge_stamps(merger.streams(), info);
 }
 
 // What all streams say, added up.
@@ -122,13 +152,8 @@ void write_meta(RunWriter& run, const InputFile& file, const TraceInfo& info,
   run.meta("page_bytes", std::int64_t{machine_page_bytes(info)});
   run.meta("cpus_count", std::int64_t{info.cpus_count});
   run.meta("clock", info.clock);
-  // kernel/trace/trace.c, trace_clocks[]: those that are not in ns.
-  const auto clock_is_one_of = [&info](std::initializer_list<const char*> names) {
-    return std::find(names.begin(), names.end(), info.clock) != names.end();
-  };
-  const bool ticks = clock_is_one_of({"counter", "uptime", "x86-tsc", "ppc-tb"});
-  run.meta("clock_unit", ticks && !info.has_tsc ? "ticks" : "ns");
-  run.meta("clock_scope", clock_is_one_of({"local", "perf"}) ? "cpu" : "machine");
+  run.meta("clock_unit", counts_ticks(info, info.clock) ? "ticks" : "ns");
+  run.meta("clock_scope", info.clock == "local" || info.clock == "perf" ? "cpu" : "machine");
   if (info.trace_id != 0) run.meta("trace_id", hex_id(info.trace_id));
   if (!info.shift.cpus.empty()) {
     run.meta("host_trace_id", hex_id(info.shift.peer_trace_id));
@@ -174,14 +199,10 @@ void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
   write_damage(run, info.damage);
 }
 
-}  // namespace
-
-void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
-  const InputFile file(trace_path(options.source));
-  if (is_text(file)) {
-    ingest_text(file, options, reporter);
-    return;
-  }
+// Reads the trace into the output. Where that shows stamps that plan does not
+// know to be wrong, the output is thrown away, and what is wrong is returned.
+StampPlan ingest(const InputFile& file, const IngestOptions& options, const StampPlan& plan,
+                 std::shared_future<std::string>& hash, const Reporter& reporter) {
   RunFile output(options.output, options.force);
   Database& db = output.db();
   TraceInfo info = read_info(file);
@@ -189,7 +210,7 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   if (info.buffers.empty() || !catalog.has_formats()) throw_nothing_readable(file, info);
   const std::vector<bool> wanted = choose_events(catalog, options);
   const EventDispatch dispatch(catalog, wanted);
-  TimeRange range = time_range(options, file, info, dispatch);
+  auto [range, is_doubtful] = find_range(options, file, info, dispatch, plan);
 
   RunWriter run(db);
   const PrintkFormats printk = parse_printk_formats(info.printk_formats);
@@ -199,12 +220,14 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   // Who reads a part does not want to wait for the whole file.
   const bool part = !range.is_whole() || options.limit;
-  std::future<std::string> hash =
-      std::async(std::launch::async, [&file, part] { return part ? "" : file.hash(); });
+  if (!hash.valid()) {
+    hash = std::async(std::launch::async, [&file, part] { return part ? "" : file.hash(); });
+  }
+  StampPlan found;
   Totals totals;
   const auto read = [&](const EventDispatch& events, const Merger::OnRecord& on_record) {
     WorkerPool pool(threads);
-    Merger merger(open_streams(file, info, events, range), pool);
+    Merger merger(open_streams(file, info, events, range, plan), pool);
     auto last_report = std::chrono::steady_clock::now();
     const bool whole = merger.run(on_record, [&] {
       throw_if_interrupted();
@@ -213,7 +236,11 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
       last_report = now;
       reporter.progress(merger.consumed(), file.size());
     });
+    for (merger.stop(); const auto& stream : merger.streams()) {
+      is_doubtful = is_doubtful || stream->is_doubtful();
+    }
     if (!whole) return false;
+    if (plan.is_empty() && range.is_whole()) found = judge_stamps(merger.streams(), info);
     writer.finish();
     totals = add_up(merger.streams(), writer, info);
     for (const auto& stream : merger.streams()) {
@@ -231,6 +258,10 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
     writer.write(ref.event, ref.ts, stream.cpu(), ref.tid, stream.buffer(), data);
     return true;
   });
+  if (plan.is_empty() && is_doubtful && !(whole && range.is_whole())) {
+    found = scan_stamps(file, info, catalog, threads);
+  }
+  if (!found.is_empty()) return found;
   if (!whole) {
     // The CPUs had been read ahead of the last row. Count again, up to its time.
     range.end = after(last_ts, 1);
@@ -243,6 +274,10 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
                           catalog.events.begin(), catalog.events.end(), [](const auto& event) {
                             return event.status == FormatStatus::kRaw;
                           })));
+  if (const auto records = totals.counters.get(Counter::kBadStamps); records > 0) {
+    info.damage.push_back(bad_stamps_message(plan, records));
+    run.bad_stamps(plan.bad);
+  }
   add_change(info.damage, file);
   run.formats(catalog, wanted);
   options.indexes.create(db, catalog, wanted);
@@ -263,6 +298,20 @@ void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
   warn_of_damage(reporter, file, info.damage, totals.counted);
   for (const auto& warning : warnings) reporter.warning(warning);
   reporter.done(output.path(), totals.counted, totals.loaded, !info.damage.empty());
+  return {};
+}
+
+}  // namespace
+
+void ingest_to_sqlite(const IngestOptions& options, const Reporter& reporter) {
+  const InputFile file(trace_path(options.source));
+  if (is_text(file)) {
+    ingest_text(file, options, reporter);
+    return;
+  }
+  std::shared_future<std::string> hash;
+  const StampPlan plan = ingest(file, options, {}, hash, reporter);
+  if (!plan.is_empty()) (void)ingest(file, options, plan, hash, reporter);
 }
 
 }  // namespace wbscope

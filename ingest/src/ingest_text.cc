@@ -9,6 +9,7 @@
 #include <future>
 #include <map>
 
+#include "bad_stamps.h"
 #include "base/interrupt.h"
 #include "damage.h"
 #include "event_choice.h"
@@ -17,6 +18,7 @@
 #include "sink/run_writer.h"
 #include "text/line_source.h"
 #include "text/text_reader.h"
+#include "text/text_stamps.h"
 
 namespace wbscope {
 namespace {
@@ -373,8 +375,12 @@ bool is_text(const InputFile& file) {
   return looks_like_text(std::span(start).first(got));
 }
 
-void ingest_text(const InputFile& file, const IngestOptions& options, const Reporter& reporter) {
-  refuse_wide_text(file);
+namespace {
+
+// Reads the text into the output. Where that shows stamps that plan does not
+// know to be wrong, the output is thrown away, and what is wrong is returned.
+StampPlan ingest(const InputFile& file, const IngestOptions& options, const StampPlan& plan,
+                 std::shared_future<std::string>& hash, const Reporter& reporter) {
   const References references(options.formats.empty()
                                   ? std::string()
                                   : read_text_file(options.formats, kMaxFormatsBytes));
@@ -382,13 +388,20 @@ void ingest_text(const InputFile& file, const IngestOptions& options, const Repo
   Database& db = output.db();
   RunWriter run(db);
   const std::string uname = uname_of(options.source);
-  std::future<std::string> hash =
-      std::async(std::launch::async, [&file] { return file.hash(); });
+  if (!hash.valid()) hash = std::async(std::launch::async, [&file] { return file.hash(); });
   DatabaseSink sink(db, options);
-  TextReader reader(references, sink, kernel_release(uname));
+  TextStamps stamps(plan);
+  TextReader reader(references, sink, kernel_release(uname), &stamps);
   Counters counters;
-  const std::vector<Message> damage =
-      read_lines(file, references, reader, sink, reporter, counters);
+  std::vector<Message> damage = read_lines(file, references, reader, sink, reporter, counters);
+  if (plan.is_empty()) {
+    StampPlan found = stamps.judge(reader.facts().overwritten > 0);
+    if (!found.is_empty()) return found;
+  } else if (stamps.bad_records() > 0) {
+    damage.push_back(bad_stamps_message(plan, stamps.bad_records()));
+    counters.add(Counter::kBadStamps, stamps.bad_records());
+    run.bad_stamps(plan.bad);
+  }
 
   const std::uint64_t counted = sink.writer().counted();
   run.source(file, hash.get());
@@ -402,6 +415,16 @@ void ingest_text(const InputFile& file, const IngestOptions& options, const Repo
   warn(reporter, file, reader.facts());
   for (const auto& warning : warnings) reporter.warning(warning);
   reporter.done(output.path(), counted, sum(sink.writer().totals().loaded), !damage.empty());
+  return {};
+}
+
+}  // namespace
+
+void ingest_text(const InputFile& file, const IngestOptions& options, const Reporter& reporter) {
+  refuse_wide_text(file);
+  std::shared_future<std::string> hash;
+  const StampPlan plan = ingest(file, options, {}, hash, reporter);
+  if (!plan.is_empty()) (void)ingest(file, options, plan, hash, reporter);
 }
 
 }  // namespace wbscope

@@ -22,6 +22,7 @@ enum class Counter : std::uint8_t {
   kBadRecords,
   kBadPages,
   kTimeBackwards,
+  kBadStamps,
   kReplacedText,
   kFormatsNotParsed,
   kNamesOverCap,
@@ -62,6 +63,9 @@ inline constexpr std::array<CounterInfo, static_cast<std::size_t>(Counter::kCoun
     {"bad_pages", Severity::kDataLoss, "pages whose header is not one of a ring buffer; skipped"},
     {"time_backwards", Severity::kError,
      "records with a time stamp before that of the record before them on the same CPU"},
+    {"bad_stamps", Severity::kError,
+     "records whose time stamp is far off those around them; they got the time of the record "
+     "before them, see table bad_stamp"},
     {"replaced_text", Severity::kError,
      "strings with bytes that are not UTF-8; each such byte was replaced by U+FFFD"},
     {"formats_not_parsed", Severity::kError,

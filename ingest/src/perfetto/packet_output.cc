@@ -47,6 +47,7 @@ void PacketOutput::append(std::initializer_list<std::string_view> parts) {
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) throw_system_error("cannot-write", name_, "write the output", errno, kFix);
     auto done = static_cast<std::size_t>(written);
+    bytes_ += done;
     left -= done;
     while (piece != pieces.end() && done >= piece->iov_len) {
       done -= piece->iov_len;
@@ -63,6 +64,14 @@ void PacketOutput::append_packet(std::string_view packet) {
   head[0] = static_cast<char>(protos::kPacketTag);
   const int bytes = protozero::add_varint_to_buffer(head.data() + 1, packet.size());
   append({std::string_view(head.data(), static_cast<std::size_t>(bytes) + 1), packet});
+}
+
+void PacketOutput::cut(std::uint64_t bytes) {
+  const auto end = static_cast<off_t>(bytes);
+  if (::ftruncate(fd_, end) != 0 || ::lseek(fd_, end, SEEK_SET) != end) {
+    throw_system_error("cannot-write", name_, "cut the output", errno, kFix);
+  }
+  bytes_ = bytes;
 }
 
 void PacketOutput::finish() {

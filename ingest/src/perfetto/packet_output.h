@@ -28,12 +28,17 @@ class PacketOutput {
   // Appends one packet, given without its tag and length.
   void append_packet(std::string_view packet);
 
+  // How long the file is; and makes it as short as it was. Nobody appends then.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  void cut(std::uint64_t bytes);
+
   // Closes the file. Raises: Error (exit 5).
   void finish();
 
  private:
   std::string name_;
   int fd_ = -1;
+  std::uint64_t bytes_ = 0;
   std::mutex mutex_;
 };
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "bad_stamps.h"
 #include "base/interrupt.h"
 #include "damage.h"
 #include "format/printk_text.h"
@@ -142,7 +143,9 @@ void TraceWriter::write_heads(PacketOutput& output) {
   }
 }
 
-void TraceWriter::prepare(const TraceWriterOptions& options) {
+bool TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans) {
+  lanes_.clear();
+  parts_.clear();
   std::uint32_t next_number = protos::event::kFirstGeneric;
   for (const auto& source : sources_) {
     std::vector<bool> wanted;
@@ -154,7 +157,7 @@ void TraceWriter::prepare(const TraceWriterOptions& options) {
         {.compat = options.compat, .has_symbols = source->info.kallsyms.has_value()}, next_number);
     parts_.push_back(std::make_unique<Parts>(*source, wanted));
   }
-  const std::int64_t first = first_ts();
+  const First first = first_ts(plans);
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     const TraceSource& source = *sources_[s];
     Parts& parts = *parts_[s];
@@ -165,40 +168,53 @@ void TraceWriter::prepare(const TraceWriterOptions& options) {
                           .symbols = parts.symbols,
                           .interned = parts.interned,
                           .clock = clock_of(source.info),
-                          .clock_pair_ts = std::max<std::int64_t>(first, 1),
+                          .clock_pair_ts = std::max<std::int64_t>(first.ts, 1),
                           .sequence = kFirstFtraceSequence + source.machines[b]}));
     }
   }
-  open_lanes(time_range(options.bounds, first));
+  open_lanes(time_range(options.bounds, first.ts), plans);
+  return first.is_doubtful;
 }
 
 // Of the first record of all files; 0 when there is none.
-std::int64_t TraceWriter::first_ts() const {
+TraceWriter::First TraceWriter::first_ts(const Plans& plans) const {
   std::optional<std::int64_t> first;
+  bool is_doubtful = false;
   for (std::size_t s = 0; s < sources_.size(); ++s) {
+    if (!plans[s].is_empty()) {
+      first = std::min(first.value_or(plans[s].first_ts), plans[s].first_ts);
+      continue;
+    }
     const TraceSource& source = *sources_[s];
+    std::optional<std::int64_t> of_source;
     for (std::uint32_t b = 0; b < source.info.buffers.size(); ++b) {
       for (const auto& region : source.info.buffers[b].regions) {
         if (region.bytes == 0) continue;
         CpuStream stream(source.file, source.info, b, region, parts_[s]->dispatch, kBlockBytes);
         const auto ts = stream.first_record_ts();
-        if (ts && (!first || *ts < *first)) first = ts;
+        if (!ts) continue;
+        is_doubtful = is_doubtful || is_long_step(of_source.value_or(*ts), *ts);
+        of_source = std::min(of_source.value_or(*ts), *ts);
       }
     }
+    if (of_source) first = std::min(first.value_or(*of_source), *of_source);
   }
-  return first.value_or(0);
+  return {.ts = first.value_or(0), .is_doubtful = is_doubtful};
 }
 
-void TraceWriter::open_lanes(const TimeRange& range) {
+void TraceWriter::open_lanes(const TimeRange& range, const Plans& plans) {
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     const TraceSource& source = *sources_[s];
+    std::size_t number = 0;
     for (std::uint32_t b = 0; b < source.info.buffers.size(); ++b) {
       for (const auto& region : source.info.buffers[b].regions) {
         if (region.bytes == 0) continue;
+        const StampFixes* fixes = plans[s].is_empty() ? nullptr : &plans[s].streams[number];
+        ++number;
         lanes_.push_back(std::unique_ptr<Lane>(new Lane{
             .source = s,
             .stream = CpuStream(source.file, source.info, b, region, parts_[s]->dispatch,
-                                kBlockBytes, range),
+                                kBlockBytes, range, fixes),
             .packets = FtracePackets(*parts_[s]->traces[b], region.cpu, source.machines[b]),
             .made = {}}));
       }
@@ -206,18 +222,51 @@ void TraceWriter::open_lanes(const TimeRange& range) {
   }
 }
 
-TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& options,
-                                const OnProgress& on_progress) {
-  prepare(options);
-  write_heads(output);
+StampPlan TraceWriter::scan(std::size_t s) const {
+  const TraceSource& source = *sources_[s];
+  const EventDispatch none(source.catalog, std::vector<bool>(source.catalog.events.size(), false));
+  std::vector<StampStream> stamps;
+  RecordBlock unused;
+  for (std::uint32_t b = 0; b < source.info.buffers.size(); ++b) {
+    for (const auto& region : source.info.buffers[b].regions) {
+      if (region.bytes == 0) continue;
+      CpuStream stream(source.file, source.info, b, region, none, kBlockBytes);
+      while (stream.fill(unused)) throw_if_interrupted();
+      stamps.push_back(stream.stamps());
+    }
+  }
+  return judge_stamps(stamps, source.info);
+}
 
-  struct Worker {
-    RecordBlock block;
-    PacketBuffers buffers;
-    std::vector<std::unique_ptr<EventEncoder>> encoders;  // by source
-  };
-  std::vector<Worker> workers(std::max(1u, options.threads));
+// Which stamps of what was read are wrong.
+TraceWriter::Plans TraceWriter::judge(const TimeBounds& bounds) const {
+  const bool whole = !bounds.from && !bounds.to;
+  Plans plans(sources_.size());
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    if (!whole) {
+      plans[s] = scan(s);
+      continue;
+    }
+    std::vector<StampStream> stamps;
+    for (const auto& lane : lanes_) {
+      if (lane->source == s) stamps.push_back(lane->stream.stamps());
+    }
+    plans[s] = judge_stamps(stamps, sources_[s]->info);
+  }
+  return plans;
+}
+
+// A thread of those that write.
+struct TraceWriter::Worker {
+  RecordBlock block;
+  PacketBuffers buffers;
+  std::vector<std::unique_ptr<EventEncoder>> encoders;  // by source
+};
+
+void TraceWriter::write_lanes(PacketOutput& output, std::vector<Worker>& workers,
+                              const OnProgress& on_progress) {
   for (auto& worker : workers) {
+    worker.encoders.clear();
     for (std::size_t s = 0; s < sources_.size(); ++s) {
       worker.encoders.push_back(std::make_unique<EventEncoder>(
           sources_[s]->catalog, sources_[s]->info.order, parts_[s]->printk,
@@ -245,13 +294,43 @@ TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& 
     output.append({made});
     spare.give_back(std::move(made));
   };
-  {
-    WorkerPool pool(static_cast<unsigned>(workers.size()));
-    LaneQueue queue(pool, workers.size());
-    queue.run(lanes_.size(), step, give_out, [&] { on_progress(consumed); });
-  }
+  WorkerPool pool(static_cast<unsigned>(workers.size()));
+  LaneQueue queue(pool, workers.size());
+  queue.run(lanes_.size(), step, give_out, [&] { on_progress(consumed); });
+}
+
+TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& options,
+                                const OnProgress& on_progress) {
+  const std::uint64_t begin = output.bytes();
   const bool whole = !options.bounds.from && !options.bounds.to;
+  std::vector<Worker> workers(std::max(1u, options.threads));
+  Plans plans(sources_.size());
+  const auto write_once = [&] {
+    bool is_doubtful = prepare(options, plans);
+    write_heads(output);
+    write_lanes(output, workers, on_progress);
+    for (const auto& lane : lanes_) is_doubtful = is_doubtful || lane->stream.is_doubtful();
+    return is_doubtful;
+  };
+  // Stamps that are wrong are seen when everything was read; then again, with
+  // those put right.
+  if (write_once() || whole) {
+    plans = judge(options.bounds);
+    const bool is_bad = std::any_of(plans.begin(), plans.end(),
+                                    [](const StampPlan& plan) { return !plan.is_empty(); });
+    if (is_bad) {
+      output.cut(begin);
+      (void)write_once();
+    }
+  }
   TraceWritten written = add_up(output, whole);
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    std::uint64_t records = 0;
+    for (const auto& lane : lanes_) {
+      if (lane->source == s) records += lane->stream.counters().get(Counter::kBadStamps);
+    }
+    if (records > 0) written.damage[s].push_back(bad_stamps_message(plans[s], records));
+  }
   for (const auto& worker : workers) {
     for (const auto& encoder : worker.encoders) written.counters.merge(encoder->counters());
   }

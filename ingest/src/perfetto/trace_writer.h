@@ -20,6 +20,7 @@
 #include "perfetto/packet_output.h"
 #include "perfetto/symbol_names.h"
 #include "pipeline/cpu_stream.h"
+#include "pipeline/stamp_check.h"
 #include "time_bounds.h"
 #include "tracedat/trace_info.h"
 
@@ -81,9 +82,21 @@ class TraceWriter {
   struct Lane;
   class SpareStrings;
   void number_machines();
-  void prepare(const TraceWriterOptions& options);
-  [[nodiscard]] std::int64_t first_ts() const;
-  void open_lanes(const TimeRange& range);
+  using Plans = std::vector<StampPlan>;  // by source: stamps to put right
+
+  // Whether stamps may be wrong, which only a look at the whole file tells.
+  [[nodiscard]] bool prepare(const TraceWriterOptions& options, const Plans& plans);
+  struct First {
+    std::int64_t ts = 0;
+    bool is_doubtful = false;  // the first records of CPUs are far from each other
+  };
+  [[nodiscard]] First first_ts(const Plans& plans) const;
+  void open_lanes(const TimeRange& range, const Plans& plans);
+  struct Worker;
+  void write_lanes(PacketOutput& output, std::vector<Worker>& workers,
+                   const OnProgress& on_progress);
+  [[nodiscard]] Plans judge(const TimeBounds& bounds) const;
+  [[nodiscard]] StampPlan scan(std::size_t source) const;
   void write_heads(PacketOutput& output);
   [[nodiscard]] TraceWritten add_up(PacketOutput& output, bool whole);
 

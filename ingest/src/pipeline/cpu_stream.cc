@@ -36,7 +36,7 @@ EventDispatch::EventDispatch(const EventCatalog& catalog, const std::vector<bool
 
 CpuStream::CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t buffer_index,
                      const CpuRegion& region, const EventDispatch& dispatch,
-                     std::size_t block_bytes, const TimeRange& range)
+                     std::size_t block_bytes, const TimeRange& range, const StampFixes* fixes)
     : source_(file, info, info.buffers[buffer_index], region),
       dispatch_(dispatch),
       layout_(dispatch.catalog().page),
@@ -47,7 +47,10 @@ CpuStream::CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t
       page_bytes_(info.buffers[buffer_index].page_bytes),
       block_bytes_(block_bytes),
       range_(range),
-      clock_(info, buffer_index, region.cpu) {}
+      clock_(info, buffer_index, region.cpu),
+      counts_ns_(!counts_ticks(info, info.buffers[buffer_index].clock)),
+      stamps_(most_segments(info.regions_count)),
+      fixes_(fixes) {}
 
 std::int64_t CpuStream::to_ns(std::uint64_t raw) const noexcept { return clock_.to_ns(raw); }
 
@@ -66,6 +69,12 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
   if (counts.size() < dispatch_.catalog().events.size()) {
     counts.resize(dispatch_.catalog().events.size());
   }
+  const auto records_so_far = [this] {
+    std::uint64_t sum = 0;
+    for (const std::uint32_t event : counted) sum += counts[event];
+    for (const auto& [event, count] : counts_) sum += count;
+    return sum;
+  };
   const auto on_record = [&](std::uint64_t raw_ts, std::span<const std::byte> record) {
     const bool has_common = record.size() >= common_.end;
     std::int32_t tid = kNoTid;
@@ -78,10 +87,16 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
               : load<std::uint32_t>(record.data() + common_.type_offset, kOrder));
     }
     const EventDispatch::Slot& slot = *found;
-    const std::int64_t ts = to_ns(raw_ts);
-    if (!whole && !range_.holds(ts)) return;
-    if (ts < last_ts_) [[unlikely]] counters_.add(Counter::kTimeBackwards);
+    std::int64_t ts = to_ns(raw_ts);
+    // Also where it goes back: the difference has no sign.
+    if (static_cast<std::uint64_t>(ts) - static_cast<std::uint64_t>(last_ts_) > kLongStepNs)
+        [[unlikely]] {
+      note_step(ts, records_so_far());
+    }
     last_ts_ = ts;
+    if (is_bad_) [[unlikely]] ts = fixed_ts_;
+    if (!whole && !range_.holds(ts)) return;
+    if (is_bad_) [[unlikely]] counters_.add(Counter::kBadStamps);
 
     if (!slot.has_format) [[unlikely]] counters_.add(Counter::kUnknownEvents);
     if (!slot.known) [[unlikely]] return;
@@ -114,15 +129,19 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
       break;
     }
     const auto page = pages.subspan(i * page_bytes_, page_bytes_);
-    if (!whole) {
-      more = stamp_of(page) < range_.end;
+    page_index_ = i;
+    if (!whole && fixes_ == nullptr) {
+      const std::int64_t stamp = stamp_of(page);
+      is_doubtful_ |= counts_ns_ && is_long_step(page_ts_.value_or(stamp), stamp);
+      page_ts_ = stamp;
+      more = stamp < range_.end;
       if (!more) break;
       // The next page begins before the range: this one ends before it.
       if (i + 1 < count && stamp_of(pages.subspan((i + 1) * page_bytes_)) < range_.first) continue;
     }
     const std::size_t first = block.refs.size();
     const auto result = walk_page<kOrder>(page, layout_, counters_, on_record);
-    if (result.lost && range_.holds(to_ns(result.first_ts))) [[unlikely]] {
+    if (result.lost && range_.holds(gap_ts(result.first_ts))) [[unlikely]] {
       block.gaps.push_back(first);
     }
     counters_.add(Counter::kPages);
@@ -137,10 +156,39 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
   return more;
 }
 
+void CpuStream::note_step(std::int64_t ts, std::uint64_t records) {
+  const bool is_first = !stamps_.has_begun();
+  const bool is_jump = !is_first && counts_ns_ && is_long_step(last_ts_, ts);
+  const bool was_bad = is_bad_;
+  if (is_first || is_jump) {
+    stamps_.begin(ts, last_ts_, records, counters_.get(Counter::kPages),
+                  {.offset = source_.piece_offset(), .page = page_index_});
+    if (fixes_ != nullptr) {
+      const auto fix = fixes_->of(stamps_.begun() - 1, ts);
+      is_bad_ = fix.has_value();
+      fixed_ts_ = fix.value_or(0);
+    }
+  }
+  // What was put right goes back no more.
+  if (is_first || ts >= last_ts_ || was_bad || is_bad_ || !range_.holds(ts)) return;
+  counters_.add(Counter::kTimeBackwards);
+}
+
+void CpuStream::end_stamps() {
+  std::uint64_t records = 0;
+  for (const auto& [event, count] : counts_) records += count;
+  stamps_.end(last_ts_, records, counters_.get(Counter::kPages));
+}
+
+std::int64_t CpuStream::gap_ts(std::uint64_t raw) const noexcept {
+  const std::int64_t ts = to_ns(raw);
+  return fixes_ == nullptr ? ts : fixes_->shown(ts);
+}
+
 void CpuStream::note_page(const PageResult& result, std::size_t page_index) {
-  if (result.lost && range_.holds(to_ns(result.first_ts))) {
+  if (result.lost && range_.holds(gap_ts(result.first_ts))) {
     counters_.add(Counter::kLostGaps);
-    lost_.push_back({.ts = to_ns(result.first_ts), .count = result.lost->count});
+    lost_.push_back({.ts = gap_ts(result.first_ts), .count = result.lost->count});
   }
   if (result.is_page && result.complete) return;
   counters_.add(result.is_page ? Counter::kBadRecords : Counter::kBadPages);
@@ -177,10 +225,22 @@ std::optional<std::int64_t> CpuStream::first_record_ts() {
   return first;
 }
 
+// Stamps are taken to rise. Where those that are looked at do not, the part that
+// is found may be the wrong one.
+void CpuStream::skip_to_range() {
+  std::optional<std::int64_t> before;
+  std::optional<std::int64_t> after;
+  source_.skip_while([&](std::uint64_t raw) {
+    const std::int64_t ts = to_ns(raw);
+    const bool is_before = ts < range_.first;
+    const std::optional<std::int64_t> last = std::exchange(is_before ? before : after, ts);
+    if (last && counts_ns_ && is_long_step(*last, ts)) is_doubtful_ |= is_before == (ts < *last);
+    return is_before;
+  });
+}
+
 bool CpuStream::fill(RecordBlock& block) {
-  if (!started_ && range_.first != INT64_MIN) {
-    source_.skip_while([this](std::uint64_t stamp) { return to_ns(stamp) < range_.first; });
-  }
+  if (!started_ && range_.first != INT64_MIN && fixes_ == nullptr) skip_to_range();
   started_ = true;
   // Growing by doubling would leave a thousand CPUs with twice what they need.
   block.data.reserve(block_bytes_ + block_bytes_ / 4);
@@ -191,6 +251,7 @@ bool CpuStream::fill(RecordBlock& block) {
     const auto pages = source_.next();
     if (!pages) {
       if (source_.damage()) damage_ = source_.damage();
+      end_stamps();
       return false;
     }
     const bool more = order_ == ByteOrder::kLittle ? walk<ByteOrder::kLittle>(*pages, block)

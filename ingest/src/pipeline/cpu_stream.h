@@ -11,6 +11,7 @@
 
 #include "base/counters.h"
 #include "format/event_catalog.h"
+#include "pipeline/stamp_check.h"
 #include "tracedat/clock_correction.h"
 #include "tracedat/page_source.h"
 
@@ -99,7 +100,7 @@ class CpuStream {
  public:
   CpuStream(const InputFile& file, const TraceInfo& info, std::uint32_t buffer_index,
             const CpuRegion& region, const EventDispatch& dispatch, std::size_t block_bytes,
-            const TimeRange& range = {});
+            const TimeRange& range = {}, const StampFixes* fixes = nullptr);
 
   // Time of the first record on the first page that has one. Takes pages away
   // from fill(): ask a stream of its own.
@@ -119,6 +120,13 @@ class CpuStream {
   }
   [[nodiscard]] const std::vector<LostGap>& lost() const noexcept { return lost_; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  // Complete where a whole stream was read, up to its end. Of ticks there are none.
+  [[nodiscard]] StampStream stamps() const {
+    return {cpu_, buffer_, counts_ns_ ? stamps_ : StampTrack(0)};
+  }
+  // Some stamps are more than an hour from others. Where only a part was to be
+  // read, it may be the wrong one then.
+  [[nodiscard]] bool is_doubtful() const noexcept { return is_doubtful_ || stamps_.has_jumps(); }
   [[nodiscard]] const std::optional<Message>& damage() const noexcept { return damage_; }
   [[nodiscard]] std::uint64_t consumed() const noexcept { return source_.consumed(); }
 
@@ -129,6 +137,11 @@ class CpuStream {
   [[nodiscard]] std::int64_t stamp_of(std::span<const std::byte> page) const noexcept;
   [[nodiscard]] std::int64_t to_ns(std::uint64_t raw) const noexcept;
   void note_page(const PageResult& result, std::size_t page_index);
+  // A record that is not the next hour's: is it the first, or where stamps jump?
+  void note_step(std::int64_t ts, std::uint64_t records);
+  void skip_to_range();
+  void end_stamps();
+  [[nodiscard]] std::int64_t gap_ts(std::uint64_t raw) const noexcept;
 
   PageSource source_;
   const EventDispatch& dispatch_;
@@ -148,7 +161,15 @@ class CpuStream {
   std::unordered_map<std::int32_t, TaskSpan> tasks_;
   TaskSpan* current_ = nullptr;
   std::int32_t current_tid_ = 0;
-  std::int64_t last_ts_ = INT64_MIN;
+  std::int64_t last_ts_ = INT64_MIN;  // as found
+  bool counts_ns_;
+  StampTrack stamps_;
+  std::size_t page_index_ = 0;  // of the piece
+  std::optional<std::int64_t> page_ts_;  // of the last page's header, where a part is read
+  bool is_doubtful_ = false;
+  const StampFixes* fixes_;  // null: stamps are taken as they are
+  bool is_bad_ = false;
+  std::int64_t fixed_ts_ = 0;  // of records whose stamp is_bad_
   std::vector<LostGap> lost_;
   Counters counters_;
   std::optional<Message> damage_;

@@ -26,7 +26,7 @@ Merger::Merger(std::vector<std::unique_ptr<CpuStream>> streams, WorkerPool& pool
   for (std::size_t i = 0; i < streams_.size(); ++i) lanes_.push_back(std::make_unique<Lane>());
 }
 
-Merger::~Merger() {
+void Merger::stop() {
   std::unique_lock lock(mutex_);
   stopping_ = true;
   changed_.wait(lock, [this] { return under_way_ == 0; });

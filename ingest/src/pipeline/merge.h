@@ -25,8 +25,7 @@ class Merger {
   using OnTick = std::function<void()>;  // now and then; may throw to stop
 
   Merger(std::vector<std::unique_ptr<CpuStream>> streams, WorkerPool& pool);
-  // Waits for reads that are under way.
-  ~Merger();
+  ~Merger() { stop(); }
   Merger(const Merger&) = delete;
   Merger& operator=(const Merger&) = delete;
 
@@ -35,6 +34,9 @@ class Merger {
   // streams say then covers more than was given. Raises: what the reading
   // threads raised.
   bool run(const OnRecord& on_record, const OnTick& on_tick);
+
+  // Waits for reads that are under way, and starts no others.
+  void stop();
 
   [[nodiscard]] const std::vector<std::unique_ptr<CpuStream>>& streams() const noexcept {
     return streams_;

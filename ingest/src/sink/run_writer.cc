@@ -26,6 +26,8 @@ CREATE TABLE enum_label (event TEXT, field TEXT, value INTEGER, label TEXT, kind
 CREATE TABLE task (
   tid INTEGER PRIMARY KEY, comm TEXT, first_ts INTEGER, last_ts INTEGER, events_count INTEGER);
 CREATE TABLE lost_events (ts INTEGER, cpu INTEGER, buffer INTEGER, count INTEGER);
+CREATE TABLE bad_stamp (
+  ts_found INTEGER, ts INTEGER, cpu INTEGER, buffer INTEGER, records_count INTEGER, place TEXT);
 CREATE TABLE buffer (id INTEGER PRIMARY KEY, name TEXT, clock TEXT, subbuf_bytes INTEGER);
 CREATE TABLE cpu_stat (buffer INTEGER, cpu INTEGER, key TEXT, value);
 CREATE TABLE zone (
@@ -330,6 +332,23 @@ void RunWriter::lost_events(std::uint32_t cpu, std::uint32_t buffer,
     } else {
       insert.bind_null(4);
     }
+    insert.run();
+  }
+}
+
+void RunWriter::bad_stamps(const std::vector<BadStamp>& bad) {
+  Statement insert(db_, "INSERT INTO bad_stamp VALUES (?, ?, ?, ?, ?, ?)");
+  for (const BadStamp& each : bad) {
+    insert.bind(1, each.ts_found);
+    insert.bind(2, each.ts);
+    if (each.cpu == EventLead::kNoCpu) {
+      insert.bind_null(3);
+    } else {
+      insert.bind(3, std::int64_t{each.cpu});
+    }
+    insert.bind(4, std::int64_t{each.buffer});
+    insert.bind(5, static_cast<std::int64_t>(each.records));
+    insert.bind_text(6, each.place);
     insert.run();
   }
 }

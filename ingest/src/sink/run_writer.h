@@ -13,6 +13,7 @@
 #include "format/event_catalog.h"
 #include "format/printk_text.h"
 #include "pipeline/cpu_stream.h"
+#include "pipeline/stamp_check.h"
 #include "sink/database.h"
 #include "tracedat/trace_info.h"
 
@@ -52,6 +53,7 @@ class RunWriter {
   void tasks(const std::map<std::int32_t, TaskSpan>& spans,
              std::map<std::int32_t, std::string> names);
   void lost_events(std::uint32_t cpu, std::uint32_t buffer, const std::vector<LostGap>& gaps);
+  void bad_stamps(const std::vector<BadStamp>& bad);
   void printk_formats(const PrintkFormats& formats);
   // The guests that the host recorded with, and the corrections of this
   // guest's own clock.

@@ -52,8 +52,12 @@ bool is_marker(const LineHead& head) noexcept {
 
 }  // namespace
 
-TextReader::TextReader(const References& references, TextSink& sink, std::string_view release)
-    : payloads_(references, sink, release), sink_(sink), references_(references) {
+TextReader::TextReader(const References& references, TextSink& sink, std::string_view release,
+                       TextStamps* stamps)
+    : payloads_(references, sink, release),
+      sink_(sink),
+      references_(references),
+      stamps_(stamps) {
   for (const auto& name : references.names_of("printk")) log_names_.push_back(name + ": ");
 }
 
@@ -184,10 +188,15 @@ std::optional<std::pair<std::string_view, LogLine>> TextReader::log_event(
   return std::nullopt;
 }
 
+std::int64_t TextReader::put_right(std::uint32_t cpu, std::int64_t ts) {
+  return stamps_ == nullptr ? ts : stamps_->put_right(cpu, ts, facts_.lines);
+}
+
 bool TextReader::read_log(std::string_view text) {
   const auto event = log_event(text);
   if (!event) return false;
-  const std::int64_t ts = event->second.ts.value_or(0);
+  const std::int64_t ts =
+      event->second.ts ? put_right(EventLead::kNoCpu, *event->second.ts) : 0;
   if (sink_.selects(ts) && !payloads_.read_log(event->first, event->second.text, ts)) return false;
   facts_.has_time = facts_.has_time || event->second.ts.has_value();
   (void)note_time(ts);
@@ -219,6 +228,7 @@ void TextReader::end_marker() {
   if (!head || !is_marker_wanted_) return;
   const std::string payload = std::string(head->payload) + marker_rest_;
   head->payload = payload;
+  head->ts = marker_ts_;
   payloads_.read(*head);
 }
 
@@ -269,7 +279,7 @@ void TextReader::read_line(std::string_view text) {
     end_marker();
     return;
   }
-  const auto head = parse_line_head(text);
+  auto head = parse_line_head(text);
   if (!head) {
     if (facts_.style == TextStyle::kLog) {
       if (!read_log(text)) ++facts_.other;
@@ -281,6 +291,7 @@ void TextReader::read_line(std::string_view text) {
     return;
   }
   end_marker();
+  if (!head->is_ticks) head->ts = put_right(head->cpu, head->ts);
   if (head->event.empty()) {
     if (!sink_.selects(head->ts) || payloads_.read_nameless(*head)) {
       (void)take_record(*head);
@@ -293,6 +304,7 @@ void TextReader::read_line(std::string_view text) {
   if (is_marker(*head)) {
     marker_ = text;
     marker_rest_.clear();
+    marker_ts_ = head->ts;
     has_marker_ = true;
     is_marker_wanted_ = is_selected;
   } else if (is_selected) {

@@ -12,6 +12,7 @@
 #include "text/line_head.h"
 #include "text/payload_reader.h"
 #include "text/references.h"
+#include "text/text_stamps.h"
 #include "text/text_sink.h"
 
 namespace wbscope {
@@ -47,7 +48,9 @@ struct TextFacts {
 class TextReader {
  public:
   // release: of the traced kernel, "" when it is not known.
-  TextReader(const References& references, TextSink& sink, std::string_view release);
+  // stamps: puts times of records right, where they are wrong.
+  TextReader(const References& references, TextSink& sink, std::string_view release,
+             TextStamps* stamps = nullptr);
 
   // One line without its newline. The first lines wait until enough of them
   // are there to choose between references.
@@ -72,6 +75,7 @@ class TextReader {
   // False when the record is not one to be read.
   bool take_record(const LineHead& head);
   bool note_time(std::int64_t ts);
+  [[nodiscard]] std::int64_t put_right(std::uint32_t cpu, std::int64_t ts);
   void misread(std::string_view text);
 
   PayloadReader payloads_;
@@ -89,6 +93,8 @@ class TextReader {
   std::string marker_rest_;
   bool has_marker_ = false;
   bool is_marker_wanted_ = false;
+  std::int64_t marker_ts_ = 0;
+  TextStamps* stamps_;
   std::map<std::uint32_t, std::optional<std::uint64_t>> lost_;  // by CPU, until its next record
 };
 

@@ -3,6 +3,7 @@
 #include "tracedat/clock_correction.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace wbscope {
 namespace {
@@ -22,6 +23,11 @@ std::int64_t interpolated(std::uint64_t ts, const ShiftSample& min,
 }
 
 }  // namespace
+
+bool counts_ticks(const TraceInfo& info, std::string_view clock) noexcept {
+  constexpr std::string_view kTicks[] = {"counter", "uptime", "x86-tsc", "ppc-tb"};
+  return !info.has_tsc && std::ranges::find(kTicks, clock) != std::end(kTicks);
+}
 
 ClockCorrection::ClockCorrection(const TraceInfo& info, std::size_t buffer, std::uint32_t cpu)
     : interpolate_((info.shift.flags & ClockShift::kInterpolate) != 0),

@@ -5,10 +5,15 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "tracedat/trace_info.h"
 
 namespace wbscope {
+
+// Whether stamps of this clock are ticks that nothing says the length of
+// (kernel/trace/trace.c, trace_clocks[]).
+[[nodiscard]] bool counts_ticks(const TraceInfo& info, std::string_view clock) noexcept;
 
 // For one CPU of one buffer: first the guest's clock becomes the host's
 // (option TIME_SHIFT), then the counter becomes ns (TSC2NSEC), then a constant
