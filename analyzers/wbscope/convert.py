@@ -37,9 +37,12 @@ def convert(
     time_range: str | None = None,
     compat: bool = False,
     force: bool = False,
+    unpack_limit: bool = True,
     observer: Observer | None = None,
 ) -> Converted:
     """Write every event of the traces, the first of the host, the others of its guests.
+
+    unpack_limit: refuse a compressed trace of which a thousand times its size comes out.
 
     Raises: WbscopeError.
     """
@@ -51,6 +54,8 @@ def convert(
     inputs = [path for run in runs for path in (run.path, run.trace)]
     check_output(output, force, inputs, "run.pftrace")
     options = ["--compat"] if compat else []
+    if not unpack_limit:
+        options.append("--no-unpack-limit")
     for glob in events:
         options += ["--events", glob]
     if time_range is not None:

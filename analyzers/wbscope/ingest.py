@@ -56,9 +56,13 @@ def ingest(
     time_range: str | None = None,
     limit: int | None = None,
     force: bool = False,
+    unpack_limit: bool = True,
     observer: Observer | None = None,
 ) -> Ingested:
-    """Load what a `Choice` of these values says."""
+    """Load what a `Choice` of these values says.
+
+    unpack_limit: refuse a compressed trace of which a thousand times its size comes out.
+    """
     for glob in events:
         check_glob(glob)
     run = find_source(str(source))
@@ -85,7 +89,8 @@ def ingest(
 
             done, warnings = ingest_perfetto(run, private, library, choice, observer)
         else:
-            done, warnings = _ingest(run, source, private, library, choice, observer)
+            more = [] if unpack_limit else ["--no-unpack-limit"]
+            done, warnings = _ingest(run, source, private, library, choice, observer, more)
         warnings += check_selection(source, private, choice)
     return Ingested(
         output=output,
@@ -103,6 +108,7 @@ def _ingest(
     library: Library,
     choice: Choice,
     observer: Observer | None,
+    more_options: Sequence[str],
 ) -> tuple[dict[str, Any], list[Notice]]:
     # Formats are hundreds of files to read, and for text only.
     texts = [] if run.has_formats() else reference_formats()
@@ -113,7 +119,7 @@ def _ingest(
         options = ["--all"] if choice.load_all else ["--events-file", events_name]
         for event in choice.events:
             options += ["--events", event]
-        options += library.table_options()
+        options += [*library.table_options(), *more_options]
         if choice.time_range is not None:
             options += ["--time-range", choice.time_range]
         if choice.limit is not None:

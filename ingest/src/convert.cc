@@ -105,6 +105,9 @@ void convert_to_perfetto(const ConvertOptions& options, const Reporter& reporter
   for (const auto& source : options.sources) refuse_text(source);
   OutputFile output(options.output, options.force);
   TraceWriter writer(options.sources);
+  if (options.no_unpack_limit) {
+    for (const auto& source : writer.sources()) source->info.budget->lift();
+  }
   PacketOutput packets(output.temp_path(), output.path());
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());

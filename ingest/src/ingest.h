@@ -23,6 +23,7 @@ struct IngestOptions : TimeBounds {
   std::string formats;  // file with reference formats for text; "" = none
   bool all = false;
   bool force = false;
+  bool no_unpack_limit = false;  // see UnpackBudget
   std::optional<std::uint64_t> limit;  // at most so many rows are loaded
   unsigned threads = 0;              // 0: one for each processor
 };

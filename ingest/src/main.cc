@@ -35,19 +35,22 @@ constexpr const char* kUsage =
     "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
     "                             [--time-range FROM..TO] [--limit N] [--force] [--threads N]\n"
     "                             [--formats FILE] [--prev-seq EVENT=tid|any]...\n"
-    "                             [--index EVENT=COLUMN,...]... [--json-lines]\n"
+    "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
+    "                             [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--trace SRC --events GLOB...] [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
     "                             [--prev-seq EVENT=tid|any]... [--index EVENT=COLUMN,...]...\n"
     "                             [--json-lines]\n"
     "       wbscope-ingest convert SRC... -o X.pftrace [--events GLOB]... [--compat]\n"
-    "                             [--time-range FROM..TO] [--force] [--threads N] [--json-lines]\n"
+    "                             [--time-range FROM..TO] [--no-unpack-limit] [--force]\n"
+    "                             [--threads N] [--json-lines]\n"
     "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
     "\"name\"; without any, events are only counted. FROM and TO are ns of the trace clock, or +ns\n"
     "after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
     "column with the seq of the row before, by the same thread or by any; --index makes an index of\n"
-    "it. The program \"wbscope\" is the front end to this one.\n";
+    "it. --no-unpack-limit reads a file of which a thousand times its size comes out. The program\n"
+    "\"wbscope\" is the front end to this one.\n";
 
 [[noreturn]] void usage_error(const std::string& text,
                               const std::string& object = "wbscope-ingest") {
@@ -212,6 +215,8 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
       parse_index(args.value_of(word), options.indexes);
     } else if (word == "--all") {
       options.all = true;
+    } else if (word == "--no-unpack-limit") {
+      options.no_unpack_limit = true;
     } else if (word == "--threads") {
       options.threads = parse_threads(args.value_of(word));
     } else if (word == "--limit") {
@@ -283,6 +288,8 @@ void run_convert(Arguments args, const Reporter& reporter) {
       parse_time_range(args.value_of(word), options);
     } else if (word == "--compat") {
       options.compat = true;
+    } else if (word == "--no-unpack-limit") {
+      options.no_unpack_limit = true;
     } else if (word == "--threads") {
       options.threads = parse_threads(args.value_of(word));
     } else if (word == "-") {

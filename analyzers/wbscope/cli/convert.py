@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wbscope.cli.options import ForceOption, JsonOption, QuietOption
+from wbscope.cli.options import ForceOption, JsonOption, NoUnpackLimitOption, QuietOption
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.convert import Converted
 from wbscope.convert import convert as run_convert
@@ -46,6 +46,7 @@ def convert(
         bool,
         typer.Option("--compat", help="For Perfetto before v50: larger, the same content."),
     ] = False,
+    no_unpack_limit: NoUnpackLimitOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -71,6 +72,7 @@ def convert(
             time_range=range_text,
             compat=compat,
             force=force,
+            unpack_limit=not no_unpack_limit,
             observer=bar,
         )
     if as_json:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from wbscope.cli.options import ForceOption, JsonOption, QuietOption
+from wbscope.cli.options import ForceOption, JsonOption, NoUnpackLimitOption, QuietOption
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.engine.library import load_library
 from wbscope.errors import UsageError
@@ -52,6 +52,7 @@ def ingest(
     limit: Annotated[
         str | None, typer.Option(metavar="N", help="Stop after N loaded records.")
     ] = None,
+    no_unpack_limit: NoUnpackLimitOption = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -88,6 +89,7 @@ def ingest(
             time_range=range_text,
             limit=row_limit,
             force=force,
+            unpack_limit=not no_unpack_limit,
             observer=bar,
         )
     if as_json:

@@ -15,6 +15,7 @@ __all__ = [
     "ForceOption",
     "JsonOption",
     "MarkdownOption",
+    "NoUnpackLimitOption",
     "OutputOption",
     "ParquetOption",
     "QuietOption",
@@ -48,6 +49,13 @@ ParquetOption = Annotated[
 OutputOption = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="'-' is stdout.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+NoUnpackLimitOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-unpack-limit",
+        help="Also a compressed trace of which a thousand times its size comes out.",
+    ),
+]
 EngineOption = Annotated[
     EngineName,
     typer.Option("--engine", help="What runs the SQL; perfetto: trace processor, on its traces."),

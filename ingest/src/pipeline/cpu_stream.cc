@@ -148,11 +148,14 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     counters_.add(Counter::kBytesUncompressed, page_bytes_);
     note_page(result, i);
   }
+  std::uint64_t records = 0;
   for (const std::uint32_t event : counted) {
+    records += counts[event];
     counts_[event] += counts[event];
     counts[event] = 0;
   }
   counted.clear();
+  source_.note_records(records);
   return more;
 }
 

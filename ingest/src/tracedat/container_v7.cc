@@ -41,6 +41,7 @@ class ContainerV7 {
                                              const std::string& name) const;
   void bound_by_neighbours(BufferInfo& buffer);
   void count_section_bytes(std::uint64_t bytes, std::uint64_t offset, const std::string& name);
+  void check_size(std::uint64_t offset, const std::string& name) const;
   void parse_section(std::uint16_t id, std::uint64_t offset);
   void parse_options(std::uint64_t offset);
   void parse_buffer_option(SectionReader& in);
@@ -93,16 +94,36 @@ void ContainerV7::count_section_bytes(std::uint64_t bytes, std::uint64_t offset,
                        " bytes together");
 }
 
+namespace {
+
+[[noreturn]] void throw_too_large(const std::string& name, std::uint64_t offset,
+                                  std::uint64_t bytes, const char* what) {
+  throw ParseError("section-too-large", name, offset,
+                   "section claims " + std::to_string(bytes) + " bytes" + what + ", at most " +
+                       std::to_string(kMaxSectionBytes) + " are read");
+}
+
+constexpr const char* kUncompressed = " uncompressed";
+
+}  // namespace
+
+// Of a section that is whole; what else may be wrong is found when it is read.
+void ContainerV7::check_size(std::uint64_t offset, const std::string& name) const {
+  std::vector<std::byte> raw(kSectionHeaderBytes + 2 * sizeof(std::uint32_t));
+  if (file_.read_some(offset, raw) != raw.size()) return;
+  const SectionHeader header = section_header(offset, name);
+  if (header.bytes > kMaxSectionBytes) throw_too_large(name, offset, header.bytes, "");
+  if ((header.flags & kSectionCompressed) == 0) return;
+  const auto unpacked = load<std::uint32_t>(raw.data() + kSectionHeaderBytes + 4, info_.order);
+  if (unpacked > kMaxSectionBytes) throw_too_large(name, offset, unpacked, kUncompressed);
+}
+
 // trace-cmd.dat.v7(5), COMPRESSION FORMAT OF THE FILE SECTIONS.
 std::vector<std::byte> ContainerV7::section_data(std::uint16_t id, std::uint64_t offset,
                                                  const std::string& name) {
   const SectionHeader header = section_header(id, offset, name);
   const std::uint64_t start = offset + kSectionHeaderBytes;
-  if (header.bytes > kMaxSectionBytes) {
-    throw ParseError("section-too-large", name, offset,
-                     "section claims " + std::to_string(header.bytes) + " bytes, at most " +
-                         std::to_string(kMaxSectionBytes) + " are read");
-  }
+  if (header.bytes > kMaxSectionBytes) throw_too_large(name, offset, header.bytes, "");
   if (start + header.bytes > file_.size()) {
     throw ParseError("truncated-trace", name, offset,
                      "section holds " + std::to_string(file_.size() - start) + " of " +
@@ -121,12 +142,7 @@ std::vector<std::byte> ContainerV7::section_data(std::uint16_t id, std::uint64_t
     throw ParseError("truncated-section", name, start,
                      "compressed section is shorter than its header says");
   }
-  if (*unpacked > kMaxSectionBytes) {
-    throw ParseError("section-too-large", name, start,
-                     "section claims " + std::to_string(*unpacked) +
-                         " bytes uncompressed, at most " + std::to_string(kMaxSectionBytes) +
-                         " are read");
-  }
+  if (*unpacked > kMaxSectionBytes) throw_too_large(name, start, *unpacked, kUncompressed);
   count_section_bytes(*unpacked, offset, name);
   std::vector<std::byte> out(*unpacked);
   const std::string problem = Decompressor(info_.compression).run(*data, out);
@@ -163,6 +179,12 @@ void ContainerV7::parse_section(std::uint16_t id, std::uint64_t offset) {
       return;
     case Option::kKallsyms:
       info_.kallsyms = TextPlace{.offset = offset, .bytes = 0};
+      try {
+        check_size(offset, "KALLSYMS");  // it is read later, if ever
+      } catch (const ParseError& error) {
+        info_.kallsyms.reset();
+        note_damage(error);
+      }
       return;
     default:
       return;

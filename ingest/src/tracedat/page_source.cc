@@ -58,6 +58,7 @@ PageSource::PageSource(const InputFile& file, const TraceInfo& info, const Buffe
       order_(info.order),
       page_bytes_(buffer.page_bytes),
       compressed_(buffer.compressed),
+      budget_(info.budget),
       region_(region),
       at_(region.offset),
       piece_offset_(region.offset),
@@ -136,7 +137,29 @@ std::optional<std::span<const std::byte>> PageSource::next_chunk() {
   const std::string problem = decompressor(compression_).run({data, packed}, out);
   if (!problem.empty()) return stop("bad-compression", problem);
   --*chunks_left_;
+  budget_->add_bytes(packed, unpacked);
+  note_records(0);
   return out;
+}
+
+void PageSource::note_records(std::uint64_t records) {
+  if (!compressed_) return;
+  budget_->add_records(records);
+  if (!budget_->is_exceeded()) return;
+  const std::string path = file_.path();
+  throw Error(Exit::kInput,
+              {.slug = "unpack-limit",
+               .object = path,
+               .text = "found " + std::to_string(budget_->unpacked()) + " bytes of pages and " +
+                       std::to_string(budget_->records()) + " records in " +
+                       std::to_string(budget_->packed()) + " compressed bytes, wanted at most " +
+                       std::to_string(UnpackBudget::kMostBytes) + " bytes and " +
+                       std::to_string(UnpackBudget::kMostRecords) + " records for each",
+               .at = ParseError::place("BUFFER FLYRECORD", piece_offset_, region_.cpu),
+               .have = "no recorder writes such a file; one that was made to fill a disk is so",
+               .effect = "nothing was written",
+               .fix = "when you know where it is from: wbscope ingest --no-unpack-limit " + path +
+                      " -o RUN.db (convert has the option, too)"});
 }
 
 // Up to the data of the next CPU there is nothing but zeros, for alignment.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -39,6 +40,10 @@ class PageSource {
   // Called between reads: where there are many CPUs, gives up what was read ahead.
   void release();
 
+  // Counts what became of the pages. Raises: Error (exit 3) when too much comes
+  // out of too little.
+  void note_records(std::uint64_t records);
+
   [[nodiscard]] const std::optional<Message>& damage() const noexcept { return damage_; }
   // Bytes of the file consumed so far, for progress.
   [[nodiscard]] std::uint64_t consumed() const noexcept { return at_ - region_.offset; }
@@ -58,6 +63,7 @@ class PageSource {
   ByteOrder order_;
   std::uint32_t page_bytes_;
   bool compressed_;
+  std::shared_ptr<UnpackBudget> budget_;
   CpuRegion region_;
   std::uint64_t at_;
   std::uint64_t piece_offset_;

@@ -13,6 +13,7 @@
 #include "base/byte_reader.h"
 #include "base/error.h"
 #include "base/input_file.h"
+#include "tracedat/unpack_budget.h"
 
 namespace wbscope {
 
@@ -120,6 +121,7 @@ struct TraceInfo {
   std::size_t regions_count = 0;  // of all buffers
   std::size_t read_bytes = 256u << 10;  // at a time, for each CPU
   std::vector<Message> damage;  // what could not be read, in words
+  std::shared_ptr<UnpackBudget> budget = std::make_shared<UnpackBudget>();
 };
 
 // "local [global] counter" -> "global"; text without brackets is the clock.

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small files that become large ones stop at a limit; damage that repeats is told once."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import sqlite3
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tracefile
+from support.compression import Compression
+from support.kernel_events import formats
+from support.layout import layout_of
+from support.ringbuffer import Record, encode_pages
+from support.tools import ingester_path, run, wbscope_path
+from support.tracedat import Buffer, Trace
+
+_PAGE = 4096
+_MIB = 1 << 20
+_CHUNK_PAGES = 15 * _MIB // _PAGE
+
+
+@dataclass
+class _Bomb(Trace):
+    """Each CPU has one page over and over again."""
+
+    page: bytes = b""
+    pages: int = 0
+
+    def cpu_pages(self, buffer: Buffer, cpu: int) -> bytes:
+        del buffer, cpu
+        return self.page * self.pages
+
+
+def _page_of(trace: Trace, records: int) -> bytes:
+    """The first page of small records."""
+    body = trace._by_name["sys_exit_write"].encode({"ret": 1}, 11, "little")
+    items = [Record(1000 + number, body[:12]) for number in range(records)]
+    return encode_pages(items, trace.layout)[:_PAGE]
+
+
+def _zstd(kind: Compression, data: bytes) -> bytes:
+    assert kind == "zstd"
+    library = ctypes.CDLL("libzstd.so.1")
+    library.ZSTD_compress.restype = ctypes.c_size_t
+    room = len(data) // 100 + 100_000
+    out = ctypes.create_string_buffer(room)
+    count = library.ZSTD_compress(
+        out, ctypes.c_size_t(room), data, ctypes.c_size_t(len(data)), ctypes.c_int(3)
+    )
+    assert count <= room
+    return out.raw[:count]
+
+
+def _bomb(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mib: int) -> Path:
+    if kind == "records":
+        monkeypatch.setattr(tracefile, "compress", _zstd)
+    bomb = _Bomb(formats("sys_exit_write"), compression="zstd", pages_per_chunk=_CHUNK_PAGES)
+    bomb.event(0, 1000, 11, "sys_exit_write", {"ret": 1})
+    bomb.page = bytes(_PAGE) if kind == "empty pages" else _page_of(bomb, 400)
+    bomb.pages = mib * _MIB // _PAGE
+    return bomb.write(folder / "trace.dat")
+
+
+# MiB of pages: each is over one of the limits.
+_KINDS = {"empty pages": 300, "records": 80}
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("job", ["sqlite", "sqlite --all", "convert"])
+def test_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, job: str) -> None:
+    source = _bomb(tmp_path, monkeypatch, kind, _KINDS[kind])
+    name, *more = job.split()
+    command = [ingester_path(), name, source, "-o", tmp_path / "out", *more, "--json-lines"]
+    done = run(command)
+    assert done.returncode == 3, done.stderr
+    (error,) = (
+        line for line in map(json.loads, done.stderr.splitlines()) if line["type"] == "error"
+    )
+    assert error["slug"] == "unpack-limit"
+    assert error["object"] == str(source)
+    assert "--no-unpack-limit" in error["fix"]
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.dat"]
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_option_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    source = _bomb(tmp_path, monkeypatch, kind, _KINDS[kind])
+    for verb in ("ingest", "convert"):
+        output = tmp_path / verb
+        command = [wbscope_path(), verb, source, "-o", output, "--quiet"]
+        assert run(command).returncode == 3
+        done = run([*command, "--no-unpack-limit", "--events", "none"])
+        assert done.returncode == 0, done.stderr
+        assert output.exists()
+
+
+def test_idle_pages_are_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page for each record, as a recorder that is asked often writes them, and nothing else."""
+    monkeypatch.setattr(tracefile, "compress", _zstd)
+    trace = Trace(formats("sys_exit_write"), compression="zstd", pages_per_chunk=2000)
+    count = 20_000
+    for number in range(count):
+        trace.event(0, 10_000_000 * number, 11, "sys_exit_write", {"ret": number * 7919 % 65536})
+        trace.page_break(0)
+    source = trace.write(tmp_path / "trace.dat")
+    assert count * _PAGE > 50 * source.stat().st_size  # it does shrink
+    done = run([ingester_path(), "sqlite", source, "-o", tmp_path / "out"])
+    assert done.returncode == 0, done.stderr
+
+
+# --- damage that repeats
+
+
+def _ingest(source: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    output = source.with_suffix(".db")
+    done = run([ingester_path(), "sqlite", source, "-o", output, "--json-lines"])
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    with contextlib.closing(sqlite3.connect(output)) as db:
+        meta = dict(db.execute("SELECT key, value FROM meta"))
+    return [line for line in said if line["type"] == "warning"], meta
+
+
+def _small(**settings: Any) -> Trace:
+    trace = Trace(formats("sys_exit_write"), **settings)
+    trace.event(0, 1000, 11, "sys_exit_write", {"ret": 1})
+    return trace
+
+
+def test_same_damage_is_one_warning(tmp_path: Path) -> None:
+    """2,000 options that name command lines where there are none."""
+    bad = [(21, struct.pack("<Q", 1 << 40)) for _ in range(2000)]
+    source = _small(more_options=bad).write(tmp_path / "trace.dat")
+    warnings, meta = _ingest(source)
+    (warning,) = warnings
+    assert warning["slug"] == "damaged-trace"
+    assert warning["message"].endswith("(the first of 2000 such)")
+    assert meta["damaged"] == 1
+    assert len(meta["damage"]) < 1000
+
+
+def test_kallsyms_that_are_too_large_are_told(tmp_path: Path) -> None:
+    source = _small(kallsyms="ffffffff81000000 T _text\n").write(tmp_path / "trace.dat")
+    data = bytearray(source.read_bytes())
+    (section,) = (each for each in layout_of(bytes(data)).sections if each.ident == 19)
+    struct.pack_into("<Q", data, section.start + 8, 1 << 40)
+    source.write_bytes(data)
+    warnings, meta = _ingest(source)
+    (warning,) = warnings
+    assert "at most" in warning["message"]
+    assert "KALLSYMS" in warning["at"]
+    assert meta["damaged"] == 1
+    assert meta["events_count"] == 1
