@@ -83,8 +83,8 @@ class Database {
                        const char* schema, const char* from) noexcept;
 
   std::set<std::string, std::less<>> virtual_tables_;  // of a file that is read
+  std::unique_ptr<SqlGuard> guard_;  // outlives what calls it
   std::unique_ptr<sqlite3, Close> db_;
-  std::unique_ptr<SqlGuard> guard_;
 };
 
 // Opens the one transaction of a new file. The file is thrown away whole on any
