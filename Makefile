@@ -48,7 +48,6 @@ demo: setup ## three recorded runs, from trace to answers and a timeline
 
 test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
 	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
-	$(BIN)/python tools/gen_adapters.py --check
 	$(BIN)/python tools/gen_ui.py --check
 	$(BIN)/python tools/gen_config.py --check
 	$(BIN)/python tools/check_layout.py

@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +66,16 @@ def files() -> list[str]:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return sorted({name for name in listed.split("\0") if name and (ROOT / name).is_file()})
+
+
+@cache
+def raw_names() -> set[str]:
+    """The adapters that are made of the catalog."""
+    sys.path.insert(0, str(ROOT / "analyzers"))
+    from wbscope.engine.adapters import sqlite_adapters
+    from wbscope.engine.catalog import read_catalog
+
+    return {file.name for file in sqlite_adapters(read_catalog(ROOT / "sql/catalog/events.toml"))}
 
 
 def line_of(text: str, offset: int) -> int:
@@ -194,9 +205,11 @@ def check_needs(path: str, text: str, code: str) -> Iterator[Finding]:
     for name, line in needs.items():
         if name not in read:
             yield line, f"@needs lists {name}, which is not read", f"take {name} out"
-        folder = "adapters/sqlite" if name.startswith("raw_") else "views"
-        if not (ROOT / "sql" / folder / f"{name}.sql").is_file():
-            yield line, f"@needs lists {name}, and sql/{folder} has no such file", "name one"
+        if name.startswith("raw_"):
+            if name not in raw_names():
+                yield line, f"@needs lists {name}, which no adapter is", "name one of the catalog"
+        elif not (ROOT / "sql" / "views" / f"{name}.sql").is_file():
+            yield line, f"@needs lists {name}, and sql/views has no such file", "name one"
 
 
 def check_columns(tags: dict[str, list[tuple[int, str]]], code: str) -> Iterator[Finding]:

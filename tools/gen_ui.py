@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "analyzers"))
 
-from wbscope.engine.library import load_library  # noqa: E402
+from wbscope.perfetto.adapters import perfetto_library  # noqa: E402
 from wbscope.perfetto.package import PACKAGE, modules  # noqa: E402
 from wbscope.viewer.commands import Command  # noqa: E402
 
@@ -36,7 +36,7 @@ PIVOT = {"slices": "AddDebugSliceTrackWithPivot", "counters": "AddDebugCounterTr
 
 def sql_modules(source: dict[str, Any]) -> dict[str, str]:
     """Text of each module by its name: those of the library, and the macros' own."""
-    texts = modules(load_library(ROOT / "sql", engine="perfetto"))
+    texts = modules(perfetto_library(ROOT / "sql"))
     for module in source["module"]:
         name = f"{PACKAGE}.{module['name']}"
         if name in texts:

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from wbscope.errors import QueryError, UsageError, WbscopeError
 from wbscope.outputs import remove_private_folders
+from wbscope.render.units import seconds
 
 __all__ = ["Running", "default_limit_ns", "hold", "running", "temp_bytes", "time_limit", "watching"]
 
@@ -48,22 +49,21 @@ class Running:
 
     def __init__(self, connection: sqlite3.Connection | None, limit_ns: int | None) -> None:
         self.connection = connection
-        self.deadline_ns = None if limit_ns is None else time.monotonic_ns() + limit_ns
-        self.limit_ns = limit_ns
+        self.limit_s = None if limit_ns is None else seconds(limit_ns)
+        self.deadline = None if limit_ns is None else time.monotonic() + seconds(limit_ns)
         self.broken: WbscopeError | None = None
-        self.broken_ns = 0
+        self.broken_at = 0.0
 
     def is_late(self) -> bool:
         """Whether its time is over."""
-        return self.deadline_ns is not None and time.monotonic_ns() >= self.deadline_ns
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def too_late(self) -> WbscopeError:
         """The error for that."""
-        seconds = (self.limit_ns or 0) / 1e9
         return QueryError(
             "time-limit",
             "sql",
-            f"the question ran into its time limit of {seconds:g} s and was stopped",
+            f"the question ran into its time limit of {self.limit_s:g} s and was stopped",
             fix=f"give it more time (--timeout, or {_TIMEOUT}=SECONDS), or ask for less",
         )
 
@@ -78,7 +78,7 @@ class _Watch:
         self.lock = threading.Lock()
         self.runs: list[Running] = []
         self.held = 0
-        self._signalled_ns = 0
+        self._signalled_at = 0.0
         self._own_count = 0
         self._reading, self.writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread = threading.Thread(target=self._listen, name="wbscope-watch", daemon=True)
@@ -103,21 +103,21 @@ class _Watch:
                 own = min(self._own_count, heard.count(signal.SIGINT))
                 self._own_count -= own
                 if sum(number in _ENDING for number in heard) > own:
-                    self._signalled_ns = self._signalled_ns or time.monotonic_ns()
-                if self._signalled_ns:
+                    self._signalled_at = self._signalled_at or time.monotonic()
+                if self._signalled_at:
                     self._hurry()
                 self._look()
 
     def _hurry(self) -> None:
         """A signal has come: stop what runs, and end if that does not help."""
-        since = time.monotonic_ns() - self._signalled_ns
+        since = time.monotonic() - self._signalled_at
         # Python's own handler goes first: mostly it is run within SQLite in a moment, and two
         # exceptions at once would leave things open.
-        for run in self.runs if since > _FIRST_SECONDS * 1e9 else ():
+        for run in self.runs if since > _FIRST_SECONDS else ():
             _interrupt(run)
         if self.held and not any(run.connection for run in self.runs):
-            self._signalled_ns = 0  # it was heard, and there is more to do than to end
-        elif since > _GRACE_SECONDS * 1e9:
+            self._signalled_at = 0.0  # it was heard, and there is more to do than to end
+        elif since > _GRACE_SECONDS:
             remove_private_folders()
             os._exit(_INTERRUPTED)
 
@@ -128,12 +128,12 @@ class _Watch:
         for run in self.runs:
             if run.broken is not None:
                 _interrupt(run)
-                if time.monotonic_ns() - run.broken_ns > _LATE_SECONDS * 1e9:
+                if time.monotonic() - run.broken_at > _LATE_SECONDS:
                     code = self._on_forced(run.broken)
                     remove_private_folders()
                     os._exit(code)
             elif (found := error or (run.too_late() if run.is_late() else None)) is not None:
-                run.broken, run.broken_ns = found, time.monotonic_ns()
+                run.broken, run.broken_at = found, time.monotonic()
                 _interrupt(run)
                 if run.connection is None:
                     self._own_count += 1

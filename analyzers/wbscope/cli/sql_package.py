@@ -11,7 +11,7 @@ import typer
 
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import note, write_stdout
-from wbscope.engine.library import load_library
+from wbscope.perfetto.adapters import perfetto_library
 from wbscope.perfetto.package import PACKAGE, write_package
 from wbscope.render.jsondoc import document
 
@@ -42,7 +42,7 @@ def sql_package(
       > SELECT * FROM wbscope_fairness;
     """
     folder = Path(output)
-    count = write_package(load_library(engine="perfetto"), folder, force=force)
+    count = write_package(perfetto_library(), folder, force=force)
     if as_json:
         row = {"output": output, "package": PACKAGE, "modules_count": count}
         body = {"units": {"modules_count": "count"}, "rows": [row], "warnings": []}

@@ -6,19 +6,22 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from wbscope.engine.adapters import sqlite_adapters
+from wbscope.engine.catalog import Catalog, read_catalog
 from wbscope.engine.profiles import Profile, read_profiles
-from wbscope.engine.sqlfile import SqlFile, read_sql_file
-from wbscope.errors import QueryError, SetupError
+from wbscope.engine.sqlfile import SqlFile, broken_library, read_sql_file
+from wbscope.errors import QueryError
 
 __all__ = ["ENGINES", "Library", "load_library"]
 
 ENGINES = ("sqlite", "perfetto")
 _FOLDERS = ("views", "queries", "timelines")
+_CATALOG = "catalog/events.toml"
 _PROFILES = "catalog/profiles.toml"
 
 
@@ -96,22 +99,35 @@ class Library:
         return sorted(files, key=lambda file: file.name)
 
 
-def load_library(folder: Path | None = None, engine: str = ENGINES[0]) -> Library:
+Adapters = Callable[[Catalog], Iterable[SqlFile]]
+"""What an engine makes of the catalog."""
+
+
+def load_library(
+    folder: Path | None = None,
+    engine: str = ENGINES[0],
+    adapters: Adapters = sqlite_adapters,
+) -> Library:
     """Read the library from `folder`, or from where this installation keeps it.
 
-    Its views, queries and timelines are one text; the adapters below are the engine's.
+    Its views, queries and timelines are one text; the adapters below are the engine's: made of
+    the catalog, and what lies in adapters/ENGINE besides.
+
+    Raises: SetupError.
     """
     root = find_sql_dir() if folder is None else folder
-    folders = (f"adapters/{engine}", *_FOLDERS)
+    catalog = root / _CATALOG
+    found = list(adapters(read_catalog(catalog))) if catalog.exists() else []
+    for part in (f"adapters/{engine}", *_FOLDERS):
+        found += [read_sql_file(path) for path in sorted((root / part).glob("*.sql"))]
     files: dict[str, SqlFile] = {}
-    for part in folders:
-        for path in sorted((root / part).glob("*.sql")):
-            file = read_sql_file(path)
-            if file.name in files:
-                raise _broken(path, f"{file.name} is also in {files[file.name].path}")
-            files[file.name] = file
+    for file in found:
+        if file.name in files:
+            there = files[file.name].path
+            raise broken_library(file.path, f"{file.name} is also in {there}")
+        files[file.name] = file
     if not files:
-        raise _broken(root, f"no .sql file in {', '.join(folders)}")
+        raise broken_library(root, f"no .sql file in {', '.join(_FOLDERS)}")
     _check_needs(files)
     return Library(files, read_profiles(root / _PROFILES))
 
@@ -129,21 +145,12 @@ def _check_needs(files: dict[str, SqlFile]) -> None:
     for file in files.values():
         for need in file.needs:
             if need not in files or files[need].kind == "query":
-                raise _broken(file.path, f"@needs {need}, which no view defines")
+                raise broken_library(file.path, f"@needs {need}, which no view defines")
         if file.explain and (file.explain not in files or files[file.explain].kind != "query"):
-            raise _broken(file.path, f"@explain {file.explain}, which is no query")
+            raise broken_library(file.path, f"@explain {file.explain}, which is no query")
     try:
         TopologicalSorter({f.name: f.needs for f in files.values()}).prepare()
     except CycleError as error:
         circle = " -> ".join(error.args[1])
         first = files[error.args[1][0]]
-        raise _broken(first.path, f"needs itself: {circle}") from error
-
-
-def _broken(path: Path, message: str) -> SetupError:
-    return SetupError(
-        "broken-sql-library",
-        str(path),
-        message,
-        fix="make setup    # or point WBSCOPE_SQL_DIR at a whole sql/ folder",
-    )
+        raise broken_library(first.path, f"needs itself: {circle}") from error

@@ -6,10 +6,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wbscope.errors import SetupError
 
-__all__ = ["Column", "Drawing", "Metric", "SqlFile", "Track", "read_sql_file"]
+__all__ = [
+    "Column",
+    "Drawing",
+    "Metric",
+    "SqlFile",
+    "Track",
+    "broken_library",
+    "empty_file",
+    "read_sql_file",
+]
 
 _WINDOW = "window_start_ns"
 KINDS = ("raw", "view", "query", "timeline")
@@ -135,12 +145,37 @@ class SqlFile:
         return bool(self.columns) and self.columns[0].name == _WINDOW
 
 
+_NOT_DRAWN = Drawing("", "", "", (), False, False)
+_TEXTS = (
+    "kind", "name", "select", "summary", "grain", "title", "read", "explain", "source",
+    "source_table", "source_view", "previous", "key",
+)  # fmt: skip
+_LISTS = (
+    "needs", "filters", "events", "optional", "columns", "metrics", "source_events", "fields",
+    "indexes",
+)  # fmt: skip
+
+
+def empty_file(**facts: Any) -> SqlFile:
+    """With these facts and nothing else."""
+    nothing: dict[str, Any] = {
+        **dict.fromkeys(_TEXTS, ""),
+        **dict.fromkeys(_LISTS, ()),
+        "path": Path(),
+        "order": 0,
+        "materialize": False,
+        "extra": False,
+        "drawing": _NOT_DRAWN,
+    }
+    return SqlFile(**(nothing | facts))
+
+
 def read_sql_file(path: Path) -> SqlFile:
     """Parse one file; SetupError names the line when the text is not as agreed."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _broken(path, f"cannot be read: {error}") from error
+        raise broken_library(path, f"cannot be read: {error}") from error
     tags, statement = _split_header(path, text.splitlines())
     kind, name = _identity(path, tags)
     select = _select(path, kind, name, statement)
@@ -191,27 +226,29 @@ def _split_header(path: Path, lines: list[str]) -> tuple[dict[str, list[str]], s
             current[-1] = f"{current[-1]} {match[1].strip()}".strip()
         else:
             current = None
-    raise _broken(path, "has a header and no statement")
+    raise broken_library(path, "has a header and no statement")
 
 
 def _identity(path: Path, tags: dict[str, list[str]]) -> tuple[str, str]:
     kind = next(iter(tags), "")
     if kind not in KINDS:
         wanted = ", ".join(f"@{kind}" for kind in KINDS)
-        raise _broken(path, f"first tag is '@{kind}', wanted one of {wanted}")
+        raise broken_library(path, f"first tag is '@{kind}', wanted one of {wanted}")
     return kind, tags[kind][0]
 
 
 def _select(path: Path, kind: str, name: str, statement: str) -> str:
     if not statement.endswith(";"):
-        raise _broken(path, "statement does not end in ';'")
+        raise broken_library(path, "statement does not end in ';'")
     body = statement[:-1].rstrip()
     if kind == "query":
         return body
     match = _CREATE_VIEW.fullmatch(body)
     if match is None or match[1] != name:
         found = " ".join(body.split()[:4])
-        raise _broken(path, f"statement is '{found} ...', wanted 'CREATE VIEW {name} AS ...'")
+        raise broken_library(
+            path, f"statement is '{found} ...', wanted 'CREATE VIEW {name} AS ...'"
+        )
     return match[2]
 
 
@@ -227,7 +264,7 @@ def _words(tags: dict[str, list[str]], tag: str) -> tuple[str, ...]:
 def _order(path: Path, tags: dict[str, list[str]]) -> int:
     text = _text(tags, "order") or "0"
     if not text.isdecimal():
-        raise _broken(path, f"@order is '{text}', wanted a whole number")
+        raise broken_library(path, f"@order is '{text}', wanted a whole number")
     return int(text)
 
 
@@ -264,21 +301,21 @@ def _drawing(path: Path, tags: dict[str, list[str]]) -> Drawing:
 def _track(path: Path, line: str) -> Track:
     match = _TRACK.fullmatch(line)
     if match is None:
-        raise _broken(path, f"@track is '{line}', wanted PATTERN [AXIS]: what it shows")
+        raise broken_library(path, f"@track is '{line}', wanted PATTERN [AXIS]: what it shows")
     return Track(match[1], match[2] or "", match[3])
 
 
 def _key(path: Path, tags: dict[str, list[str]], columns: tuple[Column, ...]) -> str:
     name = _text(tags, "key")
     if name and name not in [column.name for column in columns]:
-        raise _broken(path, f"@key {name} is no @column")
+        raise broken_library(path, f"@key {name} is no @column")
     return name
 
 
 def _column(path: Path, line: str) -> Column:
     words = line.split(maxsplit=2)
     if len(words) < 2:
-        raise _broken(path, f"@column is '{line}', wanted NAME TYPE and a description")
+        raise broken_library(path, f"@column is '{line}', wanted NAME TYPE and a description")
     return Column(words[0], words[1], " ".join(words[2:]))
 
 
@@ -286,13 +323,14 @@ def _metric(path: Path, line: str, columns: tuple[Column, ...]) -> Metric:
     match = _METRIC.fullmatch(line)
     if match is None or match[2] not in DIRECTIONS:
         wanted = "|".join(DIRECTIONS)
-        raise _broken(path, f"@metric is '{line}', wanted COLUMN {wanted}: what it says")
+        raise broken_library(path, f"@metric is '{line}', wanted COLUMN {wanted}: what it says")
     if match[1] not in [column.name for column in columns]:
-        raise _broken(path, f"@metric {match[1]} is no @column")
+        raise broken_library(path, f"@metric {match[1]} is no @column")
     return Metric(match[1], match[2], match[3])
 
 
-def _broken(path: Path, message: str) -> SetupError:
+def broken_library(path: Path, message: str) -> SetupError:
+    """What is wrong with a file of the library."""
     return SetupError(
         "broken-sql-library",
         str(path),

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import shlex
 
-from wbscope.engine.library import Library, load_library
+from wbscope.engine.library import Library
 from wbscope.errors import UsageError
 from wbscope.ingester import Observer
+from wbscope.perfetto.adapters import perfetto_library
 from wbscope.perfetto.session import PerfettoSessions
 from wbscope.sources import Kind, find_source
 
@@ -28,5 +29,5 @@ def open_sessions(run: str, observer: Observer | None = None) -> tuple[PerfettoS
             f"is {kind}, and the engine perfetto reads Perfetto traces only",
             fix=f"wbscope query NAME {shlex.quote(run)}    # without --engine perfetto",
         )
-    library = load_library(engine="perfetto")
+    library = perfetto_library()
     return PerfettoSessions(source, library, observer), library

@@ -73,8 +73,6 @@ def write_package(library: Library, folder: Path, *, force: bool = False) -> int
 
 def _module(library: Library, file: SqlFile) -> str:
     place = f"sql/{file.path.parent.name}"
-    if file.kind == "raw":
-        place = f"sql/adapters/{file.path.parent.name}"
     lines = [_head(f" from {place}/{file.path.name}"), ""]
     if file.needs:
         lines += [*_includes(sorted(module_of(library.files[need]) for need in file.needs)), ""]

@@ -11,9 +11,10 @@ import pytest
 from support.pftrace import userspace_dev
 from support.runs import REPOSITORY
 from wbscope.engine.library import load_library
+from wbscope.perfetto.adapters import perfetto_library
 from wbscope.perfetto.references import load_references
 
-LIBRARY = load_library(REPOSITORY / "sql", engine="perfetto")
+LIBRARY = perfetto_library(REPOSITORY / "sql")
 TABLES = """
 CREATE TABLE metadata(name, str_value, int_value);
 CREATE TABLE ftrace_event(id, ts, ucpu, utid, name, arg_set_id);

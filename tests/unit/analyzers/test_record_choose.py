@@ -12,20 +12,19 @@ from wbscope.doctor.check import Status
 from wbscope.doctor.events import event_checks, event_states
 from wbscope.engine.library import load_library
 from wbscope.errors import EvidenceError, SetupError, UsageError
+from wbscope.formats import captured
 from wbscope.record import choose, disks, facts, settings
 from wbscope.record.disks import shared_disks
 from wbscope.record.remote import remote_script
 from wbscope.record.settings import parse_settings, saved_values
 
 _PROFILES = load_library(REPOSITORY / "sql").profiles
-_FORMATS = REPOSITORY / "kernel-tracepoints/formats"
 _MIB = 1 << 20
 
 
 def _events_of(kernel: str) -> frozenset[str]:
     """As available_events has them."""
-    paths = (_FORMATS / kernel).glob("*/*.format")
-    return frozenset(f"{path.parent.name}:{path.stem}" for path in paths)
+    return frozenset(found.event for found in captured() if found.kernel == kernel)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.engine.library import load_library
 from wbscope.engine.sqlfile import SqlFile, read_sql_file
 from wbscope.errors import UsageError
+from wbscope.perfetto.adapters import perfetto_library
 from wbscope.perfetto.package import modules, write_package
 from wbscope.perfetto.statements import create, indexes
 
@@ -70,7 +70,7 @@ def test_a_keyword_cannot_be_listed(tmp_path: Path) -> None:
 
 
 def test_a_module() -> None:
-    texts = modules(load_library(REPOSITORY / "sql", engine="perfetto"))
+    texts = modules(perfetto_library(REPOSITORY / "sql"))
     lines = texts["wbscope.queries.fairness"].splitlines()
     assert lines[0] == "-- SPDX-License-Identifier: Apache-2.0"
     assert "from sql/queries/fairness.sql; do not edit." in lines[1]
@@ -89,7 +89,7 @@ def test_a_module() -> None:
 
 
 def test_an_edited_module_is_not_replaced(tmp_path: Path) -> None:
-    library = load_library(REPOSITORY / "sql", engine="perfetto")
+    library = perfetto_library(REPOSITORY / "sql")
     folder = tmp_path / "wbscope"
     write_package(library, folder)
     write_package(library, folder)
@@ -105,7 +105,7 @@ def test_an_edited_module_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_folder_whose_file_is_a_link_is_not_ours(tmp_path: Path) -> None:
-    library = load_library(REPOSITORY / "sql", engine="perfetto")
+    library = perfetto_library(REPOSITORY / "sql")
     folder = tmp_path / "wbscope"
     count = write_package(library, folder)
     assert count == len(list(folder.rglob("*.sql")))
