@@ -58,7 +58,7 @@ def page_window(duration_ns: int) -> str:
     for window in _WINDOWS:
         if duration_ns <= _MOST_WINDOWS * parse_duration("window", window):
             return window
-    return _WINDOWS[-1]
+    return f"{-(-duration_ns // (_MOST_WINDOWS * parse_duration('window', '1s')))}s"
 
 
 def _section(run: Run, query: SqlFile, window: str) -> Section:

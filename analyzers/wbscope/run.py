@@ -16,7 +16,7 @@ from wbscope.engine.params import DEFAULT_WINDOW_NS, MOST_WINDOWS, Params, windo
 from wbscope.engine.result import Notice, Result
 from wbscope.engine.session import Session
 from wbscope.engine.sqlfile import SqlFile
-from wbscope.errors import UsageError
+from wbscope.errors import InputError, UsageError
 from wbscope.ingester import Observer
 from wbscope.render.units import format_value, parse_duration, parse_number
 from wbscope.runs import database_of
@@ -187,15 +187,16 @@ class Run:
         end = last + 1 if t1_ns is None else t1_ns
         count = windows_in(start, end, window_ns or DEFAULT_WINDOW_NS)
         if count > MOST_WINDOWS:
-            least_s = -(-(end - start) // (MOST_WINDOWS * 10**9))
-            raise UsageError(
-                "window-too-small",
-                f"--window {window or '2s'}",
-                f"cuts {format_value('run_ns', 'ns', end - start)} into {count} windows,"
-                f" at most {MOST_WINDOWS} are allowed",
-                at=None if t1_ns is not None else self._session.last_record(),
-                fix=f"--window {max(2, least_s)}s, or --from and --to for a part of the run",
-            )
+            least_s = max(2, -(-(end - start) // (MOST_WINDOWS * 10**9)))
+            length = format_value("run_ns", "ns", end - start)
+            at = None if t1_ns is not None else self._session.last_record()
+            fix = f"--window {least_s}s, or --from and --to for a part of the run"
+            most = f"at most {MOST_WINDOWS} are allowed"
+            if window is None:  # it is the run that is odd
+                told = f"lasts {length}, {count} windows of 2s, {most}"
+                raise InputError("run-too-long", self.name, told, at=at, fix=fix)
+            told = f"cuts {length} into {count} windows, {most}"
+            raise UsageError("window-too-small", f"--window {window}", told, at=at, fix=fix)
         return window_ns
 
     def _range(self, start: str | None, end: str | None) -> tuple[int | None, int | None]:

@@ -24,6 +24,8 @@ SCHEMA_VERSION = 4
 _MOST_VALUE_BYTES = 256 << 20
 # For a file that anybody may have written: nothing in its schema runs, its pages are checked.
 _OF_A_STRANGER = ("PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON")
+# Sums and differences of two of them are still 64-bit numbers.
+_MOST_NUMBER = 2**62
 # Keys of meta that are whole numbers where they are known (docs/schema.md).
 _NUMBERS = ("first_ts", "last_ts", "events_count", "loaded_count", "page_bytes", "damaged")
 
@@ -122,6 +124,15 @@ def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
             f"holds numbers beyond what a trace can have: {error}",
             fix="wbscope ingest TRACE.dat -o RUN.db --force    # if the database was changed",
         )
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+        return InputError(
+            "unfinished-database",
+            shown,
+            f"cannot be read as it is: {error} ({name})",
+            have="another program was writing it, and was killed or has not ended",
+            fix=f"cp {shlex.quote(shown)}* /tmp && sqlite3 /tmp/{shlex.quote(Path(shown).name)}"
+            " 'SELECT count(*) FROM meta'    # then name that copy",
+        )
     if name.startswith(("SQLITE_NOMEM", "SQLITE_TOOBIG")):
         return QueryError(
             "too-big",
@@ -145,7 +156,10 @@ def _recorded(connection: sqlite3.Connection, shown: str) -> Recorded:
     _check_schema(meta, shown)
     _check_numbers(meta, shown)
     formats = connection.execute("SELECT event, table_name FROM event_format")
-    counts = connection.execute("SELECT event, count, loaded_count FROM event_counts")
+    counts = connection.execute("SELECT event, count, loaded_count FROM event_counts").fetchall()
+    for event, *numbers in counts:
+        if not all(isinstance(number, int) for number in numbers):
+            raise _not_a_run(shown, f"has {numbers!r:.80} as counts of {event!r:.80}")
     return Recorded(
         tables=dict(formats.fetchall()),
         counts={event: (count, loaded) for event, count, loaded in counts},
@@ -157,8 +171,9 @@ def _recorded(connection: sqlite3.Connection, shown: str) -> Recorded:
 def _check_numbers(meta: dict[str, Any], shown: str) -> None:
     for key in _NUMBERS:
         value = meta.get(key)
-        if value is not None and not isinstance(value, int):
-            raise _not_a_run(shown, f"has {value!r:.80} as meta.{key}, wanted a whole number")
+        if value is not None and (not isinstance(value, int) or abs(value) > _MOST_NUMBER):
+            wanted = f"wanted a whole number of at most {_MOST_NUMBER}"
+            raise _not_a_run(shown, f"has {value!r:.80} as meta.{key}, {wanted}")
 
 
 def _check_schema(meta: dict[str, Any], shown: str) -> None:

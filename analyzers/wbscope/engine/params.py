@@ -23,6 +23,7 @@ __all__ = [
 # More windows than anybody reads, and few enough to answer at once; wb_window makes no more.
 MOST_WINDOWS = 100_000
 DEFAULT_WINDOW_NS = 2 * 10**9
+_FEW_WINDOWS = 10_000
 
 _INT64_MAX = 2**63 - 1
 
@@ -69,7 +70,7 @@ def windows_in(start_ns: int, end_ns: int, window_ns: int) -> int:
 
 
 def wide_enough(values: dict[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of wb_params, its windows so long that MOST_WINDOWS are enough.
+    """The row of wb_params; where it takes more than MOST_WINDOWS, a few long windows.
 
     What is asked without windows has the same answer whatever their length is.
     """
@@ -80,7 +81,7 @@ def wide_enough(values: dict[str, Any], meta: Mapping[str, Any]) -> dict[str, An
         return values
     if windows_in(start, end + 1, values["window_ns"]) <= MOST_WINDOWS:
         return values
-    return values | {"window_ns": -(-(end + 1 - start) // MOST_WINDOWS)}
+    return values | {"window_ns": -(-(end + 1 - start) // _FEW_WINDOWS)}
 
 
 def check_filters(file: SqlFile, given: Iterable[str]) -> None:
