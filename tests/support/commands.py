@@ -29,7 +29,8 @@ __all__ = [
     "sanitized_ingester",
 ]
 
-SECONDS = float(os.environ.get("WBSCOPE_MUTANT_SECONDS", "10"))  # more on a slow machine
+# On a machine that does nothing else; less of a busy one is not asked for.
+SECONDS = float(os.environ.get("WBSCOPE_MUTANT_SECONDS", "10"))
 MEBIBYTES = 512
 TEMP_MEBIBYTES = 1024
 _SERVER = Path(__file__).with_name("commandserver.py")

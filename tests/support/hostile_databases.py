@@ -275,10 +275,10 @@ def _all() -> Iterator[tuple[str, Make]]:
         yield f"meta {key} {str(value)[:24]!r}", partial(_meta, key=key, value=value)
     for name, statement in (
         ("vmstat of text", "UPDATE sidecar_vmstat SET value = 'many'"),
-        ("vmstat of NULL", "UPDATE sidecar_vmstat SET value = NULL, sample = NULL"),
+        ("vmstat of NULL", "UPDATE sidecar_vmstat SET value = NULL"),
         ("vmstat of bytes", "UPDATE sidecar_vmstat SET name = x'ff00', ts = 'now'"),
         ("text of bytes", "UPDATE sidecar_text SET text = x'ff00'"),
-        ("text of no file", "UPDATE sidecar_text SET name = 'perf-stat.txt'"),
+        ("text of another file", "INSERT OR REPLACE INTO sidecar_text VALUES ('perf-stat.txt', 'x')"),
         ("file status", "UPDATE sidecar_file SET status = NULL, message = x'00'"),
         ("fio of NULL", "INSERT INTO sidecar_fio VALUES (NULL, NULL)"),
         ("fio below a value", "INSERT INTO sidecar_fio VALUES ('$.a', 1), ('$.a.b', 2)"),
