@@ -14,6 +14,7 @@ from wbscope.engine.library import Library, load_library
 from wbscope.engine.profiles import profile_of
 from wbscope.engine.result import unit_of
 from wbscope.engine.sqlfile import SqlFile
+from wbscope.errors import UsageError
 from wbscope.render.catalogue import details_text, filter_options, list_text, metric_records
 from wbscope.render.jsondoc import document
 
@@ -23,8 +24,11 @@ __all__ = ["queries"]
 def queries(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Only this query, with its columns."),
+        typer.Argument(metavar="NAME", help="Only this query or view, with its columns."),
     ] = None,
+    as_sql: Annotated[
+        bool, typer.Option("--sql", help="The SQL of the query or view, as it is run.")
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Options, events and columns of each.")
     ] = False,
@@ -36,11 +40,21 @@ def queries(
     Examples:
       wbscope queries
       wbscope queries throttle_by_task
+      wbscope queries wb_throttle --sql
       wbscope queries --json
     """
     library = load_library()
-    shown = library.queries() if name is None else [library.query(name)]
-    if as_json:
+    shown = library.queries() if name is None else [library.find(name)]
+    if as_sql:
+        if name is None or as_json:
+            raise UsageError(
+                "usage",
+                "--sql",
+                "prints the SQL of one query or view, and nothing else",
+                fix="wbscope queries throttle_by_task --sql",
+            )
+        write_stdout(shown[0].sql() + "\n")
+    elif as_json:
         body = {"units": {}, "rows": [_record(query, library) for query in shown], "warnings": []}
         write_stdout(document("queries", {}, body))
     elif verbose or name is not None:

@@ -42,13 +42,18 @@ def run_script(
     # One that only reads is run; nothing is printed when another cannot be.
     for number, statement in enumerate(statements, 1):
         with _named(source, number, statement):
-            check_one_select(statement.text)
+            if not statement.is_command:
+                check_one_select(statement.text)
     as_they_come = form.file is None and not form.as_json
     if as_they_come and not form.as_markdown:
         show_warnings(run.warnings())
     limit_ns = None if timeout is None else parse_duration("--timeout", timeout)
     results = []
     for number, statement in enumerate(statements, 1):
+        if statement.is_command:
+            with _named(source, number, statement), time_limit(limit_ns):
+                write_stdout(_command(run, statement, form))
+            continue
         with _named(source, number, statement), time_limit(limit_ns):
             result = run.sql(statement.text, timeout)
             if as_they_come:
@@ -69,6 +74,22 @@ def run_script(
     write_whole(form.file, text)
     if not form.as_json:
         note(f"wrote {form.file}: {len(results)} tables")
+
+
+def _command(run: Run, statement: Statement, form: Format) -> str:
+    """What a line such as .schema wb_throttle shows; it is text and nothing else."""
+    if form != Format():
+        raise UsageError(
+            "text-only",
+            statement.text.split()[0],
+            "prints text; another format or a file is for statements",
+            fix=f'wbscope sql RUN "{statement.text}"',
+        )
+    # Imported here: the prompt's other half is slow to import.
+    from wbscope.cli.shell.commands import answer
+    from wbscope.cli.shell.objects import Objects
+
+    return answer(statement.text, Objects(run), page_width())
 
 
 def _text(result: Result, form: Format, number: int, width: int) -> str:

@@ -77,12 +77,14 @@ def sql(
 
     Without a statement it asks for them, or reads them from stdin where that is
     no terminal. The run is open read-only: nothing can be written or attached.
-    At the prompt, .help lists what else can be typed.
+    .help lists what else can be asked, at the prompt, as STATEMENT or on stdin: .tables,
+    .schema NAME, .query NAME.
 
     \b
     Examples:
       wbscope sql RUN
       wbscope sql RUN "SELECT event, count FROM event_counts ORDER BY count DESC"
+      wbscope sql RUN ".schema wb_throttle"
       wbscope sql RUN --csv --timeout 30s < question.sql
       wbscope sql RUN -f questions.sql --markdown
     """
@@ -93,9 +95,9 @@ def sql(
         _interactive(run, timeout, form, quiet)
         return
     source, statements = _statements(statement, file)
-    for part in statements if len(statements) == 1 else []:
-        check_one_select(part.text)
-    if len(statements) > 1:
+    if len(statements) == 1 and not statements[0].is_command:
+        check_one_select(statements[0].text)
+    else:
         with progress_bar(run, hidden=quiet or as_json) as bar, time_limit(limit_ns):
             opened = open_run(run, observer=bar)
         with opened:

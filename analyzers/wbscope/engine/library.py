@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SQL library: all files of one sql/ folder, by name and in order of need."""
+"""The SQL library: all objects of one sql/ folder, by name and in order of need."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROFILES = "catalog/profiles.toml"
 
 @dataclass(frozen=True)
 class Library:
-    """The files by the name of what they define, and what profiles record."""
+    """The objects by name, and what profiles record."""
 
     files: dict[str, SqlFile]
     profiles: tuple[Profile, ...] = ()
@@ -61,6 +61,19 @@ class Library:
             name,
             f"is none of the {len(names)} queries",
             have=", ".join(close) or ", ".join(names),
+            fix="wbscope queries",
+        )
+
+    def find(self, name: str) -> SqlFile:
+        """The query or view of this name; QueryError with the closest names otherwise."""
+        if name in self.files:
+            return self.files[name]
+        close = difflib.get_close_matches(name, self.files, n=5, cutoff=0.5)
+        raise QueryError(
+            "unknown-query",
+            name,
+            f"is none of the {len(self.queries())} queries and {len(self.objects())} views",
+            have=", ".join(close) or None,
             fix="wbscope queries",
         )
 
@@ -119,7 +132,8 @@ def load_library(
     catalog = root / _CATALOG
     found = list(adapters(read_catalog(catalog))) if catalog.exists() else []
     for part in (f"adapters/{engine}", *_FOLDERS):
-        found += [read_sql_file(path) for path in sorted((root / part).glob("*.sql"))]
+        for path in sorted((root / part).glob("*.sql")):
+            found += read_sql_file(path)
     files: dict[str, SqlFile] = {}
     for file in found:
         if file.name in files:
@@ -145,9 +159,14 @@ def _check_needs(files: dict[str, SqlFile]) -> None:
     for file in files.values():
         for need in file.needs:
             if need not in files or files[need].kind == "query":
-                raise broken_library(file.path, f"@needs {need}, which no view defines")
+                told = f"{file.name}: @needs {need}, which no view defines"
+                raise broken_library(file.path, told)
+            if files[need].is_private() and files[need].path != file.path:
+                told = f"{file.name}: @needs {need}, which is private to {files[need].path.name}"
+                raise broken_library(file.path, told)
         if file.explain and (file.explain not in files or files[file.explain].kind != "query"):
-            raise broken_library(file.path, f"@explain {file.explain}, which is no query")
+            told = f"{file.name}: @explain {file.explain}, which is no query"
+            raise broken_library(file.path, told)
     try:
         TopologicalSorter({f.name: f.needs for f in files.values()}).prepare()
     except CycleError as error:

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file of the SQL library: its header of `-- @tag` lines and its statement."""
+"""The files of the SQL library: objects, each a header of `-- @tag` lines and its statement.
+
+A query or a timeline has a file of its own. A file of views is a subject: what it is about, then
+the views, public ones first. A name that begins with _ is private: read in its own file only.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,8 @@ _WINDOW = "window_start_ns"
 KINDS = ("raw", "view", "query", "timeline")
 DIRECTIONS = ("lower", "higher", "neutral")
 
+_OBJECT = re.compile(rf"--\s+@({'|'.join(KINDS)})\s+(\w+)\s*$")
+_LICENCE = re.compile(r"^SPDX-License-Identifier: \S+\s*")
 _TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
 _CONTINUATION = re.compile(r"--\s{2,}([^@\s].*)")
 _METRIC = re.compile(r"(\w+)\s+(\w+):\s+(\S.*)")
@@ -98,8 +105,9 @@ class Drawing:
 
 @dataclass(frozen=True)
 class SqlFile:
-    """What a file defines, what it needs, and its SELECT without the semicolon.
+    """One object: what it is called, what it needs, and its SELECT without the semicolon.
 
+    `subject` is what the file says that all of its objects are about.
     `filters` are those that a query takes: window, range, bdi, tid, cgroup.
     `explain` names the query whose rows say what this one's were decided on.
     `events` is a tuple of groups; a group is satisfied by any one of its events.
@@ -113,6 +121,7 @@ class SqlFile:
     """
 
     path: Path
+    subject: str
     kind: str
     name: str
     select: str
@@ -140,14 +149,37 @@ class SqlFile:
     key: str
     drawing: Drawing
 
+    def sql(self) -> str:
+        """The statement that it is."""
+        return f"{self.select};" if self.kind == "query" else self.create_view()
+
+    def create_view(self) -> str:
+        """The statement that makes it a view."""
+        return f"CREATE VIEW {self.name} AS\n{self.select};"
+
+    def is_private(self) -> bool:
+        """Whether only its own file reads it."""
+        return self.name.startswith("_")
+
     def is_of_windows(self) -> bool:
         """Rows of a query of windows begin with the window; others answer for the whole run."""
         return bool(self.columns) and self.columns[0].name == _WINDOW
 
 
+@dataclass(frozen=True)
+class _Place:
+    """An object of a file, as errors name it."""
+
+    path: Path
+    name: str
+
+    def broken(self, message: str) -> SetupError:
+        return broken_library(self.path, f"{self.name}: {message}")
+
+
 _NOT_DRAWN = Drawing("", "", "", (), False, False)
 _TEXTS = (
-    "kind", "name", "select", "summary", "grain", "title", "read", "explain", "source",
+    "subject", "kind", "name", "select", "summary", "grain", "title", "read", "explain", "source",
     "source_table", "source_view", "previous", "key",
 )  # fmt: skip
 _LISTS = (
@@ -170,20 +202,49 @@ def empty_file(**facts: Any) -> SqlFile:
     return SqlFile(**(nothing | facts))
 
 
-def read_sql_file(path: Path) -> SqlFile:
-    """Parse one file; SetupError names the line when the text is not as agreed."""
+def read_sql_file(path: Path) -> list[SqlFile]:
+    """The objects of a file; SetupError tells which of them is not as agreed."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise broken_library(path, f"cannot be read: {error}") from error
-    tags, statement = _split_header(path, text.splitlines())
-    kind, name = _identity(path, tags)
-    select = _select(path, kind, name, statement)
-    columns = tuple(_column(path, line) for line in tags.get("column", []))
+    head, blocks = _split_objects(text.splitlines())
+    if not blocks:
+        tag = next((match[1] for line in head if (match := _TAG.match(line))), None)
+        if tag is None and not any(_is_code(line) for line in head):
+            raise broken_library(path, "has a header and no statement")
+        wanted = ", ".join(f"@{kind}" for kind in KINDS)
+        raise broken_library(path, f"first tag is '@{tag or ''}', wanted one of {wanted}")
+    if line := next((line for line in head if _is_code(line) or _TAG.match(line)), None):
+        raise broken_library(path, f"'{line}' stands before the first object")
+    subject = " ".join(line[2:].strip() for line in head if line.startswith("--"))
+    return [_object(path, _LICENCE.sub("", subject), block) for block in blocks]
+
+
+def _split_objects(lines: list[str]) -> tuple[list[str], list[list[str]]]:
+    """What stands before the first object, and the lines of each object."""
+    starts = [number for number, line in enumerate(lines) if _OBJECT.match(line)]
+    if not starts:
+        return lines, []
+    blocks = [lines[start:end] for start, end in pairwise([*starts, len(lines)])]
+    return lines[: starts[0]], blocks
+
+
+def _is_code(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("--")
+
+
+def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
+    kind, name = _OBJECT.match(lines[0]).groups()  # type: ignore[union-attr]
+    place = _Place(path, name)
+    tags, statement = _split_header(place, lines)
+    select = _select(place, kind, statement)
+    columns = tuple(_column(place, line) for line in tags.get("column", []))
     if kind == "timeline":
         columns = _timeline_columns(select)
     return SqlFile(
         path=path,
+        subject=subject,
         kind=kind,
         name=name,
         select=select,
@@ -192,13 +253,13 @@ def read_sql_file(path: Path) -> SqlFile:
         title=_text(tags, "title"),
         read=_text(tags, "read"),
         explain=_text(tags, "explain"),
-        order=_order(path, tags),
+        order=_order(place, tags),
         needs=_words(tags, "needs"),
         filters=_words(tags, "filters"),
         events=tuple(tuple(group.split("|")) for group in _words(tags, "events")),
         optional=_words(tags, "optional"),
         columns=columns,
-        metrics=tuple(_metric(path, line, columns) for line in tags.get("metric", [])),
+        metrics=tuple(_metric(place, line, columns) for line in tags.get("metric", [])),
         source=_text(tags, "source"),
         materialize="materialize" in tags,
         source_events=tuple(e for g in _words(tags, "event") for e in g.split("|")),
@@ -208,17 +269,17 @@ def read_sql_file(path: Path) -> SqlFile:
         extra="extra" in tags,
         previous=_text(tags, "previous"),
         indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
-        key=_key(path, tags, columns),
-        drawing=_drawing(path, tags),
+        key=_key(place, tags, columns),
+        drawing=_drawing(place, tags),
     )
 
 
-def _split_header(path: Path, lines: list[str]) -> tuple[dict[str, list[str]], str]:
+def _split_header(place: _Place, lines: list[str]) -> tuple[dict[str, list[str]], str]:
     tags: dict[str, list[str]] = {}
     current: list[str] | None = None
     for number, line in enumerate(lines):
-        if line.strip() and not line.startswith("--"):
-            return tags, "\n".join(lines[number:]).strip()
+        if _is_code(line):
+            return tags, _without_last_comment(lines[number:])
         if match := _TAG.match(line):
             current = tags.setdefault(match[1], [])
             current.append(match[2].strip())
@@ -226,29 +287,27 @@ def _split_header(path: Path, lines: list[str]) -> tuple[dict[str, list[str]], s
             current[-1] = f"{current[-1]} {match[1].strip()}".strip()
         else:
             current = None
-    raise broken_library(path, "has a header and no statement")
+    raise place.broken("has a header and no statement")
 
 
-def _identity(path: Path, tags: dict[str, list[str]]) -> tuple[str, str]:
-    kind = next(iter(tags), "")
-    if kind not in KINDS:
-        wanted = ", ".join(f"@{kind}" for kind in KINDS)
-        raise broken_library(path, f"first tag is '@{kind}', wanted one of {wanted}")
-    return kind, tags[kind][0]
+def _without_last_comment(lines: list[str]) -> str:
+    """The statement; a comment behind it belongs to what comes next."""
+    last = max(number for number, line in enumerate(lines) if _is_code(line))
+    return "\n".join(lines[: last + 1]).strip()
 
 
-def _select(path: Path, kind: str, name: str, statement: str) -> str:
+def _select(place: _Place, kind: str, statement: str) -> str:
     if not statement.endswith(";"):
-        raise broken_library(path, "statement does not end in ';'")
+        raise place.broken("statement does not end in ';'")
     body = statement[:-1].rstrip()
+    if any(_is_code(line) and line.rstrip().endswith(";") for line in body.splitlines()):
+        raise place.broken("has two statements, wanted a header before each")
     if kind == "query":
         return body
     match = _CREATE_VIEW.fullmatch(body)
-    if match is None or match[1] != name:
+    if match is None or match[1] != place.name:
         found = " ".join(body.split()[:4])
-        raise broken_library(
-            path, f"statement is '{found} ...', wanted 'CREATE VIEW {name} AS ...'"
-        )
+        raise place.broken(f"statement is '{found} ...', wanted 'CREATE VIEW {place.name} AS ...'")
     return match[2]
 
 
@@ -261,10 +320,10 @@ def _words(tags: dict[str, list[str]], tag: str) -> tuple[str, ...]:
     return tuple(word for word in re.split(r"[,\s]+", joined) if word)
 
 
-def _order(path: Path, tags: dict[str, list[str]]) -> int:
+def _order(place: _Place, tags: dict[str, list[str]]) -> int:
     text = _text(tags, "order") or "0"
     if not text.isdecimal():
-        raise broken_library(path, f"@order is '{text}', wanted a whole number")
+        raise place.broken(f"@order is '{text}', wanted a whole number")
     return int(text)
 
 
@@ -286,46 +345,46 @@ def _outside_parentheses(statement: str) -> str:
     return "".join(out)
 
 
-def _drawing(path: Path, tags: dict[str, list[str]]) -> Drawing:
+def _drawing(place: _Place, tags: dict[str, list[str]]) -> Drawing:
     group = _GROUP.fullmatch(_text(tags, "group"))
     return Drawing(
         group=group[1] if group else "",
         about=(group[2] or "") if group else "",
         level=_text(tags, "level"),
-        tracks=tuple(_track(path, line) for line in tags.get("track", [])),
+        tracks=tuple(_track(place, line) for line in tags.get("track", [])),
         is_flat="flat" in tags,
         is_sorted="sorted" in tags,
     )
 
 
-def _track(path: Path, line: str) -> Track:
+def _track(place: _Place, line: str) -> Track:
     match = _TRACK.fullmatch(line)
     if match is None:
-        raise broken_library(path, f"@track is '{line}', wanted PATTERN [AXIS]: what it shows")
+        raise place.broken(f"@track is '{line}', wanted PATTERN [AXIS]: what it shows")
     return Track(match[1], match[2] or "", match[3])
 
 
-def _key(path: Path, tags: dict[str, list[str]], columns: tuple[Column, ...]) -> str:
+def _key(place: _Place, tags: dict[str, list[str]], columns: tuple[Column, ...]) -> str:
     name = _text(tags, "key")
     if name and name not in [column.name for column in columns]:
-        raise broken_library(path, f"@key {name} is no @column")
+        raise place.broken(f"@key {name} is no @column")
     return name
 
 
-def _column(path: Path, line: str) -> Column:
+def _column(place: _Place, line: str) -> Column:
     words = line.split(maxsplit=2)
     if len(words) < 2:
-        raise broken_library(path, f"@column is '{line}', wanted NAME TYPE and a description")
+        raise place.broken(f"@column is '{line}', wanted NAME TYPE and a description")
     return Column(words[0], words[1], " ".join(words[2:]))
 
 
-def _metric(path: Path, line: str, columns: tuple[Column, ...]) -> Metric:
+def _metric(place: _Place, line: str, columns: tuple[Column, ...]) -> Metric:
     match = _METRIC.fullmatch(line)
     if match is None or match[2] not in DIRECTIONS:
         wanted = "|".join(DIRECTIONS)
-        raise broken_library(path, f"@metric is '{line}', wanted COLUMN {wanted}: what it says")
+        raise place.broken(f"@metric is '{line}', wanted COLUMN {wanted}: what it says")
     if match[1] not in [column.name for column in columns]:
-        raise broken_library(path, f"@metric {match[1]} is no @column")
+        raise place.broken(f"@metric {match[1]} is no @column")
     return Metric(match[1], match[2], match[3])
 
 

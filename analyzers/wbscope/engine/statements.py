@@ -1,61 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A text of several SQL statements taken apart at its semicolons."""
+"""A text of several SQL statements taken apart at its semicolons, as SQLite sees them."""
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from dataclasses import dataclass
 
 __all__ = ["Statement", "is_complete", "split_statements"]
 
-# Where a semicolon is no end: comments, strings, quoted names. One that is not
-# closed goes on to the end of the text.
-_TOKEN = re.compile(
-    r"""--[^\n]*
-      | /\*.*?(?:\*/|\Z)
-      | '[^']*(?:''[^']*)*(?:'|\Z)
-      | "[^"]*(?:""[^"]*)*(?:"|\Z)
-      | `[^`]*(?:``[^`]*)*(?:`|\Z)
-      | \[[^\]]*(?:\]|\Z)
-      | ;
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+# White space and comments; one that is not closed goes on to the end of the text.
 _BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
+_COMMAND = re.compile(r"\.[^\n]*")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement without its semicolon, and the line that it starts on."""
+    """One statement without its semicolon, or a line with a command such as .tables.
+
+    `line` is the one that it starts on.
+    """
 
     text: str
     line: int
 
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a line for the program, not for SQLite."""
+        return self.text.startswith(".")
+
 
 def split_statements(text: str) -> list[Statement]:
-    """The statements of a text; comments alone are none."""
+    """The statements and commands of a text; comments alone are none."""
     statements = []
+    # SQLite's lexer knows no NUL; the statement that has one is refused later.
+    seen = text.replace("\0", " ")
     start = 0
-    line = 1
-    for end in [*_ends(text), len(text)]:
-        part = text[start:end]
-        blank = _BLANK.match(part)
-        skipped = blank.end() if blank else 0
-        if skipped < len(part):
-            first = line + part.count("\n", 0, skipped)
-            statements.append(Statement(part[skipped:].rstrip(), first))
-        line += part.count("\n")
+    while start < len(text):
+        blank = _BLANK.match(text, start)
+        begin = blank.end() if blank else start
+        command = _COMMAND.match(text, begin)
+        end = command.end() if command else _end(seen, begin)
+        if part := text[begin:end].rstrip():
+            statements.append(Statement(part, text.count("\n", 0, begin) + 1))
         start = end + 1
     return statements
 
 
 def is_complete(text: str) -> bool:
     """Whether the last statement of the text has its semicolon."""
-    ends = list(_ends(text))
-    blank = _BLANK.fullmatch(text, ends[-1] + 1 if ends else 0)
-    return blank is not None
+    seen = text.replace("\0", " ")
+    return _BLANK.fullmatch(seen) is not None or sqlite3.complete_statement(seen)
 
 
-def _ends(text: str) -> list[int]:
-    """Where the semicolons are that end a statement."""
-    return [match.start() for match in _TOKEN.finditer(text) if match[0] == ";"]
+def _end(text: str, start: int) -> int:
+    """Where the statement that starts there has its semicolon; the end of the text without."""
+    for match in re.finditer(";", text[start:]):
+        if sqlite3.complete_statement(text[start : start + match.end()]):
+            return start + match.start()
+    return len(text)

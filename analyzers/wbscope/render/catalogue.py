@@ -48,8 +48,9 @@ def facts(query: SqlFile, library: Library) -> list[tuple[str, str]]:
     known = (
         ("How to read it", query.read),
         ("One row", query.grain),
-        ("Options", ", ".join(filter_options(query)) or "none: it covers the whole run"),
-        ("Needs", _all_of(query.events) or "no event"),
+        ("Options", _options(query)),
+        ("Made of", ", ".join(query.needs) if query.kind != "query" else ""),
+        ("Needs", _all_of(query.events) or ("no event" if query.kind == "query" else "")),
         ("Better with", _all_of(_groups(query))),
         ("Record profile", profile_text(query, library)),
         ("Evidence", f"--explain adds {query.explain}" if query.explain else ""),
@@ -61,6 +62,12 @@ def facts(query: SqlFile, library: Library) -> list[tuple[str, str]]:
 def filter_options(query: SqlFile) -> list[str]:
     """The options of `wbscope query` that restrict it."""
     return [option for name in query.filters for option in _FILTERS.get(name, (f"--{name}",))]
+
+
+def _options(query: SqlFile) -> str:
+    if query.kind != "query":
+        return ""
+    return ", ".join(filter_options(query)) or "none: it covers the whole run"
 
 
 def profile_text(query: SqlFile, library: Library) -> str:

@@ -60,7 +60,7 @@ def test_statements_are_taken_apart(text: str, statements: list[tuple[str, int]]
         ("SELECT 1; -- done", True),
         ("SELECT ';", False),
         ("SELECT 1; SELECT 2", False),
-        ("SELECT 1; /* not yet", True),
+        ("SELECT 1; /* not yet", False),
     ],
 )
 def test_when_a_statement_has_its_end(text: str, complete: bool) -> None:
@@ -175,3 +175,66 @@ def test_a_script_into_a_file(cli: Cli, database: Path, script: Path, tmp_path: 
     output = tmp_path / "answers.txt"
     assert cli("sql", database, "-f", script, "-o", output).code == 0
     assert output.read_text() == cli("sql", database, "-f", script).out
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (".tables", [(".tables", 1)]),
+        (
+            "-- what is there; all of it\n.tables wb_*\nSELECT 1;",
+            [(".tables wb_*", 2), ("SELECT 1", 3)],
+        ),
+        ("SELECT 1;\n.schema wb_params\n", [("SELECT 1", 1), (".schema wb_params", 2)]),
+        ("SELECT 1\n.5;", [("SELECT 1\n.5", 1)]),
+        ("SELECT ';' AS [a;b];SELECT `c;`", [("SELECT ';' AS [a;b]", 1), ("SELECT `c;`", 1)]),
+        ("SELECT 'a\0;'; SELECT 2", [("SELECT 'a\0;'", 1), ("SELECT 2", 1)]),
+    ],
+)
+def test_statements_and_commands(text: str, parts: list[tuple[str, int]]) -> None:
+    assert [(part.text, part.line) for part in split_statements(text)] == parts
+
+
+def test_commands_of_the_prompt_in_a_script(cli: Cli, database: Path, tmp_path: Path) -> None:
+    script = tmp_path / "questions.sql"
+    script.write_text(".schema wb_params\nSELECT 23 AS answer;\n.query throttle_by_task --tid 11\n")
+    ran = cli("sql", database, "-f", script)
+    assert ran.code == 2
+    assert "view wb_params\n" in ran.out
+    assert "answer\n------\n    23\n" in ran.out
+    assert "--tid is no option" in ran.err
+    assert "at: statement 3, line 3" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [
+        (".tables wb_par*", 0, "wb_params"),
+        (".query throttle_by_task", 0, "pause"),
+        (".query", 2, "error[usage]"),
+        (".schema nothing_like_it", 2, "error[no-such-table]"),
+        (".drop", 2, "error[usage]"),
+    ],
+)
+def test_one_command(cli: Cli, database: Path, command: str, code: int, told: str) -> None:
+    ran = cli("sql", database, command)
+    assert (ran.code, told in ran.out + ran.err) == (code, True), ran
+
+
+def test_a_command_prints_text_only(cli: Cli, database: Path) -> None:
+    ran = cli("sql", database, ".tables", "--json")
+    assert (ran.code, '"text-only"' in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["throttle_by_task", "wb_throttle", "raw_task"])
+def test_sql_of_a_query_or_view_can_be_run(cli: Cli, database: Path, name: str) -> None:
+    sql = cli("queries", name, "--sql").out
+    assert sql.endswith(";\n")
+    select = sql if name == "throttle_by_task" else sql.partition(" AS\n")[2]
+    assert cli("sql", database, select.rstrip(";\n")).code in (0, 2)
+    assert cli("queries", name).out.startswith(f"{name}\n")
+
+
+def test_sql_of_nothing_is_refused(cli: Cli) -> None:
+    assert cli("queries", "--sql").code == 2
+    assert "wb_throttle" in cli("queries", "wb_throtle").err

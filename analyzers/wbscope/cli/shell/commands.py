@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import fnmatch
+import shlex
 import textwrap
+from typing import Any
 
 from wbscope.cli.shell.objects import Object, Objects
 from wbscope.engine.result import Result
 from wbscope.errors import UsageError
 from wbscope.render.printable import printable
 from wbscope.render.table import table_text
+from wbscope.render.units import parse_number
 
 __all__ = ["COMMANDS", "QUIT", "answer"]
 
 COMMANDS = {
     ".help": "this list",
+    ".query": "NAME [--window 2s --task 'dd*' ...]: the answer of a canned query",
     ".quit": "leave; Ctrl-D does the same",
     ".schema": "NAME: columns of a table or view, their units and meaning, and its SQL",
     ".tables": "[GLOB]: tables and views, e.g. .tables wb_*",
@@ -31,6 +35,15 @@ _KINDS = {
     "table": "Tables of the run (docs/schema.md)",
     "raw view": "Views of one event each, under the newest kernel's names",
     "view": "Views with names and units (docs/views.md)",
+}
+# The options of `wbscope query`, and what Run.query calls them.
+_FILTERS = {
+    "--window": "window",
+    "--bdi": "bdi",
+    "--task": "task",
+    "--cgroup": "cgroup",
+    "--from": "start",
+    "--to": "end",
 }
 _GAP = 2
 
@@ -48,12 +61,27 @@ def answer(line: str, objects: Objects, width: int) -> str:
                 "usage", ".schema", f"got {len(words)} names, wanted one", fix=".schema wb_throttle"
             )
         return _schema(objects.find(words[0].rstrip(";")), width)
+    if command == ".query":
+        return _query(objects, shlex.split(line)[1:], width)
     raise UsageError(
         "usage",
         command,
         f"is none of {', '.join(COMMANDS)}",
         fix="SELECT event, count FROM event_counts;    # SQL needs no dot",
     )
+
+
+def _query(objects: Objects, words: list[str], width: int) -> str:
+    options = dict(zip(words[1::2], words[2::2], strict=False))
+    unknown = [option for option in options if option not in _FILTERS]
+    if not words or len(words) % 2 == 0 or unknown:
+        have = f"the options are {', '.join(_FILTERS)}, each with a value"
+        wrong = f"{unknown[0]} is no option" if unknown else f"got {len(words)} words"
+        raise UsageError("usage", ".query", wrong, have=have, fix=".query fairness --window 2s")
+    filters: dict[str, Any] = {_FILTERS[option]: value for option, value in options.items()}
+    if "cgroup" in filters:
+        filters["cgroup"] = parse_number("--cgroup", filters["cgroup"], negative=True)
+    return table_text(objects.run.query(words[0], **filters), width)
 
 
 def _help(width: int) -> str:

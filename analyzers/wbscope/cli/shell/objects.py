@@ -34,6 +34,7 @@ class Objects:
     """All of them by name, read once."""
 
     def __init__(self, run: Run) -> None:
+        self.run = run
         self._objects = {obj.name: obj for obj in [*_tables(run), *_views(run)]}
 
     def names(self) -> list[str]:
@@ -91,7 +92,7 @@ def _views(run: Run) -> list[Object]:
             "raw view" if file.kind == "raw" else "view",
             file.summary,
             file.columns,
-            f"CREATE VIEW {file.name} AS\n{file.select};",
+            file.create_view(),
             file,
         )
         for file in run.library.files.values()
