@@ -7,11 +7,13 @@ import contextlib
 import json
 import sqlite3
 import struct
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.formats import build_format
 from support.kernel_events import formats
 from support.layout import layout_of
 from support.runs import example
@@ -193,6 +195,21 @@ def test_every_page_of_another_time(tmp_path: Path) -> None:
             data, _ = _moved(data, cpu, [page], (page * 7 + cpu) * _YEAR)
     (tmp_path / "trace.dat").write_bytes(data)
     assert _Run(tmp_path / "trace.dat").meta["events_count"] == _CPUS * _EVENTS
+
+
+def test_many_jumps_and_many_formats(tmp_path: Path) -> None:
+    """The work for a jump does not grow with what else the file has."""
+    many = [
+        build_format("many", f"e{n}", 1000 + n, ("int x",), '"%d", REC->x') for n in range(4000)
+    ]
+    trace = Trace(many)
+    for number in range(20_000):
+        ts = _START + number * _MS + (_YEAR if number % 2 else 0)
+        trace.event(0, ts, 11, f"e{number % 4000}", {"x": 1}, stamp="absolute")
+    begin = time.monotonic()
+    found = _Run(trace.write(tmp_path / "trace.dat"), "--events", "none")
+    assert found.meta["events_count"] == 20_000
+    assert time.monotonic() - begin < 60  # to write it takes most of that
 
 
 @pytest.mark.parametrize("clock", ["mono", "x86-tsc", "counter"])

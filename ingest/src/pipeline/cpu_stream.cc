@@ -69,12 +69,7 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
   if (counts.size() < dispatch_.catalog().events.size()) {
     counts.resize(dispatch_.catalog().events.size());
   }
-  const auto records_so_far = [this] {
-    std::uint64_t sum = 0;
-    for (const std::uint32_t event : counted) sum += counts[event];
-    for (const auto& [event, count] : counts_) sum += count;
-    return sum;
-  };
+  const std::uint64_t records_before = records_;
   const auto on_record = [&](std::uint64_t raw_ts, std::span<const std::byte> record) {
     const bool has_common = record.size() >= common_.end;
     std::int32_t tid = kNoTid;
@@ -91,7 +86,7 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     // Also where it goes back: the difference has no sign.
     if (static_cast<std::uint64_t>(ts) - static_cast<std::uint64_t>(last_ts_) > kLongStepNs)
         [[unlikely]] {
-      note_step(ts, records_so_far());
+      note_step(ts);
     }
     last_ts_ = ts;
     if (is_bad_) [[unlikely]] ts = fixed_ts_;
@@ -101,6 +96,7 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     if (!slot.has_format) [[unlikely]] counters_.add(Counter::kUnknownEvents);
     if (!slot.known) [[unlikely]] return;
     if (counts[slot.event]++ == 0) [[unlikely]] counted.push_back(slot.event);
+    ++records_;
     if (has_common) [[likely]] {
       if (current_ == nullptr || tid != current_tid_) {
         current_ = &tasks_.try_emplace(tid, TaskSpan{.first_ts = ts, .last_ts = ts, .events = 0})
@@ -148,23 +144,21 @@ bool CpuStream::walk(std::span<const std::byte> pages, RecordBlock& block) {
     counters_.add(Counter::kBytesUncompressed, page_bytes_);
     note_page(result, i);
   }
-  std::uint64_t records = 0;
   for (const std::uint32_t event : counted) {
-    records += counts[event];
     counts_[event] += counts[event];
     counts[event] = 0;
   }
   counted.clear();
-  source_.note_records(records);
+  source_.note_records(records_ - records_before);
   return more;
 }
 
-void CpuStream::note_step(std::int64_t ts, std::uint64_t records) {
+void CpuStream::note_step(std::int64_t ts) {
   const bool is_first = !stamps_.has_begun();
   const bool is_jump = !is_first && counts_ns_ && is_long_step(last_ts_, ts);
   const bool was_bad = is_bad_;
   if (is_first || is_jump) {
-    stamps_.begin(ts, last_ts_, records, counters_.get(Counter::kPages),
+    stamps_.begin(ts, last_ts_, records_, counters_.get(Counter::kPages),
                   {.offset = source_.piece_offset(), .page = page_index_});
     if (fixes_ != nullptr) {
       const auto fix = fixes_->of(stamps_.begun() - 1, ts);
@@ -178,9 +172,7 @@ void CpuStream::note_step(std::int64_t ts, std::uint64_t records) {
 }
 
 void CpuStream::end_stamps() {
-  std::uint64_t records = 0;
-  for (const auto& [event, count] : counts_) records += count;
-  stamps_.end(last_ts_, records, counters_.get(Counter::kPages));
+  stamps_.end(last_ts_, records_, counters_.get(Counter::kPages));
 }
 
 std::int64_t CpuStream::gap_ts(std::uint64_t raw) const noexcept {

@@ -138,7 +138,7 @@ class CpuStream {
   [[nodiscard]] std::int64_t to_ns(std::uint64_t raw) const noexcept;
   void note_page(const PageResult& result, std::size_t page_index);
   // A record that is not the next hour's: is it the first, or where stamps jump?
-  void note_step(std::int64_t ts, std::uint64_t records);
+  void note_step(std::int64_t ts);
   void skip_to_range();
   void end_stamps();
   [[nodiscard]] std::int64_t gap_ts(std::uint64_t raw) const noexcept;
@@ -158,6 +158,7 @@ class CpuStream {
   ClockCorrection clock_;
 
   EventCounts counts_;
+  std::uint64_t records_ = 0;  // in counts_
   std::unordered_map<std::int32_t, TaskSpan> tasks_;
   TaskSpan* current_ = nullptr;
   std::int32_t current_tid_ = 0;
