@@ -24,10 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Where numbers that convert units may stand; the reason beside each debt.
 UNIT_HOMES = {
-    "sql/views/wb_units.sql",
-    "sql/views/wb_params.sql",
-    "sql/views/wb_hz.sql",
-    "sql/views/wb_warning.sql",
+    "sql/views/params.sql",
+    "sql/views/warning.sql",
     "analyzers/wbscope/render/units.py",
     "analyzers/wbscope/measure/units.py",  # of other tools' files, on reading
 }
@@ -37,6 +35,11 @@ UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
 PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
 MAX_LINES = {".py": 500, ".cc": 500, ".h": 500}
 MAX_SQL_COLUMNS = 80
+MAX_SUBJECT_LINES = 650  # of a file of sql/views
+# How many levels of public views a public view may stand on; private steps do not count, and the
+# views that everything reads are the ground. 4 is the goal: lower it whenever that has become true.
+MAX_LEVELS = 10
+GROUND = {"wb_params", "wb_units"}
 CODE = {".py", ".cc", ".h", ".sql", ".toml", ".mjs", ".js", ".sh", ".css", ".html", ".j2"}
 CODE_NAMES = {"CMakeLists.txt", "Makefile", "demo", "install-debs"}
 
@@ -57,6 +60,7 @@ CTE = re.compile(r"\b(\w+)(?:\s*\([^()]*\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s
 SQL_NUMBER = re.compile(r"(?<![\w.])(\d+)(?:\.0+)?(?![\w.])")
 SELECT_LIST = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?:\bFROM\b|;|\Z)", re.DOTALL)
 TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
+OBJECT = re.compile(r"^--\s+@(?:view|query|timeline)\s+(\w+)\s*$", re.MULTILINE)
 
 Finding = tuple[int, str, str]  # line, what, fix
 
@@ -131,12 +135,38 @@ def check_python(path: str, text: str) -> Iterator[Finding]:
 # Rules for sql/views, sql/queries and sql/timelines.
 
 
+def objects_of(text: str) -> dict[str, str]:
+    """Each object of a file by name: its header and statement where they stand, the rest blank."""
+    starts = [match.start() for match in OBJECT.finditer(text)]
+    ends = [*starts[1:], len(text)]
+    return {
+        match[1]: "\n" * text.count("\n", 0, start) + text[start:end]
+        for match, start, end in zip(OBJECT.finditer(text), starts, ends, strict=True)
+    }
+
+
+@cache
+def views() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Each view by name: the file that it is in, and what its header says that it needs."""
+    found = {}
+    for file in sorted((ROOT / "sql" / "views").glob("*.sql")):
+        for name, text in objects_of(file.read_text(encoding="utf-8")).items():
+            found[name] = (f"sql/views/{file.name}", tuple(needs_of(text)))
+    return found
+
+
+def needs_of(text: str) -> dict[str, int]:
+    """What a header says that its statement reads, and the line that says so."""
+    uses = tags_of(text).get("needs", [])
+    return {name: line for line, words in uses for name in re.findall(r"\w+", words)}
+
+
 def tags_of(text: str) -> dict[str, list[tuple[int, str]]]:
     """The header: tag -> (line, text) of each use; continuation lines are joined."""
     tags: dict[str, list[tuple[int, str]]] = {}
     current: list[tuple[int, str]] = []
     for number, line in enumerate(text.splitlines(), 1):
-        if not line.startswith("--"):
+        if line and not line.startswith("--"):
             break
         if match := TAG.match(line):
             current = tags.setdefault(match[1], [])
@@ -164,6 +194,35 @@ def output_columns(statement: str) -> list[str]:
 
 
 def check_sql(path: str, text: str) -> Iterator[Finding]:
+    objects = objects_of(text)
+    names = list(objects)
+    if path.startswith("sql/views/"):
+        yield from check_subject(text, names)
+    elif names != [Path(path).stem]:
+        what = f"defines {', '.join(names) or 'nothing'}"
+        yield 1, what, f"one file defines one object, {Path(path).stem}"
+    for name, part in objects.items():
+        yield from check_object(path, name, part, names)
+
+
+def check_subject(text: str, names: list[str]) -> Iterator[Finding]:
+    """A file of views says what it is about, and has its public views first."""
+    lines = text.splitlines()
+    if not any(line.startswith("-- ") and "SPDX" not in line for line in lines[:2]):
+        yield 1, "file does not say what it is about", "write a sentence below the first line"
+    if len(lines) > MAX_SUBJECT_LINES:
+        what = f"{len(lines)} lines, wanted at most {MAX_SUBJECT_LINES}"
+        yield len(lines), what, "split it where its first sentence splits"
+    privates = [name for name in names if name.startswith("_")]
+    if names != sorted(names, key=lambda name: name in privates):
+        yield 1, "a public view stands below a private one", "put the public views first"
+    read = {need for part in objects_of(text).values() for need in needs_of(part)}
+    for name in privates:
+        if name not in read:
+            yield 1, f"nothing in this file reads {name}", "take it out, or make it public"
+
+
+def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterator[Finding]:
     # Comments and strings blanked, so that offsets stay.
     code = COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
     for line, words in matches(code, NOT_NEUTRAL):
@@ -173,46 +232,74 @@ def check_sql(path: str, text: str) -> Iterator[Finding]:
             if int(match[1]) in UNIT_NUMBERS:
                 line = line_of(code, match.start())
                 yield line, f"number {match[0]} converts a unit", "use a column of wb_units"
-    yield from check_needs(path, text, code)
+    yield from check_needs(name, text, code, siblings)
     tags = tags_of(text)
+    first = line_of(text, len(text) - len(text.lstrip()))
     if not path.startswith("sql/timelines/"):  # whose columns are always the same
-        yield from check_columns(tags, code)
+        yield from check_columns(first, tags, code)
     if path.startswith("sql/queries/"):
         if not re.search(r"\bORDER\s+BY\b", top_level(code)):
             yield line_of(code, len(code.rstrip())), "query has no ORDER BY", "order its rows"
         if not any(words for _, words in tags.get("read", [])):
-            yield 1, "query has no @read", "say in the header how to read its rows"
+            yield first, "query has no @read", "say in the header how to read its rows"
         if "better" in tags:
             yield tags["better"][0][0], "@better is an old tag", "write @metric COLUMN lower: why"
 
 
-def check_needs(path: str, text: str, code: str) -> Iterator[Finding]:
-    uses = tags_of(text).get("needs", [])
-    needs = {name: line for line, words in uses for name in re.findall(r"\w+", words)}
-    if not uses:
-        yield 1, "header has no @needs", "list the views that the statement reads"
+def check_needs(name: str, text: str, code: str, siblings: list[str]) -> Iterator[Finding]:
+    needs = needs_of(text)
+    if "needs" not in tags_of(text):
+        first = line_of(text, len(text) - len(text.lstrip()))
+        yield first, f"header of {name} has no @needs", "list the views that the statement reads"
     ctes = set(CTE.findall(code))
     read: set[str] = set()
     for match in TABLE.finditer(code):
-        name, line = match[1], line_of(code, match.start(1))
-        if name in ctes:
+        source, line = match[1], line_of(code, match.start(1))
+        if source in ctes:
             continue
-        read.add(name)
-        if not name.startswith(("raw_", "wb_", "reclaim_")):
-            yield line, f"reads {name}, which is no view", "read raw_*, wb_* or reclaim_* views"
-        elif name not in needs:
-            yield line, f"reads {name}, which @needs does not list", f"add {name} to @needs"
-    for name, line in needs.items():
-        if name not in read:
-            yield line, f"@needs lists {name}, which is not read", f"take {name} out"
-        if name.startswith("raw_"):
-            if name not in raw_names():
-                yield line, f"@needs lists {name}, which no adapter is", "name one of the catalog"
-        elif not (ROOT / "sql" / "views" / f"{name}.sql").is_file():
-            yield line, f"@needs lists {name}, and sql/views has no such file", "name one"
+        read.add(source)
+        if not source.startswith(("raw_", "wb_", "reclaim_", "_")):
+            yield line, f"reads {source}, which is no view", "read raw_*, wb_* or reclaim_* views"
+        elif source not in needs:
+            yield line, f"reads {source}, which @needs does not list", f"add {source} to @needs"
+    for need, line in needs.items():
+        if need not in read:
+            yield line, f"@needs lists {need}, which is not read", f"take {need} out"
+        if need.startswith("raw_"):
+            if need not in raw_names():
+                yield line, f"@needs lists {need}, which no adapter is", "name one of the catalog"
+        elif need.startswith("_"):
+            if need not in siblings:
+                yield line, f"reads {need}, which is private", "read a public view of that file"
+        elif need not in views() and need not in siblings:
+            yield line, f"@needs lists {need}, and sql/views has no such view", "name one"
 
 
-def check_columns(tags: dict[str, list[tuple[int, str]]], code: str) -> Iterator[Finding]:
+def levels(needs: dict[str, tuple[str, ...]]) -> dict[str, int]:
+    """How many levels of public views each view stands on."""
+
+    @cache
+    def below(name: str) -> int:
+        return max((height(need) for need in needs[name]), default=0)
+
+    def height(name: str) -> int:
+        if name not in needs or name in GROUND:
+            return 0
+        return below(name) + (not name.startswith("_"))
+
+    return {name: below(name) for name in needs}
+
+
+def check_levels() -> Iterator[tuple[str, str]]:
+    needs = {name: read for name, (_, read) in views().items()}
+    for name, level in levels(needs).items():
+        if level > MAX_LEVELS and not name.startswith("_"):
+            yield views()[name][0], f"{name} stands on {level} levels of public views"
+
+
+def check_columns(
+    first: int, tags: dict[str, list[tuple[int, str]]], code: str
+) -> Iterator[Finding]:
     documented = [(line, words.split(maxsplit=2)) for line, words in tags.get("column", [])]
     told = [words[0] for _, words in documented if words]
     found = output_columns(code)
@@ -221,12 +308,12 @@ def check_columns(tags: dict[str, list[tuple[int, str]]], code: str) -> Iterator
             yield line, f"@column {' '.join(words)} says nothing", "write NAME TYPE and what it is"
     for name in found:
         if name not in told:
-            yield 1, f"column {name} has no @column", f"describe {name} in the header"
+            yield first, f"column {name} has no @column", f"describe {name} in the header"
     for name in told:
         if name not in found:
-            yield 1, f"@column {name} is no column of the result", f"take {name} out"
+            yield first, f"@column {name} is no column of the result", f"take {name} out"
     if sorted(told) == sorted(found) and told != found:
-        yield 1, "@column lines are in another order than the columns", "put them in that order"
+        yield first, "@column lines are in another order than the columns", "put them in that order"
 
 
 def rules(path: str) -> list[Callable[[str, str], Iterator[Finding]]]:
@@ -252,6 +339,9 @@ def main() -> int:
             for line, what, fix in rule(path, text):
                 findings += 1
                 print(f"{path}:{line}: {what}; {fix}")
+    for path, what in check_levels():
+        findings += 1
+        print(f"{path}:1: {what}, wanted at most {MAX_LEVELS}; make steps between them private")
     for path in UNIT_DEBTS:
         if not (ROOT / path).is_file():
             findings += 1

@@ -76,7 +76,9 @@ view here and the tables of [schema.md](schema.md); its `.schema NAME` prints an
 
 {UNITS}
 
-"Made of" names the views that a view reads, "Needs" and "Better with" the events that it stands on.
+A subject is a file of `sql/views`. Its private steps, whose names begin with `_`, are not listed:
+another version may have others. "Made of" names the views that a view reads, also through such
+steps, "Needs" and "Better with" the events that it stands on.
 """
 
 # What stands for an event, an option or a name of ours in a sentence of facts().
@@ -169,21 +171,42 @@ def query_page(library: Library) -> str:
     return "\n".join([*lines, *profile_section(library)]).rstrip("\n") + "\n"
 
 
-def made_of(file: SqlFile) -> str:
+def public_needs(file: SqlFile, library: Library) -> list[str]:
+    """The views behind a view, also those behind its private steps."""
+    found: dict[str, None] = {}
+    for name in file.needs:
+        need = library.files[name]
+        found.update(dict.fromkeys(public_needs(need, library) if need.is_private() else [name]))
+    found.pop(file.name, None)
+    # Views before adapters, each in the order of first use.
+    return sorted(found, key=lambda name: name.startswith("raw_"))
+
+
+def made_of(file: SqlFile, library: Library) -> str:
     """The views behind a view; those of this page are linked."""
     return ", ".join(
-        f"`{name}`" if name.startswith("raw_") else f"[{name}](#{name})" for name in file.needs
+        f"`{name}`" if name.startswith("raw_") else f"[{name}](#{name})"
+        for name in public_needs(file, library)
     )
 
 
-def view_entry(file: SqlFile) -> list[str]:
+def subjects(library: Library) -> dict[str, list[SqlFile]]:
+    """The public views of each file of sql/views, in the order of the file."""
+    found: dict[str, list[SqlFile]] = {}
+    for file in library.files.values():
+        if file.kind == "view" and not file.is_private():
+            found.setdefault(file.path.stem, []).append(file)
+    return dict(sorted(found.items()))
+
+
+def view_entry(file: SqlFile, library: Library) -> list[str]:
     optional = [tuple(group.split("|")) for group in file.optional]
     return [
-        f"### {file.name}",
+        f"#### {file.name}",
         file.summary,
         "",
         *bullet("One row", file.grain),
-        *bullet("Made of", made_of(file)),
+        *bullet("Made of", made_of(file, library)),
         *bullet("Needs", event_list(file.events)),
         *bullet("Better with", event_list(optional)),
         *bullet("Source", file.source),
@@ -240,11 +263,16 @@ def of_kind(library: Library, kind: str) -> list[SqlFile]:
 
 
 def view_page(library: Library) -> str:
-    views = of_kind(library, "view")
+    by_subject = subjects(library)
     lines = [VIEWS, "## Catalogue", ""]
-    lines += [f"- [{file.name}](#{file.name}): {file.summary}" for file in views] + [""]
-    for file in views:
-        lines += view_entry(file)
+    for subject, views in by_subject.items():
+        lines += [f"[{subject}](#{subject}): {views[0].subject}", ""]
+        lines += [f"- [{file.name}](#{file.name}): {file.summary}" for file in views] + [""]
+    lines += ["## Subjects", ""]
+    for subject, views in by_subject.items():
+        lines += [f"### {subject}", views[0].subject, ""]
+        for file in views:
+            lines += view_entry(file, library)
     lines += [
         "## Timelines",
         "",

@@ -13,11 +13,11 @@ from support.cli import Wbscope
 from support.perfetto_engine import EngineError, PerfettoEngine
 from support.runs import REPOSITORY
 from support.twins import Twin
-from wbscope.engine.library import load_library
 from wbscope.engine.sqlfile import SqlFile
+from wbscope.perfetto.adapters import perfetto_library
 from wbscope.perfetto.statements import has_schema, object_name, perfetto_type
 
-LIBRARY = load_library(REPOSITORY / "sql", engine="perfetto")
+LIBRARY = perfetto_library(REPOSITORY / "sql")
 FILES = sorted(LIBRARY.files.values(), key=lambda file: file.name)
 CELLS = {
     "LONG": int,

@@ -96,7 +96,7 @@ def test_filters_take_only_what_no_filter_changes(
     assert not list(cache.glob("*.db"))  # nothing is kept of a part
     answers(run_db, library)
     session = Session(run_db, "run.db", library, part)
-    assert "wb_throttle_step" in session._given
+    assert "_throttle_step" in session._given
     assert "wb_stall" not in session._given
     assert session.query("stalls").rows == fresh
     assert 0 < len(fresh) < len(wbscope.open(run_db).query("stalls").rows)

@@ -19,7 +19,7 @@ def test_the_library_has_the_same_numbers() -> None:
 def test_nothing_else_in_the_library_counts_on_and_on() -> None:
     """Recursion in a view goes on with time or with rows; each one is known."""
     recursive = {name for name, f in load_library().files.items() if "RECURSIVE" in f.select}
-    assert recursive == {"wb_dirty_edge", "wb_throttle_edge", "wb_thread", "wb_window"}
+    assert recursive == {"_dirty_edge", "wb_throttle_edge", "wb_thread", "wb_window"}
 
 
 def test_windows_of_a_long_run_are_longer() -> None:

@@ -59,7 +59,7 @@ def test_view_is_no_query(library: Library) -> None:
     ("name", "text", "message"),
     [
         ("views/a.sql", "-- @view wb_throttle\nCREATE VIEW wb_throttle AS SELECT 1;", "is also in"),
-        ("views/a.sql", "-- @view a\n-- @needs b\nCREATE VIEW a AS SELECT 1;", "@needs b"),
+        ("views/a.sql", "-- @view a\n-- @needs b\nCREATE VIEW a AS SELECT 1;", "a: @needs b"),
         ("views/a.sql", "-- @view a\n-- @needs windows\nCREATE VIEW a AS SELECT 1;", "@needs win"),
         ("queries/a.sql", "-- @query a\n-- @needs\n-- @explain b\nSELECT 1;", "@explain b"),
         (
@@ -73,6 +73,16 @@ def test_view_is_no_query(library: Library) -> None:
 def test_broken_library(sql_dir: Path, name: str, text: str, message: str) -> None:
     (sql_dir / name).write_text(text + "\n")
     with pytest.raises(SetupError, match=message):
+        load_library()
+
+
+def test_a_private_view_is_read_in_its_own_file_only(sql_dir: Path) -> None:
+    step = "-- @view _step\n-- @needs\nCREATE VIEW _step AS SELECT 1 AS a;\n"
+    reader = "-- @view {0}\n-- @needs _step\nCREATE VIEW {0} AS SELECT s.a FROM _step AS s;\n"
+    (sql_dir / "views/a.sql").write_text(reader.format("a") + step)
+    assert load_library().closure(["a"]) == ["_step", "a"]
+    (sql_dir / "views/b.sql").write_text(reader.format("b"))
+    with pytest.raises(SetupError, match=r"b: @needs _step, which is private to a\.sql"):
         load_library()
 
 

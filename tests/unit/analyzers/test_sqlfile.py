@@ -11,7 +11,7 @@ from wbscope.errors import SetupError
 
 
 def test_query_header_is_read_in_full(sql_dir: Path) -> None:
-    file = read_sql_file(sql_dir / "queries/throttle_by_task.sql")
+    (file,) = read_sql_file(sql_dir / "queries/throttle_by_task.sql")
     assert (file.kind, file.name, file.order) == ("query", "throttle_by_task", 2)
     assert file.title == "Who was throttled"
     assert file.read == "A long pause is a wait that the kernel ordered."
@@ -27,7 +27,7 @@ def test_query_header_is_read_in_full(sql_dir: Path) -> None:
 
 
 def test_adapter_names_its_source_and_continues_a_list(sql_dir: Path) -> None:
-    file = read_sql_file(sql_dir / "adapters/sqlite/raw_balance_dirty_pages.sql")
+    (file,) = read_sql_file(sql_dir / "adapters/sqlite/raw_balance_dirty_pages.sql")
     assert file.source_view == "_ev_balance_dirty_pages"
     assert file.source_events == ("writeback:balance_dirty_pages",)
     assert file.fields == ("bdi", "pause", "wb_setpoint", "bdi_setpoint", "limit")
@@ -39,7 +39,7 @@ def test_adapter_names_its_source_and_continues_a_list(sql_dir: Path) -> None:
 def test_alternatives_are_one_group(tmp_path: Path, events: str) -> None:
     path = tmp_path / "q.sql"
     path.write_text(f"-- @query q\n-- @events {events}\nSELECT 1;\n")
-    assert read_sql_file(path).events == (("a:x", "a:y"), ("b:z",))
+    assert read_sql_file(path)[0].events == (("a:x", "a:y"), ("b:z",))
 
 
 def test_metrics_have_a_direction_and_a_meaning(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_metrics_have_a_direction_and_a_meaning(tmp_path: Path) -> None:
     header = "-- @query q\n-- @column a_ns INTEGER x\n-- @column b REAL y\n"
     metrics = "-- @metric   a_ns lower: what a user\n--   waits for\n-- @metric   b neutral: fits\n"
     path.write_text(f"{header}{metrics}SELECT 1 AS a_ns, 2 AS b;\n")
-    assert read_sql_file(path).metrics == (
+    assert read_sql_file(path)[0].metrics == (
         Metric("a_ns", "lower", "what a user waits for"),
         Metric("b", "neutral", "fits"),
     )
@@ -56,19 +56,41 @@ def test_metrics_have_a_direction_and_a_meaning(tmp_path: Path) -> None:
 def test_plain_comment_ends_a_tag(tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
     path.write_text("-- @query q\n-- @read one\n-- a remark\n--   more of it\nSELECT 1;\n")
-    assert read_sql_file(path).read == "one"
+    assert read_sql_file(path)[0].read == "one"
+
+
+def test_a_file_of_several_views(tmp_path: Path) -> None:
+    path = tmp_path / "wait.sql"
+    path.write_text(
+        "-- SPDX-License-Identifier: Apache-2.0\n-- Waits of tasks,\n-- in two steps.\n\n"
+        "-- @view v\n-- @needs _step\nCREATE VIEW v AS\nSELECT s.a FROM _step AS s;\n\n"
+        "-- A remark on what comes next.\n"
+        "-- @view _step\n-- @needs\nCREATE VIEW _step AS SELECT 1 AS a;\n"
+    )
+    public, private = read_sql_file(path)
+    assert (public.name, public.needs) == ("v", ("_step",))
+    assert public.select == "SELECT s.a FROM _step AS s"
+    assert (private.name, private.select) == ("_step", "SELECT 1 AS a")
+    assert public.subject == private.subject == "Waits of tasks, in two steps."
+    assert [public.is_private(), private.is_private()] == [False, True]
 
 
 def test_select_may_hold_comments(tmp_path: Path) -> None:
     path = tmp_path / "v.sql"
     path.write_text("-- @view v\n\nCREATE VIEW v AS\n-- why\nSELECT 1 AS a;\n")
-    assert read_sql_file(path).select == "-- why\nSELECT 1 AS a"
+    assert read_sql_file(path)[0].select == "-- why\nSELECT 1 AS a"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("-- @query q\n", "no statement"),
+        ("-- @query q\n", "q: has a header and no statement"),
+        ("SELECT 1;\n-- @query q\nSELECT 2;\n", "'SELECT 1;' stands before the first object"),
+        ("-- @view v\nCREATE VIEW v AS SELECT 1;\n-- @view w\n", "w: has a header and no"),
+        (
+            "-- @view v\nCREATE VIEW v AS SELECT 1;\n\nCREATE VIEW w AS SELECT 2;\n",
+            "v: has two statements",
+        ),
         ("", "no statement"),
         ("SELECT 1;\n", "first tag is '@'"),
         ("-- @summary s\nSELECT 1;\n", "first tag is '@summary'"),

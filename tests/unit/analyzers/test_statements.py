@@ -40,7 +40,8 @@ SELECT 1 AS ts, 0.5 AS share_ratio, '8:0' AS bdi"""
 def file_of(folder: Path, text: str) -> SqlFile:
     path = folder / "wb_small.sql"
     path.write_text(text)
-    return read_sql_file(path)
+    (file,) = read_sql_file(path)
+    return file
 
 
 def test_a_view(tmp_path: Path) -> None:

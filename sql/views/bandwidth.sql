@@ -1,0 +1,71 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the kernel thinks that each bdi can write, and the rates that it
+-- derives.
+
+-- @view     wb_bandwidth
+-- @summary  The kernel's estimates of each wb's bandwidth and the rates that it
+--   lets tasks dirty at. With a memory cgroup the event fires twice in a row;
+--   the second, which the kernel keeps, is the row here.
+-- @grain    update; order ts
+-- @needs    raw_bdi_dirty_ratelimit, raw_dirty_throttle_bandwidth, wb_cgroup,
+--   wb_units
+-- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
+-- @column   ts INTEGER ns, trace clock
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   write_bw_bytes_per_s INTEGER estimate before this update
+-- @column   avg_write_bw_bytes_per_s INTEGER smoothed estimate
+-- @column   dirty_rate_bytes_per_s INTEGER rate at which pages are dirtied
+-- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of a task
+-- @column   task_ratelimit_bytes_per_s INTEGER base rate times pos_ratio
+-- @column   balanced_dirty_ratelimit_bytes_per_s INTEGER rate that would
+--   balance dirtying and writing
+-- @source   mm/page-writeback.c wb_update_dirty_ratelimit()
+-- @materialize
+CREATE VIEW wb_bandwidth AS
+WITH
+  followed AS (
+    SELECT
+      r.ts,
+      r.bdi,
+      coalesce(r.cgroup_ino, c.cgroup_ino) AS cgroup_ino,
+      r.write_bw,
+      r.avg_write_bw,
+      r.dirty_rate,
+      r.dirty_ratelimit,
+      r.task_ratelimit,
+      r.balanced_dirty_ratelimit,
+      lead(r.ts) OVER (
+        PARTITION BY r.bdi, r.cgroup_ino, r.cgroup_path, r.tid ORDER BY r.seq
+      ) AS next_ts
+    FROM raw_bdi_dirty_ratelimit AS r
+    LEFT JOIN wb_cgroup AS c ON c.path = r.cgroup_path
+  )
+SELECT
+  f.ts,
+  f.bdi,
+  f.cgroup_ino,
+  f.write_bw * u.kib_bytes AS write_bw_bytes_per_s,
+  f.avg_write_bw * u.kib_bytes AS avg_write_bw_bytes_per_s,
+  f.dirty_rate * u.kib_bytes AS dirty_rate_bytes_per_s,
+  f.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
+  f.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s,
+  f.balanced_dirty_ratelimit * u.kib_bytes
+    AS balanced_dirty_ratelimit_bytes_per_s
+FROM followed AS f
+CROSS JOIN wb_units AS u
+WHERE f.next_ts IS NULL OR f.next_ts - f.ts > u.ms_ns
+UNION ALL
+-- The patches of March 2011 print the base rate in bytes/s.
+SELECT
+  t.ts,
+  t.bdi,
+  NULL,
+  t.write_bw * v.kib_bytes,
+  t.avg_write_bw * v.kib_bytes,
+  t.dirty_rate * v.kib_bytes,
+  t.base_bw,
+  NULL,
+  NULL
+FROM raw_dirty_throttle_bandwidth AS t
+CROSS JOIN wb_units AS v;

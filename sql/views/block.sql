@@ -1,0 +1,386 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Block requests, and when devices, journals and kswapd were busy.
+
+-- @view     wb_block_request
+-- @summary  Block requests from being given to the driver to their end. A
+--   request may end in parts: the part that ends where the request ends is its
+--   completion, and that is also how the two events are matched. Flushes have
+--   no place, and one at a time is in flight; they end in order.
+-- @grain    issued request; order seq
+-- @needs    raw_block_rq_issue, raw_block_rq_complete, wb_bounds, wb_units
+-- @events   block:block_rq_issue, block:block_rq_complete
+-- @column   seq INTEGER of block_rq_issue
+-- @column   issued_ts INTEGER ns, given to the driver
+-- @column   end_seq INTEGER of block_rq_complete; NULL = still in flight
+-- @column   completed_ts INTEGER ns; NULL = still in flight
+-- @column   until_ts INTEGER ns, completed_ts or the trace's end
+-- @column   tid INTEGER thread that gave it to the driver, often a kworker
+-- @column   device TEXT major:minor
+-- @column   sector INTEGER first sector
+-- @column   rwbs TEXT kind of request, as the kernel prints it
+-- @column   op TEXT read, write, discard, flush or other
+-- @column   bytes INTEGER of the request
+-- @source   include/trace/events/block.h; block/blk-mq.c blk_update_request()
+-- @materialize
+CREATE VIEW wb_block_request AS
+WITH
+  steps AS (
+    SELECT
+      i.dev_major || ':' || i.dev_minor AS device,
+      i.sector,
+      CASE
+        WHEN i.nr_sector > 0 THEN i.sector + i.nr_sector
+        WHEN instr(i.rwbs, 'F') > 0 THEN -1
+        ELSE -2
+      END AS end_sector,
+      i.seq,
+      i.ts,
+      i.tid,
+      i.rwbs,
+      i.nr_sector
+    FROM raw_block_rq_issue AS i
+    UNION ALL
+    SELECT
+      c.dev_major || ':' || c.dev_minor,
+      c.sector,
+      CASE
+        WHEN c.nr_sector > 0 THEN c.sector + c.nr_sector
+        WHEN instr(c.rwbs, 'F') > 0 THEN -1
+        ELSE -2
+      END,
+      c.seq,
+      c.ts,
+      NULL,
+      NULL,
+      NULL
+    FROM raw_block_rq_complete AS c
+  ),
+  paired AS (
+    SELECT
+      s.device,
+      s.sector,
+      s.seq,
+      s.ts,
+      s.tid,
+      s.rwbs,
+      s.nr_sector,
+      lead(s.seq) OVER place AS end_seq,
+      lead(s.ts) OVER place AS completed_ts,
+      lead(s.nr_sector) OVER place AS next_nr_sector
+    FROM steps AS s
+    WINDOW place AS (PARTITION BY s.device, s.end_sector ORDER BY s.seq)
+  )
+SELECT
+  p.seq,
+  p.ts AS issued_ts,
+  CASE WHEN p.next_nr_sector IS NULL THEN p.end_seq END AS end_seq,
+  CASE WHEN p.next_nr_sector IS NULL THEN p.completed_ts END AS completed_ts,
+  CASE
+    WHEN p.completed_ts IS NULL THEN b.last_ts
+    ELSE p.completed_ts
+  END AS until_ts,
+  p.tid,
+  p.device,
+  p.sector,
+  p.rwbs,
+  CASE
+    WHEN instr(p.rwbs, 'D') > 0 THEN 'discard'
+    WHEN p.nr_sector = 0 AND instr(p.rwbs, 'F') > 0 THEN 'flush'
+    WHEN instr(p.rwbs, 'W') > 0 THEN 'write'
+    WHEN instr(p.rwbs, 'R') > 0 THEN 'read'
+    ELSE 'other'
+  END AS op,
+  p.nr_sector * u.sector_bytes AS bytes
+FROM paired AS p
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_units AS u
+WHERE p.nr_sector IS NOT NULL;
+
+-- @view     wb_block_done
+-- @summary  Completed block requests, or completed parts of them.
+-- @grain    completion; order ts
+-- @needs    raw_block_rq_complete, wb_units
+-- @events   block:block_rq_complete
+-- @column   ts INTEGER ns, trace clock
+-- @column   device TEXT major:minor
+-- @column   op TEXT read, write, discard or other (flushes among them)
+-- @column   bytes INTEGER completed bytes
+-- @source   include/trace/events/block.h; block/blk-core.c fills rwbs
+CREATE VIEW wb_block_done AS
+SELECT
+  c.ts,
+  c.dev_major || ':' || c.dev_minor AS device,
+  CASE
+    WHEN instr(c.rwbs, 'D') > 0 THEN 'discard'
+    WHEN instr(c.rwbs, 'W') > 0 THEN 'write'
+    WHEN instr(c.rwbs, 'R') > 0 THEN 'read'
+    ELSE 'other'
+  END AS op,
+  c.nr_sector * u.sector_bytes AS bytes
+FROM raw_block_rq_complete AS c
+CROSS JOIN wb_units AS u;
+
+-- @view     wb_wait_request
+-- @summary  Block requests with the task that submitted them and the time that
+--   they stood in a queue: those of wb_block_request, with the block_rq_insert
+--   before them. One issued again after a requeue is one request. Where
+--   block_rq_issue was not recorded, a request goes from its insert to its
+--   first completion.
+-- @grain    request; order seq
+-- @needs    raw_block_rq_insert, raw_block_rq_complete, wb_block_request,
+--   raw_lost_events, wb_bounds, wb_units
+-- @optional block:block_rq_insert, block:block_rq_issue,
+--   block:block_rq_complete
+-- @column   seq INTEGER of its insert, or of its issue where it was never
+--   queued
+-- @column   ts INTEGER ns, when it was queued, or issued where it never was
+-- @column   issue_ts INTEGER ns, when the driver first got it
+-- @column   end_ts INTEGER ns, when its last part completed; the trace's end
+--   where it did not
+-- @column   tid INTEGER thread that queued it, or issued it
+-- @column   device TEXT major:minor
+-- @column   rwbs TEXT kind of request, as the kernel prints it
+-- @column   sector INTEGER first sector
+-- @column   bytes INTEGER of the request, as its first event tells
+-- @column   is_sync INTEGER 1: somebody waits for it: a read that is no
+--   readahead, a flush, or marked REQ_SYNC
+-- @source   include/trace/events/block.h; kernel/trace/blktrace.c
+--   blk_fill_rwbs(); an insert is matched by device and first sector
+-- @materialize
+CREATE VIEW wb_wait_request AS
+WITH
+  steps AS (
+    SELECT
+      i.seq,
+      i.ts,
+      i.tid,
+      i.dev_major || ':' || i.dev_minor AS device,
+      i.sector,
+      i.rwbs,
+      'insert' AS step,
+      i.nr_sector * u.sector_bytes AS bytes,
+      NULL AS done_ts,
+      NULL AS until_ts
+    FROM raw_block_rq_insert AS i
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      r.seq,
+      r.issued_ts,
+      r.tid,
+      r.device,
+      r.sector,
+      r.rwbs,
+      'issue',
+      r.bytes,
+      r.completed_ts,
+      r.until_ts
+    FROM wb_block_request AS r
+    UNION ALL
+    SELECT
+      c.seq,
+      c.ts,
+      c.tid,
+      c.dev_major || ':' || c.dev_minor,
+      c.sector,
+      c.rwbs,
+      'complete',
+      NULL,
+      c.ts,
+      c.ts
+    FROM raw_block_rq_complete AS c
+    WHERE NOT EXISTS (SELECT 1 FROM wb_block_request)
+  ),
+  followed AS (
+    SELECT
+      s.*,
+      lag(s.step) OVER place AS prev_step,
+      lag(s.done_ts) OVER place AS prev_done_ts,
+      lead(s.step, 1) OVER place AS step_1,
+      lead(s.ts, 1) OVER place AS ts_1,
+      lead(s.done_ts, 1) OVER place AS done_1_ts,
+      lead(s.until_ts, 1) OVER place AS until_1_ts,
+      lead(s.step, 2) OVER place AS step_2,
+      lead(s.done_ts, 2) OVER place AS done_2_ts,
+      lead(s.until_ts, 2) OVER place AS until_2_ts
+    FROM steps AS s
+    WINDOW place AS (PARTITION BY s.device, s.sector ORDER BY s.seq)
+  ),
+  -- A request that was queued and neither issued nor completed may have been
+  -- merged into another one: not taken.
+  timed AS (
+    SELECT
+      f.*,
+      CASE
+        WHEN f.step = 'issue' THEN f.ts
+        WHEN f.step_1 = 'issue' THEN f.ts_1
+      END AS issue_ts,
+      CASE
+        WHEN f.step = 'issue' AND f.done_ts IS NULL AND f.step_1 = 'issue'
+          THEN f.done_1_ts
+        WHEN f.step = 'issue' THEN f.done_ts
+        WHEN f.step_1 = 'issue' AND f.done_1_ts IS NULL AND f.step_2 = 'issue'
+          THEN f.done_2_ts
+        WHEN f.step_1 IN ('issue', 'complete') THEN f.done_1_ts
+      END AS complete_ts,
+      CASE
+        WHEN f.step = 'issue' AND f.done_ts IS NULL AND f.step_1 = 'issue'
+          THEN f.until_1_ts
+        WHEN f.step = 'issue' THEN f.until_ts
+        WHEN f.step_1 = 'issue' AND f.done_1_ts IS NULL AND f.step_2 = 'issue'
+          THEN f.until_2_ts
+        WHEN f.step_1 = 'issue' THEN f.until_1_ts
+      END AS open_until_ts
+    FROM followed AS f
+    WHERE f.step = 'insert'
+      OR (
+        f.step = 'issue'
+        AND (
+          f.prev_step IS NULL
+          OR (f.prev_step = 'issue' AND f.prev_done_ts IS NOT NULL)
+        )
+      )
+  )
+SELECT
+  t.seq,
+  t.ts,
+  t.issue_ts,
+  coalesce(t.complete_ts, t.open_until_ts) AS end_ts,
+  t.tid,
+  t.device,
+  t.rwbs,
+  t.sector,
+  t.bytes,
+  CASE
+    WHEN instr(t.rwbs, 'S') > 0 OR instr(t.rwbs, 'F') > 0 THEN 1
+    WHEN instr(t.rwbs, 'R') > 0 AND instr(t.rwbs, 'A') = 0 THEN 1
+    ELSE 0
+  END AS is_sync
+FROM timed AS t
+CROSS JOIN wb_bounds AS b
+WHERE t.complete_ts IS NOT NULL
+  OR (
+    t.open_until_ts = b.last_ts
+    AND NOT EXISTS (SELECT 1 FROM raw_lost_events)
+  );
+
+-- @view     wb_busy
+-- @summary  Stretches of time in which a device had at least one request, a
+--   journal committed, or kswapd of any node was awake.
+-- @grain    stretch; order resource, device, from_ts
+-- @needs    wb_wait_request, raw_jbd2_start_commit, raw_jbd2_end_commit,
+--   raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep, wb_bounds
+-- @optional block:block_rq_issue, block:block_rq_complete,
+--   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
+--   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep
+-- @column   resource TEXT device, journal or kswapd
+-- @column   device TEXT major:minor; node for kswapd of any node
+-- @column   from_ts INTEGER ns, start
+-- @column   to_ts INTEGER ns, end
+-- @column   before_ns INTEGER sum of the stretches before this one
+-- @source   block/blk-mq.c; fs/jbd2/commit.c; mm/vmscan.c kswapd()
+-- @materialize
+CREATE VIEW wb_busy AS
+WITH
+  commits AS (
+    SELECT
+      c.dev_major || ':' || c.dev_minor AS device,
+      c.seq,
+      c.ts,
+      0 AS is_end
+    FROM raw_jbd2_start_commit AS c
+    UNION ALL
+    SELECT c.dev_major || ':' || c.dev_minor, c.seq, c.ts, 1
+    FROM raw_jbd2_end_commit AS c
+  ),
+  commit_pair AS (
+    SELECT
+      c.device,
+      c.ts,
+      c.is_end,
+      lag(c.is_end) OVER journal AS prev_is_end,
+      lead(c.is_end) OVER journal AS next_is_end,
+      lead(c.ts) OVER journal AS next_ts
+    FROM commits AS c
+    WINDOW journal AS (PARTITION BY c.device ORDER BY c.seq)
+  ),
+  kswapd AS (
+    SELECT w.nid, w.seq, w.ts, 0 AS is_end
+    FROM raw_mm_vmscan_kswapd_wake AS w
+    UNION ALL
+    SELECT s.nid, s.seq, s.ts, 1
+    FROM raw_mm_vmscan_kswapd_sleep AS s
+  ),
+  -- Several wakes can precede one sleep.
+  kswapd_step AS (
+    SELECT
+      k.*,
+      lag(k.is_end) OVER (PARTITION BY k.nid ORDER BY k.seq) AS prev_is_end
+    FROM kswapd AS k
+  ),
+  kswapd_pair AS (
+    SELECT
+      k.ts,
+      k.is_end,
+      k.prev_is_end,
+      lead(k.ts) OVER (PARTITION BY k.nid ORDER BY k.seq) AS next_ts
+    FROM kswapd_step AS k
+    WHERE k.prev_is_end IS NULL OR k.prev_is_end <> k.is_end
+  ),
+  stretches AS (
+    SELECT
+      'device' AS resource,
+      r.device,
+      coalesce(r.issue_ts, r.ts) AS from_ts,
+      r.end_ts AS to_ts
+    FROM wb_wait_request AS r
+    UNION ALL
+    SELECT 'journal', c.device, c.ts, coalesce(c.next_ts, b.last_ts)
+    FROM commit_pair AS c
+    CROSS JOIN wb_bounds AS b
+    WHERE c.is_end = 0 AND (c.next_is_end IS NULL OR c.next_is_end = 1)
+    UNION ALL
+    SELECT 'journal', c.device, b.first_ts, c.ts
+    FROM commit_pair AS c
+    CROSS JOIN wb_bounds AS b
+    WHERE c.is_end = 1 AND c.prev_is_end IS NULL
+    UNION ALL
+    SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
+    FROM kswapd_pair AS k
+    CROSS JOIN wb_bounds AS b
+    WHERE k.is_end = 0
+    UNION ALL
+    SELECT 'kswapd', 'node', b.first_ts, k.ts
+    FROM kswapd_pair AS k
+    CROSS JOIN wb_bounds AS b
+    WHERE k.is_end = 1 AND k.prev_is_end IS NULL
+  ),
+  reached AS (
+    SELECT
+      s.*,
+      max(s.to_ts) OVER (
+        PARTITION BY s.resource, s.device ORDER BY s.from_ts, s.to_ts
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ts
+    FROM stretches AS s
+  ),
+  apart AS (
+    SELECT
+      r.resource,
+      r.device,
+      CASE WHEN r.reached_ts > r.from_ts THEN r.reached_ts ELSE r.from_ts END
+        AS from_ts,
+      r.to_ts
+    FROM reached AS r
+    WHERE r.reached_ts IS NULL OR r.to_ts > r.reached_ts
+  )
+SELECT
+  a.resource,
+  a.device,
+  a.from_ts,
+  a.to_ts,
+  sum(a.to_ts - a.from_ts) OVER (
+    PARTITION BY a.resource, a.device ORDER BY a.from_ts, a.to_ts
+    ROWS UNBOUNDED PRECEDING
+  ) - (a.to_ts - a.from_ts) AS before_ns
+FROM apart AS a;

@@ -1,0 +1,630 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages of the machine and their thresholds, over time and in windows.
+
+-- @view     wb_dirty_state
+-- @summary  Dirty pages of the machine and their thresholds over time; each row
+--   holds until the next.
+-- @grain    event; order seq
+-- @key      seq
+-- @needs    raw_global_dirty_state, wb_dirty_sample, wb_dirty_boost, wb_units,
+--   wb_bounds
+-- @events   writeback:global_dirty_state
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   until_ts INTEGER ns, next row's ts, or the trace's end
+-- @column   tid INTEGER thread that asked
+-- @column   nr_dirty_bytes INTEGER dirty page cache
+-- @column   nr_writeback_bytes INTEGER under writeback, swap-out included
+-- @column   dirty_bytes INTEGER dirty, under writeback and unstable: what the
+--   kernel compares with its thresholds
+-- @column   bg_thresh_bytes INTEGER where the flusher starts; NULL when boosted
+-- @column   thresh_bytes INTEGER dirty threshold; NULL when boosted
+-- @column   limit_bytes INTEGER max(thresh, dirty_limit); NULL when boosted
+-- @column   freerun_bytes INTEGER (thresh + bg_thresh) / 2: below, no task is
+--   throttled
+-- @column   setpoint_bytes INTEGER (limit + freerun) / 2: where the dirty pages
+--   should settle
+-- @column   dirtied_total_bytes INTEGER pages dirtied since boot; can go back
+-- @column   written_total_bytes INTEGER pages written since boot, swap included
+-- @column   is_boosted INTEGER 1: thresholds of a real-time caller; see
+--   wb_dirty_boost
+-- @source   mm/page-writeback.c domain_dirty_limits(), domain_poll_intv()
+-- @materialize
+CREATE VIEW wb_dirty_state AS
+WITH
+  told AS (
+    SELECT
+      s.*,
+      g.nr_dirty,
+      g.nr_writeback,
+      g.nr_dirtied,
+      g.nr_written,
+      CASE WHEN b.seq IS NULL THEN 0 ELSE 1 END AS is_boosted
+    FROM wb_dirty_sample AS s
+    CROSS JOIN raw_global_dirty_state AS g ON g.seq = s.seq
+    LEFT JOIN wb_dirty_boost AS b ON b.seq = s.seq
+  )
+SELECT
+  t.seq,
+  t.ts,
+  coalesce(
+    (
+      SELECT n.ts
+      FROM raw_global_dirty_state AS n
+      WHERE n.seq > t.seq
+      ORDER BY n.seq
+      LIMIT 1
+    ),
+    b.last_ts
+  ) AS until_ts,
+  t.tid,
+  t.nr_dirty * u.page_bytes AS nr_dirty_bytes,
+  t.nr_writeback * u.page_bytes AS nr_writeback_bytes,
+  t.dirty * u.page_bytes AS dirty_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.bg_thresh * u.page_bytes END
+    AS bg_thresh_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.thresh * u.page_bytes END AS thresh_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.hard_limit * u.page_bytes END
+    AS limit_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.freerun * u.page_bytes END
+    AS freerun_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.setpoint * u.page_bytes END
+    AS setpoint_bytes,
+  t.nr_dirtied * u.page_bytes AS dirtied_total_bytes,
+  t.nr_written * u.page_bytes AS written_total_bytes,
+  t.is_boosted
+FROM told AS t
+CROSS JOIN wb_units AS u
+CROSS JOIN wb_bounds AS b;
+
+-- @view     wb_dirty_window
+-- @summary  Dirty pages and their thresholds in windows: means weighted by
+--   time, each sample holding until the next.
+-- @grain    window from the first sample on; order window_index
+-- @key      window_index
+-- @needs    _dirty_edge, wb_dirty_sample, _dirty_sum, wb_dirty_boost,
+--   wb_units
+-- @events   writeback:global_dirty_state
+-- @column   window_index INTEGER of wb_window
+-- @column   window_start_ns INTEGER trace clock
+-- @column   dirty_bytes INTEGER mean; NULL without a sample in the window
+-- @column   dirty_max_bytes INTEGER largest
+-- @column   bg_thresh_bytes INTEGER mean
+-- @column   thresh_bytes INTEGER mean
+-- @column   limit_bytes INTEGER mean
+-- @column   setpoint_bytes INTEGER mean
+-- @column   freerun_bytes INTEGER mean
+-- @column   position_ratio REAL (dirty - freerun) / (limit - freerun), of the
+--   time with plain thresholds
+-- @column   range_position_ratio REAL (dirty - (thresh - thresh/4)) /
+--   (thresh/4), the control range of 2011
+-- @column   in_range_ns INTEGER time with dirty in the control range of 2011
+-- @column   plain_ns INTEGER time with thresholds that are not boosted
+-- @column   above_setpoint_ns INTEGER time with dirty above the setpoint
+-- @column   above_limit_ns INTEGER time with dirty above the limit
+-- @materialize
+CREATE VIEW wb_dirty_window AS
+WITH
+  -- Means of carried values say nothing about a window without a sample.
+  sampled AS (
+    SELECT
+      e.window_index,
+      coalesce(e.carried_seq, e.first_seq) AS from_seq,
+      e.last_seq,
+      e.start_ts,
+      CASE WHEN e.carried_seq IS NULL THEN f.ts ELSE e.start_ts END AS from_ts,
+      e.end_ts AS to_ts
+    FROM _dirty_edge AS e
+    CROSS JOIN wb_dirty_sample AS f ON f.seq = e.first_seq
+    WHERE e.after_seq > e.first_seq
+  ),
+  -- As if the last sample had held from the start on; _dirty_sum takes what
+  -- is too much.
+  border AS (
+    SELECT s.window_index, s.last_seq AS seq, s.to_ts - s.start_ts AS dur
+    FROM sampled AS s
+    UNION ALL
+    -- Nothing is known before the first sample.
+    SELECT s.window_index, s.from_seq, s.start_ts - s.from_ts
+    FROM sampled AS s
+  ),
+  -- Samples of real-time tasks tell nothing of the thresholds of others.
+  boost AS (
+    SELECT
+      b.seq,
+      p.ts,
+      (
+        SELECT n.ts
+        FROM wb_dirty_sample AS n
+        WHERE n.seq > b.seq
+        ORDER BY n.seq
+        LIMIT 1
+      ) AS until_ts
+    FROM wb_dirty_boost AS b
+    CROSS JOIN wb_dirty_sample AS p ON p.seq = b.seq
+  ),
+  boost_part AS (
+    SELECT
+      s.window_index,
+      b.seq,
+      CASE WHEN b.until_ts < s.to_ts THEN b.until_ts ELSE s.to_ts END
+        - CASE WHEN b.ts < s.from_ts THEN s.from_ts ELSE b.ts END AS dur
+    FROM boost AS b
+    JOIN sampled AS s
+      ON s.to_ts > b.ts AND (b.until_ts IS NULL OR s.from_ts < b.until_ts)
+  ),
+  part AS (
+    SELECT
+      t.window_index,
+      -t.dirty_time AS dirty_time,
+      0.0 AS boosted_dirty_time,
+      t.dirty_max,
+      0 AS boosted_ns,
+      -t.bg_thresh_time AS bg_thresh_time,
+      -t.thresh_time AS thresh_time,
+      -t.limit_time AS limit_time,
+      -t.above_setpoint_ns AS above_setpoint_ns,
+      -t.above_limit_ns AS above_limit_ns,
+      -t.in_range_ns AS in_range_ns
+    FROM _dirty_sum AS t
+    UNION ALL
+    SELECT
+      b.window_index,
+      1.0 * b.dur * s.dirty,
+      0.0,
+      s.dirty,
+      0,
+      1.0 * b.dur * s.bg_thresh,
+      1.0 * b.dur * s.thresh,
+      1.0 * b.dur * s.hard_limit,
+      b.dur * s.is_above_setpoint,
+      b.dur * s.is_above_limit,
+      b.dur * s.is_in_range
+    FROM border AS b
+    CROSS JOIN wb_dirty_sample AS s ON s.seq = b.seq
+    UNION ALL
+    SELECT
+      b.window_index,
+      0.0,
+      1.0 * b.dur * s.dirty,
+      NULL,
+      b.dur,
+      -1.0 * b.dur * s.bg_thresh,
+      -1.0 * b.dur * s.thresh,
+      -1.0 * b.dur * s.hard_limit,
+      -b.dur * s.is_above_setpoint,
+      -b.dur * s.is_above_limit,
+      -b.dur * s.is_in_range
+    FROM boost_part AS b
+    CROSS JOIN wb_dirty_sample AS s ON s.seq = b.seq
+  ),
+  summed AS (
+    SELECT
+      p.window_index,
+      sum(p.dirty_time) AS dirty_time,
+      sum(p.boosted_dirty_time) AS boosted_dirty_time,
+      max(p.dirty_max) AS dirty_max,
+      sum(p.boosted_ns) AS boosted_ns,
+      sum(p.bg_thresh_time) AS bg_thresh_time,
+      sum(p.thresh_time) AS thresh_time,
+      sum(p.limit_time) AS limit_time,
+      sum(p.above_setpoint_ns) AS above_setpoint_ns,
+      sum(p.above_limit_ns) AS above_limit_ns,
+      sum(p.in_range_ns) AS in_range_ns
+    FROM part AS p
+    GROUP BY p.window_index
+  ),
+  mean AS (
+    SELECT
+      s.window_index,
+      m.dirty_time / nullif(s.to_ts - s.from_ts, 0) AS dirty,
+      m.dirty_max,
+      -- What is compared with thresholds is of the same time as they are.
+      (m.dirty_time - m.boosted_dirty_time)
+        / nullif(s.to_ts - s.from_ts - m.boosted_ns, 0) AS plain_dirty,
+      s.to_ts - s.from_ts - m.boosted_ns AS plain_ns,
+      m.bg_thresh_time / nullif(s.to_ts - s.from_ts - m.boosted_ns, 0)
+        AS bg_thresh,
+      m.thresh_time / nullif(s.to_ts - s.from_ts - m.boosted_ns, 0) AS thresh,
+      m.limit_time / nullif(s.to_ts - s.from_ts - m.boosted_ns, 0)
+        AS hard_limit,
+      m.above_setpoint_ns,
+      m.above_limit_ns,
+      m.in_range_ns
+    FROM sampled AS s
+    JOIN summed AS m ON m.window_index = s.window_index
+  ),
+  placed AS (
+    SELECT m.*, (m.thresh + m.bg_thresh) / 2 AS freerun
+    FROM mean AS m
+  )
+SELECT
+  e.window_index,
+  e.start_ts AS window_start_ns,
+  CAST(p.dirty * u.page_bytes AS INTEGER) AS dirty_bytes,
+  p.dirty_max * u.page_bytes AS dirty_max_bytes,
+  CAST(p.bg_thresh * u.page_bytes AS INTEGER) AS bg_thresh_bytes,
+  CAST(p.thresh * u.page_bytes AS INTEGER) AS thresh_bytes,
+  CAST(p.hard_limit * u.page_bytes AS INTEGER) AS limit_bytes,
+  CAST((p.hard_limit + p.freerun) / 2 * u.page_bytes AS INTEGER)
+    AS setpoint_bytes,
+  CAST(p.freerun * u.page_bytes AS INTEGER) AS freerun_bytes,
+  (p.plain_dirty - p.freerun) / nullif(p.hard_limit - p.freerun, 0)
+    AS position_ratio,
+  (p.plain_dirty - 0.75 * p.thresh) / nullif(0.25 * p.thresh, 0)
+    AS range_position_ratio,
+  CASE WHEN p.plain_ns > 0 THEN p.in_range_ns END AS in_range_ns,
+  p.plain_ns,
+  CASE WHEN p.plain_ns > 0 THEN p.above_setpoint_ns END AS above_setpoint_ns,
+  CASE WHEN p.plain_ns > 0 THEN p.above_limit_ns END AS above_limit_ns
+FROM _dirty_edge AS e
+CROSS JOIN wb_units AS u
+LEFT JOIN placed AS p ON p.window_index = e.window_index
+WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
+
+-- @view     wb_dirty_flow
+-- @summary  What was dirtied and written in each window, from the kernel's
+--   counters at the last sample of each.
+-- @grain    window from the first sample on; order window_index
+-- @key      window_index
+-- @needs    raw_global_dirty_state, _dirty_edge, wb_params, wb_units
+-- @events   writeback:global_dirty_state
+-- @column   window_index INTEGER of wb_window
+-- @column   window_start_ns INTEGER trace clock
+-- @column   window_ns INTEGER time that dirtied_bytes and written_bytes cover:
+--   from the last sample of the window that has one before to the last of this;
+--   NULL without a sample
+-- @column   dirtied_bytes INTEGER pages dirtied
+-- @column   written_bytes INTEGER pages whose writeback ended
+-- @column   cached_change_bytes INTEGER change of dirty and writeback pages
+-- @column   dirtied_bytes_per_s REAL over window_ns; NULL where that is less
+--   than half a window and half a second: the kernel folds its counters each
+--   second
+-- @column   written_bytes_per_s REAL the same of written_bytes
+-- @materialize
+CREATE VIEW wb_dirty_flow AS
+WITH
+  -- What a window without a sample dirtied and wrote is not known; the next
+  -- window with one has the sum, over the longer time.
+  sampled AS (
+    SELECT
+      e.window_index,
+      e.carried_seq,
+      e.first_seq,
+      l.ts,
+      l.nr_dirtied,
+      l.nr_written,
+      l.nr_dirty + l.nr_writeback AS nr_cached
+    FROM _dirty_edge AS e
+    CROSS JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq
+    WHERE e.after_seq > e.first_seq
+  ),
+  -- The first window counts from the sample that was in force at its start, or
+  -- else from its first.
+  origin AS (
+    SELECT
+      g.ts,
+      g.nr_dirtied,
+      g.nr_written,
+      g.nr_dirty + g.nr_writeback AS nr_cached
+    FROM (SELECT min(f.window_index) AS window_index FROM sampled AS f) AS m
+    JOIN sampled AS s ON s.window_index = m.window_index
+    CROSS JOIN raw_global_dirty_state AS g
+      ON g.seq = coalesce(s.carried_seq, s.first_seq)
+  ),
+  stepped AS (
+    SELECT
+      s.window_index,
+      s.ts - coalesce(lag(s.ts) OVER t, o.ts) AS window_ns,
+      s.nr_dirtied - coalesce(lag(s.nr_dirtied) OVER t, o.nr_dirtied)
+        AS dirtied,
+      s.nr_written - coalesce(lag(s.nr_written) OVER t, o.nr_written)
+        AS written,
+      s.nr_cached - coalesce(lag(s.nr_cached) OVER t, o.nr_cached)
+        AS cached_change
+    FROM sampled AS s
+    CROSS JOIN origin AS o
+    WINDOW t AS (ORDER BY s.window_index)
+  )
+SELECT
+  e.window_index,
+  e.start_ts AS window_start_ns,
+  s.window_ns,
+  s.dirtied * u.page_bytes AS dirtied_bytes,
+  s.written * u.page_bytes AS written_bytes,
+  s.cached_change * u.page_bytes AS cached_change_bytes,
+  CASE
+    WHEN s.window_ns * 2 >= r.window_ns OR s.window_ns * 2 >= u.second_ns
+      THEN 1.0 * s.dirtied * u.page_bytes * u.second_ns / s.window_ns
+  END AS dirtied_bytes_per_s,
+  CASE
+    WHEN s.window_ns * 2 >= r.window_ns OR s.window_ns * 2 >= u.second_ns
+      THEN 1.0 * s.written * u.page_bytes * u.second_ns / s.window_ns
+  END AS written_bytes_per_s
+FROM _dirty_edge AS e
+CROSS JOIN wb_params AS r
+CROSS JOIN wb_units AS u
+LEFT JOIN stepped AS s ON s.window_index = e.window_index
+WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
+
+-- @view     wb_dirty_sample
+-- @summary  global_dirty_state with what the kernel makes of it, in pages. The
+--   sums over millions of them read it, so it has no joins.
+-- @grain    event; order seq
+-- @needs    raw_global_dirty_state
+-- @events   writeback:global_dirty_state
+-- @column   seq INTEGER order of all records
+-- @column   prev_seq INTEGER of the sample before; NULL = none
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread that asked
+-- @column   dirty INTEGER pages dirty, under writeback and unstable
+-- @column   bg_thresh INTEGER pages
+-- @column   thresh INTEGER pages
+-- @column   hard_limit INTEGER pages, max(thresh, dirty_limit)
+-- @column   freerun INTEGER pages, (thresh + bg_thresh) / 2
+-- @column   setpoint INTEGER pages, (limit + freerun) / 2
+-- @column   is_above_setpoint INTEGER 1: dirty is more than the setpoint
+-- @column   is_above_limit INTEGER 1: dirty is more than the limit
+-- @column   is_in_range INTEGER 1: dirty is in the control range of 2011, from
+--   thresh - thresh/4 to thresh
+-- @source   mm/page-writeback.c domain_dirty_limits(), hard_dirty_limit()
+CREATE VIEW wb_dirty_sample AS
+WITH
+  limited AS (
+    SELECT
+      g.seq,
+      g.prev_seq,
+      g.ts,
+      g.tid,
+      g.nr_dirty + g.nr_writeback + coalesce(g.nr_unstable, 0) AS dirty,
+      g.bg_thresh,
+      g.thresh,
+      g.dirty_limit,
+      CASE WHEN g.thresh > g.dirty_limit THEN g.thresh ELSE g.dirty_limit END
+        AS hard_limit
+    FROM raw_global_dirty_state AS g
+  )
+SELECT
+  s.seq,
+  s.prev_seq,
+  s.ts,
+  s.tid,
+  s.dirty,
+  s.bg_thresh,
+  s.thresh,
+  s.hard_limit,
+  (s.thresh + s.bg_thresh) / 2 AS freerun,
+  (s.hard_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS setpoint,
+  -- The same as dirty > setpoint, without its divisions.
+  4 * s.dirty > 2 * s.hard_limit + s.thresh + s.bg_thresh AS is_above_setpoint,
+  s.dirty > s.thresh AND s.dirty > s.dirty_limit AS is_above_limit,
+  s.dirty <= s.thresh AND 4 * s.dirty >= 3 * s.thresh AS is_in_range
+FROM limited AS s;
+
+-- @view     wb_dirty_boost
+-- @summary  global_dirty_state samples with the thresholds of a real-time
+--   caller, a quarter and more above those of others: by tasks that
+--   sched_switch shows to be real-time, and runs of up to eight samples that
+--   lie so much above the sample before and the one after.
+-- @grain    sample; order seq
+-- @key      seq
+-- @needs    raw_global_dirty_state, _dirty_sum, _dirty_edge, wb_rt_task
+-- @events   writeback:global_dirty_state
+-- @optional sched:sched_switch
+-- @column   seq INTEGER of the sample
+-- @source   mm/page-writeback.c domain_dirty_limits()
+-- @materialize
+CREATE VIEW wb_dirty_boost AS
+WITH
+  -- A fall back to the thresholds of the others.
+  dropped AS (
+    SELECT n.seq
+    FROM _dirty_sum AS w
+    CROSS JOIN _dirty_edge AS e ON e.window_index = w.window_index
+    CROSS JOIN raw_global_dirty_state AS n
+      ON n.seq >= e.first_seq AND n.seq < e.after_seq
+    CROSS JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
+    WHERE w.drops_count > 0 AND p.thresh * 10 > n.thresh * 12
+    UNION ALL
+    -- Just behind the time of interest.
+    SELECT n.seq
+    FROM (
+      SELECT x.seq, x.prev_seq, x.thresh
+      FROM raw_global_dirty_state AS x
+      WHERE x.seq >= (SELECT max(e.after_seq) FROM _dirty_edge AS e)
+      ORDER BY x.seq
+      LIMIT 8
+    ) AS n
+    JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
+    WHERE p.thresh * 10 > n.thresh * 12
+  ),
+  -- The last rise among the eight samples before it.
+  run AS (
+    SELECT max(g.seq) AS seq, d.seq AS end_seq
+    FROM dropped AS d
+    CROSS JOIN raw_global_dirty_state AS g
+      ON g.seq < d.seq
+      AND g.seq >= (
+        SELECT min(s.seq)
+        FROM (
+          SELECT x.seq
+          FROM raw_global_dirty_state AS x
+          WHERE x.seq < d.seq
+          ORDER BY x.seq DESC
+          LIMIT 8
+        ) AS s
+      )
+    CROSS JOIN raw_global_dirty_state AS p ON p.seq = g.prev_seq
+    WHERE g.thresh * 10 > p.thresh * 12
+    GROUP BY d.seq
+  )
+SELECT g.seq
+FROM run AS r
+CROSS JOIN raw_global_dirty_state AS g
+  ON g.seq >= r.seq AND g.seq < r.end_seq
+UNION
+SELECT g.seq
+FROM raw_global_dirty_state AS g
+WHERE g.tid IN (SELECT t.tid FROM wb_rt_task AS t);
+
+-- @view     _dirty_edge
+-- @summary  Which global_dirty_state samples each window has.
+-- @grain    window; order window_index
+-- @key      window_index
+-- @needs    raw_global_dirty_state, wb_window, wb_bounds
+-- @events   writeback:global_dirty_state
+-- @column   window_index INTEGER of wb_window
+-- @column   start_ts INTEGER ns, of the window
+-- @column   end_ts INTEGER ns, of the window, of the time of interest or of the
+--   trace: what comes first
+-- @column   first_seq INTEGER the first sample at or after its start
+-- @column   after_seq INTEGER the first sample behind it; the window has
+--   samples when this is larger
+-- @column   carried_seq INTEGER the sample that is in force at its start;
+--   NULL = none before
+-- @column   last_seq INTEGER the last sample before its end; NULL = none
+-- @materialize
+CREATE VIEW _dirty_edge AS
+WITH RECURSIVE
+  ends AS (
+    SELECT
+      (SELECT min(g.seq) FROM raw_global_dirty_state AS g) AS first_seq,
+      (SELECT max(g.seq) FROM raw_global_dirty_state AS g) + 1 AS after_seq
+  ),
+  -- Starts of windows, and the end of the last one.
+  border AS (
+    SELECT w.window_index, w.window_start_ns AS ts
+    FROM wb_window AS w
+    UNION ALL
+    SELECT max(w.window_index) + 1, b.end_ts
+    FROM wb_window AS w
+    CROSS JOIN wb_bounds AS b
+    GROUP BY b.end_ts
+  ),
+  -- Samples are in the order of time: halve the numbers that are left.
+  halved(window_index, ts, low, high) AS (
+    SELECT w.window_index, w.ts, e.first_seq, e.after_seq
+    FROM border AS w
+    CROSS JOIN ends AS e
+    WHERE e.first_seq IS NOT NULL
+    UNION ALL
+    SELECT
+      h.window_index,
+      h.ts,
+      CASE
+        WHEN h.ts > (
+            SELECT g.ts
+            FROM raw_global_dirty_state AS g
+            WHERE g.seq >= (h.low + h.high) / 2
+            ORDER BY g.seq
+            LIMIT 1
+          )
+          THEN (h.low + h.high) / 2 + 1
+        ELSE h.low
+      END,
+      CASE
+        WHEN h.ts > (
+            SELECT g.ts
+            FROM raw_global_dirty_state AS g
+            WHERE g.seq >= (h.low + h.high) / 2
+            ORDER BY g.seq
+            LIMIT 1
+          )
+          THEN h.high
+        ELSE (h.low + h.high) / 2
+      END
+    FROM halved AS h
+    WHERE h.low < h.high
+  ),
+  found AS (
+    SELECT
+      h.window_index,
+      -- Other events have numbers, too: the next one that is a sample.
+      coalesce(
+        (
+          SELECT min(g.seq)
+          FROM raw_global_dirty_state AS g
+          WHERE g.seq >= h.low
+        ),
+        h.low
+      ) AS first_seq
+    FROM halved AS h
+    WHERE h.low >= h.high
+  ),
+  ranged AS (
+    SELECT
+      f.window_index,
+      f.first_seq,
+      lead(f.first_seq) OVER (ORDER BY f.window_index) AS after_seq
+    FROM found AS f
+  )
+SELECT
+  r.window_index,
+  w.window_start_ns AS start_ts,
+  CASE
+    WHEN w.window_end_ns <= b.end_ts AND w.window_end_ns <= b.last_ts
+      THEN w.window_end_ns
+    WHEN b.end_ts <= b.last_ts THEN b.end_ts
+    ELSE b.last_ts
+  END AS end_ts,
+  r.first_seq,
+  r.after_seq,
+  (
+    SELECT max(g.seq)
+    FROM raw_global_dirty_state AS g
+    WHERE g.seq < r.first_seq
+  ) AS carried_seq,
+  (
+    SELECT max(g.seq)
+    FROM raw_global_dirty_state AS g
+    WHERE g.seq < r.after_seq
+  ) AS last_seq
+FROM ranged AS r
+JOIN wb_window AS w ON w.window_index = r.window_index
+CROSS JOIN wb_bounds AS b;
+
+-- @view     _dirty_sum
+-- @summary  What changed at the samples of each window, times the time from the
+--   window's start: a mean is made of it without a look at the samples that say
+--   what the one before said, which most do. With x the last value, a sum over
+--   time is x times the window's length, less this.
+-- @grain    window with a change; order window_index
+-- @key      window_index
+-- @needs    _dirty_edge, wb_dirty_sample
+-- @events   writeback:global_dirty_state
+-- @column   window_index INTEGER of wb_window
+-- @column   dirty_time REAL pages x ns
+-- @column   dirty_max INTEGER pages, largest
+-- @column   bg_thresh_time REAL pages x ns
+-- @column   thresh_time REAL pages x ns
+-- @column   limit_time REAL pages x ns
+-- @column   above_setpoint_ns INTEGER of dirty above the setpoint
+-- @column   above_limit_ns INTEGER of dirty above the limit
+-- @column   in_range_ns INTEGER of dirty in the control range of 2011
+-- @column   drops_count INTEGER samples with a thresh a fifth and more below
+--   the one before, as behind a real-time task
+-- @materialize
+CREATE VIEW _dirty_sum AS
+SELECT
+  e.window_index,
+  total((n.ts - e.start_ts) * (n.dirty - p.dirty)) AS dirty_time,
+  max(n.dirty) AS dirty_max,
+  total((n.ts - e.start_ts) * (n.bg_thresh - p.bg_thresh)) AS bg_thresh_time,
+  total((n.ts - e.start_ts) * (n.thresh - p.thresh)) AS thresh_time,
+  total((n.ts - e.start_ts) * (n.hard_limit - p.hard_limit)) AS limit_time,
+  sum((n.ts - e.start_ts) * (n.is_above_setpoint - p.is_above_setpoint))
+    AS above_setpoint_ns,
+  sum((n.ts - e.start_ts) * (n.is_above_limit - p.is_above_limit))
+    AS above_limit_ns,
+  sum((n.ts - e.start_ts) * (n.is_in_range - p.is_in_range)) AS in_range_ns,
+  count(*) FILTER (WHERE p.thresh * 10 > n.thresh * 12) AS drops_count
+FROM _dirty_edge AS e
+-- In the order of windows, so that nothing is sorted.
+CROSS JOIN wb_dirty_sample AS n
+  ON n.seq >= e.first_seq AND n.seq < e.after_seq
+CROSS JOIN wb_dirty_sample AS p ON p.seq = n.prev_seq
+WHERE n.dirty <> p.dirty
+  OR n.thresh <> p.thresh
+  OR n.hard_limit <> p.hard_limit
+  OR n.bg_thresh <> p.bg_thresh
+GROUP BY e.window_index;

@@ -1,0 +1,208 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages of each domain that throttles: the machine and memory cgroups.
+
+-- @view     wb_domain_sum
+-- @summary  What the events say of each domain in the time of interest, summed
+--   up.
+-- @grain    domain; order domain, cgroup_ino
+-- @needs    _domain_state, wb_bounds
+-- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
+--   writeback:wb_domain_dirty_state
+-- @column   domain TEXT global or memcg
+-- @column   cgroup_ino INTEGER cgroup of the domain; 0 = the machine
+-- @column   basis TEXT domain_dirty_state, global_dirty_state or
+--   balance_dirty_pages: the event that told
+-- @column   events_count INTEGER events
+-- @column   dirty_bytes REAL mean of dirty and writeback pages; NULL = only
+--   flushers looked
+-- @column   dirty_max_bytes INTEGER largest
+-- @column   bg_thresh_bytes REAL mean of where the flusher starts
+-- @column   thresh_bytes REAL mean dirty threshold; NULL = not told
+-- @column   thresh_min_bytes INTEGER lowest
+-- @column   limit_bytes REAL mean of max(thresh, dirty_limit)
+-- @column   dirty_thresh_ratio REAL mean of dirty over thresh
+-- @column   dirty_thresh_max_ratio REAL largest
+-- @column   above_thresh_count INTEGER events, not of flushers, with dirty
+--   above thresh; NULL = not told
+-- @column   callers_count INTEGER events that tell who asked
+-- @column   dirtier_count INTEGER events of tasks that dirty pages
+-- @column   flusher_count INTEGER events of flushers
+-- @column   sampler_count INTEGER events of readers of /proc/vmstat, debugfs
+-- @column   boosted_count INTEGER events with boosted thresholds
+-- @source   mm/page-writeback.c domain_dirty_limits(), balance_dirty_pages()
+-- @materialize
+CREATE VIEW wb_domain_sum AS
+WITH
+  chosen AS NOT MATERIALIZED (
+    SELECT
+      s.*,
+      1.0 * s.dirty_bytes / nullif(s.thresh_bytes, 0) AS thresh_share,
+      s.dirty_bytes > s.thresh_bytes AS is_above_thresh
+    FROM _domain_state AS s
+    CROSS JOIN wb_bounds AS b
+    WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
+  )
+-- The machine's apart, millions of them as a rule: one group is not sorted.
+SELECT
+  'global' AS domain,
+  0 AS cgroup_ino,
+  max(c.basis) AS basis,
+  count(*) AS events_count,
+  avg(c.dirty_bytes) AS dirty_bytes,
+  max(c.dirty_bytes) AS dirty_max_bytes,
+  avg(c.bg_thresh_bytes) AS bg_thresh_bytes,
+  avg(c.thresh_bytes) AS thresh_bytes,
+  min(c.thresh_bytes) AS thresh_min_bytes,
+  avg(c.limit_bytes) AS limit_bytes,
+  avg(c.thresh_share) AS dirty_thresh_ratio,
+  max(c.thresh_share) AS dirty_thresh_max_ratio,
+  sum(c.is_above_thresh) AS above_thresh_count,
+  count(c.caller) AS callers_count,
+  sum(CASE c.caller WHEN 'dirtier' THEN 1 ELSE 0 END) AS dirtier_count,
+  sum(CASE c.caller WHEN 'flusher' THEN 1 ELSE 0 END) AS flusher_count,
+  sum(CASE c.caller WHEN 'sampler' THEN 1 ELSE 0 END) AS sampler_count,
+  sum(c.is_boosted) AS boosted_count
+FROM chosen AS c
+WHERE c.domain = 'global'
+HAVING count(*) > 0
+UNION ALL
+SELECT
+  c.domain,
+  c.cgroup_ino,
+  c.basis,
+  count(*),
+  avg(c.dirty_bytes),
+  max(c.dirty_bytes),
+  avg(c.bg_thresh_bytes),
+  avg(c.thresh_bytes),
+  min(c.thresh_bytes),
+  avg(c.limit_bytes),
+  avg(c.thresh_share),
+  max(c.thresh_share),
+  sum(c.is_above_thresh),
+  count(c.caller),
+  sum(CASE c.caller WHEN 'dirtier' THEN 1 ELSE 0 END),
+  sum(CASE c.caller WHEN 'flusher' THEN 1 ELSE 0 END),
+  sum(CASE c.caller WHEN 'sampler' THEN 1 ELSE 0 END),
+  sum(c.is_boosted)
+FROM chosen AS c
+WHERE c.domain = 'memcg'
+GROUP BY c.domain, c.cgroup_ino, c.basis;
+
+-- @view     _domain_state
+-- @summary  Dirty pages and thresholds of each domain that throttles: the
+--   machine and memory cgroups. A patched kernel's wb_domain_dirty_state tells
+--   those of all domains. Without it global_dirty_state tells the machine's,
+--   and of a memory cgroup only the balance_dirty_pages events tell that it
+--   throttled.
+-- @grain    event; order seq
+-- @needs    raw_wb_domain_dirty_state, wb_dirty_sample, wb_dirty_boost,
+--   raw_balance_dirty_pages, wb_throttle_domain, wb_cgroup, wb_units
+-- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
+--   writeback:wb_domain_dirty_state
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread that asked
+-- @column   domain TEXT global or memcg
+-- @column   cgroup_ino INTEGER cgroup of the domain; 0 = the machine
+-- @column   dirty_bytes INTEGER dirty and under writeback in the domain; NULL =
+--   a flusher looked, which leaves out what is under writeback
+-- @column   available_bytes INTEGER memory that could be dirty; NULL = not told
+-- @column   bg_thresh_bytes INTEGER where the flusher starts; NULL = not told,
+--   or boosted
+-- @column   thresh_bytes INTEGER dirty threshold; NULL = not told, or boosted
+-- @column   limit_bytes INTEGER max(thresh, dirty_limit); NULL = not told, or
+--   boosted
+-- @column   is_boosted INTEGER 1: thresholds of a real-time task, a quarter and
+--   more above those of others; on stock kernels found by comparison
+-- @column   caller TEXT dirtier, flusher or sampler (/proc/vmstat, debugfs);
+--   NULL = not told
+-- @column   basis TEXT domain_dirty_state, global_dirty_state or
+--   balance_dirty_pages
+-- @source   kernel-tracepoints/; mm/page-writeback.c domain_dirty_limits()
+CREATE VIEW _domain_state AS
+WITH
+  -- No row where a patched kernel tells all.
+  stock AS (
+    SELECT u.page_bytes
+    FROM wb_units AS u
+    WHERE NOT EXISTS (SELECT 1 FROM raw_wb_domain_dirty_state)
+  ),
+  told AS (
+    SELECT
+      d.seq,
+      d.ts,
+      d.tid,
+      CASE d.domain WHEN 0 THEN 'global' ELSE 'memcg' END AS domain,
+      d.cgroup_ino,
+      d.avail,
+      d.dirty,
+      d.bg_thresh,
+      d.thresh,
+      CASE WHEN d.thresh > d.dirty_limit THEN d.thresh ELSE d.dirty_limit END
+        AS hard_limit,
+      CASE WHEN d.rt_boost <> 0 THEN 1 ELSE 0 END AS is_boosted,
+      CASE d.caller
+        WHEN 0 THEN 'dirtier'
+        WHEN 1 THEN 'flusher'
+        WHEN 2 THEN 'sampler'
+      END AS caller
+    FROM raw_wb_domain_dirty_state AS d
+  )
+SELECT
+  t.seq,
+  t.ts,
+  t.tid,
+  t.domain,
+  t.cgroup_ino,
+  CASE WHEN t.caller <> 'flusher' THEN t.dirty * u.page_bytes END
+    AS dirty_bytes,
+  t.avail * u.page_bytes AS available_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.bg_thresh * u.page_bytes END
+    AS bg_thresh_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.thresh * u.page_bytes END AS thresh_bytes,
+  CASE WHEN t.is_boosted = 0 THEN t.hard_limit * u.page_bytes END
+    AS limit_bytes,
+  t.is_boosted,
+  t.caller,
+  'domain_dirty_state' AS basis
+FROM told AS t
+CROSS JOIN wb_units AS u
+UNION ALL
+SELECT
+  g.seq,
+  g.ts,
+  g.tid,
+  'global',
+  0,
+  g.dirty * k.page_bytes,
+  NULL,
+  CASE WHEN b.seq IS NULL THEN g.bg_thresh * k.page_bytes END,
+  CASE WHEN b.seq IS NULL THEN g.thresh * k.page_bytes END,
+  CASE WHEN b.seq IS NULL THEN g.hard_limit * k.page_bytes END,
+  CASE WHEN b.seq IS NULL THEN 0 ELSE 1 END,
+  NULL,
+  'global_dirty_state'
+FROM stock AS k
+CROSS JOIN wb_dirty_sample AS g
+LEFT JOIN wb_dirty_boost AS b ON b.seq = g.seq
+UNION ALL
+SELECT
+  r.seq,
+  r.ts,
+  r.tid,
+  'memcg',
+  coalesce(r.cgroup_ino, c.cgroup_ino),
+  r.dirty * k.page_bytes,
+  NULL,
+  NULL,
+  NULL,
+  CASE WHEN d.has_limit = 1 THEN r."limit" * k.page_bytes END,
+  0,
+  'dirtier',
+  'balance_dirty_pages'
+FROM stock AS k
+CROSS JOIN wb_throttle_domain AS d
+JOIN raw_balance_dirty_pages AS r ON r.seq = d.seq
+LEFT JOIN wb_cgroup AS c ON c.path = r.cgroup_path
+WHERE d.domain = 'memcg';

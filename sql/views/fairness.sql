@@ -1,0 +1,279 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- How fast each throttled task dirtied, and what share it was entitled to.
+
+-- @view     wb_task_rate
+-- @summary  How fast each throttled task dirtied pages of each wb, and its
+--   max-min fair share of what all of them together got.
+-- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
+-- @needs    wb_throttle_total, wb_throttle_charge, wb_task, _idle, wb_bounds,
+--   wb_units, raw_sched_switch
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   dirtied_bytes INTEGER lower bound, first to last event
+-- @column   active_ns INTEGER time from its first to its last event
+-- @column   dirtied_bytes_per_s REAL its rate in that time
+-- @column   slept_ratio REAL share of that time that it slept
+-- @column   idle_ratio REAL share of the time in which it was not throttled
+--   that it slept of its own accord (state S: a timer, a pipe, a lock of the
+--   program); NULL = sched_switch did not watch it
+-- @column   is_demand_limited INTEGER 1: it got all it asked for, as it was
+--   throttled for less than a twentieth of its time, or was idle for half of
+--   the rest or more; its own rate is then all that it is entitled to
+-- @column   entitlement_bytes_per_s REAL its max-min fair share
+-- @source   R. Jain et al., A Quantitative Measure of Fairness, DEC-TR-301;
+--   D. Bertsekas and R. Gallager, Data Networks, 6.5.2 (max-min fairness)
+-- @materialize
+CREATE VIEW wb_task_rate AS
+WITH
+  watched AS (
+    SELECT DISTINCT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+  ),
+  charged AS (
+    SELECT
+      a.bdi,
+      a.cgroup_ino,
+      a.task_id,
+      a.first_ts,
+      a.last_ts,
+      -- The first event's pages were dirtied before it, so before the time
+      -- that the rate is taken over.
+      sum(CASE WHEN c.seq > a.first_seq THEN c.accounted_bytes ELSE 0 END)
+        AS dirtied_bytes,
+      sum(c.slept_ns) AS slept_ns,
+      max(c.sleep_ts + c.slept_ns) AS slept_until_ts
+    FROM wb_throttle_charge AS c
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_throttle_total AS a
+      ON a.task_id = c.task_id
+      AND a.bdi = c.bdi
+      AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    GROUP BY a.bdi, a.cgroup_ino, a.task_id, a.first_ts, a.last_ts
+  ),
+  active AS (
+    SELECT
+      c.bdi,
+      c.cgroup_ino,
+      k.tid,
+      k.comm,
+      c.task_id,
+      c.first_ts AS from_ts,
+      CASE WHEN c.slept_until_ts > c.last_ts THEN c.slept_until_ts
+        ELSE c.last_ts
+      END AS to_ts,
+      c.last_ts - c.first_ts AS active_ns,
+      c.dirtied_bytes,
+      c.slept_ns
+    FROM charged AS c
+    JOIN wb_task AS k ON k.task_id = c.task_id
+  ),
+  task_rate AS (
+    SELECT
+      a.*,
+      1.0 * a.slept_ns / nullif(a.to_ts - a.from_ts, 0) AS slept_ratio
+    FROM active AS a
+  ),
+  idle AS (
+    SELECT
+      r.bdi,
+      r.cgroup_ino,
+      r.task_id,
+      1.0 * sum(
+        CASE WHEN i.end_ts < r.to_ts THEN i.end_ts ELSE r.to_ts END
+        - CASE WHEN i.ts > r.from_ts THEN i.ts ELSE r.from_ts END
+      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio
+    FROM task_rate AS r
+    JOIN _idle AS i
+      ON i.tid = r.tid AND i.end_ts > r.from_ts AND i.ts < r.to_ts
+    GROUP BY r.bdi, r.cgroup_ino, r.task_id
+  ),
+  demand AS (
+    SELECT
+      r.bdi,
+      r.cgroup_ino,
+      r.tid,
+      r.comm,
+      r.task_id,
+      r.dirtied_bytes,
+      r.active_ns,
+      1.0 * u.second_ns * r.dirtied_bytes / r.active_ns AS rate,
+      r.slept_ratio,
+      CASE
+        WHEN i.idle_ratio IS NOT NULL THEN i.idle_ratio
+        WHEN r.tid IN (SELECT w.tid FROM watched AS w) THEN 0.0
+      END AS idle_ratio,
+      CASE
+        WHEN r.slept_ratio < 0.05 THEN 1
+        WHEN i.idle_ratio >= 0.5 THEN 1
+        ELSE 0
+      END AS is_demand_limited
+    FROM task_rate AS r
+    CROSS JOIN wb_units AS u
+    LEFT JOIN idle AS i
+      ON i.bdi = r.bdi
+      AND coalesce(i.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
+      AND i.task_id = r.task_id
+    WHERE r.active_ns > 0 AND r.dirtied_bytes > 0
+  ),
+  -- Water-filling: tasks in order of what they ask for, those who ask for all
+  -- they can get last. The level is what is left, divided among the rest.
+  ordered AS (
+    SELECT
+      d.*,
+      sum(d.rate) OVER wb AS capacity,
+      count(*) OVER wb AS tasks_count,
+      row_number() OVER asking AS place,
+      sum(d.rate) OVER (asking ROWS UNBOUNDED PRECEDING) AS asked_so_far
+    FROM demand AS d
+    WINDOW
+      wb AS (PARTITION BY d.bdi, d.cgroup_ino),
+      asking AS (
+        PARTITION BY d.bdi, d.cgroup_ino
+        ORDER BY d.is_demand_limited DESC, d.rate, d.tid, d.task_id
+      )
+  ),
+  levels AS (
+    SELECT
+      o.bdi,
+      o.cgroup_ino,
+      -- The first task that asks for more than the level stops the filling.
+      min(
+        CASE
+          WHEN o.is_demand_limited = 0
+            OR o.rate > (o.capacity - (o.asked_so_far - o.rate))
+              / (o.tasks_count - o.place + 1)
+            THEN o.place
+        END
+      ) AS stop_place
+    FROM ordered AS o
+    GROUP BY o.bdi, o.cgroup_ino
+  ),
+  level AS (
+    SELECT
+      l.bdi,
+      l.cgroup_ino,
+      l.stop_place,
+      (o.capacity - (o.asked_so_far - o.rate)) / (o.tasks_count - o.place + 1)
+        AS fair_rate
+    FROM levels AS l
+    JOIN ordered AS o
+      ON o.bdi = l.bdi
+      AND coalesce(o.cgroup_ino, 0) = coalesce(l.cgroup_ino, 0)
+      AND o.place = l.stop_place
+  )
+SELECT
+  o.bdi,
+  o.cgroup_ino,
+  o.tid,
+  o.comm,
+  o.task_id,
+  o.dirtied_bytes,
+  o.active_ns,
+  o.rate AS dirtied_bytes_per_s,
+  o.slept_ratio,
+  o.idle_ratio,
+  o.is_demand_limited,
+  CASE WHEN o.place < l.stop_place OR l.stop_place IS NULL THEN o.rate
+    ELSE l.fair_rate
+  END AS entitlement_bytes_per_s
+FROM ordered AS o
+LEFT JOIN level AS l
+  ON l.bdi = o.bdi
+  AND coalesce(l.cgroup_ino, 0) = coalesce(o.cgroup_ino, 0);
+
+-- @view     wb_fairness_window
+-- @summary  Jain's index of what throttled tasks dirtied in each window.
+-- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
+-- @needs    wb_throttle_charge, wb_bounds, wb_params, wb_window
+-- @events   writeback:balance_dirty_pages
+-- @column   window_start_ns INTEGER trace clock
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   tasks_count INTEGER tasks that were charged pages in the window
+-- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all
+CREATE VIEW wb_fairness_window AS
+WITH
+  share AS (
+    SELECT
+      (t.ts - b.start_ts) / p.window_ns AS window_index,
+      t.bdi,
+      t.cgroup_ino,
+      t.tid,
+      t.task_id,
+      1.0 * sum(t.accounted_bytes) AS bytes
+    FROM wb_throttle_charge AS t
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts AND t.accounted_bytes > 0
+    GROUP BY 1, t.bdi, t.cgroup_ino, t.tid, t.task_id
+  ),
+  per_window AS (
+    SELECT
+      s.window_index,
+      s.bdi,
+      s.cgroup_ino,
+      count(*) AS tasks_count,
+      sum(s.bytes) * sum(s.bytes)
+        / nullif(count(*) * sum(s.bytes * s.bytes), 0) AS jain_ratio
+    FROM share AS s
+    GROUP BY s.window_index, s.bdi, s.cgroup_ino
+  )
+SELECT
+  w.window_start_ns,
+  f.bdi,
+  f.cgroup_ino,
+  f.tasks_count,
+  f.jain_ratio
+FROM per_window AS f
+JOIN wb_window AS w ON w.window_index = f.window_index;
+
+-- @view     _idle
+-- @summary  Sleeps in which a throttled task did not want to run: interruptible
+--   ones, such as those of a rate limit, of an empty pipe or of nothing to do.
+-- @grain    sleep of a task that fires balance_dirty_pages; order tid, ts
+-- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_bounds
+-- @optional sched:sched_switch
+-- @column   tid INTEGER thread
+-- @column   ts INTEGER ns, when it left the CPU
+-- @column   end_ts INTEGER ns, when it ran again; the trace's end if it did not
+-- @source   include/trace/events/sched.h: bit 0 of prev_state is
+--   TASK_INTERRUPTIBLE in every kernel
+-- @materialize
+CREATE VIEW _idle AS
+WITH
+  dirtier AS (
+    SELECT DISTINCT d.tid
+    FROM raw_balance_dirty_pages AS d
+    WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
+  ),
+  moves AS (
+    SELECT s.prev_pid AS tid, s.seq, s.ts, s.prev_state AS left_state
+    FROM raw_sched_switch AS s
+    WHERE s.prev_pid IN (SELECT d.tid FROM dirtier AS d)
+    UNION ALL
+    SELECT s.next_pid, s.seq, s.ts, NULL
+    FROM raw_sched_switch AS s
+    WHERE s.next_pid IN (SELECT d.tid FROM dirtier AS d)
+  ),
+  paired AS (
+    SELECT
+      m.tid,
+      m.ts,
+      m.left_state,
+      lead(m.ts) OVER task AS next_ts,
+      lead(m.left_state) OVER task AS next_left_state
+    FROM moves AS m
+    WINDOW task AS (PARTITION BY m.tid ORDER BY m.seq)
+  )
+SELECT p.tid, p.ts, coalesce(p.next_ts, b.last_ts) AS end_ts
+FROM paired AS p
+CROSS JOIN wb_bounds AS b
+WHERE p.left_state & 1 = 1
+  -- Two switches off the CPU in a row: the one onto it was not recorded.
+  AND p.next_left_state IS NULL;

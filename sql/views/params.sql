@@ -1,0 +1,119 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a question is restricted to, and facts about the traced machine that
+-- every conversion needs.
+
+-- @view     wb_params
+-- @summary  What a question is restricted to; NULL means all. The runner
+--   replaces this view; the text below is the default.
+-- @grain    one row
+-- @needs
+-- @column   t0_ns INTEGER first time of interest, trace clock
+-- @column   t1_ns INTEGER end of the time of interest, trace clock
+-- @column   window_ns INTEGER length of a window
+-- @column   by_window INTEGER 1: window_ns was asked for, so that a question
+--   with an answer of all the time answers for each window; else 0
+-- @column   bdi TEXT backing device, such as 8:0
+-- @column   tid INTEGER thread
+-- @column   comm_glob TEXT pattern of the names of threads, such as dd*
+-- @column   cgroup_ino INTEGER inode of the cgroup that owns the wb
+CREATE VIEW wb_params AS
+SELECT
+  NULL AS t0_ns,
+  NULL AS t1_ns,
+  2000000000 AS window_ns,
+  0 AS by_window,
+  NULL AS bdi,
+  NULL AS tid,
+  NULL AS comm_glob,
+  NULL AS cgroup_ino;
+
+-- @view     wb_units
+-- @summary  What the kernel's units are worth; every conversion reads it.
+-- @grain    one row
+-- @needs    raw_meta
+-- @column   page_bytes INTEGER size of a page of the traced machine; 4096 where
+--   the trace does not tell (text), which wb_warning says
+-- @column   long_bytes INTEGER size of a long of the traced kernel
+-- @column   kib_bytes INTEGER bytes in a KiB; the kernel's "KB/s" are KiB/s
+-- @column   sector_bytes INTEGER bytes in a sector of the block layer
+-- @column   ms_ns INTEGER ns in a ms
+-- @column   us_ns INTEGER ns in a us
+-- @column   second_ns INTEGER ns in a second
+-- @source   mm/page-writeback.c, include/linux/blk_types.h
+-- @materialize
+CREATE VIEW wb_units AS
+SELECT
+  coalesce(
+    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'page_bytes'), 4096
+  ) AS page_bytes,
+  (SELECT m.value FROM raw_meta AS m WHERE m.key = 'long_bytes') AS long_bytes,
+  1024 AS kib_bytes,
+  512 AS sector_bytes,
+  1000000 AS ms_ns,
+  1000 AS us_ns,
+  1000000000 AS second_ns;
+
+-- @view     wb_kernel
+-- @summary  The traced kernel's release as a number that can be compared.
+-- @grain    one row
+-- @needs    raw_meta
+-- @column   release TEXT as uname -r prints it
+-- @column   version INTEGER major * 1000 + minor: 6.12 is 6012; NULL = unknown
+-- @column   patch INTEGER third number: 2 of 6.14.2; 0 where there is none
+CREATE VIEW wb_kernel AS
+WITH
+  named AS (
+    SELECT
+      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'kernel_release')
+        AS release
+  )
+SELECT
+  n.release,
+  CASE
+    WHEN n.release GLOB '[0-9]*.[0-9]*'
+      THEN CAST(n.release AS INTEGER) * 1000
+        + CAST(substr(n.release, instr(n.release, '.') + 1) AS INTEGER)
+  END AS version,
+  CASE
+    WHEN n.release GLOB '[0-9]*.[0-9]*.[0-9]*'
+      THEN CAST(
+        substr(
+          substr(n.release, instr(n.release, '.') + 1),
+          instr(substr(n.release, instr(n.release, '.') + 1), '.') + 1
+        ) AS INTEGER
+      )
+    ELSE 0
+  END AS patch
+FROM named AS n;
+
+-- @view     wb_stall_rule
+-- @summary  The thresholds by which the causes of stalls are decided; there are
+--   no others but those of wb_throttle_domain.
+-- @grain    one row
+-- @needs    wb_units
+-- @column   most_ratio REAL a commit, a busy device or an awake kswapd is the
+--   cause of a stall when it covers at least this share of it, and one half of
+--   the position control is when it holds at least this share of the loss
+-- @column   falling_ratio REAL a bdi's bandwidth falls when its estimate is
+--   below this share of the highest one of its last 16 updates (3 s of
+--   throttling, the time over which the kernel averages)
+-- @column   at_limit_ratio REAL so near to the limit that pos_ratio rounds to
+--   0: the global part of pos_ratio is below this
+-- @column   freerun_margin_ratio REAL dirty pages are surely in free run when
+--   they are below it by this share of limit - setpoint; the limit recorded up
+--   to 6.14 can be a little too low, and the freerun made of it too high
+-- @column   call_least_ns INTEGER a write system call that sched_switch did not
+--   watch counts as a wait from this length on: shorter ones copy data
+-- @column   run_slack_ns INTEGER a sleep belongs to an event of its task when
+--   no more than this lies between them
+-- @source   the ratios are choices, the rest is mm/page-writeback.c
+--   wb_position_ratio(), wb_update_write_bandwidth()
+CREATE VIEW wb_stall_rule AS
+SELECT
+  0.5 AS most_ratio,
+  0.75 AS falling_ratio,
+  0.02 AS at_limit_ratio,
+  0.125 AS freerun_margin_ratio,
+  u.ms_ns AS call_least_ns,
+  20 * u.ms_ns AS run_slack_ns
+FROM wb_units AS u;

@@ -1,0 +1,493 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What reclaim did, and who reclaimed, event by event.
+
+-- @view     reclaim_work
+-- @summary  What reclaim did, and who reclaimed: folios given away to be
+--   written, and scans of an inactive list. Spans of direct and memory cgroup
+--   reclaim nest in their task; kswapd is known by its name or its wakes.
+-- @grain    event; order seq
+-- @needs    raw_mm_vmscan_write_folio, raw_mm_vmscan_lru_shrink_inactive,
+--   raw_mm_vmscan_reclaim_pages, raw_mm_vmscan_reclaim_writeback,
+--   raw_mm_vmscan_direct_reclaim_begin,
+--   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_memcg_reclaim_begin,
+--   raw_mm_vmscan_memcg_reclaim_end,
+--   raw_mm_vmscan_memcg_softlimit_reclaim_begin,
+--   raw_mm_vmscan_memcg_softlimit_reclaim_end, raw_mm_vmscan_kswapd_wake,
+--   wb_task
+-- @optional vmscan:mm_vmscan_direct_reclaim_begin,
+--   vmscan:mm_vmscan_memcg_reclaim_begin,
+--   vmscan:mm_vmscan_reclaim_writeback
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread that reclaims
+-- @column   comm TEXT its name
+-- @column   work TEXT write, scan or dirty (met, but not given away); writes
+--   are those of mm_vmscan_reclaim_writeback where it was recorded, else of
+--   mm_vmscan_write_folio
+-- @column   pfn INTEGER page frame of what was written
+-- @column   reclaim_flags INTEGER of what was written
+-- @column   scanned_count INTEGER pages of a scan
+-- @column   reclaimed_count INTEGER pages of a scan that were freed
+-- @column   dirty_count INTEGER file pages of a scan that were dirty or under
+--   writeback
+-- @column   pages_count INTEGER pages written or met; NULL = not told
+-- @column   reclaimer TEXT kswapd, memcg, direct or other (madvise, DAMON ...);
+--   mm_vmscan_reclaim_writeback also tells node and proactive. Scans are
+--   proactive in a memcg reclaim that it told one dirty folio of; those of node
+--   reclaim are other
+-- @column   invocation INTEGER seq of the begin of the direct or memcg reclaim,
+--   or of kswapd's wake, that this belongs to; NULL = not seen
+-- @source   mm/vmscan.c
+-- @materialize
+CREATE VIEW reclaim_work AS
+WITH
+  steps AS (
+    SELECT
+      w.tid, w.seq, w.ts, 'write' AS step, w.pfn, w.reclaim_flags,
+      NULL AS scanned_count, NULL AS reclaimed_count, NULL AS dirty_count,
+      NULL AS pages_count, NULL AS told
+    FROM raw_mm_vmscan_write_folio AS w
+    -- A patched kernel says more about the same writes.
+    WHERE NOT EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback)
+    UNION ALL
+    SELECT
+      s.tid, s.seq, s.ts, 'scan', NULL, s.reclaim_flags, s.nr_scanned,
+      s.nr_reclaimed, s.nr_dirty, NULL, NULL
+    FROM raw_mm_vmscan_lru_shrink_inactive AS s
+    UNION ALL
+    SELECT
+      p.tid, p.seq, p.ts, 'scan', NULL, NULL, p.nr_scanned, p.nr_reclaimed,
+      NULL, NULL, NULL
+    FROM raw_mm_vmscan_reclaim_pages AS p
+    UNION ALL
+    SELECT
+      y.tid, y.seq, y.ts, CASE y.outcome WHEN 0 THEN 'write' ELSE 'dirty' END,
+      y.pfn, y.reclaim_flags, NULL, NULL, NULL, y.nr_pages,
+      CASE y.reclaimer
+        WHEN 0 THEN 'kswapd'
+        WHEN 1 THEN 'direct'
+        WHEN 2 THEN 'memcg'
+        WHEN 3 THEN 'node'
+        WHEN 4 THEN 'proactive'
+        ELSE 'other'
+      END
+    FROM raw_mm_vmscan_reclaim_writeback AS y
+    UNION ALL
+    SELECT
+      d.tid, d.seq, d.ts, 'direct', NULL, NULL, NULL, NULL, NULL,
+      NULL, NULL
+    FROM raw_mm_vmscan_direct_reclaim_begin AS d
+    UNION ALL
+    SELECT
+      d.tid, d.seq, d.ts, 'direct end', NULL, NULL, NULL, NULL, NULL,
+      NULL, NULL
+    FROM raw_mm_vmscan_direct_reclaim_end AS d
+    UNION ALL
+    SELECT
+      m.tid, m.seq, m.ts, 'memcg', NULL, NULL, NULL, NULL, NULL,
+      NULL, NULL
+    FROM raw_mm_vmscan_memcg_reclaim_begin AS m
+    UNION ALL
+    SELECT
+      m.tid, m.seq, m.ts, 'memcg end', NULL, NULL, NULL, NULL, NULL,
+      NULL, NULL
+    FROM raw_mm_vmscan_memcg_reclaim_end AS m
+    UNION ALL
+    SELECT
+      m.tid, m.seq, m.ts, 'memcg', NULL, NULL, NULL, NULL, NULL,
+      NULL, NULL
+    FROM raw_mm_vmscan_memcg_softlimit_reclaim_begin AS m
+    UNION ALL
+    SELECT
+      m.tid, m.seq, m.ts, 'memcg end', NULL, NULL, NULL, NULL, NULL,
+      NULL, NULL
+    FROM raw_mm_vmscan_memcg_softlimit_reclaim_end AS m
+    UNION ALL
+    SELECT
+      k.tid, k.seq, k.ts, 'kswapd', NULL, NULL, NULL, NULL, NULL,
+      NULL, NULL
+    FROM raw_mm_vmscan_kswapd_wake AS k
+  ),
+  inside AS (
+    SELECT
+      s.tid,
+      s.seq,
+      s.ts,
+      s.step,
+      s.pfn,
+      s.reclaim_flags,
+      s.scanned_count,
+      s.reclaimed_count,
+      s.dirty_count,
+      s.pages_count,
+      s.told,
+      max(CASE WHEN s.step = 'direct' THEN s.seq END) OVER task AS direct_seq,
+      max(CASE WHEN s.step = 'direct end' THEN s.seq END) OVER task
+        AS direct_end_seq,
+      max(CASE WHEN s.step = 'memcg' THEN s.seq END) OVER task AS memcg_seq,
+      max(CASE WHEN s.step = 'memcg end' THEN s.seq END) OVER task
+        AS memcg_end_seq,
+      max(CASE WHEN s.step = 'kswapd' THEN s.seq END) OVER task AS kswapd_seq
+    FROM steps AS s
+    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING)
+  ),
+  -- memory.reclaim begins and ends with the events of memcg reclaim.
+  proactive AS (
+    SELECT DISTINCT i.memcg_seq
+    FROM inside AS i
+    WHERE i.told = 'proactive'
+  ),
+  judged AS (
+    SELECT
+      i.seq,
+      i.ts,
+      i.tid,
+      coalesce(t.comm, 'tid ' || i.tid) AS comm,
+      i.step,
+      i.pfn,
+      i.reclaim_flags,
+      i.scanned_count,
+      i.reclaimed_count,
+      i.dirty_count,
+      i.pages_count,
+      CASE
+        WHEN i.told IS NOT NULL THEN i.told
+        WHEN t.comm GLOB 'kswapd[0-9]*' OR k.tid IS NOT NULL THEN 'kswapd'
+        WHEN i.memcg_seq > coalesce(i.memcg_end_seq, 0)
+          THEN CASE WHEN a.memcg_seq IS NULL THEN 'memcg' ELSE 'proactive' END
+        WHEN i.direct_seq > coalesce(i.direct_end_seq, 0) THEN 'direct'
+        ELSE 'other'
+      END AS reclaimer,
+      i.direct_seq,
+      i.memcg_seq,
+      i.kswapd_seq
+    FROM inside AS i
+    LEFT JOIN wb_task AS t
+      ON t.tid = i.tid AND i.seq >= t.from_seq AND i.seq < t.until_seq
+    LEFT JOIN proactive AS a ON a.memcg_seq = i.memcg_seq
+    LEFT JOIN (SELECT DISTINCT w.tid FROM raw_mm_vmscan_kswapd_wake AS w) AS k
+      ON k.tid = i.tid
+    WHERE i.step IN ('write', 'scan', 'dirty')
+  )
+SELECT
+  j.seq,
+  j.ts,
+  j.tid,
+  j.comm,
+  j.step AS work,
+  j.pfn,
+  j.reclaim_flags,
+  j.scanned_count,
+  j.reclaimed_count,
+  j.dirty_count,
+  j.pages_count,
+  j.reclaimer,
+  CASE j.reclaimer
+    WHEN 'kswapd' THEN j.kswapd_seq
+    WHEN 'memcg' THEN j.memcg_seq
+    WHEN 'proactive' THEN j.memcg_seq
+    WHEN 'direct' THEN j.direct_seq
+  END AS invocation
+FROM judged AS j;
+
+-- @view     reclaim_write
+-- @summary  Folios that reclaim gave away to be written, by zone and by who
+--   reclaimed: as a patched kernel tells it (mm_vmscan_reclaim_writeback), else
+--   by the page frames of mm_vmscan_write_folio.
+-- @grain    event; order seq
+-- @needs    reclaim_work, reclaim_writeback, raw_zone
+-- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
+--   vmscan:mm_vmscan_reclaim_writeback
+-- @optional vmscan:mm_vmscan_direct_reclaim_begin,
+--   vmscan:mm_vmscan_memcg_reclaim_begin
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread that reclaims
+-- @column   comm TEXT its name
+-- @column   node INTEGER memory node; NULL when no single zone has the page
+-- @column   zone TEXT zone; ambiguous: several zones span the page; unknown:
+--   none
+-- @column   kind TEXT anon (tmpfs and shmem among them), file or unknown
+-- @column   reclaimer TEXT kswapd, memcg, direct or other (madvise, DAMON ...);
+--   a patched kernel tells node and proactive too
+-- @column   invocation INTEGER of reclaim_work
+-- @column   pages_count INTEGER pages of the folio; NULL = not told
+-- @column   memcg_id INTEGER memory cgroup that was reclaimed, 0 = the machine;
+--   NULL = not told
+-- @column   cgroup_path TEXT its path; NULL = not known
+-- @column   basis TEXT reclaim_writeback or pfn: what the zone and the
+--   reclaimer are from
+-- @source   include/trace/events/vmscan.h: reclaim_flags 0x1 anon, 0x2 file
+-- @materialize
+CREATE VIEW reclaim_write AS
+WITH
+  placed AS (
+    SELECT
+      w.seq,
+      w.ts,
+      w.tid,
+      w.comm,
+      w.pfn,
+      w.reclaim_flags,
+      w.reclaimer,
+      w.invocation,
+      (
+        SELECT count(*)
+        FROM raw_zone AS z
+        WHERE w.pfn >= z.start_pfn AND w.pfn < z.start_pfn + z.spanned_count
+      ) AS zones_count
+    FROM reclaim_work AS w
+    WHERE w.work = 'write'
+      AND NOT EXISTS (SELECT 1 FROM reclaim_writeback)
+  )
+SELECT
+  p.seq,
+  p.ts,
+  p.tid,
+  p.comm,
+  CASE WHEN p.zones_count = 1 THEN z.node END AS node,
+  CASE
+    WHEN p.zones_count = 1 THEN z.zone
+    WHEN p.zones_count > 1 THEN 'ambiguous'
+    ELSE 'unknown'
+  END AS zone,
+  CASE
+    WHEN p.reclaim_flags & 3 = 1 THEN 'anon'
+    WHEN p.reclaim_flags & 3 = 2 THEN 'file'
+    ELSE 'unknown'
+  END AS kind,
+  p.reclaimer,
+  p.invocation,
+  NULL AS pages_count,
+  NULL AS memcg_id,
+  NULL AS cgroup_path,
+  'pfn' AS basis
+FROM placed AS p
+LEFT JOIN raw_zone AS z
+  ON p.zones_count = 1
+  AND p.pfn >= z.start_pfn
+  AND p.pfn < z.start_pfn + z.spanned_count
+UNION ALL
+SELECT
+  y.seq,
+  y.ts,
+  y.tid,
+  y.comm,
+  y.node,
+  y.zone,
+  y.kind,
+  y.reclaimer,
+  y.invocation,
+  y.pages_count,
+  y.memcg_id,
+  y.cgroup_path,
+  'reclaim_writeback'
+FROM reclaim_writeback AS y
+WHERE y.outcome = 'submitted';
+
+-- @view     reclaim_writeback
+-- @summary  What reclaim did with each dirty folio, as a patched kernel tells
+--   it (mm_vmscan_reclaim_writeback), with the counters of its zone, its node
+--   and the machine at that moment.
+-- @grain    event; order seq
+-- @key      seq
+-- @needs    raw_mm_vmscan_reclaim_writeback, raw_enum_label, raw_zone,
+--   raw_cgroup, reclaim_work, wb_units
+-- @events   vmscan:mm_vmscan_reclaim_writeback
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread that reclaims
+-- @column   comm TEXT its name
+-- @column   reclaimer TEXT kswapd, direct, memcg (a cgroup at its limit), node
+--   (vm.zone_reclaim_mode), proactive (memory.reclaim) or other
+-- @column   invocation INTEGER of reclaim_work
+-- @column   memcg_id INTEGER memory cgroup that was reclaimed; 0 = the machine
+-- @column   cgroup_path TEXT its path, where the run's cgroups file has a
+--   cgroup with this number; NULL = not known
+-- @column   node INTEGER memory node
+-- @column   zone TEXT zone: the kernel's name for it, else that of zoneinfo,
+--   else its number
+-- @column   kind TEXT anon (tmpfs and shmem among them), file or unknown
+-- @column   outcome TEXT submitted (nr_vmscan_write), declined (a file's:
+--   marked for immediate reclaim), refused (no swap, locked) or kept
+-- @column   pages_count INTEGER pages of the folio
+-- @column   device TEXT major:minor of the file's file system; NULL = no file
+-- @column   ino INTEGER inode number of the file; NULL = no file
+-- @column   priority_count INTEGER pressure: 12 = little, 0 = all must go
+-- @column   zone_inactive_bytes INTEGER inactive pages of the zone
+-- @column   zone_active_bytes INTEGER active pages of the zone
+-- @column   zone_pending_bytes INTEGER dirty and writeback pages of the zone
+-- @column   node_inactive_file_bytes INTEGER inactive file pages of the node
+-- @column   node_active_file_bytes INTEGER active file pages of the node
+-- @column   node_dirty_bytes INTEGER dirty pages of the node
+-- @column   node_writeback_bytes INTEGER pages of the node under writeback
+-- @column   inactive_file_bytes INTEGER inactive file pages of the machine
+-- @column   active_file_bytes INTEGER active file pages of the machine
+-- @column   dirty_bytes INTEGER dirty pages of the machine
+-- @column   writeback_bytes INTEGER pages of the machine under writeback
+-- @source   kernel-tracepoints/; mm/vmscan.c shrink_folio_list()
+-- @materialize
+CREATE VIEW reclaim_writeback AS
+WITH
+  zone_name AS MATERIALIZED (
+    SELECT e.value AS zid, min(e.label) AS zone
+    FROM raw_enum_label AS e
+    WHERE e.event = 'vmscan:mm_vmscan_reclaim_writeback' AND e.field = 'zid'
+    GROUP BY e.value
+  ),
+  cgroup_name AS MATERIALIZED (
+    SELECT c.cgroup_ino, min(c.path) AS path
+    FROM raw_cgroup AS c
+    GROUP BY c.cgroup_ino
+  )
+SELECT
+  y.seq,
+  y.ts,
+  y.tid,
+  w.comm,
+  w.reclaimer,
+  w.invocation,
+  y.memcg_id,
+  c.path AS cgroup_path,
+  y.nid AS node,
+  coalesce(
+    n.zone,
+    (
+      SELECT min(z.zone)
+      FROM raw_zone AS z
+      WHERE z.node = y.nid
+        AND y.pfn >= z.start_pfn
+        AND y.pfn < z.start_pfn + z.spanned_count
+    ),
+    'zone ' || y.zid
+  ) AS zone,
+  CASE
+    WHEN y.reclaim_flags & 3 = 1 THEN 'anon'
+    WHEN y.reclaim_flags & 3 = 2 THEN 'file'
+    ELSE 'unknown'
+  END AS kind,
+  CASE y.outcome
+    WHEN 0 THEN 'submitted'
+    WHEN 1 THEN 'declined'
+    WHEN 2 THEN 'refused'
+    WHEN 3 THEN 'kept'
+  END AS outcome,
+  y.nr_pages AS pages_count,
+  CASE WHEN y.ino <> 0 THEN y.dev_major || ':' || y.dev_minor END AS device,
+  nullif(y.ino, 0) AS ino,
+  y.priority AS priority_count,
+  (y.z_inactive_file + y.z_inactive_anon) * u.page_bytes AS zone_inactive_bytes,
+  (y.z_active_file + y.z_active_anon) * u.page_bytes AS zone_active_bytes,
+  y.z_write_pending * u.page_bytes AS zone_pending_bytes,
+  y.n_inactive_file * u.page_bytes AS node_inactive_file_bytes,
+  y.n_active_file * u.page_bytes AS node_active_file_bytes,
+  y.n_dirty * u.page_bytes AS node_dirty_bytes,
+  y.n_writeback * u.page_bytes AS node_writeback_bytes,
+  y.g_inactive_file * u.page_bytes AS inactive_file_bytes,
+  y.g_active_file * u.page_bytes AS active_file_bytes,
+  y.g_dirty * u.page_bytes AS dirty_bytes,
+  y.g_writeback * u.page_bytes AS writeback_bytes
+FROM raw_mm_vmscan_reclaim_writeback AS y
+CROSS JOIN wb_units AS u
+JOIN reclaim_work AS w ON w.seq = y.seq
+LEFT JOIN zone_name AS n ON n.zid = y.zid
+LEFT JOIN cgroup_name AS c ON c.cgroup_ino = y.memcg_id;
+
+-- @view     reclaim_kswapd
+-- @summary  Cycles of kswapd: from being woken to its next full sleep. Short
+--   naps between two passes are part of a cycle.
+-- @grain    cycle; order seq
+-- @needs    raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep,
+--   reclaim_work, wb_task, wb_bounds
+-- @events   vmscan:mm_vmscan_kswapd_wake
+-- @optional vmscan:mm_vmscan_kswapd_sleep, vmscan:mm_vmscan_lru_shrink_inactive
+-- @column   seq INTEGER of its first event
+-- @column   ts INTEGER ns, woken; the trace's begin where that was before it
+-- @column   end_ts INTEGER ns, asleep; the trace's end where it was not
+-- @column   node INTEGER memory node
+-- @column   tid INTEGER the kswapd
+-- @column   comm TEXT its name
+-- @column   task_id INTEGER of wb_task
+-- @column   wakes_count INTEGER passes over the node that began
+-- @column   order_max INTEGER largest order of pages that were wanted
+-- @column   scanned_count INTEGER pages scanned on inactive lists
+-- @column   reclaimed_count INTEGER pages of them that were freed
+-- @column   writes_count INTEGER folios given away to be written
+-- @column   cut TEXT start or end: under way when the trace began or ended
+-- @source   mm/vmscan.c kswapd(), kswapd_try_to_sleep()
+-- @materialize
+CREATE VIEW reclaim_kswapd AS
+WITH
+  steps AS (
+    SELECT w.nid, w.tid, w.seq, w.ts, 0 AS is_end, w."order" AS page_order
+    FROM raw_mm_vmscan_kswapd_wake AS w
+    UNION ALL
+    SELECT s.nid, s.tid, s.seq, s.ts, 1, NULL
+    FROM raw_mm_vmscan_kswapd_sleep AS s
+  ),
+  followed AS (
+    SELECT
+      s.*,
+      lag(s.is_end) OVER node AS prev_is_end,
+      lead(s.is_end) OVER node AS next_is_end,
+      lead(s.ts) OVER node AS next_ts
+    FROM steps AS s
+    WINDOW node AS (PARTITION BY s.nid ORDER BY s.seq)
+  ),
+  numbered AS (
+    SELECT
+      f.*,
+      max(CASE
+        WHEN f.prev_is_end IS NULL OR (f.is_end = 0 AND f.prev_is_end = 1)
+          THEN f.seq
+      END) OVER (PARTITION BY f.nid ORDER BY f.seq ROWS UNBOUNDED PRECEDING)
+        AS cycle_seq
+    FROM followed AS f
+    -- A second sleep in a row says nothing new.
+    WHERE f.is_end = 0 OR f.prev_is_end IS NULL OR f.prev_is_end = 0
+  ),
+  cycle AS (
+    SELECT
+      n.cycle_seq AS seq,
+      n.nid,
+      min(n.tid) AS tid,
+      min(CASE WHEN n.is_end = 0 THEN n.ts END) AS first_ts,
+      max(CASE WHEN n.is_end = 1 THEN n.ts END) AS end_ts,
+      sum(1 - n.is_end) AS wakes_count,
+      max(n.page_order) AS order_max
+    FROM numbered AS n
+    GROUP BY n.cycle_seq, n.nid
+  ),
+  done AS (
+    SELECT
+      n.cycle_seq,
+      sum(r.scanned_count) AS scanned_count,
+      sum(r.reclaimed_count) AS reclaimed_count,
+      sum(CASE WHEN r.work = 'write' THEN 1 ELSE 0 END) AS writes_count
+    FROM reclaim_work AS r
+    JOIN numbered AS n ON n.seq = r.invocation
+    WHERE r.reclaimer = 'kswapd'
+    GROUP BY n.cycle_seq
+  )
+SELECT
+  c.seq,
+  coalesce(c.first_ts, b.first_ts) AS ts,
+  coalesce(c.end_ts, b.last_ts) AS end_ts,
+  c.nid AS node,
+  c.tid,
+  coalesce(t.comm, 'tid ' || c.tid) AS comm,
+  t.task_id,
+  c.wakes_count,
+  c.order_max,
+  d.scanned_count,
+  d.reclaimed_count,
+  d.writes_count,
+  CASE
+    WHEN c.first_ts IS NULL THEN 'start'
+    WHEN c.end_ts IS NULL THEN 'end'
+  END AS cut
+FROM cycle AS c
+CROSS JOIN wb_bounds AS b
+LEFT JOIN done AS d ON d.cycle_seq = c.seq
+LEFT JOIN wb_task AS t
+  ON t.tid = c.tid AND c.seq >= t.from_seq AND c.seq < t.until_seq;

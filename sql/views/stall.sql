@@ -1,0 +1,430 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Waits of tasks without double counting, and why each task waited.
+
+-- @view     wb_stall
+-- @summary  Waits of tasks without double counting, each with its cause.
+-- @grain    wait that keeps time of its own, or whose end no event tells; order
+--   wait_id
+-- @needs    wb_wait, _wait_busy, wb_throttle_cause, wb_wait_request,
+--   wb_stall_rule
+-- @column   wait_id INTEGER of wb_wait
+-- @column   seq INTEGER of the event, or of the sched_switch, that it is from
+-- @column   ts INTEGER ns, trace clock, start
+-- @column   dur INTEGER ns, its time without the waits inside it; NULL = no
+--   event tells
+-- @column   span_ns INTEGER from its start to its end, those included
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   kind TEXT as in wb_wait
+-- @column   what TEXT event or call that it is from
+-- @column   cause TEXT why the task waited here, or unknown; docs/stalls.md
+-- @column   bdi TEXT backing device, or device, where the events tell
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; throttle only
+-- @column   basis TEXT how well its time is known; as in wb_wait
+-- @column   cut TEXT as in wb_wait
+-- @column   pos_ratio REAL as in wb_throttle_cause
+-- @column   global_pos_ratio REAL as in wb_throttle_cause
+-- @column   wb_pos_ratio REAL as in wb_throttle_cause
+-- @column   global_share_ratio REAL as in wb_throttle_cause
+-- @column   journal_ratio REAL share of dur in which the journal committed
+-- @column   device_ratio REAL share of dur in which the device had requests
+-- @column   kswapd_ratio REAL share of dur in which a kswapd was awake
+-- @column   ref_seq INTEGER of the event that says why
+-- @source   docs/stalls.md; mm/vmscan.c reclaim_throttle();
+--   include/linux/mmzone.h enum vmscan_throttle_state
+-- @materialize
+CREATE VIEW wb_stall AS
+WITH
+  shared AS (
+    SELECT
+      w.*,
+      CASE WHEN w.kind = 'throttle' THEN w.ref_seq END AS throttle_seq,
+      CASE WHEN w.kind = 'block queue' THEN w.ref_seq END AS request_seq,
+      b.own_ns,
+      1.0 * b.journal_ns / b.own_ns AS journal_ratio,
+      1.0 * b.device_ns / b.own_ns AS device_ratio,
+      1.0 * b.kswapd_ns / b.own_ns AS kswapd_ratio
+    FROM wb_wait AS w
+    LEFT JOIN _wait_busy AS b ON b.wait_id = w.wait_id
+    WHERE b.wait_id IS NOT NULL OR w.end_ts IS NULL
+  )
+SELECT
+  s.wait_id,
+  s.seq,
+  s.ts,
+  s.own_ns AS dur,
+  s.end_ts - s.ts AS span_ns,
+  s.tid,
+  s.comm,
+  s.task_id,
+  s.kind,
+  s.what,
+  CASE
+    -- The events of 2011 say nothing about the dirty pages.
+    WHEN s.kind = 'throttle' THEN coalesce(c.cause, 'unknown')
+    WHEN s.kind = 'memcg reclaim' THEN 'memcg limit'
+    WHEN s.kind = 'reclaim throttle' THEN
+      CASE s.reason
+        WHEN 1 THEN 'writeback behind reclaim'
+        WHEN 2 THEN 'too many reclaimers'
+        WHEN 4 THEN 'reclaim without progress'
+        WHEN 8 THEN 'writeback behind reclaim'
+        ELSE 'unknown'
+      END
+    WHEN s.what = 'xfs_log_grant' THEN 'journal full'
+    WHEN s.what = 'xfs_log_cil_wait' THEN 'journal commit'
+    WHEN s.what = 'node_reclaim' THEN 'zone reclaim mode'
+    WHEN s.kind = 'direct reclaim' THEN
+      CASE
+        WHEN s.kswapd_ratio >= r.most_ratio THEN 'kswapd behind'
+        WHEN s.kswapd_ratio < r.most_ratio THEN 'kswapd asleep'
+        ELSE 'unknown'
+      END
+    WHEN s.kind = 'block queue' THEN
+      CASE
+        WHEN q.issue_ts IS NULL THEN 'unknown'
+        WHEN (q.end_ts - q.issue_ts) >= (q.end_ts - q.ts) * r.most_ratio
+          THEN 'device latency'
+        ELSE 'queued behind others'
+      END
+    WHEN s.own_ns IS NULL THEN 'unknown'
+    WHEN s.kind <> 'folio wait' AND s.journal_ratio >= r.most_ratio
+      THEN 'journal commit'
+    WHEN s.device_ratio >= r.most_ratio THEN 'device latency'
+    ELSE 'unknown'
+  END AS cause,
+  s.device AS bdi,
+  c.cgroup_ino,
+  s.basis,
+  s.cut,
+  c.pos_ratio,
+  c.global_pos_ratio,
+  c.wb_pos_ratio,
+  c.global_share_ratio,
+  s.journal_ratio,
+  s.device_ratio,
+  s.kswapd_ratio,
+  s.ref_seq
+FROM shared AS s
+CROSS JOIN wb_stall_rule AS r
+LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
+LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq;
+
+-- @view     wb_throttle_cause
+-- @summary  Why each throttled task had to sleep: its pos_ratio, how much of
+--   that is the machine's and how much its wb's, and what the kernel thought of
+--   the bdi's bandwidth.
+-- @grain    balance_dirty_pages event that a task slept after; order seq
+-- @needs    wb_throttle, wb_throttle_charge, wb_bandwidth, wb_stall_rule,
+--   wb_units
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   ts INTEGER ns, of the event
+-- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device
+-- @column   sleep_ts INTEGER ns, start of the sleep
+-- @column   slept_ns INTEGER how long
+-- @column   slept_basis TEXT as in wb_throttle
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   cause TEXT over the limit, above setpoint, bdi slower than its
+--   share, falling bdi bandwidth, slow bdi bandwidth, memcg domain, strictlimit
+--   or unknown; see docs/stalls.md
+-- @column   domain TEXT whose limits decided: global or memcg; NULL = the
+--   events do not tell; as in wb_throttle
+-- @column   bandwidth_ts INTEGER ns, the last bdi_dirty_ratelimit of this wb
+-- @column   avg_write_bw_bytes_per_s INTEGER that it told
+-- @column   top_write_bw_bytes_per_s INTEGER highest of its last 16 updates
+-- @column   pos_ratio REAL task_ratelimit over dirty_ratelimit; not in 0 to 1
+-- @column   global_pos_ratio REAL factor of the machine's dirty pages, 0 to 2
+-- @column   wb_pos_ratio REAL factor of the wb's dirty pages: the quotient
+-- @column   global_share_ratio REAL share of the machine's factor in what both
+--   take away; the rest is the wb's
+-- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(),
+--   balance_dirty_pages(); docs/stalls.md
+-- @materialize
+CREATE VIEW wb_throttle_cause AS
+WITH
+  slept AS (
+    SELECT
+      t.seq,
+      t.ts,
+      t.tid,
+      t.bdi,
+      t.sleep_ts,
+      t.slept_ns,
+      t.slept_basis,
+      t.cgroup_ino AS told_cgroup_ino,
+      coalesce(t.cgroup_ino, 1) AS cgroup_ino,
+      t.domain,
+      t.limit_bytes,
+      t.setpoint_bytes,
+      t.dirty_bytes,
+      t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
+      t.task_ratelimit_bytes_per_s AS task_bytes_per_s
+    FROM wb_throttle_charge AS c
+    CROSS JOIN wb_throttle AS t ON t.seq = c.seq
+    WHERE c.slept_ns > 0
+  ),
+  bandwidth AS (
+    SELECT
+      row_number() OVER (ORDER BY w.ts, w.bdi, w.cgroup_ino) AS update_id,
+      w.ts,
+      w.bdi,
+      coalesce(w.cgroup_ino, 1) AS cgroup_ino,
+      w.avg_write_bw_bytes_per_s,
+      max(w.avg_write_bw_bytes_per_s) OVER (
+        PARTITION BY w.bdi, w.cgroup_ino ORDER BY w.ts
+        ROWS BETWEEN 15 PRECEDING AND CURRENT ROW
+      ) AS top_write_bw_bytes_per_s
+    FROM wb_bandwidth AS w
+  ),
+  -- Each event with the last update of its wb before it.
+  steps AS (
+    SELECT c.*, 1 AS step, NULL AS update_id
+    FROM slept AS c
+    UNION ALL
+    SELECT
+      NULL,
+      w.ts,
+      NULL,
+      w.bdi,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      w.cgroup_ino,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      0,
+      w.update_id
+    FROM bandwidth AS w
+  ),
+  updated AS (
+    SELECT
+      s.*,
+      max(s.update_id) OVER (
+        PARTITION BY s.bdi, s.cgroup_ino ORDER BY s.ts, s.step
+        ROWS UNBOUNDED PRECEDING
+      ) AS last_update_id
+    FROM steps AS s
+  ),
+  placed AS MATERIALIZED (
+    SELECT
+      c.*,
+      -- Of free run, of the setpoint, of the limit: 1, 0 and -1.
+      1.0 * (c.setpoint_bytes - c.dirty_bytes)
+        / nullif(c.limit_bytes - c.setpoint_bytes, 0) AS x,
+      1.0 * c.task_bytes_per_s / nullif(c.base_bytes_per_s, 0) AS pos_ratio,
+      w.ts AS bandwidth_ts,
+      w.avg_write_bw_bytes_per_s,
+      w.top_write_bw_bytes_per_s
+    FROM updated AS c
+    LEFT JOIN bandwidth AS w ON w.update_id = c.last_update_id
+    WHERE c.step = 1
+  ),
+  factors AS MATERIALIZED (
+    SELECT
+      p.*,
+      CASE
+        WHEN p.domain IS NULL OR p.domain <> 'global' THEN NULL
+        WHEN p.limit_bytes <= p.setpoint_bytes THEN NULL
+        -- The limit is older than the one that decided.
+        WHEN p.x <= -1 AND p.pos_ratio > 0 THEN NULL
+        WHEN p.x <= -1 THEN 0.0
+        WHEN p.x >= 1 THEN 2.0
+        ELSE 1 + p.x * p.x * p.x
+      END AS global_pos_ratio
+    FROM placed AS p
+  ),
+  losses AS MATERIALIZED (
+    SELECT
+      f.*,
+      f.pos_ratio / nullif(f.global_pos_ratio, 0) AS wb_pos_ratio,
+      CASE WHEN f.global_pos_ratio < 1 THEN 1 - f.global_pos_ratio ELSE 0 END
+        AS global_loss,
+      CASE
+        WHEN f.pos_ratio < f.global_pos_ratio
+          THEN 1 - f.pos_ratio / f.global_pos_ratio
+        ELSE 0
+      END AS wb_loss
+    FROM factors AS f
+  ),
+  shares AS MATERIALIZED (
+    SELECT
+      l.*,
+      CASE
+        WHEN l.pos_ratio < 1 AND l.global_pos_ratio IS NOT NULL
+          THEN l.global_loss / nullif(l.global_loss + l.wb_loss, 0)
+      END AS global_share_ratio
+    FROM losses AS l
+  )
+SELECT
+  s.seq,
+  s.ts,
+  s.tid,
+  s.bdi,
+  s.sleep_ts,
+  s.slept_ns,
+  s.slept_basis,
+  s.told_cgroup_ino AS cgroup_ino,
+  CASE
+    WHEN s.domain IS NULL OR s.pos_ratio IS NULL THEN 'unknown'
+    WHEN s.domain = 'memcg' THEN 'memcg domain'
+    WHEN s.limit_bytes <= s.setpoint_bytes THEN 'unknown'
+    WHEN s.global_pos_ratio IS NULL THEN 'above setpoint'
+    WHEN s.pos_ratio = 0 AND s.global_pos_ratio < r.at_limit_ratio
+      THEN 'over the limit'
+    -- Below free run only the bdi's own limit throttles.
+    WHEN s.x >= 1 + r.freerun_margin_ratio THEN 'strictlimit'
+    -- The wb's factor is a quarter at least without strictlimit. Pages/s are
+    -- whole numbers, so a low rate can round to 0.
+    WHEN s.pos_ratio = 0
+      AND s.base_bytes_per_s * s.global_pos_ratio / 4 >= 2 * u.page_bytes
+      THEN 'strictlimit'
+    WHEN s.pos_ratio = 0 THEN 'unknown'
+    WHEN s.global_share_ratio >= r.most_ratio THEN 'above setpoint'
+    WHEN s.global_share_ratio < r.most_ratio THEN 'bdi slower than its share'
+    WHEN s.avg_write_bw_bytes_per_s
+      < s.top_write_bw_bytes_per_s * r.falling_ratio
+      THEN 'falling bdi bandwidth'
+    ELSE 'slow bdi bandwidth'
+  END AS cause,
+  s.domain,
+  s.bandwidth_ts,
+  s.avg_write_bw_bytes_per_s,
+  s.top_write_bw_bytes_per_s,
+  s.pos_ratio,
+  s.global_pos_ratio,
+  s.wb_pos_ratio,
+  s.global_share_ratio
+FROM shares AS s
+CROSS JOIN wb_stall_rule AS r
+CROSS JOIN wb_units AS u;
+
+-- @view     _wait_busy
+-- @summary  Each wait's own time, and how much of it a journal commit, a busy
+--   device or an awake kswapd covers. Where the wait's events name no device,
+--   the only one that commits or requests name is taken, if it is one; for
+--   requests also where they name another one (a partition, a device mapper).
+-- @grain    wait that keeps time of its own; order wait_id
+-- @needs    wb_wait, wb_wait_piece, wb_busy
+-- @column   wait_id INTEGER of wb_wait
+-- @column   own_ns INTEGER its time without the waits inside it
+-- @column   journal_ns INTEGER of that, while the journal committed; NULL =
+--   not recorded
+-- @column   device_ns INTEGER of that, while the device had requests; NULL =
+--   not recorded
+-- @column   kswapd_ns INTEGER of that, while kswapd of any node was awake;
+--   NULL = not recorded
+-- @materialize
+CREATE VIEW _wait_busy AS
+WITH
+  seen AS (
+    SELECT
+      d.resource,
+      d.device,
+      min(d.from_ts) AS first_ts,
+      count(*) OVER (PARTITION BY d.resource) AS devices_count
+    FROM wb_busy AS d
+    GROUP BY d.resource, d.device
+  ),
+  asked AS (
+    SELECT
+      w.wait_id,
+      coalesce(n.resource, o.resource) AS resource,
+      coalesce(n.device, o.device) AS device
+    FROM wb_wait AS w
+    CROSS JOIN (SELECT DISTINCT s.resource FROM seen AS s) AS r
+    LEFT JOIN seen AS n ON n.resource = r.resource AND n.device = w.device
+    LEFT JOIN seen AS o
+      ON o.resource = r.resource
+      AND o.devices_count = 1
+      AND (w.device IS NULL OR r.resource <> 'journal')
+    WHERE w.end_ts IS NOT NULL
+      AND (
+        (
+          r.resource = 'kswapd'
+          AND w.kind = 'direct reclaim'
+          AND w.ts >= o.first_ts
+        )
+        OR (
+          r.resource <> 'kswapd'
+          AND w.kind IN ('folio wait', 'journal', 'fsync', 'sync', 'write')
+        )
+      )
+      AND (n.resource IS NOT NULL OR o.resource IS NOT NULL)
+  ),
+  points AS (
+    SELECT
+      d.resource,
+      d.device,
+      d.from_ts AS ts,
+      0 AS step,
+      NULL AS wait_id,
+      d.from_ts,
+      d.to_ts,
+      d.before_ns
+    FROM wb_busy AS d
+    UNION ALL
+    SELECT a.resource, a.device, p.from_ts, -1, p.wait_id, NULL, NULL, NULL
+    FROM wb_wait_piece AS p
+    JOIN asked AS a ON a.wait_id = p.wait_id
+    UNION ALL
+    SELECT a.resource, a.device, p.to_ts, 1, p.wait_id, NULL, NULL, NULL
+    FROM wb_wait_piece AS p
+    JOIN asked AS a ON a.wait_id = p.wait_id
+  ),
+  -- Stretches do not overlap, so the greatest so far are those of the last.
+  reached AS (
+    SELECT
+      q.resource,
+      q.ts,
+      q.step,
+      q.wait_id,
+      max(q.from_ts) OVER device AS from_ts,
+      max(q.to_ts) OVER device AS to_ts,
+      max(q.before_ns) OVER device AS before_ns
+    FROM points AS q
+    WINDOW device AS (
+      PARTITION BY q.resource, q.device ORDER BY q.ts, abs(q.step)
+      ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  covered AS (
+    SELECT
+      r.wait_id,
+      r.resource,
+      sum(
+        r.step * coalesce(
+          r.before_ns
+            + CASE WHEN r.ts < r.to_ts THEN r.ts ELSE r.to_ts END - r.from_ts,
+          0
+        )
+      ) AS busy_ns
+    FROM reached AS r
+    WHERE r.step <> 0
+    GROUP BY r.wait_id, r.resource
+  ),
+  shares AS (
+    SELECT
+      c.wait_id,
+      max(CASE WHEN c.resource = 'journal' THEN c.busy_ns END) AS journal_ns,
+      max(CASE WHEN c.resource = 'device' THEN c.busy_ns END) AS device_ns,
+      max(CASE WHEN c.resource = 'kswapd' THEN c.busy_ns END) AS kswapd_ns
+    FROM covered AS c
+    GROUP BY c.wait_id
+  ),
+  own AS (
+    SELECT p.wait_id, sum(p.to_ts - p.from_ts) AS own_ns
+    FROM wb_wait_piece AS p
+    GROUP BY p.wait_id
+  )
+SELECT o.wait_id, o.own_ns, s.journal_ns, s.device_ns, s.kswapd_ns
+FROM own AS o
+LEFT JOIN shares AS s ON s.wait_id = o.wait_id;

@@ -1,0 +1,528 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What each balance_dirty_pages event says, and what it cost its task.
+
+-- @view     wb_throttle
+-- @summary  One row for each balance_dirty_pages event: what was asked of the
+--   task, what it did, and the state that it was decided on.
+-- @grain    event; order seq
+-- @needs    wb_throttle_event, wb_task
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread that dirties pages
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
+--   0: the call went round its loop again
+-- @column   is_last INTEGER 1: last event of a call
+-- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
+-- @column   paused_ns INTEGER time spent in this call so far
+-- @column   period_ns INTEGER time that the dirtied pages are worth
+-- @column   think_ns INTEGER time since the scheduled end of the last pause
+-- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
+--   measured
+-- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
+-- @column   slept_basis TEXT measured: by the kernel, told when the call
+--   returned; sched: between two sched_switch; paused: from the next event of
+--   the call; intended: pause plus half a jiffy
+-- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
+-- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
+-- @column   accounted_bytes INTEGER bytes that this event adds to what its task
+--   dirtied; adding these up gives a lower bound (pages that an exited task
+--   left on the CPU are charged to the next one)
+-- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
+--   cgroup throttled up to 6.14.1, which recorded the machine's limit
+-- @column   setpoint_bytes INTEGER where the dirty pages should settle
+-- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
+-- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
+--   32-bit kernels with limits so high that the kernel's product wraps
+-- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
+-- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
+-- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
+-- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
+CREATE VIEW wb_throttle AS
+SELECT
+  e.seq,
+  e.ts,
+  e.tid,
+  coalesce(t.comm, 'tid ' || e.tid) AS comm,
+  t.task_id,
+  e.bdi,
+  e.cgroup_ino,
+  e.is_first,
+  e.is_last,
+  e.pause_ns,
+  e.paused_ns,
+  e.period_ns,
+  e.think_ns,
+  e.sleep_ts,
+  e.slept_ns,
+  e.slept_basis,
+  e.is_async,
+  e.dirtied_bytes,
+  e.accounted_bytes,
+  e.dirtied_pause_bytes,
+  e.domain,
+  e.limit_bytes,
+  e.setpoint_bytes,
+  e.dirty_bytes,
+  e.wb_setpoint_bytes,
+  e.wb_dirty_bytes,
+  e.dirty_ratelimit_bytes_per_s,
+  e.task_ratelimit_bytes_per_s
+FROM wb_throttle_event AS e
+LEFT JOIN wb_task AS t
+  ON t.tid = e.tid AND e.seq >= t.from_seq AND e.seq < t.until_seq;
+
+-- @view     wb_throttle_event
+-- @summary  One row for each balance_dirty_pages event, without the name of its
+--   task: that takes longer to find than all the rest.
+-- @grain    event; order seq
+-- @needs    raw_balance_dirty_pages, wb_throttle_charge, wb_throttle_domain,
+--   wb_cgroup, wb_units
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread that dirties pages
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
+--   0: the call went round its loop again
+-- @column   is_last INTEGER 1: last event of a call
+-- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
+-- @column   paused_ns INTEGER time spent in this call so far
+-- @column   period_ns INTEGER time that the dirtied pages are worth
+-- @column   think_ns INTEGER time since the scheduled end of the last pause
+-- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
+--   measured
+-- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
+-- @column   slept_basis TEXT measured: by the kernel, told when the call
+--   returned; sched: between two sched_switch; paused: from the next event of
+--   the call; intended: pause plus half a jiffy
+-- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
+-- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
+-- @column   accounted_bytes INTEGER bytes that this event adds to what its task
+--   dirtied; adding these up gives a lower bound (pages that an exited task
+--   left on the CPU are charged to the next one)
+-- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
+--   cgroup throttled up to 6.14.1, which recorded the machine's limit
+-- @column   setpoint_bytes INTEGER where the dirty pages should settle
+-- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
+-- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
+--   32-bit kernels with limits so high that the kernel's product wraps
+-- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
+-- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
+-- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
+-- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
+CREATE VIEW wb_throttle_event AS
+SELECT
+  r.seq,
+  r.ts,
+  r.tid,
+  r.bdi,
+  coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
+  coalesce(c.is_first, 1) AS is_first,
+  coalesce(c.is_last, 1) AS is_last,
+  r.pause * u.ms_ns AS pause_ns,
+  r.paused * u.ms_ns AS paused_ns,
+  r.period * u.ms_ns AS period_ns,
+  r.think * u.ms_ns AS think_ns,
+  coalesce(c.sleep_ts, r.ts) AS sleep_ts,
+  coalesce(c.slept_ns, 0) AS slept_ns,
+  c.slept_basis,
+  coalesce(c.is_async, 0) AS is_async,
+  r.dirtied * u.page_bytes AS dirtied_bytes,
+  coalesce(c.accounted_bytes, 0) AS accounted_bytes,
+  r.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
+  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+  CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
+    AS limit_bytes,
+  r.setpoint * u.page_bytes AS setpoint_bytes,
+  r.dirty * u.page_bytes AS dirty_bytes,
+  CASE
+    -- setpoint * wb_thresh, in 32 bits.
+    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 4294967296 THEN NULL
+    ELSE r.wb_setpoint * u.page_bytes
+  END AS wb_setpoint_bytes,
+  r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
+  r.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
+  r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
+FROM raw_balance_dirty_pages AS r
+CROSS JOIN wb_units AS u
+LEFT JOIN wb_throttle_charge AS c ON c.seq = r.seq
+LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq
+LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path;
+
+-- @view     wb_throttle_charge
+-- @summary  What each balance_dirty_pages event that did something cost its
+--   task: the pages charged and the sleep.
+-- @grain    event that charged pages, slept or went round; order seq
+-- @key      seq
+-- @needs    raw_sched_switch, _throttle_step,
+--   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_bounds
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages()
+-- @column   is_last INTEGER 1: last event of a call
+-- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
+-- @column   paused_ns INTEGER time spent in this call so far
+-- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured;
+--   before ts where events of the call were lost
+-- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
+-- @column   slept_basis TEXT measured: by the kernel, told when the call
+--   returned; sched: between two sched_switch; paused: from the next event of
+--   the call; intended: pause plus half a jiffy
+-- @column   call_ns INTEGER in the last event of a call: how long the call
+--   took; without its return: the time in it so far and the sleep
+-- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
+-- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
+-- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
+-- @materialize
+CREATE VIEW wb_throttle_charge AS
+WITH
+  -- Tasks that sched_switch was recorded for.
+  watched AS (
+    SELECT DISTINCT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+  ),
+  judged AS (
+    SELECT
+      n.*,
+      -- The task came back at once although it had a long pause to sleep: it
+      -- got EAGAIN and an io_uring worker will do it again. Clocks of guests
+      -- jump by up to 14 ms, so shorter pauses are not judged.
+      n.pause > 0
+      AND n.done_ts IS NULL
+      AND n.will_go_on = 0
+      AND n.next_ts - n.ts BETWEEN 0 AND 2 * u.ms_ns
+      AND n.pause * u.ms_ns - (n.next_ts - n.ts) > 16 * u.ms_ns
+        AS came_back_at_once,
+      -- Back before the pause was over and no sleep seen: it did not sleep.
+      CASE
+        WHEN s.slept_ns IS NOT NULL THEN s.slept_ns
+        WHEN w.tid IS NOT NULL
+          AND n.next_ts >= n.ts
+          AND n.next_ts - n.ts < n.pause * u.ms_ns
+          THEN 0
+      END AS measured_ns,
+      s.sleep_ts
+    FROM _throttle_step AS n
+    CROSS JOIN wb_units AS u
+    LEFT JOIN watched AS w ON w.tid = n.tid
+    LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq
+  ),
+  measured AS (
+    SELECT
+      j.*,
+      coalesce(j.is_done_async, 0) = 1
+      OR coalesce(j.came_back_at_once AND coalesce(j.measured_ns, 0) = 0, 0)
+        AS is_async,
+      CASE
+        WHEN j.pause > 0 THEN
+          CASE
+            WHEN j.wait_ns IS NOT NULL THEN 'measured'
+            WHEN j.measured_ns IS NOT NULL THEN 'sched'
+            WHEN j.will_go_on = 1 AND j.next_paused >= j.paused THEN 'paused'
+            ELSE 'intended'
+          END
+      END AS slept_basis,
+      -- Until when a sleep can have lasted at most.
+      CASE
+        WHEN j.will_go_on = 0 AND j.done_ts >= j.ts THEN j.done_ts
+        WHEN j.next_ts >= j.ts THEN j.next_ts
+        ELSE b.last_ts
+      END - j.ts AS room_ns,
+      (j.next_paused - j.paused) * u.ms_ns AS paused_step_ns,
+      j.pause * u.ms_ns + coalesce(h.jiffy_ns, 0) / 2 AS intended_ns
+    FROM judged AS j
+    CROSS JOIN wb_units AS u
+    CROSS JOIN wb_hz AS h
+    CROSS JOIN wb_bounds AS b
+  ),
+  slept AS (
+    SELECT
+      m.*,
+      CASE
+        WHEN m.slept_basis IS NULL OR m.is_async THEN 0
+        WHEN m.slept_basis = 'measured' THEN m.wait_ns
+        WHEN m.slept_basis = 'sched' THEN m.measured_ns
+        -- The kernel's ms and the trace clock are different clocks: never
+        -- longer than to the task's next event.
+        WHEN m.slept_basis = 'paused' AND m.paused_step_ns < m.room_ns
+          THEN m.paused_step_ns
+        WHEN m.slept_basis = 'intended' AND m.intended_ns < m.room_ns
+          THEN m.intended_ns
+        ELSE m.room_ns
+      END AS slept_ns
+    FROM measured AS m
+  )
+SELECT
+  m.seq,
+  m.ts,
+  m.tid,
+  k.task_id,
+  m.bdi,
+  coalesce(m.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
+  1 - m.goes_on AS is_first,
+  1 - m.will_go_on AS is_last,
+  m.pause * u.ms_ns AS pause_ns,
+  m.paused * u.ms_ns AS paused_ns,
+  -- A measured wait has more in it than the sleep, but no other event.
+  CASE
+    WHEN m.slept_basis = 'measured' AND m.wait_ts IS NOT NULL THEN m.wait_ts
+    WHEN m.slept_basis = 'measured' AND m.slept_ns > m.room_ns THEN m.ts
+    WHEN m.slept_basis = 'measured'
+      AND m.sleep_ts + m.slept_ns > m.ts + m.room_ns
+      THEN m.ts + m.room_ns - m.slept_ns
+    ELSE coalesce(m.sleep_ts, m.ts)
+  END AS sleep_ts,
+  m.slept_ns,
+  m.slept_basis,
+  CASE
+    WHEN m.will_go_on = 0
+      THEN coalesce(m.call_ns, m.paused * u.ms_ns + m.slept_ns)
+  END AS call_ns,
+  CASE WHEN m.is_async THEN 1 ELSE 0 END AS is_async,
+  CASE
+    WHEN m.goes_on = 1 OR m.is_charged = 0 OR m.is_async THEN 0
+    ELSE m.dirtied * u.page_bytes
+  END AS accounted_bytes
+FROM slept AS m
+CROSS JOIN wb_units AS u
+LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
+LEFT JOIN wb_task AS k
+  ON k.tid = m.tid AND m.seq >= k.from_seq AND m.seq < k.until_seq;
+
+-- @view     wb_hz
+-- @summary  The kernel's HZ: what the recorder read, else inferred from the
+--   times of balance_dirty_pages, which are whole jiffies in ms. NULL when
+--   nothing was read and fewer than three different times were seen, or they
+--   fit more than one HZ.
+-- @grain    one row
+-- @needs    _throttle_step, wb_units, raw_meta
+-- @column   hz INTEGER jiffies in a second, or NULL
+-- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
+-- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
+-- @materialize
+CREATE VIEW wb_hz AS
+WITH
+  time_ms AS (
+    SELECT b.pause AS ms FROM _throttle_step AS b WHERE b.pause > 0
+    UNION
+    SELECT b.paused FROM _throttle_step AS b WHERE b.paused > 0
+    UNION
+    SELECT b.period FROM _throttle_step AS b WHERE b.period > 0
+  ),
+  fits AS (
+    SELECT
+      count(*) AS times_count,
+      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
+      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
+      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
+        AS fits_300
+    FROM time_ms
+  ),
+  inferred AS (
+    SELECT
+      CASE
+        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
+        WHEN f.fits_100 THEN 100
+        WHEN f.fits_250 THEN 250
+        WHEN f.fits_300 THEN 300
+        ELSE 1000
+      END AS hz
+    FROM fits AS f
+  ),
+  known AS (
+    SELECT
+      coalesce(
+        (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
+        i.hz
+      ) AS hz
+    FROM inferred AS i
+  )
+SELECT k.hz, u.second_ns / k.hz AS jiffy_ns
+FROM known AS k
+CROSS JOIN wb_units AS u;
+
+-- @view     _throttle_step
+-- @summary  The balance_dirty_pages events that did something: charged dirtied
+--   pages, made the task sleep or went round the loop. Most events of a busy
+--   run do nothing. In the kernel's units.
+-- @grain    event; order seq
+-- @key      seq
+-- @needs    raw_balance_dirty_pages, wb_throttle_done
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:balance_dirty_pages_done
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb
+-- @column   cgroup_path TEXT its path, in kernels that tell that instead
+-- @column   pause INTEGER ms, intended sleep
+-- @column   paused INTEGER ms, time in this call so far
+-- @column   period INTEGER ms, what the dirtied pages are worth
+-- @column   dirtied INTEGER pages
+-- @column   task_ratelimit INTEGER KiB/s
+-- @column   is_charged INTEGER 1: dirtied was charged to the task
+-- @column   next_seq INTEGER the task's next event, where this one has a pause
+-- @column   next_ts INTEGER ns, of that event
+-- @column   next_paused INTEGER ms, of that event
+-- @column   goes_on INTEGER 1: this event is in the call of the one before
+-- @column   will_go_on INTEGER 1: the next event is in this call
+-- @column   done_ts INTEGER ns, when this call returned; NULL = not recorded
+-- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
+--   without its return
+-- @column   wait_ns INTEGER of wb_throttle_done
+-- @column   wait_ts INTEGER ns, of wb_throttle_done
+-- @column   call_ns INTEGER from the call's entry to its return
+-- @source   mm/page-writeback.c balance_dirty_pages()
+-- @materialize
+CREATE VIEW _throttle_step AS
+SELECT
+  c.seq,
+  c.ts,
+  c.tid,
+  c.bdi,
+  c.cgroup_ino,
+  c.cgroup_path,
+  c.pause,
+  c.paused,
+  c.period,
+  c.dirtied,
+  c.task_ratelimit,
+  -- Pause of no sleep and no cost: the kernel does not reset its count of
+  -- dirtied pages, and the next event has them again.
+  CASE WHEN c.pause <= 0 AND c.period = 0 AND c.pause >= -1000
+    THEN 0 ELSE 1
+  END AS is_charged,
+  n.seq AS next_seq,
+  n.ts AS next_ts,
+  n.paused AS next_paused,
+  -- The call's return proves it. Without: a call goes round again only at
+  -- task_ratelimit 0 and after a sleep, which is part of paused, and keeps its
+  -- dirtied count. One that left at task_ratelimit 0, as its wb had hardly a
+  -- dirty page, is told from the next one by paused alone.
+  CASE
+    WHEN d.done_seq IS NOT NULL THEN 1 - d.is_first
+    WHEN d.follows_done = 1 THEN 0
+    WHEN c.paused >= p.paused + p.pause
+      AND p.task_ratelimit = 0
+      AND p.pause > 0
+      AND p.bdi = c.bdi
+      AND p.dirtied = c.dirtied
+      THEN 1
+    ELSE 0
+  END AS goes_on,
+  CASE
+    WHEN d.done_seq IS NOT NULL THEN 1 - d.is_last
+    WHEN d.precedes_done = 1 THEN 0
+    WHEN n.paused >= c.paused + c.pause
+      AND c.task_ratelimit = 0
+      AND n.bdi = c.bdi
+      AND n.dirtied = c.dirtied
+      THEN 1
+    ELSE 0
+  END AS will_go_on,
+  d.done_ts,
+  d.is_async AS is_done_async,
+  d.wait_ns,
+  d.wait_ts,
+  d.call_ns
+FROM raw_balance_dirty_pages AS c
+LEFT JOIN raw_balance_dirty_pages AS n
+  ON c.pause > 0 AND n.prev_seq = c.seq
+LEFT JOIN raw_balance_dirty_pages AS p
+  ON c.paused > 0 AND p.seq = c.prev_seq
+LEFT JOIN wb_throttle_done AS d ON d.seq = c.seq
+WHERE c.pause > 0
+  OR c.paused > 0
+  OR c.pause < -1000
+  OR c.period <> 0
+  OR c.period IS NULL
+  OR c.pause IS NULL;
+
+-- @view     _throttle_sleep
+-- @summary  The sleep that followed a balance_dirty_pages event. The task runs
+--   on to schedule() without blocking, so it is the first uninterruptible sleep
+--   that starts within 20 ms of running after the event. A block plug may be
+--   flushed first and sleep too: the first sleep of at least half the pause is
+--   taken, or the first at all.
+-- @grain    event with a measured sleep; order seq
+-- @key      seq
+-- @needs    _throttle_step, wb_blocked, wb_units
+-- @optional sched:sched_switch
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   sleep_ts INTEGER ns, when the task left its CPU
+-- @column   slept_ns INTEGER from leaving the CPU to running again
+-- @source   mm/page-writeback.c balance_dirty_pages(); kernel/sched/core.c
+--   io_schedule_prepare()
+-- @materialize
+CREATE VIEW _throttle_sleep AS
+WITH
+  steps AS (
+    SELECT
+      b.tid,
+      b.seq,
+      b.seq AS event_seq,
+      NULL AS sleep_ts,
+      NULL AS ran_ts,
+      NULL AS end_ts
+    FROM _throttle_step AS b
+    WHERE b.pause > 0 AND EXISTS (SELECT 1 FROM wb_blocked)
+    UNION ALL
+    SELECT s.tid, s.seq, NULL, s.ts, s.ran_ts, s.end_ts
+    FROM wb_blocked AS s
+  ),
+  owned AS (
+    SELECT
+      s.seq,
+      s.sleep_ts,
+      s.ran_ts,
+      s.end_ts,
+      max(s.event_seq) OVER (
+        PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+      ) AS owner_seq
+    FROM steps AS s
+  ),
+  candidate AS (
+    SELECT
+      o.owner_seq,
+      o.sleep_ts,
+      o.end_ts - o.sleep_ts AS slept_ns,
+      row_number() OVER (
+        PARTITION BY o.owner_seq
+        ORDER BY
+          CASE
+            WHEN (o.end_ts - o.sleep_ts) * 2 >= b.pause * u.ms_ns THEN 0
+            ELSE 1
+          END,
+          o.seq
+      ) AS place
+    FROM owned AS o
+    JOIN _throttle_step AS b ON b.seq = o.owner_seq
+    CROSS JOIN wb_units AS u
+    WHERE o.sleep_ts IS NOT NULL
+      AND (b.next_seq IS NULL OR o.seq < b.next_seq)
+      AND o.sleep_ts
+        - CASE WHEN o.ran_ts > b.ts THEN o.ran_ts ELSE b.ts END
+        <= 20 * u.ms_ns
+  )
+SELECT c.owner_seq AS seq, c.sleep_ts, c.slept_ns
+FROM candidate AS c
+WHERE c.place = 1;

@@ -1,0 +1,363 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Throttling added up: over the time of interest, and in windows.
+
+-- @view     wb_throttle_bounds
+-- @summary  The time of interest as numbers of balance_dirty_pages events.
+-- @grain    one row
+-- @needs    raw_balance_dirty_pages, wb_params
+-- @events   writeback:balance_dirty_pages
+-- @column   start_seq INTEGER first event of the time of interest
+-- @column   end_seq INTEGER first event behind it
+-- @materialize
+CREATE VIEW wb_throttle_bounds AS
+SELECT
+  CASE
+    WHEN p.t0_ns IS NULL
+      THEN (SELECT min(r.seq) FROM raw_balance_dirty_pages AS r)
+    ELSE (
+      SELECT r.seq
+      FROM raw_balance_dirty_pages AS r
+      WHERE r.ts >= p.t0_ns
+      ORDER BY r.seq
+      LIMIT 1
+    )
+  END AS start_seq,
+  coalesce(
+    CASE
+      WHEN p.t1_ns IS NOT NULL
+        THEN (
+          SELECT r.seq
+          FROM raw_balance_dirty_pages AS r
+          WHERE r.ts >= p.t1_ns
+          ORDER BY r.seq
+          LIMIT 1
+        )
+    END,
+    (SELECT max(r.seq) FROM raw_balance_dirty_pages AS r) + 1
+  ) AS end_seq
+FROM wb_params AS p;
+
+-- @view     wb_throttle_total
+-- @summary  All balance_dirty_pages events of a task and wb in the time of
+--   interest, counted.
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+-- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_task, wb_cgroup,
+--   wb_params
+-- @events   writeback:balance_dirty_pages
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   events_count INTEGER events
+-- @column   first_seq INTEGER of its first event
+-- @column   first_ts INTEGER ns, of its first event
+-- @column   last_ts INTEGER ns, of its last event
+-- @materialize
+CREATE VIEW wb_throttle_total AS
+WITH
+  -- Whether a tid is one task with one name, and all of the trace is asked for.
+  plain AS (
+    SELECT 1 AS is_plain
+    FROM wb_params AS p
+    WHERE p.t0_ns IS NULL
+      AND p.t1_ns IS NULL
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+      AND NOT EXISTS (
+        SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
+      )
+  ),
+  -- Counted from an index that ingest made, in its order; the plus keeps SQLite
+  -- from going through the table by seq.
+  simple AS (
+    SELECT
+      r.tid,
+      r.bdi,
+      r.cgroup_ino,
+      count(*) AS events_count,
+      min(r.seq) AS first_seq,
+      max(r.seq) AS last_seq
+    FROM raw_balance_dirty_pages AS r
+    WHERE EXISTS (SELECT 1 FROM plain)
+    GROUP BY r.tid, r.bdi, r.cgroup_ino
+  ),
+  counted AS (
+    SELECT
+      t.task_id,
+      t.tid,
+      s.bdi,
+      s.cgroup_ino,
+      s.events_count,
+      s.first_seq,
+      s.last_seq
+    FROM simple AS s
+    JOIN wb_task AS t ON t.tid = s.tid
+    UNION ALL
+    SELECT
+      t.task_id,
+      t.tid,
+      r.bdi,
+      r.cgroup_ino,
+      count(*),
+      min(r.seq),
+      max(r.seq)
+    FROM wb_task AS t
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.tid = t.tid
+    WHERE +r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND +r.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND +r.seq >= t.from_seq
+      AND +r.seq < t.until_seq
+      AND NOT EXISTS (SELECT 1 FROM plain)
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+    GROUP BY t.task_id, r.bdi, r.cgroup_ino
+    UNION ALL
+    SELECT
+      t.task_id,
+      t.tid,
+      r.bdi,
+      g.cgroup_ino,
+      count(*),
+      min(r.seq),
+      max(r.seq)
+    FROM wb_cgroup AS g
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.cgroup_path = g.path
+    CROSS JOIN wb_task AS t ON t.tid = r.tid
+    WHERE r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      AND r.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      AND r.seq >= t.from_seq
+      AND r.seq < t.until_seq
+    GROUP BY t.task_id, t.tid, r.bdi, g.cgroup_ino
+  )
+SELECT
+  c.tid,
+  c.task_id,
+  c.bdi,
+  c.cgroup_ino,
+  c.events_count,
+  c.first_seq,
+  f.ts AS first_ts,
+  l.ts AS last_ts
+FROM counted AS c
+CROSS JOIN raw_balance_dirty_pages AS f ON f.seq = c.first_seq
+CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
+
+-- @view     wb_throttle_edge
+-- @summary  Which balance_dirty_pages events each window has.
+-- @grain    window; order window_index
+-- @key      window_index
+-- @needs    raw_balance_dirty_pages, wb_window, wb_bounds
+-- @events   writeback:balance_dirty_pages
+-- @column   window_index INTEGER of wb_window
+-- @column   first_seq INTEGER the first event at or after its start
+-- @column   after_seq INTEGER the first event behind it
+-- @materialize
+CREATE VIEW wb_throttle_edge AS
+WITH RECURSIVE
+  ends AS (
+    SELECT
+      (SELECT min(r.seq) FROM raw_balance_dirty_pages AS r) AS first_seq,
+      (SELECT max(r.seq) FROM raw_balance_dirty_pages AS r) + 1 AS after_seq
+  ),
+  -- Starts of windows, and the end of the last one.
+  border AS (
+    SELECT w.window_index, w.window_start_ns AS ts
+    FROM wb_window AS w
+    UNION ALL
+    SELECT max(w.window_index) + 1, b.end_ts
+    FROM wb_window AS w
+    CROSS JOIN wb_bounds AS b
+    GROUP BY b.end_ts
+  ),
+  -- Events are in the order of time: halve the numbers that are left.
+  halved(window_index, ts, low, high) AS (
+    SELECT w.window_index, w.ts, e.first_seq, e.after_seq
+    FROM border AS w
+    CROSS JOIN ends AS e
+    WHERE e.first_seq IS NOT NULL
+    UNION ALL
+    SELECT
+      h.window_index,
+      h.ts,
+      CASE
+        WHEN h.ts > (
+            SELECT r.ts
+            FROM raw_balance_dirty_pages AS r
+            WHERE r.seq >= (h.low + h.high) / 2
+            ORDER BY r.seq
+            LIMIT 1
+          )
+          THEN (h.low + h.high) / 2 + 1
+        ELSE h.low
+      END,
+      CASE
+        WHEN h.ts > (
+            SELECT r.ts
+            FROM raw_balance_dirty_pages AS r
+            WHERE r.seq >= (h.low + h.high) / 2
+            ORDER BY r.seq
+            LIMIT 1
+          )
+          THEN h.high
+        ELSE (h.low + h.high) / 2
+      END
+    FROM halved AS h
+    WHERE h.low < h.high
+  ),
+  found AS (
+    SELECT
+      h.window_index,
+      -- Other events have numbers, too: the next one of these.
+      coalesce(
+        (
+          SELECT min(r.seq)
+          FROM raw_balance_dirty_pages AS r
+          WHERE r.seq >= h.low
+        ),
+        h.low
+      ) AS first_seq
+    FROM halved AS h
+    WHERE h.low >= h.high
+  ),
+  ranged AS (
+    SELECT
+      f.window_index,
+      f.first_seq,
+      lead(f.first_seq) OVER (ORDER BY f.window_index) AS after_seq
+    FROM found AS f
+  )
+SELECT r.window_index, r.first_seq, r.after_seq
+FROM ranged AS r
+WHERE r.after_seq IS NOT NULL;
+
+-- @view     wb_throttle_piece
+-- @summary  Sleeps of throttled tasks, taken as starting at their event (or
+--   where the call waited, if that was before), cut at the borders of windows.
+-- @grain    piece of a sleep within one window; order tid, from_ts
+-- @needs    wb_throttle_charge, wb_completion_wait, wb_window, wb_bounds,
+--   wb_params
+-- @events   writeback:balance_dirty_pages|
+--   writeback:writeback_balance_dirty_pages_waiting
+-- @column   window_index INTEGER of wb_window
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   from_ts INTEGER ns, start of the piece
+-- @column   to_ts INTEGER ns, end of the piece
+-- @column   slept_ns INTEGER of the whole sleep
+CREATE VIEW wb_throttle_piece AS
+WITH
+  grid AS (
+    SELECT b.start_ts, b.end_ts, p.window_ns
+    FROM wb_bounds AS b
+    CROSS JOIN wb_params AS p
+  ),
+  sleep AS (
+    SELECT
+      t.tid,
+      t.task_id,
+      t.bdi,
+      t.cgroup_ino,
+      CASE WHEN t.sleep_ts < t.ts THEN t.sleep_ts ELSE t.ts END AS ts,
+      t.slept_ns
+    FROM wb_throttle_charge AS t
+    WHERE t.slept_ns > 0
+    UNION ALL
+    SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns
+    FROM wb_completion_wait AS w
+    WHERE w.slept_ns > 0
+  ),
+  clipped AS (
+    SELECT
+      t.tid,
+      t.task_id,
+      t.bdi,
+      t.cgroup_ino,
+      CASE WHEN t.ts < g.start_ts THEN g.start_ts ELSE t.ts END AS from_ts,
+      CASE
+        WHEN t.ts + t.slept_ns > g.end_ts THEN g.end_ts
+        ELSE t.ts + t.slept_ns
+      END AS to_ts,
+      t.slept_ns
+    FROM sleep AS t
+    CROSS JOIN grid AS g
+    WHERE t.ts + t.slept_ns > g.start_ts
+      AND t.ts < g.end_ts
+  )
+SELECT
+  w.window_index,
+  c.tid,
+  c.task_id,
+  c.bdi,
+  c.cgroup_ino,
+  CASE WHEN c.from_ts < w.window_start_ns THEN w.window_start_ns
+    ELSE c.from_ts
+  END AS from_ts,
+  CASE WHEN c.to_ts > w.window_end_ns THEN w.window_end_ns ELSE c.to_ts END
+    AS to_ts,
+  c.slept_ns
+FROM clipped AS c
+CROSS JOIN grid AS g
+CROSS JOIN wb_window AS w
+WHERE w.window_index >= (c.from_ts - g.start_ts) / g.window_ns
+  AND w.window_index <= (c.to_ts - 1 - g.start_ts) / g.window_ns;
+
+-- @view     wb_completion_wait
+-- @summary  Waits for the flusher in balance_dirty_pages() of the patches of
+--   February 2011: from waiting to woken of the same task.
+-- @grain    wait; order seq
+-- @needs    raw_writeback_balance_dirty_pages_waiting,
+--   raw_writeback_balance_dirty_pages_woken, wb_bounds, wb_task, wb_units
+-- @events   writeback:writeback_balance_dirty_pages_waiting
+-- @optional writeback:writeback_balance_dirty_pages_woken
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, start of the wait
+-- @column   tid INTEGER thread that waits
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   asked_bytes INTEGER pages that it wants to see written
+-- @column   wait_ns INTEGER until it was woken; NULL = not in the trace
+-- @column   slept_ns INTEGER the same, or to the trace's end where it still
+--   waits; NULL = the end is lost: the task waits again
+-- @source   patch of 2011-02-04, fs/fs-writeback.c
+CREATE VIEW wb_completion_wait AS
+WITH
+  steps AS (
+    SELECT w.seq, w.ts, w.tid, w.bdi, w.pages, 1 AS is_wait
+    FROM raw_writeback_balance_dirty_pages_waiting AS w
+    UNION ALL
+    SELECT k.seq, k.ts, k.tid, k.bdi, NULL, 0
+    FROM raw_writeback_balance_dirty_pages_woken AS k
+  ),
+  followed AS (
+    SELECT
+      s.seq,
+      s.ts,
+      s.tid,
+      s.bdi,
+      s.pages,
+      s.is_wait,
+      lead(s.is_wait) OVER task AS next_is_wait,
+      lead(s.ts) OVER task AS next_ts
+    FROM steps AS s
+    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
+  )
+SELECT
+  f.seq,
+  f.ts,
+  f.tid,
+  coalesce(t.comm, 'tid ' || f.tid) AS comm,
+  t.task_id,
+  f.bdi,
+  f.pages * u.page_bytes AS asked_bytes,
+  CASE WHEN f.next_is_wait = 0 THEN f.next_ts - f.ts END AS wait_ns,
+  CASE
+    WHEN coalesce(f.next_is_wait, 0) = 0
+      THEN coalesce(f.next_ts, b.last_ts) - f.ts
+  END AS slept_ns
+FROM followed AS f
+CROSS JOIN wb_units AS u
+CROSS JOIN wb_bounds AS b
+LEFT JOIN wb_task AS t
+  ON t.tid = f.tid AND f.seq >= t.from_seq AND f.seq < t.until_seq
+WHERE f.is_wait = 1;

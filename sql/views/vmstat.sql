@@ -1,0 +1,241 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The counters of /proc/vmstat before and after the run, and what reclaim's
+-- events add up to beside them.
+
+-- @view     wb_vmstat
+-- @summary  What the counters of /proc/vmstat gained during the run.
+-- @grain    counter; order name
+-- @needs    raw_vmstat
+-- @column   name TEXT counter
+-- @column   before_value INTEGER as in the file, most of them pages
+-- @column   after_value INTEGER as in the file
+-- @column   gained_count INTEGER after minus before; NULL when one is missing
+CREATE VIEW wb_vmstat AS
+SELECT
+  v.name,
+  max(CASE WHEN v.sample = 'before' THEN v.value END) AS before_value,
+  max(CASE WHEN v.sample = 'after' THEN v.value END) AS after_value,
+  max(CASE WHEN v.sample = 'after' THEN v.value END)
+    - max(CASE WHEN v.sample = 'before' THEN v.value END) AS gained_count
+FROM raw_vmstat AS v
+GROUP BY v.name;
+
+-- @view     reclaim_vmstat
+-- @summary  What reclaim scanned and freed, from /proc/vmstat before and after.
+--   Up to 4.7 the counters are one for each zone and are added up; up to 3.3
+--   kswapd_steal counts kswapd and pgsteal_<zone> all reclaimers. The counters
+--   leave out memory cgroup reclaim until it was put in (7.3 has it).
+-- @grain    reclaimer; order reclaimer
+-- @needs    wb_vmstat
+-- @column   reclaimer TEXT kswapd, direct or other (khugepaged, proactive)
+-- @column   scanned_count INTEGER pages; NULL = no such counter
+-- @column   reclaimed_count INTEGER pages; NULL = no such counter
+-- @source   mm/vmscan.c shrink_inactive_list(); include/linux/vm_event_item.h
+CREATE VIEW reclaim_vmstat AS
+WITH
+  counter AS (
+    SELECT
+      CASE
+        WHEN v.name IN (
+          'pgscan_direct_throttle', 'pgscan_anon', 'pgscan_file',
+          'pgsteal_anon', 'pgsteal_file'
+        ) THEN NULL
+        WHEN v.name GLOB 'pgscan_kswapd*' THEN 'kswapd'
+        WHEN v.name GLOB 'pgsteal_kswapd*' THEN 'kswapd'
+        WHEN v.name = 'kswapd_steal' THEN 'kswapd'
+        WHEN v.name GLOB 'pgscan_direct*' THEN 'direct'
+        WHEN v.name GLOB 'pgsteal_direct*' THEN 'direct'
+        WHEN v.name IN (
+          'pgsteal_dma', 'pgsteal_dma32', 'pgsteal_normal', 'pgsteal_high',
+          'pgsteal_movable'
+        ) THEN 'direct'
+        WHEN v.name IN ('pgscan_khugepaged', 'pgscan_proactive') THEN 'other'
+        WHEN v.name IN ('pgsteal_khugepaged', 'pgsteal_proactive') THEN 'other'
+      END AS reclaimer,
+      CASE WHEN v.name GLOB 'pgscan*' THEN v.gained_count END AS scanned,
+      CASE WHEN v.name NOT GLOB 'pgscan*' THEN v.gained_count END AS reclaimed
+    FROM wb_vmstat AS v
+  ),
+  counted AS (
+    SELECT c.reclaimer, c.scanned, c.reclaimed
+    FROM counter AS c
+    WHERE c.reclaimer IS NOT NULL
+    UNION ALL
+    -- pgsteal_<zone> of those kernels has kswapd's pages too.
+    SELECT 'direct', NULL, -v.gained_count
+    FROM wb_vmstat AS v
+    WHERE v.name = 'kswapd_steal'
+  )
+SELECT
+  c.reclaimer,
+  sum(c.scanned) AS scanned_count,
+  sum(c.reclaimed) AS reclaimed_count
+FROM counted AS c
+GROUP BY c.reclaimer;
+
+-- @view     reclaim_total
+-- @summary  What each kind of reclaimer scanned, freed and wrote, from events.
+-- @grain    reclaimer; order reclaimer
+-- @needs    reclaim_work, reclaim_write_scale, raw_event_format, wb_bounds
+-- @optional vmscan:mm_vmscan_lru_shrink_inactive,
+--   vmscan:mm_vmscan_reclaim_writeback
+-- @column   reclaimer TEXT kswapd, direct, memcg or other; node and proactive
+--   where mm_vmscan_reclaim_writeback told that they wrote
+-- @column   scanned_count INTEGER pages; NULL = the event was not recorded, or
+--   node reclaim, whose scans are those of other
+-- @column   reclaimed_count INTEGER pages; NULL as scanned_count
+-- @column   anon_writes_count INTEGER pages, scaled as in reclaim_writes; NULL
+--   = the event was not recorded
+-- @column   file_writes_count INTEGER pages, scaled as in reclaim_writes
+-- @source   mm/vmscan.c shrink_inactive_list()
+-- @materialize
+CREATE VIEW reclaim_total AS
+WITH
+  recorded AS (
+    SELECT
+      EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
+      ) AS has_scans,
+      EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event IN (
+          'vmscan:mm_vmscan_write_folio',
+          'vmscan:mm_vmscan_writepage',
+          'vmscan:mm_vmscan_reclaim_writeback'
+        )
+      ) AS has_writes
+  ),
+  summed AS (
+    SELECT
+      w.reclaimer,
+      sum(w.scanned_count) AS scanned,
+      sum(w.reclaimed_count) AS reclaimed,
+      sum(
+        CASE
+          WHEN w.work = 'write' AND w.reclaim_flags & 3 = 1
+            THEN coalesce(w.pages_count, 1)
+          ELSE 0
+        END
+      ) AS anon_writes,
+      sum(
+        CASE
+          WHEN w.work = 'write' AND w.reclaim_flags & 3 = 2
+            THEN coalesce(w.pages_count, 1)
+          ELSE 0
+        END
+      ) AS file_writes
+    FROM reclaim_work AS w
+    CROSS JOIN wb_bounds AS b
+    WHERE w.ts >= b.start_ts AND w.ts < b.end_ts
+    GROUP BY w.reclaimer
+  ),
+  kinds AS (
+    SELECT 'kswapd' AS reclaimer
+    UNION
+    SELECT 'direct'
+    UNION
+    SELECT 'memcg'
+    UNION
+    SELECT 'other'
+    UNION
+    SELECT s.reclaimer
+    FROM summed AS s
+    WHERE s.anon_writes > 0 OR s.file_writes > 0
+  )
+SELECT
+  k.reclaimer,
+  CASE WHEN r.has_scans AND k.reclaimer <> 'node'
+    THEN coalesce(s.scanned, 0)
+  END AS scanned_count,
+  CASE WHEN r.has_scans AND k.reclaimer <> 'node'
+    THEN coalesce(s.reclaimed, 0)
+  END AS reclaimed_count,
+  CASE
+    WHEN r.has_writes
+      THEN coalesce(s.anon_writes, 0) * c.pages_per_events_num
+        / c.pages_per_events_den
+  END AS anon_writes_count,
+  CASE
+    WHEN r.has_writes
+      THEN coalesce(s.file_writes, 0) * c.pages_per_events_num
+        / c.pages_per_events_den
+  END AS file_writes_count
+FROM kinds AS k
+CROSS JOIN recorded AS r
+CROSS JOIN reclaim_write_scale AS c
+LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
+
+-- @view     reclaim_write_scale
+-- @summary  Pages for each mm_vmscan_write_folio event: the event does not say
+--   how large its folio is, the counter nr_vmscan_write counts pages. A patched
+--   kernel's mm_vmscan_reclaim_writeback does say: nothing is scaled then.
+-- @grain    one row
+-- @needs    raw_event_counts, raw_lost_events, raw_meta,
+--   raw_mm_vmscan_reclaim_writeback, wb_vmstat
+-- @column   is_complete INTEGER 1: no event is lost, the trace is not damaged
+--   and was read whole; else nothing is scaled
+-- @column   basis TEXT reclaim_writeback or pfn: which event counts
+-- @column   events_count INTEGER events in the whole trace
+-- @column   pages_count INTEGER pages that they tell; NULL = they do not
+-- @column   vmstat_count INTEGER pages that nr_vmscan_write gained, or NULL
+-- @column   pages_per_events_num INTEGER pages = events * num / den
+-- @column   pages_per_events_den INTEGER see above; 1 at least
+-- @source   mm/vmscan.c pageout(): node_stat_add_folio(folio, NR_VMSCAN_WRITE)
+CREATE VIEW reclaim_write_scale AS
+WITH
+  totals AS (
+    SELECT
+      NOT EXISTS (SELECT 1 FROM raw_lost_events)
+      AND NOT EXISTS (
+        SELECT 1
+        FROM raw_meta AS m
+        WHERE m.key IN ('damaged', 'partial') AND m.value = 1
+      ) AS is_complete,
+      (
+        SELECT count(*)
+        FROM raw_mm_vmscan_reclaim_writeback AS y
+        WHERE y.outcome = 0
+      ) AS told_count,
+      (
+        SELECT coalesce(sum(y.nr_pages), 0)
+        FROM raw_mm_vmscan_reclaim_writeback AS y
+        WHERE y.outcome = 0
+      ) AS told_pages_count,
+      EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback) AS is_told,
+      (
+        SELECT coalesce(sum(c.count), 0)
+        FROM raw_event_counts AS c
+        WHERE c.event IN (
+          'vmscan:mm_vmscan_write_folio', 'vmscan:mm_vmscan_writepage'
+        )
+      ) AS events_count,
+      (
+        SELECT v.gained_count
+        FROM wb_vmstat AS v
+        WHERE v.name = 'nr_vmscan_write'
+      ) AS vmstat_count
+  )
+SELECT
+  t.is_complete,
+  CASE WHEN t.is_told THEN 'reclaim_writeback' ELSE 'pfn' END AS basis,
+  CASE WHEN t.is_told THEN t.told_count ELSE t.events_count END AS events_count,
+  CASE WHEN t.is_told THEN t.told_pages_count END AS pages_count,
+  t.vmstat_count,
+  CASE
+    WHEN t.is_complete
+      AND NOT t.is_told
+      AND t.events_count > 0
+      AND t.vmstat_count > t.events_count
+      THEN t.vmstat_count
+    ELSE 1
+  END AS pages_per_events_num,
+  CASE
+    WHEN t.is_complete
+      AND NOT t.is_told
+      AND t.events_count > 0
+      AND t.vmstat_count > t.events_count
+      THEN t.events_count
+    ELSE 1
+  END AS pages_per_events_den
+FROM totals AS t;

@@ -1,0 +1,608 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Waits of tasks as the events tell them.
+
+-- @view     wb_wait
+-- @summary  Waits of tasks as the events tell them, before those inside others
+--   are taken out. Waits of one rank do not overlap within a task: the one that
+--   began first keeps the time, so the fsync of a file system is part of the
+--   system call around it. No wait outlives its task.
+-- @grain    wait; order wait_id
+-- @needs    wb_throttle_cause, wb_wait_pair, _wait_sleep, wb_wait_request,
+--   wb_stall_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
+--   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_xfs_log_cil_wait,
+--   raw_mm_vmscan_throttled,
+--   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
+--   raw_jbd2_lock_buffer_stall, raw_sched_process_exit
+-- @optional sched:sched_switch, sched:sched_process_exit
+-- @column   wait_id INTEGER number of the wait; grows with ts within a rank
+-- @column   seq INTEGER of the event, or of the sched_switch, that it is from
+-- @column   ts INTEGER ns, start
+-- @column   end_ts INTEGER ns, end; NULL where no event tells it
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name when the event fired
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
+--   throttle, folio wait, journal, block queue, fsync, sync or write
+-- @column   rank INTEGER 4: one sleep; 3: reclaim; 2: own block request;
+--   1: system call. A wait of higher rank is inside those of lower ranks
+-- @column   what TEXT event or call that it is from
+-- @column   basis TEXT sched: between two sched_switch; events: between two
+--   events; reported: as long as its event says; measured, paused, intended:
+--   see wb_throttle
+-- @column   cut TEXT start or end: under way when the trace began or ended;
+--   exit: the task exited in it; lost: an event is missing; NULL = whole
+-- @column   device TEXT major:minor or name of the bdi; NULL = not told
+-- @column   ref_seq INTEGER of the event that says why; the request's for block
+--   queue
+-- @column   reason INTEGER of mm_vmscan_throttled; a bit mask
+-- @source   docs/stalls.md
+-- @materialize
+CREATE VIEW wb_wait AS
+WITH
+  watched AS (
+    SELECT DISTINCT s.prev_pid AS tid
+    FROM raw_sched_switch AS s
+  ),
+  -- A task whose throttling names one bdi only writes to that.
+  writes_to AS (
+    SELECT d.tid, min(d.bdi) AS bdi
+    FROM raw_balance_dirty_pages AS d
+    WHERE d.tid IN (
+      SELECT p.tid FROM wb_wait_pair AS p WHERE p.what LIKE '%write%'
+    )
+      AND EXISTS (SELECT 1 FROM wb_wait_pair AS p WHERE p.what LIKE '%write%')
+    GROUP BY d.tid
+    HAVING min(d.bdi) = max(d.bdi)
+  ),
+  reports AS (
+    SELECT
+      t.seq,
+      t.ts,
+      t.tid,
+      'reclaim throttle' AS kind,
+      'mm_vmscan_throttled' AS what,
+      t.usec_delayed * u.us_ns AS told_ns,
+      NULL AS device,
+      t.reason
+    FROM raw_mm_vmscan_throttled AS t
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      w.seq,
+      w.ts,
+      w.tid,
+      'reclaim throttle',
+      'writeback_congestion_wait',
+      w.usec_delayed * u.us_ns,
+      NULL,
+      NULL
+    FROM raw_writeback_congestion_wait AS w
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      w.seq,
+      w.ts,
+      w.tid,
+      'reclaim throttle',
+      'writeback_wait_iff_congested',
+      w.usec_delayed * u.us_ns,
+      NULL,
+      NULL
+    FROM raw_writeback_wait_iff_congested AS w
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      j.seq,
+      j.ts,
+      j.tid,
+      'journal',
+      'jbd2_lock_buffer_stall',
+      j.stall_ms * u.ms_ns,
+      j.dev_major || ':' || j.dev_minor,
+      NULL
+    FROM raw_jbd2_lock_buffer_stall AS j
+    CROSS JOIN wb_units AS u
+  ),
+  -- Events before a sleep whose end no event of their own tells.
+  announced AS (
+    SELECT
+      f.seq,
+      f.ts,
+      f.tid,
+      'folio wait' AS kind,
+      'folio_wait_writeback' AS what,
+      f.name AS device
+    FROM raw_folio_wait_writeback AS f
+    UNION ALL
+    SELECT
+      x.seq,
+      x.ts,
+      x.tid,
+      'journal',
+      'xfs_log_cil_wait',
+      x.dev_major || ':' || x.dev_minor
+    FROM raw_xfs_log_cil_wait AS x
+  ),
+  spans AS (
+    SELECT
+      t.seq,
+      t.sleep_ts AS ts,
+      t.sleep_ts + t.slept_ns AS end_ts,
+      t.tid,
+      'throttle' AS kind,
+      4 AS rank,
+      'balance_dirty_pages' AS what,
+      t.slept_basis AS basis,
+      CASE WHEN t.sleep_ts + t.slept_ns >= b.last_ts THEN 'end' END AS cut,
+      t.bdi AS device,
+      t.seq AS ref_seq,
+      NULL AS reason,
+      t.ts AS event_ts
+    FROM wb_throttle_cause AS t
+    CROSS JOIN wb_bounds AS b
+    UNION ALL
+    -- It is the sleeps of a write that are waits; the rest of it copies data.
+    SELECT
+      p.seq,
+      p.ts,
+      p.end_ts,
+      p.tid,
+      CASE
+        WHEN p.what IN ('direct_reclaim', 'node_reclaim')
+          THEN 'direct reclaim'
+        WHEN p.what = 'balance_dirty_pages_waiting' THEN 'throttle'
+        WHEN p.what LIKE 'memcg%' THEN 'memcg reclaim'
+        WHEN p.what = 'xfs_log_grant' THEN 'journal'
+        WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
+        WHEN p.what LIKE '%write%' THEN 'write'
+        ELSE 'fsync'
+      END,
+      CASE
+        WHEN p.what LIKE '%reclaim' THEN 3
+        WHEN p.what IN ('xfs_log_grant', 'balance_dirty_pages_waiting') THEN 4
+        ELSE 1
+      END,
+      p.what,
+      'events',
+      p.cut,
+      CASE WHEN p.what LIKE '%write%' THEN o.bdi ELSE p.device END,
+      p.seq,
+      NULL,
+      CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
+    FROM wb_wait_pair AS p
+    CROSS JOIN wb_stall_rule AS r
+    LEFT JOIN writes_to AS o ON o.tid = p.tid
+    LEFT JOIN watched AS w ON w.tid = p.tid
+    WHERE p.what NOT LIKE '%write%'
+      OR (w.tid IS NULL AND p.end_ts - p.ts >= r.call_least_ns)
+    UNION ALL
+    SELECT
+      s.seq,
+      s.ts,
+      s.end_ts,
+      s.tid,
+      'write',
+      1,
+      p.what,
+      'sched',
+      CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
+      o.bdi,
+      p.seq,
+      NULL,
+      s.ts
+    FROM _wait_sleep AS s
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_wait_pair AS p ON p.seq = s.call_seq
+    LEFT JOIN writes_to AS o ON o.tid = s.tid
+    UNION ALL
+    SELECT
+      s.seq,
+      s.ts,
+      s.end_ts,
+      s.tid,
+      f.kind,
+      4,
+      f.what,
+      'sched',
+      CASE WHEN s.end_ts >= b.last_ts THEN 'end' END,
+      f.device,
+      f.seq,
+      NULL,
+      s.ts
+    FROM _wait_sleep AS s
+    CROSS JOIN wb_bounds AS b
+    JOIN announced AS f ON f.seq = s.before_seq
+    UNION ALL
+    -- Nothing tells when the task ran again.
+    SELECT
+      f.seq,
+      f.ts,
+      NULL,
+      f.tid,
+      f.kind,
+      4,
+      f.what,
+      NULL,
+      NULL,
+      f.device,
+      f.seq,
+      NULL,
+      f.ts
+    FROM announced AS f
+    LEFT JOIN watched AS w ON w.tid = f.tid
+    WHERE w.tid IS NULL
+    UNION ALL
+    SELECT
+      e.seq,
+      coalesce(s.ts, e.ts - e.told_ns),
+      coalesce(s.end_ts, e.ts),
+      e.tid,
+      e.kind,
+      4,
+      e.what,
+      CASE WHEN s.seq IS NULL THEN 'reported' ELSE 'sched' END,
+      NULL,
+      e.device,
+      e.seq,
+      e.reason,
+      e.ts
+    FROM reports AS e
+    LEFT JOIN _wait_sleep AS s ON s.after_seq = e.seq
+    UNION ALL
+    SELECT
+      s.seq,
+      s.ts,
+      CASE WHEN q.end_ts < s.end_ts THEN q.end_ts ELSE s.end_ts END,
+      s.tid,
+      'block queue',
+      2,
+      'block_rq ' || q.rwbs,
+      'sched',
+      CASE
+        WHEN s.end_ts >= b.last_ts AND q.end_ts >= b.last_ts THEN 'end'
+      END,
+      q.device,
+      q.seq,
+      NULL,
+      s.ts
+    FROM _wait_sleep AS s
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_wait_request AS q ON q.seq = s.request_seq
+    WHERE q.end_ts > s.ts
+    UNION ALL
+    SELECT
+      q.seq,
+      q.ts,
+      q.end_ts,
+      q.tid,
+      'block queue',
+      2,
+      'block_rq ' || q.rwbs,
+      'events',
+      CASE WHEN q.end_ts >= b.last_ts THEN 'end' END,
+      q.device,
+      q.seq,
+      NULL,
+      q.ts
+    FROM wb_wait_request AS q
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN watched AS w ON w.tid = q.tid
+    LEFT JOIN wb_task AS t
+      ON t.tid = q.tid AND q.seq >= t.from_seq AND q.seq < t.until_seq
+    -- Idle CPUs and workers issue requests of others.
+    WHERE q.is_sync = 1
+      AND w.tid IS NULL
+      AND q.tid <> 0
+      AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
+  ),
+  lives AS (
+    SELECT s.*, NULL AS exit_ts
+    FROM spans AS s
+    UNION ALL
+    SELECT
+      x.seq,
+      x.ts,
+      NULL,
+      x.tid,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      x.ts,
+      x.ts
+    FROM raw_sched_process_exit AS x
+  ),
+  -- Backwards: the least so far is the next one.
+  ended AS (
+    SELECT
+      l.*,
+      min(l.exit_ts) OVER task AS next_exit_ts,
+      lag(l.event_ts) OVER task AS next_event_ts,
+      lead(l.event_ts) OVER task AS prev_event_ts
+    FROM lives AS l
+    WINDOW task AS (
+      PARTITION BY l.tid ORDER BY l.seq DESC ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  known AS (
+    SELECT
+      e.seq,
+      -- What is only estimated, or reported in jiffies, does not reach over
+      -- another event of the task: it ran there.
+      CASE
+        WHEN e.basis = 'reported' AND e.ts < e.prev_event_ts
+          THEN e.prev_event_ts
+        WHEN e.ts < b.first_ts THEN b.first_ts
+        ELSE e.ts
+      END AS ts,
+      CASE
+        WHEN e.end_ts > e.next_exit_ts THEN e.next_exit_ts
+        WHEN e.basis IN ('intended', 'paused') AND e.end_ts > e.next_event_ts
+          THEN e.next_event_ts
+        WHEN e.cut = 'lost' THEN NULL
+        WHEN e.end_ts > b.last_ts THEN b.last_ts
+        ELSE e.end_ts
+      END AS end_ts,
+      e.tid,
+      coalesce(t.comm, 'tid ' || e.tid) AS comm,
+      t.task_id,
+      e.kind,
+      e.rank,
+      e.what,
+      CASE WHEN e.cut = 'lost' THEN NULL ELSE e.basis END AS basis,
+      CASE WHEN e.end_ts > e.next_exit_ts THEN 'exit' ELSE e.cut END AS cut,
+      e.device,
+      e.ref_seq,
+      e.reason
+    FROM ended AS e
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN wb_task AS t
+      ON t.tid = e.tid
+      AND e.seq >= t.from_seq
+      AND e.seq < t.until_seq
+    WHERE e.kind IS NOT NULL
+  ),
+  reached AS (
+    SELECT
+      k.*,
+      max(k.end_ts) OVER (
+        PARTITION BY k.tid, k.rank ORDER BY k.ts, k.seq
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ts,
+      lead(k.ts) OVER rank AS next_ts,
+      lead(k.what) OVER rank AS next_what,
+      lead(k.device) OVER rank AS next_device
+    FROM known AS k
+    WINDOW rank AS (PARTITION BY k.tid, k.rank ORDER BY k.ts, k.seq)
+  ),
+  apart AS (
+    SELECT
+      r.*,
+      CASE
+        WHEN r.end_ts IS NOT NULL AND r.reached_ts > r.ts THEN r.reached_ts
+        ELSE r.ts
+      END AS own_ts
+    FROM reached AS r
+    WHERE r.end_ts IS NULL
+      OR (r.end_ts > r.ts AND (r.reached_ts IS NULL OR r.end_ts > r.reached_ts))
+  )
+SELECT
+  a.seq * 8 + a.rank AS wait_id,
+  a.seq,
+  a.own_ts AS ts,
+  a.end_ts,
+  a.tid,
+  a.comm,
+  a.task_id,
+  a.kind,
+  a.rank,
+  a.what,
+  a.basis,
+  a.cut,
+  -- The file system's fsync names the device of the system call around it.
+  CASE
+    WHEN a.device IS NULL
+      AND a.next_what = 'ext4_sync_file'
+      AND a.next_ts < a.end_ts
+      THEN a.next_device
+    ELSE a.device
+  END AS device,
+  a.ref_seq,
+  a.reason
+FROM apart AS a;
+
+-- @view     wb_wait_piece
+-- @summary  Which wait each moment of a task belongs to: the innermost one.
+--   Pieces of a task do not overlap, so they never add up to more than the time
+--   that has passed.
+-- @grain    piece of a wait; order tid, from_ts
+-- @needs    wb_wait
+-- @column   wait_id INTEGER of wb_wait
+-- @column   tid INTEGER thread
+-- @column   from_ts INTEGER ns, start of the piece
+-- @column   to_ts INTEGER ns, end of the piece
+-- @materialize
+CREATE VIEW wb_wait_piece AS
+WITH
+  borders AS (
+    SELECT w.tid, w.ts, w.rank, 1 AS step, w.wait_id
+    FROM wb_wait AS w
+    WHERE w.end_ts IS NOT NULL
+    UNION ALL
+    SELECT w.tid, w.end_ts, w.rank, -1, NULL
+    FROM wb_wait AS w
+    WHERE w.end_ts IS NOT NULL
+  ),
+  -- Waits of one rank do not overlap: the last one begun is the one going on.
+  going_on AS (
+    SELECT
+      b.tid,
+      b.ts AS from_ts,
+      lead(b.ts) OVER (PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id)
+        AS to_ts,
+      sum(CASE WHEN b.rank = 4 THEN b.step ELSE 0 END) OVER task AS in_4,
+      sum(CASE WHEN b.rank = 3 THEN b.step ELSE 0 END) OVER task AS in_3,
+      sum(CASE WHEN b.rank = 2 THEN b.step ELSE 0 END) OVER task AS in_2,
+      sum(CASE WHEN b.rank = 1 THEN b.step ELSE 0 END) OVER task AS in_1,
+      max(CASE WHEN b.rank = 4 THEN b.wait_id END) OVER task AS wait_4,
+      max(CASE WHEN b.rank = 3 THEN b.wait_id END) OVER task AS wait_3,
+      max(CASE WHEN b.rank = 2 THEN b.wait_id END) OVER task AS wait_2,
+      max(CASE WHEN b.rank = 1 THEN b.wait_id END) OVER task AS wait_1
+    FROM borders AS b
+    WINDOW task AS (
+      PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id
+      ROWS UNBOUNDED PRECEDING
+    )
+  )
+SELECT
+  CASE
+    WHEN g.in_4 > 0 THEN g.wait_4
+    WHEN g.in_3 > 0 THEN g.wait_3
+    WHEN g.in_2 > 0 THEN g.wait_2
+    ELSE g.wait_1
+  END AS wait_id,
+  g.tid,
+  g.from_ts,
+  g.to_ts
+FROM going_on AS g
+WHERE g.to_ts > g.from_ts
+  AND (g.in_4 > 0 OR g.in_3 > 0 OR g.in_2 > 0 OR g.in_1 > 0);
+
+-- @view     _wait_sleep
+-- @summary  Uninterruptible sleeps that sched_switch measured, with the events
+--   of the same task around them that tell what it slept for.
+-- @grain    sleep that an event explains; order seq
+-- @needs    wb_blocked, wb_wait_request, wb_wait_pair, wb_stall_rule,
+--   raw_folio_wait_writeback, raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
+--   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
+--   raw_jbd2_lock_buffer_stall
+-- @optional sched:sched_switch
+-- @column   seq INTEGER of the sched_switch that took the task off its CPU
+-- @column   ts INTEGER ns, when the task left the CPU
+-- @column   end_ts INTEGER ns, when it ran again
+-- @column   tid INTEGER thread
+-- @column   before_seq INTEGER of the event that fired before a sleep,
+--   folio_wait_writeback or xfs_log_cil_wait, and that this one followed at
+--   once
+-- @column   after_seq INTEGER of the event that fired after this sleep and
+--   reports it
+-- @column   request_seq INTEGER of wb_wait_request: the last request for which
+--   somebody waits that the task had submitted
+-- @column   call_seq INTEGER of wb_wait_pair: the system call it slept in
+-- @source   mm/filemap.c folio_wait_bit_common(); mm/vmscan.c
+--   reclaim_throttle(); fs/jbd2/transaction.c do_get_write_access()
+-- @materialize
+CREATE VIEW _wait_sleep AS
+WITH
+  steps AS (
+    SELECT
+      s.tid,
+      s.seq,
+      s.ts,
+      'sleep' AS step,
+      s.end_ts,
+      s.ran_ts
+    FROM wb_blocked AS s
+    UNION ALL
+    SELECT f.tid, f.seq, f.ts, 'before', NULL, NULL
+    FROM raw_folio_wait_writeback AS f
+    UNION ALL
+    SELECT x.tid, x.seq, x.ts, 'before', NULL, NULL
+    FROM raw_xfs_log_cil_wait AS x
+    UNION ALL
+    SELECT t.tid, t.seq, t.ts, 'after', NULL, NULL
+    FROM raw_mm_vmscan_throttled AS t
+    UNION ALL
+    SELECT w.tid, w.seq, w.ts, 'after', NULL, NULL
+    FROM raw_writeback_congestion_wait AS w
+    UNION ALL
+    SELECT w.tid, w.seq, w.ts, 'after', NULL, NULL
+    FROM raw_writeback_wait_iff_congested AS w
+    UNION ALL
+    SELECT j.tid, j.seq, j.ts, 'after', NULL, NULL
+    FROM raw_jbd2_lock_buffer_stall AS j
+    UNION ALL
+    SELECT r.tid, r.seq, r.ts, 'request', NULL, NULL
+    FROM wb_wait_request AS r
+    WHERE r.is_sync = 1
+    UNION ALL
+    SELECT p.tid, p.seq, p.ts, 'call', p.end_ts, NULL
+    FROM wb_wait_pair AS p
+    WHERE p.what IN ('write', 'pwrite64', 'writev', 'pwritev', 'pwritev2')
+      AND p.end_ts IS NOT NULL
+      AND (p.cut IS NULL OR p.cut <> 'lost')
+  ),
+  around AS (
+    SELECT
+      s.*,
+      max(CASE WHEN s.step = 'before' THEN s.seq END) OVER task AS before_seq,
+      max(CASE WHEN s.step = 'before' THEN s.ts END) OVER task AS before_ts,
+      max(CASE WHEN s.step = 'request' THEN s.seq END) OVER task
+        AS request_seq,
+      max(CASE WHEN s.step = 'call' THEN s.seq END) OVER task AS call_seq,
+      max(CASE WHEN s.step = 'call' THEN s.end_ts END) OVER task
+        AS call_end_ts,
+      max(CASE WHEN s.step = 'sleep' THEN s.seq END) OVER earlier
+        AS last_sleep_seq,
+      max(CASE WHEN s.step = 'sleep' THEN s.end_ts END) OVER earlier
+        AS last_sleep_end_ts
+    FROM steps AS s
+    WINDOW
+      task AS (PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING),
+      earlier AS (
+        PARTITION BY s.tid ORDER BY s.seq
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      )
+  ),
+  -- The sleep that an event reports is the last one before it.
+  reported AS (
+    SELECT a.last_sleep_seq AS sleep_seq, min(a.seq) AS after_seq
+    FROM around AS a
+    CROSS JOIN wb_stall_rule AS r
+    WHERE a.step = 'after'
+      AND a.ts - a.last_sleep_end_ts <= r.run_slack_ns
+    GROUP BY a.last_sleep_seq
+  ),
+  told AS (
+    SELECT
+      a.seq,
+      a.ts,
+      a.end_ts,
+      a.tid,
+      -- The task runs on from the event to the sleep, but for preemption.
+      CASE
+        WHEN a.before_seq > coalesce(a.last_sleep_seq, 0)
+          AND a.ts
+            - CASE
+              WHEN a.ran_ts > a.before_ts THEN a.ran_ts
+              ELSE a.before_ts
+            END
+            <= r.run_slack_ns
+          THEN a.before_seq
+      END AS before_seq,
+      w.after_seq,
+      a.request_seq,
+      CASE WHEN a.call_end_ts > a.ts THEN a.call_seq END AS call_seq
+    FROM around AS a
+    CROSS JOIN wb_stall_rule AS r
+    LEFT JOIN reported AS w ON w.sleep_seq = a.seq
+    WHERE a.step = 'sleep'
+  )
+SELECT
+  t.seq,
+  t.ts,
+  t.end_ts,
+  t.tid,
+  t.before_seq,
+  t.after_seq,
+  t.request_seq,
+  t.call_seq
+FROM told AS t
+WHERE t.before_seq IS NOT NULL
+  OR t.after_seq IS NOT NULL
+  OR t.request_seq IS NOT NULL
+  OR t.call_seq IS NOT NULL;

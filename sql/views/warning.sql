@@ -1,0 +1,391 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What must be known before a number is believed.
+
+-- @view     wb_warning
+-- @summary  What the reader of an answer must know. The runner shows the rows
+--   of a query's name and those of '*' with every answer.
+-- @grain    warning; order scope, slug
+-- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
+--   raw_buffer, raw_zone, raw_sidecar_file, raw_ingest_stats,
+--   raw_balance_dirty_pages, raw_balance_dirty_pages_done,
+--   reclaim_write_scale, wb_bounds, wb_cgroup, wb_hz,
+--   wb_kernel, wb_params, wb_throttle_done, wb_units, wb_vmstat
+-- @column   scope TEXT name of a query, or *
+-- @column   slug TEXT stable name of the warning
+-- @column   message TEXT what it means, with the numbers
+CREATE VIEW wb_warning AS
+SELECT
+  '*' AS scope,
+  'damaged-trace' AS slug,
+  'the trace is damaged and was read only in part: '
+    || coalesce(
+      (SELECT m.value FROM raw_meta AS m WHERE m.key = 'damage'), 'no details'
+    ) AS message
+FROM raw_meta AS d
+WHERE d.key = 'damaged' AND d.value = 1
+UNION ALL
+SELECT
+  '*',
+  'part-of-trace',
+  'only a part of the trace was read (ingest --time-range or --limit), so sums'
+    || ' are those of that part'
+FROM raw_meta AS p
+WHERE p.key = 'partial' AND p.value = 1
+UNION ALL
+SELECT
+  '*',
+  'recording-cut-short',
+  'the recording ended before its time (' || r.value || '), so the trace is'
+    || ' not whole'
+    || coalesce(
+      ': '
+        || (SELECT p.value FROM raw_meta AS p WHERE p.key = 'record_problems'),
+      ''
+    )
+FROM raw_meta AS r
+WHERE r.key = 'record_ended' AND r.value != 'complete'
+UNION ALL
+SELECT
+  '*',
+  'recording-problems',
+  'the recorder met problems: ' || r.value
+FROM raw_meta AS r
+CROSS JOIN raw_meta AS e
+WHERE r.key = 'record_problems'
+  AND e.key = 'record_ended'
+  AND e.value = 'complete'
+UNION ALL
+SELECT
+  '*',
+  'command-failed',
+  'the command that was recorded '
+    || CASE r.key
+      WHEN 'command_signal' THEN 'was ended by signal '
+      ELSE 'exited with '
+    END
+    || r.value
+    || ', so it may not have done its work'
+FROM raw_meta AS r
+WHERE r.key IN ('command_exit_code', 'command_signal') AND r.value != 0
+UNION ALL
+SELECT
+  '*',
+  'lost-events',
+  'the ring buffer overran ' || count(*) || ' times, '
+    || CASE
+      WHEN count(l.count) = 0 THEN 'an unknown number of events is lost'
+      WHEN count(l.count) < count(*)
+        THEN 'at least ' || sum(l.count) || ' events are lost'
+      ELSE sum(l.count) || ' events are lost'
+    END
+    || '; sums over events are too small'
+FROM raw_lost_events AS l
+HAVING count(*) > 0
+UNION ALL
+SELECT
+  '*',
+  'data-loss-' || replace(i.name, '_', '-'),
+  i.name || ' is ' || i.value || ': data of the trace is missing, so sums are'
+    || ' too small; docs/schema.md says what it counts'
+FROM raw_ingest_stats AS i
+WHERE i.severity = 'data_loss'
+  AND i.value > 0
+  -- These have warnings of their own.
+  AND i.name NOT IN (
+    'lost_gaps',
+    'text_not_understood',
+    'text_overwritten',
+    'text_cut',
+    -- From here on: they are in lost_events.
+    'perfetto_ftrace_cpu_has_data_loss',
+    'perfetto_ftrace_cpu_overrun_delta',
+    'perfetto_ftrace_cpu_dropped_events_delta',
+    'perfetto_traced_buf_trace_writer_packet_loss',
+    'perfetto_traced_buf_patches_failed'
+  )
+UNION ALL
+SELECT
+  '*',
+  'sidecar-' || f.status,
+  f.name || ': ' || f.message || '; values that need it may be missing'
+FROM raw_sidecar_file AS f
+WHERE f.status <> 'loaded'
+UNION ALL
+SELECT
+  '*',
+  'page-size-assumed',
+  'the trace does not tell the page size of its machine; bytes are pages of '
+    || u.page_bytes || ' bytes'
+FROM wb_units AS u
+WHERE NOT EXISTS (SELECT 1 FROM raw_meta AS m WHERE m.key = 'page_bytes')
+UNION ALL
+SELECT
+  '*',
+  'time-backwards',
+  'the time stamps of ' || i.value || ' records are before those of the record'
+    || ' before them: durations there are wrong, and windows, --from and --to'
+    || ' can take records of their neighbours'
+FROM raw_ingest_stats AS i
+WHERE i.name = 'time_backwards' AND i.value > 0
+UNION ALL
+SELECT
+  '*',
+  'lines-not-understood',
+  i.value || ' lines of the text are no record and were left out'
+FROM raw_ingest_stats AS i
+WHERE i.name = 'text_not_understood' AND i.value > 0
+UNION ALL
+SELECT
+  '*',
+  'records-overwritten',
+  'the ring buffer had overwritten ' || i.value || ' records before the text'
+    || ' was read; sums over events are too small'
+FROM raw_ingest_stats AS i
+WHERE i.name = 'text_overwritten' AND i.value > 0
+UNION ALL
+SELECT
+  '*',
+  'no-time',
+  'the lines of this log have no time stamps: every ts is 0'
+FROM raw_meta AS m
+WHERE m.key = 'clock_unit' AND m.value = 'none'
+UNION ALL
+SELECT
+  b.scope,
+  'goal-is-no-setpoint',
+  'this kernel recorded goal (thresh - thresh / 8), not setpoint; setpoint'
+    || ' and position are not to be compared with those of kernels from 3.2 on'
+FROM (
+  SELECT 'throttle_by_task' AS scope
+  UNION ALL SELECT 'bdi_dirty'
+  UNION ALL SELECT 'stalls'
+  UNION ALL SELECT 'stalls_by_task'
+) AS b
+-- A trace is of one kernel, so its first event tells.
+WHERE (
+  SELECT g.goal FROM raw_balance_dirty_pages AS g ORDER BY g.seq LIMIT 1
+) IS NOT NULL
+UNION ALL
+SELECT
+  'throttle_by_task',
+  'hz-unknown',
+  'HZ could not be inferred from the recorded times, so intended sleeps are'
+    || ' without the half jiffy that they last longer on average'
+FROM wb_hz AS h
+CROSS JOIN raw_event_counts AS c
+WHERE h.hz IS NULL AND c.event = 'writeback:balance_dirty_pages'
+UNION ALL
+SELECT
+  q.scope,
+  'waits-without-events',
+  count(*) || ' calls of balance_dirty_pages() waited '
+    || CAST(total(w.wait_ns) / max(w.ms_ns) AS INTEGER)
+    || ' ms, but none of their events with a pause is in the trace; sleeps lack'
+    || ' that'
+FROM (
+  SELECT d.wait_ns, u.ms_ns
+  FROM raw_balance_dirty_pages_done AS d
+  CROSS JOIN wb_units AS u
+  CROSS JOIN wb_bounds AS b
+  WHERE d.wait_ns > 0
+    AND d.wait_ns <= d.total_ns
+    AND d.ts - d.total_ns >= b.first_ts
+    AND d.seq NOT IN (
+      SELECT t.done_seq
+      FROM wb_throttle_done AS t
+      WHERE t.done_seq IS NOT NULL AND t.wait_ns > 0
+    )
+) AS w
+CROSS JOIN (
+  SELECT 'throttle_by_task' AS scope
+  UNION ALL
+  SELECT 'throttle_summary'
+  UNION ALL
+  SELECT 'throttle_windows'
+  UNION ALL
+  SELECT 'stalls'
+) AS q
+GROUP BY q.scope
+UNION ALL
+SELECT
+  'throughput',
+  'short-window',
+  'windows are shorter than the second in which the kernel folds its counters,'
+    || ' so single windows are noisy'
+FROM wb_params AS p
+CROSS JOIN wb_units AS u
+WHERE p.window_ns < u.second_ns
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'folios-scaled',
+  'nr_vmscan_write gained ' || s.vmstat_count || ' pages in ' || s.events_count
+    || ' events, so folios were larger than a page;'
+    || ' pages_count is scaled to the counter'
+FROM reclaim_write_scale AS s
+WHERE s.is_complete
+  AND s.events_count > 0
+  AND s.basis = 'pfn'
+  AND s.vmstat_count > s.events_count
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'not-scaled',
+  'nr_vmscan_write gained ' || s.vmstat_count || ' pages in ' || s.events_count
+    || ' events; events are missing from this trace, so pages_count counts each'
+    || ' folio as one page and the sum is too small'
+FROM reclaim_write_scale AS s
+WHERE NOT s.is_complete
+  AND s.basis = 'pfn'
+  AND s.vmstat_count > s.events_count
+UNION ALL
+SELECT
+  '*',
+  'clock-without-unit',
+  'the trace clock ' || c.value || ' counts ticks, not ns: every time and rate'
+    || ' is wrong; record with trace-cmd record -C mono'
+FROM raw_meta AS u
+CROSS JOIN raw_meta AS c
+WHERE u.key = 'clock_unit' AND u.value = 'ticks' AND c.key = 'clock'
+UNION ALL
+SELECT
+  '*',
+  'cgroup-by-path',
+  'cgroup_ino ' || g.cgroup_ino || ' stands for ' || g.path || ': this kernel'
+    || ' records paths, and the run has no cgroups file with this one'
+FROM wb_cgroup AS g
+WHERE g.cgroup_ino < 0
+UNION ALL
+SELECT
+  '*',
+  'several-buffers',
+  'the trace has ' || count(b.subbuf_bytes) || ' tracing instances; each event'
+    || ' is taken from the first one that has it'
+FROM raw_buffer AS b
+HAVING count(b.subbuf_bytes) > 1
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'reclaimer-unknown',
+  'direct reclaim was not recorded, so its writes count as other; add -e'
+    || ' vmscan:mm_vmscan_direct_reclaim_begin and _end'
+FROM reclaim_write_scale AS s
+WHERE s.events_count > 0
+  AND s.basis = 'pfn'
+  AND NOT EXISTS (
+    SELECT 1
+    FROM raw_event_format AS f
+    WHERE f.event = 'vmscan:mm_vmscan_direct_reclaim_begin'
+  )
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'vmstat-below-events',
+  'nr_vmscan_write gained ' || s.vmstat_count || ' pages, fewer than the '
+    || CASE s.basis
+      WHEN 'pfn' THEN s.events_count || ' events'
+      ELSE s.pages_count || ' pages'
+    END
+    || ' of the trace: vmstat.before and vmstat.after do not enclose it'
+FROM reclaim_write_scale AS s
+WHERE s.vmstat_count < coalesce(s.pages_count, s.events_count)
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'vmstat-above-events',
+  'nr_vmscan_write gained ' || s.vmstat_count || ' pages, more than the '
+    || s.pages_count || ' of mm_vmscan_reclaim_writeback: events are missing'
+    || ' from this trace, or vmstat.before and vmstat.after are far from it'
+FROM reclaim_write_scale AS s
+WHERE s.basis = 'reclaim_writeback' AND s.vmstat_count > s.pages_count
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'no-vmstat',
+  'vmstat.before and vmstat.after are missing, so pages_count counts each folio'
+    || ' as one page'
+FROM reclaim_write_scale AS s
+WHERE s.events_count > 0 AND s.basis = 'pfn' AND s.vmstat_count IS NULL
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'no-zoneinfo',
+  'the run has no zoneinfo file, so page frames cannot be put into zones'
+FROM reclaim_write_scale AS s
+WHERE s.events_count > 0
+  AND s.basis = 'pfn'
+  AND NOT EXISTS (SELECT 1 FROM raw_zone)
+UNION ALL
+SELECT
+  'reclaim_writes',
+  'no-file-writes-by-design',
+  'from 6.16 on reclaim writes no file folios (this is ' || k.release
+    || '); for reclaim that met dirty file pages see '
+    || 'nr_vmscan_immediate_reclaim'
+FROM wb_kernel AS k
+WHERE k.version >= 6016
+UNION ALL
+SELECT
+  'task_faults',
+  'faults-not-recorded',
+  'page faults were not recorded (x86 and RISC-V only), so there are no faults;'
+    || ' add -e exceptions:page_fault_user -e exceptions:page_fault_kernel'
+FROM wb_kernel AS k
+WHERE NOT EXISTS (
+  SELECT 1
+  FROM raw_event_format AS f
+  WHERE f.event LIKE 'exceptions:page_fault%'
+)
+UNION ALL
+SELECT
+  'task_faults',
+  'faults-not-loaded',
+  'the trace has ' || sum(c.count) || ' page faults that were not loaded;'
+    || ' ingest it with --events "exceptions:*"'
+FROM raw_event_counts AS c
+WHERE c.event LIKE 'exceptions:page_fault%' AND c.loaded_count < c.count
+HAVING count(*) > 0
+UNION ALL
+SELECT
+  e.scope,
+  'scans-not-recorded',
+  'mm_vmscan_lru_shrink_inactive was not recorded, so events tell no scans;'
+    || ' add -e vmscan'
+FROM (
+  SELECT 'reclaim_efficiency' AS scope UNION ALL SELECT 'mmtests_vmstat'
+) AS e
+WHERE NOT EXISTS (
+  SELECT 1
+  FROM raw_event_format AS f
+  WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
+)
+UNION ALL
+SELECT
+  'reclaim_efficiency',
+  'scans-without-events',
+  '/proc/vmstat has scans and the trace none: up to 6.6 the multi-generational'
+    || ' LRU (MGLRU) scans without events'
+FROM wb_vmstat AS v
+WHERE v.name IN ('pgscan_kswapd', 'pgscan_kswapd_normal')
+  AND v.gained_count > 0
+  AND EXISTS (
+    SELECT 1
+    FROM raw_event_format AS f
+    WHERE f.event = 'vmscan:mm_vmscan_lru_shrink_inactive'
+  )
+  AND NOT EXISTS (
+    SELECT 1
+    FROM raw_event_counts AS c
+    WHERE c.event = 'vmscan:mm_vmscan_lru_shrink_inactive' AND c.count > 0
+  )
+UNION ALL
+SELECT
+  e.scope,
+  'no-vmstat',
+  'vmstat.before and vmstat.after are missing, so only events count'
+FROM (
+  SELECT 'reclaim_efficiency' AS scope UNION ALL SELECT 'mmtests_vmstat'
+) AS e
+WHERE NOT EXISTS (
+  SELECT 1 FROM wb_vmstat AS v WHERE v.gained_count IS NOT NULL
+);

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of tools/check_layout.py for SQL: each is broken once."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+
+import pytest
+from support.runs import REPOSITORY
+
+HEAD = """\
+-- SPDX-License-Identifier: Apache-2.0
+-- Waits of tasks.
+
+"""
+VIEW = """\
+-- @view     wb_task_wait
+-- @summary  Waits.
+-- @needs    _pair
+-- @column   ts INTEGER ns
+CREATE VIEW wb_task_wait AS
+SELECT p.ts
+FROM _pair AS p;
+"""
+STEP = """\
+-- @view     _pair
+-- @summary  Pairs.
+-- @needs    wb_units
+-- @column   ts INTEGER ns
+CREATE VIEW _pair AS
+SELECT u.ms_ns AS ts
+FROM wb_units AS u;
+"""
+GOOD = f"{HEAD}{VIEW}\n{STEP}"
+
+
+@pytest.fixture(scope="module")
+def layout() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "check_layout", REPOSITORY / "tools" / "check_layout.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def found(layout: ModuleType, text: str, path: str = "sql/views/some.sql") -> list[tuple[int, str]]:
+    return [(line, what) for line, what, _ in layout.check_sql(path, text)]
+
+
+def test_a_file_as_it_should_be(layout: ModuleType) -> None:
+    assert found(layout, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("-- Waits of tasks.\n", "", 1, "does not say what it is about"),
+        (VIEW, VIEW.replace("_pair", "_other"), 6, "reads _other, which is private"),
+        (VIEW, "", 1, "nothing in this file reads _pair"),
+        (f"{VIEW}\n{STEP}", f"{STEP}\n{VIEW}", 1, "a public view stands below a private one"),
+        ("needs    wb_units", "needs", 18, "reads wb_units, which @needs does not list"),
+        ("needs    wb_units\n", "needs    wb_units, wb_task\n", 14, "wb_task, which is not read"),
+        ("-- @needs    wb_units\n", "", 12, "header of _pair has no @needs"),
+        ("FROM _pair AS p", "FROM pair AS p", 10, "reads pair, which is no view"),
+        ("wb_units", "wb_unit", 14, "sql/views has no such view"),
+        ("u.ms_ns", "1000000", 17, "number 1000000 converts a unit"),
+        ("u.ms_ns AS ts", "u.ms_ns AS ns", 12, "column ns has no @column"),
+        ("SELECT p.ts\n", "SELECT *\n", 9, "'SELECT *' is not for every engine"),
+    ],
+)
+def test_a_broken_rule(layout: ModuleType, old: str, new: str, line: int, message: str) -> None:
+    assert old in GOOD
+    told = found(layout, GOOD.replace(old, new))
+    assert any(at == line and message in what for at, what in told), told
+
+
+def test_a_file_that_is_too_long(layout: ModuleType) -> None:
+    told = found(layout, GOOD + "-- more\n" * layout.MAX_SUBJECT_LINES)
+    assert any(f"wanted at most {layout.MAX_SUBJECT_LINES}" in what for _, what in told)
+
+
+def test_a_query_has_a_file_of_its_own(layout: ModuleType) -> None:
+    query = (REPOSITORY / "sql/queries/throughput.sql").read_text()
+    assert found(layout, query, "sql/queries/throughput.sql") == []
+    told = found(layout, query + STEP, "sql/queries/throughput.sql")
+    assert (1, "defines throughput, _pair") in told
+    assert (1, "defines throughput") in found(layout, query, "sql/queries/other.sql")
+
+
+def test_levels_count_public_views_only(layout: ModuleType) -> None:
+    needs = {
+        "wb_units": ("raw_meta",),
+        "wb_params": (),
+        "wb_a": ("raw_meta", "wb_units", "wb_params"),
+        "_step": ("wb_a",),
+        "wb_b": ("_step", "raw_meta"),
+        "wb_c": ("wb_b", "wb_a"),
+    }
+    assert layout.levels(needs) == {
+        "wb_units": 0,
+        "wb_params": 0,
+        "wb_a": 0,
+        "_step": 1,
+        "wb_b": 1,
+        "wb_c": 2,
+    }
+
+
+def test_views_that_stand_too_high(layout: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(layout.check_levels()) == []
+    told = layout.levels({name: read for name, (_, read) in layout.views().items()})
+    highest = max(level for name, level in told.items() if not name.startswith("_"))
+    assert highest == layout.MAX_LEVELS, "lower MAX_LEVELS"
+    monkeypatch.setattr(layout, "MAX_LEVELS", highest - 1)
+    assert any("levels of public views" in what for _, what in layout.check_levels())
