@@ -278,7 +278,10 @@ def _all() -> Iterator[tuple[str, Make]]:
         ("vmstat of NULL", "UPDATE sidecar_vmstat SET value = NULL"),
         ("vmstat of bytes", "UPDATE sidecar_vmstat SET name = x'ff00', ts = 'now'"),
         ("text of bytes", "UPDATE sidecar_text SET text = x'ff00'"),
-        ("text of another file", "INSERT OR REPLACE INTO sidecar_text VALUES ('perf-stat.txt', 'x')"),
+        (
+            "text of another file",
+            "INSERT OR REPLACE INTO sidecar_text VALUES ('perf-stat.txt', 'x')",
+        ),
         ("file status", "UPDATE sidecar_file SET status = NULL, message = x'00'"),
         ("fio of NULL", "INSERT INTO sidecar_fio VALUES (NULL, NULL)"),
         ("fio below a value", "INSERT INTO sidecar_fio VALUES ('$.a', 1), ('$.a.b', 2)"),
