@@ -9,7 +9,7 @@
 --   choose with --tid, --bdi, --from and --to.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    fact about a stall; order stall_ts
--- @needs    wb_stall_chosen, wb_stall_evidence
+-- @needs    wb_stall_evidence
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin
@@ -40,14 +40,13 @@
 --   stall
 -- @column   detail TEXT what it says
 SELECT
-  s.ts AS stall_ts,
-  s.tid,
-  s.comm,
-  s.kind,
-  s.cause,
+  e.stall_ts,
+  e.tid,
+  e.comm,
+  e.kind,
+  e.cause,
   e.evidence,
-  s.ts - e.evidence_ts AS before_ns,
+  e.stall_ts - e.evidence_ts AS before_ns,
   e.detail
 FROM wb_stall_evidence AS e
-CROSS JOIN wb_stall_chosen AS s ON s.wait_id = e.wait_id
-ORDER BY s.ts, s.wait_id, e.place;
+ORDER BY e.stall_ts, e.wait_id, e.place;

@@ -116,8 +116,8 @@ LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq;
 --   that is the machine's and how much its wb's, and what the kernel thought of
 --   the bdi's bandwidth.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
--- @needs    wb_throttle, wb_throttle_charge, wb_bandwidth, wb_stall_rule,
---   wb_units
+-- @needs    wb_throttle_event, wb_throttle_charge, wb_bandwidth,
+--   wb_stall_rule, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -164,7 +164,7 @@ WITH
       t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
       t.task_ratelimit_bytes_per_s AS task_bytes_per_s
     FROM wb_throttle_charge AS c
-    CROSS JOIN wb_throttle AS t ON t.seq = c.seq
+    CROSS JOIN wb_throttle_event AS t ON t.seq = c.seq
     WHERE c.slept_ns > 0
   ),
   bandwidth AS (
