@@ -30,8 +30,8 @@ from pathlib import Path
 
 import wbscope
 from bench import MIB, ROOT, machine
-from wbscope.engine.library import load_library
-from wbscope.errors import EvidenceError
+from wbscope.base.errors import EvidenceError
+from wbscope.library.library import load_library
 
 GOAL_ALL_SECONDS = 3.0
 GOAL_ONE_SECONDS = 1.0

@@ -21,8 +21,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "analyzers"))
 
-from wbscope.perfetto.adapters import perfetto_library  # noqa: E402
 from wbscope.perfetto.package import PACKAGE, modules  # noqa: E402
+from wbscope.perfetto.perfetto_library import perfetto_library  # noqa: E402
 from wbscope.viewer.commands import Command  # noqa: E402
 
 SOURCE = ROOT / "ui" / "macros.toml"

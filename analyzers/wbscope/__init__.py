@@ -8,12 +8,13 @@ with wbscope.open("runs/four-writers") as run:
         print(row["comm"], row["pause_total_ns"])
 """
 
+from wbscope.base.errors import WbscopeError
+from wbscope.base.result import Notice, Result
+from wbscope.base.version import __version__
 from wbscope.compare.api import compare, gate
-from wbscope.engine.result import Notice, Result
-from wbscope.errors import WbscopeError
-from wbscope.run import Run, open_run
-from wbscope.run import open_run as open
-from wbscope.version import __version__
+from wbscope.render import frames, html  # noqa: F401 - what a Result is turned into
+from wbscope.run.run import Run, open_run
+from wbscope.run.run import open_run as open
 
 __all__ = [
     "Notice",

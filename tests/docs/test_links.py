@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.engine.library import load_library
-from wbscope.engine.sqlfile import Column
+from wbscope.library.library import load_library
+from wbscope.library.sqlfile import Column
 
 _PAGES = sorted(
     page

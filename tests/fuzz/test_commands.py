@@ -29,7 +29,7 @@ from support.mutate_values import part_of_trace, value_mutant
 from support.report import report_lines
 from support.runs import REPOSITORY
 from support.tools import ingester_path, missing
-from wbscope.engine.library import load_library
+from wbscope.library.library import load_library
 from wbscope.perfetto.find import wasm_engine
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MUTANTS", "480"))

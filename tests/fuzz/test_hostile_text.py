@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.tools import ingester_path
-from wbscope.formats import reference_formats
+from wbscope.ingest.formats import reference_formats
 
 # What these texts cost without a bound is minutes; a slow machine needs 12 s.
 _CPU_SECONDS = 60

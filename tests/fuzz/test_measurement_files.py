@@ -27,11 +27,11 @@ from support.commands import Commands, problems
 from support.mutate_measurements import measurement_mutant
 from support.mutate_values import part_of_trace
 from support.runs import REPOSITORY
+from wbscope.base.errors import InputError, UsageError
 from wbscope.compare.baseline import read_baseline
-from wbscope.compare.metric import is_sane
 from wbscope.compare.policy import read_policy
-from wbscope.errors import InputError, UsageError
 from wbscope.measure import files_of_folder, measurements
+from wbscope.measure.metric import is_sane
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
 _COMPARED = int(os.environ.get("WBSCOPE_COMPARED_MUTANTS", "32"))

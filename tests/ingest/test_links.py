@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links between rows and indexes that the ingester makes on request: wbscope-ingest itself."""
+"""Links between rows, indexes and the times of records: wbscope-ingest itself."""
 
 from __future__ import annotations
 
@@ -44,6 +44,17 @@ def test_the_row_before(tmp_path: Path, event: str, key: str, partition: str) ->
         " WHERE m.type = 'table' AND c.name = 'prev_seq'",
     )
     assert linked == [(table,)]
+
+
+def test_the_time_of_every_so_many_records(tmp_path: Path) -> None:
+    output = tmp_path / "run.db"
+    done = run([ingester_path(), "sqlite", _RUN, "-o", output, "--all"])
+    assert done.returncode == 0, done.stderr
+    tables = _ask(output, "SELECT table_name FROM event_counts WHERE loaded_count > 0")
+    every = " UNION ALL ".join(f'SELECT ts, seq FROM "{table}"' for (table,) in tables)
+    wanted = _ask(output, f"SELECT ts, seq FROM ({every}) WHERE seq % 1024 = 0 ORDER BY seq")
+    assert len(wanted) > 100
+    assert _ask(output, "SELECT ts, seq FROM time_index ORDER BY seq") == wanted
 
 
 def test_indexes(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY
 from support.tools import ingester_path, run
-from wbscope.errors import InputError
-from wbscope.sources import find_source
+from wbscope.base.errors import InputError
+from wbscope.run.source import find_source
 
 _TRACE = REPOSITORY / "examples" / "four-equal-writers" / "trace.dat"
 _SECONDS = 20

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from support.live import Recorder, state_of_machine
-from wbscope.record.facts import cgroup_paths
+from wbscope.record.machine_facts import cgroup_paths
 
 _REGISTER = Path("/run/wbscope")
 

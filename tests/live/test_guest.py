@@ -16,7 +16,7 @@ import pytest
 import wbscope
 from support.guest import boot, guest_folders, make_disk
 from support.live import Recorder, report_counts
-from wbscope.engine.profiles import profile_of
+from wbscope.library.profiles import profile_of
 
 _WRITES, _WRITERS, _SYNCS = 23, 3, 5
 _KIB = 1 << 10

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.live import Recorder, report_counts, state_of_machine, wait_until
-from wbscope.engine.profiles import profile_of
+from wbscope.library.profiles import profile_of
 
 _WRITES, _WRITERS, _SYNCS = 31, 3, 7
 _KIB = 1 << 10

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.live import Recorder, instances, wait_until
-from wbscope.record.facts import cgroup_paths
+from wbscope.record.machine_facts import cgroup_paths
 
 _WRITES = 23
 _KIB = 1 << 10

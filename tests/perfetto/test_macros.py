@@ -17,9 +17,9 @@ from support.parity import assert_same
 from support.perfetto_engine import PerfettoEngine
 from support.runs import REPOSITORY
 from support.twins import Twin
-from wbscope.engine.library import load_library
+from wbscope.library.library import load_library
 from wbscope.perfetto.package import PACKAGE
-from wbscope.run import Run, open_run
+from wbscope.run.run import Run, open_run
 
 MACROS = macros()
 LIBRARY = load_library(REPOSITORY / "sql")

@@ -13,9 +13,9 @@ from support.cli import Wbscope
 from support.perfetto_engine import EngineError, PerfettoEngine
 from support.runs import REPOSITORY
 from support.twins import Twin
-from wbscope.engine.sqlfile import SqlFile
-from wbscope.perfetto.adapters import perfetto_library
-from wbscope.perfetto.statements import has_schema, object_name, perfetto_type
+from wbscope.library.sqlfile import SqlFile
+from wbscope.perfetto.perfetto_library import perfetto_library
+from wbscope.perfetto.perfetto_sql import has_schema, object_name, perfetto_type
 
 LIBRARY = perfetto_library(REPOSITORY / "sql")
 FILES = sorted(LIBRARY.files.values(), key=lambda file: file.name)

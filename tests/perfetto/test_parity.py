@@ -22,10 +22,10 @@ from support.parity import Rows, assert_same
 from support.perfetto_engine import PerfettoEngine
 from support.runs import REPOSITORY, RecordedRun, example
 from support.twins import add_samples
-from wbscope.engine.library import load_library
-from wbscope.errors import EvidenceError
+from wbscope.base.errors import EvidenceError
+from wbscope.library.library import load_library
 from wbscope.perfetto.package import PACKAGE, modules
-from wbscope.run import Run, open_run
+from wbscope.run.run import Run, open_run
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
 LIBRARY = load_library(REPOSITORY / "sql", engine="perfetto")

@@ -15,9 +15,9 @@ import pytest
 from support.cli import Wbscope
 from support.parity import assert_same
 from support.perfetto_engine import PerfettoEngine
-from wbscope.engine.library import load_library
+from wbscope.library.library import load_library
 from wbscope.perfetto.package import PACKAGE, modules
-from wbscope.run import open_run
+from wbscope.run.run import open_run
 
 LIBRARY = load_library(engine="perfetto")
 _THROTTLE = ("throttle_by_task", "throttle_summary", "throttle_windows", "stalls", "stalls_by_task")

@@ -10,7 +10,7 @@ import pytest
 from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
 from support.runs import example
-from wbscope.engine.library import load_library
+from wbscope.library.library import load_library
 
 RUNS = ["deep", "four-equal-writers-7.2"]
 COUNTS = "SELECT name, COUNT(*) AS n FROM ftrace_event GROUP BY name"

@@ -15,11 +15,11 @@ from support.cli import Wbscope
 from support.parity import assert_same
 from support.runs import REPOSITORY
 from support.twins import Twin
-from wbscope.engine.library import load_library
-from wbscope.engine.result import Result
-from wbscope.errors import InputError, UsageError, WbscopeError
+from wbscope.base.errors import InputError, UsageError, WbscopeError
+from wbscope.base.result import Result
+from wbscope.library.library import load_library
 from wbscope.perfetto.find import wasm_engine
-from wbscope.run import Run, open_run
+from wbscope.run.run import Run, open_run
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
 QUERIES = [query.name for query in load_library(REPOSITORY / "sql").queries()]

@@ -13,7 +13,7 @@ import wbscope as package
 from support.cli import Wbscope
 from support.pftrace import events_of
 from support.twins import Twin, builder_of
-from wbscope.errors import EvidenceError
+from wbscope.base.errors import EvidenceError
 
 # Perfetto's own messages for these events have no such field.
 NOT_IN_PERFETTO = {

@@ -16,7 +16,7 @@ from support.timeline import (
     timeline_rows,
 )
 from support.wait_events import Waits
-from wbscope.engine.library import load_library
+from wbscope.library.library import load_library
 
 NAMES = {
     11: "a/b\\",

@@ -11,12 +11,12 @@ import pytest
 import wbscope as package
 from support.cli import Wbscope
 from support.runs import REPOSITORY
-from wbscope.compare.catalog import Catalog, load_catalog
 from wbscope.compare.measure import measure
+from wbscope.compare.metric_catalog import Catalog, load_catalog
 from wbscope.compare.rundata import RunData
-from wbscope.engine.library import load_library
-from wbscope.record.facts import machine_facts
+from wbscope.library.library import load_library
 from wbscope.record.finish import META_SCHEMA
+from wbscope.record.machine_facts import machine_facts
 
 EXAMPLES = sorted(path.parent for path in REPOSITORY.glob("examples/*/trace.dat"))
 

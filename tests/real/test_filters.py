@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import REPOSITORY, example
-from wbscope.engine.library import load_library
+from wbscope.library.library import load_library
 
 _QUERIES = [
     query.name

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import REPOSITORY
-from wbscope.engine import kept
-from wbscope.engine.library import Library, load_library
-from wbscope.engine.params import Params
-from wbscope.engine.session import Session
-from wbscope.ingest import ingest
+from wbscope.ingest.to_database import ingest
+from wbscope.library import kept
+from wbscope.library.library import Library, load_library
+from wbscope.library.params import Params
+from wbscope.library.session import Session
 
 QUESTIONS = ("stalls", "stalls_by_task", "dirty_position", "fairness", "throttle_by_task")
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from wbscope.base.result import Notice
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import GateResult, judge
-from wbscope.compare.metric import Better, Metric, Scalars
 from wbscope.compare.policy import Policy, read_policy
 from wbscope.compare.rundata import RunData
-from wbscope.engine.result import Notice
+from wbscope.measure.metric import Better, Metric, Scalars
 
 __all__ = ["METRICS", "POLICY", "hostile", "judged", "policy_file", "runs", "side"]
 

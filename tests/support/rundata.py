@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wbscope.base.result import Notice
 from wbscope.compare.comparison import Side
-from wbscope.compare.metric import Better, Metric, Scalars
 from wbscope.compare.rundata import RunData
-from wbscope.engine.result import Notice
+from wbscope.measure.metric import Better, Metric, Scalars
 
 TIME = Metric("time.elapsed_ns", "ns", "lower", "how long it took", "time.txt")
 RATE = Metric("fio.bw_bytes_per_s", "bytes/s", "higher", "how fast it was", "fio.json")

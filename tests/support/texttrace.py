@@ -8,8 +8,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from wbscope.engine.library import load_library
-from wbscope.formats import reference_formats
+from wbscope.ingest.formats import reference_formats
+from wbscope.library.library import load_library
 
 from .tools import ingester_path, run
 

@@ -11,7 +11,7 @@ from support.cli import Wbscope
 from support.runs import RecordedRun, all_runs
 from support.texttrace import Loaded, load, load_binary
 from support.tools import require_program, run
-from wbscope.engine.library import load_library
+from wbscope.library.library import load_library
 
 # Fields that the print format leaves out, or prints so that they cannot be
 # told: a symbol instead of an address, ms instead of jiffies, R for a task that

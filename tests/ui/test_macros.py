@@ -17,7 +17,7 @@ from support.macros import SOURCE, macros, sql_modules
 from support.pftrace import events_of
 from support.runs import example
 from support.twins import builder_of
-from wbscope.viewer.link import Ui
+from wbscope.viewer.deeplink import Ui
 from wbscope.viewer.server import TraceServer
 from wbscope.viewer.site import find_site
 

@@ -15,7 +15,7 @@ from support.browser import UiPage, open_page
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
 from support.timeline import GROUPS
-from wbscope.engine.library import load_library
+from wbscope.library.library import load_library
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.engine.database import Recorded
-from wbscope.engine.evidence import require_events
-from wbscope.engine.library import load_library
-from wbscope.engine.profiles import Profile, event_options, profile_of, read_profiles
-from wbscope.errors import EvidenceError, SetupError
-from wbscope.formats import captured
+from wbscope.base.errors import EvidenceError, SetupError
+from wbscope.ingest.formats import captured
+from wbscope.library.database import Recorded
+from wbscope.library.evidence import require_events
+from wbscope.library.library import load_library
+from wbscope.library.profiles import Profile, event_options, profile_of, read_profiles
 
 _SQL = REPOSITORY / "sql"
 _LIBRARY = load_library(_SQL)

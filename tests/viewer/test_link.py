@@ -9,10 +9,10 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
-from wbscope.errors import SetupError, UsageError
+from wbscope.base.errors import SetupError, UsageError
 from wbscope.viewer import site
 from wbscope.viewer.commands import Command, any_of
-from wbscope.viewer.link import find_ui
+from wbscope.viewer.deeplink import find_ui
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from wbscope.errors import InputError, SetupError
+from wbscope.base.errors import InputError, SetupError
 from wbscope.viewer.server import HOST, TraceServer, check_port
 from wbscope.viewer.site import find_site
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.version import __version__
 from wbscope.ci.findings import Finding, findings
 from wbscope.ci.place import checkout_uri
 from wbscope.compare.gate import GateResult, Verdict
 from wbscope.compare.load import expand
-from wbscope.compare.metric import Metric
 from wbscope.measure.files import NAMES
+from wbscope.measure.metric import Metric
 from wbscope.render.gatepage import summary_text
-from wbscope.version import __version__
 
 __all__ = ["sarif_json"]
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
-from wbscope.outputs import check_output, write_whole
 
 __all__ = ["app"]
 

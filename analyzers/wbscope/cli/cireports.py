@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.output import note
-from wbscope.errors import SetupError, UsageError
-from wbscope.outputs import check_output, write_whole
 
 if TYPE_CHECKING:
     from wbscope.compare.gate import GateResult

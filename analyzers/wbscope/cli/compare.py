@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.errors import UsageError
+from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.formats import Format
 from wbscope.cli.options import (
     ForceOption,
@@ -19,8 +21,6 @@ from wbscope.cli.options import (
 )
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
 from wbscope.cli.sides import AgainstOption, BaselineOption, FacesOption, SideOption, named_sides
-from wbscope.errors import UsageError
-from wbscope.outputs import check_output, write_whole
 
 __all__ = ["RunsOption", "compare"]
 
@@ -92,12 +92,12 @@ def compare(
     form.check(inputs)
     if html is not None and html != "-":
         check_output(Path(html), force, [Path(run) for run in inputs], "compare.html", "--html")
+    from wbscope.base.units import parse_quantity
     from wbscope.compare.comparison import compare_sides, only
     from wbscope.compare.load import Loader
     from wbscope.compare.measure import pauses_of
     from wbscope.compare.policy import Rule, wanted_by
     from wbscope.plot.ecdf import Curve
-    from wbscope.render.units import parse_quantity
 
     share = parse_quantity("--margin", margin, "ratio")
     if not 0 <= share < 1:

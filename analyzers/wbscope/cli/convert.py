@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.units import parse_time_range
 from wbscope.cli.options import ForceOption, JsonOption, NoUnpackLimitOption, QuietOption
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
-from wbscope.convert import Converted
-from wbscope.convert import convert as run_convert
+from wbscope.ingest.to_perfetto import Converted
+from wbscope.ingest.to_perfetto import convert as run_convert
 from wbscope.render.jsondoc import document, rows_body
-from wbscope.render.units import parse_time_range
 
 __all__ = ["convert"]
 

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.errors import SetupError
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import page_width, write_stdout
-from wbscope.engine.library import load_library
-from wbscope.errors import SetupError
+from wbscope.library.library import load_library
 from wbscope.render.jsondoc import document
 
 __all__ = ["doctor"]

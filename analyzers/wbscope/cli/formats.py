@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.outputs import check_output, private_output, write_whole
+from wbscope.base.result import Result
 from wbscope.cli.output import note, page_width, show_warnings, write_stdout
-from wbscope.engine.result import Result
-from wbscope.errors import SetupError, UsageError
-from wbscope.outputs import check_output, private_output, write_whole
 from wbscope.render.csvtable import csv_text
 from wbscope.render.jsondoc import document, result_body
 from wbscope.render.markdown import markdown_text
@@ -140,7 +140,7 @@ def _text(
 
 
 def _write_parquet(result: Result, form: Format) -> None:
-    from wbscope.frames import write_parquet
+    from wbscope.render.frames import write_parquet
 
     if form.file is not None:
         with private_output(form.file) as private:

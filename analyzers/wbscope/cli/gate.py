@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.errors import UsageError
+from wbscope.base.outputs import write_whole
 from wbscope.cli.cireports import CiReports, GithubOption, JunitOption, SarifOption
 from wbscope.cli.compare import RunsOption
 from wbscope.cli.formats import Format
@@ -23,8 +25,6 @@ from wbscope.cli.options import (
 )
 from wbscope.cli.output import drop_output, note, page_width, progress_bar, write_stdout
 from wbscope.cli.sides import AgainstOption, BaselineOption, FacesOption, named_sides
-from wbscope.errors import UsageError
-from wbscope.outputs import write_whole
 
 __all__ = ["gate"]
 

@@ -10,15 +10,16 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.errors import UsageError
+from wbscope.base.units import parse_count, parse_time_range
 from wbscope.cli.options import ForceOption, JsonOption, NoUnpackLimitOption, QuietOption
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
-from wbscope.engine.library import load_library
-from wbscope.errors import UsageError
-from wbscope.ingest import Ingested, default_output
-from wbscope.ingest import ingest as run_ingest
+from wbscope.ingest.selection import Choice
+from wbscope.library.library import load_library
 from wbscope.render.jsondoc import document, rows_body
-from wbscope.render.units import parse_count, parse_time_range
-from wbscope.sources import find_source
+from wbscope.run.ingested import Ingested, default_output
+from wbscope.run.ingested import ingest as run_ingest
+from wbscope.run.source import find_source
 
 __all__ = ["ingest"]
 
@@ -77,21 +78,11 @@ def ingest(
         )
     range_text = None if time_range is None else parse_time_range("--time-range", time_range)
     row_limit = None if limit is None else parse_count("--limit", limit, "wbscope ingest --help")
-    path = find_source(source).path
-    target = default_output(path) if output is None else Path(output)
+    run = find_source(source)
+    target = default_output(run) if output is None else Path(output)
+    choice = Choice(events or (), load_all, range_text, row_limit, not no_unpack_limit)
     with progress_bar(source, hidden=quiet or as_json) as bar, _as_typed(time_range):
-        done = run_ingest(
-            path,
-            target,
-            load_library(),
-            events=events or (),
-            load_all=load_all,
-            time_range=range_text,
-            limit=row_limit,
-            force=force,
-            unpack_limit=not no_unpack_limit,
-            observer=bar,
-        )
+        done = run_ingest(run, target, load_library(), choice, force=force, observer=bar)
     if as_json:
         write_stdout(_document(source, done))
         return

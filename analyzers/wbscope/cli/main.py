@@ -16,6 +16,9 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command
 
+from wbscope.base.errors import InternalError, UsageError, WbscopeError
+from wbscope.base.version import __version__
+from wbscope.base.watch import watching
 from wbscope.cli import (
     baseline,
     compare,
@@ -34,11 +37,8 @@ from wbscope.cli import (
 from wbscope.cli import open as open_verb
 from wbscope.cli.output import drop_output, note
 from wbscope.cli.sides import SidesCommand
-from wbscope.errors import InternalError, UsageError, WbscopeError
 from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
-from wbscope.version import __version__
-from wbscope.watch import watching
 
 __all__ = ["main"]
 

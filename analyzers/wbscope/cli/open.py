@@ -12,14 +12,14 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.result import Notice
+from wbscope.base.units import parse_duration, seconds
 from wbscope.cli.options import JsonOption, QuietOption, RunArgument
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
-from wbscope.engine.result import Notice
-from wbscope.errors import SetupError, UsageError
 from wbscope.render.jsondoc import document, rows_body
-from wbscope.render.units import parse_duration, seconds
 from wbscope.viewer.built import view_of
-from wbscope.viewer.link import PUBLIC_UI, Ui, find_ui
+from wbscope.viewer.deeplink import PUBLIC_UI, Ui, find_ui
 from wbscope.viewer.server import PORT, TraceServer, check_port
 from wbscope.viewer.site import find_site
 

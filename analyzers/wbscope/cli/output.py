@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from wbscope.engine.result import Notice
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
+from wbscope.base.result import Notice
 from wbscope.render.messages import warning_text
 from wbscope.render.progress import ProgressBar
 from wbscope.render.table import PAGE_WIDTH

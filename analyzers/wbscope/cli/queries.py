@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
+from wbscope.base.errors import UsageError
+from wbscope.base.result import unit_of
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import page_width, write_stdout
-from wbscope.engine.library import Library, load_library
-from wbscope.engine.profiles import profile_of
-from wbscope.engine.result import unit_of
-from wbscope.engine.sqlfile import SqlFile
-from wbscope.errors import UsageError
-from wbscope.render.catalogue import details_text, filter_options, list_text, metric_records
+from wbscope.library.library import Library, load_library
+from wbscope.library.profiles import profile_of
+from wbscope.library.sqlfile import SqlFile
 from wbscope.render.jsondoc import document
+from wbscope.render.querypage import details_text, filter_options, list_text, metric_records
 
 __all__ = ["queries"]
 

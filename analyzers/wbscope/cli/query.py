@@ -9,6 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from wbscope.base.errors import EvidenceError, UsageError
+from wbscope.base.result import Notice, Result
+from wbscope.base.units import parse_duration, parse_number
 from wbscope.cli.formats import Explained, Format, write_result
 from wbscope.cli.options import (
     CsvOption,
@@ -23,15 +26,12 @@ from wbscope.cli.options import (
     RunsArgument,
 )
 from wbscope.cli.output import progress_bar
-from wbscope.engine.library import Library, load_library
-from wbscope.engine.params import check_filters
-from wbscope.engine.result import Notice, Result
-from wbscope.engine.sqlfile import SqlFile
-from wbscope.errors import EvidenceError, UsageError
-from wbscope.render.units import parse_duration, parse_number
-from wbscope.run import open_run
-from wbscope.several import joined, short_names
-from wbscope.sources import find_source
+from wbscope.library.library import Library, load_library
+from wbscope.library.params import check_filters
+from wbscope.library.sqlfile import SqlFile
+from wbscope.run.joined import joined, short_names
+from wbscope.run.run import open_run
+from wbscope.run.source import Source, find_source
 
 __all__ = ["query"]
 
@@ -124,16 +124,14 @@ def query(
     named = (_FILTERS.get(key, key) for key, value in filters.items() if value is not None)
     check_filters(file, dict.fromkeys(named))
     names = short_names(runs)
-    if len(runs) > 1:  # one that is not there must not wait for the others
-        for run in runs:
-            find_source(run)
+    sources = [find_source(run) for run in runs]  # one that is not there must not wait for others
     asked = [name, file.explain] if explain else [name]
     several = len(runs) > 1
     answers = []
-    for run, shown in zip(runs, names, strict=True):
+    for source, shown in zip(sources, names, strict=True):
         try:
             answers.append(
-                _ask(library, run, engine.value, shown, asked, filters, hidden=quiet or as_json)
+                _ask(library, source, engine.value, shown, asked, filters, hidden=quiet or as_json)
             )
         except UsageError as error:  # such as --from after its end: other runs may be longer
             error.at = f"run {shown}" if several else error.at
@@ -151,7 +149,7 @@ def query(
 
 def _ask(
     library: Library,
-    run: str,
+    source: Source,
     engine: str,
     shown: str,
     names: Sequence[str],
@@ -159,8 +157,8 @@ def _ask(
     hidden: bool,
 ) -> _Answer:
     with (
-        progress_bar(run, hidden=hidden) as bar,
-        open_run(run, library=library, observer=bar, engine=engine) as opened,
+        progress_bar(str(source.path), hidden=hidden) as bar,
+        open_run(source, library=library, observer=bar, engine=engine) as opened,
     ):
         try:
             return _Answer(shown, [opened.query(name, **filters) for name in names], None)

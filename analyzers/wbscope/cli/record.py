@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.result import Notice
+from wbscope.base.units import format_value, parse_duration, parse_kib
 from wbscope.cli.options import JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
-from wbscope.engine.library import load_library
-from wbscope.engine.result import Notice
-from wbscope.errors import SetupError, UsageError
+from wbscope.library.library import load_library
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.reportpage import report_text
-from wbscope.render.units import format_value, parse_duration, parse_kib
-from wbscope.report import build_report
-from wbscope.run import open_run
+from wbscope.run.report import build_report
+from wbscope.run.run import open_run
 
 if TYPE_CHECKING:
     from wbscope.record.request import Recording, Request
@@ -98,8 +98,8 @@ def record(
     """
     # Inside, so that no other verb waits for these modules.
     from wbscope.record.elsewhere import record_remote, script_of, unpack_file
-    from wbscope.record.plan import COMPLETE, INTERRUPTED
     from wbscope.record.recorder import record as record_run
+    from wbscope.record.recording_plan import COMPLETE, INTERRUPTED
     from wbscope.record.request import Request
 
     if recover:

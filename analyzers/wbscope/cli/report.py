@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption, RunArgument
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
-from wbscope.outputs import check_output, write_whole
 from wbscope.render.reportpage import report_json, report_text
-from wbscope.report import build_report
-from wbscope.run import open_run
+from wbscope.run.report import build_report
+from wbscope.run.run import open_run
 
 __all__ = ["report"]
 

@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from wbscope.base.errors import UsageError, WbscopeError
+from wbscope.base.outputs import write_whole
+from wbscope.base.result import Result
+from wbscope.base.units import parse_duration
+from wbscope.base.watch import time_limit
 from wbscope.cli.formats import Format
 from wbscope.cli.output import note, page_width, show_warnings, write_stdout
-from wbscope.engine.guard import check_one_select
-from wbscope.engine.result import Result
-from wbscope.engine.statements import Statement
-from wbscope.errors import UsageError, WbscopeError
-from wbscope.outputs import write_whole
+from wbscope.library.guard import check_one_select
+from wbscope.library.statements import Statement
 from wbscope.render.jsondoc import document, result_body, rows_body
 from wbscope.render.markdown import markdown_text
 from wbscope.render.table import PAGE_WIDTH, table_text
-from wbscope.render.units import parse_duration
-from wbscope.run import Run
-from wbscope.watch import time_limit
+from wbscope.run.run import Run
 
 __all__ = ["run_script"]
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from wbscope.errors import UsageError
+from wbscope.base.errors import UsageError
 
 __all__ = [
     "AgainstOption",

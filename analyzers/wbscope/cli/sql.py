@@ -12,6 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from wbscope.base.errors import InputError, UsageError
+from wbscope.base.units import parse_duration
+from wbscope.base.watch import hold, time_limit
 from wbscope.cli.formats import Format, write_result
 from wbscope.cli.options import (
     CsvOption,
@@ -25,12 +28,9 @@ from wbscope.cli.options import (
 )
 from wbscope.cli.output import progress_bar
 from wbscope.cli.script import run_script
-from wbscope.engine.guard import check_one_select
-from wbscope.engine.statements import Statement, split_statements
-from wbscope.errors import InputError, UsageError
-from wbscope.render.units import parse_duration
-from wbscope.run import open_run
-from wbscope.watch import hold, time_limit
+from wbscope.library.guard import check_one_select
+from wbscope.library.statements import Statement, split_statements
+from wbscope.run.run import open_run
 
 __all__ = ["SqlCommand", "sql"]
 

@@ -11,8 +11,8 @@ import typer
 
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import note, write_stdout
-from wbscope.perfetto.adapters import perfetto_library
 from wbscope.perfetto.package import PACKAGE, write_package
+from wbscope.perfetto.perfetto_library import perfetto_library
 from wbscope.render.jsondoc import document
 
 __all__ = ["sql_package"]

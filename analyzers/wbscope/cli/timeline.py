@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.errors import UsageError
+from wbscope.base.outputs import check_output
+from wbscope.base.result import Notice
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption, RunArgument
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
-from wbscope.engine.result import Notice
-from wbscope.errors import UsageError
-from wbscope.outputs import check_output
 from wbscope.render.jsondoc import document, rows_body
-from wbscope.run import open_run
-from wbscope.timeline import Timeline, write_timeline
+from wbscope.run.run import open_run
+from wbscope.timeline.export import Timeline, write_timeline
 
 __all__ = ["timeline"]
 

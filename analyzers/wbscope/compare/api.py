@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wbscope.errors import UsageError
+from wbscope.base.errors import UsageError
 
 if TYPE_CHECKING:
     from wbscope.compare.comparison import Comparison

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.errors import InputError, UsageError, WbscopeError
+from wbscope.base.result import Notice
+from wbscope.base.version import __version__
 from wbscope.compare.comparison import metrics_of, other_meaning
-from wbscope.compare.metric import Metric, Scalars, better_of, is_sane
 from wbscope.compare.rundata import Fact, RunData
-from wbscope.engine.result import Notice
-from wbscope.errors import InputError, UsageError, WbscopeError
-from wbscope.version import __version__
+from wbscope.measure.metric import Metric, Scalars, better_of, is_sane
 
 __all__ = ["BASELINE_SCHEMA", "baseline_text", "is_baseline", "merged", "read_baseline"]
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from wbscope.base.errors import UsageError
+from wbscope.base.result import Notice
 from wbscope.compare.differences import Difference, differences, unknown_facts
-from wbscope.compare.metric import Metric, split_name
 from wbscope.compare.policy import matches
 from wbscope.compare.rundata import RunData
 from wbscope.compare.versions import is_before
-from wbscope.engine.result import Notice
-from wbscope.errors import UsageError
+from wbscope.measure.metric import Metric, split_name
 from wbscope.stats.describe import Description, describe
 from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Shift, shift

@@ -7,11 +7,11 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from wbscope.compare.metric import Metric, split_name
+from wbscope.base.errors import UsageError
+from wbscope.base.result import Notice
 from wbscope.compare.policy import Policy, Rule, matches, wanted_by
-from wbscope.engine.result import Notice
-from wbscope.errors import UsageError
 from wbscope.measure import TOOLS
+from wbscope.measure.metric import Metric, split_name
 
 __all__ = ["Declared", "declared_by"]
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from wbscope.base.result import unit_of
+from wbscope.base.units import format_value
 from wbscope.compare.fingerprint import ABSENT_EVENTS, FACTS
 from wbscope.compare.rundata import Fact, RunData
-from wbscope.engine.result import unit_of
-from wbscope.render.units import format_value
 
-__all__ = ["Difference", "differences", "is_fact", "unknown_facts"]
+__all__ = ["Difference", "differences", "facts_text", "is_fact", "unknown_facts"]
 
 # Shares by which numbers may be apart and still be the same fact.
 _TOLERANCE = {"memory_bytes": 0.03, "swap_bytes": 0.03, "dirty_thresh_bytes": 0.25}
@@ -115,3 +115,12 @@ def _shown(name: str, value: Fact) -> str:
 
 def _some(runs: Sequence[str]) -> str:
     return ", ".join(runs) if len(runs) <= 3 else f"{', '.join(runs[:2])} and {len(runs) - 2} more"
+
+
+def facts_text(names: Sequence[str]) -> str:
+    """Facts by name; of many settings only how many there are."""
+    settings = [name for name in names if name.startswith("sysctl.")]
+    if len(settings) < 2:
+        return ", ".join(names)
+    others = [name for name in names if name not in settings]
+    return ", ".join([*others, f"sysctl ({len(settings)} settings)"])

@@ -14,8 +14,8 @@ from typing import Any
 
 from wbscope.compare.rundata import Fact
 from wbscope.compare.versions import is_before
-from wbscope.engine.library import Library, find_sql_dir
-from wbscope.run import Run
+from wbscope.library.library import Library, find_sql_dir
+from wbscope.run.run import Run
 
 __all__ = ["ABSENT_EVENTS", "FACTS", "fingerprint_of", "fingerprint_of_folder"]
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from wbscope.base.errors import UsageError
+from wbscope.base.result import Notice
+from wbscope.base.units import format_beside
 from wbscope.compare.comparison import Row, Side, contrast, metrics_of, sample_of
 from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
-from wbscope.compare.metric import Metric
-from wbscope.compare.plan import Plan
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
-from wbscope.engine.result import Notice
-from wbscope.errors import UsageError
-from wbscope.render.units import format_beside
+from wbscope.compare.runs_needed import Plan
+from wbscope.measure.metric import Metric
 from wbscope.stats.holm import holm
 from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Scale, Shift, shift

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wbscope.compare.comparison import Side, told_apart
-from wbscope.compare.differences import differences, unknown_facts
+from wbscope.compare.differences import differences, facts_text, unknown_facts
 from wbscope.compare.policy import Policy
-from wbscope.render.changes import facts_text
 
 __all__ = ["Refusal", "refusals"]
 

@@ -9,19 +9,19 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from wbscope.base.errors import EvidenceError, InputError, UsageError
 from wbscope.compare.baseline import is_baseline, read_baseline
-from wbscope.compare.catalog import Catalog, load_catalog
 from wbscope.compare.comparison import Side
 from wbscope.compare.measure import Wanted, measure, measure_folder
-from wbscope.compare.metric import Scalars, split_name
+from wbscope.compare.metric_catalog import Catalog, load_catalog
 from wbscope.compare.rundata import RunData
-from wbscope.engine.library import Library, load_library
-from wbscope.errors import EvidenceError, InputError, UsageError
-from wbscope.ingester import Observer
+from wbscope.ingest.program import Observer
+from wbscope.library.library import Library, load_library
 from wbscope.measure.files import NAMES
-from wbscope.run import Run, open_run
-from wbscope.several import short_names
-from wbscope.sources import find_source
+from wbscope.measure.metric import Scalars, split_name
+from wbscope.run.joined import short_names
+from wbscope.run.run import Run, open_run
+from wbscope.run.source import find_source
 
 __all__ = ["Loader", "expand"]
 

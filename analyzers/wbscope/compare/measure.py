@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from wbscope.compare.catalog import Catalog, Declared, Row
+from wbscope.base.errors import EvidenceError
+from wbscope.base.result import Result
 from wbscope.compare.fingerprint import fingerprint_of, fingerprint_of_folder
-from wbscope.compare.metric import BETTER, Better, Metric, Scalars, join_name, split_name
+from wbscope.compare.metric_catalog import Catalog, Declared, Row
 from wbscope.compare.rundata import RunData
-from wbscope.engine.library import Library
-from wbscope.engine.result import Result
-from wbscope.errors import EvidenceError
+from wbscope.library.library import Library
 from wbscope.measure import files_of_folder, files_of_run, measurements
-from wbscope.run import Run
+from wbscope.measure.metric import BETTER, Better, Metric, Scalars, join_name, split_name
+from wbscope.run.run import Run
 
 __all__ = ["Wanted", "definition_of", "measure", "measure_folder", "pauses_of", "stable_key"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.errors import InputError, UsageError
+from wbscope.base.units import parse_quantity
 from wbscope.compare.differences import is_fact
 from wbscope.compare.fingerprint import FACTS
-from wbscope.compare.metric import Better, better_of, split_name
-from wbscope.errors import InputError, UsageError
-from wbscope.render.units import parse_quantity
+from wbscope.measure.metric import Better, better_of, split_name
 
 __all__ = [
     "Budget",

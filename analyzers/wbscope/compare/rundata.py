@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wbscope.compare.metric import Scalars, split_name
-from wbscope.engine.result import Notice
+from wbscope.base.result import Notice
+from wbscope.measure.metric import Scalars, split_name
 
 __all__ = ["Fact", "RunData"]
 

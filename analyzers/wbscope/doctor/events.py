@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wbscope.doctor.check import Check, Status
-from wbscope.engine.profiles import Profile
+from wbscope.library.profiles import Profile
 
 __all__ = ["PATCHED", "EventState", "event_checks", "event_states"]
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from wbscope.base.errors import SetupError
 from wbscope.doctor.check import Check, Status
 from wbscope.doctor.events import EventState, event_checks, event_states
 from wbscope.doctor.machine import kernel_check, machine_checks
 from wbscope.doctor.tracing import tracing_checks
-from wbscope.engine.profiles import Profile
-from wbscope.errors import SetupError
+from wbscope.library.profiles import Profile
 from wbscope.record.choose import available_events
 from wbscope.record.tracefs import mount_tracefs, mounted_tracefs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wbscope.doctor.cgroups import cgroup_check_here
 from wbscope.doctor.check import Check, Status
-from wbscope.record.facts import kernel_hz
+from wbscope.record.machine_facts import kernel_hz
 
 __all__ = ["machine_checks"]
 

@@ -10,12 +10,12 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from wbscope.base.errors import SetupError
+from wbscope.base.units import format_value
 from wbscope.doctor.check import Check, Status
-from wbscope.errors import SetupError
 from wbscope.record import choose
 from wbscope.record.finish import left_behind
 from wbscope.record.tracefs import INSTANCE_PREFIX, Instance
-from wbscope.render.units import format_value
 
 __all__ = ["tracing_checks"]
 

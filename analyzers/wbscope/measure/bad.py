@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 
-from wbscope.errors import InputError
+from wbscope.base.errors import InputError
 
 __all__ = ["MOST_BYTES", "bad", "decimal", "failed", "scaled", "shown"]
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wbscope.compare.metric import Scalars
-from wbscope.engine.result import Notice
+from wbscope.base.result import Notice
 from wbscope.measure.command import parse_command
 from wbscope.measure.files import Files
 from wbscope.measure.fio import fio_document, parse_fio
 from wbscope.measure.gnutime import parse_time
+from wbscope.measure.metric import Scalars
 from wbscope.measure.ops import parse_ops
 from wbscope.measure.perfstat import parse_perf_stat
 from wbscope.measure.procps import parse_procps

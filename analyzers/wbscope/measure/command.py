@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from wbscope.compare.metric import Scalars
 from wbscope.measure.bad import bad, scaled
-from wbscope.measure.catalogue import known, metric
-from wbscope.measure.units import unit_of_text
+from wbscope.measure.known_metrics import known, metric
+from wbscope.measure.metric import Scalars
+from wbscope.measure.tool_units import unit_of_text
 
 __all__ = ["parse_command"]
 

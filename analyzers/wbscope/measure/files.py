@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wbscope.errors import InputError, QueryError
+from wbscope.base.errors import InputError, QueryError
 from wbscope.measure.bad import MOST_BYTES, shown
 from wbscope.measure.fio import FIO_FIX
-from wbscope.run import Run
+from wbscope.run.run import Run
 
 __all__ = ["NAMES", "Files", "files_of_folder", "files_of_run"]
 

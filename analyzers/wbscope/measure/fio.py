@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wbscope.compare.metric import Scalars
 from wbscope.measure.bad import bad, failed, shown
-from wbscope.measure.catalogue import known, metric
 from wbscope.measure.document import Node, load
 from wbscope.measure.fiolatency import latencies
-from wbscope.measure.units import unit_of_text
+from wbscope.measure.known_metrics import known, metric
+from wbscope.measure.metric import Scalars
+from wbscope.measure.tool_units import unit_of_text
 
 __all__ = ["FIO_FIX", "fio_document", "parse_fio"]
 

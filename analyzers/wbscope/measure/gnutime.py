@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from wbscope.compare.metric import Scalars
 from wbscope.measure.bad import bad, decimal, failed, scaled, shown
-from wbscope.measure.catalogue import known, metric
-from wbscope.measure.units import BYTES_PER_BLOCK, unit_of_text
+from wbscope.measure.known_metrics import known, metric
+from wbscope.measure.metric import Scalars
+from wbscope.measure.tool_units import BYTES_PER_BLOCK, unit_of_text
 
 __all__ = ["parse_time"]
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wbscope.compare.metric import BETTER, Better, Scalars, is_sane
 from wbscope.measure.bad import bad, scaled, shown
-from wbscope.measure.catalogue import Told, metric
-from wbscope.measure.units import unit_of_text
+from wbscope.measure.known_metrics import Told, metric
+from wbscope.measure.metric import BETTER, Better, Scalars, is_sane
+from wbscope.measure.tool_units import unit_of_text
 
 __all__ = ["parse_ops"]
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from wbscope.compare.metric import Scalars
 from wbscope.measure.bad import bad, decimal, scaled, shown
-from wbscope.measure.catalogue import Told, known, metric, told
+from wbscope.measure.known_metrics import Told, known, metric, told
+from wbscope.measure.metric import Scalars
 from wbscope.measure.perfjson import json_counts
-from wbscope.measure.units import unit_of_text
+from wbscope.measure.tool_units import unit_of_text
 
 __all__ = ["parse_perf_stat"]
 

@@ -7,10 +7,10 @@ import math
 import re
 from collections.abc import Sequence
 
-from wbscope.compare.metric import Scalars
 from wbscope.measure.bad import bad, decimal, scaled, shown
-from wbscope.measure.catalogue import known, metric, names_of
-from wbscope.measure.units import unit_of_text
+from wbscope.measure.known_metrics import known, metric, names_of
+from wbscope.measure.metric import Scalars
+from wbscope.measure.tool_units import unit_of_text
 
 __all__ = ["parse_procps"]
 

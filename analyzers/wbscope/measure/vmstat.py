@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from wbscope.compare.metric import Scalars
 from wbscope.measure.bad import bad, shown
-from wbscope.measure.catalogue import Told, counters, metric, sampled
+from wbscope.measure.known_metrics import Told, counters, metric, sampled
+from wbscope.measure.metric import Scalars
 
 __all__ = ["Samples", "parse_vmstat", "vmstat_gains", "vmstat_levels"]
 

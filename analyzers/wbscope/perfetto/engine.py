@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from wbscope.children import dying_with_us
-from wbscope.errors import SetupError
+from wbscope.base.children import dying_with_us
+from wbscope.base.errors import SetupError
 from wbscope.perfetto.find import EngineCommand, find_engine
 
 __all__ = ["Batch", "Cell", "Engine", "EngineDied", "EngineError", "Row"]

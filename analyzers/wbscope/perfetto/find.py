@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
 from wbscope.perfetto.web import web_folder
 
 __all__ = ["VARIABLE", "EngineCommand", "find_engine", "wasm_engine"]

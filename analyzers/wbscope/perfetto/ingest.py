@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from wbscope.choice import Choice
-from wbscope.engine.library import Library
-from wbscope.engine.result import Notice
-from wbscope.errors import InputError, SetupError
-from wbscope.ingester import Observer, run_ingester
+from wbscope.base.errors import InputError, SetupError
+from wbscope.base.result import Notice
+from wbscope.ingest.program import Observer, run_ingester
+from wbscope.ingest.selection import Choice
+from wbscope.library.library import Library
 from wbscope.perfetto.engine import Engine, EngineDied, EngineError
-from wbscope.perfetto.facts import TraceFacts, read_facts
 from wbscope.perfetto.reader import NoFtraceEvents, Reader
 from wbscope.perfetto.references import load_references
 from wbscope.perfetto.sidecars import with_sampled_files
 from wbscope.perfetto.stream import RecordStream
-from wbscope.sources import Source
+from wbscope.perfetto.trace_facts import TraceFacts, read_facts
+from wbscope.run.source import Source
 
 __all__ = ["died", "ingest_facts", "ingest_perfetto", "load"]
 

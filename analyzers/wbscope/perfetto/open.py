@@ -5,29 +5,31 @@ from __future__ import annotations
 
 import shlex
 
-from wbscope.engine.library import Library
-from wbscope.errors import UsageError
-from wbscope.ingester import Observer
-from wbscope.perfetto.adapters import perfetto_library
-from wbscope.perfetto.session import PerfettoSessions
-from wbscope.sources import Kind, find_source
+from wbscope.base.errors import UsageError
+from wbscope.ingest.program import Observer
+from wbscope.library.library import Library
+from wbscope.perfetto.perfetto_library import perfetto_library
+from wbscope.perfetto.perfetto_session import PerfettoSessions
+from wbscope.run.source import Kind, Source
 
 __all__ = ["open_sessions"]
 
 
-def open_sessions(run: str, observer: Observer | None = None) -> tuple[PerfettoSessions, Library]:
+def open_sessions(
+    source: Source, observer: Observer | None = None
+) -> tuple[PerfettoSessions, Library]:
     """The run's trace in an engine, and the library whose adapters fit.
 
     Raises: UsageError when the run is no Perfetto trace.
     """
-    source = find_source(run)
     if source.kind is not Kind.PERFETTO:
+        shown = str(source.path)
         kind = "a run database" if source.kind is Kind.DATABASE else "no Perfetto trace"
         raise UsageError(
             "not-for-engine",
-            run,
+            shown,
             f"is {kind}, and the engine perfetto reads Perfetto traces only",
-            fix=f"wbscope query NAME {shlex.quote(run)}    # without --engine perfetto",
+            fix=f"wbscope query NAME {shlex.quote(shown)}    # without --engine perfetto",
         )
     library = perfetto_library()
     return PerfettoSessions(source, library, observer), library

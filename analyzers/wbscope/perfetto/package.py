@@ -9,17 +9,17 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from wbscope.engine.library import Library
-from wbscope.engine.sqlfile import SqlFile
-from wbscope.errors import SetupError, UsageError
-from wbscope.outputs import check_parent, free_name, private_output, write_whole
-from wbscope.perfetto.statements import (
+from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.outputs import check_parent, free_name, private_output, write_whole
+from wbscope.base.version import __version__
+from wbscope.library.library import Library
+from wbscope.library.sqlfile import SqlFile
+from wbscope.perfetto.perfetto_sql import (
     comment,
     create,
     has_schema,
     indexes,
 )
-from wbscope.version import __version__
 
 __all__ = ["PACKAGE", "module_of", "modules", "write_package"]
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from wbscope.perfetto.engine import Engine, Row
-from wbscope.perfetto.facts import TraceFacts
 from wbscope.perfetto.references import References
 from wbscope.perfetto.stream import FieldSpec, RecordStream
+from wbscope.perfetto.trace_facts import TraceFacts
 
 __all__ = ["NoFtraceEvents", "Progress", "Reader"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from wbscope.formats import Format, captured
+from wbscope.ingest.formats import Format, captured
 
 __all__ = ["Label", "Reference", "References", "load_references"]
 

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from wbscope.perfetto.engine import Engine
-from wbscope.sources import Source
+from wbscope.run.source import Source
 
 __all__ = ["with_sampled_files"]
 

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
 from wbscope.record.pages import PageCopier
-from wbscope.record.plan import Plan
+from wbscope.record.recording_plan import Plan
 from wbscope.record.tracedat import Tail, write_trace
 from wbscope.record.tracefs import Instance
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from wbscope.engine.profiles import Profile
-from wbscope.errors import EvidenceError, SetupError, UsageError
+from wbscope.base.errors import EvidenceError, SetupError, UsageError
+from wbscope.library.profiles import Profile
 
 __all__ = [
     "CLOCKS",

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from wbscope.engine.library import Library
-from wbscope.errors import InputError, SetupError, UsageError
+from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.version import __version__
+from wbscope.library.library import Library
 from wbscope.record import choose
 from wbscope.record.finish import META_SCHEMA, lost_count, save_meta
 from wbscope.record.folders import make_private, take_name, target_of
 from wbscope.record.remote import remote_script, run_remote, unpack
 from wbscope.record.request import CUSTOM, Recording, Request
-from wbscope.version import __version__
 
 __all__ = ["record_remote", "script_of", "unpack_file"]
 

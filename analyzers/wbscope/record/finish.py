@@ -19,18 +19,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wbscope.errors import InputError, SetupError
+from wbscope.base.errors import InputError, SetupError
+from wbscope.base.version import __version__
 from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd
-from wbscope.record.facts import machine_facts, save_after, uname_text
 from wbscope.record.folders import META, PLAN, holds_recording, publish, published
+from wbscope.record.machine_facts import machine_facts, save_after, uname_text
 from wbscope.record.names import add_names, ended_task_names, read_names, task_names
 from wbscope.record.pages import PageCopier
-from wbscope.record.plan import Entry, Plan, dead_entries, registered
+from wbscope.record.recording_plan import Entry, Plan, dead_entries, registered
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.settings import restore, still_ours
 from wbscope.record.tracedat import Tail
 from wbscope.record.tracefs import INSTANCE_PREFIX, Instance, is_orphan
-from wbscope.version import __version__
 
 __all__ = [
     "META_SCHEMA",

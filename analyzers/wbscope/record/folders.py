@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from wbscope.errors import UsageError
-from wbscope.outputs import check_parent, free_name
+from wbscope.base.errors import UsageError
+from wbscope.base.outputs import check_parent, free_name
 from wbscope.record.backends import HEAD, TRACE
-from wbscope.record.plan import Plan, registered
+from wbscope.record.recording_plan import Plan, registered
 from wbscope.record.tracefs import INSTANCE_PREFIX, is_orphan
 
 __all__ = [

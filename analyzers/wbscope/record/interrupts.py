@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any, Self
 
-from wbscope.watch import hold
+from wbscope.base.watch import hold
 
 __all__ = ["Interrupts"]
 

@@ -12,19 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wbscope.engine.library import Library
-from wbscope.engine.result import Notice
-from wbscope.errors import SetupError, UsageError
+from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.result import Notice
+from wbscope.library.library import Library
 from wbscope.record import choose
 from wbscope.record.backends import TRACE_CMD_FAILED
 from wbscope.record.disks import shared_disks
 from wbscope.record.finish import Recovered, recover_all
 from wbscope.record.folders import private_folder, remove_leftovers, target_of
-from wbscope.record.link import Link, raised
-from wbscope.record.plan import DISCARD, Plan
+from wbscope.record.recording import Session
+from wbscope.record.recording_plan import DISCARD, Plan
 from wbscope.record.request import CUSTOM, Recording, Request
-from wbscope.record.session import Session
 from wbscope.record.settings import parse_settings
+from wbscope.record.supervisor_link import Link, raised
 from wbscope.record.tracefs import INSTANCE_PREFIX, mount_debugfs, the_tracefs
 
 __all__ = ["record"]

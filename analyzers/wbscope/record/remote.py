@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from wbscope.engine.profiles import Profile
-from wbscope.errors import InputError, SetupError
+from wbscope.base.errors import InputError, SetupError
+from wbscope.library.profiles import Profile
 from wbscope.record.finish import lost_of
-from wbscope.record.plan import COMPLETE, NOT_WHOLE
+from wbscope.record.recording_plan import COMPLETE, NOT_WHOLE
 from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
 from wbscope.record.tracefs import Instance
 

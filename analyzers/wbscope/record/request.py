@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wbscope.record.plan import COMPLETE
+from wbscope.record.recording_plan import COMPLETE
 
 __all__ = ["CUSTOM", "Recording", "Request"]
 

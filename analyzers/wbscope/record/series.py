@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from wbscope.record.facts import (
+from wbscope.record.machine_facts import (
     PSI,
     bdi_stats,
     block_stats,

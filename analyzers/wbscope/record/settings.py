@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from wbscope.errors import SetupError, UsageError
+from wbscope.base.errors import SetupError, UsageError
 
 __all__ = [
     "change",

@@ -28,12 +28,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wbscope.errors import SetupError, WbscopeError
+from wbscope.base.errors import SetupError, WbscopeError
 from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats
-from wbscope.record.facts import save_after, save_before
 from wbscope.record.finish import recover, save_started, tail_of, write_meta
 from wbscope.record.folders import publish
-from wbscope.record.plan import (
+from wbscope.record.machine_facts import save_after, save_before
+from wbscope.record.recording_plan import (
     COMPLETE,
     DISCARD,
     NOT_WHOLE,

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wbscope.base.version import __version__
 from wbscope.record.pages import page_bytes
 from wbscope.record.tracefs import Instance
-from wbscope.version import __version__
 
 __all__ = ["Machine", "Tail", "head_of", "write_trace"]
 

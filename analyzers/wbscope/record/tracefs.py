@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
 
 __all__ = [
     "INSTANCE_PREFIX",

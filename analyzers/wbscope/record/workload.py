@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from wbscope.errors import UsageError
+from wbscope.base.errors import UsageError
 from wbscope.record.interrupts import Interrupts
 
 __all__ = ["Workload", "end_descendants"]

@@ -6,9 +6,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from wbscope.base.result import Result
 from wbscope.compare.comparison import Side, metrics_of, sample_of
 from wbscope.compare.rundata import RunData
-from wbscope.engine.result import Result
 from wbscope.render.changes import better_text, described_text, value_text
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.messages import warning_text

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from wbscope.engine.result import Result
+from wbscope.base.result import Result
+from wbscope.base.units import format_value, short_name
 from wbscope.render.printable import printable
-from wbscope.render.units import format_value, short_name
 
 __all__ = ["body", "headings", "is_text"]
 

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from wbscope.base.units import format_value
 from wbscope.compare.comparison import Outcome, Row, Sample
-from wbscope.compare.metric import Metric
-from wbscope.render.units import format_value
+from wbscope.measure.metric import Metric
 from wbscope.stats.shift import Shift
 
 __all__ = [
@@ -16,7 +14,6 @@ __all__ = [
     "better_text",
     "change_text",
     "described_text",
-    "facts_text",
     "interval_text",
     "mean_text",
     "p_text",
@@ -87,15 +84,6 @@ def interval_text(metric: Metric, found: Shift | None) -> str:
 def row_p(row: Row) -> str:
     """p, where the row is a comparison at all."""
     return p_text(None if row.shift is None else row.shift.p)
-
-
-def facts_text(names: Sequence[str]) -> str:
-    """Facts by name; of many settings only how many there are."""
-    settings = [name for name in names if name.startswith("sysctl.")]
-    if len(settings) < 2:
-        return ", ".join(names)
-    others = [name for name in names if name not in settings]
-    return ", ".join([*others, f"sysctl ({len(settings)} settings)"])
 
 
 def p_text(p: float | None) -> str:

@@ -9,8 +9,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.units import prefix_step
 from wbscope.compare.comparison import Comparison, Outcome, Row
-from wbscope.compare.metric import Metric
+from wbscope.measure.metric import Metric
 from wbscope.plot.dots import Strip, dots_svg
 from wbscope.plot.ecdf import Curve, ecdf_svg
 from wbscope.render.changes import (
@@ -31,7 +32,6 @@ from wbscope.render.comparepage import (
     shown_rows,
 )
 from wbscope.render.printable import printable
-from wbscope.render.units import prefix_step
 from wbscope.stats.shift import Shift
 
 __all__ = ["compare_html"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from wbscope.base.result import Notice
 from wbscope.compare.comparison import Comparison, Row, Sample, Side, sample_of
 from wbscope.compare.differences import Difference
 from wbscope.compare.gate import GateResult, Verdict
-from wbscope.compare.metric import Metric
 from wbscope.compare.selfcheck import SelfCheck
-from wbscope.engine.result import Notice
+from wbscope.measure.metric import Metric
 from wbscope.render.jsondoc import document, notices
 from wbscope.stats.shift import Shift
 

@@ -11,13 +11,13 @@ from itertools import groupby
 from rich.cells import cell_len
 
 from wbscope.compare.comparison import Comparison, Row
-from wbscope.compare.metric import split_name
+from wbscope.compare.differences import facts_text
+from wbscope.measure.metric import split_name
 from wbscope.render.changes import (
     FACES,
     better_text,
     change_text,
     described_text,
-    facts_text,
     interval_text,
     row_p,
     runs_text,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import io
 
-from wbscope.engine.result import Result
+from wbscope.base.result import Result
 
 __all__ = ["csv_text"]
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 
+from wbscope.base.result import Notice
 from wbscope.compare.comparison import Row
+from wbscope.compare.differences import facts_text
 from wbscope.compare.gate import GateResult, Status, Verdict
-from wbscope.engine.result import Notice
 from wbscope.render.changes import (
     amount_text,
     better_text,
-    facts_text,
     interval_text,
     p_text,
     runs_text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from html import escape
 
-from wbscope.engine.result import Result
+from wbscope.base.result import Result, converter
 from wbscope.render.cells import body, headings, is_text
 from wbscope.render.messages import warning_text
 
@@ -15,6 +15,7 @@ __all__ = ["html_table"]
 _SHOWN = 100
 
 
+@converter
 def html_table(result: Result) -> str:
     """Warnings, the first rows, and each column's meaning as its tooltip."""
     meanings = result.descriptions()

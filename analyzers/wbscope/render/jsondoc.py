@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wbscope.engine.result import Notice, Result
-from wbscope.errors import WbscopeError
+from wbscope.base.errors import WbscopeError
+from wbscope.base.result import Notice, Result
 
 __all__ = ["document", "error_document", "notices", "result_body", "rows_body"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from wbscope.engine.result import Result
+from wbscope.base.result import Result
 from wbscope.render.cells import body, headings, is_text
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable

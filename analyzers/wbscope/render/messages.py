@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from wbscope.engine.result import Notice
-from wbscope.errors import WbscopeError
+from wbscope.base.errors import WbscopeError
+from wbscope.base.result import Notice
 from wbscope.render.printable import printable
 
 __all__ = ["error_text", "warning_text"]

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from wbscope.base.units import seconds
 from wbscope.compare.comparison import Comparison, Row, Sample
-from wbscope.compare.metric import Metric, split_name
+from wbscope.measure.metric import Metric, split_name
 from wbscope.render.changes import mean_text
 from wbscope.render.comparepage import folded, head_lines, left_out
 from wbscope.render.printable import printable
 from wbscope.render.table import PAGE_WIDTH
-from wbscope.render.units import seconds
 
 __all__ = ["gain", "mmtests_text"]
 

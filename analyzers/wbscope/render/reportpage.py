@@ -6,14 +6,14 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from wbscope.engine.result import Result, unit_of
-from wbscope.render.catalogue import metric_records, metric_text
+from wbscope.base.result import Result, unit_of
+from wbscope.base.units import format_value, short_name
 from wbscope.render.jsondoc import document, notices, result_body
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
+from wbscope.render.querypage import metric_records, metric_text
 from wbscope.render.table import PAGE_WIDTH, table_text
-from wbscope.render.units import format_value, short_name
-from wbscope.report import Report, Section
+from wbscope.run.report import Report, Section
 
 __all__ = ["report_json", "report_text"]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
-from wbscope.engine.result import Result
+from wbscope.base.result import Result
+from wbscope.base.units import format_value, short_name
 from wbscope.render.printable import printable
-from wbscope.render.units import format_value, short_name
 
 __all__ = ["PAGE_WIDTH", "table_text"]
 

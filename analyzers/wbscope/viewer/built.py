@@ -6,15 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from wbscope.cache import CACHE_FIX, cache_entry, trim_cache, used
-from wbscope.engine.database import SCHEMA_VERSION
-from wbscope.engine.result import Notice
-from wbscope.errors import InputError, SetupError
-from wbscope.ingester import Observer, find_ingester
-from wbscope.run import Run, open_run
-from wbscope.sources import find_source
-from wbscope.timeline import write_timeline
-from wbscope.version import __version__
+from wbscope.base.cache import CACHE_FIX, cache_entry, trim_cache, used
+from wbscope.base.errors import InputError, SetupError
+from wbscope.base.result import Notice
+from wbscope.base.version import __version__
+from wbscope.ingest.program import Observer, find_ingester
+from wbscope.library.database import SCHEMA_VERSION
+from wbscope.run.run import Run, open_run
+from wbscope.run.source import find_source
+from wbscope.timeline.export import write_timeline
 from wbscope.viewer.commands import Command, any_of
 from wbscope.viewer.startup import startup_commands
 
@@ -37,7 +37,7 @@ def view_of(text: str, observer: Observer | None = None) -> View:
     path = source.path.resolve()
     name = f"{path.name if source.folder else path.stem}.pftrace"
     try:
-        with open_run(text, observer=observer) as run:
+        with open_run(source, observer=observer) as run:
             timeline, warnings = _timeline(run)
             return View(timeline, name, tuple(startup_commands(run)), warnings)
     except InputError as error:
@@ -51,7 +51,7 @@ def view_of(text: str, observer: Observer | None = None) -> View:
 def _timeline(run: Run) -> tuple[Path, tuple[Notice, ...]]:
     """From the cache, or built; and what has to be known of it."""
     versions = ["timeline", __version__, str(SCHEMA_VERSION), run.library.digest()]
-    inputs = [find_ingester(), *find_source(run.name).inputs()]
+    inputs = [find_ingester(), *run.source.inputs()]
     entry = cache_entry(inputs, versions, ".pftrace")
     if used(entry):
         return entry, run.warnings()

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
-from wbscope.errors import InputError, SetupError
+from wbscope.base.errors import InputError, SetupError
 
 __all__ = ["HOST", "PORT", "TraceServer", "check_port"]
 

@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
 from wbscope.perfetto.web import web_folder
 
 __all__ = ["find_site"]

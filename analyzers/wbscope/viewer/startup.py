@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from wbscope.errors import EvidenceError
-from wbscope.run import Run
+from wbscope.base.errors import EvidenceError
+from wbscope.run.run import Run
 from wbscope.viewer.commands import Command, any_of
 
 __all__ = ["startup_commands"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from wbscope.cli.main import main
-from wbscope.engine.library import Library, load_library
+from wbscope.library.library import Library, load_library
 
 SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value);

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from support.foreign import foreign_files, snapshot
-from wbscope.cache import entry_of, scratch_folder, trim_cache, used
-from wbscope.errors import SetupError
+from wbscope.base.cache import entry_of, scratch_folder, trim_cache, used
+from wbscope.base.errors import SetupError
 
 _OLD = 1_000_000
 _KEY = "0123456789abcdef" * 2

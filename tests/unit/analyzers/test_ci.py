@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 from support.judged import METRICS, POLICY, hostile, judged, policy_file, side
 from support.sarif import SARIF
+from wbscope.base.result import Notice
 from wbscope.ci.findings import findings
 from wbscope.ci.github import annotation_lines, step_summary
 from wbscope.ci.junit import junit_xml
@@ -21,7 +22,6 @@ from wbscope.ci.place import checkout_name, checkout_uri
 from wbscope.ci.sarif import sarif_json
 from wbscope.compare.gate import GateResult, judge
 from wbscope.compare.policy import Budget, Policy, Rule
-from wbscope.engine.result import Notice
 
 VERDICTS = {
     "made.worse_ns": "FAIL",

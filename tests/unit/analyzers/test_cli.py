@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope import __version__, errors
+from wbscope import __version__
+from wbscope.base import errors
 from wbscope.cli import query as query_module
 from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
@@ -85,7 +86,7 @@ def test_every_error_class(
     def fail(*_: object, **__: object) -> None:
         raise kind("slug", "thing", "holds 5, wanted 6", at="here", fix="do it")
 
-    monkeypatch.setattr(query_module, "open_run", fail)
+    monkeypatch.setattr(query_module, "find_source", fail)
     ran = cli("query", "run_summary", "x.db")
     assert (ran.code, ran.out) == (code, "")
     assert ran.err == "error[slug]: thing: holds 5, wanted 6\n  at: here\n  fix: do it\n"
@@ -114,7 +115,7 @@ def test_bug_is_one_line_and_a_traceback_only_on_request(
     def fail(*_: object, **__: object) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setattr(query_module, "open_run", fail)
+    monkeypatch.setattr(query_module, "find_source", fail)
     monkeypatch.delenv("WBSCOPE_DEBUG", raising=False)
     ran = cli("query", "run_summary", "a b.db")
     assert ran.code == 70
@@ -129,7 +130,7 @@ def test_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(query_module, "open_run", interrupt)
+    monkeypatch.setattr(query_module, "find_source", interrupt)
     ran = cli("query", "run_summary", "x")
     assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
 

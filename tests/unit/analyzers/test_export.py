@@ -17,9 +17,9 @@ import pyarrow
 import pytest
 import wbscope
 from pyarrow import parquet
-from wbscope.engine.result import Notice, Result, typed_columns
-from wbscope.engine.sqlfile import Column
-from wbscope.errors import InternalError, SetupError
+from wbscope.base.errors import InternalError, SetupError
+from wbscope.base.result import Notice, Result, typed_columns
+from wbscope.library.sqlfile import Column
 
 Cli = Callable[..., Any]
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.engine.library import Library
-from wbscope.errors import InputError, InternalError, SetupError, UsageError, WbscopeError
-from wbscope.ingest import default_output, ingest
-from wbscope.ingester import find_ingester
+from wbscope.base.errors import InputError, InternalError, SetupError, UsageError, WbscopeError
+from wbscope.ingest.program import find_ingester
+from wbscope.ingest.selection import Choice
+from wbscope.library.library import Library
+from wbscope.run.ingested import default_output, ingest
+from wbscope.run.source import find_source
 
 
 class Progress:
@@ -29,7 +31,7 @@ def test_default_loads_what_the_library_reads(
     ingester: Any, trace: Path, tmp_path: Path, library: Library
 ) -> None:
     progress = Progress()
-    done = ingest(trace, tmp_path / "run.db", library, observer=progress)
+    done = ingest(find_source(str(trace)), tmp_path / "run.db", library, observer=progress)
     assert (done.events_count, done.loaded_count, done.damaged) == (3, 2, False)
     assert (tmp_path / "run.db").read_bytes().startswith(b"SQLite format 3\0")
     [call] = ingester.calls()
@@ -43,14 +45,14 @@ def test_default_loads_what_the_library_reads(
 def test_events_are_loaded_beside_the_default(
     ingester: Any, trace: Path, tmp_path: Path, library: Library
 ) -> None:
-    ingest(trace, tmp_path / "run.db", library, events=["sched:*", "ext4_*"])
+    ingest(find_source(str(trace)), tmp_path / "run.db", library, Choice(["sched:*", "ext4_*"]))
     [call] = ingester.calls()
     assert call["listed"] == library.events()
     assert [w for w in call["arguments"] if "*" in w] == ["sched:*", "ext4_*"]
 
 
 def test_all_needs_no_list(ingester: Any, trace: Path, tmp_path: Path, library: Library) -> None:
-    ingest(trace, tmp_path / "run.db", library, load_all=True)
+    ingest(find_source(str(trace)), tmp_path / "run.db", library, Choice(load_all=True))
     [call] = ingester.calls()
     assert "--all" in call["arguments"]
     assert call["listed"] == []
@@ -84,7 +86,7 @@ def test_failure_becomes_the_right_error_and_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("FAKE_INGESTER", mode)
     with pytest.raises(kind) as caught:
-        ingest(trace, tmp_path / "run.db", library)
+        ingest(find_source(str(trace)), tmp_path / "run.db", library)
     assert caught.value.slug == slug
     assert os.listdir(tmp_path) == ["trace.dat"]
     if mode.startswith("error"):
@@ -106,7 +108,7 @@ def test_interrupted(
 ) -> None:
     monkeypatch.setenv("FAKE_INGESTER", mode)
     with pytest.raises(KeyboardInterrupt):
-        ingest(trace, tmp_path / "run.db", library)
+        ingest(find_source(str(trace)), tmp_path / "run.db", library)
     assert os.listdir(tmp_path) == ["trace.dat"]
 
 
@@ -120,7 +122,7 @@ def test_failure_keeps_the_earlier_database(
     monkeypatch.setenv("FAKE_INGESTER", "signal9")
     (tmp_path / "run.db").write_text("earlier")
     with pytest.raises(SetupError):
-        ingest(trace, tmp_path / "run.db", library, force=True)
+        ingest(find_source(str(trace)), tmp_path / "run.db", library, force=True)
     assert (tmp_path / "run.db").read_text() == "earlier"
 
 
@@ -132,7 +134,7 @@ def test_damage_is_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FAKE_INGESTER", "damaged")
-    done = ingest(trace, tmp_path / "run.db", library)
+    done = ingest(find_source(str(trace)), tmp_path / "run.db", library)
     assert done.damaged
     assert [(w.slug, w.message) for w in done.warnings] == [
         ("damaged-trace", "trace.dat: ends early; at: offset 0x20")
@@ -163,11 +165,13 @@ def test_named_ingester_that_is_not_there(
 ) -> None:
     monkeypatch.setenv("WBSCOPE_INGEST", str(tmp_path / "nowhere"))
     with pytest.raises(SetupError, match="cannot be run: No such file"):
-        ingest(trace, tmp_path / "run.db", library)
+        ingest(find_source(str(trace)), tmp_path / "run.db", library)
 
 
 def test_default_output(run_folder: Path, tmp_path: Path) -> None:
-    assert default_output(run_folder) == run_folder / "run.db"
+    assert default_output(find_source(str(run_folder))) == run_folder / "run.db"
+    lone = tmp_path / "a b.dat"
+    lone.write_bytes((run_folder / "trace.dat").read_bytes())
     with pytest.raises(UsageError) as caught:
-        default_output(Path("a b.dat"))
-    assert caught.value.fix == "wbscope ingest 'a b.dat' -o 'a b.db'"
+        default_output(find_source(str(lone)))
+    assert caught.value.fix == f"wbscope ingest '{lone}' -o 'a b.db'"

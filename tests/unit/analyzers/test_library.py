@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wbscope.engine.library import Library, find_sql_dir, load_library
-from wbscope.errors import QueryError, SetupError
+from wbscope.base.errors import QueryError, SetupError
+from wbscope.library.library import Library, find_sql_dir, load_library
 
 
 def test_closure_puts_each_object_after_its_needs(library: Library) -> None:

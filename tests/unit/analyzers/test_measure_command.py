@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from wbscope.errors import InputError
+from wbscope.base.errors import InputError
 from wbscope.measure.command import parse_command
 
 _META: dict[str, Any] = {

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from wbscope.compare.metric import Scalars
-from wbscope.errors import InputError
+from wbscope.base.errors import InputError
 from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.measure.fio import fio_document, parse_fio
 from wbscope.measure.gnutime import parse_time
+from wbscope.measure.metric import Scalars
 from wbscope.measure.ops import parse_ops
 from wbscope.measure.perfstat import parse_perf_stat
 from wbscope.measure.procps import parse_procps

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.compare.metric import Scalars
-from wbscope.errors import InputError
+from wbscope.base.errors import InputError
 from wbscope.measure.fio import fio_document, parse_fio
+from wbscope.measure.metric import Scalars
 
 DATA = Path(__file__).parents[2] / "data/measure"
 

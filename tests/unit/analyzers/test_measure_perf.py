@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from wbscope.errors import InputError
+from wbscope.base.errors import InputError
 from wbscope.measure.perfstat import parse_perf_stat
 
 DATA = Path(__file__).parents[2] / "data/measure"

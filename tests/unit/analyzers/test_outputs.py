@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from wbscope.errors import InputError, SetupError, UsageError
-from wbscope.outputs import check_output, private_output, write_whole
+from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.outputs import check_output, private_output, write_whole
 
 
 def test_existing_output_needs_force(tmp_path: Path) -> None:

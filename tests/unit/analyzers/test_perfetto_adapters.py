@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from support.pftrace import userspace_dev
 from support.runs import REPOSITORY
-from wbscope.engine.library import load_library
-from wbscope.perfetto.adapters import perfetto_library
+from wbscope.library.library import load_library
+from wbscope.perfetto.perfetto_library import perfetto_library
 from wbscope.perfetto.references import load_references
 
 LIBRARY = perfetto_library(REPOSITORY / "sql")

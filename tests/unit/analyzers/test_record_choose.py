@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
+from wbscope.base.errors import EvidenceError, SetupError, UsageError
 from wbscope.doctor.check import Status
 from wbscope.doctor.events import event_checks, event_states
-from wbscope.engine.library import load_library
-from wbscope.errors import EvidenceError, SetupError, UsageError
-from wbscope.formats import captured
-from wbscope.record import choose, disks, facts, settings
+from wbscope.ingest.formats import captured
+from wbscope.library.library import load_library
+from wbscope.record import choose, disks, settings
+from wbscope.record import machine_facts as facts
 from wbscope.record.disks import shared_disks
 from wbscope.record.remote import remote_script
 from wbscope.record.settings import parse_settings, saved_values

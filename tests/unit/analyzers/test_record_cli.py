@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
 from wbscope.record import elsewhere, folders, remote, tracefs
 
 Cli = Callable[..., Any]

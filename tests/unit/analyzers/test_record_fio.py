@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from wbscope.record import fio
-from wbscope.record.fio import FioResults, fio_results, json_part
+from wbscope.record import fio_output as fio
+from wbscope.record.fio_output import FioResults, fio_results, json_part
 
 _JSON = '{\n  "fio version" : "fio-3.33",\n  "jobs" : [ {} ]\n}'
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from wbscope.errors import UsageError
+from wbscope.base.errors import UsageError
 from wbscope.record import folders
 from wbscope.record.finish import recover_folder
 from wbscope.record.folders import (
@@ -22,7 +22,7 @@ from wbscope.record.folders import (
     take_name,
     target_of,
 )
-from wbscope.record.plan import Plan
+from wbscope.record.recording_plan import Plan
 
 _NAME = "wbscope-999999999-{}"  # a pid that nobody has
 

@@ -12,7 +12,7 @@ import pytest
 from wbscope.record import pages
 from wbscope.record.backends import backend_of
 from wbscope.record.pages import PageCopier
-from wbscope.record.plan import Plan
+from wbscope.record.recording_plan import Plan
 from wbscope.record.tracedat import Tail
 from wbscope.record.tracefs import Instance
 

@@ -12,10 +12,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
 from wbscope.record import finish, supervisor
 from wbscope.record.finish import recover, recover_all
-from wbscope.record.plan import Plan, dead_entries, lock_sysctls, open_entry
+from wbscope.record.recording_plan import Plan, dead_entries, lock_sysctls, open_entry
 
 
 @pytest.fixture(autouse=True)

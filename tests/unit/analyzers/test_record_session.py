@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.engine.result import Notice
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
+from wbscope.base.result import Notice
 from wbscope.record import interrupts, recorder
 from wbscope.record import workload as workloads
 from wbscope.record.finish import Recovered
 from wbscope.record.interrupts import Interrupts
-from wbscope.record.plan import Plan
+from wbscope.record.recording import Session
+from wbscope.record.recording_plan import Plan
 from wbscope.record.request import Recording, Request
-from wbscope.record.session import Session
 from wbscope.record.workload import Workload, end_descendants
 
 _LONGEST_SECONDS = 60.0

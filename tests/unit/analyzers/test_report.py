@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.report import page_window
+from wbscope.run.report import page_window
 
 Cli = Callable[..., Any]
 

@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.engine.library import Library
-from wbscope.errors import InputError, SetupError, UsageError, WbscopeError
-from wbscope.runs import database_of
+from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
+from wbscope.library.library import Library
+from wbscope.run.ingested import database_of
+from wbscope.run.source import find_source
 
 
 def test_database_is_taken_as_it_is(database: Path, library: Library) -> None:
-    assert database_of(str(database), library) == database
+    assert database_of(find_source(str(database)), library) == database
 
 
 def test_trace_is_ingested_once(
     ingester: Any, trace: Path, cache_dir: Path, library: Library
 ) -> None:
-    first = database_of(str(trace), library)
+    first = database_of(find_source(str(trace)), library)
     assert first.parent == cache_dir
-    assert database_of(str(trace), library) == first
+    assert database_of(find_source(str(trace)), library) == first
     assert len(ingester.calls()) == 1
 
 
@@ -32,35 +33,37 @@ def test_link_to_the_same_trace_is_the_same_run(
 ) -> None:
     link = tmp_path / "link.dat"
     link.symlink_to(trace)
-    assert database_of(str(trace), library) == database_of(str(link), library)
+    assert database_of(find_source(str(trace)), library) == database_of(
+        find_source(str(link)), library
+    )
 
 
 def test_changed_trace_is_ingested_again(ingester: Any, trace: Path, library: Library) -> None:
-    first = database_of(str(trace), library)
+    first = database_of(find_source(str(trace)), library)
     os.utime(trace, ns=(1, 1))
-    assert database_of(str(trace), library) != first
+    assert database_of(find_source(str(trace)), library) != first
 
 
 def test_changed_or_new_sidecar_makes_a_new_entry_and_our_outputs_do_not(
     ingester: Any, run_folder: Path, library: Library
 ) -> None:
-    first = database_of(str(run_folder), library)
+    first = database_of(find_source(str(run_folder)), library)
     (run_folder / "run.db").write_text("output")
     (run_folder / "x.pftrace").write_text("output")
-    assert database_of(str(run_folder), library) == first
+    assert database_of(find_source(str(run_folder)), library) == first
     (run_folder / "meminfo").write_text("MemTotal: 1 kB\n")
-    second = database_of(str(run_folder), library)
+    second = database_of(find_source(str(run_folder)), library)
     assert second != first
     os.utime(run_folder / "uname", ns=(1, 1))
-    assert database_of(str(run_folder), library) not in (first, second)
+    assert database_of(find_source(str(run_folder)), library) not in (first, second)
 
 
 def test_library_with_other_events_makes_a_new_entry(
     ingester: Any, trace: Path, library: Library
 ) -> None:
-    first = database_of(str(trace), library)
+    first = database_of(find_source(str(trace)), library)
     fewer = {k: f for k, f in library.files.items() if k != "raw_write"}
-    assert database_of(str(trace), Library(fewer)) != first
+    assert database_of(find_source(str(trace)), Library(fewer)) != first
 
 
 def test_failed_ingest_leaves_no_entry(
@@ -72,14 +75,14 @@ def test_failed_ingest_leaves_no_entry(
 ) -> None:
     monkeypatch.setenv("FAKE_INGESTER", "signal9")
     with pytest.raises(SetupError):
-        database_of(str(trace), library)
+        database_of(find_source(str(trace)), library)
     assert os.listdir(cache_dir) == ["CACHEDIR.TAG"]
 
 
 def test_hit_counts_as_use(ingester: Any, trace: Path, library: Library) -> None:
-    path = database_of(str(trace), library)
+    path = database_of(find_source(str(trace)), library)
     os.utime(path, (1, 1))
-    database_of(str(trace), library)
+    database_of(find_source(str(trace)), library)
     assert path.stat().st_mtime > 1
 
 
@@ -104,7 +107,7 @@ def test_cache_folder(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(tmp_path))
-    assert str(database_of(str(trace), library).parent) == where.format(tmp_path)
+    assert str(database_of(find_source(str(trace)), library).parent) == where.format(tmp_path)
 
 
 def test_cache_folder_that_cannot_be_made(
@@ -112,7 +115,7 @@ def test_cache_folder_that_cannot_be_made(
 ) -> None:
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(trace / "below"))
     with pytest.raises(SetupError) as caught:
-        database_of(str(trace), library)
+        database_of(find_source(str(trace)), library)
     assert caught.value.slug == "no-cache"
 
 
@@ -168,7 +171,7 @@ def test_what_is_not_a_run(
     tmp_path: Path, library: Library, kind: str, error: type[WbscopeError], slug: str
 ) -> None:
     with pytest.raises(error) as caught:
-        database_of(make_input(kind, tmp_path), library)
+        database_of(find_source(make_input(kind, tmp_path)), library)
     assert caught.value.slug == slug
     if kind == "folder with a database":
         assert caught.value.have == "run.db"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.engine.statements import Statement, is_complete, split_statements
+from wbscope.library.statements import Statement, is_complete, split_statements
 
 Cli = Callable[..., Any]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 from support.judged import runs
+from wbscope.base.result import Notice
 from wbscope.compare.comparison import Side
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.compare.selfcheck import SelfCheck, self_check
-from wbscope.engine.result import Notice
 
 NAME = "made.worse_ns"
 POLICY = Policy((Rule(NAME, Margin("5%", 0.05)),))

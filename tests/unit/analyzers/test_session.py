@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 import wbscope
-from wbscope.engine.database import SCHEMA_VERSION
-from wbscope.engine.library import Library
-from wbscope.engine.params import Params, quote
-from wbscope.engine.session import Session
-from wbscope.errors import (
+from wbscope.base.errors import (
     EvidenceError,
     InputError,
     InternalError,
     QueryError,
     UsageError,
 )
+from wbscope.library.database import SCHEMA_VERSION
+from wbscope.library.library import Library
+from wbscope.library.params import Params, quote
+from wbscope.library.session import Session
 
 EVENT = "writeback:balance_dirty_pages"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from pyarrow import parquet
-from wbscope.errors import UsageError
-from wbscope.several import short_names
+from wbscope.base.errors import UsageError
+from wbscope.run.joined import short_names
 
 Cli = Callable[..., Any]
 

@@ -7,8 +7,8 @@ import gzip
 from pathlib import Path
 
 import pytest
-from wbscope.errors import InputError
-from wbscope.sources import Kind, find_source
+from wbscope.base.errors import InputError
+from wbscope.run.source import Kind, find_source
 
 PACKET = b"\x0a\x04\x08\x01\x10\x02"
 DAT = b"\x17\x08\x44tracing6\0"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import wbscope
-from wbscope.errors import QueryError
+from wbscope.base.errors import QueryError
 
 Cli = Callable[..., Any]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wbscope.engine.sqlfile import Column, Metric, read_sql_file
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
+from wbscope.library.sqlfile import Column, Metric, read_sql_file
 
 
 def test_query_header_is_read_in_full(sql_dir: Path) -> None:

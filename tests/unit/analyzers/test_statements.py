@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
-from wbscope.engine.sqlfile import SqlFile, read_sql_file
-from wbscope.errors import UsageError
-from wbscope.perfetto.adapters import perfetto_library
+from wbscope.base.errors import UsageError
+from wbscope.library.sqlfile import SqlFile, read_sql_file
 from wbscope.perfetto.package import modules, write_package
-from wbscope.perfetto.statements import create, indexes
+from wbscope.perfetto.perfetto_library import perfetto_library
+from wbscope.perfetto.perfetto_sql import create, indexes
 
 VIEW = """\
 -- SPDX-License-Identifier: Apache-2.0

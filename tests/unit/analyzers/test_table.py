@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wbscope.engine.result import Result, unit_of
+from wbscope.base.result import Result, unit_of
 from wbscope.render.table import table_text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import wbscope
-from wbscope.errors import UsageError
+from wbscope.base.errors import UsageError
 
 Cli = Callable[..., Any]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.engine.sqlfile import read_sql_file
-from wbscope.errors import SetupError
+from wbscope.base.errors import SetupError
+from wbscope.library.sqlfile import read_sql_file
 
 Cli = Callable[..., Any]
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from wbscope.engine.result import unique_names, unit_of
-from wbscope.errors import UsageError
-from wbscope.render.units import format_value, parse_duration, parse_time_range
+from wbscope.base.errors import UsageError
+from wbscope.base.result import unique_names, unit_of
+from wbscope.base.units import format_value, parse_duration, parse_time_range
 
 
 @pytest.mark.parametrize(

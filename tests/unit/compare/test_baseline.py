@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from support.rundata import LEVEL, TIME, WRITES, lost, metric, run
+from wbscope.base.errors import InputError, UsageError
 from wbscope.compare.baseline import baseline_text, is_baseline, merged, read_baseline
-from wbscope.compare.metric import Metric
 from wbscope.compare.rundata import RunData
-from wbscope.errors import InputError, UsageError
+from wbscope.measure.metric import Metric
 
 
 def _runs() -> list[RunData]:

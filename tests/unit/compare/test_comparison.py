@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 from support.rundata import LEVEL, RATE, TIME, WRITES, metric, run, side
+from wbscope.base.errors import UsageError
 from wbscope.compare.comparison import Side, compare_sides, metrics_of, only
-from wbscope.compare.metric import Metric
-from wbscope.errors import UsageError
+from wbscope.measure.metric import Metric
 
 OLD = [100, 101, 102, 103, 104, 105]
 NEW = [80, 81, 82, 83, 84, 85]

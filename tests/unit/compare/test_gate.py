@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, failed, lost, metric, run, side
+from wbscope.base.errors import UsageError
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import GateResult, Verdict, judge
-from wbscope.compare.metric import Metric
 from wbscope.compare.policy import Budget, Margin, Policy, Rule, budget_rule
-from wbscope.errors import UsageError
+from wbscope.measure.metric import Metric
 from wbscope.render.gatepage import evidence_text
 from wbscope.stats.holm import holm
 

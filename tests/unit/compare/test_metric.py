@@ -7,10 +7,10 @@ import math
 
 import pytest
 from support.rundata import metric
+from wbscope.base.errors import InputError, UsageError
 from wbscope.compare.measure import stable_key
-from wbscope.compare.metric import Scalars, better_of, join_name, split_name
 from wbscope.compare.versions import is_before
-from wbscope.errors import InputError, UsageError
+from wbscope.measure.metric import Scalars, better_of, join_name, split_name
 
 
 @pytest.mark.parametrize(

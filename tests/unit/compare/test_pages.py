@@ -10,9 +10,10 @@ from collections.abc import Callable
 import pytest
 from support.rundata import LEVEL, RATE, TIME, WRITES, damaged, lost, metric, side
 from wbscope.compare.comparison import Comparison, Side, compare_sides
+from wbscope.compare.differences import facts_text
 from wbscope.compare.gate import judge
 from wbscope.compare.policy import Margin, Policy, Rule
-from wbscope.render.changes import described_text, facts_text, mean_text
+from wbscope.render.changes import described_text, mean_text
 from wbscope.render.comparehtml import compare_html
 from wbscope.render.comparejson import compare_json
 from wbscope.render.comparemarkdown import compare_markdown

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from wbscope.base.errors import InputError, UsageError
 from wbscope.compare.policy import Margin, Policy, budget_rule, matches, read_policy
-from wbscope.errors import InputError, UsageError
 
 WHOLE = """
 alpha = 0.01

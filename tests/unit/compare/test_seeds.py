@@ -11,8 +11,8 @@ from scipy import stats
 from support.rundata import TIME, WRITES, metric, run, side
 from wbscope.compare.comparison import Side, compare_sides
 from wbscope.compare.gate import judge
-from wbscope.compare.metric import Metric
 from wbscope.compare.policy import Margin, Policy, Rule
+from wbscope.measure.metric import Metric
 from wbscope.measure.ops import parse_ops
 from wbscope.render.changes import described_text
 from wbscope.render.mmtestspage import gain, mmtests_text

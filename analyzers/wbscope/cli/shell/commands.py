@@ -8,12 +8,12 @@ import shlex
 import textwrap
 from typing import Any
 
+from wbscope.base.errors import UsageError
+from wbscope.base.result import Result
+from wbscope.base.units import parse_number
 from wbscope.cli.shell.objects import Object, Objects
-from wbscope.engine.result import Result
-from wbscope.errors import UsageError
 from wbscope.render.printable import printable
 from wbscope.render.table import table_text
-from wbscope.render.units import parse_number
 
 __all__ = ["COMMANDS", "QUIT", "answer"]
 

@@ -14,18 +14,18 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from wbscope.base.errors import WbscopeError
+from wbscope.base.result import Notice
+from wbscope.base.units import parse_duration
+from wbscope.base.watch import time_limit
 from wbscope.cli.output import note, page_width, show_warnings, write_stdout
 from wbscope.cli.shell.commands import QUIT, answer
 from wbscope.cli.shell.complete import SqlCompleter
 from wbscope.cli.shell.objects import Objects
-from wbscope.engine.result import Notice
-from wbscope.engine.statements import is_complete, split_statements
-from wbscope.errors import WbscopeError
+from wbscope.library.statements import is_complete, split_statements
 from wbscope.render.messages import error_text
 from wbscope.render.table import table_text
-from wbscope.render.units import parse_duration
-from wbscope.run import Run
-from wbscope.watch import time_limit
+from wbscope.run.run import Run
 
 __all__ = ["Shell"]
 

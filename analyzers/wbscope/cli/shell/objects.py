@@ -6,10 +6,10 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from wbscope.engine.result import unit_of
-from wbscope.engine.sqlfile import Column, SqlFile
-from wbscope.errors import QueryError
-from wbscope.run import Run
+from wbscope.base.errors import QueryError
+from wbscope.base.result import unit_of
+from wbscope.library.sqlfile import Column, SqlFile
+from wbscope.run.run import Run
 
 __all__ = ["Object", "Objects"]
 

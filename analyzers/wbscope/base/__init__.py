@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ground: errors, units, results, outputs, the cache. Imports nothing above it."""

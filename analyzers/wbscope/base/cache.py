@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases and timelines made on the fly, kept until the trace changes or room runs out.
+
+They lie in BASE/wbscope/v1, which nobody but wbscope makes: BASE is $WBSCOPE_CACHE_DIR,
+else $XDG_CACHE_HOME, else ~/.cache. What is read from there is believed, so both folders must be
+this user's own and closed to others; what is removed there has a name that only wbscope gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shlex
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from wbscope.base.errors import SetupError
+from wbscope.base.outputs import private_folder, remove_if_dead
+
+__all__ = ["CACHE_FIX", "cache_entry", "entry_of", "scratch_folder", "trim_cache", "used"]
+
+LIMIT_BYTES = 4 << 30
+# A folder that mktemp makes is this user's own and closed to others.
+CACHE_FIX = "export WBSCOPE_CACHE_DIR=$(mktemp -d)"
+
+_FOLDERS = ("wbscope", "v1")
+_VARIABLE = "WBSCOPE_CACHE_DIR"
+_SCRATCH = "scratch"
+_ENTRY = re.compile(r"[0-9a-f]{32}\.(db|pftrace)")
+# Of those who write an entry, as outputs.py names them.
+_PRIVATE = re.compile(rf"\.({_SCRATCH}|{_ENTRY.pattern})\.wbscope-[a-z0-9_]{{8}}")
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_TAG_NAME = "CACHEDIR.TAG"
+# As https://bford.info/cachedir wants it: programs for backups leave the folder out.
+_TAG = """\
+Signature: 8a477f597d28d172789f06886806bc55
+# Databases and timelines that wbscope made of traces; it makes them again when they are gone.
+"""
+# A private folder older than this was left by a killed command.
+_STALE_SECONDS = 24 * 60 * 60
+
+
+def cache_entry(inputs: Sequence[Path], versions: Sequence[str], suffix: str = ".db") -> Path:
+    """Where what is made of exactly these files belongs; makes the folder."""
+    files = []
+    for path in inputs:
+        status = path.stat()
+        files.append(
+            [os.path.realpath(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+        )
+    return entry_of([files, *versions], suffix)
+
+
+def entry_of(key: Sequence[Any], suffix: str = ".db") -> Path:
+    """Where the file that this key tells apart belongs; makes the folder.
+
+    Raises: SetupError where there is no folder that can be trusted.
+    """
+    text = json.dumps(key, default=str).encode()
+    return _folder() / f"{hashlib.sha256(text).hexdigest()[:32]}{suffix}"
+
+
+def used(entry: Path) -> bool:
+    """True if the entry is there and this user's own; marks it as just used."""
+    try:
+        status = entry.lstat()
+        if not _is_own_file(status):
+            return False
+        os.utime(entry, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def trim_cache(keep: Path, limit_bytes: int = LIMIT_BYTES) -> None:
+    """Remove the entries used longest ago until the rest fits; never `keep`."""
+    entries = []
+    for path in keep.parent.iterdir():
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            continue  # another command trims too
+        if stat.S_ISDIR(status.st_mode):
+            if _PRIVATE.fullmatch(path.name) and status.st_mtime < time.time() - _STALE_SECONDS:
+                remove_if_dead(path)
+        elif _ENTRY.fullmatch(path.name) and _is_own_file(status):
+            entries.append((status.st_mtime_ns, status.st_size, path))
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= limit_bytes:
+            return
+        if path != keep:
+            path.unlink(missing_ok=True)
+            total -= size
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for files that only this command needs; what a killed one left goes first.
+
+    Raises: SetupError where there is no folder that can be trusted.
+    """
+    with private_folder(_folder() / _SCRATCH) as folder:
+        yield folder
+
+
+def _folder() -> Path:
+    """The folder of this version; made, and looked at again each time.
+
+    Raises: SetupError.
+    """
+    base = _base()
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_base(base)
+        folder = base
+        for name in _FOLDERS:
+            folder = folder / name
+            _make_own(folder)
+        with contextlib.suppress(FileExistsError), (folder / _TAG_NAME).open("x") as tag:
+            tag.write(_TAG)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(f"no permission to write to {folder}")
+    except (OSError, ValueError) as error:
+        _refuse(base, f"cannot be used: {error}")
+    return folder.absolute()
+
+
+def _base() -> Path:
+    if chosen := os.environ.get(_VARIABLE):
+        return Path(chosen)
+    if (xdg := os.environ.get("XDG_CACHE_HOME")) and os.path.isabs(xdg):
+        return Path(xdg)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError as error:
+        _refuse(Path("~/.cache"), f"cannot be used: {error}")
+
+
+def _check_base(base: Path) -> None:
+    """Who can write to it can put another folder in the place of ours."""
+    status = base.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        if os.environ.get(_VARIABLE):
+            real = os.path.realpath(base)
+            fix = f"export {_VARIABLE}={shlex.quote(real)}    # when that is a folder of yours"
+            _refuse(base, f"is a symbolic link, to {real}, wanted a folder", fix)
+        # ~/.cache is a link on many machines; whose link it is, is what counts.
+        if status.st_uid not in (0, os.geteuid()):
+            _refuse(base, f"is a symbolic link of uid {status.st_uid}")
+        status = base.stat()
+    if not stat.S_ISDIR(status.st_mode):
+        _refuse(base, "is no folder")
+    if status.st_uid not in (0, os.geteuid()):
+        _refuse(base, f"belongs to uid {status.st_uid}, wanted a folder of uid {os.geteuid()}")
+    # In a sticky folder such as /tmp nobody can rename or remove what is another's.
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        _refuse(base, f"can be written by everybody (mode {stat.S_IMODE(status.st_mode):04o})")
+
+
+def _make_own(folder: Path) -> None:
+    """A folder that only this user can enter, as wbscope makes it."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    mode = stat.S_IMODE(status.st_mode)
+    if stat.S_ISLNK(status.st_mode):
+        _refuse(folder, f"is a symbolic link, to {os.path.realpath(folder)}, wanted a folder")
+    if not stat.S_ISDIR(status.st_mode):
+        _refuse(folder, "is no folder")
+    if status.st_uid != os.geteuid():
+        _refuse(folder, f"belongs to uid {status.st_uid}, wanted a folder of uid {os.geteuid()}")
+    if mode & _OTHERS:
+        _refuse(folder, f"is open to others (mode {mode:04o}), wanted 0700")
+
+
+def _is_own_file(status: os.stat_result) -> bool:
+    """Nobody else can have written to it, in a folder that is closed to others."""
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def _refuse(folder: Path, message: str, fix: str = CACHE_FIX) -> NoReturn:
+    raise SetupError(
+        "no-cache",
+        str(folder),
+        f"the cache folder {message}",
+        effect="nothing was read from it or written to it",
+        fix=fix,
+    )

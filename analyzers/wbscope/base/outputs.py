@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output files: refused early, written in private, named only when whole.
+
+A private folder holds a file that is locked (flock) for as long as its writer
+lives, on whatever machine. What a killed writer left behind has no lock, so the
+next writer of the same output removes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, count
+from pathlib import Path
+
+from wbscope.base.errors import SetupError, UsageError, WbscopeError
+
+__all__ = [
+    "check_output",
+    "check_parent",
+    "free_name",
+    "is_private_name",
+    "private_folder",
+    "private_output",
+    "remove_if_dead",
+    "remove_private_folders",
+    "write_whole",
+]
+
+_LOCK = ".writer.lock"
+# No other program names a folder so: what is called this way may be removed.
+_MARK = ".wbscope-"
+# An empty folder that old was left by a writer killed before it had a lock.
+_STALE_SECONDS = 60
+_TRIES = 100
+# The private folders of this process.
+_mine: set[Path] = set()
+
+
+def check_output(
+    output: Path, force: bool, inputs: Iterable[Path], example: str = "run.db", option: str = "-o"
+) -> None:
+    """Errors that are known before any work: call it first.
+
+    `example` is a name for such a file and `option` takes it, for the remedy.
+    """
+    shown = str(output)
+
+    def other(folder: Path) -> str:
+        return f"{option} {shlex.quote(str(free_name(folder / example)))}"
+
+    if shown == "-":
+        raise UsageError(
+            "output-is-stdout", "-o -", "is stdout, wanted a file name", fix=other(Path())
+        )
+    if output.is_dir():
+        raise UsageError(
+            "output-is-folder", shown, "is a folder, wanted a file name", fix=other(output)
+        )
+    check_parent(output)
+    if not output.exists():
+        return
+    # Replacing a device node by a file would break the machine for root.
+    if not output.is_file():
+        raise UsageError("output-is-special", shown, "is no regular file", fix=other(Path()))
+    if any(path.exists() and path.samefile(output) for path in inputs):
+        raise UsageError("output-is-input", shown, "is the input itself", fix=other(output.parent))
+    if not force:
+        raise UsageError(
+            "output-exists",
+            shown,
+            f"exists already ({output.stat().st_size} bytes)",
+            fix="add --force to replace it, or choose another name with -o",
+        )
+
+
+def check_parent(output: Path) -> None:
+    """Raises: SetupError where there is no folder for it."""
+    if not output.parent.is_dir():
+        raise SetupError(
+            "no-output-folder",
+            str(output),
+            f"folder {output.parent} does not exist",
+            fix=f"mkdir -p {shlex.quote(str(output.parent))}",
+        )
+
+
+def free_name(path: Path) -> Path:
+    """This path, or one with a number where there is something already."""
+    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return next(name for name in chain([path], numbered) if not os.path.lexists(name))
+
+
+@contextmanager
+def private_output(output: Path) -> Iterator[Path]:
+    """A path to write to; on success it takes the output's name, else it is gone."""
+    with private_folder(output) as folder:
+        private = folder / output.name
+        try:
+            yield private
+            os.replace(private, output)
+        except WbscopeError as error:
+            raise error.with_path(str(private), str(output)) from error
+        except OSError as error:
+            raise _cannot_write(output, error) from error
+
+
+@contextmanager
+def private_folder(output: Path) -> Iterator[Path]:
+    """A folder of this writer's own beside the output; in the end it is gone.
+
+    Beside it, so that a rename stays on one file system; whatever a killed
+    ingester leaves in it goes with it. Those of dead writers go first.
+    """
+    try:
+        _remove_leftovers(output)
+        folder, lock = _private_folder(output)
+    except OSError as error:
+        raise _cannot_write(output, error) from error
+    _mine.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _mine.discard(folder)
+        os.close(lock)
+
+
+def remove_private_folders() -> None:
+    """For a command that is about to end at once, whatever it was doing."""
+    for folder in list(_mine):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_private_name(name: str, of: str) -> bool:
+    """Whether a private folder of the output of this name is called so."""
+    return re.fullmatch(rf"\.{re.escape(of)}{re.escape(_MARK)}[a-z0-9_]{{8}}", name) is not None
+
+
+def write_whole(output: Path, text: str) -> None:
+    """Write a text file that is there whole or not at all."""
+    with private_output(output) as private:
+        private.write_text(text, encoding="utf-8")
+
+
+def _private_folder(output: Path) -> tuple[Path, int]:
+    """A new folder, and the open file whose lock says that it is in use."""
+    for _ in range(_TRIES):
+        folder = Path(tempfile.mkdtemp(prefix=f".{output.name}{_MARK}", dir=output.parent))
+        try:
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if _take(lock, folder / _LOCK) is not False:
+            return folder, lock
+        os.close(lock)  # another writer took it for left behind, before it was locked
+    raise OSError(None, "its private folder is removed by another program")
+
+
+def _take(lock: int, path: Path) -> bool | None:
+    """Lock the file: True if done, False if others have it, None where there are no locks."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    try:
+        return os.path.samestat(os.fstat(lock), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_leftovers(output: Path) -> None:
+    """Remove the private folders of dead writers of this output."""
+    try:
+        entries = list(output.parent.iterdir())
+    except OSError:
+        return  # a folder may be open to writers and not to readers
+    for folder in entries:
+        if is_private_name(folder.name, output.name):
+            remove_if_dead(folder)
+
+
+def remove_if_dead(folder: Path) -> None:
+    """Remove a private folder if its writer has gone; one of another user stays."""
+    try:
+        status = folder.lstat()
+        # Who owns a folder can put a link in its place while it is emptied.
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        _remove_if_stale(folder)
+        return
+    except OSError:
+        return  # somebody else's
+    try:
+        if _take(lock, folder / _LOCK):
+            for path in list(folder.iterdir()):
+                if path.name == _LOCK:
+                    continue  # last, so that a kill here leaves it to the next run
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return  # the output itself can still be written
+    finally:
+        os.close(lock)
+
+
+def _remove_if_stale(folder: Path) -> None:
+    """Remove a folder without a lock if it is old and empty."""
+    try:
+        if folder.stat().st_mtime < time.time() - _STALE_SECONDS:
+            folder.rmdir()
+    except OSError:
+        return  # not empty, or gone
+
+
+def _cannot_write(output: Path, error: OSError) -> SetupError:
+    return SetupError(
+        "cannot-write",
+        str(output),
+        f"cannot be written: {error.strerror or error}",
+        fix="choose a folder with room and write permission with -o",
+    )

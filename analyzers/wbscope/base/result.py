@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a query gives back: columns, units, rows and warnings, all raw values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = [
+    "Column",
+    "Notice",
+    "Result",
+    "converter",
+    "typed_columns",
+    "unique_names",
+    "unit_of",
+]
+
+# Longest suffix first: _bytes_per_s before anything that ends in _s.
+_SUFFIXES = (
+    ("_bytes_per_s", "bytes/s"),
+    ("_pages_per_s", "pages/s"),
+    ("_bytes", "bytes"),
+    ("_ns", "ns"),
+    ("_count", "count"),
+    ("_ratio", "ratio"),
+    ("_ts", "ns"),
+)
+
+
+# Arrow, pandas, HTML: by the layers above, which this one must not import.
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One documented result column."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One reason to read the rows with care; `run` is set when there are several."""
+
+    slug: str
+    message: str
+    run: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The rows of one query; `units` has the columns that have a unit.
+
+    `fields` has each column's type and meaning: from the query's header, and for
+    SQL of the user's own from the values.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    units: dict[str, str]
+    rows: list[tuple[Any, ...]]
+    warnings: tuple[Notice, ...] = ()
+    fields: tuple[Column, ...] = ()
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries by column name."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def descriptions(self) -> dict[str, str]:
+        """What each column means, in the order of the columns."""
+        return {field.name: field.description for field in self.fields if field.description}
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A pyarrow.Table: INTEGER is int64, REAL float64, TEXT string, NULL null."""
+        table: pyarrow.Table = _CONVERTERS["arrow_table"](self)
+        return table
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A pandas.DataFrame of Int64, Float64 and string columns; needs pandas."""
+        frame: pandas.DataFrame = _CONVERTERS["pandas_frame"](self)
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars.DataFrame; needs polars."""
+        frame: polars.DataFrame = _CONVERTERS["polars_frame"](self)
+        return frame
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.records())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: warnings, then the table with units for people."""
+        text: str = _CONVERTERS["html_table"](self)
+        return text
+
+
+def converter(make: Callable[[Result], Any]) -> Callable[[Result], Any]:
+    """Decorates what a result is turned into by the layers above, under the function's name."""
+    _CONVERTERS[make.__name__] = make
+    return make
+
+
+def typed_columns(
+    names: Sequence[str], rows: Sequence[tuple[Any, ...]], header: Sequence[Column] = ()
+) -> tuple[Column, ...]:
+    """Type and meaning of each column: the header's, else what the values are."""
+    known = {column.name: column for column in header}
+    return tuple(
+        known.get(name) or Column(name, _type_of(row[index] for row in rows), "")
+        for index, name in enumerate(names)
+    )
+
+
+def _type_of(values: Iterator[Any]) -> str:
+    """SQLite has no types of columns: the narrowest that holds all values."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if not kinds:
+        return "NULL"
+    if kinds <= {int, float}:
+        return "INTEGER" if kinds == {int} else "REAL"
+    return "BLOB" if kinds == {bytes} else "TEXT"
+
+
+def unit_of(column: str) -> str | None:
+    """The unit that a column's name states, if any."""
+    if column in ("ts", "dur"):
+        return "ns"
+    if column in ("bytes", "count"):
+        return column
+    for suffix, unit in _SUFFIXES:
+        if column.endswith(suffix):
+            return unit
+    return None
+
+
+def unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Column names made distinct as SQLite does it: a, a:1, a:2."""
+    unique: list[str] = []
+    for name in names:
+        candidate, number = name, 0
+        while candidate in unique:
+            number += 1
+            candidate = f"{name}:{number}"
+        unique.append(candidate)
+    return tuple(unique)

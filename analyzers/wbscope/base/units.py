@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers for people: the only place with prefixes and powers of ten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from wbscope.base.errors import UsageError
+
+__all__ = [
+    "format_beside",
+    "format_value",
+    "is_instant",
+    "parse_duration",
+    "parse_kib",
+    "parse_number",
+    "parse_quantity",
+    "parse_time_range",
+    "prefix_step",
+    "seconds",
+    "short_name",
+]
+
+_BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_DURATIONS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_NS_PER_S = _DURATIONS["s"]
+_NS_PER_US = _DURATIONS["us"]
+_MAX_NS = 2**63 - 1
+_MAX_COUNT = 2**63 - 1
+
+
+def format_value(column: str, unit: str | None, value: Any) -> str:
+    """One cell of a table; '-' is a value that was not recorded."""
+    if value is None:
+        return "-"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, str):
+        return value
+    if unit in (None, "count", "pages/s"):
+        number = f"{value:.6g}" if isinstance(value, float) else str(value)
+        return f"{number} {unit}" if unit == "pages/s" else number
+    if is_instant(column):
+        return _instant(value)
+    if unit == "ns":
+        return _duration(value)
+    if unit == "ratio":
+        return f"{value * 100:.1f} %"
+    return _bytes(value) + unit.removeprefix("bytes")
+
+
+def short_name(column: str, unit: str | None) -> str:
+    """A column's name for people: the unit is written in each cell instead."""
+    suffixes = {"bytes/s": "_bytes_per_s", "pages/s": "_pages_per_s", "ns": "_ns"}
+    suffix = suffixes.get(unit or "", f"_{unit}")
+    return column.removesuffix(suffix).replace("_", " ") or column
+
+
+def prefix_step(unit: str) -> int:
+    """From one prefix of a unit to the next: what round numbers of it are."""
+    return 1 << 10 if unit in ("bytes", "bytes/s") else 1_000
+
+
+def is_instant(column: str) -> bool:
+    """True for a point in time, which keeps its digits; a duration is rounded."""
+    return column == "ts" or column.endswith(("_ts", "_start_ns"))
+
+
+def parse_duration(option: str, text: str, *, positive: bool = False) -> int:
+    """'2s', '500ms', '1.5s' as ns; UsageError says what is wrong with others."""
+    _check_text(option, text)
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)", text)
+    if match is None:
+        number = re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text)
+        problem = "has no unit" if number else "is not a duration"
+        seconds = float(text) if number else -1.0
+        taken = (seconds > 0 if positive else seconds >= 0) and seconds * _NS_PER_S < _MAX_NS
+        example = f"{text}s" if taken else "2s"
+        raise UsageError(
+            "bad-duration",
+            f"{option} {text}",
+            f"{problem}, wanted a number with ns, us, ms, s, m or h",
+            fix=f"{option} {example}",
+        )
+    exact = float(match[1]) * _DURATIONS[match[2]]
+    if exact > _MAX_NS:
+        raise UsageError(
+            "bad-duration", f"{option} {text}", f"is longer than {_MAX_NS} ns", fix=f"{option} 2s"
+        )
+    nanoseconds = round(exact)
+    if positive and nanoseconds == 0:
+        raise UsageError(
+            "bad-duration", f"{option} {text}", "is zero, wanted more", fix=f"{option} 2s"
+        )
+    return nanoseconds
+
+
+def parse_time_range(option: str, text: str) -> str:
+    """'2s..4s' counts from the first record, '@123.456s..' is the trace clock itself.
+
+    Returns what wbscope-ingest takes: `+2000000000..+4000000000`, `123456000000..`.
+    """
+    start, dots, end = text.partition("..")
+    if not dots or not (start or end):
+        raise UsageError(
+            "bad-range",
+            f"{option} {text}",
+            "is not a range, wanted FROM..TO; one of them may be left out",
+            fix=f"{option} 2s..4s",
+        )
+    first, last = _bound(option, start), _bound(option, end)
+    # Of two kinds, only the trace tells which is first.
+    same_kind = first.startswith("+") == last.startswith("+")
+    if first and last and same_kind and int(first) >= int(last):
+        raise UsageError(
+            "empty-range",
+            f"{option} {text}",
+            "holds nothing, wanted its end after its start",
+            fix=f"{option} {start}.." if first == last else f"{option} {end}..{start}",
+        )
+    return f"{first}..{last}"
+
+
+def _bound(option: str, text: str) -> str:
+    if not text:
+        return ""
+    absolute = text.startswith("@")
+    try:
+        nanoseconds = parse_duration(option, text.removeprefix("@"))
+    except UsageError as error:
+        error.fix = f"{option} 2s..4s"
+        raise
+    return f"{'' if absolute else '+'}{nanoseconds}"
+
+
+def parse_number(option: str, text: str, fix: str | None = None, *, negative: bool = False) -> int:
+    """A tid or an inode number; negative ones stand for cgroup paths of 4.3 to 4.5."""
+    if re.fullmatch(r"-?[0-9]{1,18}" if negative else r"[0-9]{1,18}", text) is None:
+        raise UsageError(
+            "bad-number",
+            f"{option} {text}",
+            "is not a whole number, wanted one such as 1234",
+            fix=fix or f"{option} 1234",
+        )
+    return int(text)
+
+
+def parse_kib(option: str, text: str) -> int:
+    """'16M' or '512K' as KiB; UsageError for others."""
+    match = re.fullmatch(r"([1-9][0-9]{0,8})([KMG])(?:iB|B)?", text)
+    if match is None:
+        raise UsageError(
+            "bad-size",
+            f"{option} {text}",
+            "is no size, wanted a number with K, M or G",
+            fix=f"{option} 16M",
+        )
+    return int(match[1]) * {"K": 1, "M": 1024, "G": 1024 * 1024}[match[2]]
+
+
+def parse_count(option: str, text: str, fix: str) -> int:
+    """How many: from 1 to what an SQLite integer holds."""
+    if re.fullmatch(r"[0-9]{1,19}", text) is None or not 1 <= int(text) <= _MAX_COUNT:
+        raise UsageError("bad-number", option, f'found "{text}", wanted 1 to {_MAX_COUNT}', fix=fix)
+    return int(text)
+
+
+def _check_text(option: str, value: object) -> None:
+    """Python code may give a number, which has no unit."""
+    if not isinstance(value, str):
+        raise UsageError(
+            "bad-duration",
+            f"{option} {value!r}",
+            f"is of type {type(value).__name__}, wanted a text such as '2s'",
+            fix=f"{option} 2s",
+        )
+
+
+def _bytes(value: float) -> str:
+    size = abs(value)
+    if _rounded(size) < 1024:
+        return f"{value:.0f} B"
+    for prefix in _BINARY:
+        size /= 1024
+        if _rounded(size) < 1024 or prefix == _BINARY[-1]:
+            break
+    return f"{'-' if value < 0 else ''}{_three_digits(size)} {prefix}"
+
+
+def _duration(value: float) -> str:
+    size = abs(value)
+    sign = "-" if value < 0 else ""
+    if size == 0:
+        return "0 s"
+    for unit in ("us", "ms", "s"):
+        step = _DURATIONS[unit]
+        if unit == "s" or _rounded(size / step) < 1000:
+            break
+    if size < _NS_PER_US:
+        return f"{sign}{size:.0f} ns"
+    return f"{sign}{_three_digits(size / step)} {unit}"
+
+
+def _instant(value: float) -> str:
+    seconds, rest = divmod(abs(int(value)), _NS_PER_S)
+    return f"{'-' if value < 0 else ''}{seconds}.{rest // _NS_PER_US:06d} s"
+
+
+def _rounded(size: float) -> float:
+    """The size as three digits show it, so that 999.9 ms is written 1.00 s."""
+    return float(_three_digits(size))
+
+
+def _three_digits(size: float) -> str:
+    if size < 9.995:
+        return f"{size:.2f}"
+    return f"{size:.1f}" if size < 99.95 else f"{size:.0f}"
+
+
+_EXAMPLES = {"ns": "100ms", "bytes": "16MiB", "bytes/s": "16MiB/s", "ratio": "5%"}
+
+
+def parse_quantity(subject: str, text: str, unit: str) -> float:
+    """'100ms', '16MiB', '20MB/s', '90%' or '5' as a number in this unit of metrics.
+
+    KiB, MiB ... are powers of 1024, kB or KB, MB ... of 1000. Times and sizes need their
+    unit, but for 0: nobody means 100 ns by 100. Other numbers may stand alone.
+    Raises: UsageError, for a quantity of another kind too.
+    """
+    match = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(.*)", text.strip())
+    if match and not match[2] and float(match[1]) == 0:
+        return 0.0
+    factor = _factors(unit).get(match[2]) if match else None
+    if match is None or factor is None:
+        known = ", ".join(name for name in _factors(unit) if name)
+        raise UsageError(
+            "bad-quantity",
+            subject,
+            f"found {text!r}, wanted a number{f' with one of {known}' if known else ''}",
+            fix=_EXAMPLES.get(unit, "5"),
+        )
+    return float(match[1]) * factor
+
+
+def format_beside(unit: str, value: float, border: str, kept: Callable[[float], bool]) -> str:
+    """The value with as many digits as show on which side of the border it is.
+
+    border  a quantity as parse_quantity() takes it; digits are added in its unit
+    kept    tells the sides apart
+    """
+    text = format_value("", unit, value)
+    end = re.sub(r"^[+-]?[0-9.]+(e[+-]?[0-9]+)?", "", border.strip())
+    try:
+        factor = parse_quantity(border, f"1{end}", unit)
+        shown = [text, *(f"{value / factor:.{digits}g}{end}" for digits in range(4, 18))]
+        told = (one for one in shown if kept(parse_quantity(border, one, unit)) == kept(value))
+        return next(told, text)
+    except UsageError:  # no unit: a border of 0
+        return text
+
+
+def _factors(unit: str) -> dict[str, float]:
+    """What may stand behind a number of this unit."""
+    if unit == "ns":
+        return dict(_DURATIONS)
+    if unit in ("bytes", "bytes/s"):
+        decimal = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGT", 1)}
+        binary = {prefix: 1024.0**power for power, prefix in enumerate(_BINARY, 1)}
+        sizes = {"B": 1.0, **decimal, "KB": 1000.0, **binary}
+        ending = unit.removeprefix("bytes")
+        return {f"{name}{ending}": factor for name, factor in sizes.items()}
+    if unit == "ratio":
+        return {"": 1, "%": 0.01}
+    return {"": 1, unit: 1}
+
+
+def seconds(nanoseconds: float) -> float:
+    """For tables and calls that have seconds by tradition."""
+    return nanoseconds / _NS_PER_S

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a trace is loaded, and whether what the user chose is in it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from wbscope.base.errors import UsageError
+from wbscope.base.result import Notice
+from wbscope.ingest.program import run_ingester
+
+__all__ = ["Choice", "check_glob", "check_selection"]
+
+_MOST_NEAR = 5
+# "[" and its "]"; one right behind "[", "[!" or "[^" is a member.
+_BRACKETS = re.compile(r"\[(?:[!^].|[^!^])[^]]*\]", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The library's events and those that match `events`, or all of them.
+
+    `time_range` is as `parse_time_range()` gives it; `limit` is of loaded rows;
+    with `unpack_limit`, a trace of which a thousand times its size comes out is refused.
+    """
+
+    events: Sequence[str] = ()
+    load_all: bool = False
+    time_range: str | None = None
+    limit: int | None = None
+    unpack_limit: bool = True
+
+
+def check_glob(glob: str) -> None:
+    """UsageError for a pattern that can match no event."""
+    if not glob or "[" in _BRACKETS.sub("", glob):
+        raise UsageError(
+            "bad-glob",
+            f"--events {shlex.quote(glob)}",
+            "is no pattern, wanted one such as sched:* or sched_switch",
+            fix="--events 'sched:*'",
+        )
+
+
+def check_selection(source: Path, database: Path, choice: Choice) -> list[Notice]:
+    """What of the choice found nothing in the new database."""
+    if not choice.events and choice.time_range is None:
+        return []
+    with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as opened:
+        events = [str(name) for (name,) in opened.execute("SELECT event FROM event_counts")]
+    if not events:
+        return [_empty_range(source, database)] if choice.time_range is not None else []
+    is_part = choice.time_range is not None or choice.limit is not None
+    where = "the part that was read" if is_part else "this trace"
+    return [
+        _no_such_event(glob, events, where)
+        for glob in choice.events
+        if not any(_matches(glob, event) for event in events)
+    ]
+
+
+def _matches(glob: str, event: str) -> bool:
+    """As fnmatch(3) does in the ingester, on SYSTEM:NAME or NAME."""
+    if "[[:" in glob or "\\" in glob:
+        return True  # Python knows neither; no warning is better than a wrong one
+    pattern = glob.replace("[^", "[!")
+    system, colon, name = event.rpartition(":")
+    if ":" not in pattern or not (colon and system):
+        return fnmatchcase(name, pattern.partition(":")[2] or pattern)
+    return fnmatchcase(event, pattern)
+
+
+def _no_such_event(glob: str, events: Sequence[str], where: str) -> Notice:
+    near = _near(glob, events)
+    text = f"--events: {shlex.quote(glob)} matches none of the {len(events)} events of {where}"
+    return Notice("no-such-event", text + (f"; have: {', '.join(near)}" if near else ""))
+
+
+def _near(glob: str, events: Sequence[str]) -> list[str]:
+    system, colon, name = glob.partition(":")
+    if not colon:
+        return get_close_matches(glob, sorted({e.rpartition(":")[2] for e in events}), _MOST_NEAR)
+    systems = sorted({e.partition(":")[0] for e in events if ":" in e})
+    near = [f"{s}:{name}" for s in get_close_matches(system, systems, _MOST_NEAR)]
+    there = [glob for glob in near if any(_matches(glob, event) for event in events)]
+    return (there + get_close_matches(glob, events, _MOST_NEAR))[:_MOST_NEAR]
+
+
+def _empty_range(source: Path, database: Path) -> Notice:
+    """With the range that the trace has: a second look at it, which only counts."""
+    whole = database.with_name("whole.db")
+    run_ingester(["sqlite", str(source), "-o", str(whole)])
+    with closing(sqlite3.connect(whole)) as opened:
+        meta = dict(opened.execute("SELECT key, value FROM meta"))
+    whole.unlink()
+    text = f"{source}: --time-range holds no record"
+    if (first := meta.get("first_ts")) is not None and (last := meta.get("last_ts")) is not None:
+        text += f"; have: 0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
+    return Notice("empty-range-result", text)
+
+
+def _seconds(ns: int) -> str:
+    return f"{'-' if ns < 0 else ''}{abs(ns) // 10**9}.{abs(ns) % 10**9:09d}s"

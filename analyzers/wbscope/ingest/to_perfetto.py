@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of trace-cmd as a Perfetto trace."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.base.errors import InputError
+from wbscope.base.outputs import check_output, private_output
+from wbscope.base.result import Notice
+from wbscope.ingest.program import Observer, run_ingester
+from wbscope.ingest.selection import check_glob
+from wbscope.run.source import Kind, Source, find_source
+
+__all__ = ["Converted", "convert"]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was written, and what is to be known of it."""
+
+    output: Path
+    events_count: int
+    converted_count: int
+    damaged: bool
+    warnings: tuple[Notice, ...]
+
+
+def convert(
+    sources: Sequence[str],
+    output: Path,
+    *,
+    events: Sequence[str] = (),
+    time_range: str | None = None,
+    compat: bool = False,
+    force: bool = False,
+    unpack_limit: bool = True,
+    observer: Observer | None = None,
+) -> Converted:
+    """Write every event of the traces, the first of the host, the others of its guests.
+
+    unpack_limit: refuse a compressed trace of which a thousand times its size comes out.
+
+    Raises: WbscopeError.
+    """
+    for glob in events:
+        check_glob(glob)
+    runs = [find_source(source) for source in sources]
+    for run in runs:
+        _check_kind(run)
+    inputs = [path for run in runs for path in (run.path, run.trace)]
+    check_output(output, force, inputs, "run.pftrace")
+    options = ["--compat"] if compat else []
+    if not unpack_limit:
+        options.append("--no-unpack-limit")
+    for glob in events:
+        options += ["--events", glob]
+    if time_range is not None:
+        options += ["--time-range", time_range]
+    with private_output(output) as private:
+        done, warnings = run_ingester(
+            ["convert", *(str(run.path) for run in runs), "-o", str(private), *options], observer
+        )
+    return Converted(
+        output=output,
+        events_count=done["events_count"],
+        converted_count=done["loaded_count"],
+        damaged=bool(done["damaged"]),
+        warnings=tuple(warnings),
+    )
+
+
+def _check_kind(run: Source) -> None:
+    shown = shlex.quote(str(run.path))
+    if run.kind is Kind.PERFETTO:
+        raise InputError(
+            "already-perfetto",
+            str(run.path),
+            "is a Perfetto trace already, wanted a trace.dat",
+            fix=f"open it as it is, or ask it: wbscope query NAME {shown}",
+        )
+    if run.kind is Kind.DATABASE:
+        raise InputError(
+            "not-a-trace",
+            str(run.path),
+            "is a run database, wanted the trace.dat that it was made from",
+            fix=f"wbscope timeline {shown} -o run.pftrace    # what the run shows",
+        )

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapters over a run database, made of the catalog: raw_<event>, the newest kernel's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wbscope.library.catalog import Catalog, Event, Field, lead_columns, raw_view
+from wbscope.library.sqlfile import Column, SqlFile
+
+__all__ = ["sqlite_adapters", "table_columns"]
+
+
+def sqlite_adapters(catalog: Catalog) -> Iterator[SqlFile]:
+    """A view for each event and each table that is no event."""
+    for event in catalog.events:
+        yield _event(event, catalog)
+    for entry in catalog.tables:
+        yield _table(entry, catalog)
+
+
+def table_columns(entry: dict[str, Any]) -> tuple[Column, ...]:
+    """Of "name TYPE description"."""
+    return tuple(Column(*text.split(maxsplit=2)) for text in entry["columns"])
+
+
+def _event(event: Event, catalog: Catalog) -> SqlFile:
+    source = f"_ev_{event.short}"
+    lead = [column.name for column in lead_columns(event)]
+    selected = [f"e.{name}" for name in lead] + [_value(field) for field in event.fields]
+    names = [name for field in event.fields for name in field.names]
+    fields = ["seq", *(["prev_seq"] if event.previous else []), *names]
+    return raw_view(
+        event.short,
+        "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {source} AS e",
+        [*lead_columns(event), *(column for field in event.fields for column in field.columns)],
+        path=catalog.path,
+        summary=event.summary,
+        grain="event; order seq",
+        source=event.source,
+        source_events=event.names,
+        source_view=source,
+        fields=tuple(dict.fromkeys(fields)),
+        extra=event.extra,
+        previous=event.previous,
+        indexes=tuple(tuple(columns.split()) for columns in event.indexes),
+    )
+
+
+def _value(field: Field) -> str:
+    if field.unit == "dev":
+        # dev_t inside the kernel: 12 bits of major above 20 bits of minor.
+        return f"e.{field.name} >> 20 AS dev_major,\n  e.{field.name} & 1048575 AS dev_minor"
+    if len(field.names) == 1:
+        return f"e.{field.sql_name}"
+    options = ", ".join(f"e.{Field(name, field.unit, ()).sql_name}" for name in field.names)
+    return f"coalesce({options}) AS {field.sql_name}"
+
+
+def _table(entry: dict[str, Any], catalog: Catalog) -> SqlFile:
+    source = f"_{entry['from']}"
+    columns = table_columns(entry)
+    names = tuple(column.name for column in columns)
+    selected = ",\n  ".join(f"e.{name}" for name in names)
+    return raw_view(
+        entry["name"],
+        f"SELECT\n  {selected}\nFROM {source} AS e",
+        columns,
+        path=catalog.path,
+        summary=entry["summary"],
+        grain="row",
+        source_table=entry["from"],
+        source_view=source,
+        fields=names,
+    )

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalog of events, sql/catalog/events.toml: their names, fields, units and older names."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wbscope.library.sqlfile import Column, SqlFile, broken_library, empty_file
+
+__all__ = ["PREVIOUS", "Catalog", "Event", "Field", "lead_columns", "raw_view", "read_catalog"]
+
+# Field names that SQL would read as keywords.
+_KEYWORDS = {"index", "limit", "order", "transaction"}
+_UNIT_WORDS = {
+    "pages": "pages",
+    "KiB/s": "KiB/s, as the kernel records",
+    "bytes/s": "bytes/s, as the kernel records",
+    "ns": "ns",
+    "ms": "ms, as the kernel records",
+    "us": "us",
+    "jiffies": "jiffies",
+    "sectors": "sectors of 512 bytes",
+    "bytes": "bytes",
+    "count": "count",
+    "inode": "inode number",
+    "pfn": "page frame number",
+    "id": "number",
+    "code": "coded; see enum_label",
+    "text": "text",
+    "ret": "result; negative = errno",
+    "fd": "file descriptor",
+    "bool": "0 or 1",
+    "dev": "device",
+}
+# What prev_seq tells, by the key `previous` of an event.
+PREVIOUS = {"tid": "the thread's record before this one", "any": "the record before this one"}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of an event: newest name, unit, older names."""
+
+    name: str
+    unit: str
+    aliases: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each once: a field can be an alias of another one, too."""
+        return tuple(dict.fromkeys((self.name, *self.aliases)))
+
+    @property
+    def sql_name(self) -> str:
+        """As SQL wants it."""
+        return f'"{self.name}"' if self.name in _KEYWORDS else self.name
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the adapters of every engine make of it."""
+        if self.unit == "dev":
+            return (
+                Column("dev_major", "INTEGER", "major number of the device"),
+                Column("dev_minor", "INTEGER", "minor number of the device"),
+            )
+        kind = "TEXT" if self.unit == "text" else "INTEGER"
+        return (Column(self.name, kind, _UNIT_WORDS[self.unit]),)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event under its newest name, the first."""
+
+    names: tuple[str, ...]
+    summary: str
+    source: str
+    fields: tuple[Field, ...]
+    extra: bool = False
+    previous: str = ""
+    indexes: tuple[str, ...] = ()
+
+    @property
+    def short(self) -> str:
+        """Without its system."""
+        return self.names[0].partition(":")[2]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Events, and the tables that are no events as the file has them."""
+
+    path: Path
+    events: tuple[Event, ...]
+    tables: tuple[dict[str, Any], ...]
+
+
+def read_catalog(path: Path) -> Catalog:
+    """System calls are written out.
+
+    Raises: SetupError when the file is not as agreed.
+    """
+    try:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+        events = [_event(entry) for entry in read.get("event", [])]
+        events += [event for group in read.get("syscalls", []) for event in _calls(group)]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise broken_library(path, f"cannot be read: {error!r}") from error
+    return Catalog(path, tuple(events), tuple(read.get("table", [])))
+
+
+def raw_view(name: str, select: str, columns: Iterable[Column], **facts: Any) -> SqlFile:
+    """An adapter, the view raw_NAME."""
+    return empty_file(
+        kind="raw", name=f"raw_{name}", select=select, columns=tuple(columns), **facts
+    )
+
+
+def lead_columns(event: Event) -> list[Column]:
+    """Those that every event has."""
+    columns = [
+        Column("seq", "INTEGER", "order of all records, also where ts is equal"),
+        Column("ts", "INTEGER", "ns, trace clock"),
+        Column("cpu", "INTEGER", "number"),
+        Column("tid", "INTEGER", "the thread that the event fired in"),
+    ]
+    if event.previous:
+        told = f"seq of {PREVIOUS[event.previous]}; NULL = none"
+        columns.append(Column("prev_seq", "INTEGER", told))
+    return columns
+
+
+def _event(entry: dict[str, Any]) -> Event:
+    return Event(
+        (entry["name"], *entry.get("aliases", [])),
+        entry["summary"],
+        f"{entry['source']}; since {entry['since']}",
+        tuple(_field(text) for text in entry["fields"]),
+        not entry.get("profile", True),
+        entry.get("previous", ""),
+        tuple(entry.get("indexes", [])),
+    )
+
+
+def _calls(group: dict[str, Any]) -> Iterable[Event]:
+    for call in group["names"]:
+        for side in ("enter", "exit"):
+            yield Event(
+                (f"syscalls:sys_{side}_{call}",),
+                f"System call {call}() {side}s; {group['summary']}.",
+                "kernel/trace/trace_syscalls.c",
+                tuple(_field(text) for text in group[f"{side}_fields"]),
+            )
+
+
+def _field(text: str) -> Field:
+    """Read "name unit < alias < alias"."""
+    first, *aliases = (part.strip() for part in text.split("<"))
+    name, unit = first.split()
+    if unit not in _UNIT_WORDS:
+        raise ValueError(f"field {name!r} has unit {unit!r}, wanted one of {sorted(_UNIT_WORDS)}")
+    return Field(name, unit, tuple(aliases))

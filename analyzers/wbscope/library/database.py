@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open a run database read-only and say what was recorded in it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote as quote_uri
+
+from wbscope.base.errors import InputError, QueryError, SetupError, WbscopeError
+from wbscope.library.guard import stoppable
+
+__all__ = ["SCHEMA_VERSION", "Recorded", "open_database", "plain_tables", "translate"]
+
+# The layout of tables that this version reads; wbscope-ingest writes it to meta.
+SCHEMA_VERSION = 4
+
+# Larger ones are no text of a record; a few megabytes in each row would fill the disk.
+_MOST_VALUE_BYTES = 1 << 20
+# For a file that anybody may have written: nothing in its schema runs, its pages are checked.
+_OF_A_STRANGER = ("PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON")
+# Sums and differences of two of them are still 64-bit numbers.
+_MOST_NUMBER = 2**62
+# Keys of meta that are whole numbers where they are known (docs/schema.md).
+_NUMBERS = ("first_ts", "last_ts", "events_count", "loaded_count", "page_bytes", "damaged")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the run's events are, and which of them have a table.
+
+    `tables` has every event that could have been recorded, with its table or
+    None; `counts` has (count, loaded_count) of those that occurred. `instances`
+    is how many tracing instances of the trace have pages.
+    """
+
+    tables: dict[str, str | None]
+    counts: dict[str, tuple[int, int]]
+    meta: dict[str, Any]
+    instances: int = 1
+
+    def first_table(self, events: tuple[str, ...]) -> str | None:
+        """The table of the first of these events that has one."""
+        found = (self.tables.get(event) for event in events)
+        return next((table for table in found if table is not None), None)
+
+    def source(self) -> str:
+        """The name of the trace, as one word of a command line."""
+        return shlex.quote(str(self.meta.get("source_name") or "TRACE.dat"))
+
+
+def open_database(path: Path, shown: str) -> tuple[sqlite3.Connection, Recorded]:
+    """A read-only connection and what it holds; `shown` is the user's path."""
+    uri = f"file:{quote_uri(str(path.absolute()))}?mode=ro"
+    try:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise translate(error, shown) from error
+    # A task name is any 15 bytes: show strange ones instead of refusing them.
+    connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES)
+    try:
+        with stoppable(connection):
+            for pragma in _OF_A_STRANGER:
+                connection.execute(pragma)
+            return connection, _recorded(connection, shown)
+    except sqlite3.Error as error:
+        connection.close()
+        if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR":
+            raise _not_a_run(shown, f"is no wbscope database: {error}") from error
+        raise translate(error, shown) from error
+    except UnicodeDecodeError as error:  # of a statement in its schema
+        connection.close()
+        raise _not_a_run(shown, f"holds names that are no text: {error}") from error
+    except BaseException:
+        connection.close()
+        raise
+
+
+def plain_tables(connection: sqlite3.Connection, shown: str, names: Iterable[str]) -> None:
+    """InputError unless each of these that is there is a table that only stores its rows.
+
+    A view, a virtual table or a generated column would run what the writer of the file put there.
+    """
+    for name in names:
+        find = "SELECT type, sql FROM main.sqlite_schema WHERE name = ? COLLATE NOCASE"
+        for kind, sql in connection.execute(find, (name,)).fetchall():
+            if kind in ("index", "trigger"):
+                continue  # these have names of their own, and do not run when rows are read
+            what = kind if kind != "table" else None
+            if kind == "table" and not re.match(r"CREATE\s+TABLE\b", str(sql), re.IGNORECASE):
+                what = "virtual table"
+            elif kind == "table" and _generated(connection, name):
+                what = "table with columns that are computed"
+            if what is not None:
+                raise _not_a_run(
+                    shown,
+                    f"has a {what} named {name!r}, wanted a plain table",
+                    effect="it was not read: it could run anything",
+                )
+
+
+def _generated(connection: sqlite3.Connection, table: str) -> bool:
+    find = "SELECT 1 FROM pragma_table_xinfo(?, 'main') WHERE hidden <> 0"
+    return connection.execute(find, (table,)).fetchone() is not None
+
+
+def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
+    """The cause behind an SQLite error that is not the fault of the SQL text."""
+    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return InputError(
+            "damaged-database",
+            shown,
+            f"SQLite cannot read it: {error} ({name})",
+            fix="wbscope ingest TRACE.dat -o RUN.db --force",
+        )
+    if name == "SQLITE_ERROR" and "overflow" in str(error):
+        return InputError(
+            "number-too-large",
+            shown,
+            f"holds numbers beyond what a trace can have: {error}",
+            fix="wbscope ingest TRACE.dat -o RUN.db --force    # if the database was changed",
+        )
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+        return InputError(
+            "unfinished-database",
+            shown,
+            f"cannot be read as it is: {error} ({name})",
+            have="another program was writing it, and was killed or has not ended",
+            fix=f"cp {shlex.quote(shown)}* /tmp && sqlite3 /tmp/{shlex.quote(Path(shown).name)}"
+            " 'SELECT count(*) FROM meta'    # then name that copy",
+        )
+    if name.startswith("SQLITE_IOERR_WRITE") or name == "SQLITE_FULL":
+        return SetupError(
+            "no-room",
+            shown,
+            f"SQLite cannot write its temporary files: {error} ({name})",
+            fix="export SQLITE_TMPDIR=FOLDER    # one with room",
+        )
+    if name.startswith(("SQLITE_NOMEM", "SQLITE_TOOBIG")):
+        return QueryError(
+            "too-big",
+            shown,
+            f"the result is too large: {error}",
+            fix="select fewer rows or parts of long values: LIMIT 1000, substr(value, 1, 1000)",
+        )
+    return SetupError("database-access", shown, f"cannot be used: {error} ({name})")
+
+
+def _recorded(connection: sqlite3.Connection, shown: str) -> Recorded:
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema")]
+    if "meta" not in tables:
+        raise _not_a_run(
+            shown,
+            "is an SQLite file without a table 'meta', wanted a wbscope database",
+            have=", ".join(tables[:8]) or "no tables",
+        )
+    plain_tables(connection, shown, ("meta", "event_format", "event_counts", "buffer"))
+    meta = dict(connection.execute("SELECT key, value FROM meta"))
+    _check_schema(meta, shown)
+    _check_numbers(meta, shown)
+    formats = connection.execute("SELECT event, table_name FROM event_format")
+    counts = connection.execute("SELECT event, count, loaded_count FROM event_counts").fetchall()
+    for event, *numbers in counts:
+        if not all(isinstance(number, int) for number in numbers):
+            raise _not_a_run(shown, f"has {numbers!r:.80} as counts of {event!r:.80}")
+    return Recorded(
+        tables=dict(formats.fetchall()),
+        counts={event: (count, loaded) for event, count, loaded in counts},
+        meta=meta,
+        instances=connection.execute("SELECT count(subbuf_bytes) FROM buffer").fetchone()[0],
+    )
+
+
+def _check_numbers(meta: dict[str, Any], shown: str) -> None:
+    for key in _NUMBERS:
+        value = meta.get(key)
+        if value is not None and (not isinstance(value, int) or abs(value) > _MOST_NUMBER):
+            wanted = f"wanted a whole number of at most {_MOST_NUMBER}"
+            raise _not_a_run(shown, f"has {value!r:.80} as meta.{key}, {wanted}")
+
+
+def _check_schema(meta: dict[str, Any], shown: str) -> None:
+    found = meta.get("schema_version")
+    if str(found) == str(SCHEMA_VERSION):
+        return
+    raise InputError(
+        "schema-version",
+        shown,
+        f"has schema_version {found}, this wbscope reads {SCHEMA_VERSION}",
+        have=f"written by wbscope {meta.get('wbscope_version', 'of unknown version')}",
+        fix=f"wbscope ingest TRACE.dat -o {shlex.quote(shown)} --force",
+    )
+
+
+def _not_a_run(
+    shown: str, message: str, have: str | None = None, effect: str | None = None
+) -> InputError:
+    return InputError(
+        "not-a-run",
+        shown,
+        message,
+        have=have,
+        effect=effect,
+        fix="wbscope ingest TRACE.dat -o RUN.db",
+    )

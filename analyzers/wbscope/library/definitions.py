@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The statements that build the library's views over one run's database."""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+from wbscope.base.errors import InputError
+from wbscope.library.database import Recorded, plain_tables
+from wbscope.library.library import Library
+from wbscope.library.params import Params, quote, wide_enough
+from wbscope.library.sqlfile import SqlFile
+
+__all__ = ["Definition", "Definitions"]
+
+_PARAMS = "wb_params"
+_EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
+_PREVIOUS = "prev_seq"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The statements that make one object, a view or a table."""
+
+    name: str
+    statements: tuple[str, ...]
+    is_table: bool = False
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Turns names of the library into CREATE TEMP statements.
+
+    TEMP, because the database is open read-only: definitions live and die with
+    the connection, and a newer library needs no change of the file.
+    """
+
+    library: Library
+    recorded: Recorded
+    params: Params
+    shown: str
+
+    def statements(
+        self,
+        connection: sqlite3.Connection,
+        names: Iterable[str],
+        materialize: frozenset[str],
+        given: Container[str] = (),
+    ) -> list[Definition]:
+        """In the order of need; those of `materialize` may become tables.
+
+        What is given is there already.
+        """
+        closure = self.library.closure(names, given)
+        shims = self._shims(connection, closure)
+        return shims + [self._create(connection, name, materialize) for name in closure]
+
+    def _create(
+        self, connection: sqlite3.Connection, name: str, materialize: frozenset[str]
+    ) -> Definition:
+        file = self.library.files[name]
+        if name == _PARAMS:
+            return Definition(name, (_view(name, self._params(connection, file)),))
+        if not file.materialize or name not in materialize:
+            return Definition(name, (_view(name, file.select),))
+        if not file.key:
+            return Definition(name, (f"CREATE TEMP TABLE {name} AS\n{file.select}",), True)
+        # SQLite keeps rows in the order of such a key: no index, no sorting.
+        columns = [
+            f"{column.name} INTEGER PRIMARY KEY" if column.name == file.key else column.name
+            for column in file.columns
+        ]
+        create = f"CREATE TEMP TABLE {name} ({', '.join(columns)})"
+        return Definition(name, (create, f"INSERT INTO {name}\n{file.select}"), True)
+
+    def _params(self, connection: sqlite3.Connection, file: SqlFile) -> str:
+        """The library's default row with the given values put in."""
+        cursor = connection.execute(file.select)
+        row = dict(zip((c[0] for c in cursor.description), cursor.fetchone(), strict=True))
+        row.update(self.params.given())
+        row = wide_enough(row, self.recorded.meta)
+        values = ", ".join(f"{quote(value)} AS {name}" for name, value in row.items())
+        return f"SELECT {values}"
+
+    def _shims(self, connection: sqlite3.Connection, names: Iterable[str]) -> list[Definition]:
+        """One view for each raw source, with NULL for fields this trace lacks.
+
+        Adapters are plain SQL with a fixed list of columns; which of them a
+        kernel records differs, and only the database knows.
+        """
+        shims: dict[str, list[SqlFile]] = {}
+        for name in names:
+            file = self.library.files[name]
+            if file.source_view:
+                shims.setdefault(file.source_view, []).append(file)
+        return [Definition(view, (self._shim(connection, view, f),)) for view, f in shims.items()]
+
+    def _shim(self, connection: sqlite3.Connection, view: str, files: list[SqlFile]) -> str:
+        first = files[0]
+        # Two adapters may read one source: the shim then has the fields of both.
+        fields = dict.fromkeys(field for file in files for field in file.fields)
+        table: str | None
+        if first.source_events:
+            table = self.recorded.first_table(first.source_events)
+            wanted = [*_EVENT_COLUMNS, *fields]
+        else:
+            table = first.source_table
+            wanted = list(fields)
+        plain_tables(connection, self.shown, [table] if table else [])
+        present = _columns(connection, table)
+        if present and _PREVIOUS not in present and any(file.previous for file in files):
+            raise self._no_links(table)
+        # Quoted, because kernel fields are called limit, group or order.
+        selected = ", ".join(
+            f'"{name}"' if name in present else f'NULL AS "{name}"' for name in wanted
+        )
+        named = '"' + str(table).replace('"', '""') + '"'
+        source = f"FROM main.{named}" if present else "WHERE 0"
+        if first.source_events and present and self.recorded.instances > 1:
+            # An event enabled in two tracing instances is in the trace twice.
+            source += f" WHERE buffer = (SELECT min(buffer) FROM main.{named})"
+        return _view(view, f"SELECT {selected} {source}")
+
+    def _no_links(self, table: str | None) -> InputError:
+        """The ingester makes the links on request only; NULL would mean that there is no row."""
+        return InputError(
+            "no-links",
+            self.shown,
+            f"table {table} has no column {_PREVIOUS}, wanted one with the row before each row",
+            effect="queries that read pairs of rows would be wrong without a word",
+            fix=f"wbscope ingest {self.recorded.source()} -o {shlex.quote(self.shown)} --force",
+        )
+
+
+def _view(name: str, select: str) -> str:
+    return f"CREATE TEMP VIEW {name} AS\n{select}"
+
+
+def _columns(connection: sqlite3.Connection, table: str | None) -> set[str]:
+    """The columns of a table; empty when there is no such table."""
+    rows = connection.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))
+    return {row[0] for row in rows}

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps a user's SQL to reading, and lets any statement be stopped."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from wbscope.base.errors import QueryError
+from wbscope.base.watch import default_limit_ns, running
+
+__all__ = ["check_one_select", "reading_only", "stoppable"]
+
+# Virtual-machine steps between looks at the clock: about a tenth of a millisecond.
+_STEPS = 10_000
+
+_COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*", re.DOTALL)
+_READING_PRAGMAS = ("table_info", "table_xinfo", "table_list")
+# They load code, or tell where it lies in memory.
+_NO_FUNCTIONS = ("load_extension", "fts3_tokenizer")
+_ALLOWED = (
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_RECURSIVE,
+)
+
+
+def check_one_select(sql: str) -> None:
+    """QueryError unless the text starts as a SELECT; SQLite checks the rest."""
+    if "\0" in sql or sql != sql.encode("utf-8", "ignore").decode("utf-8"):
+        raise QueryError(
+            "not-text",
+            "sql",
+            "holds bytes that are not UTF-8 text",
+            fix="iconv -c -f UTF-8 -t UTF-8 FILE | tr -d '\\000' | wbscope sql RUN",
+        )
+    start = _COMMENTS.match(sql)
+    rest = sql[start.end() :] if start else sql
+    word = re.match(r"\w*", rest)
+    first = word[0].upper() if word else ""
+    if first not in ("SELECT", "WITH", "VALUES"):
+        found = f"starts with '{rest.split()[0][:24]}'" if rest else "is empty"
+        raise QueryError(
+            "not-a-select",
+            "sql",
+            f"the statement {found}, wanted SELECT, WITH or VALUES: sql only reads",
+            fix='wbscope sql RUN "SELECT event, count FROM event_counts"',
+        )
+
+
+@contextmanager
+def reading_only(
+    connection: sqlite3.Connection, foreign: Collection[str] = ()
+) -> Iterator[list[str]]:
+    """Within, any statement that would write, attach or load is an error.
+
+    So is one that runs a view or virtual table of the file; `foreign` are their names, in lower
+    case. Gives those that were refused.
+    """
+    refused: list[str] = []
+
+    def authorize(
+        action: int,
+        first: str | None,
+        second: str | None,
+        database: str | None,
+        inner: str | None,
+    ) -> int:
+        if action == sqlite3.SQLITE_READ and database != "temp":
+            for name in (first, inner):
+                if name is not None and name.lower() in foreign:
+                    refused.append(name)
+                    return sqlite3.SQLITE_DENY
+        return _authorize(action, first, second)
+
+    connection.execute("PRAGMA query_only = ON")
+    connection.set_authorizer(authorize)
+    try:
+        yield refused
+    finally:
+        connection.set_authorizer(None)
+        connection.execute("PRAGMA query_only = OFF")
+
+
+def _authorize(action: int, first: str | None, second: str | None) -> int:
+    allowed = (
+        action in _ALLOWED
+        or (action == sqlite3.SQLITE_FUNCTION and second not in _NO_FUNCTIONS)
+        or (action == sqlite3.SQLITE_PRAGMA and first in _READING_PRAGMAS)
+        # SQLite reports this when it sets up a table-valued function such as
+        # json_each; the file itself is open read-only and stays as it is.
+        or (action == sqlite3.SQLITE_UPDATE and first == "sqlite_master")
+    )
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+@contextmanager
+def stoppable(connection: sqlite3.Connection, limit_ns: int | None = None) -> Iterator[None]:
+    """Within, signals and limits stop a running statement; without a limit there is the default.
+
+    Raises: QueryError for a limit, KeyboardInterrupt for a signal.
+    """
+    with running(connection, limit_ns or default_limit_ns()) as run:
+        connection.set_progress_handler(run.is_late, _STEPS)
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_INTERRUPT":
+                raise
+            if run.broken is not None:
+                raise run.broken from error
+            if run.is_late():
+                raise run.too_late() from error
+            # Python drops an exception raised inside the handler and SQLite reports
+            # an interrupt: nothing but a signal can be behind it.
+            raise KeyboardInterrupt from error
+        finally:
+            connection.set_progress_handler(None, 0)

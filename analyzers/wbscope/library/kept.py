@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the library that took long to make, kept for the next session."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote as quote_uri
+
+from wbscope.base.cache import entry_of, trim_cache, used
+from wbscope.base.errors import SetupError
+from wbscope.library.library import Library
+
+__all__ = ["KeptTables"]
+
+# Tables made faster than this are made again; larger ones cost more to copy.
+_SLOW_NS = 30_000_000
+_MOST_ROWS = 1 << 20
+
+_SCHEMA = "kept"
+_PARAMS = "wb_params"
+
+
+class KeptTables:
+    """A database beside the run's own, in the cache folder, for one library and SQLite.
+
+    Only tables of a session without filters go in. One with filters takes those
+    that do not depend on any. It is a cache: whatever goes wrong with it, the
+    tables are made again.
+    """
+
+    def __init__(
+        self, database: Path, meta: dict[str, Any], library: Library, *, filtered: bool
+    ) -> None:
+        self._library = library
+        self._filtered = filtered
+        self._slow: list[str] = []
+        self._entry: Path | None = None
+        with contextlib.suppress(SetupError, OSError):
+            versions = ("tables", library.digest(), sqlite3.sqlite_version)
+            self._entry = entry_of([*versions, *_identity(database), sorted(meta.items())])
+
+    def attach(self, connection: sqlite3.Connection) -> frozenset[str]:
+        """The tables that are there; SQLite finds them by their names."""
+        if self._entry is None or not used(self._entry):
+            return frozenset()
+        try:
+            connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
+            rows = connection.execute(f"SELECT name FROM {_SCHEMA}.sqlite_schema")
+            return frozenset(name for (name,) in rows if self._is_usable(name))
+        except sqlite3.Error:
+            self.drop(connection)
+            return frozenset()
+
+    def drop(self, connection: sqlite3.Connection) -> None:
+        """Forget what is damaged."""
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute(f"DETACH {_SCHEMA}")
+        if self._entry is not None:
+            self._entry.unlink(missing_ok=True)
+
+    def note(self, name: str, elapsed_ns: int) -> None:
+        """A table has been made in so much time."""
+        if elapsed_ns >= _SLOW_NS and not self._filtered:
+            self._slow.append(name)
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Copy what was slow; all of it or nothing."""
+        if not self._slow or self._entry is None:
+            return
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute(f"DETACH {_SCHEMA}")
+        with contextlib.suppress(sqlite3.Error, OSError):
+            connection.execute("PRAGMA busy_timeout = 100")
+            connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "rwc"),))
+            connection.execute("BEGIN IMMEDIATE")
+            for name in self._slow:
+                self._copy(connection, name)
+            connection.execute("COMMIT")
+            trim_cache(self._entry)
+
+    def _copy(self, connection: sqlite3.Connection, name: str) -> None:
+        there = f"SELECT 1 FROM {_SCHEMA}.sqlite_schema WHERE name = ?"
+        if connection.execute(there, (name,)).fetchone():
+            return  # another session was faster
+        if connection.execute(f"SELECT count(*) FROM temp.{name}").fetchone()[0] > _MOST_ROWS:
+            return
+        (create,) = connection.execute(
+            "SELECT sql FROM temp.sqlite_schema WHERE name = ?", (name,)
+        ).fetchone()
+        # SQLite keeps the statement as "CREATE TABLE name(...)", without TEMP.
+        connection.execute(create.replace(f"CREATE TABLE {name}", f"CREATE TABLE {_SCHEMA}.{name}"))
+        connection.execute(f"INSERT INTO {_SCHEMA}.{name} SELECT * FROM temp.{name}")
+
+    def _is_usable(self, name: str) -> bool:
+        if name not in self._library.files:
+            return False
+        return not self._filtered or _PARAMS not in self._library.closure([name])
+
+
+def _identity(database: Path) -> list[Any]:
+    """What changes when the file does; its times also change when it is only used."""
+    real = os.path.realpath(database)
+    if os.path.exists(f"{real}-wal"):
+        raise FileExistsError(real)  # its header does not tell what is in the log
+    status = os.stat(real)
+    with open(real, "rb") as file:
+        # With SQLite's counter of changes.
+        return [real, status.st_ino, status.st_size, file.read(100).hex()]
+
+
+def _uri(path: Path, mode: str) -> str:
+    return f"file:{quote_uri(str(path))}?mode={mode}"

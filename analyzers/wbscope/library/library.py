@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The SQL library: all objects of one sql/ folder, by name and in order of need."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from wbscope.base.errors import QueryError
+from wbscope.library.adapters import sqlite_adapters
+from wbscope.library.catalog import Catalog, read_catalog
+from wbscope.library.profiles import Profile, read_profiles
+from wbscope.library.sqlfile import SqlFile, broken_library, read_sql_file
+
+__all__ = ["ENGINES", "Library", "load_library"]
+
+ENGINES = ("sqlite", "perfetto")
+_FOLDERS = ("views", "queries", "timelines")
+_CATALOG = "catalog/events.toml"
+_PROFILES = "catalog/profiles.toml"
+
+
+@dataclass(frozen=True)
+class Library:
+    """The objects by name, and what profiles record."""
+
+    files: dict[str, SqlFile]
+    profiles: tuple[Profile, ...] = ()
+
+    def digest(self) -> str:
+        """Another text for another library."""
+        told = ((n, f.select, f.key, repr(f.drawing)) for n, f in self.files.items())
+        return hashlib.sha256(repr(sorted(told)).encode()).hexdigest()
+
+    def queries(self) -> list[SqlFile]:
+        """The canned queries, by name."""
+        return self._of_kind("query")
+
+    def timelines(self) -> list[SqlFile]:
+        """The timeline views, in the order in which they are shown."""
+        return sorted(self._of_kind("timeline"), key=lambda file: (file.order, file.name))
+
+    def objects(self) -> list[str]:
+        """The names of all views: everything but the queries."""
+        return [name for name, file in self.files.items() if file.kind != "query"]
+
+    def query(self, name: str) -> SqlFile:
+        """The query of this name; QueryError with the closest names otherwise."""
+        file = self.files.get(name)
+        if file is not None and file.kind == "query":
+            return file
+        names = [query.name for query in self.queries()]
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        raise QueryError(
+            "unknown-query",
+            name,
+            f"is none of the {len(names)} queries",
+            have=", ".join(close) or ", ".join(names),
+            fix="wbscope queries",
+        )
+
+    def find(self, name: str) -> SqlFile:
+        """The query or view of this name; QueryError with the closest names otherwise."""
+        if name in self.files:
+            return self.files[name]
+        close = difflib.get_close_matches(name, self.files, n=5, cutoff=0.5)
+        raise QueryError(
+            "unknown-query",
+            name,
+            f"is none of the {len(self.queries())} queries and {len(self.objects())} views",
+            have=", ".join(close) or None,
+            fix="wbscope queries",
+        )
+
+    def closure(self, names: Iterable[str], given: Container[str] = ()) -> list[str]:
+        """These objects and all they need, each after what it needs.
+
+        What is given is left out, and with it what only it needs.
+        """
+        graph: dict[str, tuple[str, ...]] = {}
+        waiting = sorted(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in graph and name not in given:
+                graph[name] = tuple(n for n in self.files[name].needs if n not in given)
+                waiting.extend(graph[name])
+        return list(TopologicalSorter(graph).static_order())
+
+    def events(self) -> list[str]:
+        """Every event an adapter can read: what a default ingest loads."""
+        files = (file for file in self.files.values() if not file.extra)
+        return sorted({event for file in files for event in file.source_events})
+
+    def table_options(self) -> list[str]:
+        """What the ingester is told of event tables: links between rows, indexes."""
+        options = []
+        for file in self.files.values():
+            for event in file.source_events:
+                if file.previous:
+                    options += ["--prev-seq", f"{event}={file.previous}"]
+                for columns in file.indexes:
+                    options += ["--index", f"{event}={','.join(columns)}"]
+        return options
+
+    def _of_kind(self, kind: str) -> list[SqlFile]:
+        files = (file for file in self.files.values() if file.kind == kind)
+        return sorted(files, key=lambda file: file.name)
+
+
+Adapters = Callable[[Catalog], Iterable[SqlFile]]
+"""What an engine makes of the catalog."""
+
+
+def load_library(
+    folder: Path | None = None,
+    engine: str = ENGINES[0],
+    adapters: Adapters = sqlite_adapters,
+) -> Library:
+    """Read the library from `folder`, or from where this installation keeps it.
+
+    Its views, queries and timelines are one text; the adapters below are the engine's: made of
+    the catalog, and what lies in adapters/ENGINE besides.
+
+    Raises: SetupError.
+    """
+    root = find_sql_dir() if folder is None else folder
+    catalog = root / _CATALOG
+    found = list(adapters(read_catalog(catalog))) if catalog.exists() else []
+    for part in (f"adapters/{engine}", *_FOLDERS):
+        for path in sorted((root / part).glob("*.sql")):
+            found += read_sql_file(path)
+    files: dict[str, SqlFile] = {}
+    for file in found:
+        if file.name in files:
+            there = files[file.name].path
+            raise broken_library(file.path, f"{file.name} is also in {there}")
+        files[file.name] = file
+    if not files:
+        raise broken_library(root, f"no .sql file in {', '.join(_FOLDERS)}")
+    _check_needs(files)
+    return Library(files, read_profiles(root / _PROFILES))
+
+
+def find_sql_dir() -> Path:
+    """$WBSCOPE_SQL_DIR, else sql/ in the package, else sql/ of the checkout."""
+    if chosen := os.environ.get("WBSCOPE_SQL_DIR"):
+        return Path(chosen)
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "sql"
+    return installed if installed.is_dir() else package.parents[1] / "sql"
+
+
+def _check_needs(files: dict[str, SqlFile]) -> None:
+    for file in files.values():
+        for need in file.needs:
+            if need not in files or files[need].kind == "query":
+                told = f"{file.name}: @needs {need}, which no view defines"
+                raise broken_library(file.path, told)
+            if files[need].is_private() and files[need].path != file.path:
+                told = f"{file.name}: @needs {need}, which is private to {files[need].path.name}"
+                raise broken_library(file.path, told)
+        if file.explain and (file.explain not in files or files[file.explain].kind != "query"):
+            told = f"{file.name}: @explain {file.explain}, which is no query"
+            raise broken_library(file.path, told)
+    try:
+        TopologicalSorter({f.name: f.needs for f in files.values()}).prepare()
+    except CycleError as error:
+        circle = " -> ".join(error.args[1])
+        first = files[error.args[1][0]]
+        raise broken_library(first.path, f"needs itself: {circle}") from error

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wbscope record`'s end of the line to the process that records."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from wbscope.base import errors
+from wbscope.record.finish import Recovered, recover
+from wbscope.record.folders import PLAN
+from wbscope.record.recording_plan import Plan, dead_entries
+
+__all__ = ["Link", "raised"]
+
+_MOST_BYTES = 1 << 16
+_END_SECONDS = 30.0
+
+
+class Link:
+    """Starts it; afterwards what it says is put into the queue, None when it has died."""
+
+    def __init__(self, plan: Plan, events: queue.Queue[Any]) -> None:
+        self._plan = plan
+        self._events = events
+        self._keeps: list[int] = []
+        (Path(plan.folder) / PLAN).write_text(plan.to_json())
+        self._socket, theirs = socket.socketpair()
+        log = (Path(plan.folder) / ".recorder.log").open("ab")
+        with theirs, log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "wbscope.record.supervisor", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        with contextlib.suppress(OSError):
+            self._socket.sendall(plan.to_json().encode() + b"\n")
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self, ended: str, facts: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps({"ended": ended, "facts": facts}).encode() + b"\n")
+
+    def close(self) -> None:
+        """It has done all: let go of the file that kept tracing on."""
+        self._let_go()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+
+    def put_back(self) -> Recovered:
+        """After its death: everything as it was, and the run that is left, if there is one."""
+        self._process.wait()
+        found = None
+        for entry in dead_entries(self._plan.instance):
+            found = recover(entry, now=True, let_go=self._let_go)
+        self._let_go()
+        return found or Recovered(self._plan.instance)
+
+    def _let_go(self) -> None:
+        """Of the file that keeps the kernel from stopping the trace."""
+        while self._keeps:
+            os.close(self._keeps.pop())
+
+    def _listen(self) -> None:
+        data = b""
+        while True:
+            try:
+                got, numbers, _, _ = socket.recv_fds(self._socket, _MOST_BYTES, 4)
+            except OSError:
+                got, numbers = b"", []
+            self._keeps += numbers
+            if not got:
+                self._events.put(None)
+                return
+            *lines, data = (data + got).split(b"\n")
+            for line in lines:
+                told = json.loads(line)
+                if "let_go" in told:
+                    self._let_go()
+                else:
+                    self._events.put(told)
+
+
+def raised(told: dict[str, Any]) -> errors.SetupError:
+    """The error that the other process met."""
+    return errors.SetupError(
+        told["slug"], told["subject"], told["message"], have=told["have"], fix=told["fix"]
+    )

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a run to a database: by whoever reads its kind of trace, and kept in the cache."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.base.cache import CACHE_FIX, cache_entry, trim_cache, used
+from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.outputs import check_output, private_output
+from wbscope.base.result import Notice
+from wbscope.base.version import __version__
+from wbscope.ingest.program import Observer, find_ingester
+from wbscope.ingest.selection import Choice, check_glob, check_selection
+from wbscope.ingest.to_database import trace_to_database
+from wbscope.library.database import SCHEMA_VERSION
+from wbscope.library.library import Library
+from wbscope.run.source import DATABASE_NAME, Kind, Source
+
+__all__ = ["Ingested", "database_of", "default_output", "ingest"]
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What a finished ingest did."""
+
+    output: Path
+    events_count: int
+    loaded_count: int
+    damaged: bool
+    warnings: tuple[Notice, ...]
+
+
+def database_of(source: Source, library: Library, observer: Observer | None = None) -> Path:
+    """The database of a run; a trace is ingested into the cache when needed."""
+    if source.kind is Kind.DATABASE:
+        return source.trace
+    versions = [__version__, str(SCHEMA_VERSION), *library.events(), *library.table_options()]
+    # The program is an input too: a new one may read more of the same trace.
+    entry = cache_entry([find_ingester(), *source.inputs()], versions)
+    if not used(entry):
+        try:
+            ingest(source, entry, library, force=True, observer=observer)
+        except SetupError as error:
+            if error.slug == "cannot-write":
+                error.fix = CACHE_FIX  # the user gave no output
+            raise
+        trim_cache(keep=entry)
+    return entry
+
+
+def default_output(source: Source) -> Path:
+    """FOLDER/run.db; a lone trace has no folder of its own to write to."""
+    if source.path.is_dir():
+        return source.path / DATABASE_NAME
+    raise UsageError(
+        "no-output",
+        str(source.path),
+        "needs an output file; only a run folder has a default, FOLDER/run.db",
+        fix=shlex.join(["wbscope", "ingest", str(source.path), "-o", f"{source.path.stem}.db"]),
+    )
+
+
+def ingest(
+    run: Source,
+    output: Path,
+    library: Library,
+    choice: Choice | None = None,
+    *,
+    force: bool = False,
+    observer: Observer | None = None,
+) -> Ingested:
+    """Load what the choice says.
+
+    Raises: WbscopeError.
+    """
+    choice = choice or Choice()
+    for glob in choice.events:
+        check_glob(glob)
+    if run.kind is Kind.DATABASE:
+        raise InputError(
+            "already-a-database",
+            str(run.path),
+            "is an SQLite database already, wanted a trace",
+            fix=shlex.join(["wbscope", "query", "NAME", str(run.path)]) + "    # wbscope queries",
+        )
+    check_output(output, force, [run.path, run.trace])
+    with private_output(output) as private:
+        if run.kind is Kind.PERFETTO:
+            if choice.time_range is not None or choice.limit is not None:
+                raise UsageError(
+                    "whole-trace-only",
+                    "--time-range, --limit",
+                    "are not for Perfetto traces, which trace processor reads as a whole",
+                    fix=shlex.join(["wbscope", "ingest", str(run.path), "-o", str(output)]),
+                )
+            # Only here: a trace.dat is read without the package perfetto.
+            from wbscope.perfetto.ingest import ingest_perfetto
+
+            done, warnings = ingest_perfetto(run, private, library, choice, observer)
+        else:
+            done, warnings = trace_to_database(run, private, library, choice, observer)
+        warnings += check_selection(run.path, private, choice)
+    return Ingested(
+        output=output,
+        events_count=done["events_count"],
+        loaded_count=done["loaded_count"],
+        damaged=bool(done["damaged"]),
+        warnings=tuple(warnings),
+    )

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several runs in one answer: names that tell them apart, rows one below the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from wbscope.base.errors import UsageError
+from wbscope.base.result import Result
+from wbscope.library.sqlfile import Column
+
+__all__ = ["joined", "short_names"]
+
+_RUN = Column("run", "TEXT", "run that the row is of: the shortest name that tells it apart")
+
+
+def short_names(runs: Sequence[str]) -> list[str]:
+    """As many last parts of each path as no other one ends in."""
+    parts = [Path(os.path.abspath(run)).parts for run in runs]
+    names = []
+    for run, mine in zip(runs, parts, strict=True):
+        others = [theirs for theirs in parts if theirs is not mine]
+        size = next(
+            (n for n in range(1, len(mine) + 1) if all(o[-n:] != mine[-n:] for o in others)), None
+        )
+        if size is None:
+            raise UsageError(
+                "same-run",
+                run,
+                "is given twice, wanted each run once",
+                fix="leave it out once",
+            )
+        names.append(os.path.join(*mine[-size:]))
+    return names
+
+
+def joined(answers: Sequence[tuple[str, Result]]) -> Result:
+    """One result with the column `run` first; warnings say which run they are of."""
+    first = answers[0][1]
+    return Result(
+        name=first.name,
+        columns=(_RUN.name, *first.columns),
+        units=first.units,
+        rows=[(run, *row) for run, result in answers for row in result.rows],
+        warnings=tuple(
+            replace(notice, run=run) for run, result in answers for notice in result.warnings
+        ),
+        fields=(_RUN, *first.fields),
+    )

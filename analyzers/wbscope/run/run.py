@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python interface: open a run, ask queries of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from wbscope.base.errors import InputError, UsageError
+from wbscope.base.result import Notice, Result
+from wbscope.base.units import format_value, parse_duration, parse_number
+from wbscope.ingest.program import Observer
+from wbscope.library.database import Recorded
+from wbscope.library.library import ENGINES, Library, load_library
+from wbscope.library.params import DEFAULT_WINDOW_NS, MOST_WINDOWS, Params, windows_in
+from wbscope.library.session import Session
+from wbscope.library.sqlfile import SqlFile
+from wbscope.run.empty import unfiltered, why_empty
+from wbscope.run.ingested import database_of
+from wbscope.run.source import Source, find_source
+
+__all__ = ["Run", "Sessions", "open_run"]
+
+_INT64_MAX = 2**63 - 1
+
+
+class Sessions(Protocol):
+    """An engine with a run in it."""
+
+    database: Path
+
+    def open(self, params: Params) -> Session:
+        """A session with these filters."""
+
+    def close(self) -> None:
+        """Let go of the engine; its sessions are closed before."""
+
+
+class _Sqlite:
+    """Each session is a connection of its own."""
+
+    def __init__(self, shown: str, database: Path, library: Library) -> None:
+        self.database = database
+        self._shown = shown
+        self._library = library
+
+    def open(self, params: Params) -> Session:
+        return Session(self.database, self._shown, self._library, params)
+
+    def close(self) -> None:
+        """Nothing is shared."""
+
+
+class Run:
+    """One recorded run; use it in a `with` statement or close it."""
+
+    def __init__(self, source: Source, sessions: Sessions, library: Library) -> None:
+        self.source = source
+        self.name = str(source.path)
+        self.database = sessions.database
+        self.library = library
+        self._sessions = sessions
+        self._opened: Session | None = sessions.open(Params())
+        self._params = Params()
+
+    def query(
+        self,
+        name: str,
+        *,
+        window: str | None = None,
+        bdi: str | None = None,
+        tid: int | None = None,
+        task: str | int | None = None,
+        cgroup: int | None = None,
+        start: str | None = None,
+        end: str | None = None,
+    ) -> Result:
+        """Answer a canned query; durations are texts such as '2s' or '500ms'.
+
+        `task` is a tid or a pattern of names such as 'dd*'; start and end count
+        from the run's first event.
+        """
+        file = self.library.query(name)
+        _check_types(tid, task, bdi, cgroup)
+        tid, comm_glob = _task(tid, task)
+        t0_ns, t1_ns = self._range(start, end)
+        window_ns = self._window(window, file, t0_ns, t1_ns)
+        params = Params(t0_ns, t1_ns, window_ns, bdi, tid, comm_glob, cgroup)
+        result = self._with(params).query(name)
+        if result.rows or params == unfiltered(params):
+            return result
+        told = why_empty(params, self._with(unfiltered(params)).query(name))
+        return replace(result, warnings=(*result.warnings, *told))
+
+    def sql(
+        self, statement: str, timeout: str | None = None, most_rows: int | None = None
+    ) -> Result:
+        """Run one SELECT; all views of the library are there to read.
+
+        With `most_rows`, the rows after these are left out, with a warning.
+        """
+        limit = None if timeout is None else parse_duration("--timeout", timeout, positive=True)
+        return self._with(Params()).sql(statement, limit, most_rows)
+
+    def tables(self) -> dict[str, str]:
+        """The database's own tables, each with the statement that made it."""
+        return self._session.tables()
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """Name and type of each column of a table of the database."""
+        return self._session.columns(table)
+
+    def warnings(self) -> tuple[Notice, ...]:
+        """What holds for every number of the run: lost events, damage."""
+        return self._with(Params()).warnings()
+
+    def texts(self, names: Sequence[str]) -> dict[str, str]:
+        """The texts of these files of the run folder, of those that were there."""
+        return self._session.texts(names)
+
+    def recorded(self) -> Recorded:
+        """Which events were recorded, how many, and the run's meta data."""
+        return self._session.recorded
+
+    def statements(self, views: list[str]) -> list[str]:
+        """The SQL that makes these views of the library over the database."""
+        return self._with(Params()).statements(views)
+
+    def duration_ns(self) -> int:
+        """From the first to the last event of the trace."""
+        first, last = self._span()
+        return last - first
+
+    def close(self) -> None:
+        """Close the database and the engine."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+            self._sessions.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def _session(self) -> Session:
+        if self._opened is None:
+            raise UsageError(
+                "run-closed",
+                self.name,
+                "is closed, wanted an open run",
+                fix=f"wbscope.open({self.name!r})",
+            )
+        return self._opened
+
+    def _with(self, params: Params) -> Session:
+        """The session with these filters; views are shared while they stay."""
+        before = self._session
+        if params != self._params:
+            self._opened = self._sessions.open(params)
+            self._params = params
+            before.close()
+        return self._session
+
+    def _span(self) -> tuple[int, int]:
+        meta = self.recorded().meta
+        return int(meta.get("first_ts") or 0), int(meta.get("last_ts") or 0)
+
+    def _window(
+        self, window: str | None, file: SqlFile, t0_ns: int | None, t1_ns: int | None
+    ) -> int | None:
+        window_ns = None
+        if window is not None:
+            window_ns = parse_duration("--window", window, positive=True)
+        if window_ns is None and not file.is_of_windows():
+            return None
+        first, last = self._span()
+        start = first if t0_ns is None else t0_ns
+        end = last + 1 if t1_ns is None else t1_ns
+        count = windows_in(start, end, window_ns or DEFAULT_WINDOW_NS)
+        if count > MOST_WINDOWS:
+            least_s = max(2, -(-(end - start) // (MOST_WINDOWS * 10**9)))
+            length = format_value("run_ns", "ns", end - start)
+            at = None if t1_ns is not None else self._session.last_record()
+            fix = f"--window {least_s}s, or --from and --to for a part of the run"
+            most = f"at most {MOST_WINDOWS} are allowed"
+            if window is None:  # it is the run that is odd
+                told = f"lasts {length}, {count} windows of 2s, {most}"
+                raise InputError("run-too-long", self.name, told, at=at, fix=fix)
+            told = f"cuts {length} into {count} windows, {most}"
+            raise UsageError("window-too-small", f"--window {window}", told, at=at, fix=fix)
+        return window_ns
+
+    def _range(self, start: str | None, end: str | None) -> tuple[int | None, int | None]:
+        if start is None and end is None:
+            return None, None
+        first, last = self._span()
+        t0 = None if start is None else first + parse_duration("--from", start)
+        t1 = None if end is None else min(first + parse_duration("--to", end), _INT64_MAX)
+        if t0 is not None and t0 > last:
+            raise UsageError(
+                "empty-range",
+                f"--from {start}",
+                f"is after the last event, which is {last - first} ns after the first",
+                fix="--from 0s",
+            )
+        if (first if t0 is None else t0) >= (last + 1 if t1 is None else t1):
+            raise UsageError(
+                "empty-range",
+                f"--to {end}",
+                f"leaves nothing: wanted a time after --from {start or '0s'}",
+                fix=_in_order(start, end) if t0 != t1 else f"--from {start}",
+            )
+        return t0, t1
+
+
+def open_run(
+    path: str | Path | Source,
+    *,
+    library: Library | None = None,
+    observer: Observer | None = None,
+    engine: str = ENGINES[0],
+) -> Run:
+    """Open a run folder, a trace or a database; ingests a trace if needed.
+
+    With the engine "perfetto", a Perfetto trace is queried inside trace processor.
+    """
+    source = path if isinstance(path, Source) else find_source(str(path))
+    if engine == "perfetto":
+        from wbscope.perfetto.open import open_sessions
+
+        sessions, library = open_sessions(source, observer)
+        try:
+            return Run(source, sessions, library)
+        except BaseException:
+            sessions.close()
+            raise
+    library = library or load_library()
+    database = database_of(source, library, observer)
+    return Run(source, _Sqlite(str(source.path), database, library), library)
+
+
+def _in_order(start: str | None, end: str | None) -> str:
+    return "--to 1s" if start is None else f"--from {end} --to {start}"
+
+
+def _check_types(tid: object, task: object, bdi: object, cgroup: object) -> None:
+    """What the command line makes sure of; other types would only fit no row."""
+    number, name = ("a whole number", int), ("a text", str)
+    for option, value, (wanted, *types), example in (
+        ("tid", tid, number, "tid=1234"),
+        ("task", task, ("a tid or a pattern of names", int, str), "task='dd*'"),
+        ("bdi", bdi, name, "bdi='8:0'"),
+        ("cgroup", cgroup, number, "cgroup=1"),
+    ):
+        if value is None or (isinstance(value, tuple(types)) and not isinstance(value, bool)):
+            continue
+        raise UsageError(
+            "bad-type",
+            f"{option}={value!r}",
+            f"is of type {type(value).__name__}, wanted {wanted}",
+            fix=example,
+        )
+    if bdi == "":
+        raise UsageError("no-bdi", "--bdi ''", "is empty, wanted a name of events", fix="--bdi 8:0")
+
+
+def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | None]:
+    """A task as a tid and a pattern of names; digits alone are a tid."""
+    if task == "":
+        raise UsageError(
+            "no-task",
+            "--task ''",
+            "is empty, wanted a tid or a pattern of names",
+            fix="--task 'dd*'",
+        )
+    if isinstance(task, str) and task.isdecimal():
+        task = parse_number("--task", task)
+    if not isinstance(task, int):
+        return tid, task
+    if tid is not None and tid != task:
+        raise UsageError(
+            "two-choices",
+            f"--tid {tid} --task {task}",
+            "are two threads, wanted one",
+            fix=f"--tid {tid}",
+        )
+    return task, None

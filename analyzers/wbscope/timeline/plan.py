@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the exporter is told of tracks and groups, as the headers of the timelines say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from wbscope.library.library import Library
+from wbscope.library.params import quote
+
+__all__ = ["ROOT", "plan_statements"]
+
+ROOT = "Writeback"
+_ABOUT = (
+    "What wbscope makes of the recorded events: who waited and why, dirty pages and the limits"
+    " that the kernel held against them, the flusher, the disks and reclaim. Waits are on the"
+    " threads too, as tracks named Writeback stalls."
+)
+_THREADS = """
+CREATE TEMP TABLE timeline_thread AS
+SELECT t.tid, t.pid, t.comm AS name, t.process_comm AS process_name FROM wb_thread AS t
+"""
+
+
+def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
+    """The SQL that makes the tables timeline_*: see ingest/src/timeline_plan.h."""
+    yield "CREATE TEMP TABLE timeline_group(path TEXT PRIMARY KEY, rank, description)"
+    yield (
+        "CREATE TEMP TABLE timeline_view"
+        "(name TEXT PRIMARY KEY, place, track_group, level, is_flat, is_sorted)"
+    )
+    yield "CREATE TEMP TABLE timeline_track(view, pattern, axis, description)"
+    yield _THREADS.strip()
+    yield from _groups(library)
+    places = {file.name: place for place, file in enumerate(library.timelines())}
+    for name in views:
+        drawing = library.files[name].drawing
+        flags = f"{int(drawing.is_flat)}, {int(drawing.is_sorted)}"
+        yield (
+            f"INSERT INTO timeline_view VALUES ({quote(name)}, {places[name]},"
+            f" {quote(f'{ROOT}/{drawing.group}')}, {quote(drawing.level)}, {flags})"
+        )
+        for track in drawing.tracks:
+            values = ", ".join(
+                quote(v) for v in (name, track.pattern, track.axis, track.description)
+            )
+            yield f"INSERT INTO timeline_track VALUES ({values})"
+
+
+def _groups(library: Library) -> Iterator[str]:
+    """Groups are in the order of the first of their timelines; the first that tells of it does."""
+    about: dict[str, str] = {}
+    for file in library.timelines():
+        drawing = file.drawing
+        if drawing.group:
+            about[drawing.group] = about.get(drawing.group) or drawing.about
+    yield f"INSERT INTO timeline_group VALUES ({quote(ROOT)}, 0, {quote(_ABOUT)})"
+    for rank, (group, text) in enumerate(about.items()):
+        path = quote(f"{ROOT}/{group}")
+        yield f"INSERT INTO timeline_group VALUES ({path}, {rank}, {quote(text)})"
