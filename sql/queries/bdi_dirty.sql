@@ -11,7 +11,7 @@
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @needs    raw_balance_dirty_pages,
---   wb_throttle_bounds, wb_throttle_edge, wb_task,
+--   wb_throttle_bounds, wb_window_seq, wb_task,
 --   wb_throttle_domain, wb_dirty_window, wb_rt_task,
 --   wb_cgroup, wb_window, wb_lost_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
@@ -128,10 +128,10 @@ WITH
       sum(r."limit") AS hard_limit,
       NULL AS setpoint_max,
       NULL AS limit_max
-    FROM wb_throttle_edge AS e
+    FROM wb_window_seq AS e
     CROSS JOIN only_wb AS o
     CROSS JOIN raw_balance_dirty_pages AS r
-      ON r.seq >= e.first_seq AND r.seq < e.after_seq
+      ON r.seq >= e.throttle_first_seq AND r.seq < e.throttle_after_seq
     GROUP BY e.window_index
     UNION ALL
     SELECT

@@ -84,3 +84,93 @@ CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 WHERE l.ts >= b.start_ts AND l.ts < b.end_ts
 GROUP BY 1;
+
+-- @view     wb_window_seq
+-- @summary  Which balance_dirty_pages events and which global_dirty_state
+--   samples each window has. Records are numbered in the order of time.
+-- @grain    window; order window_index
+-- @key      window_index
+-- @needs    raw_balance_dirty_pages, raw_global_dirty_state, raw_time_index,
+--   wb_window, wb_bounds
+-- @optional writeback:balance_dirty_pages, writeback:global_dirty_state
+-- @column   window_index INTEGER of wb_window
+-- @column   throttle_first_seq INTEGER the first balance_dirty_pages event at
+--   or after its start; NULL = there are none at all
+-- @column   throttle_after_seq INTEGER the first behind it; the window has some
+--   when this is larger
+-- @column   state_first_seq INTEGER the first global_dirty_state sample at or
+--   after its start; NULL = there are none at all
+-- @column   state_after_seq INTEGER the first behind it
+-- @materialize
+CREATE VIEW wb_window_seq AS
+WITH
+  -- Starts of windows, and the end of the last one.
+  border AS (
+    SELECT w.window_index, w.window_start_ns AS ts
+    FROM wb_window AS w
+    UNION ALL
+    SELECT max(w.window_index) + 1, b.end_ts
+    FROM wb_window AS w
+    CROSS JOIN wb_bounds AS b
+    GROUP BY b.end_ts
+  ),
+  -- A record shortly before; the search goes on from there.
+  near AS (
+    SELECT
+      b.window_index,
+      b.ts,
+      coalesce(
+        (
+          SELECT i.seq
+          FROM raw_time_index AS i
+          WHERE i.ts < b.ts
+          ORDER BY i.ts DESC, i.seq DESC
+          LIMIT 1
+        ),
+        0
+      ) AS seq
+    FROM border AS b
+  ),
+  found AS (
+    SELECT
+      n.window_index,
+      coalesce(
+        (
+          SELECT r.seq
+          FROM raw_balance_dirty_pages AS r
+          WHERE r.seq >= n.seq AND r.ts >= n.ts
+          ORDER BY r.seq
+          LIMIT 1
+        ),
+        (SELECT max(r.seq) FROM raw_balance_dirty_pages AS r) + 1
+      ) AS throttle_seq,
+      coalesce(
+        (
+          SELECT g.seq
+          FROM raw_global_dirty_state AS g
+          WHERE g.seq >= n.seq AND g.ts >= n.ts
+          ORDER BY g.seq
+          LIMIT 1
+        ),
+        (SELECT max(g.seq) FROM raw_global_dirty_state AS g) + 1
+      ) AS state_seq
+    FROM near AS n
+  ),
+  ranged AS (
+    SELECT
+      f.window_index,
+      f.throttle_seq AS throttle_first_seq,
+      lead(f.throttle_seq) OVER border AS throttle_after_seq,
+      f.state_seq AS state_first_seq,
+      lead(f.state_seq) OVER border AS state_after_seq
+    FROM found AS f
+    WINDOW border AS (ORDER BY f.window_index)
+  )
+SELECT
+  w.window_index,
+  r.throttle_first_seq,
+  r.throttle_after_seq,
+  r.state_first_seq,
+  r.state_after_seq
+FROM ranged AS r
+JOIN wb_window AS w ON w.window_index = r.window_index;

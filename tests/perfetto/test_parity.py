@@ -23,12 +23,12 @@ from support.perfetto_engine import PerfettoEngine
 from support.runs import REPOSITORY, RecordedRun, example
 from support.twins import add_samples
 from wbscope.base.errors import EvidenceError
-from wbscope.library.library import load_library
 from wbscope.perfetto.package import PACKAGE, modules
+from wbscope.perfetto.perfetto_library import perfetto_library
 from wbscope.run.run import Run, open_run
 
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
-LIBRARY = load_library(REPOSITORY / "sql", engine="perfetto")
+LIBRARY = perfetto_library(REPOSITORY / "sql")
 QUERIES = [query.name for query in LIBRARY.queries()]
 TIMELINES = [timeline.name for timeline in LIBRARY.timelines()]
 # What a Perfetto trace cannot carry, by query and column, and what is there instead.

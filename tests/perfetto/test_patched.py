@@ -15,11 +15,11 @@ import pytest
 from support.cli import Wbscope
 from support.parity import assert_same
 from support.perfetto_engine import PerfettoEngine
-from wbscope.library.library import load_library
 from wbscope.perfetto.package import PACKAGE, modules
+from wbscope.perfetto.perfetto_library import perfetto_library
 from wbscope.run.run import open_run
 
-LIBRARY = load_library(engine="perfetto")
+LIBRARY = perfetto_library()
 _THROTTLE = ("throttle_by_task", "throttle_summary", "throttle_windows", "stalls", "stalls_by_task")
 _RECLAIM = ("reclaim_writes", "reclaim_efficiency", "reclaim_dirty_state")
 # Files beside the trace, and words of the trace's own formats, are not in a Perfetto trace.

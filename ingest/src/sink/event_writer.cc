@@ -54,6 +54,7 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
                          const std::vector<bool>& wanted, ByteOrder order, PrintkFormats printk,
                          const PreviousChoice& previous)
     : statements_(db),
+      times_(db),
       catalog_(catalog),
       order_(order),
       printk_(std::move(printk)),
@@ -79,6 +80,7 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
       .bytes = record.size()});
   EventLead& lead = table.rows.back().lead;
   lead.prev_seq = table.previous.replace(lead);
+  times_.note(lead.seq, ts);
   table.data.insert(table.data.end(), record.begin(), record.end());
   pending_bytes_ += record.size();
   ++loaded_[event];

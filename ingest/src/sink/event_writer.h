@@ -16,6 +16,7 @@
 #include "sink/event_table.h"
 #include "sink/previous_row.h"
 #include "sink/symbols.h"
+#include "sink/time_index.h"
 
 namespace wbscope {
 
@@ -55,6 +56,7 @@ class EventWriter {
   void flush_all();
 
   InsertStatements statements_;
+  TimeIndex times_;
   const EventCatalog& catalog_;
   ByteOrder order_;
   PrintkFormats printk_;

@@ -173,6 +173,7 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
        .count = static_cast<std::uint32_t>(event.fields.size())});
   EventLead& lead = event.rows.back().lead;
   lead.prev_seq = event.previous.replace(lead);
+  times_.note(seq, ts);
   event.stored.resize(first + event.fields.size());
   for (const auto& [field, value] : cells) {
     if (field < event.fields.size()) {

@@ -22,6 +22,7 @@
 #include "sink/event_table.h"
 #include "sink/previous_row.h"
 #include "sink/run_writer.h"
+#include "sink/time_index.h"
 
 namespace wbscope {
 
@@ -44,7 +45,7 @@ class ValueWriter {
 
   // previous: the events with a column prev_seq.
   explicit ValueWriter(Database& db, PreviousChoice previous = {})
-      : db_(db), statements_(db), previous_(std::move(previous)) {}
+      : db_(db), statements_(db), times_(db), previous_(std::move(previous)) {}
 
   // Finds an event, or declares it. system is "" when the source does not tell.
   [[nodiscard]] std::uint32_t event(std::string_view system, std::string_view name);
@@ -131,6 +132,7 @@ class ValueWriter {
 
   Database& db_;
   InsertStatements statements_;
+  TimeIndex times_;
   PreviousChoice previous_;
   std::vector<std::unique_ptr<Event>> events_;
   std::unordered_map<std::string, std::uint32_t> by_name_;
