@@ -58,7 +58,9 @@ void catch_interrupts() noexcept {
   sigaddset(&alarm_only, SIGALRM);
   sigprocmask(SIG_UNBLOCK, &alarm_only, nullptr);
   action.sa_handler = SIG_IGN;
+  // Both are told by the write that fails.
   sigaction(SIGPIPE, &action, nullptr);
+  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 void remove_when_stopped(const char* path) noexcept {

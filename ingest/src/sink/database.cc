@@ -8,6 +8,8 @@
 
 namespace wbscope {
 
+constexpr int kMostValueBytes = 1 << 20;
+
 void Statement::Finalize::operator()(sqlite3_stmt* stmt) const noexcept { sqlite3_finalize(stmt); }
 void Database::Close::operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
 
@@ -93,6 +95,8 @@ void Database::trust_tables_only() {
   }
   sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   exec("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON");
+  // A record has no longer text; a few megabytes in each row would fill the disk.
+  sqlite3_limit(db_.get(), SQLITE_LIMIT_LENGTH, kMostValueBytes);
   Statement rows(*this,
                  "SELECT lower(name) FROM main.sqlite_schema WHERE type = 'table' AND rootpage = 0");
   while (rows.step()) virtual_tables_.emplace(rows.text(0));
