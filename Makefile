@@ -36,7 +36,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fresh programs guest-test guest-kernels kernel-test bench validate-gate fuzz lint clean
+.PHONY: help setup demo check test fresh programs guest-test guest-kernels kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -46,14 +46,22 @@ setup: $(BIN)/.installed ## Debian packages that are missing, .venv, the program
 demo: setup ## three recorded runs, from trace to answers and a timeline
 	tools/demo
 
-test: setup $(BIN)/.test-tools $(BUILD)/tests/.built ## every test
-	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
-	$(BIN)/python tools/gen_ui.py --check
-	$(BIN)/python tools/gen_config.py --check
+lint: $(BIN)/.test-tools ## format, lint, types, layout, imports, generated files
+	$(BIN)/ruff format --check --quiet analyzers tests tools
+	$(BIN)/ruff check --quiet analyzers tests tools
+	$(BIN)/mypy analyzers/wbscope
+	$(BIN)/python tools/check_imports.py
 	$(BIN)/python tools/check_layout.py
 	$(BIN)/python tools/check_programs.py
-	$(BIN)/ruff check analyzers tests tools
-	$(BIN)/mypy analyzers/wbscope
+	$(BIN)/python tools/gen_ui.py --check
+	$(BIN)/python tools/gen_config.py --check
+
+check: lint $(BUILD)/check/.built ## what a contributor runs: lint, C++ unit tests, every test function once
+	$(BUILD)/check/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
+	$(BIN)/pytest -q --quick -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
+
+test: setup lint $(BUILD)/tests/.built ## every test
+	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
 	$(BIN)/pytest -q $(ALONE)
@@ -129,6 +137,12 @@ $(BIN)/.test-tools: $(BIN)/.installed | $(BUILD)/.test-debs
 $(BUILD)/tests/.built: $(CXX_SOURCES) | $(BUILD)/.test-debs
 	cmake -S . -B $(BUILD)/tests -G Ninja -DWBSCOPE_TESTS=ON -DWBSCOPE_SANITIZE=ON -DWBSCOPE_WERROR=ON > $(BUILD)/cmake.log
 	cmake --build $(BUILD)/tests --parallel $(JOBS)
+	@touch $@
+
+# The same without sanitizers, for make check.
+$(BUILD)/check/.built: $(CXX_SOURCES) | $(BUILD)/.test-debs
+	cmake -S . -B $(BUILD)/check -G Ninja -DCMAKE_BUILD_TYPE=Release -DWBSCOPE_TESTS=ON -DWBSCOPE_WERROR=ON > $(BUILD)/cmake.log
+	cmake --build $(BUILD)/check --parallel $(JOBS)
 	@touch $@
 
 $(BUILD)/.fuzz-debs: $(BUILD)/.debs
