@@ -39,7 +39,9 @@ MAX_SUBJECT_LINES = 650  # of a file of sql/views
 # How many levels of public views a public view may stand on; private steps do not count, and the
 # views that everything reads are the ground. 4 is the goal: lower it whenever that has become true.
 MAX_LEVELS = 6
-GROUND = {"wb_params", "wb_units"}
+GROUND = {"wb_params", "wb_units", "wb_rule"}
+# Where thresholds stand; elsewhere SQL compares with a column of it.
+RULES = "wb_rule"
 CODE = {".py", ".cc", ".h", ".sql", ".toml", ".mjs", ".js", ".sh", ".css", ".html", ".j2"}
 CODE_NAMES = {"CMakeLists.txt", "Makefile", "demo", "install-debs"}
 
@@ -58,6 +60,12 @@ COMMENT_OR_STRING = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 TABLE = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)")
 CTE = re.compile(r"\b(\w+)(?:\s*\([^()]*\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
 SQL_NUMBER = re.compile(r"(?<![\w.])(\d+)(?:\.0+)?(?![\w.])")
+# A comparison with a fraction, a number of ms and the like, a number of whole ms in ns.
+THRESHOLD = re.compile(
+    r"[<>]=?\s*\d*\.\d*[1-9]\d*\b"
+    r"|(?<![\w.])(?:[2-9]|[1-9]\d+) \* \w+\.(?:second|ms|us)_ns\b"
+    r"|(?<![\w.-])[1-9]\d{0,8}000000\b"
+)
 SELECT_LIST = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?:\bFROM\b|;|\Z)", re.DOTALL)
 TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
 OBJECT = re.compile(r"^--\s+@(?:view|query|timeline)\s+(\w+)\s*$", re.MULTILINE)
@@ -232,6 +240,9 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
             if int(match[1]) in UNIT_NUMBERS:
                 line = line_of(code, match.start())
                 yield line, f"number {match[0]} converts a unit", "use a column of wb_units"
+    if name not in {RULES, "wb_params", "wb_units"}:
+        for line, words in matches(code, THRESHOLD):
+            yield line, f"{words!r} is a bare threshold", f"make it a column of {RULES}"
     yield from check_needs(name, text, code, siblings)
     tags = tags_of(text)
     first = line_of(text, len(text) - len(text.lstrip()))

@@ -408,7 +408,8 @@ FROM limited AS s;
 --   lie so much above the sample before and the one after.
 -- @grain    sample; order seq
 -- @key      seq
--- @needs    raw_global_dirty_state, _dirty_sum, _dirty_edge, wb_rt_task
+-- @needs    raw_global_dirty_state, _dirty_sum, _dirty_edge, wb_rt_task,
+--   wb_rule
 -- @events   writeback:global_dirty_state
 -- @optional sched:sched_switch
 -- @column   seq INTEGER of the sample
@@ -419,12 +420,13 @@ WITH
   -- A fall back to the thresholds of the others.
   dropped AS (
     SELECT n.seq
-    FROM _dirty_sum AS w
+    FROM wb_rule AS v
+    CROSS JOIN _dirty_sum AS w
     CROSS JOIN _dirty_edge AS e ON e.window_index = w.window_index
     CROSS JOIN raw_global_dirty_state AS n
       ON n.seq >= e.first_seq AND n.seq < e.after_seq
     CROSS JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
-    WHERE w.drops_count > 0 AND p.thresh * 10 > n.thresh * 12
+    WHERE w.drops_count > 0 AND p.thresh * 100 > n.thresh * v.boost_percent
     UNION ALL
     -- Just behind the time of interest.
     SELECT n.seq
@@ -436,7 +438,8 @@ WITH
       LIMIT 8
     ) AS n
     JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
-    WHERE p.thresh * 10 > n.thresh * 12
+    CROSS JOIN wb_rule AS v
+    WHERE p.thresh * 100 > n.thresh * v.boost_percent
   ),
   -- The last rise among the eight samples before it.
   run AS (
@@ -455,7 +458,8 @@ WITH
         ) AS s
       )
     CROSS JOIN raw_global_dirty_state AS p ON p.seq = g.prev_seq
-    WHERE g.thresh * 10 > p.thresh * 12
+    CROSS JOIN wb_rule AS v
+    WHERE g.thresh * 100 > p.thresh * v.boost_percent
     GROUP BY d.seq
   )
 SELECT g.seq
@@ -518,7 +522,7 @@ WHERE r.state_first_seq IS NOT NULL;
 --   time is x times the window's length, less this.
 -- @grain    window with a change; order window_index
 -- @key      window_index
--- @needs    _dirty_edge, wb_dirty_sample
+-- @needs    _dirty_edge, wb_dirty_sample, wb_rule
 -- @events   writeback:global_dirty_state
 -- @column   window_index INTEGER of wb_window
 -- @column   dirty_time REAL pages x ns
@@ -545,7 +549,11 @@ SELECT
   sum((n.ts - e.start_ts) * (n.is_above_limit - p.is_above_limit))
     AS above_limit_ns,
   sum((n.ts - e.start_ts) * (n.is_in_range - p.is_in_range)) AS in_range_ns,
-  count(*) FILTER (WHERE p.thresh * 10 > n.thresh * 12) AS drops_count
+  -- Asked for once: a join would have to sort.
+  count(*) FILTER (
+    WHERE p.thresh * 100
+      > n.thresh * (SELECT v.boost_percent FROM wb_rule AS v)
+  ) AS drops_count
 FROM _dirty_edge AS e
 -- In the order of windows, so that nothing is sorted.
 CROSS JOIN wb_dirty_sample AS n

@@ -6,7 +6,7 @@
 --   max-min fair share of what all of them together got.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
 -- @needs    wb_throttle_total, wb_throttle_charge, wb_task, _idle, wb_bounds,
---   wb_units, raw_sched_switch
+--   wb_units, wb_rule, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   bdi TEXT backing device
@@ -22,8 +22,8 @@
 --   that it slept of its own accord (state S: a timer, a pipe, a lock of the
 --   program); NULL = sched_switch did not watch it
 -- @column   is_demand_limited INTEGER 1: it got all it asked for, as it was
---   throttled for less than a twentieth of its time, or was idle for half of
---   the rest or more; its own rate is then all that it is entitled to
+--   throttled for hardly any of its time, or was idle for half of the rest or
+--   more (wb_rule); its own rate is then all that it is entitled to
 -- @column   entitlement_bytes_per_s REAL its max-min fair share
 -- @source   R. Jain et al., A Quantitative Measure of Fairness, DEC-TR-301;
 --   D. Bertsekas and R. Gallager, Data Networks, 6.5.2 (max-min fairness)
@@ -109,12 +109,13 @@ WITH
         WHEN r.tid IN (SELECT w.tid FROM watched AS w) THEN 0.0
       END AS idle_ratio,
       CASE
-        WHEN r.slept_ratio < 0.05 THEN 1
-        WHEN i.idle_ratio >= 0.5 THEN 1
+        WHEN r.slept_ratio < v.throttled_least_ratio THEN 1
+        WHEN i.idle_ratio >= v.idle_least_ratio THEN 1
         ELSE 0
       END AS is_demand_limited
     FROM task_rate AS r
     CROSS JOIN wb_units AS u
+    CROSS JOIN wb_rule AS v
     LEFT JOIN idle AS i
       ON i.bdi = r.bdi
       AND coalesce(i.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)

@@ -86,9 +86,9 @@ SELECT
   END AS patch
 FROM named AS n;
 
--- @view     wb_stall_rule
--- @summary  The thresholds by which the causes of stalls are decided; there are
---   no others but those of wb_throttle_domain.
+-- @view     wb_rule
+-- @summary  The thresholds that this library decides by, each with its reason;
+--   there are no others. What the kernel decides by stands where it is used.
 -- @grain    one row
 -- @needs    wb_units
 -- @column   most_ratio REAL a commit, a busy device or an awake kswapd is the
@@ -105,15 +105,42 @@ FROM named AS n;
 -- @column   call_least_ns INTEGER a write system call that sched_switch did not
 --   watch counts as a wait from this length on: shorter ones copy data
 -- @column   run_slack_ns INTEGER a sleep belongs to an event of its task when
---   no more than this lies between them
+--   the task ran for no longer than this between them
+-- @column   clock_jump_ns INTEGER an event belongs to a call when it is not
+--   older than this before the call's entry: the entry is told by the kernel's
+--   clock, the event by the trace's, and clocks of guests jump by up to 14 ms
+-- @column   came_back_ns INTEGER a task that fires its next event within this
+--   time after one came back at once
+-- @column   unslept_least_ns INTEGER one that came back at once did not sleep
+--   when its pause was this much longer: more than clocks of guests jump
+-- @column   throttled_least_ratio REAL a task throttled for less than this
+--   share of its time got all that it asked for
+-- @column   idle_least_ratio REAL so did one that was idle for this share of
+--   the rest or more
+-- @column   boost_percent INTEGER thresholds above this many per cent of the
+--   sample's beside them are a real-time task's: the kernel gives it a quarter
+--   and more besides, and others change by less from one sample to the next
+-- @column   same_state_pages INTEGER two looks at dirty pages are of the same
+--   domain when they differ by no more than this: what the tasks of a few CPUs
+--   can dirty between the looks
+-- @column   same_state_divisor INTEGER so they are when they differ by no more
+--   than one part in so many
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
---   wb_position_ratio(), wb_update_write_bandwidth()
-CREATE VIEW wb_stall_rule AS
+--   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
+CREATE VIEW wb_rule AS
 SELECT
   0.5 AS most_ratio,
   0.75 AS falling_ratio,
   0.02 AS at_limit_ratio,
   0.125 AS freerun_margin_ratio,
   u.ms_ns AS call_least_ns,
-  20 * u.ms_ns AS run_slack_ns
+  20 * u.ms_ns AS run_slack_ns,
+  20 * u.ms_ns AS clock_jump_ns,
+  2 * u.ms_ns AS came_back_ns,
+  16 * u.ms_ns AS unslept_least_ns,
+  0.05 AS throttled_least_ratio,
+  0.5 AS idle_least_ratio,
+  120 AS boost_percent,
+  64 AS same_state_pages,
+  16 AS same_state_divisor
 FROM wb_units AS u;

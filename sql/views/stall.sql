@@ -6,7 +6,7 @@
 -- @grain    wait that keeps time of its own, or whose end no event tells; order
 --   wait_id
 -- @needs    wb_wait, _wait_busy, wb_throttle_cause, wb_wait_request,
---   wb_stall_rule
+--   wb_rule
 -- @column   wait_id INTEGER of wb_wait
 -- @column   seq INTEGER of the event, or of the sched_switch, that it is from
 -- @column   ts INTEGER ns, trace clock, start
@@ -107,7 +107,7 @@ SELECT
   s.kswapd_ratio,
   s.ref_seq
 FROM shared AS s
-CROSS JOIN wb_stall_rule AS r
+CROSS JOIN wb_rule AS r
 LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
 LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq;
 
@@ -117,7 +117,7 @@ LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq;
 --   the bdi's bandwidth.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @needs    wb_throttle_event, wb_throttle_charge, wb_bandwidth,
---   wb_stall_rule, wb_units
+--   wb_rule, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -304,7 +304,7 @@ SELECT
   s.wb_pos_ratio,
   s.global_share_ratio
 FROM shares AS s
-CROSS JOIN wb_stall_rule AS r
+CROSS JOIN wb_rule AS r
 CROSS JOIN wb_units AS u;
 
 -- @view     _wait_busy

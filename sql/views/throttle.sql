@@ -167,7 +167,7 @@ LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path;
 -- @grain    event that charged pages, slept or went round; order seq
 -- @key      seq
 -- @needs    raw_sched_switch, _throttle_step,
---   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_bounds
+--   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_rule, wb_bounds
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER order of all records
@@ -203,13 +203,12 @@ WITH
     SELECT
       n.*,
       -- The task came back at once although it had a long pause to sleep: it
-      -- got EAGAIN and an io_uring worker will do it again. Clocks of guests
-      -- jump by up to 14 ms, so shorter pauses are not judged.
+      -- got EAGAIN and an io_uring worker will do it again.
       n.pause > 0
       AND n.done_ts IS NULL
       AND n.will_go_on = 0
-      AND n.next_ts - n.ts BETWEEN 0 AND 2 * u.ms_ns
-      AND n.pause * u.ms_ns - (n.next_ts - n.ts) > 16 * u.ms_ns
+      AND n.next_ts - n.ts BETWEEN 0 AND v.came_back_ns
+      AND n.pause * u.ms_ns - (n.next_ts - n.ts) > v.unslept_least_ns
         AS came_back_at_once,
       -- Back before the pause was over and no sleep seen: it did not sleep.
       CASE
@@ -222,6 +221,7 @@ WITH
       s.sleep_ts
     FROM _throttle_step AS n
     CROSS JOIN wb_units AS u
+    CROSS JOIN wb_rule AS v
     LEFT JOIN watched AS w ON w.tid = n.tid
     LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq
   ),
@@ -460,12 +460,12 @@ WHERE c.pause > 0
 -- @view     _throttle_sleep
 -- @summary  The sleep that followed a balance_dirty_pages event. The task runs
 --   on to schedule() without blocking, so it is the first uninterruptible sleep
---   that starts within 20 ms of running after the event. A block plug may be
---   flushed first and sleep too: the first sleep of at least half the pause is
---   taken, or the first at all.
+--   that starts soon after the event (wb_rule.run_slack_ns). A block plug may
+--   be flushed first and sleep too: the first sleep of at least half the pause
+--   is taken, or the first at all.
 -- @grain    event with a measured sleep; order seq
 -- @key      seq
--- @needs    _throttle_step, wb_blocked, wb_units
+-- @needs    _throttle_step, wb_blocked, wb_units, wb_rule
 -- @optional sched:sched_switch
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   sleep_ts INTEGER ns, when the task left its CPU
@@ -517,11 +517,12 @@ WITH
     FROM owned AS o
     JOIN _throttle_step AS b ON b.seq = o.owner_seq
     CROSS JOIN wb_units AS u
+    CROSS JOIN wb_rule AS v
     WHERE o.sleep_ts IS NOT NULL
       AND (b.next_seq IS NULL OR o.seq < b.next_seq)
       AND o.sleep_ts
         - CASE WHEN o.ran_ts > b.ts THEN o.ran_ts ELSE b.ts END
-        <= 20 * u.ms_ns
+        <= v.run_slack_ns
   )
 SELECT c.owner_seq AS seq, c.sleep_ts, c.slept_ns
 FROM candidate AS c

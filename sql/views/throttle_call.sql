@@ -10,7 +10,8 @@
 --   return; the shares add up to it. Empty on other kernels.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, raw_balance_dirty_pages_done, raw_meta
+-- @needs    raw_balance_dirty_pages, raw_balance_dirty_pages_done, raw_meta,
+--   wb_rule
 -- @optional writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   done_seq INTEGER of the balance_dirty_pages_done of its call; NULL
@@ -81,14 +82,15 @@ WITH
       c.place_back,
       CASE WHEN d.exit = 5 AND c.place_back = 1 THEN 1 ELSE 0 END AS is_async
     FROM counted AS c
+    CROSS JOIN wb_rule AS v
     LEFT JOIN raw_meta AS m ON m.key = 'clock_unit'
     -- After a lost event, one of an earlier call is in its place: that was
-    -- before this call's entry. Clocks of guests jump by up to 14 ms.
+    -- before this call's entry.
     LEFT JOIN raw_balance_dirty_pages_done AS d
       ON d.seq = c.next_done_seq
       AND c.place_back <= d.loops
       AND c.bdi = d.bdi
-      AND (m.value <> 'ns' OR c.ts >= d.ts - d.total_ns - 20000000)
+      AND (m.value <> 'ns' OR c.ts >= d.ts - d.total_ns - v.clock_jump_ns)
   ),
   placed AS (
     SELECT
@@ -164,11 +166,11 @@ FROM shared AS s;
 --   the machine's or the cgroup's. The event does not tell; the
 --   global_dirty_state that the same call fired just before does: the machine's
 --   limits threw the task's event when both see the same dirty pages and the
---   same setpoint, within a sixteenth.
+--   same setpoint, or nearly so (wb_rule).
 -- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
 -- @key      seq
 -- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
---   wb_throttle_done, wb_kernel
+--   wb_throttle_done, wb_kernel, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -230,15 +232,18 @@ WITH
         WHEN d.domain IS NOT NULL AND (d.is_last = 1 OR p.state_seq IS NULL)
           THEN d.domain
         WHEN p.state_seq IS NULL THEN NULL
-        WHEN abs(p.setpoint - p.machine_setpoint) * 16 <= p.machine_setpoint
+        WHEN abs(p.setpoint - p.machine_setpoint) * v.same_state_divisor
+          <= p.machine_setpoint
           AND (
-            abs(p.dirty - p.machine_dirty) <= 64
-            OR abs(p.dirty - p.machine_dirty) * 16 <= p.machine_dirty
+            abs(p.dirty - p.machine_dirty) <= v.same_state_pages
+            OR abs(p.dirty - p.machine_dirty) * v.same_state_divisor
+              <= p.machine_dirty
           )
           THEN 'global'
         ELSE 'memcg'
       END AS domain
     FROM paired AS p
+    CROSS JOIN wb_rule AS v
     LEFT JOIN wb_throttle_done AS d ON d.seq = p.seq
     WHERE p.is_member = 1
   )

@@ -8,7 +8,7 @@
 --   system call around it. No wait outlives its task.
 -- @grain    wait; order wait_id
 -- @needs    wb_throttle_charge, wb_wait_pair, _wait_sleep, wb_wait_request,
---   wb_stall_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
+--   wb_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
 --   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_xfs_log_cil_wait,
 --   raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
@@ -171,7 +171,7 @@ WITH
       NULL,
       CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
     FROM wb_wait_pair AS p
-    CROSS JOIN wb_stall_rule AS r
+    CROSS JOIN wb_rule AS r
     LEFT JOIN writes_to AS o ON o.tid = p.tid
     LEFT JOIN watched AS w ON w.tid = p.tid
     WHERE p.what NOT LIKE '%write%'
@@ -477,7 +477,7 @@ WHERE g.to_ts > g.from_ts
 -- @summary  Uninterruptible sleeps that sched_switch measured, with the events
 --   of the same task around them that tell what it slept for.
 -- @grain    sleep that an event explains; order seq
--- @needs    wb_blocked, wb_wait_request, wb_wait_pair, wb_stall_rule,
+-- @needs    wb_blocked, wb_wait_request, wb_wait_pair, wb_rule,
 --   raw_folio_wait_writeback, raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall
@@ -563,7 +563,7 @@ WITH
   reported AS (
     SELECT a.last_sleep_seq AS sleep_seq, min(a.seq) AS after_seq
     FROM around AS a
-    CROSS JOIN wb_stall_rule AS r
+    CROSS JOIN wb_rule AS r
     WHERE a.step = 'after'
       AND a.ts - a.last_sleep_end_ts <= r.run_slack_ns
     GROUP BY a.last_sleep_seq
@@ -589,7 +589,7 @@ WITH
       a.request_seq,
       CASE WHEN a.call_end_ts > a.ts THEN a.call_seq END AS call_seq
     FROM around AS a
-    CROSS JOIN wb_stall_rule AS r
+    CROSS JOIN wb_rule AS r
     LEFT JOIN reported AS w ON w.sleep_seq = a.seq
     WHERE a.step = 'sleep'
   )

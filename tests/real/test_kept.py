@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import REPOSITORY
-from wbscope.ingest.to_database import ingest
 from wbscope.library import kept
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
+from wbscope.run.ingested import ingest
 
 QUESTIONS = ("stalls", "stalls_by_task", "dirty_position", "fairness", "throttle_by_task")
 
@@ -35,7 +35,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "run.db"
-    ingest(REPOSITORY / "examples" / "four-equal-writers", path, load_library())
+    ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), path, load_library())
     return path
 
 
@@ -115,8 +115,8 @@ def test_changed_database_gets_new_tables(run_db: Path, library: Library, cache:
 def test_changed_library_gets_new_tables(run_db: Path, library: Library) -> None:
     answers(run_db, library)
     other = dict(library.files)
-    file = other["wb_stall_rule"]
-    other["wb_stall_rule"] = type(file)(
+    file = other["wb_rule"]
+    other["wb_rule"] = type(file)(
         **{**vars(file), "select": file.select.replace("0.5 AS most", "0.75 AS most")}
     )
     changed = Library(other, library.profiles)

@@ -68,6 +68,9 @@ def test_a_file_as_it_should_be(layout: ModuleType) -> None:
         ("FROM _pair AS p", "FROM pair AS p", 10, "reads pair, which is no view"),
         ("wb_units", "wb_unit", 14, "sql/views has no such view"),
         ("u.ms_ns", "1000000", 17, "number 1000000 converts a unit"),
+        ("SELECT u.ms_ns", "SELECT 20 * u.ms_ns", 17, "'20 * u.ms_ns' is a bare threshold"),
+        ("SELECT u.ms_ns", "SELECT 20000000", 17, "'20000000' is a bare threshold"),
+        ("AS p;", "AS p\nWHERE p.ts < 0.5;", 11, "'< 0.5' is a bare threshold"),
         ("u.ms_ns AS ts", "u.ms_ns AS ns", 12, "column ns has no @column"),
         ("SELECT p.ts\n", "SELECT *\n", 9, "'SELECT *' is not for every engine"),
     ],
@@ -108,6 +111,20 @@ def test_levels_count_public_views_only(layout: ModuleType) -> None:
         "wb_b": 1,
         "wb_c": 2,
     }
+
+
+def test_what_is_no_threshold(layout: ModuleType) -> None:
+    select = "SELECT 1.0 * u.second_ns * u.ms_ns / 3 AS ts"
+    where = "WHERE u.ms_ns > 0 AND u.ms_ns < 4 * u.page_bytes AND 1.0 < 2.0"
+    text = GOOD.replace("SELECT u.ms_ns AS ts", select).replace("AS u;", f"AS u\n{where};")
+    assert where in text
+    assert found(layout, text) == []
+
+
+def test_the_ground_stands_on_nothing_else(layout: ModuleType) -> None:
+    for name in layout.GROUND:
+        _, needs = layout.views()[name]
+        assert all(need.startswith("raw_") or need in layout.GROUND for need in needs), name
 
 
 def test_views_that_stand_too_high(layout: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
