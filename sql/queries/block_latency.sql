@@ -108,8 +108,7 @@ WITH
       CAST(avg(c.latency_ns) AS INTEGER) AS latency_mean_ns,
       max(c.latency_ns) AS latency_max_ns,
       1.0 * sum(
-        CASE WHEN c.until_ts > b.end_ts THEN b.end_ts ELSE c.until_ts END
-        - c.issued_ts
+        min(c.until_ts, b.end_ts) - c.issued_ts
       ) / nullif(max(b.end_ts - b.start_ts), 0) AS depth_mean_count
     FROM chosen AS c
     CROSS JOIN wb_bounds AS b

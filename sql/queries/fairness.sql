@@ -80,9 +80,7 @@ WITH
     SELECT
       w.window_index,
       w.window_start_ns,
-      CASE WHEN w.window_end_ns > e.end_ts THEN e.end_ts
-        ELSE w.window_end_ns
-      END - w.window_start_ns AS covered_ns
+      min(w.window_end_ns, e.end_ts) - w.window_start_ns AS covered_ns
     FROM wb_window AS w
     CROSS JOIN (
       SELECT

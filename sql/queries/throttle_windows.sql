@@ -131,8 +131,7 @@ WITH
   )
 SELECT
   w.window_start_ns,
-  CASE WHEN w.window_end_ns > b.end_ts THEN b.end_ts ELSE w.window_end_ns END
-    - w.window_start_ns AS window_ns,
+  min(w.window_end_ns, b.end_ts) - w.window_start_ns AS window_ns,
   l.tid,
   l.comm,
   1.0 * s.slept_ns / (w.window_end_ns - w.window_start_ns) AS throttled_ratio,

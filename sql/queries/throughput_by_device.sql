@@ -50,15 +50,11 @@ SELECT
   s.read_bytes,
   s.written_bytes,
   1.0 * s.read_bytes * u.second_ns
-    / (CASE
-        WHEN w.window_end_ns > b.end_ts THEN b.end_ts
-        ELSE w.window_end_ns
-      END - w.window_start_ns) AS read_bytes_per_s,
+    / (min(w.window_end_ns, b.end_ts) - w.window_start_ns)
+    AS read_bytes_per_s,
   1.0 * s.written_bytes * u.second_ns
-    / (CASE
-        WHEN w.window_end_ns > b.end_ts THEN b.end_ts
-        ELSE w.window_end_ns
-      END - w.window_start_ns) AS written_bytes_per_s,
+    / (min(w.window_end_ns, b.end_ts) - w.window_start_ns)
+    AS written_bytes_per_s,
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM summed AS s
 JOIN wb_window AS w ON w.window_index = s.window_index

@@ -48,8 +48,7 @@ SELECT
   NULL AS name,
   1.0 * u.second_ns
     * CASE c.place WHEN 0 THEN d.written_bytes ELSE d.read_bytes END
-    / (CASE WHEN w.window_end_ns > b.end_ts THEN b.end_ts ELSE w.window_end_ns
-      END - w.window_start_ns) AS value,
+    / (min(w.window_end_ns, b.end_ts) - w.window_start_ns) AS value,
   'bytes/s' AS unit,
   NULL AS args
 FROM done AS d

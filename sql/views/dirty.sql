@@ -148,7 +148,7 @@ WITH
       s.window_index,
       b.seq,
       CASE WHEN b.until_ts < s.to_ts THEN b.until_ts ELSE s.to_ts END
-        - CASE WHEN b.ts < s.from_ts THEN s.from_ts ELSE b.ts END AS dur
+        - max(b.ts, s.from_ts) AS dur
     FROM boost AS b
     JOIN sampled AS s
       ON s.to_ts > b.ts AND (b.until_ts IS NULL OR s.from_ts < b.until_ts)

@@ -64,9 +64,7 @@ WITH
       k.comm,
       c.task_id,
       c.first_ts AS from_ts,
-      CASE WHEN c.slept_until_ts > c.last_ts THEN c.slept_until_ts
-        ELSE c.last_ts
-      END AS to_ts,
+      max(c.slept_until_ts, c.last_ts) AS to_ts,
       c.last_ts - c.first_ts AS active_ns,
       c.dirtied_bytes,
       c.slept_ns
@@ -85,8 +83,7 @@ WITH
       r.cgroup_ino,
       r.task_id,
       1.0 * sum(
-        CASE WHEN i.end_ts < r.to_ts THEN i.end_ts ELSE r.to_ts END
-        - CASE WHEN i.ts > r.from_ts THEN i.ts ELSE r.from_ts END
+        min(i.end_ts, r.to_ts) - max(i.ts, r.from_ts)
       ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio
     FROM task_rate AS r
     JOIN _idle AS i

@@ -403,7 +403,7 @@ WITH
       sum(
         r.step * coalesce(
           r.before_ns
-            + CASE WHEN r.ts < r.to_ts THEN r.ts ELSE r.to_ts END - r.from_ts,
+            + min(r.ts, r.to_ts) - r.from_ts,
           0
         )
       ) AS busy_ns

@@ -169,8 +169,8 @@ FROM shared AS s;
 --   same setpoint, or nearly so (wb_rule).
 -- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
---   wb_throttle_done, wb_kernel, wb_rule
+-- @needs    raw_balance_dirty_pages, wb_dirty_sample, wb_throttle_done,
+--   wb_kernel, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -203,13 +203,10 @@ WITH
       g.tid,
       g.seq,
       NULL,
-      g.nr_dirty + g.nr_writeback + coalesce(g.nr_unstable, 0),
-      (
-        CASE WHEN g.thresh > g.dirty_limit THEN g.thresh ELSE g.dirty_limit END
-        + (g.thresh + g.bg_thresh) / 2
-      ) / 2,
+      g.dirty,
+      g.setpoint,
       g.seq
-    FROM raw_global_dirty_state AS g
+    FROM wb_dirty_sample AS g
     WHERE EXISTS (SELECT 1 FROM member)
       AND g.tid IN (SELECT m.tid FROM member AS m)
   ),

@@ -169,7 +169,7 @@ WITH
       t.task_id,
       t.bdi,
       t.cgroup_ino,
-      CASE WHEN t.sleep_ts < t.ts THEN t.sleep_ts ELSE t.ts END AS ts,
+      min(t.sleep_ts, t.ts) AS ts,
       t.slept_ns
     FROM wb_throttle_charge AS t
     WHERE t.slept_ns > 0
@@ -184,11 +184,8 @@ WITH
       t.task_id,
       t.bdi,
       t.cgroup_ino,
-      CASE WHEN t.ts < g.start_ts THEN g.start_ts ELSE t.ts END AS from_ts,
-      CASE
-        WHEN t.ts + t.slept_ns > g.end_ts THEN g.end_ts
-        ELSE t.ts + t.slept_ns
-      END AS to_ts,
+      max(t.ts, g.start_ts) AS from_ts,
+      min(t.ts + t.slept_ns, g.end_ts) AS to_ts,
       t.slept_ns
     FROM sleep AS t
     CROSS JOIN grid AS g
@@ -201,11 +198,8 @@ SELECT
   c.task_id,
   c.bdi,
   c.cgroup_ino,
-  CASE WHEN c.from_ts < w.window_start_ns THEN w.window_start_ns
-    ELSE c.from_ts
-  END AS from_ts,
-  CASE WHEN c.to_ts > w.window_end_ns THEN w.window_end_ns ELSE c.to_ts END
-    AS to_ts,
+  max(c.from_ts, w.window_start_ns) AS from_ts,
+  min(c.to_ts, w.window_end_ns) AS to_ts,
   c.slept_ns
 FROM clipped AS c
 CROSS JOIN grid AS g

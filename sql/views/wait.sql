@@ -253,7 +253,7 @@ WITH
     SELECT
       s.seq,
       s.ts,
-      CASE WHEN q.end_ts < s.end_ts THEN q.end_ts ELSE s.end_ts END,
+      min(q.end_ts, s.end_ts),
       s.tid,
       'block queue',
       2,

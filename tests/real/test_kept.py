@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import REPOSITORY
+from wbscope.ingest.to_database import ingest
 from wbscope.library import kept
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
-from wbscope.run.ingested import ingest
 
 QUESTIONS = ("stalls", "stalls_by_task", "dirty_position", "fairness", "throttle_by_task")
 
@@ -35,7 +35,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "run.db"
-    ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), path, load_library())
+    ingest(REPOSITORY / "examples" / "four-equal-writers", path, load_library())
     return path
 
 
