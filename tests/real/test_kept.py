@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import REPOSITORY
-from wbscope.ingest.to_database import ingest
 from wbscope.library import kept
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
+from wbscope.run.ingested import ingest
+from wbscope.run.source import find_source
 
 QUESTIONS = ("stalls", "stalls_by_task", "dirty_position", "fairness", "throttle_by_task")
 
@@ -35,7 +36,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "run.db"
-    ingest(REPOSITORY / "examples" / "four-equal-writers", path, load_library())
+    ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), path, load_library())
     return path
 
 
@@ -56,7 +57,7 @@ def answers(path: Path, library: Library, params: Params | None = None) -> tuple
 
 
 def entry(cache: Path) -> Path:
-    (path,) = cache.glob("*.db")
+    (path,) = cache.rglob("*.db")
     return path
 
 
@@ -93,7 +94,7 @@ def test_filters_take_only_what_no_filter_changes(
     session = Session(run_db, "run.db", library, part)
     fresh = session.query("stalls").rows
     session.close()
-    assert not list(cache.glob("*.db"))  # nothing is kept of a part
+    assert not list(cache.rglob("*.db"))  # nothing is kept of a part
     answers(run_db, library)
     session = Session(run_db, "run.db", library, part)
     assert "_throttle_step" in session._given
@@ -109,7 +110,7 @@ def test_changed_database_gets_new_tables(run_db: Path, library: Library, cache:
     after, given = answers(run_db, library)
     assert not given
     assert after != before
-    assert len(list(cache.glob("*.db"))) == 2
+    assert len(list(cache.rglob("*.db"))) == 2
 
 
 def test_changed_library_gets_new_tables(run_db: Path, library: Library) -> None:
@@ -157,7 +158,7 @@ def test_database_with_a_log_beside_it_is_not_kept(
 ) -> None:
     Path(f"{run_db}-wal").write_bytes(b"")
     answers(run_db, library)
-    assert not list(cache.glob("*.db"))
+    assert not list(cache.rglob("*.db"))
 
 
 def test_statements_for_another_connection_are_whole(run_db: Path, library: Library) -> None:
