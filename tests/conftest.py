@@ -12,7 +12,6 @@ import pytest
 from support.cli import Wbscope
 from support.tools import wbscope_path
 
-
 _TESTS = Path(__file__).parent
 # What --quick keeps of the cases of one test function, by folder: every function is run, on fewer
 # recordings, examples and moments. Others keep all.
