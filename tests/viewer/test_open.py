@@ -219,7 +219,7 @@ def test_the_timeline_is_kept(wbscope: Wbscope, run: Path, tmp_path: Path) -> No
         with opened(wbscope, run, "--no-browser", **options) as process:
             load(link_of(process)["url"][0])
             process.communicate(timeout=20)
-        files = (tmp_path / "cache").glob("*.pftrace")
+        files = (tmp_path / "cache").rglob("*.pftrace")
         return {path.name: path.stat().st_ino for path in files}
 
     first = kept()
@@ -234,7 +234,7 @@ def test_the_timeline_is_kept(wbscope: Wbscope, run: Path, tmp_path: Path) -> No
     os.utime(copied / "trace.dat", (1, 1))
     with opened(wbscope, copied, "--no-browser", **options) as process:
         link_of(process)
-    assert len(list((tmp_path / "cache").glob("*.pftrace"))) == 3
+    assert len(list((tmp_path / "cache").rglob("*.pftrace"))) == 3
 
 
 def test_a_timeline_is_shown_as_it_is(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:

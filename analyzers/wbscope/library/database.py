@@ -133,8 +133,8 @@ def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
             shown,
             f"cannot be read as it is: {error} ({name})",
             have="another program was writing it, and was killed or has not ended",
-            fix=f"cp {shlex.quote(shown)}* /tmp && sqlite3 /tmp/{shlex.quote(Path(shown).name)}"
-            " 'SELECT count(*) FROM meta'    # then name that copy",
+            fix=f"d=$(mktemp -d) && cp {shlex.quote(shown)}* $d && sqlite3"
+            f" $d/{shlex.quote(Path(shown).name)} 'SELECT count(*) FROM meta'    # name that copy",
         )
     if name.startswith("SQLITE_IOERR_WRITE") or name == "SQLITE_FULL":
         return SetupError(
