@@ -96,5 +96,5 @@ def _views(run: Run) -> list[Object]:
             file,
         )
         for file in run.library.files.values()
-        if file.kind != "query"
+        if file.kind != "query" and not file.is_private()
     ]
