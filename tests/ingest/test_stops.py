@@ -29,7 +29,14 @@ _SORT = (
     " (SELECT ts, hex(randomblob(200)) AS filler FROM c LIMIT 100000000) ORDER BY filler, ts;"
 )
 # What a job does before there is a view: in one step of a statement.
-_SET_UP = "CREATE TEMP TABLE t AS SELECT hex(randomblob(400000000)) AS x;" * 4 + _ROWS
+_SET_UP = (
+    "CREATE TEMP TABLE t AS SELECT"
+    " instr(zeroblob(1000000), CAST(zeroblob(500000) || 'a' AS BLOB)) AS x;" + _ROWS
+)
+# Each text is short enough, all of them are too many for one row.
+_WIDE = "CREATE TEMP TABLE t AS SELECT " + ", ".join(
+    f"randomblob(900000) AS x{number}" for number in range(700)
+)
 
 
 @pytest.fixture
@@ -130,9 +137,7 @@ def test_temp_limit(database: Path, kind: str) -> None:
 
 
 def test_memory_limit(database: Path) -> None:
-    process = _timeline(
-        database, "CREATE TEMP TABLE t AS SELECT hex(randomblob(400000000)) AS x;" + _ROWS
-    )
+    process = _timeline(database, f"{_WIDE}; {_ROWS}")
     error = _said(process)
     assert process.returncode == 3
     assert error["slug"] == "memory-limit"
