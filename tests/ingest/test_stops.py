@@ -80,14 +80,14 @@ def _left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("after", "number"),
+    [(0.3, signal.SIGTERM), (0.3, signal.SIGINT), (0.3, signal.SIGHUP), (1.5, signal.SIGTERM)],
+)
 @pytest.mark.parametrize(
     "setup", [_NO_ROW, _ROWS, _SORT, _SET_UP], ids=["no row", "rows", "sort", "set-up"]
 )
-@pytest.mark.parametrize("after", [0.3, 1.5])
 def test_signal(database: Path, setup: str, number: signal.Signals, after: float) -> None:
-    if after > 1 and number != signal.SIGTERM:
-        pytest.skip("one signal is enough")
     process = _timeline(database, setup)
     time.sleep(after)
     process.send_signal(number)
