@@ -85,7 +85,10 @@ void check_run_folder(const std::string& folder) {
                                .at = {},
                                .have = {},
                                .effect = "nothing was read or written",
-                               .fix = "rm '" + path.string() + "'    # or put a copy of the file "
+                               .fix = "mv '" + path.string() + "' '" +
+                                      (path.parent_path() / ("aside." + path.filename().string()))
+                                          .string() +
+                                      "'    # and put a copy of the file "
                                       "that was meant in its place"});
   }
 }

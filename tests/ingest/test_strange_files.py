@@ -115,7 +115,7 @@ def test_ingester(folder: Path, kind: str, name: str) -> None:
         assert said["slug"] == "strange-file"
         assert said["object"] == str(folder / name)
         assert any(word in said["message"] for word in words.split("|")), said
-        assert said["fix"].startswith("rm ")
+        assert said["fix"].startswith("mv ")
     assert not output.exists()
 
 

@@ -56,8 +56,9 @@ def check_folder(folder: Path) -> None:
                     str(path),
                     f"is {found}; wanted a regular file",
                     effect="nothing was read or written",
-                    fix=f"rm {shlex.quote(str(path))}    "
-                    "# or put a copy of the file that was meant in its place",
+                    # Never rm: it may be a device, or somebody's only link.
+                    fix=shlex.join(["mv", str(path), str(path.with_name(f"aside.{name}"))])
+                    + "    # and put a copy of the file that was meant in its place",
                 )
 
 
