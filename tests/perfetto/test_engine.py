@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.perfetto_engine import EngineError, PerfettoEngine
+from support.perfetto_engine import PerfettoEngine, TraceProcessorError
 from support.timeline import CounterSample, Slice, engine_counters, engine_slices
 
 
@@ -94,12 +94,12 @@ def test_a_package_is_registered_once(engine: PerfettoEngine) -> None:
     engine.register("one", {"one.two": "CREATE PERFETTO VIEW one_v AS SELECT 23 AS n"})
     engine.query("INCLUDE PERFETTO MODULE one.two")
     assert engine.query("SELECT n FROM one_v") == [{"n": 23}]
-    with pytest.raises(EngineError, match="one"):
+    with pytest.raises(TraceProcessorError, match="one"):
         engine.register("one", {"one.two": "SELECT 1"})
 
 
 def test_a_wrong_query_is_an_error_and_the_engine_goes_on(engine: PerfettoEngine) -> None:
-    with pytest.raises(EngineError, match="no such column"):
+    with pytest.raises(TraceProcessorError, match="no such column"):
         engine.query("SELECT nonsense FROM slice")
     assert engine.query("SELECT COUNT(*) AS slices_count FROM slice") == [{"slices_count": 2}]
 
@@ -107,5 +107,5 @@ def test_a_wrong_query_is_an_error_and_the_engine_goes_on(engine: PerfettoEngine
 def test_a_file_that_is_no_trace_is_an_error(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.pftrace"
     wrong.write_bytes(b"this is no trace\n" * 23)
-    with PerfettoEngine() as engine, pytest.raises(EngineError, match="Unknown trace type"):
+    with PerfettoEngine() as engine, pytest.raises(TraceProcessorError, match="Unknown trace type"):
         engine.load(wrong)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
-from support.perfetto_engine import EngineError, PerfettoEngine
+from support.perfetto_engine import PerfettoEngine, TraceProcessorError
 from support.runs import REPOSITORY
 from support.twins import Twin
 from wbscope.library.sqlfile import SqlFile
@@ -93,7 +93,7 @@ def test_a_query_includes_what_it_needs(fresh: Callable[[], PerfettoEngine]) -> 
     engine = fresh()
     engine.query("INCLUDE PERFETTO MODULE wbscope.queries.fairness")
     assert len(engine.query("SELECT * FROM wbscope_fairness")) == 1
-    with pytest.raises(EngineError, match="no such table"):
+    with pytest.raises(TraceProcessorError, match="no such table"):
         engine.query("SELECT * FROM wbscope_stalls")
 
 

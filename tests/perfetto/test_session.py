@@ -45,7 +45,7 @@ FILTERS: tuple[tuple[str, dict[str, Any], bool], ...] = (
 def the_engine_of_the_tests(engine_is_there: None) -> Iterator[None]:
     """Every machine tests with the same engine, whatever else is installed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wbscope.perfetto.engine.find_engine", wasm_engine)
+        patch.setattr("wbscope.perfetto.trace_processor.find_engine", wasm_engine)
         yield
 
 
@@ -144,10 +144,20 @@ def test_what_is_no_trace(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["wrong.pftrace"]
 
 
-def test_own_sql_is_for_the_other_engine(few: Both) -> None:
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("sql", ("SELECT 1",)),
+        ("tables", ()),
+        ("columns", ("meta",)),
+        ("texts", (["fio.json"],)),
+    ],
+)
+def test_what_only_a_database_can_answer(few: Both, what: str, words: tuple[Any, ...]) -> None:
     with pytest.raises(UsageError) as told:
-        few.perfetto.sql("SELECT 1")
-    assert told.value.slug == "sqlite-only"
+        getattr(few.perfetto, what)(*words)
+    assert (told.value.slug, told.value.subject) == ("sqlite-only", what)
+    assert getattr(few.sqlite, what)(*words) is not None
 
 
 def test_a_cut_trace_is_said_to_be_damaged(few: Both, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from wbscope.library import kept
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
+from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
@@ -49,11 +50,18 @@ def run_db(made: Path, tmp_path: Path) -> Path:
 
 def answers(path: Path, library: Library, params: Params | None = None) -> tuple[list, frozenset]:
     """What the queries say, and the tables that were there before."""
-    session = Session(path, "run.db", library, params or Params())
-    given = session._given
-    rows = [session.query(name).rows for name in QUESTIONS]
-    session.close()
-    return rows, given
+    engine = used(path, library, params)
+    session = Session(engine, library, "run.db")
+    rows = [session.query(name, params).rows for name in QUESTIONS]
+    engine.close()
+    return rows, engine.given
+
+
+def used(path: Path, library: Library, params: Params | None = None) -> SqliteEngine:
+    """An engine with these filters."""
+    engine = SqliteEngine(path, "run.db", library)
+    engine.use(params or Params())
+    return engine
 
 
 def entry(cache: Path) -> Path:
@@ -91,15 +99,15 @@ def test_filters_take_only_what_no_filter_changes(
         start = run.duration_ns() // 3
         first_ts = int(run.recorded().meta["first_ts"])
     part = Params(t0_ns=first_ts + start, t1_ns=first_ts + 2 * start)
-    session = Session(run_db, "run.db", library, part)
-    fresh = session.query("stalls").rows
-    session.close()
+    engine = used(run_db, library, part)
+    fresh = Session(engine, library, "run.db").query("stalls", part).rows
+    engine.close()
     assert not list(cache.rglob("*.db"))  # nothing is kept of a part
     answers(run_db, library)
-    session = Session(run_db, "run.db", library, part)
-    assert "_throttle_step" in session._given
-    assert "wb_stall" not in session._given
-    assert session.query("stalls").rows == fresh
+    engine = used(run_db, library, part)
+    assert "_throttle_step" in engine.given
+    assert "wb_stall" not in engine.given
+    assert Session(engine, library, "run.db").query("stalls", part).rows == fresh
     assert 0 < len(fresh) < len(wbscope.open(run_db).query("stalls").rows)
 
 
@@ -162,11 +170,11 @@ def test_database_with_a_log_beside_it_is_not_kept(
 
 
 def test_statements_for_another_connection_are_whole(run_db: Path, library: Library) -> None:
-    session = Session(run_db, "run.db", library, Params())
-    whole = session.statements(["tl_throttle"])
-    session.close()
+    engine = used(run_db, library)
+    whole = engine.statements(["tl_throttle"])
+    engine.close()
     answers(run_db, library)
-    session = Session(run_db, "run.db", library, Params())
-    assert session._given
-    assert session.statements(["tl_throttle"]) == whole
-    session.close()
+    engine = used(run_db, library)
+    assert engine.given
+    assert engine.statements(["tl_throttle"]) == whole
+    engine.close()

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import shutil
 
-from wbscope.perfetto.engine import Engine, EngineError, Row
 from wbscope.perfetto.find import wasm_engine
+from wbscope.perfetto.trace_processor import Row, TraceProcessor, TraceProcessorError
 
 from .tools import missing
 
-__all__ = ["EngineError", "PerfettoEngine", "Row"]
+__all__ = ["PerfettoEngine", "Row", "TraceProcessorError"]
 
 
-class PerfettoEngine(Engine):
+class PerfettoEngine(TraceProcessor):
     """One engine process with one trace; use it as a context manager."""
 
     def __init__(self) -> None:

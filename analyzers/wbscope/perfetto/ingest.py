@@ -12,12 +12,12 @@ from wbscope.base.result import Notice
 from wbscope.ingest.program import Observer, run_ingester
 from wbscope.ingest.selection import Choice
 from wbscope.library.library import Library
-from wbscope.perfetto.engine import Engine, EngineDied, EngineError
 from wbscope.perfetto.reader import NoFtraceEvents, Reader
 from wbscope.perfetto.references import load_references
 from wbscope.perfetto.sidecars import with_sampled_files
 from wbscope.perfetto.stream import RecordStream
 from wbscope.perfetto.trace_facts import TraceFacts, read_facts
+from wbscope.perfetto.trace_processor import TraceProcessor, TraceProcessorDied, TraceProcessorError
 from wbscope.run.source import Source
 
 __all__ = ["died", "ingest_facts", "ingest_perfetto", "load"]
@@ -32,28 +32,30 @@ def ingest_perfetto(
 ) -> tuple[dict[str, Any], list[Notice]]:
     """As run_ingester: its `done` message and its warnings. The output is in a private folder."""
     globs = [*library.events(), *choice.events]
-    with Engine() as engine:
+    with TraceProcessor() as engine:
         load(engine, source, None if observer is None else _Halves(observer).loaded)
         return _write(engine, source, output, globs, library.table_options(), choice, observer)
 
 
-def load(engine: Engine, source: Source, advance: Callable[[int, int], None] | None) -> None:
+def load(
+    engine: TraceProcessor, source: Source, advance: Callable[[int, int], None] | None
+) -> None:
     """Let the engine parse the trace of a run; advance hears of bytes done and in all."""
     trace = source.trace
     try:
         engine.load(trace, advance)
-    except EngineDied as error:
+    except TraceProcessorDied as error:
         raise died(engine, str(trace), error) from error
-    except EngineError as error:
+    except TraceProcessorError as error:
         raise _refused(trace, error) from error
 
 
-def ingest_facts(engine: Engine, source: Source, output: Path) -> None:
+def ingest_facts(engine: TraceProcessor, source: Source, output: Path) -> None:
     """A database with everything but the events of a trace that the engine has loaded."""
     _write(engine, source, output, [], [], Choice(), None, facts_only=True)
 
 
-def _refused(trace: Path, error: EngineError) -> InputError:
+def _refused(trace: Path, error: TraceProcessorError) -> InputError:
     return InputError(
         "perfetto-refused",
         str(trace),
@@ -74,7 +76,7 @@ class _Halves:
 
 
 def _write(
-    engine: Engine,
+    engine: TraceProcessor,
     source: Source,
     output: Path,
     globs: Sequence[str],
@@ -86,14 +88,14 @@ def _write(
     trace = source.trace
     try:
         return _write_all(engine, source, output, globs, options, choice, observer, facts_only)
-    except EngineDied as error:
+    except TraceProcessorDied as error:
         raise died(engine, str(trace), error) from error
-    except EngineError as error:
+    except TraceProcessorError as error:
         raise _refused(trace, error) from error
 
 
 def _write_all(
-    engine: Engine,
+    engine: TraceProcessor,
     source: Source,
     output: Path,
     globs: Sequence[str],
@@ -159,7 +161,7 @@ class _RowProgress:
             self._observer.advance(done, 2 * self._bytes)
 
 
-def died(engine: Engine, trace: str, error: EngineDied) -> SetupError:
+def died(engine: TraceProcessor, trace: str, error: TraceProcessorDied) -> SetupError:
     """The engine ended by itself, mostly for want of memory."""
     fix = "free memory, then run the command again"
     if engine.command.is_wasm:

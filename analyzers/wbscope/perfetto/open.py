@@ -8,16 +8,14 @@ import shlex
 from wbscope.base.errors import UsageError
 from wbscope.ingest.program import Observer
 from wbscope.library.library import Library
+from wbscope.perfetto.perfetto_engine import PerfettoEngine
 from wbscope.perfetto.perfetto_library import perfetto_library
-from wbscope.perfetto.perfetto_session import PerfettoSessions
 from wbscope.run.source import Kind, Source
 
-__all__ = ["open_sessions"]
+__all__ = ["open_engine"]
 
 
-def open_sessions(
-    source: Source, observer: Observer | None = None
-) -> tuple[PerfettoSessions, Library]:
+def open_engine(source: Source, observer: Observer | None = None) -> tuple[PerfettoEngine, Library]:
     """The run's trace in an engine, and the library whose adapters fit.
 
     Raises: UsageError when the run is no Perfetto trace.
@@ -32,4 +30,4 @@ def open_sessions(
             fix=f"wbscope query NAME {shlex.quote(shown)}    # without --engine perfetto",
         )
     library = perfetto_library()
-    return PerfettoSessions(source, library, observer), library
+    return PerfettoEngine(source, library, observer), library

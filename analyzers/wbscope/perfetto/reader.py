@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from wbscope.perfetto.engine import Engine, Row
 from wbscope.perfetto.references import References
 from wbscope.perfetto.stream import FieldSpec, RecordStream
 from wbscope.perfetto.trace_facts import TraceFacts
+from wbscope.perfetto.trace_processor import Row, TraceProcessor
 
 __all__ = ["NoFtraceEvents", "Progress", "Reader"]
 
@@ -73,7 +73,7 @@ class _Kind:
 class Reader:
     """Reads one loaded trace."""
 
-    def __init__(self, engine: Engine, facts: TraceFacts, references: References) -> None:
+    def __init__(self, engine: TraceProcessor, facts: TraceFacts, references: References) -> None:
         self._engine = engine
         self._facts = facts
         self._references = references
@@ -91,7 +91,7 @@ class Reader:
     ) -> None:
         """Write the whole stream; `facts_only` leaves out the records of all events.
 
-        Raises: NoFtraceEvents; EngineError.
+        Raises: NoFtraceEvents; TraceProcessorError.
         """
         self._engine.query(_ORDERED)
         kinds = self._kinds(globs, load_all)

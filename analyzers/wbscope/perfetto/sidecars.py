@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from wbscope.perfetto.engine import Engine
+from wbscope.perfetto.trace_processor import TraceProcessor
 from wbscope.run.source import Source
 
 __all__ = ["with_sampled_files"]
@@ -29,7 +29,7 @@ ORDER BY t.name
 _LINES = {"vmstat": ("{name} {value}\n", 1), "meminfo": ("{name}: {value} kB\n", 1 << 10)}
 
 
-def with_sampled_files(engine: Engine, source: Source, private: Path) -> Path | None:
+def with_sampled_files(engine: TraceProcessor, source: Source, private: Path) -> Path | None:
     """The folder to read the files of the run from: its own, or a private one with what the
     trace adds."""
     texts = {name: text for kind in _LINES for name, text in _texts(engine, kind).items()}
@@ -48,7 +48,7 @@ def with_sampled_files(engine: Engine, source: Source, private: Path) -> Path | 
     return made
 
 
-def _texts(engine: Engine, kind: str) -> dict[str, str]:
+def _texts(engine: TraceProcessor, kind: str) -> dict[str, str]:
     line, unit = _LINES[kind]
     texts: dict[str, str] = {}
     for row in engine.query(_SAMPLES.format(type=kind)):

@@ -7,64 +7,39 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.result import Notice, Result
 from wbscope.base.units import format_value, parse_duration, parse_number
 from wbscope.ingest.program import Observer
+from wbscope.library.contents import columns_of, file_texts, last_record, tables_of
 from wbscope.library.database import Recorded
+from wbscope.library.engine import Engine
 from wbscope.library.library import ENGINES, Library, load_library
+from wbscope.library.own_sql import run_select
 from wbscope.library.params import DEFAULT_WINDOW_NS, MOST_WINDOWS, Params, windows_in
 from wbscope.library.session import Session
 from wbscope.library.sqlfile import SqlFile
+from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.empty import unfiltered, why_empty
 from wbscope.run.ingested import database_of
 from wbscope.run.source import Source, find_source
 
-__all__ = ["Run", "Sessions", "open_run"]
+__all__ = ["Run", "open_run"]
 
 _INT64_MAX = 2**63 - 1
-
-
-class Sessions(Protocol):
-    """An engine with a run in it."""
-
-    database: Path
-
-    def open(self, params: Params) -> Session:
-        """A session with these filters."""
-
-    def close(self) -> None:
-        """Let go of the engine; its sessions are closed before."""
-
-
-class _Sqlite:
-    """Each session is a connection of its own."""
-
-    def __init__(self, shown: str, database: Path, library: Library) -> None:
-        self.database = database
-        self._shown = shown
-        self._library = library
-
-    def open(self, params: Params) -> Session:
-        return Session(self.database, self._shown, self._library, params)
-
-    def close(self) -> None:
-        """Nothing is shared."""
 
 
 class Run:
     """One recorded run; use it in a `with` statement or close it."""
 
-    def __init__(self, source: Source, sessions: Sessions, library: Library) -> None:
+    def __init__(self, source: Source, engine: Engine, library: Library) -> None:
         self.source = source
         self.name = str(source.path)
-        self.database = sessions.database
+        self.database = engine.database
         self.library = library
-        self._sessions = sessions
-        self._opened: Session | None = sessions.open(Params())
-        self._params = Params()
+        self._opened: Session | None = Session(engine, library, self.name)
 
     def query(
         self,
@@ -89,10 +64,10 @@ class Run:
         t0_ns, t1_ns = self._range(start, end)
         window_ns = self._window(window, file, t0_ns, t1_ns)
         params = Params(t0_ns, t1_ns, window_ns, bdi, tid, comm_glob, cgroup)
-        result = self._with(params).query(name)
+        result = self._session.query(name, params)
         if result.rows or params == unfiltered(params):
             return result
-        told = why_empty(params, self._with(unfiltered(params)).query(name))
+        told = why_empty(params, self._session.query(name, unfiltered(params)))
         return replace(result, warnings=(*result.warnings, *told))
 
     def sql(
@@ -101,33 +76,37 @@ class Run:
         """Run one SELECT; all views of the library are there to read.
 
         With `most_rows`, the rows after these are left out, with a warning.
+        Raises: QueryError; UsageError sqlite-only, as all that reads the database itself.
         """
         limit = None if timeout is None else parse_duration("--timeout", timeout, positive=True)
-        return self._with(Params()).sql(statement, limit, most_rows)
+        return run_select(self._sqlite("sql"), statement, limit, most_rows)
 
     def tables(self) -> dict[str, str]:
         """The database's own tables, each with the statement that made it."""
-        return self._session.tables()
+        engine = self._sqlite("tables")
+        return tables_of(engine.connection, engine.shown)
 
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Name and type of each column of a table of the database."""
-        return self._session.columns(table)
+        engine = self._sqlite("columns")
+        return columns_of(engine.connection, engine.shown, table)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of the run: lost events, damage."""
-        return self._with(Params()).warnings()
+        return self._session.warnings()
 
     def texts(self, names: Sequence[str]) -> dict[str, str]:
         """The texts of these files of the run folder, of those that were there."""
-        return self._session.texts(names)
+        engine = self._sqlite("texts")
+        return file_texts(engine.connection, engine.shown, names)
 
     def recorded(self) -> Recorded:
         """Which events were recorded, how many, and the run's meta data."""
-        return self._session.recorded
+        return self._session.engine.recorded
 
     def statements(self, views: list[str]) -> list[str]:
         """The SQL that makes these views of the library over the database."""
-        return self._with(Params()).statements(views)
+        return self._session.statements(views)
 
     def duration_ns(self) -> int:
         """From the first to the last event of the trace."""
@@ -137,9 +116,8 @@ class Run:
     def close(self) -> None:
         """Close the database and the engine."""
         if self._opened is not None:
-            self._opened.close()
+            self._opened.engine.close()
             self._opened = None
-            self._sessions.close()
 
     def __enter__(self) -> Self:
         return self
@@ -163,14 +141,18 @@ class Run:
             )
         return self._opened
 
-    def _with(self, params: Params) -> Session:
-        """The session with these filters; views are shared while they stay."""
-        before = self._session
-        if params != self._params:
-            self._opened = self._sessions.open(params)
-            self._params = params
-            before.close()
-        return self._session
+    def _sqlite(self, what: str) -> SqliteEngine:
+        """The engine for what only a database can answer."""
+        engine = self._session.engine
+        if isinstance(engine, SqliteEngine):
+            return engine
+        raise UsageError(
+            "sqlite-only",
+            what,
+            "runs on the engine sqlite only",
+            fix="wbscope sql-package -o wbscope && trace_processor_shell --add-sql-package"
+            " ./wbscope TRACE",
+        )
 
     def _span(self) -> tuple[int, int]:
         meta = self.recorded().meta
@@ -191,7 +173,7 @@ class Run:
         if count > MOST_WINDOWS:
             least_s = max(2, -(-(end - start) // (MOST_WINDOWS * 10**9)))
             length = format_value("run_ns", "ns", end - start)
-            at = None if t1_ns is not None else self._session.last_record()
+            at = None if t1_ns is not None else self._last_record()
             fix = f"--window {least_s}s, or --from and --to for a part of the run"
             most = f"at most {MOST_WINDOWS} are allowed"
             if window is None:  # it is the run that is odd
@@ -200,6 +182,12 @@ class Run:
             told = f"cuts {length} into {count} windows, {most}"
             raise UsageError("window-too-small", f"--window {window}", told, at=at, fix=fix)
         return window_ns
+
+    def _last_record(self) -> str | None:
+        engine = self._session.engine
+        if not isinstance(engine, SqliteEngine):
+            return None
+        return last_record(engine.connection, engine.shown, engine.recorded)
 
     def _range(self, start: str | None, end: str | None) -> tuple[int | None, int | None]:
         if start is None and end is None:
@@ -237,17 +225,12 @@ def open_run(
     """
     source = path if isinstance(path, Source) else find_source(str(path))
     if engine == "perfetto":
-        from wbscope.perfetto.open import open_sessions
+        from wbscope.perfetto.open import open_engine
 
-        sessions, library = open_sessions(source, observer)
-        try:
-            return Run(source, sessions, library)
-        except BaseException:
-            sessions.close()
-            raise
+        return Run(source, *open_engine(source, observer))
     library = library or load_library()
     database = database_of(source, library, observer)
-    return Run(source, _Sqlite(str(source.path), database, library), library)
+    return Run(source, SqliteEngine(database, str(source.path), library), library)
 
 
 def _in_order(start: str | None, end: str | None) -> str:

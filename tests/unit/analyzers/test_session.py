@@ -16,11 +16,14 @@ from wbscope.base.errors import (
     InternalError,
     QueryError,
     UsageError,
+    WbscopeError,
 )
 from wbscope.library.database import SCHEMA_VERSION
 from wbscope.library.library import Library
+from wbscope.library.own_sql import run_select
 from wbscope.library.params import Params, quote
 from wbscope.library.session import Session
+from wbscope.library.sqlite import SqliteEngine
 
 EVENT = "writeback:balance_dirty_pages"
 
@@ -258,13 +261,30 @@ def test_materialized_view_becomes_a_table_only_where_it_is_used(
     database: Path, library: Library
 ) -> None:
     kinds = "SELECT type FROM sqlite_temp_schema WHERE name LIKE 'wb_throttl_'"
-    session = Session(database, "run.db", library, Params())
-    assert session.sql(kinds).rows == [("view",)]
-    session.close()
-    session = Session(database, "run.db", library, Params())
-    session.query("throttle_by_task")
-    assert session.sql(kinds).rows == [("table",)]
-    session.close()
+    engine = SqliteEngine(database, "run.db", library)
+    assert run_select(engine, kinds).rows == [("view",)]
+    engine.close()
+    engine = SqliteEngine(database, "run.db", library)
+    Session(engine, library, "run.db").query("throttle_by_task")
+    assert run_select(engine, kinds).rows == [("table",)]
+    engine.close()
+
+
+def test_filters_that_cannot_be_used_leave_the_engine_usable(
+    database: Path, library: Library
+) -> None:
+    """The file goes away when other filters are to be used, and comes back."""
+    session = Session(SqliteEngine(database, "run.db", library), library, "run.db")
+    rows = session.query("throttle_by_task").rows
+    away = database.rename(database.with_suffix(".away"))
+    for _ in range(2):
+        with pytest.raises(WbscopeError, match="unable to open"):
+            session.query("throttle_by_task", Params(tid=13))
+    away.rename(database)
+    assert session.query("throttle_by_task").rows == rows
+    assert [row[0] for row in session.query("throttle_by_task", Params(tid=13)).rows] == [13]
+    session.engine.close()
+    session.engine.close()
 
 
 def test_warnings_of_the_run(new_database: Callable[..., Path]) -> None:

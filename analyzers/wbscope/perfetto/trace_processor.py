@@ -17,7 +17,7 @@ from wbscope.base.children import dying_with_us
 from wbscope.base.errors import SetupError
 from wbscope.perfetto.find import EngineCommand, find_engine
 
-__all__ = ["Batch", "Cell", "Engine", "EngineDied", "EngineError", "Row"]
+__all__ = ["Batch", "Cell", "Row", "TraceProcessor", "TraceProcessorDied", "TraceProcessorError"]
 
 Cell = int | float | str | bytes | None
 Row = dict[str, Cell]
@@ -32,15 +32,15 @@ _DYING_SECONDS = 5
 _LOG_BYTES = 4000
 
 
-class EngineError(Exception):
+class TraceProcessorError(Exception):
     """The engine refused a trace or a query; the text is its own."""
 
 
-class EngineDied(EngineError):
+class TraceProcessorDied(TraceProcessorError):
     """The engine ended, or answered what is not its protocol."""
 
 
-class Engine:
+class TraceProcessor:
     """Use it as a context manager; without a command it takes what find_engine finds."""
 
     def __init__(self, command: EngineCommand | None = None) -> None:
@@ -107,7 +107,7 @@ class Engine:
     def load(self, trace: Path, advance: Callable[[int, int], None] | None = None) -> None:
         """Let it parse a whole trace file; advance hears of bytes done and in all.
 
-        Raises: EngineError with the engine's own message when it cannot be parsed.
+        Raises: TraceProcessorError with the engine's own message when it cannot be parsed.
         """
         methods = self._protos.TraceProcessorRpc
         total = trace.stat().st_size
@@ -125,7 +125,7 @@ class Engine:
     def register(self, package: str, modules: Mapping[str, str]) -> None:
         """Make modules known to INCLUDE PERFETTO MODULE, as --add-sql-package does.
 
-        Raises: EngineError when the engine has such a package.
+        Raises: TraceProcessorError when the engine has such a package.
         """
         message = self._protos.TraceProcessorRpcStream()
         request = message.msg.add(request=self._protos.TraceProcessorRpc.TPM_REGISTER_SQL_PACKAGE)
@@ -138,7 +138,7 @@ class Engine:
     def batches(self, sql: str) -> Iterator[Batch]:
         """The result of a query as it comes; one batch is in memory at a time.
 
-        Raises: EngineError with the engine's message when the SQL is wrong.
+        Raises: TraceProcessorError with the engine's message when the SQL is wrong.
         """
         for result in self._results(sql):
             for batch in result.batch:
@@ -211,9 +211,9 @@ class Engine:
         except DecodeError as error:
             raise self._died("answered what is no trace processor's answer") from error
         if reply.fatal_error:
-            raise EngineDied(reply.fatal_error)
+            raise TraceProcessorDied(reply.fatal_error)
         if reply.invalid_request:
-            raise EngineDied(f"does not know request {reply.invalid_request}")
+            raise TraceProcessorDied(f"does not know request {reply.invalid_request}")
         return reply
 
     def _read(self, count: int) -> bytes:
@@ -223,7 +223,7 @@ class Engine:
             raise self._died()
         return data
 
-    def _died(self, how: str = "") -> EngineDied:
+    def _died(self, how: str = "") -> TraceProcessorDied:
         try:
             code: int | None = self._process.wait(_DYING_SECONDS)
         except subprocess.TimeoutExpired:
@@ -234,7 +234,7 @@ class Engine:
         ended = "" if code is None else f"ended with exit code {code}"
         if code is not None and code < 0:
             ended = f"ended with signal {-code}"
-        return EngineDied(": ".join(part for part in (how or ended, log) if part))
+        return TraceProcessorDied(": ".join(part for part in (how or ended, log) if part))
 
 
 def _cells(batch: Any) -> Iterator[Cell]:
@@ -256,4 +256,4 @@ def _cells(batch: Any) -> Iterator[Cell]:
 
 def _check(message: str) -> None:
     if message:
-        raise EngineError(message)
+        raise TraceProcessorError(message)

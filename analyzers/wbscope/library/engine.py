@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs the library's SQL over one run: SQLite, or Perfetto's trace processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from wbscope.library.database import Recorded
+from wbscope.library.params import Params, quote
+
+__all__ = ["PARAMS", "WARNINGS", "Engine", "Rows", "warnings_select"]
+
+# The view that holds the filters, and the one that tells what to know of the rows.
+PARAMS = "wb_params"
+WARNINGS = "wb_warning"
+
+Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
+"""Names of the columns, and the rows."""
+
+
+class Engine(Protocol):
+    """One run, and the filters that the views are made with.
+
+    `database` is the run's, or what takes its place; `recorded` tells which events there are.
+    Errors are WbscopeError: no other layer knows those of an engine.
+    """
+
+    database: Path
+
+    @property
+    def recorded(self) -> Recorded:
+        """Which events were recorded, how many, and the run's meta data."""
+
+    def use(self, params: Params) -> None:
+        """Answer with these filters from now on; before the first call there are none."""
+
+    def answer(
+        self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
+    ) -> list[Rows]:
+        """Make these views and give the rows of each SELECT, as one question that can be stopped.
+
+        Of `tables` and what these need, views may be made tables first. `about` is what the
+        question is called in an error.
+        """
+
+    def statements(self, names: Iterable[str]) -> list[str]:
+        """What makes these views elsewhere, over the same run."""
+
+    def close(self) -> None:
+        """Let go of the run; once is enough."""
+
+
+def warnings_select(scope: str) -> str:
+    """The warnings that hold for this query, or ('*') for every number of the run."""
+    return f"SELECT slug, message FROM {WARNINGS} WHERE scope IN ('*', {quote(scope)})"

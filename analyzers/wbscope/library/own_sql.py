@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A SELECT of the user's own on a run database: kept to reading, with errors that help."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from wbscope.base.errors import QueryError
+from wbscope.base.result import Notice, Result
+from wbscope.library.contents import tables_of, texts_up_to
+from wbscope.library.database import translate
+from wbscope.library.engine import Rows, warnings_select
+from wbscope.library.guard import check_one_select, reading_only, stoppable
+from wbscope.library.params import Params
+from wbscope.library.session import notices_of, result_of
+from wbscope.library.sqlite import SqliteEngine
+
+__all__ = ["run_select"]
+
+# A user's own statement makes no longer text than this: zeroblob(), printf('%.*c').
+_MOST_STATEMENT_BYTES = 64 << 20
+_OF_MAIN = re.compile(r"""\bmain\b["`\]\s]*\.\s*["`\[]?(\w+)""", re.IGNORECASE)
+
+
+def run_select(
+    engine: SqliteEngine, text: str, limit_ns: int | None = None, most_rows: int | None = None
+) -> Result:
+    """Run one SELECT with all views of the library at hand, without filters.
+
+    Of more than `most_rows` rows the first are given, and a warning.
+    Raises: QueryError, InputError.
+    """
+    check_one_select(text)
+    engine.use(Params())
+    # Views cost nothing until used; only those that the text may name are
+    # worth turning into tables first.
+    mentioned = [n for n in engine.library.objects() if n in _words(text)]
+
+    def ask() -> tuple[Rows, tuple[Notice, ...]]:
+        engine.make(engine.library.objects(), mentioned)
+        warnings = notices_of(engine.rows(warnings_select("*")))
+        with _reading_only(engine, text), texts_up_to(engine.connection, _MOST_STATEMENT_BYTES):
+            return engine.rows(text, most_rows), warnings
+
+    try:
+        with stoppable(engine.connection, limit_ns):
+            (columns, rows), warnings = engine.asked(ask)
+    except sqlite3.Error as error:
+        raise _statement_error(engine, error, text) from error
+    if most_rows is not None and len(rows) > most_rows:
+        rows = rows[:most_rows]
+        told = f"only the first {most_rows} rows are here; add LIMIT, or write them to a file"
+        warnings = (*warnings, Notice("cut-short", told))
+    return result_of("sql", (columns, rows), warnings)
+
+
+@contextmanager
+def _reading_only(engine: SqliteEngine, text: str) -> Iterator[None]:
+    """Within, the statement can neither change anything nor run what is in the file."""
+    find = """
+        SELECT lower(name) FROM main.sqlite_schema
+        WHERE type = 'view' OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL %')
+    """
+    there = {name for (name,) in engine.connection.execute(find)}
+    # Views of the library hide those of the file, unless these are asked for as main.NAME.
+    asked = {name.lower() for name in _OF_MAIN.findall(text)}
+    foreign = there - ({name.lower() for name in engine.made} - asked)
+    with reading_only(engine.connection, foreign) as refused:
+        try:
+            yield
+        except sqlite3.Error as error:
+            # A virtual table asks for more before its name is heard of.
+            refused += [name for name in _words(text.lower()) if name in foreign]
+            if not refused or not _is_denied(error):
+                raise
+            raise QueryError(
+                "not-a-table",
+                "sql",
+                f"reads {refused[0]!r}, which is a view or virtual table of {engine.shown}",
+                effect="nothing that a file brings along is run",
+                fix="read its tables, or the views of wbscope: .tables tells which",
+            ) from error
+
+
+def _statement_error(engine: SqliteEngine, error: sqlite3.Error, sql: str) -> Exception:
+    text = str(error)
+    code = getattr(error, "sqlite_errorname", None)
+    if _is_denied(error):
+        return QueryError(
+            "read-only",
+            "sql",
+            "the statement would write, attach or load; sql only reads",
+            fix="sqlite3 RUN.db    # on a copy, to change something",
+        )
+    if "one statement at a time" in text:
+        return QueryError(
+            "several-statements",
+            "sql",
+            "holds more than one statement, wanted one",
+            fix="wbscope sql RUN -f FILE",
+        )
+    if code == "SQLITE_ERROR" or code is None:
+        return QueryError(
+            "sql-error",
+            "sql",
+            text,
+            have=_similar(engine, text, sql),
+            fix="wbscope sql RUN    # .tables and .schema NAME tell what there is",
+        )
+    return translate(error, engine.shown)
+
+
+def _similar(engine: SqliteEngine, message: str, sql: str) -> str | None:
+    """Tables, or columns of the tables that it names, like the one that is missing."""
+    missing = re.fullmatch(r"no such (table|column): (?:\w+\.)?(\w+)", message)
+    if missing is None:
+        return None
+    names = [*tables_of(engine.connection, engine.shown), *engine.library.objects()]
+    if missing[1] == "column":
+        words = _words(sql)
+        find = "SELECT name FROM pragma_table_info(?)"
+        tables = [name for name in names if name in words]
+        rows = (row for table in tables for row in engine.connection.execute(find, (table,)))
+        names = [row[0] for row in rows]
+    return ", ".join(difflib.get_close_matches(missing[2], names, n=5)) or None
+
+
+def _is_denied(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorname", None)
+    return code == "SQLITE_AUTH" or any(t in str(error) for t in ("not authorized", "prohibited"))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine SQLite: views over a run database, made when first needed."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from wbscope.base.errors import InputError, InternalError
+from wbscope.base.result import unique_names
+from wbscope.library.database import Recorded, open_database, translate
+from wbscope.library.definitions import Definitions
+from wbscope.library.engine import Rows
+from wbscope.library.guard import stoppable
+from wbscope.library.kept import KeptTables
+from wbscope.library.library import Library
+from wbscope.library.params import Params
+
+__all__ = ["SqliteEngine"]
+
+_Answer = TypeVar("_Answer")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
+
+
+class SqliteEngine:
+    """An Engine. Each set of filters has a connection of its own, whose views are kept."""
+
+    def __init__(self, database: Path, shown: str, library: Library) -> None:
+        self.database = database
+        self.shown = shown
+        self.library = library
+        self.made: dict[str, bool] = {}  # objects, and whether they are tables
+        self._given: frozenset[str] = frozenset()
+        self._params: Params | None = None
+        self._open(Params())
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """With the filters of the last `use()`."""
+        return self._connection
+
+    @property
+    def recorded(self) -> Recorded:
+        """Which events were recorded, how many, and the run's meta data."""
+        return self._recorded
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The tables that an earlier session has made and kept."""
+        return self._given
+
+    def use(self, params: Params) -> None:
+        """Answer with these filters from now on."""
+        if params != self._params:
+            self.close()
+            self._params = None  # no set of filters is in force if opening fails
+            self._open(params)
+
+    def answer(
+        self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
+    ) -> list[Rows]:
+        """Make these views and give the rows of each SELECT."""
+
+        def ask() -> list[Rows]:
+            self.make(names, tables)
+            return [self.rows(select) for select in selects]
+
+        try:
+            with stoppable(self._connection):
+                return self.asked(ask)
+        except sqlite3.Error as error:
+            raise self._library_error(about, error) from error
+
+    def statements(self, names: Iterable[str]) -> list[str]:
+        """What makes these views on another connection to the same file."""
+        try:
+            with stoppable(self._connection):
+                made = self._definitions.statements(
+                    self._connection, names, frozenset(self.library.closure(names))
+                )
+        except sqlite3.Error as error:
+            raise self._library_error("timeline", error) from error
+        return [statement for definition in made for statement in definition.statements]
+
+    def close(self) -> None:
+        """Close the database; what took long to make is kept for another session."""
+        self._kept.save(self._connection)
+        self._connection.close()
+
+    def asked(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Ask, and once more without the kept tables when those are damaged."""
+        try:
+            return ask()
+        except sqlite3.DatabaseError as error:
+            name = getattr(error, "sqlite_errorname", None) or ""
+            if not self._given or not name.startswith(_DAMAGED):
+                raise
+            self._given = frozenset()
+            self._kept.drop(self._connection)
+            return ask()
+
+    def make(self, names: Iterable[str], tables: Iterable[str]) -> None:
+        """Make what is not there yet.
+
+        Raises: sqlite3.Error, as `rows()` does.
+        """
+        materialize = frozenset(self.library.closure(tables, self._given))
+        made = self._definitions.statements(self._connection, names, materialize, self._given)
+        for wanted in made:
+            is_table = self.made.get(wanted.name)
+            if is_table or is_table == wanted.is_table:
+                continue
+            statements = list(wanted.statements)
+            if is_table is not None:  # a view so far, which another question only mentioned
+                statements.insert(0, f"DROP VIEW temp.{wanted.name}")
+            started = time.monotonic_ns()
+            self._all_or_none(statements)
+            if wanted.is_table:
+                self._kept.note(wanted.name, time.monotonic_ns() - started)
+            self.made[wanted.name] = wanted.is_table
+
+    def rows(self, sql: str, most: int | None = None) -> Rows:
+        """All rows, or one more than `most`, which tells that there are more."""
+        cursor = self._connection.execute(sql)
+        columns = unique_names([column[0] for column in cursor.description or ()])
+        return columns, cursor.fetchall() if most is None else cursor.fetchmany(most + 1)
+
+    def _open(self, params: Params) -> None:
+        self._connection, self._recorded = open_database(self.database, self.shown)
+        self._definitions = Definitions(self.library, self._recorded, params, self.shown)
+        self.made = {}
+        filtered = bool(params.given())
+        self._kept = KeptTables(self.database, self._recorded.meta, self.library, filtered=filtered)
+        self._given = self._kept.attach(self._connection)
+        self._params = params
+
+    def _all_or_none(self, statements: Iterable[str]) -> None:
+        """One that is stopped by Ctrl-C leaves things as they were for the next question."""
+        self._connection.execute("BEGIN")
+        try:
+            for statement in statements:
+                self._connection.execute(statement)
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def _library_error(self, name: str, error: sqlite3.Error) -> Exception:
+        """SQL of our own that SQLite refuses is a bug; the rest is the file's."""
+        told = translate(error, self.shown)
+        if told.slug == "too-big":
+            return InputError(
+                "text-too-long",
+                self.shown,
+                f"holds texts longer than those of a record: {error}",
+                fix="wbscope ingest TRACE.dat -o RUN.db --force    # if the database was changed",
+            )
+        if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR" and told.exit_code == 5:
+            return InternalError("library-sql", name, f"{error}, on {self.shown} (a bug in sql/)")
+        return told

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine perfetto: views and rows are trace processor's, with the same answers as SQLite's.
+
+Events come from trace processor. What its tables do not tell (page size, systems of events, where
+records were lost, the files beside the trace) comes from a small database of facts, which the
+ingester makes without any event; it stands in for those adapters.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from wbscope.base.cache import scratch_folder
+from wbscope.base.errors import InternalError
+from wbscope.base.result import unique_names
+from wbscope.ingest.program import Observer
+from wbscope.library.database import Recorded, open_database, translate
+from wbscope.library.engine import PARAMS, Rows
+from wbscope.library.guard import stoppable
+from wbscope.library.library import Library
+from wbscope.library.params import Params, quote, wide_enough
+from wbscope.library.sqlfile import SqlFile
+from wbscope.perfetto.ingest import died, ingest_facts, load
+from wbscope.perfetto.perfetto_sql import create, indexes
+from wbscope.perfetto.trace_processor import (
+    TraceProcessor,
+    TraceProcessorDied,
+    TraceProcessorError,
+)
+from wbscope.run.source import Source
+
+__all__ = ["PerfettoEngine"]
+
+# Facts that the trace processor has itself, in a better or the same form.
+_OF_TRACE_PROCESSOR = {"task", "buffer"}
+
+
+class PerfettoEngine:
+    """An Engine: one trace processor with one trace. Views that no filter changes are kept."""
+
+    def __init__(self, source: Source, library: Library, observer: Observer | None = None) -> None:
+        self._shown = str(source.path)
+        self._library = library
+        self._params = Params()
+        self._made: dict[str, str] = {}  # the text of each object that is there
+        self._open = ExitStack()
+        try:
+            self._processor = TraceProcessor()
+            self._open.callback(self._processor.close)
+            self.database = self._open.enter_context(scratch_folder()) / "facts.db"
+            load(self._processor, source, None if observer is None else observer.advance)
+            ingest_facts(self._processor, source, self.database)
+            self._facts, facts = open_database(self.database, self._shown)
+            self._open.callback(self._facts.close)
+        except BaseException:
+            self.close()
+            raise
+        # In the trace means at hand: every event can be read.
+        self._recorded = replace(
+            facts,
+            tables={event: event.partition(":")[2] for event in facts.tables},
+            counts={event: (count, count) for event, (count, _) in facts.counts.items()},
+        )
+
+    @property
+    def recorded(self) -> Recorded:
+        """Which events were recorded, how many, and the run's meta data."""
+        return self._recorded
+
+    def use(self, params: Params) -> None:
+        """Answer with these filters from now on."""
+        self._params = params
+
+    def answer(
+        self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
+    ) -> list[Rows]:
+        """Make these views and give the rows of each SELECT."""
+        try:
+            with stoppable(self._facts):
+                self._make(names)
+                return [self._rows(select) for select in selects]
+        except sqlite3.Error as error:
+            raise translate(error, self._shown) from error
+
+    def statements(self, names: Iterable[str]) -> list[str]:
+        """What makes these views in another trace processor with the same trace."""
+        return [
+            part
+            for name, statement in self._statements(names)
+            for part in (statement, *indexes(self._library.files[name], replace=True))
+        ]
+
+    def close(self) -> None:
+        """End trace processor."""
+        self._open.close()
+
+    def _make(self, names: Iterable[str]) -> None:
+        """Make what is not there, and again what is made of something made again."""
+        again: set[str] = set()
+        for name, statement in self._statements(names):
+            needs = self._library.files[name].needs
+            if self._made.get(name) == statement and not again & set(needs):
+                continue
+            for part in (statement, *indexes(self._library.files[name], replace=True)):
+                self._ask(part)
+            self._made[name] = statement
+            again.add(name)
+
+    def _statements(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        closure = self._library.closure(names)
+        return [(name, self._statement(self._library.files[name])) for name in closure]
+
+    def _statement(self, file: SqlFile) -> str:
+        select = None
+        if file.name == PARAMS:
+            row = self._ask(file.select)
+            values = dict(zip(row[0], row[1][0], strict=True)) | self._params.given()
+            values = wide_enough(values, self.recorded.meta)
+            select = "SELECT " + ", ".join(f"{quote(v)} AS {name}" for name, v in values.items())
+        elif file.source_table and file.source_table not in _OF_TRACE_PROCESSOR:
+            select = self._rows_of_facts(file)
+        return create(file, select=select, replace=True)
+
+    def _rows_of_facts(self, file: SqlFile) -> str:
+        """The rows of a table of facts, as a SELECT."""
+        wanted = listed = ", ".join(column.name for column in file.columns)
+        if file.source_table == "event_counts":
+            wanted = "event, count, count"
+        rows = self._facts.execute(f"SELECT {wanted} FROM main.{file.source_table}").fetchall()
+        if not rows:
+            typed = (f"CAST(NULL AS {c.type}) AS {c.name}" for c in file.columns)
+            return f"SELECT {', '.join(typed)} WHERE 0"
+        values = ",\n".join(f"({', '.join(map(_literal, row))})" for row in rows)
+        return f"WITH facts({listed}) AS (VALUES\n{values})\nSELECT {listed} FROM facts"
+
+    def _rows(self, sql: str) -> Rows:
+        columns, rows = self._ask(sql)
+        return unique_names(columns), rows
+
+    def _ask(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        try:
+            return self._processor.table(sql)
+        except TraceProcessorDied as error:
+            raise died(self._processor, self._shown, error) from error
+        except TraceProcessorError as error:
+            self._bug(error)
+
+    def _bug(self, error: TraceProcessorError) -> NoReturn:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise InternalError(
+            "library-sql",
+            lines[-1][:200] if lines else "trace processor",
+            f"on {self._shown}, with Perfetto's trace processor (a bug in sql/)",
+        ) from error
+
+
+def _literal(value: Any) -> str:
+    """A fact as SQL: texts of a stranger's file may hold any character."""
+    if isinstance(value, str):
+        return "'" + value.replace("\0", "").replace("'", "''") + "'"
+    if isinstance(value, float):
+        return repr(value)
+    return quote(value)
