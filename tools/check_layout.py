@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,6 +33,18 @@ UNIT_HOMES = {
 UNIT_DEBTS: dict[str, str] = {}
 UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
 
+# The packages whose texts Python's users read, too: they name arguments, and cli/wording.py makes
+# options of them.
+LIBRARY = (
+    "base", "stats", "plot", "library", "run", "ingest", "perfetto", "timeline", "measure",
+    "compare", "record", "doctor", "viewer",
+)  # fmt: skip
+# An option that stands behind one of these in a text is a part of a command.
+PROGRAM = re.compile(
+    r"\b(?:wbscope|fio|mount|perf|perfetto|time|trace-cmd|trace_processor_shell)\b"
+)
+OPTION = re.compile(r"(?<![\w-])(?:--[a-z][a-z-]*|-o)(?![\w-])")
+TOLD = re.compile(r"(?:Error|Notice|Check|Refusal|Phrase)$")
 PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
 MAX_LINES = {".py": 500, ".cc": 500, ".h": 500}
 MAX_SQL_COLUMNS = 80
@@ -138,6 +151,64 @@ def check_python(path: str, text: str) -> Iterator[Finding]:
             yield node.lineno, what, "return what to print"
         elif not may_convert and isinstance(node, ast.Constant) and node.value in UNIT_NUMBERS:
             yield node.lineno, f"number {node.value} converts a unit", "use base/units.py"
+
+
+@cache
+def options() -> set[str]:
+    """The options of all verbs."""
+    sys.path.insert(0, str(ROOT / "analyzers"))
+    from typer.main import get_command
+    from wbscope.cli.main import app
+
+    return set(options_of(get_command(app)))
+
+
+def options_of(command: Any) -> Iterator[str]:
+    for parameter in command.params:
+        yield from parameter.opts
+        yield from parameter.secondary_opts
+    for below in getattr(command, "commands", {}).values():
+        yield from options_of(below)
+
+
+def check_texts(path: str, text: str) -> Iterator[Finding]:
+    """A text of the library names an option only within a whole command."""
+    tree = ast.parse(text, path)
+    skipped = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    told = {
+        id(word)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and TOLD.search(ast.unparse(node.func))
+        for word in [*node.args, *(keyword.value for keyword in node.keywords)]
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(part) for part in node.values}
+            parts = (p.value if isinstance(p, ast.Constant) else "..." for p in node.values)
+            words = "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words = node.value
+        else:
+            continue
+        # An option alone is one of a command that is run, unless somebody is told of it.
+        if id(node) in skipped or (OPTION.fullmatch(words) and id(node) not in told):
+            continue
+        for option in loose_options(words):
+            yield node.lineno, f"text names the option {option}", "name the Argument in a Phrase"
+
+
+def loose_options(text: str) -> list[str]:
+    """The options of wbscope in a text that are no part of a command."""
+    return [
+        match[0]
+        for match in OPTION.finditer(text)
+        # Behind a # the command has ended.
+        if not PROGRAM.search(text[: match.start()].rpartition("#")[2]) and match[0] in options()
+    ]
 
 
 # Rules for sql/views, sql/queries and sql/timelines.
@@ -337,6 +408,8 @@ def rules(path: str) -> list[Callable[[str, str], Iterator[Finding]]]:
         chosen.append(check_cpp)
     if path.startswith("analyzers/") and name.suffix == ".py":
         chosen.append(check_python)
+        if path.split("/")[2] in LIBRARY:
+            chosen.append(check_texts)
     if path.startswith(("sql/views/", "sql/queries/", "sql/timelines/")) and name.suffix == ".sql":
         chosen.append(check_sql)
     return chosen

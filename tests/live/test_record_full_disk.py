@@ -156,4 +156,4 @@ def test_no_room_for_the_head(recorder: Recorder, tmpfs: Callable[..., Path]) ->
     done = recorder.record(*_OPTIONS, "-o", small / "run", "--", "true")
     assert wait_until(lambda: not list(small.iterdir()), 5)
     assert done.returncode == 5, done.stderr
-    assert "fix: make room, or -o on a disk that has some" in done.stderr
+    assert "fix: make room, or record to a disk that has some" in done.stderr

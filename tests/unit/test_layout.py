@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of tools/check_layout.py for SQL: each is broken once."""
+"""Rules of tools/check_layout.py for SQL and for texts of the library: each is broken once."""
 
 from __future__ import annotations
 
@@ -111,6 +111,58 @@ def test_levels_count_public_views_only(layout: ModuleType) -> None:
         "wb_b": 1,
         "wb_c": 2,
     }
+
+
+TEXTS = '''
+"""Raises an error for --window; a docstring may say so."""
+raise UsageError("slug", Phrase(Argument("tid", 2)), f"is {x}", fix="wbscope query N R --tid 3")
+run(["timeline", "--view", name])
+told = "record it with: fio --output-format=json+ --output=fio.json"
+fix = f"wbscope ingest {x} -o RUN.db --force    # again"
+sort = "perf stat --per-socket"
+other = "ps --help-me, --windows"
+'''
+
+
+def test_texts_of_the_library_name_arguments(layout: ModuleType) -> None:
+    assert list(layout.check_texts("analyzers/wbscope/run/run.py", TEXTS)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ('raise UsageError("slug", "--window", "is wrong")', "--window"),
+        ('raise UsageError("slug", x, "is wrong", fix="--window 2s")', "--window"),
+        ('fix = f"--window {x}"', "--window"),
+        ('told = "ask for less (" "--from, LIMIT)"', "--from"),
+        ('fix = f"-o {x}"', "-o"),
+        ('fix = "wbscope query NAME RUN    # without --engine perfetto"', "--engine"),
+        (
+            'notice = Notice("slug", Phrase(f"record with a larger ", "--buffer-size"))',
+            "--buffer-size",
+        ),
+    ],
+)
+def test_an_option_in_a_text_of_the_library(layout: ModuleType, line: str, option: str) -> None:
+    told = list(layout.check_texts("analyzers/wbscope/run/run.py", f"{TEXTS}{line}\n"))
+    assert [(at, what) for at, what, _ in told] == [
+        (TEXTS.count("\n") + 1, f"text names the option {option}")
+    ]
+
+
+def test_which_files_have_texts_of_the_library(layout: ModuleType) -> None:
+    for path, is_library in (
+        ("analyzers/wbscope/base/units.py", True),
+        ("analyzers/wbscope/viewer/site.py", True),
+        ("analyzers/wbscope/cli/query.py", False),
+        ("analyzers/wbscope/render/table.py", False),
+        ("tools/check_layout.py", False),
+    ):
+        assert (layout.check_texts in layout.rules(path)) == is_library
+    packages = {
+        path.parent.name for path in (REPOSITORY / "analyzers/wbscope").glob("*/__init__.py")
+    }
+    assert packages - set(layout.LIBRARY) == {"cli", "render", "ci"}
 
 
 def test_what_is_no_threshold(layout: ModuleType) -> None:

@@ -14,7 +14,10 @@ Exit code 1 is kept for a gate that says no, 130 for an interrupted command.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
+
+from wbscope.base.arguments import Argument, Phrase
 
 __all__ = [
     "EvidenceError",
@@ -31,7 +34,8 @@ class WbscopeError(Exception):
     """One thing that went wrong: what was found, what was wanted, the remedy.
 
     `slug` names the cause and never changes its meaning; `subject` is the file,
-    query or option concerned.  `fix` is a command that works.
+    query or argument concerned.  `fix` is a command that works.
+    Texts that name arguments are Phrases.
     """
 
     exit_code = 70
@@ -69,13 +73,20 @@ class WbscopeError(Exception):
     def with_path(self, private: str, shown: str) -> Self:
         """The same error, naming the user's path instead of a private one."""
 
+        return self._changed(lambda text: text.replace(private, shown) if private in text else text)
+
+    def spoken(self, say: Callable[[Argument], str]) -> Self:
+        """The same error with other words for arguments: options, on a command line."""
+        return self._changed(lambda text: text.spoken(say) if isinstance(text, Phrase) else text)
+
+    def _changed(self, change: Callable[[str], str]) -> Self:
         def swap(text: str | None) -> str | None:
-            return None if text is None else text.replace(private, shown)
+            return None if text is None else change(text)
 
         return type(self)(
             self.slug,
-            self.subject.replace(private, shown),
-            self.message.replace(private, shown),
+            change(self.subject),
+            change(self.message),
             at=swap(self.at),
             have=swap(self.have),
             effect=swap(self.effect),

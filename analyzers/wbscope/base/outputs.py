@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError, WbscopeError
 
 __all__ = [
@@ -46,20 +47,27 @@ _mine: set[Path] = set()
 
 
 def check_output(
-    output: Path, force: bool, inputs: Iterable[Path], example: str = "run.db", option: str = "-o"
+    output: Path,
+    force: bool,
+    inputs: Iterable[Path],
+    example: str = "run.db",
+    argument: str = "output",
 ) -> None:
     """Errors that are known before any work: call it first.
 
-    `example` is a name for such a file and `option` takes it, for the remedy.
+    `example` is a name for such a file and `argument` takes it, for the remedy.
     """
     shown = str(output)
 
     def other(folder: Path) -> str:
-        return f"{option} {shlex.quote(str(free_name(folder / example)))}"
+        return Phrase(Argument(argument, free_name(folder / example)))
 
     if shown == "-":
         raise UsageError(
-            "output-is-stdout", "-o -", "is stdout, wanted a file name", fix=other(Path())
+            "output-is-stdout",
+            Phrase(Argument(argument, "-")),
+            "is stdout, wanted a file name",
+            fix=other(Path()),
         )
     if output.is_dir():
         raise UsageError(
@@ -78,7 +86,12 @@ def check_output(
             "output-exists",
             shown,
             f"exists already ({output.stat().st_size} bytes)",
-            fix="add --force to replace it, or choose another name with -o",
+            fix=Phrase(
+                "add ",
+                Argument("force", True),
+                " to replace it, or choose another name with ",
+                Argument(argument),
+            ),
         )
 
 
@@ -234,5 +247,5 @@ def _cannot_write(output: Path, error: OSError) -> SetupError:
         "cannot-write",
         str(output),
         f"cannot be written: {error.strerror or error}",
-        fix="choose a folder with room and write permission with -o",
+        fix=Phrase("choose a folder with room and write permission with ", Argument("output")),
     )

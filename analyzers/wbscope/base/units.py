@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 
 __all__ = [
@@ -75,9 +76,9 @@ def is_instant(column: str) -> bool:
     return column == "ts" or column.endswith(("_ts", "_start_ns"))
 
 
-def parse_duration(option: str, text: str, *, positive: bool = False) -> int:
+def parse_duration(argument: str, text: str, *, positive: bool = False) -> int:
     """'2s', '500ms', '1.5s' as ns; UsageError says what is wrong with others."""
-    _check_text(option, text)
+    _check_text(argument, text)
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)", text)
     if match is None:
         number = re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text)
@@ -87,24 +88,30 @@ def parse_duration(option: str, text: str, *, positive: bool = False) -> int:
         example = f"{text}s" if taken else "2s"
         raise UsageError(
             "bad-duration",
-            f"{option} {text}",
+            Phrase(Argument(argument, text)),
             f"{problem}, wanted a number with ns, us, ms, s, m or h",
-            fix=f"{option} {example}",
+            fix=Phrase(Argument(argument, example)),
         )
     exact = float(match[1]) * _DURATIONS[match[2]]
     if exact > _MAX_NS:
         raise UsageError(
-            "bad-duration", f"{option} {text}", f"is longer than {_MAX_NS} ns", fix=f"{option} 2s"
+            "bad-duration",
+            Phrase(Argument(argument, text)),
+            f"is longer than {_MAX_NS} ns",
+            fix=Phrase(Argument(argument, "2s")),
         )
     nanoseconds = round(exact)
     if positive and nanoseconds == 0:
         raise UsageError(
-            "bad-duration", f"{option} {text}", "is zero, wanted more", fix=f"{option} 2s"
+            "bad-duration",
+            Phrase(Argument(argument, text)),
+            "is zero, wanted more",
+            fix=Phrase(Argument(argument, "2s")),
         )
     return nanoseconds
 
 
-def parse_time_range(option: str, text: str) -> str:
+def parse_time_range(argument: str, text: str) -> str:
     """'2s..4s' counts from the first record, '@123.456s..' is the trace clock itself.
 
     Returns what wbscope-ingest takes: `+2000000000..+4000000000`, `123456000000..`.
@@ -113,75 +120,82 @@ def parse_time_range(option: str, text: str) -> str:
     if not dots or not (start or end):
         raise UsageError(
             "bad-range",
-            f"{option} {text}",
+            Phrase(Argument(argument, text)),
             "is not a range, wanted FROM..TO; one of them may be left out",
-            fix=f"{option} 2s..4s",
+            fix=Phrase(Argument(argument, "2s..4s")),
         )
-    first, last = _bound(option, start), _bound(option, end)
+    first, last = _bound(argument, start), _bound(argument, end)
     # Of two kinds, only the trace tells which is first.
     same_kind = first.startswith("+") == last.startswith("+")
     if first and last and same_kind and int(first) >= int(last):
         raise UsageError(
             "empty-range",
-            f"{option} {text}",
+            Phrase(Argument(argument, text)),
             "holds nothing, wanted its end after its start",
-            fix=f"{option} {start}.." if first == last else f"{option} {end}..{start}",
+            fix=Phrase(Argument(argument, f"{start}.." if first == last else f"{end}..{start}")),
         )
     return f"{first}..{last}"
 
 
-def _bound(option: str, text: str) -> str:
+def _bound(argument: str, text: str) -> str:
     if not text:
         return ""
     absolute = text.startswith("@")
     try:
-        nanoseconds = parse_duration(option, text.removeprefix("@"))
+        nanoseconds = parse_duration(argument, text.removeprefix("@"))
     except UsageError as error:
-        error.fix = f"{option} 2s..4s"
+        error.fix = Phrase(Argument(argument, "2s..4s"))
         raise
     return f"{'' if absolute else '+'}{nanoseconds}"
 
 
-def parse_number(option: str, text: str, fix: str | None = None, *, negative: bool = False) -> int:
+def parse_number(
+    argument: str, text: str, fix: str | None = None, *, negative: bool = False
+) -> int:
     """A tid or an inode number; negative ones stand for cgroup paths of 4.3 to 4.5."""
     if re.fullmatch(r"-?[0-9]{1,18}" if negative else r"[0-9]{1,18}", text) is None:
         raise UsageError(
             "bad-number",
-            f"{option} {text}",
+            Phrase(Argument(argument, text)),
             "is not a whole number, wanted one such as 1234",
-            fix=fix or f"{option} 1234",
+            fix=fix or Phrase(Argument(argument, "1234")),
         )
     return int(text)
 
 
-def parse_kib(option: str, text: str) -> int:
+def parse_kib(argument: str, text: str) -> int:
     """'16M' or '512K' as KiB; UsageError for others."""
     match = re.fullmatch(r"([1-9][0-9]{0,8})([KMG])(?:iB|B)?", text)
     if match is None:
         raise UsageError(
             "bad-size",
-            f"{option} {text}",
+            Phrase(Argument(argument, text)),
             "is no size, wanted a number with K, M or G",
-            fix=f"{option} 16M",
+            fix=Phrase(Argument(argument, "16M")),
         )
     return int(match[1]) * {"K": 1, "M": 1024, "G": 1024 * 1024}[match[2]]
 
 
-def parse_count(option: str, text: str, fix: str) -> int:
+def parse_count(argument: str, text: str, fix: str) -> int:
     """How many: from 1 to what an SQLite integer holds."""
     if re.fullmatch(r"[0-9]{1,19}", text) is None or not 1 <= int(text) <= _MAX_COUNT:
-        raise UsageError("bad-number", option, f'found "{text}", wanted 1 to {_MAX_COUNT}', fix=fix)
+        raise UsageError(
+            "bad-number",
+            Phrase(Argument(argument)),
+            f'found "{text}", wanted 1 to {_MAX_COUNT}',
+            fix=fix,
+        )
     return int(text)
 
 
-def _check_text(option: str, value: object) -> None:
+def _check_text(argument: str, value: object) -> None:
     """Python code may give a number, which has no unit."""
     if not isinstance(value, str):
         raise UsageError(
             "bad-duration",
-            f"{option} {value!r}",
+            Phrase(Argument(argument, value)),
             f"is of type {type(value).__name__}, wanted a text such as '2s'",
-            fix=f"{option} 2s",
+            fix=Phrase(Argument(argument, "2s")),
         )
 
 

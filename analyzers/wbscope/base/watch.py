@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import QueryError, UsageError, WbscopeError
 from wbscope.base.outputs import remove_private_folders
 from wbscope.base.units import seconds
@@ -64,7 +65,11 @@ class Running:
             "time-limit",
             "sql",
             f"the question ran into its time limit of {self.limit_s:g} s and was stopped",
-            fix=f"give it more time (--timeout, or {_TIMEOUT}=SECONDS), or ask for less",
+            fix=Phrase(
+                "give it more time (",
+                Argument("timeout"),
+                f", or {_TIMEOUT}=SECONDS), or ask for less",
+            ),
         )
 
 
@@ -281,5 +286,11 @@ def _too_much(slug: str, what: str, used: int, name: str, limit: int) -> Wbscope
         "sql",
         f"the question took {used >> 20} MiB of {what}, at most {limit >> 20} MiB are allowed",
         effect="it was stopped",
-        fix=f"ask for less (--from, --to, LIMIT), or {name}=BYTES for more",
+        fix=Phrase(
+            "ask for less (",
+            Argument("start"),
+            ", ",
+            Argument("end"),
+            f", LIMIT), or {name}=BYTES for more",
+        ),
     )

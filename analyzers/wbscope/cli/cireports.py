@@ -57,7 +57,7 @@ class CiReports:
         ):
             if path is None:
                 continue
-            check_output(path, force, kept, name, option)
+            check_output(path, force, kept, name, option.removeprefix("--"))
             other = taken.setdefault(path.absolute(), f"{option} {path}")
             if not other.startswith(option):
                 raise UsageError(

@@ -11,6 +11,7 @@ import typer
 from wbscope.base.units import parse_time_range
 from wbscope.cli.options import ForceOption, JsonOption, NoUnpackLimitOption, QuietOption
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
+from wbscope.cli.wording import warnings_in_options
 from wbscope.ingest.to_perfetto import Converted
 from wbscope.ingest.to_perfetto import convert as run_convert
 from wbscope.render.jsondoc import document, rows_body
@@ -63,7 +64,7 @@ def convert(
       wbscope convert RUN -o block.pftrace --events 'sched:*' --events 'block:*'
       wbscope convert host.dat guest.dat -o both.pftrace
     """
-    range_text = None if time_range is None else parse_time_range("--time-range", time_range)
+    range_text = None if time_range is None else parse_time_range("time_range", time_range)
     with progress_bar(sources[0], hidden=quiet or as_json) as bar:
         done = run_convert(
             sources,
@@ -90,4 +91,6 @@ def _document(sources: list[str], done: Converted) -> str:
         "damaged": done.damaged,
     }
     units = dict.fromkeys(("events_count", "converted_count"), "count")
-    return document("convert", {"sources": sources}, rows_body([row], done.warnings, units))
+    return document(
+        "convert", {"sources": sources}, rows_body([row], warnings_in_options(done.warnings), units)
+    )

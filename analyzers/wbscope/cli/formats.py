@@ -14,6 +14,7 @@ from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import check_output, private_output, write_whole
 from wbscope.base.result import Result
 from wbscope.cli.output import note, page_width, show_warnings, write_stdout
+from wbscope.cli.wording import answer_in_options
 from wbscope.render.csvtable import csv_text
 from wbscope.render.jsondoc import document, result_body
 from wbscope.render.markdown import markdown_text
@@ -74,7 +75,7 @@ class Format:
             )
         if self.file is not None:
             example = (
-                ("answer.txt", "-o") if self.parquet is None else ("answer.parquet", "--parquet")
+                ("answer.txt", "output") if self.parquet is None else ("answer.parquet", "parquet")
             )
             check_output(self.file, self.force, [Path(path) for path in inputs], *example)
 
@@ -100,6 +101,7 @@ def write_result(
     explained: Explained | None = None,
 ) -> None:
     """The result in the format that was asked for; warnings before any number."""
+    result = answer_in_options(result)
     # These two carry their warnings with them.
     if not form.as_json and not form.as_markdown:
         show_warnings(result.warnings)

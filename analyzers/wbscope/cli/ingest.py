@@ -14,6 +14,7 @@ from wbscope.base.errors import UsageError
 from wbscope.base.units import parse_count, parse_time_range
 from wbscope.cli.options import ForceOption, JsonOption, NoUnpackLimitOption, QuietOption
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
+from wbscope.cli.wording import warnings_in_options
 from wbscope.ingest.selection import Choice
 from wbscope.library.library import load_library
 from wbscope.render.jsondoc import document, rows_body
@@ -76,8 +77,8 @@ def ingest(
         raise UsageError(
             "two-choices", "--events --all", "exclude each other, wanted one", fix="--all"
         )
-    range_text = None if time_range is None else parse_time_range("--time-range", time_range)
-    row_limit = None if limit is None else parse_count("--limit", limit, "wbscope ingest --help")
+    range_text = None if time_range is None else parse_time_range("time_range", time_range)
+    row_limit = None if limit is None else parse_count("limit", limit, "wbscope ingest --help")
     run = find_source(source)
     target = default_output(run) if output is None else Path(output)
     choice = Choice(events or (), load_all, range_text, row_limit, not no_unpack_limit)
@@ -109,4 +110,6 @@ def _document(source: str, done: Ingested) -> str:
         "damaged": done.damaged,
     }
     units = dict.fromkeys(("events_count", "loaded_count"), "count")
-    return document("ingest", {"source": source}, rows_body([row], done.warnings, units))
+    return document(
+        "ingest", {"source": source}, rows_body([row], warnings_in_options(done.warnings), units)
+    )

@@ -37,6 +37,7 @@ from wbscope.cli import (
 from wbscope.cli import open as open_verb
 from wbscope.cli.output import drop_output, note
 from wbscope.cli.sides import SidesCommand
+from wbscope.cli.wording import error_in_options
 from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
 
@@ -148,7 +149,8 @@ def _run(words: list[str]) -> int:
 def _fail(error: WbscopeError, words: list[str]) -> int:
     options = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in options
-    note(error_document(error).rstrip("\n") if as_json else error_text(error))
+    told = error_in_options(error)
+    note(error_document(told).rstrip("\n") if as_json else error_text(told))
     return error.exit_code
 
 

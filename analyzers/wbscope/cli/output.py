@@ -12,6 +12,7 @@ from typing import TextIO
 
 from wbscope.base.errors import SetupError
 from wbscope.base.result import Notice
+from wbscope.cli.wording import warnings_in_options
 from wbscope.render.messages import warning_text
 from wbscope.render.progress import ProgressBar
 from wbscope.render.table import PAGE_WIDTH
@@ -63,7 +64,7 @@ def drop_output(stream: TextIO | None) -> None:
 
 def show_warnings(warnings: Iterable[Notice]) -> None:
     """On stderr and before the rows."""
-    for notice in warnings:
+    for notice in warnings_in_options(warnings):
         note(warning_text(notice))
 
 

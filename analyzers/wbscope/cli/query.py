@@ -109,15 +109,15 @@ def query(
     file = library.query(name)
     if explain:
         _check_explain(library, file, form)
-    for option, text in (("--window", window), ("--from", start), ("--to", end)):
+    for argument, text in (("window", window), ("start", start), ("end", end)):
         if text is not None:
-            parse_duration(option, text, positive=option == "--window")
+            parse_duration(argument, text, positive=argument == "window")
     filters = {
         "window": window,
         "bdi": bdi,
         "task": task,
-        "tid": None if tid is None else parse_number("--tid", tid, "--task NAME"),
-        "cgroup": None if cgroup is None else parse_number("--cgroup", cgroup, negative=True),
+        "tid": None if tid is None else parse_number("tid", tid, "--task NAME"),
+        "cgroup": None if cgroup is None else parse_number("cgroup", cgroup, negative=True),
         "start": start,
         "end": end,
     }

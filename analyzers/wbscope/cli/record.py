@@ -14,6 +14,7 @@ from wbscope.base.result import Notice
 from wbscope.base.units import format_value, parse_duration, parse_kib
 from wbscope.cli.options import JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
+from wbscope.cli.wording import warnings_in_options
 from wbscope.library.library import load_library
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.reportpage import report_text
@@ -113,8 +114,8 @@ def record(
         duration_ns=None if duration is None else _duration(duration),
         sync=sync,
         clock=clock,
-        buffer_kib=None if buffer_size is None else parse_kib("--buffer-size", buffer_size),
-        interval_ns=parse_duration("--sample", sample),
+        buffer_kib=None if buffer_size is None else parse_kib("buffer_size", buffer_size),
+        interval_ns=parse_duration("sample", sample),
         sysctls=tuple(sysctl or ()),
         backend=backend,
         force=force,
@@ -155,7 +156,7 @@ def record(
         warn(Notice("lost-events", f"{told}; record with a larger --buffer-size"))
     if as_json:
         row = {"run": str(done.run), "ended": done.ended, **done.facts}
-        write_stdout(document("record", {}, rows_body([row], warnings)))
+        write_stdout(document("record", {}, rows_body([row], warnings_in_options(warnings))))
     else:
         note(_summary(done))
         if not no_report:
@@ -196,7 +197,7 @@ def _recover(folders: list[str]) -> None:
 
 
 def _duration(text: str) -> int:
-    return parse_duration("--duration", text, positive=True)
+    return parse_duration("duration", text, positive=True)
 
 
 def _check(request: Request) -> None:
@@ -219,7 +220,7 @@ def _check_remote(request: Request, host: str | None) -> None:
     """What the script for another machine has no way to do."""
     given = {
         "--clock": request.clock is not None,
-        "--sample": request.interval_ns != parse_duration("--sample", _SAMPLE),
+        "--sample": request.interval_ns != parse_duration("sample", _SAMPLE),
         "--backend": request.backend != "auto",
     }
     for option, is_given in given.items():

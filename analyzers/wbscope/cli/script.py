@@ -47,7 +47,7 @@ def run_script(
     as_they_come = form.file is None and not form.as_json
     if as_they_come and not form.as_markdown:
         show_warnings(run.warnings())
-    limit_ns = None if timeout is None else parse_duration("--timeout", timeout)
+    limit_ns = None if timeout is None else parse_duration("timeout", timeout)
     results = []
     for number, statement in enumerate(statements, 1):
         if statement.is_command:

@@ -90,7 +90,7 @@ def sql(
     """
     form = Format(as_json, as_csv, as_markdown, parquet, output, force)
     form.check([run] if file in (None, _STDIN) else [run, str(file)])
-    limit_ns = None if timeout is None else parse_duration("--timeout", timeout, positive=True)
+    limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
     if statement is None and file is None and _is_terminal():
         _interactive(run, timeout, form, quiet)
         return
@@ -147,7 +147,7 @@ def _interactive(run: str, timeout: str | None, form: Format, quiet: bool) -> No
 
     with (
         progress_bar(run, hidden=quiet) as bar,
-        time_limit(None if timeout is None else parse_duration("--timeout", timeout)),
+        time_limit(None if timeout is None else parse_duration("timeout", timeout)),
     ):
         opened = open_run(run, observer=bar)
     with opened, hold():

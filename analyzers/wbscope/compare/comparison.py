@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
 from wbscope.compare.differences import Difference, differences, unknown_facts
@@ -158,7 +159,7 @@ def only(comparison: Comparison, patterns: Sequence[str]) -> Comparison:
                 pattern,
                 "is no metric of these runs",
                 have=", ".join(close) or None,
-                fix=f"--metric '{close[0] if close else 'throttle*'}'",
+                fix=Phrase(Argument("metrics", [close[0] if close else "throttle*"])),
             )
     return replace(comparison, rows=tuple(r for r in comparison.rows if r.metric.name in kept))
 

@@ -54,7 +54,7 @@ def _on_both(side: Side, base: Side) -> Iterator[Refusal]:
     both = [f"{run.name} ({ids[run.source_id]})" for run in side.runs if run.source_id in ids]
     if both:
         told = f"{', '.join(both)} of {side.name} are among the runs of {base.name}"
-        fix = "name other runs; --self-check judges runs against themselves"
+        fix = "name other runs; wbscope gate --self-check judges runs against themselves"
         yield Refusal("same-recording", f"{told}: nothing can differ", fix)
 
 

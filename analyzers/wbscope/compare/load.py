@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import EvidenceError, InputError, UsageError
 from wbscope.compare.baseline import is_baseline, read_baseline
 from wbscope.compare.comparison import Side
@@ -71,7 +72,7 @@ class Loader:
                     run.name,
                     run.damaged[0].message,
                     effect="a part of a run is not comparable with a whole one",
-                    fix="record it again, or allow it: --allow-damaged",
+                    fix=Phrase("record it again, or allow it: ", Argument("allow_damaged", True)),
                 )
         return Side(name, tuple(runs))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.units import parse_quantity
 from wbscope.compare.differences import is_fact
@@ -132,11 +133,11 @@ def budget_rule(text: str) -> Rule:
     if match is None:
         raise UsageError(
             "bad-budget",
-            f"--budget {text!r}",
+            Phrase(Argument("budget", text)),
             "is no NAME <= QUANTITY",
-            fix="--budget 'throttle_summary.pause_p99_ns <= 100ms'",
+            fix=Phrase(Argument("budget", "throttle_summary.pause_p99_ns <= 100ms")),
         )
-    return Rule(match[1], budget=_budget("--budget", match[2]))
+    return Rule(match[1], budget=_budget(Phrase(Argument("budget")), match[2]))
 
 
 def matches(pattern: str, names: Iterable[str]) -> list[str]:

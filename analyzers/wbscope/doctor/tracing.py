@@ -101,13 +101,14 @@ def _buffers(instance: Instance) -> Check:
     try:
         instance.write("buffer_size_kb", str(each))
     except SetupError as error:
-        return Check("buffer memory", Status.fails, str(error), "--buffer-size 1M")
+        fix = "wbscope record --buffer-size 1M -o RUN -- CMD"
+        return Check("buffer memory", Status.fails, str(error), fix)
     few = each < _FEW_KIB
     return Check(
         "buffer memory",
         Status.missing if few else Status.ok,
         text,
-        "free memory, or record few events: --profile writeback" if few else None,
+        "free memory, or record few events: wbscope record --profile writeback" if few else None,
     )
 
 

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
 from wbscope.ingest.program import run_ingester
@@ -44,9 +45,9 @@ def check_glob(glob: str) -> None:
     if not glob or "[" in _BRACKETS.sub("", glob):
         raise UsageError(
             "bad-glob",
-            f"--events {shlex.quote(glob)}",
+            Phrase(Argument("events", [glob])),
             "is no pattern, wanted one such as sched:* or sched_switch",
-            fix="--events 'sched:*'",
+            fix=Phrase(Argument("events", ["sched:*"])),
         )
 
 
@@ -80,8 +81,9 @@ def _matches(glob: str, event: str) -> bool:
 
 def _no_such_event(glob: str, events: Sequence[str], where: str) -> Notice:
     near = _near(glob, events)
-    text = f"--events: {shlex.quote(glob)} matches none of the {len(events)} events of {where}"
-    return Notice("no-such-event", text + (f"; have: {', '.join(near)}" if near else ""))
+    told = f": {shlex.quote(glob)} matches none of the {len(events)} events of {where}"
+    told += f"; have: {', '.join(near)}" if near else ""
+    return Notice("no-such-event", Phrase(Argument("events"), told))
 
 
 def _near(glob: str, events: Sequence[str]) -> list[str]:
@@ -101,10 +103,10 @@ def _empty_range(source: Path, database: Path) -> Notice:
     with closing(sqlite3.connect(whole)) as opened:
         meta = dict(opened.execute("SELECT key, value FROM meta"))
     whole.unlink()
-    text = f"{source}: --time-range holds no record"
+    told = " holds no record"
     if (first := meta.get("first_ts")) is not None and (last := meta.get("last_ts")) is not None:
-        text += f"; have: 0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
-    return Notice("empty-range-result", text)
+        told += f"; have: 0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
+    return Notice("empty-range-result", Phrase(f"{source}: ", Argument("time_range"), told))
 
 
 def _seconds(ns: int) -> str:

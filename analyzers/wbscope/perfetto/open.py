@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.ingest.program import Observer
 from wbscope.library.library import Library
@@ -27,7 +28,10 @@ def open_engine(source: Source, observer: Observer | None = None) -> tuple[Perfe
             "not-for-engine",
             shown,
             f"is {kind}, and the engine perfetto reads Perfetto traces only",
-            fix=f"wbscope query NAME {shlex.quote(shown)}    # without --engine perfetto",
+            fix=Phrase(
+                f"wbscope query NAME {shlex.quote(shown)}    # without ",
+                Argument("engine", "perfetto"),
+            ),
         )
     library = perfetto_library()
     return PerfettoEngine(source, library, observer), library

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import check_parent, free_name, private_output, write_whole
 from wbscope.base.version import __version__
@@ -120,7 +121,7 @@ def _check(folder: Path, force: bool) -> bool:
     if shown == "-":
         raise UsageError(
             "output-is-stdout",
-            "-o -",
+            Phrase(Argument("output", "-")),
             "is stdout, wanted a folder",
             fix=f"wbscope sql-package -o ./{PACKAGE}",
         )
@@ -148,8 +149,11 @@ def _check(folder: Path, force: bool) -> bool:
             f"is a package with {len(edited)} modules that were edited",
             have=", ".join(edited[:8]),
             effect="they would be lost",
-            fix=f"wbscope sql-package -o {shlex.quote(str(free_name(folder)))}"
-            "    # or add --force to replace them",
+            fix=Phrase(
+                f"wbscope sql-package -o {shlex.quote(str(free_name(folder)))}    # or add ",
+                Argument("force", True),
+                " to replace them",
+            ),
         )
     return bool(others)
 

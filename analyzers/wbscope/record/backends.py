@@ -204,7 +204,7 @@ class _TraceCmd:
                     "trace-cmd record",
                     f"did not start to record, exit code {process.returncode}",
                     have=self._last_words() or None,
-                    fix="add --backend tracefs, which does not need it",
+                    fix="wbscope record --backend tracefs -o RUN -- CMD    # does not need it",
                 )
         return True
 

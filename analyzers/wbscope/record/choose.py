@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
 from wbscope.library.profiles import Profile
 
@@ -59,10 +60,10 @@ def choose_profile(name: str, profiles: Sequence[Profile]) -> Profile:
     names = ", ".join([*(profile.name for profile in profiles), "custom"])
     raise UsageError(
         "unknown-profile",
-        f"--profile {name}",
+        Phrase(Argument("profile", name)),
         "is no profile",
         have=names,
-        fix="--profile writeback",
+        fix=Phrase(Argument("profile", "writeback")),
     )
 
 
@@ -83,7 +84,7 @@ def choose_events(profile: Profile, available: frozenset[str]) -> ChosenEvents:
     if not events:
         raise EvidenceError(
             "no-events",
-            f"--profile {profile.name}",
+            Phrase(Argument("profile", profile.name)),
             f"this kernel has none of its {len(profile.events)} events",
             fix="wbscope doctor",
         )
@@ -99,7 +100,7 @@ def matching_events(patterns: Iterable[str], available: frozenset[str]) -> tuple
         if not matched:
             raise EvidenceError(
                 "no-such-event",
-                f"--event {pattern}",
+                Phrase(Argument("event", pattern)),
                 f"matches none of the {len(available)} events of this kernel",
                 fix="wbscope doctor --events",
             )
@@ -115,8 +116,8 @@ def choose_clock(wanted: str | None, tracefs: Path) -> str:
     clocks = re.findall(r"[\w-]+", (tracefs / "trace_clock").read_text(encoding="utf-8"))
     if wanted is not None and wanted not in CLOCKS:
         raise UsageError(
-            "unknown-clock", f"--clock {wanted}", "is not offered", have=", ".join(CLOCKS),
-            fix="--clock boot",
+            "unknown-clock", Phrase(Argument("clock", wanted)), "is not offered",
+            have=", ".join(CLOCKS), fix=Phrase(Argument("clock", "boot")),
         )  # fmt: skip
     for clock in CLOCKS if wanted is None else (wanted,):
         if clock in clocks:
@@ -126,7 +127,7 @@ def choose_clock(wanted: str | None, tracefs: Path) -> str:
         str(tracefs / "trace_clock"),
         f"has no clock {wanted or 'boot or mono'}",
         have=" ".join(clocks),
-        fix="--clock mono" if "mono" in clocks else "a kernel of 3.17 or later",
+        fix=Phrase(Argument("clock", "mono")) if "mono" in clocks else "a kernel of 3.17 or later",
     )
 
 

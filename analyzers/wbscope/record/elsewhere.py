@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.base.version import __version__
 from wbscope.library.library import Library
@@ -28,11 +29,17 @@ def script_of(request: Request, library: Library, watched: bool = False) -> str:
     """Raises: UsageError for what the script cannot do."""
     if not request.command and request.duration_ns is None:
         raise UsageError(
-            "no-command", "--remote", "needs a command or a time", fix="--duration 30s"
+            "no-command",
+            Phrase(Argument("remote")),
+            "needs a command or a time",
+            fix=Phrase(Argument("duration", "30s")),
         )
     if request.sysctls:
         raise UsageError(
-            "not-with-remote", "--sysctl", "is not for --remote", fix="set it there by hand"
+            "not-with-remote",
+            Phrase(Argument("sysctl")),
+            Phrase("is not for ", Argument("remote")),
+            fix="set it there by hand",
         )
     profile = None
     if request.profile != CUSTOM:
@@ -93,7 +100,7 @@ def _written(archive: IO[bytes], target: Path, replace: bool) -> Recording:
     except OSError as error:
         raise SetupError(
             "cannot-write", str(target), f"cannot be written: {error.strerror or error}",
-            fix="make room on its disk, or -o on another one",
+            fix=Phrase("make room on its disk, or ", Argument("output"), " on another one"),
         ) from error  # fmt: skip
     kept = {key: facts[key] for key in _KEPT if key in facts}
     return Recording(run, kept, ended=facts["ended"], lost_count=lost_count(facts))

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_parent, free_name
 from wbscope.record.backends import HEAD, TRACE
@@ -61,20 +62,29 @@ def target_of(output: Path | None, force: bool) -> Path:
     shown = str(path)
     check_parent(path)
     if target.is_symlink():
-        real = shlex.quote(os.path.realpath(target))
-        raise UsageError("output-exists", shown, "is a symbolic link", fix=f"-o {real}")
+        other = Phrase(Argument("output", os.path.realpath(target)))
+        raise UsageError("output-exists", shown, "is a symbolic link", fix=other)
     if os.path.ismount(target):
         raise UsageError(
             "output-exists", shown, "is a mount point, which a run cannot replace",
-            fix=f"-o {shlex.quote(str(path / 'run'))}",
+            fix=Phrase(Argument("output", path / "run")),
         )  # fmt: skip
     if _is_free(target):
         return target
     if not _is_run(target):
-        raise UsageError("output-exists", shown, "exists and is no run folder", fix="-o OTHER")
+        other = Phrase(Argument("output", "OTHER"))
+        raise UsageError("output-exists", shown, "exists and is no run folder", fix=other)
     if not force:
         raise UsageError(
-            "output-exists", shown, "is a run already", fix="add --force to replace it, or -o OTHER"
+            "output-exists",
+            shown,
+            "is a run already",
+            fix=Phrase(
+                "add ",
+                Argument("force", True),
+                " to replace it, or ",
+                Argument("output", "OTHER"),
+            ),
         )
     return target
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
 from wbscope.library.library import Library
@@ -63,7 +64,8 @@ def record(
     if shared:
         others = "the command can" if request.command else "what is recorded may"
         text = f"the run is written to {', '.join(shared)}, which {others} write to as well"
-        warn(Notice("output-on-tested-disk", f"{text}; -o on another disk or a tmpfs is better"))
+        told = Phrase(f"{text}; ", Argument("output"), " on another disk or a tmpfs is better")
+        warn(Notice("output-on-tested-disk", told))
     events: queue.Queue[Any] = queue.Queue()
     link, plan = _started(plan, request, events, warn)
     return Session(request, plan, link, events, warn).run(say, show)
@@ -87,9 +89,9 @@ def _plan(
     elif not request.events:
         raise UsageError(
             "no-events",
-            "--profile custom",
-            "records the events of --event only",
-            fix="-e writeback",
+            Phrase(Argument("profile", "custom")),
+            Phrase("records the events of ", Argument("event"), " only"),
+            fix=Phrase(Argument("event", "writeback")),
         )
     events = tuple(sorted({*events, *choose.matching_events(request.events, available)}))
     cpus = os.cpu_count() or 1
@@ -100,7 +102,10 @@ def _plan(
     if backend != "tracefs" and (problem := choose.trace_cmd_problem()):
         if backend == "trace-cmd":
             raise SetupError(
-                "no-trace-cmd", "--backend trace-cmd", problem, fix="--backend tracefs"
+                "no-trace-cmd",
+                Phrase(Argument("backend", "trace-cmd")),
+                problem,
+                fix=Phrase(Argument("backend", "tracefs")),
             )
         about["no_trace_cmd"] = problem
         backend = "tracefs"
@@ -134,7 +139,7 @@ def _started(
         except OSError as error:
             raise SetupError(
                 "cannot-write", str(folder.parent), f"cannot be written: {error.strerror}",
-                fix="choose a folder with room and write permission with -o",
+                fix=Phrase("choose a folder with room and write permission: ", Argument("output")),
             ) from error  # fmt: skip
         link = Link(plan, events)
         try:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError
 
 __all__ = [
@@ -178,9 +179,9 @@ def lock_sysctls() -> int:
         os.close(lock)
         raise SetupError(
             "sysctls-in-use",
-            "--sysctl",
+            Phrase(Argument("sysctl")),
             "another recording has changed sysctls for its time",
-            fix="wait until it has ended, or leave out --sysctl",
+            fix=Phrase("wait until it has ended, or leave out ", Argument("sysctl")),
         ) from error
     return lock
 

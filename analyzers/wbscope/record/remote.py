@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError
 from wbscope.library.profiles import Profile
 from wbscope.record.finish import lost_of
@@ -84,7 +85,8 @@ def run_remote(host: str, script: str, archive: IO[bytes]) -> None:
     """
     program = shutil.which("ssh")
     if program is None:
-        raise SetupError("no-ssh", "--remote", "needs ssh", fix="apt install openssh-client")
+        remote = Phrase(Argument("remote"))
+        raise SetupError("no-ssh", remote, "needs ssh", fix="apt install openssh-client")
     with subprocess.Popen(
         [program, "--", host, "sh", "-s"], stdin=subprocess.PIPE, stdout=archive
     ) as ssh:
@@ -104,7 +106,7 @@ def run_remote(host: str, script: str, archive: IO[bytes]) -> None:
     if code:
         raise SetupError(
             "remote-failed",
-            f"--remote {host}",
+            Phrase(Argument("remote", host)),
             f"the script ended with {code}",
             fix=f"ssh {shlex.quote(host)} id    # root is needed there",
         )

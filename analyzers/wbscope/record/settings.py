@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError
 
 __all__ = [
@@ -49,14 +50,14 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
         if match is None or ".." in match[1] or not _file(match[1]).is_file():
             raise UsageError(
                 "no-such-sysctl",
-                f"--sysctl {text}",
+                Phrase(Argument("sysctl", text)),
                 "is no NAME=VALUE of a sysctl that this kernel has",
-                fix="--sysctl vm.dirty_bytes=16M",
+                fix=Phrase(Argument("sysctl", "vm.dirty_bytes=16M")),
             )
         if not _can_be_put_back(match[1]):
             raise UsageError(
                 "not-a-setting",
-                f"--sysctl {text}",
+                Phrase(Argument("sysctl", text)),
                 "does something once, or cannot be read: there is no value to put back",
                 fix=f"set it in the command: sh -c 'echo {match[2]} > {_file(match[1])}; ...'",
             )

@@ -195,7 +195,7 @@ def _as_dict(error: WbscopeError | OSError, plan: Plan) -> dict[str, Any]:
             fix = f"wbscope record --recover {shlex.quote(left)}"
             fix = f"make room, then: {fix}" if error.errno in _NO_ROOM else fix
         elif error.errno in _NO_ROOM:
-            fix = "make room, or -o on a disk that has some"
+            fix = "make room, or record to a disk that has some"
         else:
             fix = "wbscope doctor"
         error = SetupError("record-failed", subject, reason, have=left, fix=fix)

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.result import Notice, Result
 from wbscope.library.params import Params
 
@@ -17,7 +18,7 @@ __all__ = ["unfiltered", "why_empty"]
 
 _SHOWN = 5
 
-# Filter of wb_params: its option, the columns that it is compared with, and how.
+# Filter of wb_params: its argument, the columns that it is compared with, and how.
 _Fits = Callable[[Any, Any], bool]
 _CHOICES: dict[str, tuple[str, tuple[str, ...], _Fits]] = {
     "bdi": ("bdi", ("bdi", "device"), lambda found, wanted: found == wanted),
@@ -38,15 +39,15 @@ def why_empty(params: Params, whole: Result) -> tuple[Notice, ...]:
     for name, wanted in params.given().items():
         if name not in _CHOICES:
             continue
-        option, columns, fits = _CHOICES[name]
+        argument, columns, fits = _CHOICES[name]
         index = next((i for i, column in enumerate(whole.columns) if column in columns), None)
         if index is None:
             continue
         found = {row[index] for row in whole.rows} - {None}
         if found and not any(fits(value, wanted) for value in found):
             some = _nearest(str(wanted), {str(value) for value in found})
-            message = f"--{option} {wanted} fits no row; there are {some}"
-            notices.append(Notice(f"no-such-{option}", message))
+            message = Phrase(Argument(argument, wanted), f" fits no row; there are {some}")
+            notices.append(Notice(f"no-such-{argument}", message))
     return tuple(notices)
 
 

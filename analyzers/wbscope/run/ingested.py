@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.cache import CACHE_FIX, cache_entry, trim_cache, used
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.base.outputs import check_output, private_output
@@ -17,6 +18,7 @@ from wbscope.ingest.selection import Choice, check_glob, check_selection
 from wbscope.ingest.to_database import trace_to_database
 from wbscope.library.database import SCHEMA_VERSION
 from wbscope.library.library import Library
+from wbscope.library.saved import save_views
 from wbscope.run.source import DATABASE_NAME, Kind, Source
 
 __all__ = ["Ingested", "database_of", "default_output", "ingest"]
@@ -42,7 +44,7 @@ def database_of(source: Source, library: Library, observer: Observer | None = No
     entry = cache_entry([find_ingester(), *source.inputs()], versions)
     if not used(entry):
         try:
-            ingest(source, entry, library, force=True, observer=observer)
+            ingest(source, entry, library, force=True, observer=observer, views=False)
         except SetupError as error:
             if error.slug == "cannot-write":
                 error.fix = CACHE_FIX  # the user gave no output
@@ -71,8 +73,9 @@ def ingest(
     *,
     force: bool = False,
     observer: Observer | None = None,
+    views: bool = True,
 ) -> Ingested:
-    """Load what the choice says.
+    """Load what the choice says; the library's views go with it, for readers without wbscope.
 
     Raises: WbscopeError.
     """
@@ -92,7 +95,7 @@ def ingest(
             if choice.time_range is not None or choice.limit is not None:
                 raise UsageError(
                     "whole-trace-only",
-                    "--time-range, --limit",
+                    Phrase(Argument("time_range"), ", ", Argument("limit")),
                     "are not for Perfetto traces, which trace processor reads as a whole",
                     fix=shlex.join(["wbscope", "ingest", str(run.path), "-o", str(output)]),
                 )
@@ -103,6 +106,8 @@ def ingest(
         else:
             done, warnings = trace_to_database(run, private, library, choice, observer)
         warnings += check_selection(run.path, private, choice)
+        if views:
+            save_views(private, library, str(output))
     return Ingested(
         output=output,
         events_count=done["events_count"],

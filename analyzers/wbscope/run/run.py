@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.result import Notice, Result
 from wbscope.base.units import format_value, parse_duration, parse_number
@@ -78,7 +79,7 @@ class Run:
         With `most_rows`, the rows after these are left out, with a warning.
         Raises: QueryError; UsageError sqlite-only, as all that reads the database itself.
         """
-        limit = None if timeout is None else parse_duration("--timeout", timeout, positive=True)
+        limit = None if timeout is None else parse_duration("timeout", timeout, positive=True)
         return run_select(self._sqlite("sql"), statement, limit, most_rows)
 
     def tables(self) -> dict[str, str]:
@@ -163,7 +164,7 @@ class Run:
     ) -> int | None:
         window_ns = None
         if window is not None:
-            window_ns = parse_duration("--window", window, positive=True)
+            window_ns = parse_duration("window", window, positive=True)
         if window_ns is None and not file.is_of_windows():
             return None
         first, last = self._span()
@@ -174,13 +175,21 @@ class Run:
             least_s = max(2, -(-(end - start) // (MOST_WINDOWS * 10**9)))
             length = format_value("run_ns", "ns", end - start)
             at = None if t1_ns is not None else self._last_record()
-            fix = f"--window {least_s}s, or --from and --to for a part of the run"
+            fix = Phrase(
+                Argument("window", f"{least_s}s"),
+                ", or ",
+                Argument("start"),
+                " and ",
+                Argument("end"),
+                " for a part of the run",
+            )
             most = f"at most {MOST_WINDOWS} are allowed"
             if window is None:  # it is the run that is odd
                 told = f"lasts {length}, {count} windows of 2s, {most}"
                 raise InputError("run-too-long", self.name, told, at=at, fix=fix)
             told = f"cuts {length} into {count} windows, {most}"
-            raise UsageError("window-too-small", f"--window {window}", told, at=at, fix=fix)
+            subject = Phrase(Argument("window", window))
+            raise UsageError("window-too-small", subject, told, at=at, fix=fix)
         return window_ns
 
     def _last_record(self) -> str | None:
@@ -193,21 +202,21 @@ class Run:
         if start is None and end is None:
             return None, None
         first, last = self._span()
-        t0 = None if start is None else first + parse_duration("--from", start)
-        t1 = None if end is None else min(first + parse_duration("--to", end), _INT64_MAX)
+        t0 = None if start is None else first + parse_duration("start", start)
+        t1 = None if end is None else min(first + parse_duration("end", end), _INT64_MAX)
         if t0 is not None and t0 > last:
             raise UsageError(
                 "empty-range",
-                f"--from {start}",
+                Phrase(Argument("start", start)),
                 f"is after the last event, which is {last - first} ns after the first",
-                fix="--from 0s",
+                fix=Phrase(Argument("start", "0s")),
             )
         if (first if t0 is None else t0) >= (last + 1 if t1 is None else t1):
             raise UsageError(
                 "empty-range",
-                f"--to {end}",
-                f"leaves nothing: wanted a time after --from {start or '0s'}",
-                fix=_in_order(start, end) if t0 != t1 else f"--from {start}",
+                Phrase(Argument("end", end)),
+                Phrase("leaves nothing: wanted a time after ", Argument("start", start or "0s")),
+                fix=_in_order(start, end) if t0 != t1 else Phrase(Argument("start", start)),
             )
         return t0, t1
 
@@ -233,8 +242,10 @@ def open_run(
     return Run(source, SqliteEngine(database, str(source.path), library), library)
 
 
-def _in_order(start: str | None, end: str | None) -> str:
-    return "--to 1s" if start is None else f"--from {end} --to {start}"
+def _in_order(start: str | None, end: str | None) -> Phrase:
+    if start is None:
+        return Phrase(Argument("end", "1s"))
+    return Phrase(Argument("start", end), " ", Argument("end", start))
 
 
 def _check_types(tid: object, task: object, bdi: object, cgroup: object) -> None:
@@ -255,7 +266,12 @@ def _check_types(tid: object, task: object, bdi: object, cgroup: object) -> None
             fix=example,
         )
     if bdi == "":
-        raise UsageError("no-bdi", "--bdi ''", "is empty, wanted a name of events", fix="--bdi 8:0")
+        raise UsageError(
+            "no-bdi",
+            Phrase(Argument("bdi", "")),
+            "is empty, wanted a name of events",
+            fix=Phrase(Argument("bdi", "8:0")),
+        )
 
 
 def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | None]:
@@ -263,19 +279,19 @@ def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | No
     if task == "":
         raise UsageError(
             "no-task",
-            "--task ''",
+            Phrase(Argument("task", "")),
             "is empty, wanted a tid or a pattern of names",
-            fix="--task 'dd*'",
+            fix=Phrase(Argument("task", "dd*")),
         )
     if isinstance(task, str) and task.isdecimal():
-        task = parse_number("--task", task)
+        task = parse_number("task", task)
     if not isinstance(task, int):
         return tid, task
     if tid is not None and tid != task:
         raise UsageError(
             "two-choices",
-            f"--tid {tid} --task {task}",
+            Phrase(Argument("tid", tid), " ", Argument("task", task)),
             "are two threads, wanted one",
-            fix=f"--tid {tid}",
+            fix=Phrase(Argument("tid", tid)),
         )
     return task, None

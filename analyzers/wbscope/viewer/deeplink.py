@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, quote, urlsplit
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.viewer.commands import Command
 
@@ -65,7 +66,7 @@ def _split(address: str) -> SplitResult | None:
 def _bad(address: str, what: str) -> UsageError:
     return UsageError(
         "bad-ui",
-        f"--ui {address}",
+        Phrase(Argument("ui", address)),
         f"{what}, wanted one such as https://perfetto.example.org",
         fix=f"wbscope open RUN --ui {PUBLIC_UI}",
     )

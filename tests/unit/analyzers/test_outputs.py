@@ -51,17 +51,17 @@ def test_input_is_never_replaced(tmp_path: Path) -> None:
 def test_folder_device_and_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder") as folder:
         check_output(tmp_path, True, [])
-    assert folder.value.fix == f"-o {tmp_path}/run.db"
+    assert folder.value.fix == f"output='{tmp_path}/run.db'"
     (tmp_path / "run.db").write_text("")
     with pytest.raises(UsageError, match="is a folder") as folder:
         check_output(tmp_path, True, [])
-    assert folder.value.fix == f"-o {tmp_path}/run-2.db"
+    assert folder.value.fix == f"output='{tmp_path}/run-2.db'"
     with pytest.raises(UsageError, match="is no regular file") as device:
         check_output(Path("/dev/null"), True, [], "answer.txt")
-    assert device.value.fix == "-o answer.txt"
+    assert device.value.fix == "output='answer.txt'"
     with pytest.raises(UsageError, match="is stdout") as stdout:
         check_output(Path("-"), True, [], "run.pftrace")
-    assert stdout.value.fix == "-o run.pftrace"
+    assert stdout.value.fix == "output='run.pftrace'"
     with pytest.raises(SetupError, match="does not exist") as caught:
         check_output(tmp_path / "a b" / "x.db", True, [])
     assert caught.value.fix == f"mkdir -p '{tmp_path / 'a b'}'"

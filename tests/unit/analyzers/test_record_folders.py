@@ -82,7 +82,7 @@ def test_older_run_is_replaced_by_a_whole_one(tmp_path: Path) -> None:
 def test_mount_point_is_refused(place: str) -> None:
     with pytest.raises(UsageError, match="is a mount point") as caught:
         target_of(Path(place), force=True)
-    assert caught.value.fix == f"-o {place}/run"
+    assert caught.value.fix == f"output='{place}/run'"
 
 
 def test_symbolic_link_is_refused(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_symbolic_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("empty")
     with pytest.raises(UsageError, match="is a symbolic link") as caught:
         target_of(tmp_path / "link", force=True)
-    assert caught.value.fix == f"-o {tmp_path}/empty"
+    assert caught.value.fix == f"output='{tmp_path}/empty'"
     assert target_of(tmp_path / "empty", force=False) == tmp_path / "empty"
 
 

@@ -217,14 +217,14 @@ def test_filters_that_make_no_sense(database: Path, filters: dict[str, str], slu
 @pytest.mark.parametrize(
     ("filters", "slug", "subject"),
     [
-        ({"window": 2}, "bad-duration", "--window 2"),
-        ({"start": 1.5}, "bad-duration", "--from 1.5"),
+        ({"window": 2}, "bad-duration", "window=2"),
+        ({"start": 1.5}, "bad-duration", "start=1.5"),
         ({"cgroup": 1.5}, "bad-type", "cgroup=1.5"),
         ({"tid": "x"}, "bad-type", "tid='x'"),
         ({"tid": True}, "bad-type", "tid=True"),
         ({"task": 1.0}, "bad-type", "task=1.0"),
         ({"bdi": 8}, "bad-type", "bdi=8"),
-        ({"bdi": ""}, "no-bdi", "--bdi ''"),
+        ({"bdi": ""}, "no-bdi", "bdi=''"),
     ],
 )
 def test_filters_of_a_wrong_type(

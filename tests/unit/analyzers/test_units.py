@@ -67,7 +67,7 @@ def test_format_value(column: str, value: object, text: str) -> None:
     ],
 )
 def test_parse_duration(text: str, value: int) -> None:
-    assert parse_duration("--window", text) == value
+    assert parse_duration("window", text) == value
 
 
 @pytest.mark.parametrize(
@@ -75,18 +75,18 @@ def test_parse_duration(text: str, value: int) -> None:
 )
 def test_not_a_duration(text: str) -> None:
     with pytest.raises(UsageError, match="wanted a number with ns, us, ms, s, m or h"):
-        parse_duration("--window", text)
+        parse_duration("window", text)
 
 
 def test_number_without_unit_says_so_and_how() -> None:
     with pytest.raises(UsageError, match="has no unit") as caught:
-        parse_duration("--window", "2")
-    assert caught.value.fix == "--window 2s"
+        parse_duration("window", "2")
+    assert caught.value.fix == "window='2s'"
 
 
 def test_duration_beyond_64_bits() -> None:
     with pytest.raises(UsageError, match="is longer than 9223372036854775807 ns"):
-        parse_duration("--to", "99999999999h")
+        parse_duration("end", "99999999999h")
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_duration_beyond_64_bits() -> None:
 )
 def test_the_fix_of_a_time_range_works(text: str, fix: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_time_range("--time-range", text)
-    assert caught.value.fix == f"--time-range {fix}"
-    assert parse_time_range("--time-range", fix)
+        parse_time_range("time_range", text)
+    assert caught.value.fix == f"time_range={fix!r}"
+    assert parse_time_range("time_range", fix)
 
 
 def test_same_names_are_told_apart() -> None:

@@ -80,7 +80,7 @@ def _query(objects: Objects, words: list[str], width: int) -> str:
         raise UsageError("usage", ".query", wrong, have=have, fix=".query fairness --window 2s")
     filters: dict[str, Any] = {_FILTERS[option]: value for option, value in options.items()}
     if "cgroup" in filters:
-        filters["cgroup"] = parse_number("--cgroup", filters["cgroup"], negative=True)
+        filters["cgroup"] = parse_number("cgroup", filters["cgroup"], negative=True)
     return table_text(objects.run.query(words[0], **filters), width)
 
 

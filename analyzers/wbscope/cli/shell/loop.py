@@ -22,6 +22,7 @@ from wbscope.cli.output import note, page_width, show_warnings, write_stdout
 from wbscope.cli.shell.commands import QUIT, answer
 from wbscope.cli.shell.complete import SqlCompleter
 from wbscope.cli.shell.objects import Objects
+from wbscope.cli.wording import error_in_options
 from wbscope.library.statements import is_complete, split_statements
 from wbscope.render.messages import error_text
 from wbscope.render.table import table_text
@@ -42,7 +43,7 @@ class Shell:
     def __init__(self, run: Run, timeout: str | None) -> None:
         self._run = run
         self._timeout = timeout
-        self._limit_ns = None if timeout is None else parse_duration("--timeout", timeout)
+        self._limit_ns = None if timeout is None else parse_duration("timeout", timeout)
         self._objects = Objects(run)
         self._told: tuple[Notice, ...] = ()
         self._ended = False
@@ -72,7 +73,7 @@ class Shell:
             except EOFError:
                 return
             except WbscopeError as error:
-                note(error_text(error))
+                note(error_text(error_in_options(error)))
         if self._ended:
             raise KeyboardInterrupt
 

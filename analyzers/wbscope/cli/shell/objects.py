@@ -76,6 +76,8 @@ def _tables(run: Run) -> list[Object]:
             summaries[table] = file.summary
     objects = []
     for name, sql in run.tables().items():
+        if name in run.library.files:
+            continue  # saved in the file; the library's own is what a question reads
         known = meanings.get(name, {})
         columns = tuple(
             Column(column, kind, known[column].description if column in known else "")
