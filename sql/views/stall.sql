@@ -413,7 +413,8 @@ WITH
   ),
   shares AS (
     SELECT
-      c.wait_id,
+      -- Typed as that of the pieces, so that SQLite can make an index.
+      CAST(c.wait_id AS INTEGER) AS wait_id,
       max(CASE WHEN c.resource = 'journal' THEN c.busy_ns END) AS journal_ns,
       max(CASE WHEN c.resource = 'device' THEN c.busy_ns END) AS device_ns,
       max(CASE WHEN c.resource = 'kswapd' THEN c.busy_ns END) AS kswapd_ns

@@ -12,7 +12,7 @@
 -- @materialize
 CREATE VIEW wb_bounds AS
 WITH
-  meta AS (
+  known AS (
     SELECT
       (SELECT m.value FROM raw_meta AS m WHERE m.key = 'first_ts') AS first_ts,
       (SELECT m.value FROM raw_meta AS m WHERE m.key = 'last_ts') AS last_ts,
@@ -28,7 +28,7 @@ SELECT
   m.last_ts,
   coalesce(p.t0_ns, m.first_ts, m.only_ts) AS start_ts,
   coalesce(p.t1_ns, m.last_ts + 1, m.only_ts + 1) AS end_ts
-FROM meta AS m
+FROM known AS m
 CROSS JOIN wb_params AS p;
 
 -- @view     wb_window

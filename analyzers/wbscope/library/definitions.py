@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sqlite3
 from collections.abc import Container, Iterable
@@ -19,6 +20,7 @@ __all__ = ["Definition", "Definitions"]
 _PARAMS = "wb_params"
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
 _PREVIOUS = "prev_seq"
+_RAW = re.compile(r"\b(?P<word>FROM|JOIN)\s+(?P<name>raw_\w+)\b(?P<alias>\s+AS\s+\w+)?")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Definitions:
     recorded: Recorded
     params: Params
     shown: str
+    schema: str = "main."
 
     def statements(
         self,
@@ -57,6 +60,29 @@ class Definitions:
         closure = self.library.closure(names, given)
         shims = self._shims(connection, closure)
         return shims + [self._create(connection, name, materialize) for name in closure]
+
+    def select(self, connection: sqlite3.Connection, name: str) -> str:
+        """What makes the rows of an object, of tables of the file and objects that it needs.
+
+        Where it reads raw sources, the SELECTs that make them stand in the place of their names.
+        """
+        file = self.library.files[name]
+        if name == _PARAMS:
+            return self._params(connection, file)
+
+        def inlined(match: re.Match[str]) -> str:
+            raw = self.library.files[match["name"]]
+            alias = match["alias"] or f" AS {raw.name}"
+            return f"{match['word']} ({self._raw_select(connection, raw)}){alias}"
+
+        return _RAW.sub(inlined, file.select.rstrip().removesuffix(";"))
+
+    def _raw_select(self, connection: sqlite3.Connection, file: SqlFile) -> str:
+        view = file.source_view
+        shim = self._shim_select(connection, [file])
+        return (
+            file.select.rstrip().removesuffix(";").replace(f"FROM {view} AS", f"FROM ({shim}) AS")
+        )
 
     def _create(
         self, connection: sqlite3.Connection, name: str, materialize: frozenset[str]
@@ -96,9 +122,12 @@ class Definitions:
             file = self.library.files[name]
             if file.source_view:
                 shims.setdefault(file.source_view, []).append(file)
-        return [Definition(view, (self._shim(connection, view, f),)) for view, f in shims.items()]
+        return [
+            Definition(view, (_view(view, self._shim_select(connection, f)),))
+            for view, f in shims.items()
+        ]
 
-    def _shim(self, connection: sqlite3.Connection, view: str, files: list[SqlFile]) -> str:
+    def _shim_select(self, connection: sqlite3.Connection, files: list[SqlFile]) -> str:
         first = files[0]
         # Two adapters may read one source: the shim then has the fields of both.
         fields = dict.fromkeys(field for file in files for field in file.fields)
@@ -118,11 +147,12 @@ class Definitions:
             f'"{name}"' if name in present else f'NULL AS "{name}"' for name in wanted
         )
         named = '"' + str(table).replace('"', '""') + '"'
-        source = f"FROM main.{named}" if present else "WHERE 0"
+        # Unqualified where it may become a view of the file, which has one schema only.
+        source = f"FROM {self.schema}{named}" if present else "WHERE 0"
         if first.source_events and present and self.recorded.instances > 1:
             # An event enabled in two tracing instances is in the trace twice.
-            source += f" WHERE buffer = (SELECT min(buffer) FROM main.{named})"
-        return _view(view, f"SELECT {selected} {source}")
+            source += f" WHERE buffer = (SELECT min(buffer) FROM {self.schema}{named})"
+        return f"SELECT {selected} {source}"
 
     def _no_links(self, table: str | None) -> InputError:
         """The ingester makes the links on request only; NULL would mean that there is no row."""

@@ -38,19 +38,25 @@ class KeptTables:
         self._library = library
         self._filtered = filtered
         self._slow: list[str] = []
+        self._views: list[str] = []
         self._entry: Path | None = None
         with contextlib.suppress(SetupError, OSError):
             versions = ("tables", library.digest(), sqlite3.sqlite_version)
             self._entry = entry_of([*versions, *_identity(database), sorted(meta.items())])
 
     def attach(self, connection: sqlite3.Connection) -> frozenset[str]:
-        """The tables that are there; SQLite finds them by their names."""
+        """The tables that are there, each as a view, which hides a table of the file so named."""
         if self._entry is None or not used(self._entry):
             return frozenset()
         try:
             connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
             rows = connection.execute(f"SELECT name FROM {_SCHEMA}.sqlite_schema")
-            return frozenset(name for (name,) in rows if self._is_usable(name))
+            usable = frozenset(name for (name,) in rows.fetchall() if self._is_usable(name))
+            for name in usable:
+                view = f"CREATE TEMP VIEW {name} AS SELECT * FROM {_SCHEMA}.{name}"
+                connection.execute(view)
+                self._views.append(name)
+            return usable
         except sqlite3.Error:
             self.drop(connection)
             return frozenset()
@@ -58,6 +64,8 @@ class KeptTables:
     def drop(self, connection: sqlite3.Connection) -> None:
         """Forget what is damaged."""
         with contextlib.suppress(sqlite3.Error):
+            while self._views:
+                connection.execute(f"DROP VIEW temp.{self._views.pop()}")
             connection.execute(f"DETACH {_SCHEMA}")
         if self._entry is not None:
             self._entry.unlink(missing_ok=True)

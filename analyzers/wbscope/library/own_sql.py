@@ -68,7 +68,8 @@ def _reading_only(engine: SqliteEngine, text: str) -> Iterator[None]:
     there = {name for (name,) in engine.connection.execute(find)}
     # Views of the library hide those of the file, unless these are asked for as main.NAME.
     asked = {name.lower() for name in _OF_MAIN.findall(text)}
-    foreign = there - ({name.lower() for name in engine.made} - asked)
+    ours = {name.lower() for name in (*engine.made, *engine.given)}
+    foreign = there - (ours - asked)
     with reading_only(engine.connection, foreign) as refused:
         try:
             yield

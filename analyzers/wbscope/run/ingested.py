@@ -19,6 +19,7 @@ from wbscope.ingest.to_database import trace_to_database
 from wbscope.library.database import SCHEMA_VERSION
 from wbscope.library.library import Library
 from wbscope.library.saved import save_views
+from wbscope.library.saved import save_views
 from wbscope.run.source import DATABASE_NAME, Kind, Source
 
 __all__ = ["Ingested", "database_of", "default_output", "ingest"]
@@ -106,6 +107,8 @@ def ingest(
         else:
             done, warnings = trace_to_database(run, private, library, choice, observer)
         warnings += check_selection(run.path, private, choice)
+        if views:
+            save_views(private, library, str(output))
         if views:
             save_views(private, library, str(output))
     return Ingested(

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library's views saved in a run's database, for whoever reads it without wbscope.
+
+wbscope itself does not read them: a file may come from anybody, and its own library may be newer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wbscope.base.result import Column
+from wbscope.library.database import open_database, translate
+from wbscope.library.definitions import Definitions
+from wbscope.library.guard import stoppable
+from wbscope.library.library import Library
+from wbscope.library.params import Params
+from wbscope.library.sqlfile import SqlFile
+
+__all__ = ["save_views"]
+
+# A view's step becomes a table where what it is made from has no more rows than this: then plain
+# SQLite answers at once, and a large trace is not ingested more slowly.
+_MOST_ROWS = 100_000
+
+
+def save_views(database: Path, library: Library, shown: str) -> None:
+    """Add the public views, and the private steps that they are made of.
+
+    Nobody else uses the file yet. Raises: WbscopeError.
+    """
+    reader, recorded = open_database(database, shown)
+    with contextlib.closing(reader), contextlib.closing(_writer(database)) as writer:
+        definitions = Definitions(library, recorded, Params(), shown, schema="")
+        counts = {event: loaded for event, (_, loaded) in recorded.counts.items()}
+        names = library.closure(_public(library))
+        steps = frozenset(need for name in names for need in library.files[name].needs)
+        saving = _Saving(writer, definitions, counts, steps)
+        try:
+            with stoppable(writer):
+                writer.execute("BEGIN")
+                for name in names:
+                    if not library.files[name].source_view:
+                        saving.save(library.files[name])
+                writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise translate(error, shown) from error
+
+
+def _public(library: Library) -> Iterable[str]:
+    return (f.name for f in library.files.values() if f.kind == "view" and not f.is_private())
+
+
+def _writer(database: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(database, isolation_level=None)
+    # A file that is thrown away if this does not end well.
+    connection.execute("PRAGMA journal_mode = OFF")
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA cache_size = -65536")  # KiB
+    return connection
+
+
+@dataclass
+class _Saving:
+    connection: sqlite3.Connection
+    definitions: Definitions
+    counts: dict[str, int]
+    # What other views read: the rest is made once a question anyway.
+    steps: frozenset[str]
+    # Rows that a reader of each object goes through.
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def save(self, file: SqlFile) -> None:
+        select = self.definitions.select(self.connection, file.name)
+        read = sum(self._rows(need) for need in file.needs)
+        self.rows[file.name] = read
+        is_step = file.name in self.steps and (file.materialize or self._is_ground(file))
+        if is_step and read <= _MOST_ROWS and self._table(file, select):
+            count = f"SELECT count(*) FROM {file.name}"
+            self.rows[file.name] = self.connection.execute(count).fetchone()[0]
+            return
+        self.connection.execute(f"CREATE VIEW {file.name} AS\n-- {_told(file)}\n{select}")
+
+    def _is_ground(self, file: SqlFile) -> bool:
+        """What stands on no event is read by all, and SQLite would plan it again and again."""
+        library = self.definitions.library
+        return not any(library.files[n].source_events for n in library.closure([file.name]))
+
+    def _rows(self, name: str) -> int:
+        if name not in self.rows:
+            self.rows[name] = self._raw_rows(self.definitions.library.files[name])
+        return self.rows[name]
+
+    def _raw_rows(self, file: SqlFile) -> int:
+        if file.source_events:
+            return sum(self.counts.get(event, 0) for event in file.source_events)
+        find = "SELECT 1 FROM sqlite_schema WHERE name = ?"
+        if self.connection.execute(find, (file.source_table,)).fetchone() is None:
+            return 0
+        found = self.connection.execute(f"SELECT count(*) FROM {file.source_table}").fetchone()
+        return int(found[0])
+
+    def _table(self, file: SqlFile, select: str) -> bool:
+        """Whether it could be made of what this trace holds; if not, a view says why when asked."""
+        columns = ",\n  ".join(_column(column, file.key) for column in file.columns)
+        self.connection.execute(f"CREATE TABLE {file.name} (\n  -- {_told(file)}\n  {columns}\n)")
+        try:
+            self.connection.execute(f"INSERT INTO {file.name}\n{select}")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_ERROR":
+                raise
+            self.connection.execute(f"DROP TABLE {file.name}")
+            return False
+        return True
+
+
+def _told(file: SqlFile) -> str:
+    return f"{' '.join(file.summary.split())} One row: {file.grain}."
+
+
+def _column(column: Column, key: str | None) -> str:
+    typed = f'"{column.name}" {column.type}'
+    return f"{typed} PRIMARY KEY" if column.name == key else typed

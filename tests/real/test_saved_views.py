@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The views that ingest saves in the file: plain SQLite reads what wbscope answers."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.runs import RecordedRun, example
+from wbscope.library import saved
+from wbscope.library.library import Library, load_library
+from wbscope.run.ingested import ingest
+from wbscope.run.source import find_source
+
+# Counted in the file itself, each row with its column names.
+Rows = list[tuple[object, ...]]
+
+
+@pytest.fixture(scope="session")
+def library() -> Library:
+    return load_library()
+
+
+def public_views(library: Library) -> list[str]:
+    return sorted(f.name for f in library.files.values() if f.kind == "view" and f.name[0] != "_")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("saved")
+
+
+@pytest.fixture(scope="session")
+def database(recorded: RecordedRun, folder: Path, library: Library) -> Path:
+    path = folder / f"{recorded}.db"
+    ingest(find_source(str(recorded.folder)), path, library)
+    return path
+
+
+@pytest.fixture
+def small(folder: Path, library: Library, tmp_path: Path) -> Path:
+    """Of a small run; the test may change it."""
+    path = folder / "small.db"
+    if not path.exists():
+        ingest(find_source(str(example("four-equal-writers").folder)), path, library)
+    return Path(shutil.copy(path, tmp_path / "run.db"))
+
+
+@pytest.fixture
+def plain(database: Path) -> Iterator[sqlite3.Connection]:
+    """Without any function, attached file or setting of wbscope."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+        yield connection
+
+
+def test_plain_sqlite_reads_what_wbscope_answers(
+    database: Path, plain: sqlite3.Connection, library: Library
+) -> None:
+    run = wbscope.open(database)
+    for view in public_views(library):
+        columns = [column.name for column in library.files[view].columns]
+        select = f"SELECT {', '.join(columns)} FROM {view}"
+        ours = list(run.sql(select).rows)
+        assert same(plain.execute(select).fetchall(), ours), view
+
+
+def same(found: Rows, wanted: Rows) -> bool:
+    """As sets: a view has no order. Sums of reals may be added up in another one."""
+    if len(found) != len(wanted):
+        return False
+    if Counter(found) == Counter(wanted):
+        return True
+    pairs = zip(sorted(found, key=repr), sorted(wanted, key=repr), strict=True)
+    return all(a == b or equal_values(a, b) for a, b in pairs)
+
+
+def equal_values(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    return all(
+        x == y or (isinstance(x, float) and isinstance(y, float) and math.isclose(x, y))
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def test_every_public_view_is_in_the_file(plain: sqlite3.Connection, library: Library) -> None:
+    there = {name for (name,) in plain.execute("SELECT name FROM sqlite_schema")}
+    assert set(public_views(library)) <= there
+
+
+def test_the_file_has_neither_raw_views_nor_those_of_timelines(plain: sqlite3.Connection) -> None:
+    found = "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'raw_*' OR name GLOB 'tl_*'"
+    assert plain.execute(found).fetchone() == (0,)
+
+
+def test_an_attached_file_answers_too(small: Path) -> None:
+    """A view that names its schema could be read as main's only."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("ATTACH ? AS run", (str(small),))
+        rows = connection.execute("SELECT count(*) FROM run.wb_throttle").fetchone()
+        direct = connection.execute("SELECT count(*) FROM run.ev_balance_dirty_pages").fetchone()
+    assert rows == direct
+    assert rows[0] > 0
+
+
+def test_the_schema_tells_what_a_row_is(small: Path) -> None:
+    with closing(sqlite3.connect(small)) as connection:
+        find = "SELECT sql FROM sqlite_schema WHERE name = 'wb_throttle'"
+        (sql,) = connection.execute(find).fetchone()
+    assert "-- One row for each balance_dirty_pages event" in sql
+
+
+def test_views_without_tables_give_the_same(
+    small: Path, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in a trace with too many events for tables."""
+    monkeypatch.setattr(saved, "_MOST_ROWS", 100)
+    views_only = tmp_path / "views.db"
+    ingest(find_source(str(example("four-equal-writers").folder)), views_only, library)
+    with closing(sqlite3.connect(views_only)) as few, closing(sqlite3.connect(small)) as many:
+        kind = "SELECT type FROM sqlite_schema WHERE name = 'wb_throttle_charge'"
+        assert (few.execute(kind).fetchone(), many.execute(kind).fetchone()) == (
+            ("view",),
+            ("table",),
+        )
+        for view in ("wb_throttle", "wb_dirty_window", "reclaim_total", "wb_bandwidth"):
+            select = f"SELECT * FROM {view}"
+            assert same(few.execute(select).fetchall(), many.execute(select).fetchall())
+
+
+def test_what_sqlite_refuses_to_add_up_is_a_view(
+    small: Path, library: Library, tmp_path: Path
+) -> None:
+    """The ingest of a strange trace ends well; the view tells the error when it is asked."""
+    strange = tmp_path / "strange.db"
+    with closing(sqlite3.connect(small)) as connection:
+        names = connection.execute(
+            "SELECT type, name FROM sqlite_schema WHERE name GLOB 'wb_*' OR name GLOB '_[a-z]*'"
+            " OR name GLOB 'reclaim_*'"
+        ).fetchall()
+        for kind, name in names:
+            if kind in ("table", "view"):
+                connection.execute(f"DROP {kind} {name}")
+        connection.execute("UPDATE ev_writeback_written SET nr_pages = 9223372036854775807")
+        connection.execute("UPDATE ev_bdi_dirty_ratelimit SET write_bw = 9223372036854775807")
+        connection.commit()
+        connection.execute(f"VACUUM INTO '{strange}'")
+    saved.save_views(strange, library, "strange.db")
+    with closing(sqlite3.connect(strange)) as connection:
+        rows = connection.execute("SELECT count(*) FROM wb_throttle").fetchone()[0]
+    assert rows > 0
+
+
+def test_wbscope_answers_from_its_own_library(small: Path) -> None:
+    """Tables and views of the file are a stranger's."""
+    ask = "SELECT sum(slept_ns) AS ns FROM wb_throttle"
+    wanted = wbscope.open(small).sql(ask).rows
+    with closing(sqlite3.connect(small)) as connection:
+        connection.execute("UPDATE wb_throttle_charge SET slept_ns = 1")
+        connection.execute("DROP VIEW wb_throttle")
+        connection.execute("CREATE VIEW wb_throttle AS SELECT 7 AS slept_ns")
+        connection.commit()
+    again = [wbscope.open(small).sql(ask).rows for _ in range(2)]  # the second with kept tables
+    assert again == [wanted, wanted]
+
+
+def test_a_cache_entry_has_no_views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody reads it but wbscope."""
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    wbscope.open(example("four-equal-writers").folder).query("event_counts")
+    found = []
+    for path in (tmp_path / "cache").rglob("*.db"):
+        with closing(sqlite3.connect(path)) as connection:
+            find = "SELECT count(*) FROM sqlite_schema WHERE name = 'wb_throttle'"
+            found += connection.execute(find).fetchone()
+    assert found == [0]
