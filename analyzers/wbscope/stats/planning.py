@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,9 +108,8 @@ def _asymptotic(sd: float, margin: float, alpha: float) -> int | None:
 
 def _quantiles(alpha: float) -> tuple[float, float]:
     """Of the normal distribution: what the test wants, and what 4 times in 5 takes."""
-    from scipy import stats
-
-    return float(stats.norm.ppf(1 - alpha / 2)), float(stats.norm.ppf(POWER))
+    normal = NormalDist()
+    return normal.inv_cdf(1 - alpha / 2), normal.inv_cdf(POWER)
 
 
 @lru_cache(maxsize=64)

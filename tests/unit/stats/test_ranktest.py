@@ -9,7 +9,6 @@ from math import comb
 import numpy as np
 import pytest
 from scipy import stats
-from wbscope.stats import ranktest
 from wbscope.stats.ranktest import rank_test, smallest_p, tail
 
 RANDOM = np.random.default_rng(4711)
@@ -26,7 +25,8 @@ def test_without_ties_it_is_scipy_exact(n: int, m: int) -> None:
         a, b = RANDOM.normal(size=n), RANDOM.normal(0.5, size=m)
         found = rank_test(a, b)
         assert found.method == "exact"
-        assert found.p == stats.mannwhitneyu(a, b, method="exact").pvalue
+        expected = stats.mannwhitneyu(a, b, method="exact").pvalue
+        assert found.p == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_published_example() -> None:
@@ -93,11 +93,13 @@ def test_ties_as_permutation_test_counts_them(n: int, m: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (12, 12), (20, 7), (50, 50)])
-def test_the_count_without_ties_is_scipy_exact(n: int, m: int) -> None:
-    a, b = RANDOM.normal(size=n), RANDOM.normal(0.5, size=m)
-    doubled = np.rint(2 * stats.rankdata([*a, *b])).astype(int)
-    expected = stats.mannwhitneyu(a, b, method="exact").pvalue
-    assert ranktest._two_sided(doubled, n) == pytest.approx(expected, rel=1e-9)
+def test_the_tail_of_u_is_scipy_exact(n: int, m: int) -> None:
+    """Of values in all orders: U is what SciPy says, and so is its tail."""
+    for overlap in (-3.0, 0.0, 0.5, 3.0):
+        a, b = RANDOM.normal(size=n), RANDOM.normal(overlap, size=m)
+        found = stats.mannwhitneyu(a, b, alternative="less", method="exact")
+        assert tail(n, m, int(found.statistic)) == pytest.approx(found.pvalue, rel=1e-12)
+    assert tail(n, m, n * m) == pytest.approx(1, rel=1e-12)
 
 
 def test_many_runs_with_ties_are_counted_out_too() -> None:
@@ -114,10 +116,16 @@ def test_many_runs_with_ties_are_counted_out_too() -> None:
 
 
 def test_more_runs_than_anybody_makes() -> None:
-    a, b = RANDOM.normal(size=60), RANDOM.normal(1.0, size=60)
-    found = rank_test(a, b)
-    assert found.method == "asymptotic"
-    assert found.p == stats.mannwhitneyu(a, b, method="asymptotic").pvalue
+    free = RANDOM.normal(size=60), RANDOM.normal(1.0, size=60)
+    ties = RANDOM.integers(0, 20, 70), RANDOM.integers(2, 22, 51)
+    alike = np.arange(60) * 2.0, np.arange(60) * 2.0 + 1
+    for a, b in (free, ties, ties[::-1], alike):
+        found = rank_test(a, b)
+        assert found.method == "asymptotic"
+        expected = stats.mannwhitneyu(a, b, method="asymptotic").pvalue
+        assert found.p == pytest.approx(expected, rel=1e-12)
+    less = stats.mannwhitneyu(*free, alternative="less", method="asymptotic")
+    assert tail(60, 60, int(less.statistic)) == pytest.approx(less.pvalue, rel=1e-12)
 
 
 def test_equal_values_say_nothing() -> None:
