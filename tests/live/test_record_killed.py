@@ -69,6 +69,14 @@ def _wait_for_start(process: subprocess.Popen[str]) -> None:
             return
 
 
+def _lives(pid: int) -> bool:
+    """Not one that has ended and waits for its parent, which may be in no hurry."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 @pytest.mark.parametrize("number", range(_KILLS))
 @pytest.mark.parametrize("which", ["front", "recorder", "both"])
 def test_kill(recorder: Recorder, disk: Path, which: str, number: int) -> None:
@@ -92,7 +100,7 @@ def test_kill(recorder: Recorder, disk: Path, which: str, number: int) -> None:
         done = recorder.record("--recover")
         assert done.returncode == 0, done.stderr
     # A recorder that has just started finds that it is alone.
-    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in supervisors), 30)
+    assert wait_until(lambda: not any(map(_lives, supervisors)), 30)
     assert wait_until(_put_back, 30)
     _check_run(recorder, has_begun)
 
@@ -214,13 +222,6 @@ def test_instances_of_others_are_left_alone(recorder: Recorder) -> None:
         for instance in made:
             if instance.exists():
                 instance.rmdir()
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
