@@ -48,11 +48,11 @@ TOLD = re.compile(r"(?:Error|Notice|Check|Refusal|Phrase)$")
 PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
 MAX_LINES = {".py": 500, ".cc": 500, ".h": 500}
 MAX_SQL_COLUMNS = 80
-MAX_SUBJECT_LINES = 650  # of a file of sql/views
+MAX_SUBJECT_LINES = 800  # of a file of sql/views
 # How many levels of public views a public view may stand on; private steps do not count, and the
-# views that everything reads are the ground. 4 is the goal: lower it whenever that has become true.
-MAX_LEVELS = 6
-GROUND = {"wb_params", "wb_units", "wb_rule"}
+# views that everything reads are the ground.
+MAX_LEVELS = 4
+GROUND = {"wb_params", "wb_units", "wb_rule", "wb_kernel", "wb_bounds", "wb_dirty_sample"}
 # Where thresholds stand; elsewhere SQL compares with a column of it.
 RULES = "wb_rule"
 CODE = {".py", ".cc", ".h", ".sql", ".toml", ".mjs", ".js", ".sh", ".css", ".html", ".j2"}

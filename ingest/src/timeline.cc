@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/input_file.h"
 #include "base/interrupt.h"
@@ -26,10 +29,12 @@ constexpr std::uint64_t kInterruptEvery = 4096;
 
 // The columns of every timeline view; those from kRank on may be left out.
 enum Column : std::size_t {
-  kTs, kDur, kTrack, kName, kValue, kUnit, kArgs, kRank, kTid, kFlows, kColumns
+  kTs, kDur, kTrack, kName, kValue, kUnit, kRank, kTid, kFlows, kColumns
 };
 constexpr std::array<std::string_view, kColumns> kColumnNames{
-    "ts", "dur", "track", "name", "value", "unit", "args", "rank", "tid", "flows"};
+    "ts", "dur", "track", "name", "value", "unit", "rank", "tid", "flows"};
+// Columns that are named so are the arguments of a slice, without this word.
+constexpr std::string_view kArgument = "arg_";
 
 std::array<int, kColumns> find_columns(const Statement& rows, const std::string& view) {
   std::array<int, kColumns> at{};
@@ -44,7 +49,7 @@ std::array<int, kColumns> find_columns(const Statement& rows, const std::string&
     throw Error(Exit::kUsage, {.slug = "not-a-timeline",
                                .object = view,
                                .text = "view has no column " + std::string(kColumnNames[c]) +
-                                       ", wanted ts, dur, track, name, value, unit, args",
+                                       ", wanted ts, dur, track, name, value, unit",
                                .at = {},
                                .have = {},
                                .effect = "nothing was written",
@@ -86,7 +91,14 @@ class ViewExport {
   ViewExport(Database& db, const std::string& view, const ViewPlan& plan)
       : plan_(plan.tracks),
         rows_(db, "SELECT * FROM " + quoted(view) + (plan.is_sorted ? "" : " ORDER BY ts, dur DESC")),
-        at_(find_columns(rows_, view)) {}
+        at_(find_columns(rows_, view)) {
+    for (int i = 0; i < rows_.columns(); ++i) {
+      const auto name = rows_.column_name(i);
+      if (name.starts_with(kArgument)) {
+        argument_at_.emplace_back(name.substr(kArgument.size()), i);
+      }
+    }
+  }
 
   std::uint64_t run(TrackTree& tree) {
     std::uint64_t written = 0;
@@ -117,7 +129,7 @@ class ViewExport {
                  .track = text(kTrack),
                  .name = text(kName),
                  .unit = text(kUnit),
-                 .args = text(kArgs),
+                 .args = {},
                  .flows = {}};
     if (!is_null(kValue)) {
       if (rows_.is_integer(at_[kValue])) {
@@ -125,7 +137,11 @@ class ViewExport {
       } else {
         tree.counter(plan_, row, rows_.real(at_[kValue]));
       }
-    } else if (row.dur) {
+      return;
+    }
+    read_arguments();
+    row.args = args_;
+    if (row.dur) {
       read_flows(text(kFlows), flows_);
       row.flows = flows_;
       tree.slice(plan_, row);
@@ -134,9 +150,26 @@ class ViewExport {
     }
   }
 
+  // Those that are known in this row; their texts live until the next step.
+  void read_arguments() {
+    args_.clear();
+    for (const auto& [key, at] : argument_at_) {
+      if (rows_.is_null(at)) continue;
+      if (rows_.is_integer(at)) {
+        args_.push_back({key, rows_.integer(at)});
+      } else if (rows_.is_real(at)) {
+        args_.push_back({key, rows_.real(at)});
+      } else {
+        args_.push_back({key, rows_.text(at)});
+      }
+    }
+  }
+
   const TrackPlan& plan_;
   Statement rows_;
   std::array<int, kColumns> at_;
+  std::vector<std::pair<std::string, int>> argument_at_;
+  std::vector<TrackArgument> args_;
   std::vector<std::uint64_t> flows_;
 };
 

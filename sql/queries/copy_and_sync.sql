@@ -46,7 +46,7 @@ WITH
   call AS (
     SELECT 'copy' AS phase, w.tid, w.ts, w.end_ts, w.written_bytes
     FROM wb_write_call AS w
-    -- No standard error, as in wb_task_written.
+    -- No standard error, as in throttle_by_task.
     WHERE w.fd IS NULL OR w.fd <> 2
     UNION ALL
     SELECT s.call, s.tid, s.ts, s.end_ts, NULL FROM wb_sync_call AS s

@@ -17,7 +17,7 @@
 -- @filters  window, range, bdi, cgroup
 -- @grain    bdi, cgroup, with --window also window; order window_start_ns, bdi,
 --   cgroup_ino
--- @needs    wb_task_rate, wb_throttle_charge, wb_task, wb_window, wb_bounds,
+-- @needs    wb_task_rate, wb_throttle, wb_task, wb_window, wb_bounds,
 --   wb_units, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
@@ -51,9 +51,10 @@ WITH
         AS dirtied_bytes
     FROM wb_params AS p
     CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_throttle_charge AS t
+    CROSS JOIN wb_throttle AS t
     CROSS JOIN wb_window AS w
     WHERE p.by_window = 1
+      AND t.is_step = 1
       AND (t.accounted_bytes > 0 OR t.slept_ns > 0)
       AND t.ts < b.end_ts
       AND (t.ts >= b.start_ts OR t.ts + t.slept_ns > b.start_ts)

@@ -11,8 +11,8 @@
 --   a short-lived task can be charged pages that an exited one left behind).
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
--- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_task_written,
---   wb_write_call, wb_bounds, wb_params
+-- @needs    wb_throttle_total, wb_throttle, wb_task, wb_write_call,
+--   wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done, sched:sched_switch,
 --   syscalls:sys_exit_write
@@ -41,6 +41,19 @@
 -- @metric   call_max_ns lower: the longest that the kernel held up one write of
 --   the task
 WITH
+  -- By write system calls. What a shell writes before it runs a program is the
+  -- shell's; standard error is left out.
+  written AS (
+    SELECT t.task_id, sum(c.written_bytes) AS written_bytes
+    FROM wb_write_call AS c
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_task AS t
+      ON t.tid = c.tid AND c.ts >= t.from_ts AND c.ts < t.until_ts
+    WHERE (c.fd IS NULL OR c.fd <> 2)
+      AND c.ts >= b.start_ts
+      AND c.ts < b.end_ts
+    GROUP BY t.task_id
+  ),
   counted AS (
     SELECT a.task_id, a.bdi, a.cgroup_ino, a.events_count, a.last_ts
     FROM wb_throttle_total AS a
@@ -50,10 +63,20 @@ WITH
       AND (p.cgroup_ino IS NULL OR a.cgroup_ino = p.cgroup_ino)
   ),
   chosen AS (
-    SELECT c.*, coalesce(c.cgroup_ino, 0) AS cgroup_key
-    FROM wb_throttle_charge AS c
+    SELECT
+      c.task_id,
+      c.bdi,
+      coalesce(c.cgroup_ino, 0) AS cgroup_key,
+      c.is_first,
+      c.pause_ns,
+      c.sleep_ts,
+      c.slept_ns,
+      c.slept_basis,
+      c.call_ns,
+      c.accounted_bytes
+    FROM wb_throttle AS c
     CROSS JOIN wb_bounds AS b
-    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    WHERE c.is_step = 1 AND c.ts >= b.start_ts AND c.ts < b.end_ts
   ),
   -- How often each pause was: they are whole ms, so there are few.
   pause_count AS (
@@ -190,6 +213,6 @@ LEFT JOIN quantile AS q
   ON q.task_id = l.task_id
   AND q.bdi = l.bdi
   AND q.cgroup_key = coalesce(l.cgroup_ino, 0)
-LEFT JOIN wb_task_written AS w ON w.task_id = l.task_id
+LEFT JOIN written AS w ON w.task_id = l.task_id
 WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob
 ORDER BY l.slept_total_ns DESC, l.tid, l.task_id, l.bdi, l.cgroup_ino;

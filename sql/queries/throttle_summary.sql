@@ -8,7 +8,7 @@
 --   each task see throttle_by_task.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    one row; order tasks_count
--- @needs    wb_throttle_total, wb_throttle_charge, wb_task, wb_bounds,
+-- @needs    wb_throttle_total, wb_throttle, wb_task, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done, sched:sched_switch
@@ -54,12 +54,13 @@ WITH
     GROUP BY a.task_id
   ),
   chosen AS (
-    SELECT c.*
-    FROM wb_throttle_charge AS c
+    SELECT c.task_id, c.pause_ns, c.sleep_ts, c.slept_ns, c.call_ns
+    FROM wb_throttle AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     JOIN counted AS k ON k.task_id = c.task_id
-    WHERE c.ts >= b.start_ts
+    WHERE c.is_step = 1
+      AND c.ts >= b.start_ts
       AND c.ts < b.end_ts
       AND (p.bdi IS NULL OR c.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR c.cgroup_ino = p.cgroup_ino)

@@ -45,7 +45,6 @@ SELECT
     WHEN 4 THEN r.balanced_dirty_ratelimit_bytes_per_s
     WHEN 5 THEN r.task_ratelimit_bytes_per_s
   END AS value,
-  'bytes/s' AS unit,
-  NULL AS args
+  'bytes/s' AS unit
 FROM wb_bandwidth AS r
 CROSS JOIN curve AS c;

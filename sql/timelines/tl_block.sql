@@ -11,9 +11,17 @@
 --   device.
 -- @grain    part of a request; order ts
 -- @flat
--- @needs    wb_wait_request, wb_task, wb_task_label, wb_bounds
+-- @needs    wb_wait_request, wb_task, wb_bounds
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @optional block:block_rq_insert
+-- @column   arg_tid INTEGER thread that sent it; NULL = not known
+-- @column   arg_comm TEXT its name then
+-- @column   arg_rwbs TEXT as the kernel prints it: R, W, D, F, S, M ...
+-- @column   arg_sector INTEGER first sector
+-- @column   arg_bytes INTEGER size
+-- @column   arg_queue_ns INTEGER in the queue; NULL = never issued
+-- @column   arg_device_ns INTEGER in the device; NULL = never issued
+-- @column   arg_cut TEXT end: not complete when the trace ended
 CREATE VIEW tl_block AS
 WITH
   request AS (
@@ -29,19 +37,18 @@ WITH
         WHEN instr(q.rwbs, 'R') > 0 THEN 'read'
         ELSE 'other'
       END AS op,
-      coalesce(k.args, 'tid=' || coalesce(q.tid, ''))
-        || '|rwbs="' || replace(replace(q.rwbs, '\', '\\'), '|', '\|')
-        || '"|sector=' || q.sector
-        || '|bytes=' || coalesce(q.bytes, '')
-        || '|queue_ns=' || coalesce(q.issue_ts - q.ts, '')
-        || '|device_ns=' || coalesce(q.end_ts - q.issue_ts, '')
-        || CASE WHEN q.end_ts >= b.last_ts THEN '|cut=end' ELSE '' END
-        AS args
+      q.tid,
+      t.comm,
+      q.rwbs,
+      q.sector,
+      q.bytes,
+      q.issue_ts - q.ts AS queue_ns,
+      q.end_ts - q.issue_ts AS device_ns,
+      CASE WHEN q.end_ts >= b.last_ts THEN 'end' END AS cut
     FROM wb_wait_request AS q
     CROSS JOIN wb_bounds AS b
     LEFT JOIN wb_task AS t
       ON t.tid = q.tid AND q.seq >= t.from_seq AND q.seq < t.until_seq
-    LEFT JOIN wb_task_label AS k ON k.task_id = t.task_id
   )
 SELECT
   r.ts,
@@ -50,7 +57,14 @@ SELECT
   r.op AS name,
   NULL AS value,
   NULL AS unit,
-  r.args
+  r.tid AS arg_tid,
+  r.comm AS arg_comm,
+  r.rwbs AS arg_rwbs,
+  r.sector AS arg_sector,
+  r.bytes AS arg_bytes,
+  r.queue_ns AS arg_queue_ns,
+  r.device_ns AS arg_device_ns,
+  r.cut AS arg_cut
 FROM request AS r
 WHERE r.issue_ts IS NULL OR r.issue_ts > r.ts
 UNION ALL
@@ -61,6 +75,13 @@ SELECT
   r.op,
   NULL,
   NULL,
-  r.args
+  r.tid,
+  r.comm,
+  r.rwbs,
+  r.sector,
+  r.bytes,
+  r.queue_ns,
+  r.device_ns,
+  r.cut
 FROM request AS r
 WHERE r.issue_ts IS NOT NULL;

@@ -49,8 +49,7 @@ SELECT
   1.0 * u.second_ns
     * CASE c.place WHEN 0 THEN d.written_bytes ELSE d.read_bytes END
     / (min(w.window_end_ns, b.end_ts) - w.window_start_ns) AS value,
-  'bytes/s' AS unit,
-  NULL AS args
+  'bytes/s' AS unit
 FROM done AS d
 JOIN wb_window AS w ON w.window_index = d.window_index
 CROSS JOIN wb_bounds AS b

@@ -8,10 +8,19 @@
 -- @summary  Tasks in direct and memory cgroup reclaim, and what they did.
 -- @grain    span; order ts
 -- @flat
--- @needs    wb_wait, reclaim_work, wb_task_label
+-- @needs    wb_wait, reclaim_work
 -- @events   vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_node_reclaim_begin
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive
+-- @column   arg_tid INTEGER thread
+-- @column   arg_comm TEXT its name then
+-- @column   arg_what TEXT direct_reclaim, node_reclaim, memcg_reclaim or the
+--   event that tells
+-- @column   arg_scanned_count INTEGER pages scanned; NULL = not recorded
+-- @column   arg_reclaimed_count INTEGER pages of them that were freed
+-- @column   arg_writes_count INTEGER folios given away to be written
+-- @column   arg_cut TEXT start or end: under way when the trace began or ended;
+--   NULL = neither
 CREATE VIEW tl_direct_reclaim AS
 WITH
   -- A span has the number of the event that begins it, and so does what was
@@ -72,12 +81,12 @@ SELECT
   s.comm AS name,
   NULL AS value,
   NULL AS unit,
-  coalesce(k.args, 'tid=' || s.tid)
-    || '|what="' || s.what
-    || '"|scanned_count=' || coalesce(s.scanned_count, '')
-    || '|reclaimed_count=' || coalesce(s.reclaimed_count, '')
-    || '|writes_count=' || coalesce(s.writes_count, '')
-    || '|cut=' || coalesce(s.cut, '') AS args
+  s.tid AS arg_tid,
+  s.comm AS arg_comm,
+  s.what AS arg_what,
+  s.scanned_count AS arg_scanned_count,
+  s.reclaimed_count AS arg_reclaimed_count,
+  s.writes_count AS arg_writes_count,
+  s.cut AS arg_cut
 FROM span AS s
-LEFT JOIN wb_task_label AS k ON k.task_id = s.task_id
 WHERE s.kind IS NOT NULL;

@@ -53,7 +53,6 @@ SELECT
     WHEN 2 THEN s.dirtied - s.written
     WHEN 3 THEN s.dirtied - s.written - s.growth
   END AS value,
-  'bytes' AS unit,
-  NULL AS args
+  'bytes' AS unit
 FROM since AS s
 CROSS JOIN curve AS c;

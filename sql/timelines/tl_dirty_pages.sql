@@ -53,8 +53,7 @@ SELECT
     WHEN 7 THEN d.thresh_bytes - d.thresh_bytes / 4
     WHEN 8 THEN d.bg_thresh_bytes
   END AS value,
-  'bytes' AS unit,
-  NULL AS args
+  'bytes' AS unit
 FROM wb_dirty_state AS d
 CROSS JOIN curve AS c
 -- Thresholds of a real-time task are higher than those of all others.

@@ -20,7 +20,6 @@ SELECT
     AS track,
   NULL AS name,
   f.jain_ratio AS value,
-  'ratio' AS unit,
-  NULL AS args
+  'ratio' AS unit
 FROM wb_fairness_window AS f
 WHERE f.jain_ratio IS NOT NULL;

@@ -12,9 +12,20 @@
 --   queue.
 -- @grain    work item; order ts
 -- @flat
--- @needs    wb_work, wb_release, wb_bounds, wb_task_label, wb_task
+-- @needs    wb_work, wb_release, wb_bounds, wb_task
 -- @events   writeback:writeback_start, writeback:writeback_written
 -- @optional writeback:writeback_queue, writeback:writeback_exec
+-- @column   arg_tid INTEGER thread of the flusher; NULL = not known
+-- @column   arg_comm TEXT its name then
+-- @column   arg_bdi TEXT backing device; NULL = not known
+-- @column   arg_cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   arg_reason TEXT why: background, periodic, sync, vmscan ...
+-- @column   arg_bytes INTEGER written
+-- @column   arg_pages_count INTEGER pages written
+-- @column   arg_chunks_count INTEGER rounds
+-- @column   arg_queue_wait_ns INTEGER from being queued to its start
+-- @column   arg_queued_tid INTEGER thread that asked for it
+-- @column   arg_cut TEXT end: not done when the trace ended
 CREATE VIEW tl_flusher AS
 WITH
   listed AS (
@@ -37,11 +48,10 @@ WITH
           ELSE ''
         END
         || ' ' || replace(replace(w.reason, '\', '\\'), '/', '\/') AS track,
-      k.args AS task_args
+      t.comm
     FROM wb_work AS w
     LEFT JOIN wb_task AS t
       ON t.tid = w.tid AND w.seq >= t.from_seq AND w.seq < t.until_seq
-    LEFT JOIN wb_task_label AS k ON k.task_id = t.task_id
   )
 SELECT
   i.started_ts AS ts,
@@ -50,19 +60,20 @@ SELECT
   i.reason AS name,
   NULL AS value,
   NULL AS unit,
-  coalesce(i.task_args || '|', '')
-    || 'bdi="' || replace(replace(i.bdi, '\', '\\'), '|', '\|')
-    || '"|cgroup_ino=' || coalesce(i.cgroup_ino, '')
-    || '|reason="' || replace(replace(i.reason, '\', '\\'), '|', '\|')
-    || '"|bytes=' || i.bytes
-    || '|pages_count=' || i.pages_count
-    || '|chunks_count=' || i.chunks_count
-    || '|queue_wait_ns=' || coalesce(i.started_ts - i.queued_ts, '')
-    || '|queued_tid=' || coalesce(i.queued_tid, '')
-    || CASE WHEN i.finished_ts IS NULL THEN '|cut=end' ELSE '' END AS args,
   NULL AS rank,
   NULL AS tid,
-  a.flows AS flows
+  a.flows AS flows,
+  CASE WHEN i.comm IS NOT NULL THEN i.tid END AS arg_tid,
+  i.comm AS arg_comm,
+  i.bdi AS arg_bdi,
+  i.cgroup_ino AS arg_cgroup_ino,
+  i.reason AS arg_reason,
+  i.bytes AS arg_bytes,
+  i.pages_count AS arg_pages_count,
+  i.chunks_count AS arg_chunks_count,
+  i.started_ts - i.queued_ts AS arg_queue_wait_ns,
+  i.queued_tid AS arg_queued_tid,
+  CASE WHEN i.finished_ts IS NULL THEN 'end' END AS arg_cut
 FROM item AS i
 CROSS JOIN wb_bounds AS b
 LEFT JOIN arrow AS a ON a.work_seq = i.seq
@@ -75,13 +86,20 @@ SELECT
   'queued',
   NULL,
   NULL,
-  'bdi="' || replace(replace(i.bdi, '\', '\\'), '|', '\|')
-    || '"|reason="' || replace(replace(i.reason, '\', '\\'), '|', '\|')
-    || '"|queued_tid=' || coalesce(i.queued_tid, '')
-    || CASE WHEN i.started_ts IS NULL THEN '|cut=end' ELSE '' END,
   NULL,
   NULL,
-  NULL
+  NULL,
+  NULL,
+  NULL,
+  i.bdi,
+  NULL,
+  i.reason,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  i.queued_tid,
+  CASE WHEN i.started_ts IS NULL THEN 'end' END
 FROM item AS i
 CROSS JOIN wb_bounds AS b
 WHERE i.queued_ts IS NOT NULL;

@@ -7,9 +7,20 @@
 -- @track    kswapd node *: kswapd of this node is awake
 -- @summary  When kswapd of each node was awake, and what it did.
 -- @grain    cycle; order ts
--- @needs    reclaim_kswapd, wb_task_label
+-- @needs    reclaim_kswapd
 -- @events   vmscan:mm_vmscan_kswapd_wake
 -- @optional vmscan:mm_vmscan_kswapd_sleep, vmscan:mm_vmscan_lru_shrink_inactive
+-- @column   arg_tid INTEGER thread
+-- @column   arg_comm TEXT its name then
+-- @column   arg_node INTEGER memory node
+-- @column   arg_wakes_count INTEGER passes over the node that began
+-- @column   arg_order INTEGER largest order of pages that were wanted
+-- @column   arg_scanned_count INTEGER pages scanned on inactive lists; NULL =
+--   not recorded
+-- @column   arg_reclaimed_count INTEGER pages of them that were freed
+-- @column   arg_writes_count INTEGER folios given away to be written
+-- @column   arg_cut TEXT start or end: under way when the trace began or ended;
+--   NULL = neither
 CREATE VIEW tl_kswapd AS
 SELECT
   c.ts,
@@ -18,14 +29,14 @@ SELECT
   'awake' AS name,
   NULL AS value,
   NULL AS unit,
-  coalesce(k.args, 'tid=' || c.tid)
-    || '|node=' || c.node
-    || '|wakes_count=' || c.wakes_count
-    || '|order=' || coalesce(c.order_max, '')
-    || '|scanned_count=' || coalesce(c.scanned_count, '')
-    || '|reclaimed_count=' || coalesce(c.reclaimed_count, '')
-    || '|writes_count=' || coalesce(c.writes_count, '')
-    || '|cut=' || coalesce(c.cut, '') AS args,
-  c.node AS rank
-FROM reclaim_kswapd AS c
-LEFT JOIN wb_task_label AS k ON k.task_id = c.task_id;
+  c.node AS rank,
+  c.tid AS arg_tid,
+  c.comm AS arg_comm,
+  c.node AS arg_node,
+  c.wakes_count AS arg_wakes_count,
+  c.order_max AS arg_order,
+  c.scanned_count AS arg_scanned_count,
+  c.reclaimed_count AS arg_reclaimed_count,
+  c.writes_count AS arg_writes_count,
+  c.cut AS arg_cut
+FROM reclaim_kswapd AS c;

@@ -9,7 +9,16 @@
 -- @summary  The longest waits of each kind, the largest gaps of lost events,
 --   and whether the trace is damaged.
 -- @grain    stall or gap; order ts
--- @needs    wb_stall, wb_task_label, raw_lost_events, raw_meta, wb_bounds
+-- @needs    wb_stall, raw_lost_events, raw_meta, wb_bounds
+-- @column   arg_tid INTEGER thread
+-- @column   arg_comm TEXT its name then
+-- @column   arg_kind TEXT of the wait, as in stalls
+-- @column   arg_cause TEXT as in stalls
+-- @column   arg_own_ns INTEGER its time without waits within it
+-- @column   arg_bdi TEXT backing device; NULL = not known
+-- @column   arg_cpu INTEGER of a gap; NULL = not told
+-- @column   arg_count INTEGER events lost in it; NULL = not told
+-- @column   arg_damage TEXT what is wrong with the trace
 CREATE VIEW tl_look AS
 WITH
   ranked AS (
@@ -43,15 +52,17 @@ SELECT
     || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END AS name,
   NULL AS value,
   NULL AS unit,
-  coalesce(k.args, 'tid=' || s.tid)
-    || '|kind=' || s.kind
-    || '|cause=' || s.cause
-    || '|own_ns=' || s.dur
-    || '|bdi="' || coalesce(replace(replace(s.bdi, '\', '\\'), '|', '\|'), '')
-    || '"' AS args
+  s.tid AS arg_tid,
+  s.comm AS arg_comm,
+  s.kind AS arg_kind,
+  s.cause AS arg_cause,
+  s.dur AS arg_own_ns,
+  s.bdi AS arg_bdi,
+  NULL AS arg_cpu,
+  NULL AS arg_count,
+  NULL AS arg_damage
 FROM ranked AS r
 JOIN wb_stall AS s ON s.wait_id = r.wait_id
-LEFT JOIN wb_task_label AS k ON k.task_id = s.task_id
 WHERE r.place <= 3
 UNION ALL
 SELECT
@@ -63,7 +74,15 @@ SELECT
     || coalesce(' on cpu ' || g.cpu, ''),
   NULL,
   NULL,
-  'cpu=' || coalesce(g.cpu, '') || '|count=' || coalesce(g.count, '')
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  g.cpu,
+  g.count,
+  NULL
 FROM gap AS g
 WHERE g.place <= 100
 UNION ALL
@@ -74,8 +93,15 @@ SELECT
   'the trace is damaged and was read only in part',
   NULL,
   NULL,
-  'damage="'
-    || replace(replace(coalesce(m.value, ''), '\', '\\'), '|', '\|') || '"'
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  m.value
 FROM raw_meta AS d
 CROSS JOIN wb_bounds AS b
 LEFT JOIN raw_meta AS m ON m.key = 'damage'

@@ -11,6 +11,8 @@
 --   there.
 -- @grain    gap; order ts
 -- @needs    raw_lost_events
+-- @column   arg_cpu INTEGER of the gap; NULL = not told
+-- @column   arg_count INTEGER events lost in it; NULL = not told
 CREATE VIEW tl_lost_events AS
 SELECT
   l.ts,
@@ -19,6 +21,7 @@ SELECT
   coalesce(l.count || ' ', '') || 'events lost' AS name,
   NULL AS value,
   NULL AS unit,
-  'cpu=' || coalesce(l.cpu, '') || '|count=' || coalesce(l.count, '') AS args,
-  l.cpu AS rank
+  l.cpu AS rank,
+  l.cpu AS arg_cpu,
+  l.count AS arg_count
 FROM raw_lost_events AS l;

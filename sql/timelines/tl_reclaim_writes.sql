@@ -64,8 +64,7 @@ SELECT
   'Writeback/Reclaim/nr_vmscan_write ' || s.place || ' total' AS track,
   NULL AS name,
   max(s.folios_so_far) AS value,
-  'count' AS unit,
-  NULL AS args
+  'count' AS unit
 FROM summed AS s
 GROUP BY s.ts, s.place
 UNION ALL
@@ -75,8 +74,7 @@ SELECT
   'Writeback/Reclaim/nr_vmscan_write ' || n.place || ' per second',
   NULL,
   n.folios_count,
-  'folios/s',
-  NULL
+  'folios/s'
 FROM next_second AS n
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u;

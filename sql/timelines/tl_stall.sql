@@ -7,7 +7,7 @@
 -- @summary  Every wait on the track of its thread, with its cause and with what
 --   the kernel knew when it decided.
 -- @grain    stall; order ts
--- @needs    wb_stall, wb_throttle_event, wb_release
+-- @needs    wb_stall, wb_throttle, wb_release
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin
@@ -25,6 +25,38 @@
 --   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
 -- @optional sched:sched_switch, writeback:writeback_start,
 --   writeback:writeback_written, writeback:bdi_dirty_ratelimit
+-- @column   arg_kind TEXT as in stalls
+-- @column   arg_cause TEXT as in stalls
+-- @column   arg_what TEXT event, system call or journal step
+-- @column   arg_bdi TEXT backing device; NULL = not known
+-- @column   arg_cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   arg_comm TEXT its name then
+-- @column   arg_own_ns INTEGER its time without waits within it
+-- @column   arg_basis TEXT how it was measured, as in stalls
+-- @column   arg_cut TEXT start or end: under way when the trace began or ended;
+--   NULL = neither
+-- @column   arg_pos_ratio REAL as in stalls
+-- @column   arg_global_pos_ratio REAL as in stalls
+-- @column   arg_wb_pos_ratio REAL as in stalls
+-- @column   arg_global_share_ratio REAL as in stalls
+-- @column   arg_journal_ratio REAL as in stalls
+-- @column   arg_device_ratio REAL as in stalls
+-- @column   arg_kswapd_ratio REAL as in stalls
+-- @column   arg_domain TEXT of a throttle: as in wb_throttle
+-- @column   arg_pause_ns INTEGER of a throttle: as in wb_throttle
+-- @column   arg_paused_ns INTEGER of a throttle: as in wb_throttle
+-- @column   arg_period_ns INTEGER of a throttle: as in wb_throttle
+-- @column   arg_think_ns INTEGER of a throttle: as in wb_throttle
+-- @column   arg_dirtied_bytes INTEGER of a throttle: as in wb_throttle
+-- @column   arg_dirty_ratelimit_bytes_per_s INTEGER of a throttle: as in
+--   wb_throttle
+-- @column   arg_task_ratelimit_bytes_per_s INTEGER of a throttle: as in
+--   wb_throttle
+-- @column   arg_dirty_bytes INTEGER of a throttle: as in wb_throttle
+-- @column   arg_setpoint_bytes INTEGER of a throttle: as in wb_throttle
+-- @column   arg_limit_bytes INTEGER of a throttle: as in wb_throttle
+-- @column   arg_wb_dirty_bytes INTEGER of a throttle: as in wb_throttle
+-- @column   arg_wb_setpoint_bytes INTEGER of a throttle: as in wb_throttle
 CREATE VIEW tl_stall AS
 WITH
   listed AS (
@@ -45,44 +77,38 @@ SELECT
     AS name,
   NULL AS value,
   NULL AS unit,
-  'kind=' || s.kind
-    || '|cause=' || s.cause
-    || '|what="' || coalesce(replace(replace(s.what, '\', '\\'), '|', '\|'), '')
-    || '"|bdi="' || coalesce(replace(replace(s.bdi, '\', '\\'), '|', '\|'), '')
-    || '"|cgroup_ino=' || coalesce(s.cgroup_ino, '')
-    || '|comm="'
-    || coalesce(replace(replace(s.comm, '\', '\\'), '|', '\|'), '')
-    || '"|own_ns=' || coalesce(s.dur, '')
-    || '|basis=' || coalesce(s.basis, '')
-    || '|cut=' || coalesce(s.cut, '')
-    || '|pos_ratio=' || coalesce(round(s.pos_ratio, 6), '')
-    || '|global_pos_ratio=' || coalesce(round(s.global_pos_ratio, 6), '')
-    || '|wb_pos_ratio=' || coalesce(round(s.wb_pos_ratio, 6), '')
-    || '|global_share_ratio=' || coalesce(round(s.global_share_ratio, 6), '')
-    || '|journal_ratio=' || coalesce(round(s.journal_ratio, 6), '')
-    || '|device_ratio=' || coalesce(round(s.device_ratio, 6), '')
-    || '|kswapd_ratio=' || coalesce(round(s.kswapd_ratio, 6), '')
-    || coalesce(
-      '|domain=' || coalesce(t.domain, '')
-        || '|pause_ns=' || t.pause_ns
-        || '|paused_ns=' || coalesce(t.paused_ns, '')
-        || '|period_ns=' || coalesce(t.period_ns, '')
-        || '|think_ns=' || coalesce(t.think_ns, '')
-        || '|dirtied_bytes=' || coalesce(t.dirtied_bytes, '')
-        || '|dirty_ratelimit_bytes_per_s='
-        || coalesce(t.dirty_ratelimit_bytes_per_s, '')
-        || '|task_ratelimit_bytes_per_s='
-        || coalesce(t.task_ratelimit_bytes_per_s, '')
-        || '|dirty_bytes=' || coalesce(t.dirty_bytes, '')
-        || '|setpoint_bytes=' || coalesce(t.setpoint_bytes, '')
-        || '|limit_bytes=' || coalesce(t.limit_bytes, '')
-        || '|wb_dirty_bytes=' || coalesce(t.wb_dirty_bytes, '')
-        || '|wb_setpoint_bytes=' || coalesce(t.wb_setpoint_bytes, ''),
-      ''
-    ) AS args,
   NULL AS rank,
   s.tid AS tid,
-  a.flows AS flows
+  a.flows AS flows,
+  s.kind AS arg_kind,
+  s.cause AS arg_cause,
+  s.what AS arg_what,
+  s.bdi AS arg_bdi,
+  s.cgroup_ino AS arg_cgroup_ino,
+  s.comm AS arg_comm,
+  s.dur AS arg_own_ns,
+  s.basis AS arg_basis,
+  s.cut AS arg_cut,
+  round(s.pos_ratio, 6) AS arg_pos_ratio,
+  round(s.global_pos_ratio, 6) AS arg_global_pos_ratio,
+  round(s.wb_pos_ratio, 6) AS arg_wb_pos_ratio,
+  round(s.global_share_ratio, 6) AS arg_global_share_ratio,
+  round(s.journal_ratio, 6) AS arg_journal_ratio,
+  round(s.device_ratio, 6) AS arg_device_ratio,
+  round(s.kswapd_ratio, 6) AS arg_kswapd_ratio,
+  t.domain AS arg_domain,
+  t.pause_ns AS arg_pause_ns,
+  t.paused_ns AS arg_paused_ns,
+  t.period_ns AS arg_period_ns,
+  t.think_ns AS arg_think_ns,
+  t.dirtied_bytes AS arg_dirtied_bytes,
+  t.dirty_ratelimit_bytes_per_s AS arg_dirty_ratelimit_bytes_per_s,
+  t.task_ratelimit_bytes_per_s AS arg_task_ratelimit_bytes_per_s,
+  t.dirty_bytes AS arg_dirty_bytes,
+  t.setpoint_bytes AS arg_setpoint_bytes,
+  t.limit_bytes AS arg_limit_bytes,
+  t.wb_dirty_bytes AS arg_wb_dirty_bytes,
+  t.wb_setpoint_bytes AS arg_wb_setpoint_bytes
 FROM wb_stall AS s
-LEFT JOIN wb_throttle_event AS t ON s.kind = 'throttle' AND t.seq = s.ref_seq
+LEFT JOIN wb_throttle AS t ON s.kind = 'throttle' AND t.seq = s.ref_seq
 LEFT JOIN arrow AS a ON a.wait_id = s.wait_id;

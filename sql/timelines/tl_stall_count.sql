@@ -49,6 +49,5 @@ SELECT
   sum(c.step) OVER (
     PARTITION BY c.kind ORDER BY c.ts ROWS UNBOUNDED PRECEDING
   ) AS value,
-  'count' AS unit,
-  NULL AS args
+  'count' AS unit
 FROM change AS c;

@@ -25,6 +25,9 @@
 --   |syscalls:sys_enter_pwrite64|syscalls:sys_enter_writev
 --   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
 -- @optional sched:sched_switch
+-- @column   arg_kind TEXT as in stalls
+-- @column   arg_cause TEXT as in stalls
+-- @column   arg_bdi TEXT backing device; NULL = not known
 CREATE VIEW tl_stall_task AS
 WITH
   piece AS (
@@ -61,10 +64,9 @@ SELECT
     AS name,
   NULL AS value,
   NULL AS unit,
-  'kind=' || p.kind
-    || '|cause=' || p.cause
-    || '|bdi="' || coalesce(replace(replace(p.bdi, '\', '\\'), '|', '\|'), '')
-    || '"' AS args,
-  p.place AS rank
+  p.place AS rank,
+  p.kind AS arg_kind,
+  p.cause AS arg_cause,
+  p.bdi AS arg_bdi
 FROM ranked AS p
 LEFT JOIN wb_task_label AS k ON k.task_id = p.task_id;

@@ -9,7 +9,7 @@
 -- @summary  Bytes that each task dirtied so far, by balance_dirty_pages.
 -- @grain    event that charges pages; order ts
 -- @sorted
--- @needs    wb_throttle_charge, wb_task_label
+-- @needs    wb_throttle, wb_task_label
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_task_dirtied AS
 SELECT
@@ -22,8 +22,7 @@ SELECT
     PARTITION BY t.tid, t.task_id ORDER BY t.seq ROWS UNBOUNDED PRECEDING
   ) AS value,
   'bytes' AS unit,
-  NULL AS args,
   t.task_id AS rank
-FROM wb_throttle_charge AS t
+FROM wb_throttle AS t
 LEFT JOIN wb_task_label AS k ON k.task_id = t.task_id
-WHERE t.accounted_bytes > 0;
+WHERE t.is_step = 1 AND t.accounted_bytes > 0;

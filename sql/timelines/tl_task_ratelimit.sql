@@ -8,7 +8,7 @@
 -- @summary  What each task was allowed, on the axis of its bdi's bandwidth.
 -- @grain    balance_dirty_pages event; order ts
 -- @sorted
--- @needs    wb_throttle_event, wb_task_label
+-- @needs    wb_throttle, wb_task_label
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_task_ratelimit AS
 SELECT
@@ -20,8 +20,7 @@ SELECT
   NULL AS name,
   t.task_ratelimit_bytes_per_s AS value,
   'bytes/s' AS unit,
-  NULL AS args,
   k.task_id AS rank
 FROM wb_task_label AS k
-CROSS JOIN wb_throttle_event AS t ON t.tid = k.tid
+CROSS JOIN wb_throttle AS t ON t.tid = k.tid
 WHERE t.seq >= k.from_seq AND t.seq < k.until_seq;

@@ -10,7 +10,7 @@
 -- @summary  The share of each window that each task was throttled, and its
 --   share of what throttled tasks dirtied.
 -- @grain    window, task; order ts
--- @needs    wb_throttle_piece, wb_throttle_charge, wb_throttle_total,
+-- @needs    wb_throttle_piece, wb_throttle, wb_throttle_total,
 --   wb_window, wb_bounds, wb_params, wb_task_label
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
@@ -35,10 +35,13 @@ WITH
     FROM wb_throttle_piece AS s
     UNION ALL
     SELECT (t.ts - b.start_ts) / p.window_ns, t.task_id, 0, t.accounted_bytes
-    FROM wb_throttle_charge AS t
+    FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE t.accounted_bytes > 0 AND t.ts >= b.start_ts AND t.ts < b.end_ts
+    WHERE t.is_step = 1
+      AND t.accounted_bytes > 0
+      AND t.ts >= b.start_ts
+      AND t.ts < b.end_ts
   ),
   summed AS (
     SELECT
@@ -69,7 +72,6 @@ SELECT
     WHEN 1 THEN 1.0 * s.dirtied_bytes / nullif(s.all_bytes, 0)
   END AS value,
   'ratio' AS unit,
-  NULL AS args,
   s.task_id AS rank
 FROM shared AS s
 JOIN wb_window AS w ON w.window_index = s.window_index

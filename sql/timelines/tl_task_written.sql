@@ -31,7 +31,6 @@ SELECT
     RANGE UNBOUNDED PRECEDING
   ) AS value,
   'bytes' AS unit,
-  NULL AS args,
   c.task_id AS rank
 FROM call AS c
 JOIN wb_task_label AS k ON k.task_id = c.task_id;

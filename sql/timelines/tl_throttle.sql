@@ -13,7 +13,7 @@
 -- @summary  pause, paused and dirtied of every balance_dirty_pages event.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_throttle_event, wb_task_label
+-- @needs    wb_throttle, wb_task_label
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_throttle AS
 WITH
@@ -36,9 +36,8 @@ SELECT
     WHEN 2 THEN t.dirtied_bytes
   END AS value,
   c.unit AS unit,
-  NULL AS args,
   k.task_id AS rank
 FROM wb_task_label AS k
-CROSS JOIN wb_throttle_event AS t ON t.tid = k.tid
+CROSS JOIN wb_throttle AS t ON t.tid = k.tid
 CROSS JOIN curve AS c
 WHERE t.seq >= k.from_seq AND t.seq < k.until_seq;

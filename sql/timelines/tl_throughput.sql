@@ -29,8 +29,7 @@ SELECT
     WHEN 1 THEN 1.0 * w.written_bytes_per_s
     WHEN 2 THEN 1.0 * w.dirtied_bytes_per_s / nullif(w.written_bytes_per_s, 0)
   END AS value,
-  c.unit AS unit,
-  NULL AS args
+  c.unit AS unit
 FROM wb_dirty_flow AS w
 CROSS JOIN curve AS c
 WHERE w.dirtied_bytes_per_s IS NOT NULL;

@@ -42,8 +42,7 @@ SELECT
     AS track,
   NULL AS name,
   c.before_value AS value,
-  'count' AS unit,
-  NULL AS args
+  'count' AS unit
 FROM chosen AS c
 CROSS JOIN wb_bounds AS b
 WHERE c.before_value IS NOT NULL
@@ -54,8 +53,7 @@ SELECT
   'Writeback/vmstat/' || replace(replace(c.name, '\', '\\'), '/', '\/'),
   NULL,
   c.after_value,
-  'count',
-  NULL
+  'count'
 FROM chosen AS c
 CROSS JOIN wb_bounds AS b
 WHERE c.after_value IS NOT NULL;

@@ -9,7 +9,7 @@
 -- @summary  Dirty pages of each wb against its share of the setpoint.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_throttle_event
+-- @needs    wb_throttle
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_wb_dirty AS
 WITH
@@ -29,7 +29,6 @@ SELECT
     WHEN 0 THEN t.wb_dirty_bytes
     WHEN 1 THEN t.wb_setpoint_bytes
   END AS value,
-  'bytes' AS unit,
-  NULL AS args
-FROM wb_throttle_event AS t
+  'bytes' AS unit
+FROM wb_throttle AS t
 CROSS JOIN curve AS c;

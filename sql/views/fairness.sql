@@ -5,7 +5,7 @@
 -- @summary  How fast each throttled task dirtied pages of each wb, and its
 --   max-min fair share of what all of them together got.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
--- @needs    wb_throttle_total, wb_throttle_charge, wb_task, _idle, wb_bounds,
+-- @needs    wb_throttle_total, wb_throttle, wb_task, _idle, wb_bounds,
 --   wb_units, wb_rule, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
@@ -47,13 +47,13 @@ WITH
         AS dirtied_bytes,
       sum(c.slept_ns) AS slept_ns,
       max(c.sleep_ts + c.slept_ns) AS slept_until_ts
-    FROM wb_throttle_charge AS c
+    FROM wb_throttle AS c
     CROSS JOIN wb_bounds AS b
     JOIN wb_throttle_total AS a
       ON a.task_id = c.task_id
       AND a.bdi = c.bdi
       AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
-    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    WHERE c.is_step = 1 AND c.ts >= b.start_ts AND c.ts < b.end_ts
     GROUP BY a.bdi, a.cgroup_ino, a.task_id, a.first_ts, a.last_ts
   ),
   active AS (
@@ -188,7 +188,7 @@ LEFT JOIN level AS l
 -- @view     wb_fairness_window
 -- @summary  Jain's index of what throttled tasks dirtied in each window.
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_throttle_charge, wb_bounds, wb_params, wb_window
+-- @needs    wb_throttle, wb_bounds, wb_params, wb_window
 -- @events   writeback:balance_dirty_pages
 -- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT backing device
@@ -205,10 +205,13 @@ WITH
       t.tid,
       t.task_id,
       1.0 * sum(t.accounted_bytes) AS bytes
-    FROM wb_throttle_charge AS t
+    FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE t.ts >= b.start_ts AND t.ts < b.end_ts AND t.accounted_bytes > 0
+    WHERE t.is_step = 1
+      AND t.ts >= b.start_ts
+      AND t.ts < b.end_ts
+      AND t.accounted_bytes > 0
     GROUP BY 1, t.bdi, t.cgroup_ino, t.tid, t.task_id
   ),
   per_window AS (

@@ -111,13 +111,26 @@ CROSS JOIN wb_rule AS r
 LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
 LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq;
 
+-- @view     wb_wait_piece
+-- @summary  Which wait each moment of a task belongs to: the innermost one.
+--   Pieces of a task do not overlap, so they never add up to more than the time
+--   that has passed.
+-- @grain    piece of a wait; order tid, from_ts
+-- @needs    _wait_piece
+-- @column   wait_id INTEGER of wb_wait
+-- @column   tid INTEGER thread
+-- @column   from_ts INTEGER ns, start of the piece
+-- @column   to_ts INTEGER ns, end of the piece
+CREATE VIEW wb_wait_piece AS
+SELECT p.wait_id, p.tid, p.from_ts, p.to_ts
+FROM _wait_piece AS p;
+
 -- @view     wb_throttle_cause
 -- @summary  Why each throttled task had to sleep: its pos_ratio, how much of
 --   that is the machine's and how much its wb's, and what the kernel thought of
 --   the bdi's bandwidth.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
--- @needs    wb_throttle_event, wb_throttle_charge, wb_bandwidth,
---   wb_rule, wb_units
+-- @needs    wb_throttle, wb_bandwidth, wb_rule, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -163,9 +176,8 @@ WITH
       t.dirty_bytes,
       t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
       t.task_ratelimit_bytes_per_s AS task_bytes_per_s
-    FROM wb_throttle_charge AS c
-    CROSS JOIN wb_throttle_event AS t ON t.seq = c.seq
-    WHERE c.slept_ns > 0
+    FROM wb_throttle AS t
+    WHERE t.is_step = 1 AND t.slept_ns > 0
   ),
   bandwidth AS (
     SELECT
@@ -313,7 +325,7 @@ CROSS JOIN wb_units AS u;
 --   the only one that commits or requests name is taken, if it is one; for
 --   requests also where they name another one (a partition, a device mapper).
 -- @grain    wait that keeps time of its own; order wait_id
--- @needs    wb_wait, wb_wait_piece, wb_busy
+-- @needs    wb_wait, _wait_piece, wb_busy
 -- @column   wait_id INTEGER of wb_wait
 -- @column   own_ns INTEGER its time without the waits inside it
 -- @column   journal_ns INTEGER of that, while the journal committed; NULL =
@@ -373,11 +385,11 @@ WITH
     FROM wb_busy AS d
     UNION ALL
     SELECT a.resource, a.device, p.from_ts, -1, p.wait_id, NULL, NULL, NULL
-    FROM wb_wait_piece AS p
+    FROM _wait_piece AS p
     JOIN asked AS a ON a.wait_id = p.wait_id
     UNION ALL
     SELECT a.resource, a.device, p.to_ts, 1, p.wait_id, NULL, NULL, NULL
-    FROM wb_wait_piece AS p
+    FROM _wait_piece AS p
     JOIN asked AS a ON a.wait_id = p.wait_id
   ),
   -- Stretches do not overlap, so the greatest so far are those of the last.
@@ -423,9 +435,66 @@ WITH
   ),
   own AS (
     SELECT p.wait_id, sum(p.to_ts - p.from_ts) AS own_ns
-    FROM wb_wait_piece AS p
+    FROM _wait_piece AS p
     GROUP BY p.wait_id
   )
 SELECT o.wait_id, o.own_ns, s.journal_ns, s.device_ns, s.kswapd_ns
 FROM own AS o
 LEFT JOIN shares AS s ON s.wait_id = o.wait_id;
+
+-- @view     _wait_piece
+-- @summary  Which wait each moment of a task belongs to: the innermost one.
+--   Pieces of a task do not overlap, so they never add up to more than the time
+--   that has passed.
+-- @grain    piece of a wait; order tid, from_ts
+-- @needs    wb_wait
+-- @column   wait_id INTEGER of wb_wait
+-- @column   tid INTEGER thread
+-- @column   from_ts INTEGER ns, start of the piece
+-- @column   to_ts INTEGER ns, end of the piece
+-- @materialize
+CREATE VIEW _wait_piece AS
+WITH
+  borders AS (
+    SELECT w.tid, w.ts, w.rank, 1 AS step, w.wait_id
+    FROM wb_wait AS w
+    WHERE w.end_ts IS NOT NULL
+    UNION ALL
+    SELECT w.tid, w.end_ts, w.rank, -1, NULL
+    FROM wb_wait AS w
+    WHERE w.end_ts IS NOT NULL
+  ),
+  -- Waits of one rank do not overlap: the last one begun is the one going on.
+  going_on AS (
+    SELECT
+      b.tid,
+      b.ts AS from_ts,
+      lead(b.ts) OVER (PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id)
+        AS to_ts,
+      sum(CASE WHEN b.rank = 4 THEN b.step ELSE 0 END) OVER task AS in_4,
+      sum(CASE WHEN b.rank = 3 THEN b.step ELSE 0 END) OVER task AS in_3,
+      sum(CASE WHEN b.rank = 2 THEN b.step ELSE 0 END) OVER task AS in_2,
+      sum(CASE WHEN b.rank = 1 THEN b.step ELSE 0 END) OVER task AS in_1,
+      max(CASE WHEN b.rank = 4 THEN b.wait_id END) OVER task AS wait_4,
+      max(CASE WHEN b.rank = 3 THEN b.wait_id END) OVER task AS wait_3,
+      max(CASE WHEN b.rank = 2 THEN b.wait_id END) OVER task AS wait_2,
+      max(CASE WHEN b.rank = 1 THEN b.wait_id END) OVER task AS wait_1
+    FROM borders AS b
+    WINDOW task AS (
+      PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id
+      ROWS UNBOUNDED PRECEDING
+    )
+  )
+SELECT
+  CASE
+    WHEN g.in_4 > 0 THEN g.wait_4
+    WHEN g.in_3 > 0 THEN g.wait_3
+    WHEN g.in_2 > 0 THEN g.wait_2
+    ELSE g.wait_1
+  END AS wait_id,
+  g.tid,
+  g.from_ts,
+  g.to_ts
+FROM going_on AS g
+WHERE g.to_ts > g.from_ts
+  AND (g.in_4 > 0 OR g.in_3 > 0 OR g.in_2 > 0 OR g.in_1 > 0);

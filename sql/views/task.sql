@@ -10,6 +10,7 @@
 --   < until_seq, and every event belongs to one.
 -- @grain    tid, task, name; order tid, from_seq
 -- @key      task_id
+-- @index    tid
 -- @needs    raw_task, raw_sched_switch, raw_sched_process_exec,
 --   raw_sched_process_exit, raw_sched_process_fork, raw_task_newtask,
 --   raw_task_rename
@@ -315,8 +316,7 @@ LEFT JOIN leader AS l ON l.tid = t.tid
 LEFT JOIN raw_task AS p ON p.tid = coalesce(l.pid, t.tid);
 
 -- @view     wb_task_label
--- @summary  How timelines name tasks, escaped: in the path of a track, and
---   among the arguments of a slice.
+-- @summary  How timelines name tasks in the path of a track, escaped.
 -- @grain    task under a name; order task_id
 -- @key      task_id
 -- @needs    wb_task
@@ -325,7 +325,7 @@ LEFT JOIN raw_task AS p ON p.tid = coalesce(l.pid, t.tid);
 -- @column   from_seq INTEGER as in wb_task
 -- @column   until_seq INTEGER as in wb_task
 -- @column   path TEXT name and tid as a part of a path
--- @column   args TEXT tid and comm as arguments
+-- @column   comm TEXT its name
 -- @source   docs/timeline.md has the rules of escaping
 -- @materialize
 CREATE VIEW wb_task_label AS
@@ -335,9 +335,7 @@ SELECT
   t.from_seq,
   t.until_seq,
   replace(replace(t.comm, '\', '\\'), '/', '\/') || ' ' || t.tid AS path,
-  'tid=' || t.tid
-    || '|comm="' || replace(replace(t.comm, '\', '\\'), '|', '\|') || '"'
-    AS args
+  t.comm
 FROM wb_task AS t;
 
 -- @view     wb_rt_task

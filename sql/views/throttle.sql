@@ -5,7 +5,8 @@
 -- @summary  One row for each balance_dirty_pages event: what was asked of the
 --   task, what it did, and the state that it was decided on.
 -- @grain    event; order seq
--- @needs    wb_throttle_event, wb_task
+-- @needs    raw_balance_dirty_pages, _throttle_charge, wb_throttle_domain,
+--   wb_task, wb_cgroup, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER order of all records
@@ -15,6 +16,9 @@
 -- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_step INTEGER 1: it charged pages, was slept after or went round
+--   the loop; NULL = it did nothing, as most events of a busy run. A question
+--   about sleeps and charged pages is fast with WHERE is_step = 1
 -- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
 --   0: the call went round its loop again
 -- @column   is_last INTEGER 1: last event of a call
@@ -28,6 +32,8 @@
 -- @column   slept_basis TEXT measured: by the kernel, told when the call
 --   returned; sched: between two sched_switch; paused: from the next event of
 --   the call; intended: pause plus half a jiffy
+-- @column   call_ns INTEGER in the last event of a call that is a step: how
+--   long the call took; without its return: the time in it so far and the sleep
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
 -- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
 -- @column   accounted_bytes INTEGER bytes that this event adds to what its task
@@ -47,88 +53,32 @@
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 CREATE VIEW wb_throttle AS
 SELECT
-  e.seq,
-  e.ts,
-  e.tid,
-  coalesce(t.comm, 'tid ' || e.tid) AS comm,
-  t.task_id,
-  e.bdi,
-  e.cgroup_ino,
-  e.is_first,
-  e.is_last,
-  e.pause_ns,
-  e.paused_ns,
-  e.period_ns,
-  e.think_ns,
-  e.sleep_ts,
-  e.slept_ns,
-  e.slept_basis,
-  e.is_async,
-  e.dirtied_bytes,
-  e.accounted_bytes,
-  e.dirtied_pause_bytes,
-  e.domain,
-  e.limit_bytes,
-  e.setpoint_bytes,
-  e.dirty_bytes,
-  e.wb_setpoint_bytes,
-  e.wb_dirty_bytes,
-  e.dirty_ratelimit_bytes_per_s,
-  e.task_ratelimit_bytes_per_s
-FROM wb_throttle_event AS e
-LEFT JOIN wb_task AS t
-  ON t.tid = e.tid AND e.seq >= t.from_seq AND e.seq < t.until_seq;
-
--- @view     wb_throttle_event
--- @summary  One row for each balance_dirty_pages event, without the name of its
---   task: that takes longer to find than all the rest.
--- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, wb_throttle_charge, wb_throttle_domain,
---   wb_cgroup, wb_units
--- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch, writeback:balance_dirty_pages_done
--- @column   seq INTEGER order of all records
--- @column   ts INTEGER ns, trace clock, before the sleep
--- @column   tid INTEGER thread that dirties pages
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages();
---   0: the call went round its loop again
--- @column   is_last INTEGER 1: last event of a call
--- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
--- @column   paused_ns INTEGER time spent in this call so far
--- @column   period_ns INTEGER time that the dirtied pages are worth
--- @column   think_ns INTEGER time since the scheduled end of the last pause
--- @column   sleep_ts INTEGER ns, start of the sleep; ts where it was not
---   measured
--- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
--- @column   slept_basis TEXT measured: by the kernel, told when the call
---   returned; sched: between two sched_switch; paused: from the next event of
---   the call; intended: pause plus half a jiffy
--- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
--- @column   dirtied_bytes INTEGER as recorded; repeats, so never add it up
--- @column   accounted_bytes INTEGER bytes that this event adds to what its task
---   dirtied; adding these up gives a lower bound (pages that an exited task
---   left on the CPU are charged to the next one)
--- @column   dirtied_pause_bytes INTEGER poll threshold that was in force
--- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
--- @column   limit_bytes INTEGER hard limit of the domain; NULL where a memory
---   cgroup throttled up to 6.14.1, which recorded the machine's limit
--- @column   setpoint_bytes INTEGER where the dirty pages should settle
--- @column   dirty_bytes INTEGER dirty and writeback pages of the domain
--- @column   wb_setpoint_bytes INTEGER this wb's share of the setpoint; NULL on
---   32-bit kernels with limits so high that the kernel's product wraps
--- @column   wb_dirty_bytes INTEGER dirty and writeback pages of this wb
--- @column   dirty_ratelimit_bytes_per_s INTEGER base rate of the wb
--- @column   task_ratelimit_bytes_per_s INTEGER rate that the task may dirty at
--- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
-CREATE VIEW wb_throttle_event AS
-SELECT
   r.seq,
   r.ts,
   r.tid,
+  -- Names take longer to find than all the rest: only where they are asked for.
+  coalesce(
+    (
+      SELECT k.comm
+      FROM wb_task AS k
+      WHERE k.tid = r.tid AND r.seq >= k.from_seq AND r.seq < k.until_seq
+    ),
+    'tid ' || r.tid
+  ) AS comm,
+  coalesce(
+    c.task_id,
+    (
+      SELECT k.task_id
+      FROM wb_task AS k
+      WHERE k.tid = r.tid AND r.seq >= k.from_seq AND r.seq < k.until_seq
+    )
+  ) AS task_id,
   r.bdi,
-  coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
+  coalesce(
+    r.cgroup_ino,
+    (SELECT g.cgroup_ino FROM wb_cgroup AS g WHERE g.path = r.cgroup_path)
+  ) AS cgroup_ino,
+  c.is_step,
   coalesce(c.is_first, 1) AS is_first,
   coalesce(c.is_last, 1) AS is_last,
   r.pause * u.ms_ns AS pause_ns,
@@ -138,6 +88,7 @@ SELECT
   coalesce(c.sleep_ts, r.ts) AS sleep_ts,
   coalesce(c.slept_ns, 0) AS slept_ns,
   c.slept_basis,
+  c.call_ns,
   coalesce(c.is_async, 0) AS is_async,
   r.dirtied * u.page_bytes AS dirtied_bytes,
   coalesce(c.accounted_bytes, 0) AS accounted_bytes,
@@ -157,11 +108,177 @@ SELECT
   r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
 FROM raw_balance_dirty_pages AS r
 CROSS JOIN wb_units AS u
-LEFT JOIN wb_throttle_charge AS c ON c.seq = r.seq
-LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq
-LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path;
+LEFT JOIN _throttle_charge AS c ON c.seq = r.seq
+LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq;
 
--- @view     wb_throttle_charge
+-- @view     wb_throttle_unseen
+-- @summary  Calls of balance_dirty_pages() that waited, as a patched kernel
+--   tells when they return, of which no event with a pause is in the trace.
+-- @grain    call; order seq
+-- @needs    raw_balance_dirty_pages_done, _throttle_done, wb_bounds
+-- @optional writeback:balance_dirty_pages_done
+-- @column   seq INTEGER of the balance_dirty_pages_done
+-- @column   wait_ns INTEGER how long it waited
+CREATE VIEW wb_throttle_unseen AS
+SELECT d.seq, d.wait_ns
+FROM raw_balance_dirty_pages_done AS d
+CROSS JOIN wb_bounds AS b
+WHERE d.wait_ns > 0
+  AND d.wait_ns <= d.total_ns
+  AND d.ts - d.total_ns >= b.first_ts
+  AND d.seq NOT IN (
+    SELECT t.done_seq
+    FROM _throttle_done AS t
+    WHERE t.done_seq IS NOT NULL AND t.wait_ns > 0
+  );
+
+-- @view     wb_hz
+-- @summary  The kernel's HZ: what the recorder read, else inferred from the
+--   times of balance_dirty_pages, which are whole jiffies in ms. NULL when
+--   nothing was read and fewer than three different times were seen, or they
+--   fit more than one HZ.
+-- @grain    one row
+-- @needs    _throttle_step, wb_units, raw_meta
+-- @column   hz INTEGER jiffies in a second, or NULL
+-- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
+-- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
+-- @materialize
+CREATE VIEW wb_hz AS
+WITH
+  time_ms AS (
+    SELECT b.pause AS ms FROM _throttle_step AS b WHERE b.pause > 0
+    UNION
+    SELECT b.paused FROM _throttle_step AS b WHERE b.paused > 0
+    UNION
+    SELECT b.period FROM _throttle_step AS b WHERE b.period > 0
+  ),
+  fits AS (
+    SELECT
+      count(*) AS times_count,
+      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
+      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
+      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
+        AS fits_300
+    FROM time_ms
+  ),
+  inferred AS (
+    SELECT
+      CASE
+        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
+        WHEN f.fits_100 THEN 100
+        WHEN f.fits_250 THEN 250
+        WHEN f.fits_300 THEN 300
+        ELSE 1000
+      END AS hz
+    FROM fits AS f
+  ),
+  known AS (
+    SELECT
+      coalesce(
+        (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
+        i.hz
+      ) AS hz
+    FROM inferred AS i
+  )
+SELECT k.hz, u.second_ns / k.hz AS jiffy_ns
+FROM known AS k
+CROSS JOIN wb_units AS u;
+
+-- @view     wb_throttle_domain
+-- @summary  Which limits throttled a task whose wb belongs to a memory cgroup:
+--   the machine's or the cgroup's. The event does not tell; the
+--   global_dirty_state that the same call fired just before does: the machine's
+--   limits threw the task's event when both see the same dirty pages and the
+--   same setpoint, or nearly so (wb_rule).
+-- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
+-- @key      seq
+-- @needs    raw_balance_dirty_pages, wb_dirty_sample, _throttle_done,
+--   wb_kernel, wb_rule
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   domain TEXT global or memcg; NULL without global_dirty_state and
+--   without the call's return
+-- @column   has_limit INTEGER 1: limit is that of the domain; 0: the kernel (up
+--   to 6.14.1) recorded the machine's limit whatever the domain, or it is not
+--   known which it was
+-- @source   mm/page-writeback.c balance_dirty_pages(), domain_dirty_limits()
+-- @materialize
+CREATE VIEW wb_throttle_domain AS
+WITH
+  member AS (
+    SELECT DISTINCT b.tid
+    FROM raw_balance_dirty_pages AS b
+    WHERE b.cgroup_ino > 1 OR b.cgroup_path <> '/'
+  ),
+  steps AS (
+    SELECT
+      b.tid,
+      b.seq,
+      b.cgroup_ino > 1 OR b.cgroup_path <> '/' AS is_member,
+      b.dirty,
+      b.setpoint,
+      NULL AS state_seq
+    FROM raw_balance_dirty_pages AS b
+    WHERE b.tid IN (SELECT m.tid FROM member AS m)
+    UNION ALL
+    SELECT
+      g.tid,
+      g.seq,
+      NULL,
+      g.dirty,
+      g.setpoint,
+      g.seq
+    FROM wb_dirty_sample AS g
+    WHERE EXISTS (SELECT 1 FROM member)
+      AND g.tid IN (SELECT m.tid FROM member AS m)
+  ),
+  paired AS (
+    SELECT
+      s.seq,
+      s.is_member,
+      s.dirty,
+      s.setpoint,
+      lag(s.state_seq) OVER task AS state_seq,
+      lag(s.dirty) OVER task AS machine_dirty,
+      lag(s.setpoint) OVER task AS machine_setpoint
+    FROM steps AS s
+    WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
+  ),
+  judged AS (
+    SELECT
+      p.seq,
+      CASE
+        WHEN d.domain IS NOT NULL AND (d.is_last = 1 OR p.state_seq IS NULL)
+          THEN d.domain
+        WHEN p.state_seq IS NULL THEN NULL
+        WHEN abs(p.setpoint - p.machine_setpoint) * v.same_state_divisor
+          <= p.machine_setpoint
+          AND (
+            abs(p.dirty - p.machine_dirty) <= v.same_state_pages
+            OR abs(p.dirty - p.machine_dirty) * v.same_state_divisor
+              <= p.machine_dirty
+          )
+          THEN 'global'
+        ELSE 'memcg'
+      END AS domain
+    FROM paired AS p
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN _throttle_done AS d ON d.seq = p.seq
+    WHERE p.is_member = 1
+  )
+SELECT
+  j.seq,
+  j.domain,
+  CASE
+    WHEN j.domain = 'global' OR k.version >= 6015 THEN 1
+    WHEN k.version = 6014 AND k.patch >= 2 THEN 1
+    ELSE 0
+  END AS has_limit
+FROM judged AS j
+CROSS JOIN wb_kernel AS k;
+
+-- @view     _throttle_charge
 -- @summary  What each balance_dirty_pages event that did something cost its
 --   task: the pages charged and the sleep.
 -- @grain    event that charged pages, slept or went round; order seq
@@ -176,6 +293,7 @@ LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path;
 -- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_step INTEGER 1
 -- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages()
 -- @column   is_last INTEGER 1: last event of a call
 -- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
@@ -192,7 +310,7 @@ LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path;
 -- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 -- @materialize
-CREATE VIEW wb_throttle_charge AS
+CREATE VIEW _throttle_charge AS
 WITH
   -- Tasks that sched_switch was recorded for.
   watched AS (
@@ -277,6 +395,7 @@ SELECT
   k.task_id,
   m.bdi,
   coalesce(m.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
+  1 AS is_step,
   1 - m.goes_on AS is_first,
   1 - m.will_go_on AS is_last,
   m.pause * u.ms_ns AS pause_ns,
@@ -307,65 +426,13 @@ LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
 LEFT JOIN wb_task AS k
   ON k.tid = m.tid AND m.seq >= k.from_seq AND m.seq < k.until_seq;
 
--- @view     wb_hz
--- @summary  The kernel's HZ: what the recorder read, else inferred from the
---   times of balance_dirty_pages, which are whole jiffies in ms. NULL when
---   nothing was read and fewer than three different times were seen, or they
---   fit more than one HZ.
--- @grain    one row
--- @needs    _throttle_step, wb_units, raw_meta
--- @column   hz INTEGER jiffies in a second, or NULL
--- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
--- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
--- @materialize
-CREATE VIEW wb_hz AS
-WITH
-  time_ms AS (
-    SELECT b.pause AS ms FROM _throttle_step AS b WHERE b.pause > 0
-    UNION
-    SELECT b.paused FROM _throttle_step AS b WHERE b.paused > 0
-    UNION
-    SELECT b.period FROM _throttle_step AS b WHERE b.period > 0
-  ),
-  fits AS (
-    SELECT
-      count(*) AS times_count,
-      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
-      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
-      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
-        AS fits_300
-    FROM time_ms
-  ),
-  inferred AS (
-    SELECT
-      CASE
-        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
-        WHEN f.fits_100 THEN 100
-        WHEN f.fits_250 THEN 250
-        WHEN f.fits_300 THEN 300
-        ELSE 1000
-      END AS hz
-    FROM fits AS f
-  ),
-  known AS (
-    SELECT
-      coalesce(
-        (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
-        i.hz
-      ) AS hz
-    FROM inferred AS i
-  )
-SELECT k.hz, u.second_ns / k.hz AS jiffy_ns
-FROM known AS k
-CROSS JOIN wb_units AS u;
-
 -- @view     _throttle_step
 -- @summary  The balance_dirty_pages events that did something: charged dirtied
 --   pages, made the task sleep or went round the loop. Most events of a busy
 --   run do nothing. In the kernel's units.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, wb_throttle_done
+-- @needs    raw_balance_dirty_pages, _throttle_done
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done
 -- @column   seq INTEGER order of all records
@@ -388,8 +455,8 @@ CROSS JOIN wb_units AS u;
 -- @column   done_ts INTEGER ns, when this call returned; NULL = not recorded
 -- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
 --   without its return
--- @column   wait_ns INTEGER of wb_throttle_done
--- @column   wait_ts INTEGER ns, of wb_throttle_done
+-- @column   wait_ns INTEGER of _throttle_done
+-- @column   wait_ts INTEGER ns, of _throttle_done
 -- @column   call_ns INTEGER from the call's entry to its return
 -- @source   mm/page-writeback.c balance_dirty_pages()
 -- @materialize
@@ -449,7 +516,7 @@ LEFT JOIN raw_balance_dirty_pages AS n
   ON c.pause > 0 AND n.prev_seq = c.seq
 LEFT JOIN raw_balance_dirty_pages AS p
   ON c.paused > 0 AND p.seq = c.prev_seq
-LEFT JOIN wb_throttle_done AS d ON d.seq = c.seq
+LEFT JOIN _throttle_done AS d ON d.seq = c.seq
 WHERE c.pause > 0
   OR c.paused > 0
   OR c.pause < -1000
@@ -527,3 +594,162 @@ WITH
 SELECT c.owner_seq AS seq, c.sleep_ts, c.slept_ns
 FROM candidate AS c
 WHERE c.place = 1;
+
+-- @view     _throttle_done
+-- @summary  The call of balance_dirty_pages() that each event was fired in, as
+--   balance_dirty_pages_done of a patched kernel proves it: its last `loops`
+--   events before it. The call's measured wait is shared out to those of its
+--   events that a sleep followed, by the time to the next event or to the
+--   return; the shares add up to it. Empty on other kernels.
+-- @grain    event; order seq
+-- @key      seq
+-- @needs    raw_balance_dirty_pages, raw_balance_dirty_pages_done, raw_meta,
+--   wb_rule
+-- @optional writeback:balance_dirty_pages_done
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   done_seq INTEGER of the balance_dirty_pages_done of its call; NULL
+--   = not recorded: lost, or the trace ended in the call
+-- @column   done_ts INTEGER ns, of that
+-- @column   is_first INTEGER 1: first recorded event of that call
+-- @column   is_last INTEGER 1: last event of that call
+-- @column   follows_done INTEGER 1: the call of the task's event before has a
+--   recorded return
+-- @column   precedes_done INTEGER 1: that of the task's event behind has
+-- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
+-- @column   wait_ns INTEGER its share of the measured wait; NULL = none to
+--   share out: the trace began in the call, so that part of the wait is not in
+--   it
+-- @column   wait_ts INTEGER ns, where its share begins, when the call waited
+--   longer than its recorded events have room for: the shares lie end to end
+--   and end with the call; NULL = they fit
+-- @column   call_ns INTEGER from the call's entry to its return
+-- @column   domain TEXT whose limits throttled when the call returned: global
+--   or memcg
+-- @source   kernel-tracepoints/; mm/page-writeback.c balance_dirty_pages()
+-- @materialize
+CREATE VIEW _throttle_done AS
+WITH
+  steps AS (
+    SELECT b.tid, b.seq, b.ts, b.bdi, b.pause, NULL AS done_seq
+    FROM raw_balance_dirty_pages AS b
+    WHERE EXISTS (SELECT 1 FROM raw_balance_dirty_pages_done)
+    UNION ALL
+    SELECT d.tid, d.seq, d.ts, d.bdi, NULL, d.seq
+    FROM raw_balance_dirty_pages_done AS d
+  ),
+  -- The next return of the task, and how many events there are up to it.
+  ahead AS (
+    SELECT
+      s.*,
+      min(s.done_seq) OVER (
+        PARTITION BY s.tid ORDER BY s.seq DESC ROWS UNBOUNDED PRECEDING
+      ) AS next_done_seq
+    FROM steps AS s
+  ),
+  counted AS (
+    SELECT
+      a.tid,
+      a.seq,
+      a.ts,
+      a.bdi,
+      a.pause,
+      a.next_done_seq,
+      row_number() OVER (
+        PARTITION BY a.tid, a.next_done_seq ORDER BY a.seq DESC
+      ) AS place_back
+    FROM ahead AS a
+    WHERE a.done_seq IS NULL
+  ),
+  called AS (
+    SELECT
+      c.tid,
+      c.seq,
+      c.ts,
+      c.pause,
+      d.seq AS done_seq,
+      d.ts AS done_ts,
+      d.wait_ns,
+      d.total_ns,
+      d.loops,
+      d.domain,
+      c.place_back,
+      CASE WHEN d.exit = 5 AND c.place_back = 1 THEN 1 ELSE 0 END AS is_async
+    FROM counted AS c
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN raw_meta AS m ON m.key = 'clock_unit'
+    -- After a lost event, one of an earlier call is in its place: that was
+    -- before this call's entry.
+    LEFT JOIN raw_balance_dirty_pages_done AS d
+      ON d.seq = c.next_done_seq
+      AND c.place_back <= d.loops
+      AND c.bdi = d.bdi
+      AND (m.value <> 'ns' OR c.ts >= d.ts - d.total_ns - v.clock_jump_ns)
+  ),
+  placed AS (
+    SELECT
+      c.*,
+      count(*) OVER whole AS events_count,
+      row_number() OVER call AS place,
+      lag(c.done_seq) OVER task AS last_done_seq,
+      lead(c.done_seq) OVER task AS coming_done_seq,
+      CASE
+        WHEN c.pause > 0 AND c.is_async = 0
+          THEN lead(c.ts, 1, c.done_ts) OVER call - c.ts + 1
+        ELSE 0
+      END AS room_ns
+    FROM called AS c
+    WINDOW
+      task AS (PARTITION BY c.tid ORDER BY c.seq),
+      call AS (PARTITION BY c.tid, c.done_seq ORDER BY c.seq),
+      whole AS (PARTITION BY c.tid, c.done_seq)
+  ),
+  summed AS (
+    SELECT
+      p.*,
+      sum(p.room_ns) OVER (
+        PARTITION BY p.tid, p.done_seq ORDER BY p.seq ROWS UNBOUNDED PRECEDING
+      ) AS room_so_far_ns,
+      sum(p.room_ns) OVER (PARTITION BY p.tid, p.done_seq) AS room_total_ns,
+      -- All of the wait is in the trace. A wait longer than its call is none.
+      p.wait_ns >= 0
+      AND p.wait_ns <= p.total_ns
+      AND (p.events_count = p.loops OR p.done_ts - p.total_ns >= m.value)
+        AS is_measured
+    FROM placed AS p
+    LEFT JOIN raw_meta AS m ON m.key = 'first_ts'
+  ),
+  -- Rounding the running sum keeps the total exact.
+  shared AS (
+    SELECT
+      s.*,
+      CAST(s.wait_ns * (1.0 * s.room_so_far_ns / s.room_total_ns) AS INTEGER)
+        AS waited_ns,
+      CAST(
+        s.wait_ns * (1.0 * (s.room_so_far_ns - s.room_ns) / s.room_total_ns)
+        AS INTEGER
+      ) AS waited_before_ns
+    FROM summed AS s
+  )
+SELECT
+  s.seq,
+  s.done_seq,
+  s.done_ts,
+  CASE WHEN s.done_seq IS NOT NULL AND s.place = 1 THEN 1 ELSE 0 END
+    AS is_first,
+  CASE WHEN s.done_seq IS NOT NULL AND s.place_back = 1 THEN 1 ELSE 0 END
+    AS is_last,
+  CASE WHEN s.last_done_seq IS NOT NULL THEN 1 ELSE 0 END AS follows_done,
+  CASE WHEN s.coming_done_seq IS NOT NULL THEN 1 ELSE 0 END AS precedes_done,
+  s.is_async,
+  CASE
+    WHEN s.is_measured AND s.pause > 0 AND s.is_async = 1 THEN 0
+    WHEN s.is_measured AND s.room_ns > 0 THEN s.waited_ns - s.waited_before_ns
+  END AS wait_ns,
+  CASE
+    WHEN s.is_measured AND s.room_ns > 0 AND s.wait_ns > s.room_total_ns
+      THEN s.done_ts - (s.wait_ns - s.waited_before_ns)
+  END AS wait_ts,
+  CASE WHEN s.wait_ns >= 0 AND s.wait_ns <= s.total_ns THEN s.total_ns END
+    AS call_ns,
+  CASE s.domain WHEN 0 THEN 'global' WHEN 1 THEN 'memcg' END AS domain
+FROM shared AS s;

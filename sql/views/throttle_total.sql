@@ -144,7 +144,7 @@ CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
 -- @summary  Sleeps of throttled tasks, taken as starting at their event (or
 --   where the call waited, if that was before), cut at the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @needs    wb_throttle_charge, wb_completion_wait, wb_window, wb_bounds,
+-- @needs    wb_throttle, wb_completion_wait, wb_window, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
@@ -171,8 +171,8 @@ WITH
       t.cgroup_ino,
       min(t.sleep_ts, t.ts) AS ts,
       t.slept_ns
-    FROM wb_throttle_charge AS t
-    WHERE t.slept_ns > 0
+    FROM wb_throttle AS t
+    WHERE t.is_step = 1 AND t.slept_ns > 0
     UNION ALL
     SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns
     FROM wb_completion_wait AS w

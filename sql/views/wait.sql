@@ -7,7 +7,7 @@
 --   began first keeps the time, so the fsync of a file system is part of the
 --   system call around it. No wait outlives its task.
 -- @grain    wait; order wait_id
--- @needs    wb_throttle_charge, wb_wait_pair, _wait_sleep, wb_wait_request,
+-- @needs    wb_throttle, _wait_pair, _wait_sleep, wb_wait_request,
 --   wb_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
 --   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_xfs_log_cil_wait,
 --   raw_mm_vmscan_throttled,
@@ -48,9 +48,9 @@ WITH
     SELECT d.tid, min(d.bdi) AS bdi
     FROM raw_balance_dirty_pages AS d
     WHERE d.tid IN (
-      SELECT p.tid FROM wb_wait_pair AS p WHERE p.what LIKE '%write%'
+      SELECT p.tid FROM _wait_pair AS p WHERE p.what LIKE '%write%'
     )
-      AND EXISTS (SELECT 1 FROM wb_wait_pair AS p WHERE p.what LIKE '%write%')
+      AND EXISTS (SELECT 1 FROM _wait_pair AS p WHERE p.what LIKE '%write%')
     GROUP BY d.tid
     HAVING min(d.bdi) = max(d.bdi)
   ),
@@ -138,9 +138,9 @@ WITH
       t.seq AS ref_seq,
       NULL AS reason,
       t.ts AS event_ts
-    FROM wb_throttle_charge AS t
+    FROM wb_throttle AS t
     CROSS JOIN wb_bounds AS b
-    WHERE t.slept_ns > 0
+    WHERE t.is_step = 1 AND t.slept_ns > 0
     UNION ALL
     -- It is the sleeps of a write that are waits; the rest of it copies data.
     SELECT
@@ -170,7 +170,7 @@ WITH
       p.seq,
       NULL,
       CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
-    FROM wb_wait_pair AS p
+    FROM _wait_pair AS p
     CROSS JOIN wb_rule AS r
     LEFT JOIN writes_to AS o ON o.tid = p.tid
     LEFT JOIN watched AS w ON w.tid = p.tid
@@ -193,7 +193,7 @@ WITH
       s.ts
     FROM _wait_sleep AS s
     CROSS JOIN wb_bounds AS b
-    JOIN wb_wait_pair AS p ON p.seq = s.call_seq
+    JOIN _wait_pair AS p ON p.seq = s.call_seq
     LEFT JOIN writes_to AS o ON o.tid = s.tid
     UNION ALL
     SELECT
@@ -416,68 +416,11 @@ SELECT
   a.reason
 FROM apart AS a;
 
--- @view     wb_wait_piece
--- @summary  Which wait each moment of a task belongs to: the innermost one.
---   Pieces of a task do not overlap, so they never add up to more than the time
---   that has passed.
--- @grain    piece of a wait; order tid, from_ts
--- @needs    wb_wait
--- @column   wait_id INTEGER of wb_wait
--- @column   tid INTEGER thread
--- @column   from_ts INTEGER ns, start of the piece
--- @column   to_ts INTEGER ns, end of the piece
--- @materialize
-CREATE VIEW wb_wait_piece AS
-WITH
-  borders AS (
-    SELECT w.tid, w.ts, w.rank, 1 AS step, w.wait_id
-    FROM wb_wait AS w
-    WHERE w.end_ts IS NOT NULL
-    UNION ALL
-    SELECT w.tid, w.end_ts, w.rank, -1, NULL
-    FROM wb_wait AS w
-    WHERE w.end_ts IS NOT NULL
-  ),
-  -- Waits of one rank do not overlap: the last one begun is the one going on.
-  going_on AS (
-    SELECT
-      b.tid,
-      b.ts AS from_ts,
-      lead(b.ts) OVER (PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id)
-        AS to_ts,
-      sum(CASE WHEN b.rank = 4 THEN b.step ELSE 0 END) OVER task AS in_4,
-      sum(CASE WHEN b.rank = 3 THEN b.step ELSE 0 END) OVER task AS in_3,
-      sum(CASE WHEN b.rank = 2 THEN b.step ELSE 0 END) OVER task AS in_2,
-      sum(CASE WHEN b.rank = 1 THEN b.step ELSE 0 END) OVER task AS in_1,
-      max(CASE WHEN b.rank = 4 THEN b.wait_id END) OVER task AS wait_4,
-      max(CASE WHEN b.rank = 3 THEN b.wait_id END) OVER task AS wait_3,
-      max(CASE WHEN b.rank = 2 THEN b.wait_id END) OVER task AS wait_2,
-      max(CASE WHEN b.rank = 1 THEN b.wait_id END) OVER task AS wait_1
-    FROM borders AS b
-    WINDOW task AS (
-      PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id
-      ROWS UNBOUNDED PRECEDING
-    )
-  )
-SELECT
-  CASE
-    WHEN g.in_4 > 0 THEN g.wait_4
-    WHEN g.in_3 > 0 THEN g.wait_3
-    WHEN g.in_2 > 0 THEN g.wait_2
-    ELSE g.wait_1
-  END AS wait_id,
-  g.tid,
-  g.from_ts,
-  g.to_ts
-FROM going_on AS g
-WHERE g.to_ts > g.from_ts
-  AND (g.in_4 > 0 OR g.in_3 > 0 OR g.in_2 > 0 OR g.in_1 > 0);
-
 -- @view     _wait_sleep
 -- @summary  Uninterruptible sleeps that sched_switch measured, with the events
 --   of the same task around them that tell what it slept for.
 -- @grain    sleep that an event explains; order seq
--- @needs    wb_blocked, wb_wait_request, wb_wait_pair, wb_rule,
+-- @needs    wb_blocked, wb_wait_request, _wait_pair, wb_rule,
 --   raw_folio_wait_writeback, raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall
@@ -493,7 +436,7 @@ WHERE g.to_ts > g.from_ts
 --   reports it
 -- @column   request_seq INTEGER of wb_wait_request: the last request for which
 --   somebody waits that the task had submitted
--- @column   call_seq INTEGER of wb_wait_pair: the system call it slept in
+-- @column   call_seq INTEGER of _wait_pair: the system call it slept in
 -- @source   mm/filemap.c folio_wait_bit_common(); mm/vmscan.c
 --   reclaim_throttle(); fs/jbd2/transaction.c do_get_write_access()
 -- @materialize
@@ -532,7 +475,7 @@ WITH
     WHERE r.is_sync = 1
     UNION ALL
     SELECT p.tid, p.seq, p.ts, 'call', p.end_ts, NULL
-    FROM wb_wait_pair AS p
+    FROM _wait_pair AS p
     WHERE p.what IN ('write', 'pwrite64', 'writev', 'pwritev', 'pwritev2')
       AND p.end_ts IS NOT NULL
       AND (p.cut IS NULL OR p.cut <> 'lost')
@@ -607,3 +550,214 @@ WHERE t.before_seq IS NOT NULL
   OR t.after_seq IS NOT NULL
   OR t.request_seq IS NOT NULL
   OR t.call_seq IS NOT NULL;
+
+-- @view     _wait_pair
+-- @summary  Spans of a task that have an event at either end: reclaim, system
+--   calls, fsync in the file system, sleeps for log space, and the waits for
+--   the flusher of February 2011.
+-- @grain    span; order seq
+-- @needs    raw_mm_vmscan_direct_reclaim_begin,
+--   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_memcg_reclaim_begin,
+--   raw_mm_vmscan_memcg_reclaim_end,
+--   raw_mm_vmscan_memcg_softlimit_reclaim_begin,
+--   raw_mm_vmscan_memcg_softlimit_reclaim_end,
+--   raw_mm_vmscan_node_reclaim_begin, raw_mm_vmscan_node_reclaim_end,
+--   raw_writeback_balance_dirty_pages_waiting,
+--   raw_writeback_balance_dirty_pages_woken, raw_xfs_log_grant_sleep,
+--   raw_xfs_log_grant_wake, raw_ext4_sync_file_enter, raw_ext4_sync_file_exit,
+--   raw_sys_enter_fsync, raw_sys_exit_fsync, raw_sys_enter_fdatasync,
+--   raw_sys_exit_fdatasync, raw_sys_enter_sync, raw_sys_exit_sync,
+--   raw_sys_enter_syncfs, raw_sys_exit_syncfs, raw_sys_enter_sync_file_range,
+--   raw_sys_exit_sync_file_range, raw_sys_enter_msync, raw_sys_exit_msync,
+--   raw_sys_enter_write, raw_sys_exit_write, raw_sys_enter_pwrite64,
+--   raw_sys_exit_pwrite64, raw_sys_enter_writev, raw_sys_exit_writev,
+--   raw_sys_enter_pwritev, raw_sys_exit_pwritev, raw_sys_enter_pwritev2,
+--   raw_sys_exit_pwritev2, raw_lost_events, wb_bounds
+-- @optional vmscan:mm_vmscan_direct_reclaim_begin,
+--   vmscan:mm_vmscan_memcg_reclaim_begin,
+--   vmscan:mm_vmscan_memcg_softlimit_reclaim_begin,
+--   vmscan:mm_vmscan_node_reclaim_begin,
+--   writeback:writeback_balance_dirty_pages_waiting, xfs:xfs_log_grant_sleep,
+--   ext4:ext4_sync_file_enter, syscalls:sys_enter_fsync,
+--   syscalls:sys_enter_fdatasync, syscalls:sys_enter_sync,
+--   syscalls:sys_enter_syncfs, syscalls:sys_enter_sync_file_range,
+--   syscalls:sys_enter_msync, syscalls:sys_enter_write,
+--   syscalls:sys_enter_pwrite64, syscalls:sys_enter_writev,
+--   syscalls:sys_enter_pwritev, syscalls:sys_enter_pwritev2
+-- @column   seq INTEGER of the event that begins it, or ends it where no
+--   beginning was recorded
+-- @column   ts INTEGER ns, start
+-- @column   end_ts INTEGER ns, end; for cut = lost until when it can have
+--   lasted at most, NULL where that is not known
+-- @column   tid INTEGER thread
+-- @column   what TEXT name of the call or of the pair of events
+-- @column   device TEXT major:minor or name of the bdi, where the events tell
+-- @column   cut TEXT start or end: it was under way when the trace began or
+--   ended; lost: the event at one end is missing; NULL = whole
+-- @source   include/trace/events/vmscan.h, ext4.h; fs/xfs/xfs_trace.h;
+--   kernel/trace/trace_syscalls.c; patch of 2011-02-04
+-- @materialize
+CREATE VIEW _wait_pair AS
+WITH
+  steps AS (
+    SELECT
+      e.tid,
+      e.seq,
+      e.ts,
+      'direct_reclaim' AS what,
+      0 AS is_end,
+      NULL AS device
+    FROM raw_mm_vmscan_direct_reclaim_begin AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'direct_reclaim', 1, NULL
+    FROM raw_mm_vmscan_direct_reclaim_end AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'memcg_reclaim', 0, NULL
+    FROM raw_mm_vmscan_memcg_reclaim_begin AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'memcg_reclaim', 1, NULL
+    FROM raw_mm_vmscan_memcg_reclaim_end AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'memcg_softlimit_reclaim', 0, NULL
+    FROM raw_mm_vmscan_memcg_softlimit_reclaim_begin AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'memcg_softlimit_reclaim', 1, NULL
+    FROM raw_mm_vmscan_memcg_softlimit_reclaim_end AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'node_reclaim', 0, NULL
+    FROM raw_mm_vmscan_node_reclaim_begin AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'node_reclaim', 1, NULL
+    FROM raw_mm_vmscan_node_reclaim_end AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'balance_dirty_pages_waiting', 0, e.bdi
+    FROM raw_writeback_balance_dirty_pages_waiting AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'balance_dirty_pages_waiting', 1, e.bdi
+    FROM raw_writeback_balance_dirty_pages_woken AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 0,
+      e.dev_major || ':' || e.dev_minor
+    FROM raw_xfs_log_grant_sleep AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'xfs_log_grant', 1,
+      e.dev_major || ':' || e.dev_minor
+    FROM raw_xfs_log_grant_wake AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 0,
+      e.dev_major || ':' || e.dev_minor
+    FROM raw_ext4_sync_file_enter AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1,
+      e.dev_major || ':' || e.dev_minor
+    FROM raw_ext4_sync_file_exit AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'fsync', 0, NULL
+    FROM raw_sys_enter_fsync AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'fsync', 1, NULL
+    FROM raw_sys_exit_fsync AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'fdatasync', 0, NULL
+    FROM raw_sys_enter_fdatasync AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'fdatasync', 1, NULL
+    FROM raw_sys_exit_fdatasync AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'sync', 0, NULL
+    FROM raw_sys_enter_sync AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'sync', 1, NULL
+    FROM raw_sys_exit_sync AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'syncfs', 0, NULL
+    FROM raw_sys_enter_syncfs AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'syncfs', 1, NULL
+    FROM raw_sys_exit_syncfs AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'sync_file_range', 0, NULL
+    FROM raw_sys_enter_sync_file_range AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'sync_file_range', 1, NULL
+    FROM raw_sys_exit_sync_file_range AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'msync', 0, NULL
+    FROM raw_sys_enter_msync AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'msync', 1, NULL
+    FROM raw_sys_exit_msync AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'write', 0, NULL
+    FROM raw_sys_enter_write AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'write', 1, NULL
+    FROM raw_sys_exit_write AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'pwrite64', 0, NULL
+    FROM raw_sys_enter_pwrite64 AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'pwrite64', 1, NULL
+    FROM raw_sys_exit_pwrite64 AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'writev', 0, NULL
+    FROM raw_sys_enter_writev AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'writev', 1, NULL
+    FROM raw_sys_exit_writev AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'pwritev', 0, NULL
+    FROM raw_sys_enter_pwritev AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'pwritev', 1, NULL
+    FROM raw_sys_exit_pwritev AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'pwritev2', 0, NULL
+    FROM raw_sys_enter_pwritev2 AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, 'pwritev2', 1, NULL
+    FROM raw_sys_exit_pwritev2 AS e
+  ),
+  -- Spans of one kind never nest within a task.
+  paired AS (
+    SELECT
+      s.*,
+      lead(s.ts) OVER task AS next_ts,
+      lead(s.is_end) OVER task AS next_is_end,
+      lag(s.is_end) OVER task AS prev_is_end
+    FROM steps AS s
+    WINDOW task AS (PARTITION BY s.tid, s.what ORDER BY s.seq)
+  ),
+  lost AS (
+    SELECT min(l.ts) AS first_ts, max(l.ts) AS last_ts
+    FROM raw_lost_events AS l
+  )
+SELECT
+  p.seq,
+  CASE
+    WHEN p.is_end = 1 AND p.prev_is_end IS NULL
+      AND (l.first_ts IS NULL OR l.first_ts > p.ts) THEN b.first_ts
+    ELSE p.ts
+  END AS ts,
+  CASE
+    WHEN p.is_end = 0 AND p.next_ts IS NOT NULL THEN p.next_ts
+    WHEN p.is_end = 0 AND (l.last_ts IS NULL OR l.last_ts < p.ts)
+      THEN b.last_ts
+    WHEN p.is_end = 1 AND p.prev_is_end IS NULL
+      AND (l.first_ts IS NULL OR l.first_ts > p.ts) THEN p.ts
+  END AS end_ts,
+  p.tid,
+  p.what,
+  p.device,
+  CASE
+    WHEN p.is_end = 0 AND p.next_is_end = 1 THEN NULL
+    WHEN p.is_end = 0 AND p.next_ts IS NULL
+      AND (l.last_ts IS NULL OR l.last_ts < p.ts) THEN 'end'
+    WHEN p.is_end = 1 AND p.prev_is_end IS NULL
+      AND (l.first_ts IS NULL OR l.first_ts > p.ts) THEN 'start'
+    ELSE 'lost'
+  END AS cut
+FROM paired AS p
+CROSS JOIN wb_bounds AS b
+CROSS JOIN lost AS l
+WHERE p.is_end = 0 OR p.prev_is_end IS NULL OR p.prev_is_end = 1;

@@ -7,9 +7,8 @@
 -- @grain    warning; order scope, slug
 -- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
 --   raw_buffer, raw_zone, raw_sidecar_file, raw_ingest_stats,
---   raw_balance_dirty_pages, raw_balance_dirty_pages_done,
---   reclaim_write_scale, wb_bounds, wb_cgroup, wb_hz,
---   wb_kernel, wb_params, wb_throttle_done, wb_units, wb_vmstat
+--   raw_balance_dirty_pages, reclaim_write_scale, wb_cgroup, wb_hz,
+--   wb_kernel, wb_params, wb_throttle_unseen, wb_units, wb_vmstat
 -- @column   scope TEXT name of a query, or *
 -- @column   slug TEXT stable name of the warning
 -- @column   message TEXT what it means, with the numbers
@@ -184,17 +183,8 @@ SELECT
     || ' that'
 FROM (
   SELECT d.wait_ns, u.ms_ns
-  FROM raw_balance_dirty_pages_done AS d
+  FROM wb_throttle_unseen AS d
   CROSS JOIN wb_units AS u
-  CROSS JOIN wb_bounds AS b
-  WHERE d.wait_ns > 0
-    AND d.wait_ns <= d.total_ns
-    AND d.ts - d.total_ns >= b.first_ts
-    AND d.seq NOT IN (
-      SELECT t.done_seq
-      FROM wb_throttle_done AS t
-      WHERE t.done_seq IS NOT NULL AND t.wait_ns > 0
-    )
 ) AS w
 CROSS JOIN (
   SELECT 'throttle_by_task' AS scope

@@ -17,7 +17,7 @@ from support.runs import example
 from support.tools import ingester_path, run
 
 _GRACE = 1.0
-_COLUMNS = "ts, NULL AS dur, 'a' AS track, 'b' AS name, NULL AS value, NULL AS unit, NULL AS args"
+_COLUMNS = "ts, NULL AS dur, 'a' AS track, 'b' AS name, NULL AS value, NULL AS unit, NULL AS arg_a"
 _ENDLESS = "CREATE TEMP VIEW v AS WITH RECURSIVE c(ts) AS (SELECT 1 UNION ALL SELECT ts + 1 FROM c)"
 # In an aggregate, so that no row ever comes out.
 _NO_ROW = f"{_ENDLESS} SELECT {_COLUMNS} FROM (SELECT count(*) AS ts FROM c);"
@@ -25,7 +25,7 @@ _NO_ROW = f"{_ENDLESS} SELECT {_COLUMNS} FROM (SELECT count(*) AS ts FROM c);"
 _ROWS = f"{_ENDLESS} SELECT {_COLUMNS} FROM c;"
 # A sort of all rows, in temporary files.
 _SORT = (
-    f"{_ENDLESS} SELECT {_COLUMNS.replace('NULL AS args', 'filler AS args')} FROM"
+    f"{_ENDLESS} SELECT {_COLUMNS.replace('NULL AS arg_a', 'filler AS arg_a')} FROM"
     " (SELECT ts, hex(randomblob(200)) AS filler FROM c LIMIT 100000000) ORDER BY filler, ts;"
 )
 # What a job does before there is a view: in one step of a statement.

@@ -141,8 +141,6 @@ def test_timeline(pair: Pair, name: str) -> None:
         theirs = without_cgroup_paths(result.rows, track)
     else:
         theirs = result.rows
-    args = columns.index("args")
-    ours, theirs = rounded(ours, args), rounded(theirs, args)
     ts, track, slice_name = (columns.index(part) for part in ("ts", "track", "name"))
 
     def place(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -155,18 +153,6 @@ def counted_flows(rows: Rows, flows: int) -> Rows:
     """The numbers of arrows are made of those of events, which differ: how many there are."""
     return [
         (*row[:flows], None if row[flows] is None else len(row[flows].split()), *row[flows + 1 :])
-        for row in rows
-    ]
-
-
-def rounded(rows: Rows, args: int) -> Rows:
-    """Reals in the text of arguments can differ in their last digit."""
-    return [
-        (
-            *row[:args],
-            row[args] and re.sub(r"\d+\.\d{8,}", lambda m: f"{float(m[0]):.12g}", row[args]),
-            *row[args + 1 :],
-        )
         for row in rows
     ]
 

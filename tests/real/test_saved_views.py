@@ -124,7 +124,7 @@ def test_views_without_tables_give_the_same(
     views_only = tmp_path / "views.db"
     ingest(find_source(str(example("four-equal-writers").folder)), views_only, library)
     with closing(sqlite3.connect(views_only)) as few, closing(sqlite3.connect(small)) as many:
-        kind = "SELECT type FROM sqlite_schema WHERE name = 'wb_throttle_charge'"
+        kind = "SELECT type FROM sqlite_schema WHERE name = '_throttle_charge'"
         assert (few.execute(kind).fetchone(), many.execute(kind).fetchone()) == (
             ("view",),
             ("table",),
@@ -162,7 +162,7 @@ def test_wbscope_answers_from_its_own_library(small: Path) -> None:
     ask = "SELECT sum(slept_ns) AS ns FROM wb_throttle"
     wanted = wbscope.open(small).sql(ask).rows
     with closing(sqlite3.connect(small)) as connection:
-        connection.execute("UPDATE wb_throttle_charge SET slept_ns = 1")
+        connection.execute("UPDATE _throttle_charge SET slept_ns = 1")
         connection.execute("DROP VIEW wb_throttle")
         connection.execute("CREATE VIEW wb_throttle AS SELECT 7 AS slept_ns")
         connection.commit()

@@ -51,8 +51,6 @@ WITH RECURSIVE path(id, text) AS (
   FROM track AS t JOIN path AS p ON t.parent_id = p.id
 )
 """
-_INTEGER = re.compile(r"-?\d+")
-_REAL = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?")
 
 Args = tuple[tuple[str, int | float | str], ...]
 
@@ -109,22 +107,10 @@ def timeline_rows(wbscope: Wbscope, run: Path, views: Iterable[str]) -> list[dic
     ]
 
 
-def arguments(text: str) -> Args:
-    """key=value pairs, as the exporter types them: numbers, and text for all else."""
-    found: list[tuple[str, int | float | str]] = []
-    for pair in re.findall(r"(?:[^|\\]|\\.)+", text, re.DOTALL):
-        key, _, value = re.sub(r"\\(.)", r"\1", pair, flags=re.DOTALL).partition("=")
-        if value == "":
-            continue
-        if len(value) >= 2 and value[0] == value[-1] == '"':
-            found.append((key, value[1:-1]))
-        elif _INTEGER.fullmatch(value) and -(2**63) <= int(value) < 2**63:
-            found.append((key, int(value)))
-        elif _REAL.fullmatch(value):
-            found.append((key, float(value)))
-        else:
-            found.append((key, value))
-    return tuple(sorted(found))
+def arguments(row: dict[str, Any]) -> Args:
+    """The columns arg_*, without those that are NULL."""
+    named = ((name.removeprefix("arg_"), row[name]) for name in row if name.startswith("arg_"))
+    return tuple(sorted((name, value) for name, value in named if value is not None))
 
 
 def expected_tracks(rows: list[dict[str, Any]]) -> tuple[list[Slice], list[CounterSample]]:
@@ -137,7 +123,7 @@ def expected_tracks(rows: list[dict[str, Any]]) -> tuple[list[Slice], list[Count
         if row["value"] is not None:
             curves[row["track"]].append((row["ts"], row["value"], row["unit"]))
         elif row["unit"] is None:
-            args = arguments(row["args"] or "")
+            args = arguments(row)
             tid = row.get("tid") or 0
             slices.append(Slice(tid, row["track"], row["ts"], row["dur"] or 0, row["name"], args))
     counters = []

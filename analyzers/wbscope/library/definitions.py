@@ -15,7 +15,7 @@ from wbscope.library.library import Library
 from wbscope.library.params import Params, quote, wide_enough
 from wbscope.library.sqlfile import SqlFile
 
-__all__ = ["Definition", "Definitions"]
+__all__ = ["Definition", "Definitions", "index_statement", "table_columns"]
 
 _PARAMS = "wb_params"
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
@@ -92,15 +92,12 @@ class Definitions:
             return Definition(name, (_view(name, self._params(connection, file)),))
         if not file.materialize or name not in materialize:
             return Definition(name, (_view(name, file.select),))
-        if not file.key:
-            return Definition(name, (f"CREATE TEMP TABLE {name} AS\n{file.select}",), True)
-        # SQLite keeps rows in the order of such a key: no index, no sorting.
-        columns = [
-            f"{column.name} INTEGER PRIMARY KEY" if column.name == file.key else column.name
-            for column in file.columns
-        ]
-        create = f"CREATE TEMP TABLE {name} ({', '.join(columns)})"
-        return Definition(name, (create, f"INSERT INTO {name}\n{file.select}"), True)
+        indexes = tuple(index_statement(file, columns, "temp.") for columns in file.indexes)
+        if not file.columns:
+            create = f"CREATE TEMP TABLE {name} AS\n{file.select}"
+            return Definition(name, (create, *indexes), True)
+        create = f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})"
+        return Definition(name, (create, f"INSERT INTO {name}\n{file.select}", *indexes), True)
 
     def _params(self, connection: sqlite3.Connection, file: SqlFile) -> str:
         """The library's default row with the given values put in."""
@@ -163,6 +160,22 @@ class Definitions:
             effect="queries that read pairs of rows would be wrong without a word",
             fix=f"wbscope ingest {self.recorded.source()} -o {shlex.quote(self.shown)} --force",
         )
+
+
+def table_columns(file: SqlFile) -> list[str]:
+    """The columns of a table that stands in for a view.
+
+    With types, as SQLite uses an index only for values that compare as its column does. It keeps
+    rows in the order of the key: no index, no sorting.
+    """
+    typed = ((f'"{column.name}" {column.type}', column.name) for column in file.columns)
+    return [f"{text} PRIMARY KEY" if name == file.key else text for text, name in typed]
+
+
+def index_statement(file: SqlFile, columns: tuple[str, ...], schema: str = "") -> str:
+    """What makes an index of a table."""
+    index = "_".join((file.name, *columns))
+    return f"CREATE INDEX {schema}{index} ON {file.name}({', '.join(columns)})"
 
 
 def _view(name: str, select: str) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import quote as quote_uri
 
 from wbscope.base.cache import entry_of, trim_cache, used
 from wbscope.base.errors import SetupError
+from wbscope.library.definitions import index_statement
 from wbscope.library.library import Library
 
 __all__ = ["KeptTables"]
@@ -102,6 +103,9 @@ class KeptTables:
         # SQLite keeps the statement as "CREATE TABLE name(...)", without TEMP.
         connection.execute(create.replace(f"CREATE TABLE {name}", f"CREATE TABLE {_SCHEMA}.{name}"))
         connection.execute(f"INSERT INTO {_SCHEMA}.{name} SELECT * FROM temp.{name}")
+        file = self._library.files[name]
+        for columns in file.indexes:
+            connection.execute(index_statement(file, columns, f"{_SCHEMA}."))
 
     def _is_usable(self, name: str) -> bool:
         if name not in self._library.files:

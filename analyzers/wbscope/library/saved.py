@@ -7,14 +7,14 @@ wbscope itself does not read them: a file may come from anybody, and its own lib
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wbscope.base.result import Column
 from wbscope.library.database import open_database, translate
-from wbscope.library.definitions import Definitions
+from wbscope.library.definitions import Definitions, index_statement, table_columns
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library
 from wbscope.library.params import Params
@@ -25,6 +25,7 @@ __all__ = ["save_views"]
 # A view's step becomes a table where what it is made from has no more rows than this: then plain
 # SQLite answers at once, and a large trace is not ingested more slowly.
 _MOST_ROWS = 100_000
+_HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 
 
 def save_views(database: Path, library: Library, shown: str) -> None:
@@ -74,7 +75,8 @@ class _Saving:
     rows: dict[str, int] = field(default_factory=dict)
 
     def save(self, file: SqlFile) -> None:
-        select = self.definitions.select(self.connection, file.name)
+        # SQLite before 3.35 knows no such word, and could not read the file at all.
+        select = _HINT.sub("AS (", self.definitions.select(self.connection, file.name))
         read = sum(self._rows(need) for need in file.needs)
         self.rows[file.name] = read
         is_step = file.name in self.steps and (file.materialize or self._is_ground(file))
@@ -105,10 +107,12 @@ class _Saving:
 
     def _table(self, file: SqlFile, select: str) -> bool:
         """Whether it could be made of what this trace holds; if not, a view says why when asked."""
-        columns = ",\n  ".join(_column(column, file.key) for column in file.columns)
+        columns = ",\n  ".join(table_columns(file))
         self.connection.execute(f"CREATE TABLE {file.name} (\n  -- {_told(file)}\n  {columns}\n)")
         try:
             self.connection.execute(f"INSERT INTO {file.name}\n{select}")
+            for indexed in file.indexes:
+                self.connection.execute(index_statement(file, indexed))
         except sqlite3.OperationalError as error:
             if error.sqlite_errorname != "SQLITE_ERROR":
                 raise
@@ -119,8 +123,3 @@ class _Saving:
 
 def _told(file: SqlFile) -> str:
     return f"{' '.join(file.summary.split())} One row: {file.grain}."
-
-
-def _column(column: Column, key: str | None) -> str:
-    typed = f'"{column.name}" {column.type}'
-    return f"{typed} PRIMARY KEY" if column.name == key else typed

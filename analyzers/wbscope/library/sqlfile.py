@@ -42,6 +42,7 @@ _CREATE_VIEW = re.compile(r"CREATE VIEW (\w+) AS\s+(.*)", re.DOTALL)
 
 
 # The columns of every timeline; their files do not repeat them. Those from rank on may be missing.
+# Behind them come the arguments of a slice: columns of its file, named arg_*.
 _TIMELINE = (
     Column("ts", "INTEGER", "start, trace clock"),
     Column("dur", "INTEGER", "length; NULL for an instant or a counter"),
@@ -49,12 +50,12 @@ _TIMELINE = (
     Column("name", "TEXT", "name of the slice; NULL for a counter"),
     Column("value", "REAL", "value of the counter; NULL = not known"),
     Column("unit", "TEXT", "unit of value; NULL for a slice or an instant"),
-    Column("args", "TEXT", "more about the slice: key=value, separated by |"),
     Column("rank", "INTEGER", "place among the tracks of one level; NULL: as they come"),
     Column("tid", "INTEGER", "thread that the track belongs to; NULL: none"),
     Column("flows", "TEXT", "numbers of arrows to or from slices that have them too"),
 )
-_TIMELINE_MOST = 7
+_TIMELINE_MOST = 6
+ARGUMENT = "arg_"
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,9 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
     select = _select(place, kind, statement)
     columns = tuple(_column(place, line) for line in tags.get("column", []))
     if kind == "timeline":
-        columns = _timeline_columns(select)
+        if strange := next((c.name for c in columns if not c.name.startswith(ARGUMENT)), None):
+            raise place.broken(f"column '{strange}' of a timeline, wanted {ARGUMENT}NAME")
+        columns = (*_timeline_columns(select), *columns)
     return SqlFile(
         path=path,
         subject=subject,

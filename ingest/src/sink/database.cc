@@ -61,6 +61,9 @@ bool Statement::is_null(int index) const noexcept {
 bool Statement::is_integer(int index) const noexcept {
   return sqlite3_column_type(stmt_.get(), index) == SQLITE_INTEGER;
 }
+bool Statement::is_real(int index) const noexcept {
+  return sqlite3_column_type(stmt_.get(), index) == SQLITE_FLOAT;
+}
 std::int64_t Statement::integer(int index) const noexcept {
   return sqlite3_column_int64(stmt_.get(), index);
 }

@@ -40,6 +40,7 @@ class Statement {
   [[nodiscard]] std::string_view column_name(int index) const noexcept;
   [[nodiscard]] bool is_null(int index) const noexcept;
   [[nodiscard]] bool is_integer(int index) const noexcept;
+  [[nodiscard]] bool is_real(int index) const noexcept;
   [[nodiscard]] std::int64_t integer(int index) const noexcept;
   [[nodiscard]] double real(int index) const noexcept;
   [[nodiscard]] std::string_view text(int index) const noexcept;

@@ -6,7 +6,6 @@
 
 #include <zlib.h>
 
-#include <charconv>
 #include <protozero/pbf_writer.hpp>
 
 #include "base/utf8.h"
@@ -79,49 +78,9 @@ void add_counter(const TrackDescription& track, pbf_writer& descriptor) {
   if (!track.axis.empty()) counter.add_string(kYAxisShareKey, track.axis);
 }
 
-std::size_t unescaped_find(std::string_view text, char wanted) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == wanted) {
-      return i;
-    }
-  }
-  return std::string_view::npos;
-}
-
-// As decimal numbers are written; not "inf", which is a word.
-bool looks_like_a_number(std::string_view text) {
-  const char first = text.size() > 1 && text[0] == '-' ? text[1] : text[0];
-  return first >= '0' && first <= '9';
-}
-
 std::int32_t small(std::int64_t number) { return static_cast<std::int32_t>(number); }
 
 }  // namespace
-
-std::optional<TrackArgument> ArgumentReader::next() {
-  while (!rest_.empty()) {
-    const auto end = unescaped_find(rest_, '|');
-    const auto pair = rest_.substr(0, end);
-    rest_ = end == std::string_view::npos ? std::string_view{} : rest_.substr(end + 1);
-    pair_.clear();
-    for (std::size_t i = 0; i < pair.size(); ++i) {
-      if (pair[i] == '\\' && i + 1 < pair.size()) ++i;
-      pair_ += pair[i];
-    }
-    const std::string_view whole = pair_;
-    const auto equals = whole.find('=');
-    if (equals == std::string_view::npos || equals + 1 == whole.size()) continue;
-    TrackArgument found{.key = whole.substr(0, equals), .value = whole.substr(equals + 1)};
-    if (found.value.size() >= 2 && found.value.front() == '"' && found.value.back() == '"') {
-      found.value = found.value.substr(1, found.value.size() - 2);
-      found.is_text = true;
-    }
-    return found;
-  }
-  return std::nullopt;
-}
 
 TrackEventWriter::TrackEventWriter(PacketOutput& output, std::string_view clock,
                                    std::int64_t first_ts)
@@ -226,28 +185,21 @@ void TrackEventWriter::add_name(std::string_view name) {
                                 intern(event_names_, interned_data::kEventNames, name));
 }
 
-void TrackEventWriter::add_args(std::string_view args) {
-  ArgumentReader reader(args);
-  while (const auto arg = reader.next()) {
+void TrackEventWriter::add_args(TrackArguments args) {
+  for (const TrackArgument& arg : args) {
     const std::uint64_t name =
-        intern(annotation_names_, interned_data::kAnnotationNames, arg->key);
+        intern(annotation_names_, interned_data::kAnnotationNames, arg.key);
     pbf_writer out(event_);
     pbf_writer entry(out, track_event::kDebugAnnotations);
     entry.add_uint64(annotation::kNameIid, name);
-    const auto value = arg->value;
-    const bool is_number = !arg->is_text && looks_like_a_number(value);
-    const char* last = value.data() + value.size();
-    std::int64_t integer = 0;
-    double real = 0;
-    if (const auto r = std::from_chars(value.data(), last, integer);
-        is_number && r.ec == std::errc() && r.ptr == last) {
-      entry.add_int64(annotation::kInt, integer);
-    } else if (const auto d = std::from_chars(value.data(), last, real);
-               is_number && d.ec == std::errc() && d.ptr == last) {
-      entry.add_double(annotation::kDouble, real);
+    if (const auto* integer = std::get_if<std::int64_t>(&arg.value)) {
+      entry.add_int64(annotation::kInt, *integer);
+    } else if (const auto* real = std::get_if<double>(&arg.value)) {
+      entry.add_double(annotation::kDouble, *real);
     } else {
       entry.add_uint64(annotation::kTextIid,
-                       intern(annotation_texts_, interned_data::kAnnotationTexts, value));
+                       intern(annotation_texts_, interned_data::kAnnotationTexts,
+                              std::get<std::string_view>(arg.value)));
     }
   }
 }
@@ -264,7 +216,7 @@ void TrackEventWriter::put_event(std::int64_t ts) {
 }
 
 void TrackEventWriter::slice(std::uint64_t track, std::int64_t ts, std::int64_t dur,
-                             std::string_view name, std::string_view args, Flows flows) {
+                             std::string_view name, TrackArguments args, Flows flows) {
   begin_event(track_event::kSliceBegin, track);
   add_name(name);
   add_args(args);
@@ -279,7 +231,7 @@ void TrackEventWriter::slice(std::uint64_t track, std::int64_t ts, std::int64_t 
 }
 
 void TrackEventWriter::instant(std::uint64_t track, std::int64_t ts, std::string_view name,
-                               std::string_view args) {
+                               TrackArguments args) {
   begin_event(track_event::kInstant, track);
   add_name(name);
   add_args(args);

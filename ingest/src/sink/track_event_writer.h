@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 
 #include "perfetto/packet_output.h"
 
@@ -28,26 +29,12 @@ struct TrackDescription {
   std::int32_t rank = 0;         // order among its siblings
 };
 
-// One argument of a slice: an integer or a real where value is written as one,
-// else text.
+// One argument of a slice.
 struct TrackArgument {
-  std::string_view key, value;
-  bool is_text = false;  // whatever it looks like
+  std::string_view key;
+  std::variant<std::int64_t, double, std::string_view> value;
 };
-
-// Finds the "key=value" pairs of args, divided by '|'. A pair without a value is
-// left out. "\" takes its meaning from the character behind it; a value in
-// double quotes is text, also "7".
-class ArgumentReader {
- public:
-  explicit ArgumentReader(std::string_view args) : rest_(args) {}
-  // The next pair; its texts live until the next call.
-  [[nodiscard]] std::optional<TrackArgument> next();
-
- private:
-  std::string_view rest_;
-  std::string pair_;
-};
+using TrackArguments = std::span<const TrackArgument>;
 
 struct StringHash {
   using is_transparent = void;
@@ -74,9 +61,9 @@ class TrackEventWriter {
   // that begins first.
   using Flows = std::span<const std::uint64_t>;
   void slice(std::uint64_t track, std::int64_t ts, std::int64_t dur, std::string_view name,
-             std::string_view args, Flows flows = {});
+             TrackArguments args, Flows flows = {});
   void instant(std::uint64_t track, std::int64_t ts, std::string_view name,
-               std::string_view args);
+               TrackArguments args);
   void counter(std::uint64_t track, std::int64_t ts, std::int64_t value);
   void counter(std::uint64_t track, std::int64_t ts, double value);
 
@@ -90,7 +77,7 @@ class TrackEventWriter {
   std::uint64_t intern(Interned& table, std::uint32_t field, std::string_view text);
   void begin_event(std::int32_t type, std::uint64_t track);
   void add_name(std::string_view name);
-  void add_args(std::string_view args);
+  void add_args(TrackArguments args);
   void put_event(std::int64_t ts);
   void put_track(const std::string& descriptor);
   void put_packet();

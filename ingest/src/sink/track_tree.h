@@ -45,7 +45,8 @@ struct TrackRow {
   std::optional<std::int64_t> dur;
   std::optional<std::int64_t> tid;  // the track belongs to this thread
   std::optional<std::int64_t> rank;
-  std::string_view track, name, unit, args;
+  std::string_view track, name, unit;
+  TrackArguments args;
   TrackEventWriter::Flows flows;
 };
 

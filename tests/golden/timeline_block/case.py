@@ -35,7 +35,9 @@ def _part(track: str, ms: int, length: int, name: str, queue: str, in_device: in
         "dur": length * MS,
         "track": f"Writeback/Block requests/8:0 {track}",
         "name": name,
-        "told": f"bytes=4096|queue_ns={queue}|device_ns={in_device * MS}",
+        "arg_bytes": 4096,
+        "arg_queue_ns": int(queue),
+        "arg_device_ns": in_device * MS,
     }
 
 
@@ -46,8 +48,7 @@ def _samples(part: str, *points: tuple[int, int]) -> list[Expected]:
 
 CHECKS = [
     Check(
-        sql="SELECT *, replace(substr(args, instr(args, 'bytes=')), '|cut=end', '') AS told"
-        " FROM tl_block ORDER BY ts",
+        sql="SELECT * FROM tl_block ORDER BY ts",
         ordered=True,
         rows=[
             _part("queued", 0, 10, "write", "10000000", 30),

@@ -60,7 +60,7 @@ CHECKS = [
         ],
     ),
     Check(
-        sql="SELECT *, args GLOB '*|scanned_count=32|reclaimed_count=8|*' AS has_values"
+        sql="SELECT *, arg_scanned_count IS 32 AND arg_reclaimed_count IS 8 AS has_values"
         " FROM tl_kswapd ORDER BY ts, track",
         ordered=True,
         rows=[
@@ -70,7 +70,7 @@ CHECKS = [
         ],
     ),
     Check(
-        sql="SELECT *, args GLOB '*|scanned_count=64|reclaimed_count=16|*' AS has_values"
+        sql="SELECT *, arg_scanned_count IS 64 AND arg_reclaimed_count IS 16 AS has_values"
         " FROM tl_direct_reclaim ORDER BY ts",
         ordered=True,
         rows=[

@@ -80,8 +80,8 @@ CHECKS = [
         ],
     ),
     Check(
-        sql="SELECT ts, tid, dur, name, track, args GLOB '*|comm=\"a/b\\|c\"|*' AS is_escaped,"
-        " args GLOB '*|pause_ns=40000000|*|setpoint_bytes=3686400|*' AS has_values,"
+        sql="SELECT ts, tid, dur, name, track, arg_comm = 'a/b|c' AS is_escaped,"
+        " arg_pause_ns IS 40000000 AND arg_setpoint_bytes IS 3686400 AS has_values,"
         " flows IS NOT NULL AS has_arrow FROM tl_stall ORDER BY ts",
         ordered=True,
         rows=[

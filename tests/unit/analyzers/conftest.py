@@ -157,9 +157,10 @@ SELECT COUNT(*) AS events_count FROM raw_write;
 -- @needs    wb_throttle
 -- @filters  range, bdi, tid
 -- @events   writeback:balance_dirty_pages
+-- @column   arg_bdi TEXT backing device
 CREATE VIEW tl_pauses AS
 SELECT ts, pause_ns AS dur, comm AS track, 'pause' AS name, NULL AS value,
-       NULL AS unit, 'bdi=' || bdi AS args
+       NULL AS unit, bdi AS arg_bdi
 FROM wb_throttle;
 """,
     "timelines/tl_writes.sql": """
@@ -170,7 +171,7 @@ FROM wb_throttle;
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 CREATE VIEW tl_writes AS
 SELECT ts, NULL AS dur, 'reclaim' AS track, 'write' AS name, NULL AS value,
-       NULL AS unit, NULL AS args
+       NULL AS unit
 FROM raw_write;
 """,
 }

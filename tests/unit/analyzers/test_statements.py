@@ -81,7 +81,7 @@ def test_a_module() -> None:
         "INCLUDE PERFETTO MODULE wbscope.views.wb_params;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_task;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_task_rate;",
-        "INCLUDE PERFETTO MODULE wbscope.views.wb_throttle_charge;",
+        "INCLUDE PERFETTO MODULE wbscope.views.wb_throttle;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_units;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_window;",
     ]

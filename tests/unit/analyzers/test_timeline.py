@@ -28,8 +28,8 @@ def test_script_makes_the_views_on_a_plain_connection(
     assert call["arguments"][call["arguments"].index("--view") + 1] == "tl_pauses"
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     connection.executescript("\n".join(call["listed"]))
-    rows = connection.execute("SELECT ts, dur, track, args FROM tl_pauses ORDER BY ts")
-    assert rows.fetchone() == (1_000_000_000, 200_000_000, "dd", "bdi=8:0")
+    rows = connection.execute("SELECT ts, dur, track, arg_bdi FROM tl_pauses ORDER BY ts")
+    assert rows.fetchone() == (1_000_000_000, 200_000_000, "dd", "8:0")
     connection.close()
 
 

@@ -42,19 +42,17 @@ TEST(TrackEventWriter, OtherClocksRunLikeBoottime) {
 
 TEST(TrackEventWriter, ArgsByTheirType) {
   const Decoded out = written("boot", [](TrackEventWriter& writer) {
-    writer.instant(plain(writer, "t"), 5, "i",
-                   R"(n=-7|r=0.5|s=8:16|big=9223372036854775808|empty=|none|x=a=b|comm="7"|)"
-                   R"(bar="a\|b\\"|inf=inf|no="")");
+    const TrackArgument args[] = {{"n", std::int64_t{-7}}, {"r", 0.5},
+                                  {"s", "8:16"},           {"comm", "7"},
+                                  {"bar", R"(a|b\)"},      {"no", ""}};
+    writer.instant(plain(writer, "t"), 5, "i", args);
   });
   ASSERT_EQ(out.events.size(), 1u);
   EXPECT_EQ(out.events[0].args, (std::vector<Arg>{{"n", "int", "-7"},
                                                   {"r", "double", "0.500000"},
                                                   {"s", "string", "8:16"},
-                                                  {"big", "double", "9223372036854775808.000000"},
-                                                  {"x", "string", "a=b"},
                                                   {"comm", "string", "7"},
                                                   {"bar", "string", R"(a|b\)"},
-                                                  {"inf", "string", "inf"},
                                                   {"no", "string", ""}}));
 }
 
@@ -62,10 +60,11 @@ TEST(TrackEventWriter, SlicesInstantsAndCounters) {
   std::uint64_t track = 0;
   const Decoded out = written("boot", [&](TrackEventWriter& writer) {
     track = plain(writer, "t");
-    writer.slice(track, 100, 20, "pause", "a=1", std::vector<std::uint64_t>{7, 8});
+    const TrackArgument one[] = {{"a", std::int64_t{1}}}, two[] = {{"a", std::int64_t{2}}};
+    writer.slice(track, 100, 20, "pause", one, std::vector<std::uint64_t>{7, 8});
     writer.counter(track, 130, std::int64_t{-5});
     writer.counter(track, 140, 0.25);
-    writer.instant(track, 150, "pause", "a=2");
+    writer.instant(track, 150, "pause", two);
   });
   ASSERT_EQ(out.events.size(), 5u);
   EXPECT_EQ(out.events[0].type, 1);
@@ -86,14 +85,15 @@ TEST(TrackEventWriter, SlicesInstantsAndCounters) {
 // Times of a hostile trace must not overflow (UBSan watches).
 TEST(TrackEventWriter, SliceAtTheEndOfTime) {
   const Decoded out = written("boot", [](TrackEventWriter& writer) {
-    writer.slice(plain(writer, "t"), INT64_MAX, INT64_MAX, "s", "");
+    writer.slice(plain(writer, "t"), INT64_MAX, INT64_MAX, "s", {});
   });
   EXPECT_EQ(out.events.size(), 2u);
 }
 
 TEST(TrackEventWriter, NamesAreUtf8) {
   const Decoded out = written("boot", [](TrackEventWriter& writer) {
-    writer.instant(plain(writer, "t\xff"), 1, "n\xff", "k\xff=v\xff");
+    const TrackArgument args[] = {{"k\xff", "v\xff"}};
+    writer.instant(plain(writer, "t\xff"), 1, "n\xff", args);
   });
   EXPECT_EQ(out.tracks[0].name, "t\xef\xbf\xbd");
   EXPECT_EQ(out.events[0].name, "n\xef\xbf\xbd");
