@@ -64,6 +64,19 @@ def load(url: str) -> bytes:
         return data
 
 
+def test_a_part_of_the_time(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:
+    sizes = []
+    for options in ((), ("--time-range", "1s..2s"), ("--from", "2s", "--to", "3s")):
+        output = tmp_path / f"{len(sizes)}.pftrace"
+        done = wbscope.run("timeline", run, "-o", output, *options)
+        assert done.returncode == 0, done.stderr
+        with opened(wbscope, run, "--no-browser", *options) as process:
+            (url,) = link_of(process)["url"]
+            assert load(url) == output.read_bytes()
+        sizes.append(output.stat().st_size)
+    assert max(sizes[1:]) < sizes[0] / 4
+
+
 def test_ends_when_the_trace_is_loaded(wbscope: Wbscope, run: Path, tmp_path: Path) -> None:
     done = wbscope.run("timeline", run, "-o", tmp_path / "run.pftrace")
     assert done.returncode == 0, done.stderr

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from wbscope.base.units import is_instant
 
 if TYPE_CHECKING:
     import pandas
@@ -61,7 +63,8 @@ class Result:
     """The rows of one query; `units` has the columns that have a unit.
 
     `fields` has each column's type and meaning: from the query's header, and for
-    SQL of the user's own from the values.
+    SQL of the user's own from the values. `start_ns` is the first event of the run on
+    the trace clock, which the times of the rows are of; None: they are shown as they are.
     """
 
     name: str
@@ -70,6 +73,21 @@ class Result:
     rows: list[tuple[Any, ...]]
     warnings: tuple[Notice, ...] = ()
     fields: tuple[Column, ...] = ()
+    start_ns: int | None = None
+
+    def from_start(self) -> Result:
+        """With times that count from the run's first event, as those of filters do."""
+        places = [i for i, column in enumerate(self.columns) if is_instant(column)]
+        if self.start_ns is None or not places:
+            return replace(self, start_ns=None)
+        rows = []
+        for row in self.rows:
+            cells = list(row)
+            for place in places:
+                if isinstance(cells[place], int):
+                    cells[place] -= self.start_ns
+            rows.append(tuple(cells))
+        return replace(self, rows=rows, start_ns=None)
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as dictionaries by column name."""

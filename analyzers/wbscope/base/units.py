@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from wbscope.base.arguments import Argument, Phrase
@@ -18,7 +19,6 @@ __all__ = [
     "parse_kib",
     "parse_number",
     "parse_quantity",
-    "parse_time_range",
     "prefix_step",
     "seconds",
     "short_name",
@@ -92,7 +92,8 @@ def parse_duration(argument: str, text: str, *, positive: bool = False) -> int:
             f"{problem}, wanted a number with ns, us, ms, s, m or h",
             fix=Phrase(Argument(argument, example)),
         )
-    exact = float(match[1]) * _DURATIONS[match[2]]
+    # Exact: a time of the trace clock may have more digits than a float.
+    exact = Decimal(match[1]) * _DURATIONS[match[2]]
     if exact > _MAX_NS:
         raise UsageError(
             "bad-duration",
@@ -109,44 +110,6 @@ def parse_duration(argument: str, text: str, *, positive: bool = False) -> int:
             fix=Phrase(Argument(argument, "2s")),
         )
     return nanoseconds
-
-
-def parse_time_range(argument: str, text: str) -> str:
-    """'2s..4s' counts from the first record, '@123.456s..' is the trace clock itself.
-
-    Returns what wbscope-ingest takes: `+2000000000..+4000000000`, `123456000000..`.
-    """
-    start, dots, end = text.partition("..")
-    if not dots or not (start or end):
-        raise UsageError(
-            "bad-range",
-            Phrase(Argument(argument, text)),
-            "is not a range, wanted FROM..TO; one of them may be left out",
-            fix=Phrase(Argument(argument, "2s..4s")),
-        )
-    first, last = _bound(argument, start), _bound(argument, end)
-    # Of two kinds, only the trace tells which is first.
-    same_kind = first.startswith("+") == last.startswith("+")
-    if first and last and same_kind and int(first) >= int(last):
-        raise UsageError(
-            "empty-range",
-            Phrase(Argument(argument, text)),
-            "holds nothing, wanted its end after its start",
-            fix=Phrase(Argument(argument, f"{start}.." if first == last else f"{end}..{start}")),
-        )
-    return f"{first}..{last}"
-
-
-def _bound(argument: str, text: str) -> str:
-    if not text:
-        return ""
-    absolute = text.startswith("@")
-    try:
-        nanoseconds = parse_duration(argument, text.removeprefix("@"))
-    except UsageError as error:
-        error.fix = Phrase(Argument(argument, "2s..4s"))
-        raise
-    return f"{'' if absolute else '+'}{nanoseconds}"
 
 
 def parse_number(

@@ -8,8 +8,16 @@ from typing import Annotated
 
 import typer
 
-from wbscope.base.units import parse_time_range
-from wbscope.cli.options import ForceOption, JsonOption, NoUnpackLimitOption, QuietOption
+from wbscope.base.span import parse_span
+from wbscope.cli.options import (
+    ForceOption,
+    FromOption,
+    JsonOption,
+    NoUnpackLimitOption,
+    QuietOption,
+    TimeRangeOption,
+    ToOption,
+)
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.cli.wording import warnings_in_options
 from wbscope.ingest.to_perfetto import Converted
@@ -36,13 +44,9 @@ def convert(
         list[str] | None,
         typer.Option(metavar="GLOB", help="Only these events, e.g. 'sched:*'; repeatable."),
     ] = None,
-    time_range: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FROM..TO",
-            help="Only this part: after the first record (2s..4s) or by the clock (@12.5s..).",
-        ),
-    ] = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    time_range: TimeRangeOption = None,
     compat: Annotated[
         bool,
         typer.Option("--compat", help="For Perfetto before v50: larger, the same content."),
@@ -60,17 +64,17 @@ def convert(
     \b
     Examples:
       wbscope convert trace.dat -o trace.pftrace
-      wbscope convert trace.dat -o part.pftrace --time-range 10s..12s
+      wbscope convert trace.dat -o part.pftrace --from 10s --to 12s
       wbscope convert RUN -o block.pftrace --events 'sched:*' --events 'block:*'
       wbscope convert host.dat guest.dat -o both.pftrace
     """
-    range_text = None if time_range is None else parse_time_range("time_range", time_range)
+    span = parse_span(start, end, time_range)
     with progress_bar(sources[0], hidden=quiet or as_json) as bar:
         done = run_convert(
             sources,
             Path(output),
             events=events or (),
-            time_range=range_text,
+            span=span,
             compat=compat,
             force=force,
             unpack_limit=not no_unpack_limit,

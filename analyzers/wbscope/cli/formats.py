@@ -80,6 +80,11 @@ class Format:
             check_output(self.file, self.force, [Path(path) for path in inputs], *example)
 
     @property
+    def is_raw(self) -> bool:
+        """Whether it is for programs, which take times as they were recorded."""
+        return self.as_json or self.as_csv or self.parquet is not None
+
+    @property
     def file(self) -> Path | None:
         """The file that is written, None for stdout."""
         name = self.output if self.parquet is None else self.parquet

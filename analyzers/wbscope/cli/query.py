@@ -4,39 +4,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
 
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Notice, Result
-from wbscope.base.units import parse_duration, parse_number
+from wbscope.base.units import parse_number
 from wbscope.cli.formats import Explained, Format, write_result
 from wbscope.cli.options import (
+    ClockOption,
     CsvOption,
     EngineName,
     EngineOption,
     ForceOption,
+    FromOption,
     JsonOption,
     MarkdownOption,
     OutputOption,
     ParquetOption,
     QuietOption,
     RunsArgument,
+    TimeRangeOption,
+    ToOption,
 )
 from wbscope.cli.output import progress_bar
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import check_filters
 from wbscope.library.sqlfile import SqlFile
+from wbscope.run.filters import Filters, parse_filters
 from wbscope.run.joined import joined, short_names
 from wbscope.run.run import open_run
 from wbscope.run.source import Source, find_source
 
 __all__ = ["query"]
-
-# What @filters of a query calls an argument of Run.query, where it is not the same.
-_FILTERS = {"start": "range", "end": "range"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class _Answer:
     run: str
     results: list[Result]
     lacks: EvidenceError | None
+
+    def from_start(self) -> _Answer:
+        """With times that count from the run's first event."""
+        return replace(self, results=[result.from_start() for result in self.results])
 
 
 def query(
@@ -66,17 +72,13 @@ def query(
     ] = None,
     tid: Annotated[str | None, typer.Option(metavar="TID", help="Only this thread.")] = None,
     cgroup: Annotated[str | None, typer.Option(metavar="INO", help="Only this cgroup_ino.")] = None,
-    start: Annotated[
-        str | None,
-        typer.Option("--from", metavar="DURATION", help="Start, from the first event."),
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option("--to", metavar="DURATION", help="End, from the first event."),
-    ] = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    time_range: TimeRangeOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also what the rows were decided on.")
     ] = False,
+    clock: ClockOption = False,
     engine: EngineOption = EngineName.sqlite,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -88,15 +90,17 @@ def query(
 ) -> None:
     """Answer a canned query, of one run or of several.
 
-    Durations are a number with ns, us, ms, s, m or h. With several runs, the
-    first column says which one; a run without the events ends with exit code 4
-    after the others were answered.
+    Durations are a number with ns, us, ms, s, m or h. Times count from the
+    first event; --json, --csv and --parquet have those of the trace clock, in
+    ns. With several runs, the first column says which one; a run without the
+    events ends with exit code 4 after the others were answered.
 
     \b
     Examples:
       wbscope query throttle_by_task trace.dat
       wbscope query throttle_windows RUN --window 500ms --task 'dd*'
       wbscope query fairness RUN --from 2s --to 10s --json
+      wbscope query stalls RUN --time-range @5712.3s..@5714s --clock
       wbscope query fairness before.db after.db --markdown
       wbscope query stalls RUN --task 123 --explain
       wbscope query throughput RUN --parquet throughput.parquet
@@ -109,20 +113,17 @@ def query(
     file = library.query(name)
     if explain:
         _check_explain(library, file, form)
-    for argument, text in (("window", window), ("start", start), ("end", end)):
-        if text is not None:
-            parse_duration(argument, text, positive=argument == "window")
-    filters = {
-        "window": window,
-        "bdi": bdi,
-        "task": task,
-        "tid": None if tid is None else parse_number("tid", tid, "--task NAME"),
-        "cgroup": None if cgroup is None else parse_number("cgroup", cgroup, negative=True),
-        "start": start,
-        "end": end,
-    }
-    named = (_FILTERS.get(key, key) for key, value in filters.items() if value is not None)
-    check_filters(file, dict.fromkeys(named))
+    filters = parse_filters(
+        window,
+        bdi,
+        None if tid is None else parse_number("tid", tid, "--task NAME"),
+        task,
+        None if cgroup is None else parse_number("cgroup", cgroup, negative=True),
+        start,
+        end,
+        time_range,
+    )
+    check_filters(file, filters.names())
     names = short_names(runs)
     sources = [find_source(run) for run in runs]  # one that is not there must not wait for others
     asked = [name, file.explain] if explain else [name]
@@ -130,9 +131,10 @@ def query(
     answers = []
     for source, shown in zip(sources, names, strict=True):
         try:
-            answers.append(
-                _ask(library, source, engine.value, shown, asked, filters, hidden=quiet or as_json)
+            answer = _ask(
+                library, source, engine.value, shown, asked, filters, hidden=quiet or as_json
             )
+            answers.append(answer if clock or form.is_raw else answer.from_start())
         except UsageError as error:  # such as --from after its end: other runs may be longer
             error.at = f"run {shown}" if several else error.at
             raise
@@ -153,7 +155,7 @@ def _ask(
     engine: str,
     shown: str,
     names: Sequence[str],
-    filters: dict[str, Any],
+    filters: Filters,
     hidden: bool,
 ) -> _Answer:
     with (
@@ -161,7 +163,7 @@ def _ask(
         open_run(source, library=library, observer=bar, engine=engine) as opened,
     ):
         try:
-            return _Answer(shown, [opened.query(name, **filters) for name in names], None)
+            return _Answer(shown, [opened.ask(name, filters) for name in names], None)
         except EvidenceError as error:
             return _Answer(shown, [], error)
 

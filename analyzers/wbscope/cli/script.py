@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
 from wbscope.base.result import Result
-from wbscope.base.units import parse_duration
 from wbscope.base.watch import time_limit
 from wbscope.cli.formats import Format
 from wbscope.cli.output import note, page_width, show_warnings, write_stdout
@@ -27,7 +26,7 @@ def run_script(
     run: Run,
     source: str,
     statements: Sequence[Statement],
-    timeout: str | None,
+    limit_ns: int | None,
     form: Format,
 ) -> None:
     """Answer all of them; on stdout, tables appear as they are ready."""
@@ -47,7 +46,6 @@ def run_script(
     as_they_come = form.file is None and not form.as_json
     if as_they_come and not form.as_markdown:
         show_warnings(run.warnings())
-    limit_ns = None if timeout is None else parse_duration("timeout", timeout)
     results = []
     for number, statement in enumerate(statements, 1):
         if statement.is_command:
@@ -55,7 +53,7 @@ def run_script(
                 write_stdout(_command(run, statement, form))
             continue
         with _named(source, number, statement), time_limit(limit_ns):
-            result = run.sql(statement.text, timeout)
+            result = run.select(statement.text, limit_ns)
             if as_they_come:
                 text = _text(result, form, number, page_width())
                 write_stdout(("\n" if number > 1 else "") + text)

@@ -92,7 +92,7 @@ def sql(
     form.check([run] if file in (None, _STDIN) else [run, str(file)])
     limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
     if statement is None and file is None and _is_terminal():
-        _interactive(run, timeout, form, quiet)
+        _interactive(run, limit_ns, form, quiet)
         return
     source, statements = _statements(statement, file)
     if len(statements) == 1 and not statements[0].is_command:
@@ -101,7 +101,7 @@ def sql(
         with progress_bar(run, hidden=quiet or as_json) as bar, time_limit(limit_ns):
             opened = open_run(run, observer=bar)
         with opened:
-            run_script(opened, source, statements, timeout, form)
+            run_script(opened, source, statements, limit_ns, form)
         return
     text = statements[0].text
     with time_limit(limit_ns):  # of all of it, printing too
@@ -109,7 +109,7 @@ def sql(
             progress_bar(run, hidden=quiet or as_json) as bar,
             open_run(run, observer=bar) as opened,
         ):
-            result = opened.sql(text, timeout)
+            result = opened.select(text, limit_ns)
         write_result("sql", {"sql": text, "run": run}, result, form)
 
 
@@ -132,7 +132,7 @@ def _statements(statement: str | None, file: str | None) -> tuple[str, list[Stat
     return source, split_statements(text) or [Statement(text, 1)]
 
 
-def _interactive(run: str, timeout: str | None, form: Format, quiet: bool) -> None:
+def _interactive(run: str, limit_ns: int | None, form: Format, quiet: bool) -> None:
     if form != Format():
         raise UsageError(
             "no-statement",
@@ -147,11 +147,11 @@ def _interactive(run: str, timeout: str | None, form: Format, quiet: bool) -> No
 
     with (
         progress_bar(run, hidden=quiet) as bar,
-        time_limit(None if timeout is None else parse_duration("timeout", timeout)),
+        time_limit(limit_ns),
     ):
         opened = open_run(run, observer=bar)
     with opened, hold():
-        Shell(opened, timeout).run()
+        Shell(opened, limit_ns).run()
 
 
 def _is_terminal() -> bool:

@@ -11,7 +11,16 @@ import typer
 from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_output
 from wbscope.base.result import Notice
-from wbscope.cli.options import ForceOption, JsonOption, QuietOption, RunArgument
+from wbscope.base.span import parse_span
+from wbscope.cli.options import (
+    ForceOption,
+    FromOption,
+    JsonOption,
+    QuietOption,
+    RunArgument,
+    TimeRangeOption,
+    ToOption,
+)
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.run.run import open_run
@@ -37,6 +46,9 @@ def timeline(
     no_events: Annotated[
         bool, typer.Option("--no-events", help="Only the tracks: a smaller file.")
     ] = False,
+    start: FromOption = None,
+    end: ToOption = None,
+    time_range: TimeRangeOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -44,13 +56,15 @@ def timeline(
     """Write the run as tracks for the Perfetto UI.
 
     Open the file at https://ui.perfetto.dev. Recorded events are in it, too, when
-    RUN has a trace.dat.
+    RUN has a trace.dat. With --from and --to, slices that reach into the part
+    are whole.
 
     \b
     Examples:
       wbscope timeline trace.dat -o run.pftrace
       wbscope timeline RUN -o run.pftrace --force
       wbscope timeline RUN -o run.pftrace --events '*'
+      wbscope timeline RUN -o part.pftrace --from 10s --to 20s
     """
     if events and no_events:
         raise UsageError(
@@ -59,12 +73,15 @@ def timeline(
             "are two choices, wanted one",
             fix="--no-events",
         )
+    span = parse_span(start, end, time_range)
     check_output(Path(output), force, [Path(run)], "run.pftrace")
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar) as opened,
     ):
-        done = write_timeline(opened, Path(output), force=force, events=() if no_events else events)
+        done = write_timeline(
+            opened, Path(output), force=force, events=() if no_events else events, span=span
+        )
     warnings = [*done.warnings, *_skipped(done)]
     if as_json:
         row = {"output": str(done.output), "views": list(done.views)}

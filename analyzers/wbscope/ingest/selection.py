@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 import shlex
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -16,9 +16,10 @@ from pathlib import Path
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
+from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import run_ingester
 
-__all__ = ["Choice", "check_glob", "check_selection"]
+__all__ = ["Choice", "check_glob", "check_selection", "saying"]
 
 _MOST_NEAR = 5
 # "[" and its "]"; one right behind "[", "[!" or "[^" is a member.
@@ -29,15 +30,25 @@ _BRACKETS = re.compile(r"\[(?:[!^].|[^!^])[^]]*\]", re.DOTALL)
 class Choice:
     """The library's events and those that match `events`, or all of them.
 
-    `time_range` is as `parse_time_range()` gives it; `limit` is of loaded rows;
-    with `unpack_limit`, a trace of which a thousand times its size comes out is refused.
+    `span` is the part that is read; `limit` is of loaded rows; with `unpack_limit`, a trace of
+    which a thousand times its size comes out is refused.
     """
 
     events: Sequence[str] = ()
     load_all: bool = False
-    time_range: str | None = None
+    span: Span = WHOLE
     limit: int | None = None
     unpack_limit: bool = True
+
+    @property
+    def time_range(self) -> str | None:
+        """The span as wbscope-ingest takes it."""
+        return self.span.machine() if self.span else None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether not all of the trace is read."""
+        return bool(self.span) or self.limit is not None
 
 
 def check_glob(glob: str) -> None:
@@ -51,16 +62,26 @@ def check_glob(glob: str) -> None:
         )
 
 
+@contextmanager
+def saying(span: Span) -> Iterator[None]:
+    """Within, only the ingester can tell that @5s..1s is empty: say so in the user's words."""
+    try:
+        yield
+    except UsageError as error:
+        if error.slug == "empty-range" and span:
+            error.subject = span.words()
+        raise
+
+
 def check_selection(source: Path, database: Path, choice: Choice) -> list[Notice]:
     """What of the choice found nothing in the new database."""
-    if not choice.events and choice.time_range is None:
+    if not choice.events and not choice.span:
         return []
     with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as opened:
         events = [str(name) for (name,) in opened.execute("SELECT event FROM event_counts")]
     if not events:
-        return [_empty_range(source, database)] if choice.time_range is not None else []
-    is_part = choice.time_range is not None or choice.limit is not None
-    where = "the part that was read" if is_part else "this trace"
+        return [_empty_range(source, database, choice.span)] if choice.span else []
+    where = "the part that was read" if choice.is_part else "this trace"
     return [
         _no_such_event(glob, events, where)
         for glob in choice.events
@@ -96,7 +117,7 @@ def _near(glob: str, events: Sequence[str]) -> list[str]:
     return (there + get_close_matches(glob, events, _MOST_NEAR))[:_MOST_NEAR]
 
 
-def _empty_range(source: Path, database: Path) -> Notice:
+def _empty_range(source: Path, database: Path, span: Span) -> Notice:
     """With the range that the trace has: a second look at it, which only counts."""
     whole = database.with_name("whole.db")
     run_ingester(["sqlite", str(source), "-o", str(whole)])
@@ -106,7 +127,7 @@ def _empty_range(source: Path, database: Path) -> Notice:
     told = " holds no record"
     if (first := meta.get("first_ts")) is not None and (last := meta.get("last_ts")) is not None:
         told += f"; have: 0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
-    return Notice("empty-range-result", Phrase(f"{source}: ", Argument("time_range"), told))
+    return Notice("empty-range-result", Phrase(f"{source}: ", *span.words().parts, told))
 
 
 def _seconds(ns: int) -> str:

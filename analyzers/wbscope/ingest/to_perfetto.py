@@ -11,8 +11,9 @@ from pathlib import Path
 from wbscope.base.errors import InputError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
+from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import Observer, run_ingester
-from wbscope.ingest.selection import check_glob
+from wbscope.ingest.selection import check_glob, saying
 from wbscope.run.source import Kind, Source, find_source
 
 __all__ = ["Converted", "convert"]
@@ -34,7 +35,7 @@ def convert(
     output: Path,
     *,
     events: Sequence[str] = (),
-    time_range: str | None = None,
+    span: Span = WHOLE,
     compat: bool = False,
     force: bool = False,
     unpack_limit: bool = True,
@@ -58,9 +59,9 @@ def convert(
         options.append("--no-unpack-limit")
     for glob in events:
         options += ["--events", glob]
-    if time_range is not None:
-        options += ["--time-range", time_range]
-    with private_output(output) as private:
+    if span:
+        options += ["--time-range", span.machine()]
+    with private_output(output) as private, saying(span):
         done, warnings = run_ingester(
             ["convert", *(str(run.path) for run in runs), "-o", str(private), *options], observer
         )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
 from wbscope.library.engine import WARNINGS, Engine, Rows, warnings_select
@@ -36,7 +37,8 @@ class Session:
         needs = [*file.needs, WARNINGS]
         selects = [file.select, warnings_select(name)]
         rows, warnings = self.engine.answer(file.name, needs, file.needs, selects)
-        return result_of(name, rows, notices_of(warnings), file.columns)
+        result = result_of(name, rows, notices_of(warnings), file.columns)
+        return replace(result, start_ns=self.engine.recorded.meta.get("first_ts"))
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of this run: lost events, damage."""

@@ -17,7 +17,8 @@ _SHOWN = 100
 
 @converter
 def html_table(result: Result) -> str:
-    """Warnings, the first rows, and each column's meaning as its tooltip."""
+    """Warnings, the first rows with times from the run's start, meanings as tooltips."""
+    result = result.from_start()
     meanings = result.descriptions()
     told = "".join(f"<p><b>{escape(warning_text(n))}</b></p>" for n in result.warnings)
     heads = "".join(

@@ -35,15 +35,22 @@ _WORDS = {
 }
 
 
-def report_text(report: Report, width: int = PAGE_WIDTH) -> str:
-    """Warnings before any number, then the facts, then each question's table."""
-    lines = [f"wbscope report: {printable(report.run)}", ""]
+def report_text(report: Report, width: int = PAGE_WIDTH, *, clock: bool = False) -> str:
+    """Warnings before any number, then the facts, then each question's table.
+
+    Times count from the run's first event, or (clock) are those of the trace clock.
+    """
+    lines = [f"wbscope report: {printable(report.run)}"]
+    if report.part_ns is not None:
+        start, end = (format_value("ts", "ns", ns) for ns in report.part_ns)
+        lines.append(f"only from {start} to {end} of the run")
+    lines.append("")
     lines += [_fill(warning_text(notice), width) for notice in report.warnings]
     if report.warnings:
         lines.append("")
     lines += [*_summary_lines(report.summary), ""]
     for section in report.sections:
-        lines.append(_section_text(section, report, width))
+        lines.append(_section_text(section, report, width, clock))
     lines.append(_words_text(width))
     return "\n".join(lines)
 
@@ -56,7 +63,10 @@ def report_json(report: Report) -> str:
         "rows": [_section_record(section) for section in report.sections],
         "warnings": notices(report.warnings),
     }
-    return document("report", {"run": report.run}, body)
+    head: dict[str, Any] = {"run": report.run}
+    if report.part_ns is not None:
+        head["part_ns"] = list(report.part_ns)
+    return document("report", head, body)
 
 
 def _summary_lines(summary: Result) -> list[str]:
@@ -69,7 +79,7 @@ def _summary_lines(summary: Result) -> list[str]:
     return [printable(f"{name:{width}}  {value}") for name, value in facts]
 
 
-def _section_text(section: Section, report: Report, width: int) -> str:
+def _section_text(section: Section, report: Report, width: int, clock: bool) -> str:
     title = section.query.title or section.query.name
     lines = [title, "=" * len(title)]
     if section.skipped is not None:
@@ -77,7 +87,8 @@ def _section_text(section: Section, report: Report, width: int) -> str:
     if section.result is not None:
         own = [n for n in section.result.warnings if n not in report.warnings]
         lines += [_fill(warning_text(notice), width) for notice in own]
-        lines.append(table_text(section.result, width).rstrip("\n"))
+        result = section.result if clock else section.result.from_start()
+        lines.append(table_text(result, width).rstrip("\n"))
         if section.query.read:
             lines.append(_fill(f"How to read it: {section.query.read}", width))
         lines += [_fill(f"* {metric_text(metric)}", width) for metric in section.query.metrics]

@@ -14,11 +14,10 @@ from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
 from wbscope.base.version import __version__
 from wbscope.ingest.program import Observer, find_ingester
-from wbscope.ingest.selection import Choice, check_glob, check_selection
+from wbscope.ingest.selection import Choice, check_glob, check_selection, saying
 from wbscope.ingest.to_database import trace_to_database
 from wbscope.library.database import SCHEMA_VERSION
 from wbscope.library.library import Library
-from wbscope.library.saved import save_views
 from wbscope.library.saved import save_views
 from wbscope.run.source import DATABASE_NAME, Kind, Source
 
@@ -52,6 +51,14 @@ def database_of(source: Source, library: Library, observer: Observer | None = No
             raise
         trim_cache(keep=entry)
     return entry
+
+
+def _parts_of(choice: Choice) -> Phrase:
+    """The arguments that ask for a part of the trace, as they were written."""
+    parts = list(choice.span.words().parts)
+    if choice.limit is not None:
+        parts += [*([" "] if parts else []), Argument("limit", choice.limit)]
+    return Phrase(*parts)
 
 
 def default_output(source: Source) -> Path:
@@ -93,11 +100,11 @@ def ingest(
     check_output(output, force, [run.path, run.trace])
     with private_output(output) as private:
         if run.kind is Kind.PERFETTO:
-            if choice.time_range is not None or choice.limit is not None:
+            if choice.is_part:
                 raise UsageError(
                     "whole-trace-only",
-                    Phrase(Argument("time_range"), ", ", Argument("limit")),
-                    "are not for Perfetto traces, which trace processor reads as a whole",
+                    _parts_of(choice),
+                    "cannot be had of a Perfetto trace, which trace processor reads as a whole",
                     fix=shlex.join(["wbscope", "ingest", str(run.path), "-o", str(output)]),
                 )
             # Only here: a trace.dat is read without the package perfetto.
@@ -105,10 +112,9 @@ def ingest(
 
             done, warnings = ingest_perfetto(run, private, library, choice, observer)
         else:
-            done, warnings = trace_to_database(run, private, library, choice, observer)
+            with saying(choice.span):
+                done, warnings = trace_to_database(run, private, library, choice, observer)
         warnings += check_selection(run.path, private, choice)
-        if views:
-            save_views(private, library, str(output))
         if views:
             save_views(private, library, str(output))
     return Ingested(

@@ -12,7 +12,8 @@ from typing import Self
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.result import Notice, Result
-from wbscope.base.units import format_value, parse_duration, parse_number
+from wbscope.base.span import Span
+from wbscope.base.units import format_value, parse_duration
 from wbscope.ingest.program import Observer
 from wbscope.library.contents import columns_of, file_texts, last_record, tables_of
 from wbscope.library.database import Recorded
@@ -24,12 +25,11 @@ from wbscope.library.session import Session
 from wbscope.library.sqlfile import SqlFile
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.empty import unfiltered, why_empty
+from wbscope.run.filters import Filters, parse_filters
 from wbscope.run.ingested import database_of
 from wbscope.run.source import Source, find_source
 
 __all__ = ["Run", "open_run"]
-
-_INT64_MAX = 2**63 - 1
 
 
 class Run:
@@ -53,18 +53,32 @@ class Run:
         cgroup: int | None = None,
         start: str | None = None,
         end: str | None = None,
+        time_range: str | None = None,
     ) -> Result:
         """Answer a canned query; durations are texts such as '2s' or '500ms'.
 
-        `task` is a tid or a pattern of names such as 'dd*'; start and end count
-        from the run's first event.
+        `task` is a tid or a pattern of names such as 'dd*'. Times count from the run's
+        first event ('2s'), or are those of the trace clock ('@12.5s', '@5712345678901' in
+        ns); `start` and `end` say the same as `time_range`, 'START..END'.
+        Raises: QueryError, EvidenceError, UsageError.
         """
+        self.library.query(name)
+        filters = parse_filters(window, bdi, tid, task, cgroup, start, end, time_range)
+        return self.ask(name, filters)
+
+    def ask(self, name: str, filters: Filters) -> Result:
+        """As query(), with filters that were read before."""
         file = self.library.query(name)
-        _check_types(tid, task, bdi, cgroup)
-        tid, comm_glob = _task(tid, task)
-        t0_ns, t1_ns = self._range(start, end)
-        window_ns = self._window(window, file, t0_ns, t1_ns)
-        params = Params(t0_ns, t1_ns, window_ns, bdi, tid, comm_glob, cgroup)
+        t0_ns, t1_ns = self.on_clock(filters.span)
+        params = Params(
+            t0_ns=t0_ns,
+            t1_ns=t1_ns,
+            window_ns=self._window(filters, file, t0_ns, t1_ns),
+            bdi=filters.bdi,
+            tid=filters.tid,
+            comm_glob=filters.comm_glob,
+            cgroup_ino=filters.cgroup_ino,
+        )
         result = self._session.query(name, params)
         if result.rows or params == unfiltered(params):
             return result
@@ -79,8 +93,14 @@ class Run:
         With `most_rows`, the rows after these are left out, with a warning.
         Raises: QueryError; UsageError sqlite-only, as all that reads the database itself.
         """
-        limit = None if timeout is None else parse_duration("timeout", timeout, positive=True)
-        return run_select(self._sqlite("sql"), statement, limit, most_rows)
+        limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
+        return self.select(statement, limit_ns, most_rows)
+
+    def select(
+        self, statement: str, limit_ns: int | None = None, most_rows: int | None = None
+    ) -> Result:
+        """As sql(), with a limit that was read before."""
+        return run_select(self._sqlite("sql"), statement, limit_ns, most_rows)
 
     def tables(self) -> dict[str, str]:
         """The database's own tables, each with the statement that made it."""
@@ -109,9 +129,21 @@ class Run:
         """The SQL that makes these views of the library over the database."""
         return self._session.statements(views)
 
+    def on_clock(self, span: Span) -> tuple[int | None, int | None]:
+        """First time and end of a part of the run on the trace clock; None as in `Params`.
+
+        Raises: UsageError when no event can be in it.
+        """
+        return span.on_clock(*self.bounds()) if span else (None, None)
+
+    def bounds(self) -> tuple[int, int]:
+        """First and last event of the trace, on its clock; 0 where that is not known."""
+        meta = self.recorded().meta
+        return int(meta.get("first_ts") or 0), int(meta.get("last_ts") or 0)
+
     def duration_ns(self) -> int:
         """From the first to the last event of the trace."""
-        first, last = self._span()
+        first, last = self.bounds()
         return last - first
 
     def close(self) -> None:
@@ -155,19 +187,13 @@ class Run:
             " ./wbscope TRACE",
         )
 
-    def _span(self) -> tuple[int, int]:
-        meta = self.recorded().meta
-        return int(meta.get("first_ts") or 0), int(meta.get("last_ts") or 0)
-
     def _window(
-        self, window: str | None, file: SqlFile, t0_ns: int | None, t1_ns: int | None
+        self, filters: Filters, file: SqlFile, t0_ns: int | None, t1_ns: int | None
     ) -> int | None:
-        window_ns = None
-        if window is not None:
-            window_ns = parse_duration("window", window, positive=True)
+        window_ns = filters.window_ns
         if window_ns is None and not file.is_of_windows():
             return None
-        first, last = self._span()
+        first, last = self.bounds()
         start = first if t0_ns is None else t0_ns
         end = last + 1 if t1_ns is None else t1_ns
         count = windows_in(start, end, window_ns or DEFAULT_WINDOW_NS)
@@ -184,11 +210,11 @@ class Run:
                 " for a part of the run",
             )
             most = f"at most {MOST_WINDOWS} are allowed"
-            if window is None:  # it is the run that is odd
+            if filters.window is None:  # it is the run that is odd
                 told = f"lasts {length}, {count} windows of 2s, {most}"
                 raise InputError("run-too-long", self.name, told, at=at, fix=fix)
             told = f"cuts {length} into {count} windows, {most}"
-            subject = Phrase(Argument("window", window))
+            subject = Phrase(Argument("window", filters.window))
             raise UsageError("window-too-small", subject, told, at=at, fix=fix)
         return window_ns
 
@@ -197,28 +223,6 @@ class Run:
         if not isinstance(engine, SqliteEngine):
             return None
         return last_record(engine.connection, engine.shown, engine.recorded)
-
-    def _range(self, start: str | None, end: str | None) -> tuple[int | None, int | None]:
-        if start is None and end is None:
-            return None, None
-        first, last = self._span()
-        t0 = None if start is None else first + parse_duration("start", start)
-        t1 = None if end is None else min(first + parse_duration("end", end), _INT64_MAX)
-        if t0 is not None and t0 > last:
-            raise UsageError(
-                "empty-range",
-                Phrase(Argument("start", start)),
-                f"is after the last event, which is {last - first} ns after the first",
-                fix=Phrase(Argument("start", "0s")),
-            )
-        if (first if t0 is None else t0) >= (last + 1 if t1 is None else t1):
-            raise UsageError(
-                "empty-range",
-                Phrase(Argument("end", end)),
-                Phrase("leaves nothing: wanted a time after ", Argument("start", start or "0s")),
-                fix=_in_order(start, end) if t0 != t1 else Phrase(Argument("start", start)),
-            )
-        return t0, t1
 
 
 def open_run(
@@ -240,58 +244,3 @@ def open_run(
     library = library or load_library()
     database = database_of(source, library, observer)
     return Run(source, SqliteEngine(database, str(source.path), library), library)
-
-
-def _in_order(start: str | None, end: str | None) -> Phrase:
-    if start is None:
-        return Phrase(Argument("end", "1s"))
-    return Phrase(Argument("start", end), " ", Argument("end", start))
-
-
-def _check_types(tid: object, task: object, bdi: object, cgroup: object) -> None:
-    """What the command line makes sure of; other types would only fit no row."""
-    number, name = ("a whole number", int), ("a text", str)
-    for option, value, (wanted, *types), example in (
-        ("tid", tid, number, "tid=1234"),
-        ("task", task, ("a tid or a pattern of names", int, str), "task='dd*'"),
-        ("bdi", bdi, name, "bdi='8:0'"),
-        ("cgroup", cgroup, number, "cgroup=1"),
-    ):
-        if value is None or (isinstance(value, tuple(types)) and not isinstance(value, bool)):
-            continue
-        raise UsageError(
-            "bad-type",
-            f"{option}={value!r}",
-            f"is of type {type(value).__name__}, wanted {wanted}",
-            fix=example,
-        )
-    if bdi == "":
-        raise UsageError(
-            "no-bdi",
-            Phrase(Argument("bdi", "")),
-            "is empty, wanted a name of events",
-            fix=Phrase(Argument("bdi", "8:0")),
-        )
-
-
-def _task(tid: int | None, task: str | int | None) -> tuple[int | None, str | None]:
-    """A task as a tid and a pattern of names; digits alone are a tid."""
-    if task == "":
-        raise UsageError(
-            "no-task",
-            Phrase(Argument("task", "")),
-            "is empty, wanted a tid or a pattern of names",
-            fix=Phrase(Argument("task", "dd*")),
-        )
-    if isinstance(task, str) and task.isdecimal():
-        task = parse_number("task", task)
-    if not isinstance(task, int):
-        return tid, task
-    if tid is not None and tid != task:
-        raise UsageError(
-            "two-choices",
-            Phrase(Argument("tid", tid), " ", Argument("task", task)),
-            "are two threads, wanted one",
-            fix=Phrase(Argument("tid", tid)),
-        )
-    return task, None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,12 @@ from wbscope.base.children import passed_text
 from wbscope.base.errors import EvidenceError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
+from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import run_ingester
 from wbscope.library.evidence import require_events
 from wbscope.run.run import Run
 from wbscope.run.source import Kind
-from wbscope.timeline.plan import plan_statements
+from wbscope.timeline.plan import part_name, part_statements, plan_statements
 
 __all__ = ["Timeline", "write_timeline"]
 
@@ -33,26 +35,41 @@ class Timeline:
 
 
 def write_timeline(
-    run: Run, output: Path, *, force: bool = False, events: Sequence[str] | None = None
+    run: Run,
+    output: Path,
+    *,
+    force: bool = False,
+    events: Sequence[str] | None = None,
+    span: Span = WHOLE,
 ) -> Timeline:
-    """Export every timeline view whose events were recorded.
+    """Export every timeline view whose events were recorded, or the part of it in `span`.
 
     From a trace.dat, recorded events ride along: those that match a pattern in
     `events`, by default those that the library reads.
+    Raises: EvidenceError without any; UsageError for a part that no event can be in.
     """
     check_output(output, force, [Path(run.name), run.database], "run.pftrace")
+    t0_ns, t1_ns = run.on_clock(span)
     views, skipped = _available(run)
     statements = [*run.statements([*views, _THREADS]), *plan_statements(run.library, views)]
+    drawn = views
+    if span:
+        statements += part_statements(views, t0_ns, t1_ns)
+        drawn = [part_name(view) for view in views]
     setup = "".join(f"{statement};\n" for statement in statements)
+    globs = _globs(run, events)
     with (
         private_output(output) as private,
         passed_text(setup) as (script, name),
     ):
         arguments = ["timeline", str(run.database), "--setup", name]
-        for view in views:
+        for view in drawn:
             arguments += ["--view", view]
-        arguments += _events(run, events)
+        if globs and not span:
+            arguments += ["--trace", str(run.source.trace), *_options(globs)]
         _, warnings = run_ingester([*arguments, "-o", str(private)], files=[script])
+        if globs and span:
+            _append_events(run, private, globs, (t0_ns, t1_ns))
     return Timeline(
         output=output,
         views=tuple(views),
@@ -61,15 +78,32 @@ def write_timeline(
     )
 
 
-def _events(run: Run, chosen: Sequence[str] | None) -> list[str]:
-    """What tells the ingester which events ride along."""
+def _globs(run: Run, chosen: Sequence[str] | None) -> list[str]:
+    """Which events ride along."""
     source = run.source
     if source.kind is not Kind.TRACE or not source.has_formats():
         return []  # nothing but a trace.dat can be written record by record
-    globs = run.library.events() if chosen is None else chosen
-    if not globs:
-        return []
-    return ["--trace", str(source.trace), *(part for glob in globs for part in ("--events", glob))]
+    return run.library.events() if chosen is None else list(chosen)
+
+
+def _options(globs: Sequence[str]) -> list[str]:
+    return [part for glob in globs for part in ("--events", glob)]
+
+
+def _append_events(
+    run: Run, timeline: Path, globs: Sequence[str], part: tuple[int | None, int | None]
+) -> None:
+    """Those of a part of the time: Perfetto traces, one behind the other, are one trace.
+
+    What is wrong with the trace was told when the database was made.
+    """
+    cut = timeline.with_name("events.pftrace")
+    bounds = "..".join("" if ns is None else str(ns) for ns in part)
+    arguments = ["convert", str(run.source.trace), *_options(globs), "--time-range", bounds]
+    run_ingester([*arguments, "-o", str(cut)])
+    with cut.open("rb") as events, timeline.open("ab") as whole:
+        shutil.copyfileobj(events, whole)
+    cut.unlink()
 
 
 def _available(run: Run) -> tuple[list[str], list[EvidenceError]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from wbscope.library.library import Library
 from wbscope.library.params import quote
 
-__all__ = ["ROOT", "plan_statements"]
+__all__ = ["ROOT", "part_name", "part_statements", "plan_statements"]
 
 ROOT = "Writeback"
 _ABOUT = (
@@ -45,6 +45,29 @@ def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
                 quote(v) for v in (name, track.pattern, track.axis, track.description)
             )
             yield f"INSERT INTO timeline_track VALUES ({values})"
+
+
+def part_name(view: str) -> str:
+    """What `part_statements()` calls what it cuts out of a timeline."""
+    return f"part_{view}"
+
+
+def part_statements(views: Iterable[str], t0_ns: int | None, t1_ns: int | None) -> Iterator[str]:
+    """The SQL that cuts timelines, behind that of `plan_statements()`.
+
+    What reaches into the part of the time is whole in it, so that slices are as long as they are.
+    """
+    kept = []
+    if t0_ns is not None:
+        kept.append(f"(t.ts >= {quote(t0_ns)} OR t.ts + t.dur > {quote(t0_ns)})")
+    if t1_ns is not None:
+        kept.append(f"t.ts < {quote(t1_ns)}")
+    for view in views:
+        where = " AND ".join(kept) or "1"
+        yield f"CREATE TEMP VIEW {part_name(view)} AS SELECT * FROM {view} AS t WHERE {where}"
+    # Cut, they may come in another order.
+    yield f"UPDATE timeline_view SET name = {quote(part_name(''))} || name, is_sorted = 0"
+    yield f"UPDATE timeline_track SET view = {quote(part_name(''))} || view"
 
 
 def _groups(library: Library) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from wbscope.base.cache import CACHE_FIX, cache_entry, trim_cache, used
 from wbscope.base.errors import InputError, SetupError
 from wbscope.base.result import Notice
+from wbscope.base.span import WHOLE, Span
 from wbscope.base.version import __version__
 from wbscope.ingest.program import Observer, find_ingester
 from wbscope.library.database import SCHEMA_VERSION
@@ -31,32 +32,37 @@ class View:
     warnings: tuple[Notice, ...]
 
 
-def view_of(text: str, observer: Observer | None = None) -> View:
-    """The timeline of a run. A Perfetto trace without ftrace events is shown as it is."""
+def view_of(text: str, observer: Observer | None = None, span: Span = WHOLE) -> View:
+    """The timeline of a run, or a part of it.
+
+    A Perfetto trace without ftrace events is shown as it is, and as a whole only.
+    """
     source = find_source(text)
     path = source.path.resolve()
     name = f"{path.name if source.folder else path.stem}.pftrace"
     try:
         with open_run(source, observer=observer) as run:
-            timeline, warnings = _timeline(run)
-            return View(timeline, name, tuple(startup_commands(run)), warnings)
+            timeline, warnings = _timeline(run, span)
+            return View(timeline, name, tuple(startup_commands(run, span)), warnings)
     except InputError as error:
-        if error.slug != "no-ftrace-events":
+        if error.slug != "no-ftrace-events" or span:
             raise
         notice = Notice(error.slug, f"{text} {error.message}; shown as it is")
         expand = Command("ExpandTracksByRegex", (any_of(["Writeback"]),))
         return View(source.trace, name, (expand,), (notice,))
 
 
-def _timeline(run: Run) -> tuple[Path, tuple[Notice, ...]]:
+def _timeline(run: Run, span: Span) -> tuple[Path, tuple[Notice, ...]]:
     """From the cache, or built; and what has to be known of it."""
     versions = ["timeline", __version__, str(SCHEMA_VERSION), run.library.digest()]
+    if span:
+        versions.append(str(run.on_clock(span)))
     inputs = [find_ingester(), *run.source.inputs()]
     entry = cache_entry(inputs, versions, ".pftrace")
     if used(entry):
         return entry, run.warnings()
     try:
-        warnings = write_timeline(run, entry, force=True).warnings
+        warnings = write_timeline(run, entry, force=True, span=span).warnings
     except SetupError as error:
         if error.slug == "cannot-write":
             error.fix = CACHE_FIX  # the user gave no -o

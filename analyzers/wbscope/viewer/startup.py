@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from wbscope.base.errors import EvidenceError
+from wbscope.base.span import WHOLE, Span
+from wbscope.run.filters import Filters
 from wbscope.run.run import Run
 from wbscope.viewer.commands import Command, any_of
 
@@ -26,9 +28,9 @@ _QUEUE = "block queue"
 _DISK = (_QUEUE, "folio wait", "fsync", "journal", "sync", "write")
 
 
-def startup_commands(run: Run) -> list[Command]:
+def startup_commands(run: Run, span: Span = WHOLE) -> list[Command]:
     """Pin the tasks that waited longest; open the groups that say why."""
-    tasks, kinds = _waits(run)
+    tasks, kinds = _waits(run, span)
     pinned = [f"stalls of {task}" for task in tasks]
     groups = ["Writeback"]
     if _THROTTLE in kinds or not kinds:
@@ -44,10 +46,10 @@ def startup_commands(run: Run) -> list[Command]:
     ]
 
 
-def _waits(run: Run) -> tuple[list[str], set[str]]:
+def _waits(run: Run, span: Span) -> tuple[list[str], set[str]]:
     """The tasks that waited longest, longest first, and the kinds of wait that count."""
     try:
-        rows = run.query("stalls_by_task").records()
+        rows = run.ask("stalls_by_task", Filters(span=span)).records()
     except EvidenceError:
         return [], set()
     tasks: dict[str, int] = defaultdict(int)

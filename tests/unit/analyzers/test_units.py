@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from wbscope.base.errors import UsageError
 from wbscope.base.result import unique_names, unit_of
-from wbscope.base.units import format_value, parse_duration, parse_time_range
+from wbscope.base.units import format_value, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -87,24 +87,6 @@ def test_number_without_unit_says_so_and_how() -> None:
 def test_duration_beyond_64_bits() -> None:
     with pytest.raises(UsageError, match="is longer than 9223372036854775807 ns"):
         parse_duration("end", "99999999999h")
-
-
-@pytest.mark.parametrize(
-    ("text", "fix"),
-    [
-        ("5s..5s", "5s.."),
-        ("@5s..@5000ms", "@5s.."),
-        ("4s..2s", "2s..4s"),
-        ("2..4", "2s..4s"),
-        ("1s", "2s..4s"),
-        ("99999999999s..", "2s..4s"),
-    ],
-)
-def test_the_fix_of_a_time_range_works(text: str, fix: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_time_range("time_range", text)
-    assert caught.value.fix == f"time_range={fix!r}"
-    assert parse_time_range("time_range", fix)
 
 
 def test_same_names_are_told_apart() -> None:

@@ -44,6 +44,7 @@ _FILTERS = {
     "--cgroup": "cgroup",
     "--from": "start",
     "--to": "end",
+    "--time-range": "time_range",
 }
 _GAP = 2
 
@@ -81,7 +82,7 @@ def _query(objects: Objects, words: list[str], width: int) -> str:
     filters: dict[str, Any] = {_FILTERS[option]: value for option, value in options.items()}
     if "cgroup" in filters:
         filters["cgroup"] = parse_number("cgroup", filters["cgroup"], negative=True)
-    return table_text(objects.run.query(words[0], **filters), width)
+    return table_text(objects.run.query(words[0], **filters).from_start(), width)
 
 
 def _help(width: int) -> str:

@@ -16,7 +16,6 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from wbscope.base.errors import WbscopeError
 from wbscope.base.result import Notice
-from wbscope.base.units import parse_duration
 from wbscope.base.watch import time_limit
 from wbscope.cli.output import note, page_width, show_warnings, write_stdout
 from wbscope.cli.shell.commands import QUIT, answer
@@ -40,10 +39,9 @@ _LINES_ABOVE_PROMPT = 2
 class Shell:
     """One session at the terminal."""
 
-    def __init__(self, run: Run, timeout: str | None) -> None:
+    def __init__(self, run: Run, limit_ns: int | None) -> None:
         self._run = run
-        self._timeout = timeout
-        self._limit_ns = None if timeout is None else parse_duration("timeout", timeout)
+        self._limit_ns = limit_ns
         self._objects = Objects(run)
         self._told: tuple[Notice, ...] = ()
         self._ended = False
@@ -89,7 +87,7 @@ class Shell:
         for statement in split_statements(text):
             try:
                 with time_limit(self._limit_ns):
-                    result = self._run.sql(statement.text, self._timeout, _MOST_ROWS)
+                    result = self._run.select(statement.text, self._limit_ns, _MOST_ROWS)
                     text = table_text(result, page_width())
             except KeyboardInterrupt:
                 note("stopped")

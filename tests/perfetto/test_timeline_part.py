@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`timeline` of a part of the time: the tracks of the whole run, cut, and the events in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.cli import Wbscope
+from support.perfetto_engine import PerfettoEngine
+from support.runs import example
+from support.timeline import engine_counters, engine_slices
+
+NAMES = ["deep", "four-equal-writers"]
+PART = (1_000_000_000, 2_500_000_000)
+
+
+def drawn(wbscope: Wbscope, run: Path, output: Path, *options: str) -> PerfettoEngine:
+    done = wbscope.run("timeline", run, "-o", output, *options)
+    assert done.returncode == 0, done.stderr
+    engine = PerfettoEngine()
+    engine.load(output)
+    return engine
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_part_of_the_time(wbscope: Wbscope, name: str, tmp_path: Path) -> None:
+    run = example(name).folder
+    (row,) = wbscope.sql(run, "SELECT value FROM meta WHERE key = 'first_ts'")
+    t0, t1 = (int(row["value"]) + ns for ns in PART)
+    options = ("--time-range", "1s..2500ms")
+    with (
+        drawn(wbscope, run, tmp_path / "whole.pftrace") as whole,
+        drawn(wbscope, run, tmp_path / "part.pftrace", *options) as part,
+    ):
+        slices = engine_slices(whole)
+        cut = [s for s in slices if s.ts < t1 and (s.ts >= t0 or s.ts + s.dur > t0)]
+        assert sorted(engine_slices(part)) == sorted(cut)
+        assert 0 < len(cut) < len(slices)
+        assert any(s.ts < t0 for s in cut)
+        counters = engine_counters(whole)
+        cut_counters = {c for c in counters if t0 <= c.ts < t1}
+        found = engine_counters(part)
+        assert cut_counters <= set(found)
+        assert 0 < len(cut_counters) < len(counters)
+        for sample in set(found) - cut_counters:  # as before: left out where the curve goes on
+            before = [c for c in counters if c.track == sample.track and c.ts < t0]
+            assert t0 <= sample.ts < t1
+            assert before[-1].value == sample.value
+        find = "SELECT ts, name, cpu FROM ftrace_event ORDER BY ts, name, cpu"
+        events = whole.table(find)[1]
+        assert part.table(find)[1] == [e for e in events if t0 <= e[0] < t1]  # type: ignore[operator]
+        assert len(events) > 1000
+        broken = "SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+        assert part.table(broken)[1] == whole.table(broken)[1]
+    sizes = [(tmp_path / f"{name}.pftrace").stat().st_size for name in ("part", "whole")]
+    assert sizes[0] < sizes[1] / 2
+
+
+def test_a_part_without_events(wbscope: Wbscope, tmp_path: Path) -> None:
+    run = example("four-equal-writers").folder
+    output = tmp_path / "part.pftrace"
+    with drawn(wbscope, run, output, "--from", "16s", "--no-events") as part:
+        assert part.table("SELECT count(*) FROM ftrace_event")[1] == [(0,)]
+        assert part.table("SELECT count(*) > 0 FROM counter")[1] == [(1,)]
+    done = wbscope.run("timeline", run, "-o", output, "--from", "1h", "--force")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error[empty-range]: --from 1h: is after the last event")
