@@ -17,8 +17,7 @@
 -- @filters  window, range, bdi, cgroup
 -- @grain    bdi, cgroup, with --window also window; order window_start_ns, bdi,
 --   cgroup_ino
--- @needs    wb_task_rate, wb_throttle, wb_task, wb_window, wb_bounds,
---   wb_units, wb_params
+-- @needs    wb_task_rate, wb_window_rate, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch
 -- @column   bdi TEXT backing device
@@ -39,57 +38,7 @@
 -- @metric   slowest_to_fastest_ratio higher: speed of the slowest writer as a
 --   share of that of the fastest
 WITH
-  -- What tasks did in each window; nothing without --window. A sleep is taken
-  -- as starting at its event, where the pages are charged.
-  touched AS (
-    SELECT
-      w.window_index,
-      t.bdi,
-      t.cgroup_ino,
-      t.task_id,
-      CASE WHEN t.ts >= w.window_start_ns THEN t.accounted_bytes ELSE 0 END
-        AS dirtied_bytes
-    FROM wb_params AS p
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_throttle AS t
-    CROSS JOIN wb_window AS w
-    WHERE p.by_window = 1
-      AND t.is_step = 1
-      AND (t.accounted_bytes > 0 OR t.slept_ns > 0)
-      AND t.ts < b.end_ts
-      AND (t.ts >= b.start_ts OR t.ts + t.slept_ns > b.start_ts)
-      AND (p.bdi IS NULL OR t.bdi = p.bdi)
-      AND (p.cgroup_ino IS NULL OR t.cgroup_ino = p.cgroup_ino)
-      AND w.window_index >= (t.ts - b.start_ts) / p.window_ns
-      AND w.window_index <= (
-        t.ts + CASE WHEN t.slept_ns > 0 THEN t.slept_ns - 1 ELSE 0 END
-        - b.start_ts
-      ) / p.window_ns
-  ),
-  cell AS (
-    SELECT
-      t.window_index,
-      t.bdi,
-      t.cgroup_ino,
-      t.task_id,
-      sum(t.dirtied_bytes) AS dirtied_bytes
-    FROM touched AS t
-    GROUP BY t.window_index, t.bdi, t.cgroup_ino, t.task_id
-  ),
-  -- The last window may be longer than what is left of the trace.
-  covered AS (
-    SELECT
-      w.window_index,
-      w.window_start_ns,
-      min(w.window_end_ns, e.end_ts) - w.window_start_ns AS covered_ns
-    FROM wb_window AS w
-    CROSS JOIN (
-      SELECT
-        CASE WHEN b.end_ts > b.last_ts THEN b.last_ts + 1 ELSE b.end_ts END
-          AS end_ts
-      FROM wb_bounds AS b
-    ) AS e
-  ),
+  -- Of the whole run, or of each window with --window.
   chosen AS (
     SELECT
       NULL AS window_start_ns,
@@ -108,17 +57,17 @@ WITH
     UNION ALL
     SELECT
       w.window_start_ns,
-      c.bdi,
-      c.cgroup_ino,
-      k.tid,
-      k.comm,
-      c.task_id,
-      1.0 * u.second_ns * c.dirtied_bytes / w.covered_ns,
+      w.bdi,
+      w.cgroup_ino,
+      w.tid,
+      w.comm,
+      w.task_id,
+      w.dirtied_bytes_per_s,
       NULL
-    FROM cell AS c
-    CROSS JOIN wb_units AS u
-    JOIN covered AS w ON w.window_index = c.window_index
-    JOIN wb_task AS k ON k.task_id = c.task_id
+    FROM wb_window_rate AS w
+    CROSS JOIN wb_params AS p
+    WHERE (p.bdi IS NULL OR w.bdi = p.bdi)
+      AND (p.cgroup_ino IS NULL OR w.cgroup_ino = p.cgroup_ino)
   ),
   listed AS (
     SELECT

@@ -185,6 +185,81 @@ LEFT JOIN level AS l
   ON l.bdi = o.bdi
   AND coalesce(l.cgroup_ino, 0) = coalesce(o.cgroup_ino, 0);
 
+-- @view     wb_window_rate
+-- @summary  How fast each throttled task dirtied pages of each wb in each
+--   window in which it was charged pages or slept; empty unless windows are
+--   asked for (wb_params.by_window). A sleep is taken as starting at its event,
+--   where the pages are charged.
+-- @grain    window, bdi, cgroup, task under a name; order window_start_ns, bdi,
+--   cgroup_ino, tid
+-- @needs    wb_throttle, wb_task, wb_window, wb_bounds, wb_params, wb_units
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch
+-- @column   window_start_ns INTEGER trace clock
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name at that time
+-- @column   task_id INTEGER of wb_task
+-- @column   dirtied_bytes_per_s REAL over the part of the window in the trace
+CREATE VIEW wb_window_rate AS
+WITH
+  touched AS (
+    SELECT
+      w.window_index,
+      t.bdi,
+      t.cgroup_ino,
+      t.task_id,
+      CASE WHEN t.ts >= w.window_start_ns THEN t.accounted_bytes ELSE 0 END
+        AS dirtied_bytes
+    FROM wb_params AS p
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_throttle AS t
+    CROSS JOIN wb_window AS w
+    WHERE p.by_window = 1
+      AND t.is_step = 1
+      AND (t.accounted_bytes > 0 OR t.slept_ns > 0)
+      AND t.ts < b.end_ts
+      AND (t.ts >= b.start_ts OR t.ts + t.slept_ns > b.start_ts)
+      AND w.window_index >= (t.ts - b.start_ts) / p.window_ns
+      AND w.window_index <= (
+        t.ts + CASE WHEN t.slept_ns > 0 THEN t.slept_ns - 1 ELSE 0 END
+        - b.start_ts
+      ) / p.window_ns
+  ),
+  cell AS (
+    SELECT
+      t.window_index,
+      t.bdi,
+      t.cgroup_ino,
+      t.task_id,
+      sum(t.dirtied_bytes) AS dirtied_bytes
+    FROM touched AS t
+    GROUP BY t.window_index, t.bdi, t.cgroup_ino, t.task_id
+  ),
+  -- The last window may be longer than what is left of the trace.
+  covered AS (
+    SELECT
+      w.window_index,
+      w.window_start_ns,
+      min(w.window_end_ns, b.end_ts, b.last_ts + 1) - w.window_start_ns
+        AS covered_ns
+    FROM wb_window AS w
+    CROSS JOIN wb_bounds AS b
+  )
+SELECT
+  w.window_start_ns,
+  c.bdi,
+  c.cgroup_ino,
+  k.tid,
+  k.comm,
+  c.task_id,
+  1.0 * u.second_ns * c.dirtied_bytes / w.covered_ns AS dirtied_bytes_per_s
+FROM cell AS c
+CROSS JOIN wb_units AS u
+JOIN covered AS w ON w.window_index = c.window_index
+JOIN wb_task AS k ON k.task_id = c.task_id;
+
 -- @view     wb_fairness_window
 -- @summary  Jain's index of what throttled tasks dirtied in each window.
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
