@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import shutil
 import signal
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
-from support.tools import wbscope_path
 
 _TESTS = Path(__file__).parent
 # What --quick keeps of the cases of one test function, by folder: every function is run, on fewer
-# recordings, examples and moments. Others keep all.
+# recordings, examples and moments. Others keep all. A function that wants certain cases names them:
+# pytest.mark.quick("reclaim-writes").
 _QUICK_CASES = {
     "docs": 2,
     "faults": 1,
+    "golden": 28,
     "ingest": 2,
     "perfetto": 1,
     "real": 1,
@@ -25,6 +30,8 @@ _QUICK_CASES = {
     "tracedat": 4,
     "traces": 12,
 }
+# Of cases that are recorded runs, those of the smallest one.
+_QUICK_RUN = re.compile(r"\bfour-equal-writers(?!-7)")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,32 +59,56 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """All that a job in the background or of nohup starts would ignore Ctrl-C as it does."""
-    config.addinivalue_line("markers", "slow: left out by make check, which has three minutes")
-    if config.getoption("--quick"):
+    if config.getoption("--quick") and "WBSCOPE_QUICK" not in os.environ:
         os.environ["WBSCOPE_QUICK"] = "1"  # one kill of each kind
+        _compile_engines_once(config)
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # not inherited
 
 
+def _compile_engines_once(config: pytest.Config) -> None:
+    """Perfetto's engine for small traces: half of its time is V8's second, better compilation."""
+    if (node := shutil.which("node")) is not None:
+        folder = tempfile.TemporaryDirectory(prefix="wbscope-tests-")
+        config.add_cleanup(folder.cleanup)
+        script = Path(folder.name, "node")
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(node)} --liftoff-only "$@"\n')
+        script.chmod(0o755)
+        os.environ["PATH"] = f"{folder.name}{os.pathsep}{os.environ['PATH']}"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --quick: of each function the first cases, and others at equal distances."""
+    """With --quick: of each function a few cases, see _QUICK_CASES."""
     if not config.getoption("--quick"):
         return
-    cases: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    functions: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("slow") is None:
-            cases[str(item.path), item.nodeid.partition("[")[0]].append(item)
-    kept: set[pytest.Item] = set()
-    for (path, _), same in cases.items():
-        most = _QUICK_CASES.get(Path(path).relative_to(_TESTS).parts[0], len(same))
-        kept.update(same[:: -(-len(same) // most)])
+            functions[item.nodeid.partition("[")[0]].append(item)
+    kept = {item for cases in functions.values() for item in _quick(cases)}
     left_out = [item for item in items if item not in kept]
     items[:] = [item for item in items if item in kept]
     config.hook.pytest_deselected(items=left_out)
 
 
+def _quick(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Those that the function names; else of the quick run, the first and at equal distances."""
+    marker = cases[0].get_closest_marker("quick")
+    if marker is not None and len(cases) > 1:
+        named = [case for case in cases if any(name in _case_id(case) for name in marker.args)]
+        assert named, f"{cases[0].nodeid}: no case has any of {marker.args}"
+        return named
+    cases = [case for case in cases if _QUICK_RUN.search(_case_id(case))] or cases
+    most = _QUICK_CASES.get(cases[0].path.relative_to(_TESTS).parts[0], len(cases))
+    return cases[:: -(-len(cases) // most)]
+
+
+def _case_id(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[2]
+
+
 @pytest.fixture(scope="session")
 def wbscope(tmp_path_factory: pytest.TempPathFactory) -> Wbscope:
     """The command under test, with an empty cache."""
-    return Wbscope(wbscope_path(), tmp_path_factory.mktemp("cache"))
+    return Wbscope(tmp_path_factory.mktemp("cache"))

@@ -201,7 +201,7 @@ def with_engine(
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
         monkeypatch.setenv(VARIABLE, program(folder, text))
-        return Wbscope(wbscope_path(), tmp_path / "cache")
+        return Wbscope(tmp_path / "cache")
 
     return make
 
@@ -273,7 +273,7 @@ def test_a_variable_that_names_no_program(
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
     message = only_error(
-        ingest(Wbscope(wbscope_path(), tmp_path / "cache"), small),
+        ingest(Wbscope(tmp_path / "cache"), small),
         5,
         "no-trace-processor",
         small.parent,
@@ -325,7 +325,7 @@ def test_the_one_that_was_fetched_before_is_found(
     place.write_text(f'#!/bin/sh\necho "$@" > "{home}/arguments"\nexec {node}\n')
     place.chmod(0o755)
     monkeypatch.setenv("HOME", str(home))
-    done = ingest(Wbscope(wbscope_path(), tmp_path / "cache"), small)
+    done = ingest(Wbscope(tmp_path / "cache", process=True), small)
     assert done.returncode == 0, done.stderr
     assert (home / "arguments").read_text() == "--stdiod\n"
 

@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from .tools import run
+from .forkserver import run_forked
+from .tools import run, wbscope_path
 
 __all__ = ["Document", "Wbscope"]
 
@@ -17,10 +18,15 @@ Document = dict[str, Any]
 
 
 class Wbscope:
-    """The command under test, with a cache of its own. Answers are kept."""
+    """The command under test, with a cache of its own. Answers are kept.
 
-    def __init__(self, program: Path, cache: Path) -> None:
-        self._program = program
+    A command is a fork of a process with wbscope loaded: process=True starts it anew, and so does
+    $WBSCOPE.
+    """
+
+    def __init__(self, cache: Path, process: bool = False) -> None:
+        self._program = wbscope_path()
+        self._process = process or "WBSCOPE" in os.environ
         self.env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), NO_COLOR="1", COLUMNS="200")
         self._answers: dict[tuple[str, ...], Document] = {}
 
@@ -28,7 +34,9 @@ class Wbscope:
         self, *arguments: str | Path, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run the command; the exit code is for the test to judge."""
-        return run([self._program, *arguments], cwd=cwd, env=self.env)
+        if self._process:
+            return run([self._program, *arguments], cwd=cwd, env=self.env)
+        return run_forked([str(argument) for argument in arguments], cwd, self.env)
 
     def document(self, *arguments: str | Path) -> Document:
         """The JSON document that a command prints; it must succeed."""

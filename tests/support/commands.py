@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from .forkserver import ForkServer
 from .runs import REPOSITORY
 from .tools import ingester_path
 
@@ -33,7 +31,6 @@ __all__ = [
 SECONDS = float(os.environ.get("WBSCOPE_MUTANT_SECONDS", "10"))
 MEBIBYTES = 512
 TEMP_MEBIBYTES = 1024
-_SERVER = Path(__file__).with_name("commandserver.py")
 _TOLD_BYTES = 1 << 20
 # Freed memory is kept for a while to find uses of it: not so much that it is most of the peak.
 _SANITIZER = "quarantine_size_mb=32:detect_leaks=1:abort_on_error=0:exitcode=99"
@@ -86,22 +83,16 @@ class Commands:
             "NO_COLOR": "1",
             "COLUMNS": "100",
         }
-        self._process = subprocess.Popen(
-            [sys.executable, _SERVER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **self._env},
-        )
+        self._server = ForkServer({**os.environ, **self._env})
 
     def warm(self, *words: str) -> int:
         """Run a command in the process itself: what it imports, later commands need not."""
-        return int(self._ask({"words": list(words), "env": {}})["code"])
+        return int(self._server.ask({"words": list(words), "env": {}})["code"])
 
     def run(self, *words: str, seconds: float = SECONDS) -> Ended:
         """Run one command to its end, or until it breaks a limit."""
         out, err = self.folder / "out", self.folder / "err"
-        answer = self._ask(
+        answer = self._server.ask(
             {
                 "words": list(words),
                 "env": {},
@@ -140,22 +131,7 @@ class Commands:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-        self._process.wait(SECONDS)
-        self._process.stdout.close()
-
-    def _ask(self, job: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"the command server has ended at {job['words']}"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        self._server.close()
 
     @staticmethod
     def _empty(folder: Path) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs wbscope commands, each in a fork of this process, which has imported everything before.
 
-usage: commandserver.py    one JSON document on each line of stdin and of stdout; see commands.py
+usage: commandserver.py    one JSON document on each line of stdin and of stdout; see forkserver.py
 
 Linux only: /proc, and orphans of a command become this process's children, so that none is missed.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import resource
@@ -69,17 +70,24 @@ def _temporary(pids: list[int], folder: str) -> int:
 
 def _child(job: Job) -> NoReturn:
     """Run the command as a process of its own would."""
-    os.setsid()
+    if "seconds" in job:
+        os.setsid()
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     for number, path in ((0, os.devnull), (1, job["out"]), (2, job["err"])):
         opened = os.open(path, os.O_RDONLY if number == 0 else flags, 0o600)
         os.dup2(opened, number)
         os.close(opened)
+    # Those that Python made take descriptors 1 and 2 for files of the kind that they were.
+    sys.stdout = os.fdopen(1, "w", encoding=sys.stdout.encoding, closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding=sys.stderr.encoding, buffering=1, closefd=False)
     os.chdir(job["folder"])
+    if job.get("only_env"):
+        os.environ.clear()
     os.environ.update(job["env"])
-    most = job["temp_mebibytes"] * _MEBIBYTE
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if "seconds" in job:
+        most = job["temp_mebibytes"] * _MEBIBYTE
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from wbscope.cli.main import main
 
     code = 255
@@ -97,7 +105,21 @@ def _child(job: Job) -> NoReturn:
 
 
 def _run(job: Job) -> dict[str, Any]:
-    """Fork, watch, and say how it ended."""
+    """Import what the job names, for all that follow; fork, and say how it ended."""
+    for name in job["imports"]:
+        importlib.import_module(name)
+    pid = os.fork()
+    if pid == 0:
+        _child(job)
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass  # one that it left has ended
+    return {"code": os.waitstatus_to_exitcode(status)}
+
+
+def _run_watched(job: Job) -> dict[str, Any]:
+    """Fork, watch its limits, and say how it ended."""
     base = _resident(os.getpid())
     begin = time.monotonic()
     pid = os.fork()
@@ -180,7 +202,10 @@ def _name(pid: int) -> str:
 
 
 def serve() -> None:
-    """Answer jobs until stdin ends. A job without "out" is run here, to import what it needs."""
+    """Answer jobs until stdin ends: "seconds" is the first of the limits of one that has limits.
+
+    A job without "out" is run here, to import what it needs.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     answers = os.fdopen(os.dup(1), "w")
     os.set_inheritable(answers.fileno(), False)
@@ -190,7 +215,9 @@ def serve() -> None:
 
     for line in sys.stdin:
         job = json.loads(line)
-        if "out" in job:
+        if "seconds" in job:
+            answer = _run_watched(job)
+        elif "out" in job:
             answer = _run(job)
         else:
             os.environ.update(job["env"])
