@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ Example = Callable[[str], RecordedRun]
 FromRun = Callable[[RecordedRun], Path]
 
 # Every row is compared here, many times: of a run with so large a trace, only some seconds are.
-LONG_BYTES = 3 << 20
+LONG_BYTES = (2 if os.environ.get("WBSCOPE_QUICK") else 3) << 20
 PART_SECONDS = (6, 9)
 
 

@@ -12,6 +12,8 @@ from support.oracle import dirty_states, reclaimers
 from support.runs import RecordedRun, example
 from support.sidecars import vmstat_delta, zone_spans
 
+pytestmark = pytest.mark.quick("reclaim-writes")
+
 
 def test_totals_of_the_reclaim_run(wbscope: Wbscope) -> None:
     recorded = example("reclaim-writes")
