@@ -60,7 +60,7 @@ def repeat(database: Path, events: int) -> int:
             db.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()[0]
             for table in tables.values()
         )
-        for table in tables.values():
+        for table in (*tables.values(), "time_index"):
             columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
             moved = (
                 f'e."{name}" + c.i * {step[name]}' if name in step else f'e."{name}"'

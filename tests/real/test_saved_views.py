@@ -134,6 +134,23 @@ def test_views_without_tables_give_the_same(
             assert same(few.execute(select).fetchall(), many.execute(select).fetchall())
 
 
+def test_a_large_trace_is_not_ingested_more_slowly(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only what stands on no event is made: a few rows."""
+    monkeypatch.setattr(saved, "_MOST_EVENTS", 100)
+    path = tmp_path / "large.db"
+    ingest(find_source(str(example("four-equal-writers").folder)), path, library)
+    with closing(sqlite3.connect(path)) as connection:
+        find = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'wb_*'"
+        tables = {name for (name,) in connection.execute(find)}
+        rows = connection.execute("SELECT count(*) FROM wb_throttle").fetchone()[0]
+        events = connection.execute("SELECT count(*) FROM ev_balance_dirty_pages").fetchone()[0]
+    assert {"wb_params", "wb_units", "wb_bounds"} <= tables
+    assert not {"wb_task", "wb_stall"} & tables
+    assert rows == events
+
+
 def test_what_sqlite_refuses_to_add_up_is_a_view(
     small: Path, library: Library, tmp_path: Path
 ) -> None:

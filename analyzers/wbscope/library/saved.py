@@ -22,9 +22,11 @@ from wbscope.library.sqlfile import SqlFile
 
 __all__ = ["save_views"]
 
-# A view's step becomes a table where what it is made from has no more rows than this: then plain
-# SQLite answers at once, and a large trace is not ingested more slowly.
+# A view's step becomes a table where what it is made from has no more rows than this, in a trace
+# with no more events than that: plain SQLite answers at once then, and the ingest of a large trace,
+# which takes a second, does not take two.
 _MOST_ROWS = 100_000
+_MOST_EVENTS = 1_000_000
 _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 
 
@@ -39,7 +41,8 @@ def save_views(database: Path, library: Library, shown: str) -> None:
         counts = {event: loaded for event, (_, loaded) in recorded.counts.items()}
         names = library.closure(_public(library))
         steps = frozenset(need for name in names for need in library.files[name].needs)
-        saving = _Saving(writer, definitions, counts, steps)
+        events = sum(count for count, _ in recorded.counts.values())
+        saving = _Saving(writer, definitions, counts, steps, is_large=events > _MOST_EVENTS)
         try:
             with stoppable(writer):
                 writer.execute("BEGIN")
@@ -71,6 +74,7 @@ class _Saving:
     counts: dict[str, int]
     # What other views read: the rest is made once a question anyway.
     steps: frozenset[str]
+    is_large: bool = False
     # Rows that a reader of each object goes through.
     rows: dict[str, int] = field(default_factory=dict)
 
@@ -79,8 +83,8 @@ class _Saving:
         select = _HINT.sub("AS (", self.definitions.select(self.connection, file.name))
         read = sum(self._rows(need) for need in file.needs)
         self.rows[file.name] = read
-        is_step = file.name in self.steps and (file.materialize or self._is_ground(file))
-        if is_step and read <= _MOST_ROWS and self._table(file, select):
+        is_step = (file.materialize and not self.is_large) or self._is_ground(file)
+        if is_step and file.name in self.steps and read <= _MOST_ROWS and self._table(file, select):
             count = f"SELECT count(*) FROM {file.name}"
             self.rows[file.name] = self.connection.execute(count).fetchone()[0]
             return
