@@ -11,7 +11,8 @@ import pytest
 from support.browser import open_page
 from support.runs import example
 from support.tools import missing
-from wbscope.viewer.server import PORT, TraceServer
+from wbscope.viewer.deeplink import PORT
+from wbscope.viewer.server import TraceServer
 from wbscope.viewer.site import find_site
 
 from .conftest import Opener

@@ -21,7 +21,8 @@ import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
 from support.tools import missing, wbscope_path
-from wbscope.viewer.server import HOST, PORT
+from wbscope.viewer.deeplink import PORT
+from wbscope.viewer.server import HOST
 
 UI = "https://perfetto.example.org"
 

