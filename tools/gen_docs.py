@@ -76,9 +76,10 @@ view here and the tables of [schema.md](schema.md); its `.schema NAME` prints an
 
 {UNITS}
 
-A subject is a file of `sql/views`. Its private steps, whose names begin with `_`, are not listed:
-another version may have others. "Made of" names the views that a view reads, also through such
-steps, "Needs" and "Better with" the events that it stands on.
+A subject is a file of `sql/views`. Its private steps, whose names begin with `_`, are not listed,
+and [steps that subjects share](#shared-steps) stand apart: another version may have others. "Made
+of" names the views that a view reads, also through private steps, "Needs" and "Better with" the
+events that it stands on.
 """
 
 # What stands for an event, an option or a name of ours in a sentence of facts().
@@ -194,7 +195,7 @@ def subjects(library: Library) -> dict[str, list[SqlFile]]:
     """The public views of each file of sql/views, in the order of the file."""
     found: dict[str, list[SqlFile]] = {}
     for file in library.files.values():
-        if file.kind == "view" and not file.is_private():
+        if file.is_public():
             found.setdefault(file.path.stem, []).append(file)
     return dict(sorted(found.items()))
 
@@ -268,10 +269,14 @@ def view_page(library: Library) -> str:
     for subject, views in by_subject.items():
         lines += [f"[{subject}](#{subject}): {views[0].subject}", ""]
         lines += [f"- [{file.name}](#{file.name}): {file.summary}" for file in views] + [""]
-    lines += ["## Subjects", ""]
+    lines += ["[Shared steps](#shared-steps)", "", "## Subjects", ""]
     for subject, views in by_subject.items():
         lines += [f"### {subject}", views[0].subject, ""]
         for file in views:
+            lines += view_entry(file, library)
+    lines += ["## Shared steps", "Steps that the views and queries of several subjects read.", ""]
+    for file in of_kind(library, "view"):
+        if file.shared:
             lines += view_entry(file, library)
     lines += [
         "## Timelines",

@@ -97,6 +97,7 @@ CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
 
 -- @view     wb_block_done
+-- @shared
 -- @summary  Completed block requests, or completed parts of them.
 -- @grain    completion; order ts
 -- @needs    raw_block_rq_complete, wb_units
@@ -265,6 +266,7 @@ WHERE t.complete_ts IS NOT NULL
   );
 
 -- @view     wb_busy
+-- @shared
 -- @summary  Stretches of time in which a device had at least one request, a
 --   journal committed, or kswapd of any node was awake.
 -- @grain    stretch; order resource, device, from_ts

@@ -348,6 +348,7 @@ LEFT JOIN stepped AS s ON s.window_index = e.window_index
 WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 
 -- @view     wb_dirty_sample
+-- @shared
 -- @summary  global_dirty_state with what the kernel makes of it, in pages. The
 --   sums over millions of them read it, so it has no joins.
 -- @grain    event; order seq
@@ -402,6 +403,7 @@ SELECT
 FROM limited AS s;
 
 -- @view     wb_dirty_boost
+-- @shared
 -- @summary  global_dirty_state samples with the thresholds of a real-time
 --   caller, a quarter and more above those of others: by tasks that
 --   sched_switch shows to be real-time, and runs of up to eight samples that

@@ -28,6 +28,7 @@ SELECT
   NULL AS cgroup_ino;
 
 -- @view     wb_units
+-- @shared
 -- @summary  What the kernel's units are worth; every conversion reads it.
 -- @grain    one row
 -- @needs    raw_meta
@@ -54,6 +55,7 @@ SELECT
   1000000000 AS second_ns;
 
 -- @view     wb_kernel
+-- @shared
 -- @summary  The traced kernel's release as a number that can be compared.
 -- @grain    one row
 -- @needs    raw_meta
@@ -87,6 +89,7 @@ SELECT
 FROM named AS n;
 
 -- @view     wb_rule
+-- @shared
 -- @summary  The thresholds that this library decides by, each with its reason;
 --   there are no others. What the kernel decides by stands where it is used.
 -- @grain    one row

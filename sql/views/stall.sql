@@ -112,6 +112,7 @@ LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
 LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq;
 
 -- @view     wb_wait_piece
+-- @shared
 -- @summary  Which wait each moment of a task belongs to: the innermost one.
 --   Pieces of a task do not overlap, so they never add up to more than the time
 --   that has passed.
@@ -126,6 +127,7 @@ SELECT p.wait_id, p.tid, p.from_ts, p.to_ts
 FROM _wait_piece AS p;
 
 -- @view     wb_throttle_cause
+-- @shared
 -- @summary  Why each throttled task had to sleep: its pos_ratio, how much of
 --   that is the machine's and how much its wb's, and what the kernel thought of
 --   the bdi's bandwidth.

@@ -316,6 +316,7 @@ LEFT JOIN leader AS l ON l.tid = t.tid
 LEFT JOIN raw_task AS p ON p.tid = coalesce(l.pid, t.tid);
 
 -- @view     wb_task_label
+-- @shared
 -- @summary  How timelines name tasks in the path of a track, escaped.
 -- @grain    task under a name; order task_id
 -- @key      task_id
@@ -339,6 +340,7 @@ SELECT
 FROM wb_task AS t;
 
 -- @view     wb_rt_task
+-- @shared
 -- @summary  Tasks that ran with real-time (or, from 6.12, deadline) priority:
 --   the kernel gives them dirty thresholds a quarter and more above all others.
 -- @grain    task; order tid
@@ -404,6 +406,7 @@ SELECT
 FROM known AS k;
 
 -- @view     wb_blocked
+-- @shared
 -- @summary  Uninterruptible sleeps of each task, measured by sched_switch.
 -- @grain    sleep; order seq
 -- @needs    raw_sched_switch, wb_bounds

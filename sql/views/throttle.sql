@@ -112,6 +112,7 @@ LEFT JOIN _throttle_charge AS c ON c.seq = r.seq
 LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq;
 
 -- @view     wb_throttle_unseen
+-- @shared
 -- @summary  Calls of balance_dirty_pages() that waited, as a patched kernel
 --   tells when they return, of which no event with a pause is in the trace.
 -- @grain    call; order seq
@@ -133,6 +134,7 @@ WHERE d.wait_ns > 0
   );
 
 -- @view     wb_hz
+-- @shared
 -- @summary  The kernel's HZ: what the recorder read, else inferred from the
 --   times of balance_dirty_pages, which are whole jiffies in ms. NULL when
 --   nothing was read and fewer than three different times were seen, or they
@@ -185,6 +187,7 @@ FROM known AS k
 CROSS JOIN wb_units AS u;
 
 -- @view     wb_throttle_domain
+-- @shared
 -- @summary  Which limits throttled a task whose wb belongs to a memory cgroup:
 --   the machine's or the cgroup's. The event does not tell; the
 --   global_dirty_state that the same call fired just before does: the machine's

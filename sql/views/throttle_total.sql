@@ -2,6 +2,7 @@
 -- Throttling added up: over the time of interest, and in windows.
 
 -- @view     wb_throttle_bounds
+-- @shared
 -- @summary  The time of interest as numbers of balance_dirty_pages events.
 -- @grain    one row
 -- @needs    raw_balance_dirty_pages, wb_params
@@ -38,6 +39,7 @@ SELECT
 FROM wb_params AS p;
 
 -- @view     wb_throttle_total
+-- @shared
 -- @summary  All balance_dirty_pages events of a task and wb in the time of
 --   interest, counted.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
@@ -141,6 +143,7 @@ CROSS JOIN raw_balance_dirty_pages AS f ON f.seq = c.first_seq
 CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
 
 -- @view     wb_throttle_piece
+-- @shared
 -- @summary  Sleeps of throttled tasks, taken as starting at their event (or
 --   where the call waited, if that was before), cut at the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts

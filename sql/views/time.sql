@@ -2,6 +2,7 @@
 -- The time of interest and the windows that it is cut into.
 
 -- @view     wb_bounds
+-- @shared
 -- @summary  Where the trace begins and ends, and the part that is asked for.
 -- @grain    one row
 -- @needs    raw_meta, wb_params
@@ -66,6 +67,7 @@ SELECT
 FROM tiles AS t;
 
 -- @view     wb_lost_window
+-- @shared
 -- @summary  Windows with a gap, where the ring buffer overran and events are
 --   lost. A gap lies before the first event that was kept again, and is counted
 --   in that event's window.
@@ -86,6 +88,7 @@ WHERE l.ts >= b.start_ts AND l.ts < b.end_ts
 GROUP BY 1;
 
 -- @view     wb_window_seq
+-- @shared
 -- @summary  Which balance_dirty_pages events and which global_dirty_state
 --   samples each window has. Records are numbered in the order of time.
 -- @grain    window; order window_index

@@ -3,6 +3,7 @@
 -- events add up to beside them.
 
 -- @view     wb_vmstat
+-- @shared
 -- @summary  What the counters of /proc/vmstat gained during the run.
 -- @grain    counter; order name
 -- @needs    raw_vmstat
@@ -167,6 +168,7 @@ CROSS JOIN reclaim_write_scale AS c
 LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
 
 -- @view     reclaim_write_scale
+-- @shared
 -- @summary  Pages for each mm_vmscan_write_folio event: the event does not say
 --   how large its folio is, the counter nr_vmscan_write counts pages. A patched
 --   kernel's mm_vmscan_reclaim_writeback does say: nothing is scaled then.

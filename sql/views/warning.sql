@@ -2,6 +2,7 @@
 -- What must be known before a number is believed.
 
 -- @view     wb_warning
+-- @shared
 -- @summary  What the reader of an answer must know. The runner shows the rows
 --   of a query's name and those of '*' with every answer.
 -- @grain    warning; order scope, slug

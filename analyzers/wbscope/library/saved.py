@@ -26,7 +26,7 @@ __all__ = ["save_views"]
 # with no more events than that: plain SQLite answers at once then, and the ingest of a large trace,
 # which takes a second, does not take two.
 _MOST_ROWS = 100_000
-_MOST_EVENTS = 1_000_000
+_MOST_EVENTS = 10 * _MOST_ROWS
 _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 
 

@@ -2,7 +2,8 @@
 """The files of the SQL library: objects, each a header of `-- @tag` lines and its statement.
 
 A query or a timeline has a file of its own. A file of views is a subject: what it is about, then
-the views, public ones first. A name that begins with _ is private: read in its own file only.
+the views, public ones first. A name that begins with _ is private: read in its own file only. One
+with @shared is a step, too, which several files read.
 """
 
 from __future__ import annotations
@@ -132,6 +133,7 @@ class SqlFile:
     metrics: tuple[Metric, ...]
     source: str
     materialize: bool
+    shared: bool
     source_events: tuple[str, ...]
     source_table: str
     source_view: str
@@ -149,6 +151,10 @@ class SqlFile:
     def create_view(self) -> str:
         """The statement that makes it a view."""
         return f"CREATE VIEW {self.name} AS\n{self.select};"
+
+    def is_public(self) -> bool:
+        """Whether it is for everybody: no step of one subject, nor one that several share."""
+        return self.kind == "view" and not self.shared and not self.is_private()
 
     def is_private(self) -> bool:
         """Whether only its own file reads it."""
@@ -189,6 +195,7 @@ def empty_file(**facts: Any) -> SqlFile:
         "path": Path(),
         "order": 0,
         "materialize": False,
+        "shared": False,
         "extra": False,
         "drawing": _NOT_DRAWN,
     }
@@ -257,6 +264,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         metrics=tuple(_metric(place, line, columns) for line in tags.get("metric", [])),
         source=_text(tags, "source"),
         materialize="materialize" in tags,
+        shared="shared" in tags,
         source_events=tuple(e for g in _words(tags, "event") for e in g.split("|")),
         source_table=_text(tags, "table"),
         source_view=_text(tags, "from"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError, SetupError
 from wbscope.library.library import Library, find_sql_dir, load_library
 
@@ -94,3 +95,12 @@ def test_folder_without_sql(tmp_path: Path) -> None:
 def test_checkout_is_found_without_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WBSCOPE_SQL_DIR")
     assert find_sql_dir().name == "sql"
+
+
+def test_the_views_for_everybody_are_few() -> None:
+    """Steps that several subjects share are told apart from what a user has to know."""
+    shipped = load_library(REPOSITORY / "sql")
+    public = [file.name for file in shipped.files.values() if file.is_public()]
+    assert "wb_throttle" in public
+    assert not {"wb_units", "_throttle_charge", "raw_meta", "tl_stall"} & set(public)
+    assert len(public) <= 32

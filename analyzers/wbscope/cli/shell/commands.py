@@ -34,6 +34,7 @@ _HELP = (
 _KINDS = {
     "table": "Tables of the run (docs/schema.md)",
     "raw view": "Views of one event each, under the newest kernel's names",
+    "shared step": "Steps that views share; another version may have others",
     "view": "Views with names and units (docs/views.md)",
 }
 # The options of `wbscope query`, and what Run.query calls them.

@@ -87,11 +87,17 @@ def _tables(run: Run) -> list[Object]:
     return objects
 
 
+def _kind(file: SqlFile) -> str:
+    if file.kind == "raw":
+        return "raw view"
+    return "shared step" if file.shared else "view"
+
+
 def _views(run: Run) -> list[Object]:
     return [
         Object(
             file.name,
-            "raw view" if file.kind == "raw" else "view",
+            _kind(file),
             file.summary,
             file.columns,
             file.create_view(),
