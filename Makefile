@@ -62,7 +62,7 @@ check: lint $(BUILD)/check/.built ## what a contributor runs: lint, C++ unit tes
 
 test: setup lint $(BUILD)/tests/.built ## every test
 	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
 	$(BIN)/pytest -q $(ALONE)
 

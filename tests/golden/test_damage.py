@@ -59,6 +59,7 @@ def test_a_whole_file_is_good(kind: str, tmp_path: Path) -> None:
     assert _ingest(_file(kind), tmp_path, "whole") == 0
 
 
+@pytest.mark.quick("v7-zstd")
 @pytest.mark.parametrize("kind", _KINDS)
 def test_a_file_cut_anywhere(kind: str, tmp_path: Path) -> None:
     data = _file(kind)
@@ -68,6 +69,7 @@ def test_a_file_cut_anywhere(kind: str, tmp_path: Path) -> None:
         _ingest(data[:place], tmp_path, f"cut at {place} of {len(data)}")
 
 
+@pytest.mark.quick("v7-zstd")
 @pytest.mark.parametrize("kind", _KINDS)
 def test_bytes_changed_anywhere(kind: str, tmp_path: Path) -> None:
     data = _file(kind)

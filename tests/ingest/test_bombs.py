@@ -89,6 +89,7 @@ def test_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, job: s
     assert [path.name for path in tmp_path.iterdir()] == ["trace.dat"]
 
 
+@pytest.mark.quick("empty pages")
 @pytest.mark.parametrize("kind", _KINDS)
 def test_option_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     source = _bomb(tmp_path, monkeypatch, kind, _KINDS[kind])
