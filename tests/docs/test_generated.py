@@ -11,6 +11,7 @@ import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
 from support.tools import run
+from wbscope.library.library import load_library
 
 _SCHEMA = (REPOSITORY / "docs" / "schema.md").read_text(encoding="utf-8")
 
@@ -40,7 +41,10 @@ def test_schema_page_has_every_table_and_column(database: sqlite3.Connection) ->
     tables = database.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'ev\\_%' ESCAPE '\\'"
     )
+    saved = load_library().files  # the views, which have a page of their own
     for (table,) in tables.fetchall():
+        if table in saved:
+            continue
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
         assert _documented(table)[: len(columns)] == columns, table
 

@@ -75,14 +75,12 @@ class Definitions:
             alias = match["alias"] or f" AS {raw.name}"
             return f"{match['word']} ({self._raw_select(connection, raw)}){alias}"
 
-        return _RAW.sub(inlined, file.select.rstrip().removesuffix(";"))
+        return _RAW.sub(inlined, _statement(file))
 
     def _raw_select(self, connection: sqlite3.Connection, file: SqlFile) -> str:
-        view = file.source_view
         shim = self._shim_select(connection, [file])
-        return (
-            file.select.rstrip().removesuffix(";").replace(f"FROM {view} AS", f"FROM ({shim}) AS")
-        )
+        source = re.compile(rf"\bFROM\s+{file.source_view}\b")
+        return source.sub(lambda _: f"FROM ({shim})", _statement(file))
 
     def _create(
         self, connection: sqlite3.Connection, name: str, materialize: frozenset[str]
@@ -176,6 +174,10 @@ def index_statement(file: SqlFile, columns: tuple[str, ...], schema: str = "") -
     """What makes an index of a table."""
     index = "_".join((file.name, *columns))
     return f"CREATE INDEX {schema}{index} ON {file.name}({', '.join(columns)})"
+
+
+def _statement(file: SqlFile) -> str:
+    return file.select.rstrip().removesuffix(";")
 
 
 def _view(name: str, select: str) -> str:

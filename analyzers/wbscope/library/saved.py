@@ -111,6 +111,8 @@ class _Saving:
 
     def _table(self, file: SqlFile, select: str) -> bool:
         """Whether it could be made of what this trace holds; if not, a view says why when asked."""
+        if not file.columns:
+            return False
         columns = ",\n  ".join(table_columns(file))
         self.connection.execute(f"CREATE TABLE {file.name} (\n  -- {_told(file)}\n  {columns}\n)")
         try:

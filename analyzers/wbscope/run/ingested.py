@@ -115,7 +115,7 @@ def ingest(
             with saying(choice.span):
                 done, warnings = trace_to_database(run, private, library, choice, observer)
         warnings += check_selection(run.path, private, choice)
-        if views:
+        if views and private.exists():
             save_views(private, library, str(output))
     return Ingested(
         output=output,

@@ -77,13 +77,9 @@ def test_a_module() -> None:
     assert "from sql/queries/fairness.sql; do not edit." in lines[1]
     included = [line for line in lines if line.startswith("INCLUDE")]
     assert included == [
-        "INCLUDE PERFETTO MODULE wbscope.views.wb_bounds;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_params;",
-        "INCLUDE PERFETTO MODULE wbscope.views.wb_task;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_task_rate;",
-        "INCLUDE PERFETTO MODULE wbscope.views.wb_throttle;",
-        "INCLUDE PERFETTO MODULE wbscope.views.wb_units;",
-        "INCLUDE PERFETTO MODULE wbscope.views.wb_window;",
+        "INCLUDE PERFETTO MODULE wbscope.views.wb_window_rate;",
     ]
     assert "CREATE PERFETTO VIEW wbscope_fairness(" in lines
     assert all(text.endswith("\n") and "\n\n\n" not in text for text in texts.values())
