@@ -13,7 +13,8 @@
 --   patched kernel's mm_vmscan_reclaim_writeback has them all.
 -- @filters  range, tid, task
 -- @grain    reclaim invocation, zone, kind; order ts, zone, kind
--- @needs    reclaim_dirty, wb_bounds, wb_params
+-- @needs    reclaim_write, reclaim_work, reclaim_writeback, raw_reclaim,
+--   raw_global_dirty_state, wb_task, wb_bounds, wb_params, wb_units
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback|printk:reclaim
 -- @optional writeback:global_dirty_state,
@@ -52,6 +53,173 @@
 -- @metric   zone_pending_ratio lower: share of the memory that reclaim tries to
 --   free first which it cannot free before it is written to a disk
 -- @source   mail 0/5 of per-zone dirty limiting, 2011-07-25
+WITH
+  -- A patched kernel has the counters of zone, node and machine. The printk of
+  -- 2011 has those of zone and machine. Events of a stock kernel name the zone
+  -- by the page frame, and the machine's counters come from the
+  -- global_dirty_state before.
+  stock AS (
+    SELECT
+      min(w.seq) AS seq,
+      min(w.ts) AS ts,
+      w.invocation,
+      w.tid,
+      w.comm,
+      w.reclaimer,
+      w.node,
+      w.zone,
+      w.kind,
+      count(*) AS events_count
+    FROM reclaim_write AS w
+    WHERE w.basis = 'pfn'
+    GROUP BY
+      w.tid, w.comm, w.invocation, w.reclaimer, w.node, w.zone, w.kind
+  ),
+  scan AS (
+    SELECT
+      w.tid,
+      w.invocation,
+      sum(w.scanned_count) AS scanned_count,
+      sum(w.dirty_count) AS scan_dirty_count
+    FROM reclaim_work AS w
+    WHERE w.work = 'scan' AND w.invocation IS NOT NULL
+    GROUP BY w.tid, w.invocation
+  ),
+  moment AS (
+    SELECT s.seq, NULL AS state_seq FROM stock AS s
+    UNION ALL
+    SELECT g.seq, g.seq
+    FROM raw_global_dirty_state AS g
+    WHERE EXISTS (SELECT 1 FROM stock)
+  ),
+  latest AS (
+    SELECT
+      m.seq,
+      m.state_seq,
+      max(m.state_seq) OVER (ORDER BY m.seq ROWS UNBOUNDED PRECEDING)
+        AS last_state_seq
+    FROM moment AS m
+  ),
+  stock_state AS (
+    SELECT
+      l.seq,
+      g.ts AS state_ts,
+      g.nr_dirty,
+      g.nr_writeback
+    FROM latest AS l
+    JOIN raw_global_dirty_state AS g ON g.seq = l.last_state_seq
+    WHERE l.state_seq IS NULL
+  ),
+  patched_first AS (
+    SELECT
+      min(p.seq) AS seq,
+      p.invocation,
+      p.reclaimer,
+      p.zone,
+      p.kind,
+      p.comm,
+      count(*) AS events_count,
+      sum(CASE p.outcome WHEN 'submitted' THEN p.pages_count ELSE 0 END)
+        AS submitted_pages_count,
+      sum(CASE p.outcome WHEN 'declined' THEN p.pages_count ELSE 0 END)
+        AS declined_pages_count
+    FROM reclaim_writeback AS p
+    GROUP BY
+      p.tid, p.comm, p.invocation, p.reclaimer, p.node, p.zone, p.kind
+  ),
+  state AS (
+    SELECT
+      s.seq,
+      s.ts,
+      s.tid,
+      s.comm,
+      s.reclaimer,
+      s.node,
+      s.zone,
+      s.kind,
+      s.events_count,
+      NULL AS submitted_pages_count,
+      NULL AS declined_pages_count,
+      c.scanned_count,
+      c.scan_dirty_count,
+      NULL AS zone_inactive_bytes,
+      NULL AS zone_active_bytes,
+      NULL AS zone_dirty_bytes,
+      NULL AS zone_writeback_bytes,
+      NULL AS zone_pending_bytes,
+      NULL AS node_dirty_bytes,
+      NULL AS node_writeback_bytes,
+      NULL AS inactive_bytes,
+      t.nr_dirty * u.page_bytes AS dirty_bytes,
+      t.nr_writeback * u.page_bytes AS writeback_bytes,
+      s.ts - t.state_ts AS state_age_ns,
+      CASE WHEN t.seq IS NOT NULL THEN 'global_dirty_state' END AS basis
+    FROM stock AS s
+    CROSS JOIN wb_units AS u
+    LEFT JOIN stock_state AS t ON t.seq = s.seq
+    LEFT JOIN scan AS c ON c.invocation = s.invocation AND c.tid = s.tid
+    UNION ALL
+    SELECT
+      f.seq,
+      y.ts,
+      y.tid,
+      f.comm,
+      f.reclaimer,
+      y.node,
+      f.zone,
+      f.kind,
+      f.events_count,
+      f.submitted_pages_count,
+      f.declined_pages_count,
+      c.scanned_count,
+      c.scan_dirty_count,
+      y.zone_inactive_bytes,
+      y.zone_active_bytes,
+      NULL,
+      NULL,
+      y.zone_pending_bytes,
+      y.node_dirty_bytes,
+      y.node_writeback_bytes,
+      NULL,
+      y.dirty_bytes,
+      y.writeback_bytes,
+      0,
+      'reclaim_writeback'
+    FROM patched_first AS f
+    JOIN reclaim_writeback AS y ON y.seq = f.seq
+    LEFT JOIN scan AS c ON c.invocation = f.invocation AND c.tid = y.tid
+    UNION ALL
+    SELECT
+      k.seq,
+      k.ts,
+      k.tid,
+      t.comm,
+      NULL,
+      NULL,
+      k.zone,
+      'file',
+      1,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      k.inactive_zone * u.page_bytes,
+      k.active_zone * u.page_bytes,
+      k.dirty_zone * u.page_bytes,
+      k.writeback_zone * u.page_bytes,
+      (k.dirty_zone + k.writeback_zone) * u.page_bytes,
+      NULL,
+      NULL,
+      k.inactive_global * u.page_bytes,
+      k.dirty_global * u.page_bytes,
+      k.writeback_global * u.page_bytes,
+      0,
+      'printk'
+    FROM raw_reclaim AS k
+    CROSS JOIN wb_units AS u
+    LEFT JOIN wb_task AS t
+      ON t.tid = k.tid AND k.seq >= t.from_seq AND k.seq < t.until_seq
+  )
 SELECT
   d.ts,
   d.tid,
@@ -81,7 +249,7 @@ SELECT
     AS pending_ratio,
   d.state_age_ns,
   d.basis
-FROM reclaim_dirty AS d
+FROM state AS d
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 WHERE d.ts >= b.start_ts
