@@ -207,13 +207,16 @@ def _all() -> Iterator[tuple[str, Make]]:
     yield (
         "endless view wb_throttle",
         _statements(
-            f"CREATE VIEW wb_throttle AS {_ENDLESS} SELECT {_MARK} AS comm, x AS ts FROM c"
+            "DROP VIEW IF EXISTS wb_throttle",  # the library's, saved by ingest
+            f"CREATE VIEW wb_throttle AS {_ENDLESS} SELECT {_MARK} AS comm, x AS ts FROM c",
         ),
     )
     yield (
         "table wb_throttle",
         _statements(
-            "CREATE TABLE wb_throttle (ts, dur, tid)", "INSERT INTO wb_throttle VALUES (1, 2, 3)"
+            "DROP VIEW IF EXISTS wb_throttle",
+            "CREATE TABLE wb_throttle (ts, dur, tid)",
+            "INSERT INTO wb_throttle VALUES (1, 2, 3)",
         ),
     )
     yield (
