@@ -35,14 +35,15 @@ def split_statements(text: str) -> list[Statement]:
     statements = []
     # SQLite's lexer knows no NUL; the statement that has one is refused later.
     seen = text.replace("\0", " ")
-    start = 0
+    start, line, counted = 0, 1, 0
     while start < len(text):
         blank = _BLANK.match(text, start)
         begin = blank.end() if blank else start
         command = _COMMAND.match(text, begin)
         end = command.end() if command else _end(seen, begin)
+        line, counted = line + text.count("\n", counted, begin), begin
         if part := text[begin:end].rstrip():
-            statements.append(Statement(part, text.count("\n", 0, begin) + 1))
+            statements.append(Statement(part, line))
         start = end + 1
     return statements
 
@@ -55,7 +56,7 @@ def is_complete(text: str) -> bool:
 
 def _end(text: str, start: int) -> int:
     """Where the statement that starts there has its semicolon; the end of the text without."""
-    for match in re.finditer(";", text[start:]):
-        if sqlite3.complete_statement(text[start : start + match.end()]):
-            return start + match.start()
-    return len(text)
+    end = text.find(";", start)
+    while end >= 0 and not sqlite3.complete_statement(text[start : end + 1]):
+        end = text.find(";", end + 1)
+    return end if end >= 0 else len(text)
