@@ -22,7 +22,7 @@ _TESTS = Path(__file__).parent
 _QUICK_CASES = {
     "docs": 2,
     "faults": 1,
-    "golden": 20,
+    "golden": 14,
     "ingest": 2,
     "perfetto": 1,
     "real": 1,

@@ -40,7 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def database(recorded: RecordedRun, folder: Path, library: Library) -> Path:
     path = folder / f"{recorded}.db"
-    ingest(find_source(str(recorded.folder)), path, library)
+    if not path.exists():  # a worker of pytest-xdist may come back to a run
+        ingest(find_source(str(recorded.folder)), path, library)
     return path
 
 
