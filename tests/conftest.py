@@ -23,11 +23,11 @@ _QUICK_CASES = {
     "docs": 2,
     "faults": 1,
     "golden": 14,
-    "ingest": 2,
+    "ingest": 1,
     "perfetto": 1,
     "real": 1,
-    "text": 4,
-    "tracedat": 4,
+    "text": 2,
+    "tracedat": 2,
     "traces": 12,
 }
 # Of cases that are recorded runs, those of the smallest one.
