@@ -72,6 +72,8 @@ NOT_NEUTRAL = re.compile(
 COMMENT_OR_STRING = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 TABLE = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)")
 CTE = re.compile(r"\b(\w+)(?:\s*\([^()]*\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
+CTE_BODY = re.compile(CTE.pattern + r"\s*(?:SELECT|VALUES|WITH)\b")  # no WINDOW
+ARGUMENT = re.compile(r"\bAS\s+(arg_\w+)")
 SQL_NUMBER = re.compile(r"(?<![\w.])(\d+)(?:\.0+)?(?![\w.])")
 # A comparison with a fraction, a number of ms and the like, a number of whole ms in ns.
 THRESHOLD = re.compile(
@@ -317,7 +319,9 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
     yield from check_needs(name, text, code, siblings)
     tags = tags_of(text)
     first = line_of(text, len(text) - len(text.lstrip()))
-    if not path.startswith("sql/timelines/"):  # whose columns are always the same
+    if path.startswith("sql/timelines/"):  # whose other columns are always the same
+        yield from check_arguments(first, tags, code)
+    else:
         yield from check_columns(first, tags, code)
     if path.startswith("sql/queries/"):
         if not re.search(r"\bORDER\s+BY\b", top_level(code)):
@@ -328,12 +332,29 @@ def check_object(path: str, name: str, text: str, siblings: list[str]) -> Iterat
             yield tags["better"][0][0], "@better is an old tag", "write @metric COLUMN lower: why"
 
 
+def check_arguments(
+    first: int, tags: dict[str, list[tuple[int, str]]], code: str
+) -> Iterator[Finding]:
+    told = {words.split()[0] for _, words in tags.get("column", [])}
+    for name in sorted(told ^ set(ARGUMENT.findall(code))):
+        where = "a @column" if name in told else "a column"
+        yield first, f"{name} is {where} only", "say with @column what each argument is"
+
+
 def check_needs(name: str, text: str, code: str, siblings: list[str]) -> Iterator[Finding]:
     needs = needs_of(text)
     if "needs" not in tags_of(text):
         first = line_of(text, len(text) - len(text.lstrip()))
         yield first, f"header of {name} has no @needs", "list the views that the statement reads"
     ctes = set(CTE.findall(code))
+    for match in CTE_BODY.finditer(code):
+        if f"raw_{match[1]}" in raw_names():
+            line = line_of(code, match.start(1))
+            yield (
+                line,
+                f"{match[1]} is a table, too",
+                "name it otherwise: views are saved beside it",
+            )
     read: set[str] = set()
     for match in TABLE.finditer(code):
         source, line = match[1], line_of(code, match.start(1))

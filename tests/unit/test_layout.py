@@ -73,12 +73,25 @@ def test_a_file_as_it_should_be(layout: ModuleType) -> None:
         ("AS p;", "AS p\nWHERE p.ts < 0.5;", 11, "'< 0.5' is a bare threshold"),
         ("u.ms_ns AS ts", "u.ms_ns AS ns", 12, "column ns has no @column"),
         ("SELECT p.ts\n", "SELECT *\n", 9, "'SELECT *' is not for every engine"),
+        (
+            "SELECT p.ts\nFROM _pair AS p;",
+            "WITH\n  meta AS (SELECT p.ts FROM _pair AS p)\nSELECT m.ts\nFROM meta AS m;",
+            10,
+            "meta is a table, too",
+        ),
     ],
 )
 def test_a_broken_rule(layout: ModuleType, old: str, new: str, line: int, message: str) -> None:
     assert old in GOOD
     told = found(layout, GOOD.replace(old, new))
     assert any(at == line and message in what for at, what in told), told
+
+
+def test_arguments_of_a_timeline(layout: ModuleType) -> None:
+    text = f"{STEP.replace('_pair', 'tl_x').replace('@view', '@timeline')}"
+    both = text.replace("ts INTEGER ns", "arg_b TEXT word").replace("AS ts", "AS arg_a")
+    told = {what for _, what in found(layout, both, "sql/timelines/tl_x.sql")}
+    assert {"arg_a is a column only", "arg_b is a @column only"} <= told
 
 
 def test_a_file_that_is_too_long(layout: ModuleType) -> None:
