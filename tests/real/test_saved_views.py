@@ -175,6 +175,20 @@ def test_what_sqlite_refuses_to_add_up_is_a_view(
     assert rows > 0
 
 
+def test_a_trace_that_takes_too_long_goes_without(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(saved, "_MOST_NS", 1)
+    path = tmp_path / "run.db"
+    done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
+    assert [notice.slug for notice in done.warnings] == ["no-views-saved"]
+    with closing(sqlite3.connect(path)) as connection:
+        find = "SELECT name FROM sqlite_schema WHERE name GLOB 'wb_*' OR type = 'view'"
+        assert connection.execute(find).fetchall() == []
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert wbscope.open(path).query("event_counts").rows
+
+
 def test_wbscope_answers_from_its_own_library(small: Path) -> None:
     """Tables and views of the file are a stranger's."""
     ask = "SELECT sum(slept_ns) AS ns FROM wb_throttle"

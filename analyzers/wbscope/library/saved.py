@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wbscope.base.errors import InputError, QueryError
+from wbscope.base.result import Notice
 from wbscope.library.database import open_database, translate
 from wbscope.library.definitions import Definitions, index_statement, table_columns
 from wbscope.library.guard import stoppable
@@ -27,14 +29,31 @@ __all__ = ["save_views"]
 # which takes a second, does not take two.
 _MOST_ROWS = 100_000
 _MOST_EVENTS = 10 * _MOST_ROWS
+# An overflow, a number twice that is a key, a text where a number is.
+_OF_THE_VALUES = ("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG")
+_MOST_NS = 60_000_000_000
 _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 
 
-def save_views(database: Path, library: Library, shown: str) -> None:
+def save_views(database: Path, library: Library, shown: str) -> list[Notice]:
     """Add the public views, and the private steps that they are made of.
 
-    Nobody else uses the file yet. Raises: WbscopeError.
+    Nobody else uses the file yet. A trace whose values no question can be asked of, or would take
+    too long, goes without, and a warning says so. Raises: SetupError.
     """
+    try:
+        _save(database, library, shown)
+    except (InputError, QueryError) as error:
+        return [
+            Notice(
+                "no-views-saved",
+                f"the library's views are not in {shown}: {error.message}",
+            )
+        ]
+    return []
+
+
+def _save(database: Path, library: Library, shown: str) -> None:
     reader, recorded = open_database(database, shown)
     with contextlib.closing(reader), contextlib.closing(_writer(database)) as writer:
         definitions = Definitions(library, recorded, Params(), shown, schema="")
@@ -44,7 +63,7 @@ def save_views(database: Path, library: Library, shown: str) -> None:
         events = sum(count for count, _ in recorded.counts.values())
         saving = _Saving(writer, definitions, counts, steps, is_large=events > _MOST_EVENTS)
         try:
-            with stoppable(writer):
+            with stoppable(writer, _MOST_NS):
                 writer.execute("BEGIN")
                 for name in names:
                     if not library.files[name].source_view:
@@ -52,6 +71,9 @@ def save_views(database: Path, library: Library, shown: str) -> None:
                 writer.execute("COMMIT")
         except sqlite3.Error as error:
             raise translate(error, shown) from error
+        finally:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
 
 
 def _public(library: Library) -> Iterable[str]:
@@ -61,7 +83,7 @@ def _public(library: Library) -> Iterable[str]:
 def _writer(database: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(database, isolation_level=None)
     # A file that is thrown away if this does not end well.
-    connection.execute("PRAGMA journal_mode = OFF")
+    connection.execute("PRAGMA journal_mode = MEMORY")
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA cache_size = -65536")  # KiB
     return connection
@@ -119,8 +141,8 @@ class _Saving:
             self.connection.execute(f"INSERT INTO {file.name}\n{select}")
             for indexed in file.indexes:
                 self.connection.execute(index_statement(file, indexed))
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_ERROR":
+        except sqlite3.Error as error:
+            if not error.sqlite_errorname.startswith(_OF_THE_VALUES):
                 raise
             self.connection.execute(f"DROP TABLE {file.name}")
             return False

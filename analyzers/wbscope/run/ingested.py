@@ -116,7 +116,7 @@ def ingest(
                 done, warnings = trace_to_database(run, private, library, choice, observer)
         warnings += check_selection(run.path, private, choice)
         if views and private.exists():
-            save_views(private, library, str(output))
+            warnings += save_views(private, library, str(output))
     return Ingested(
         output=output,
         events_count=done["events_count"],
