@@ -348,7 +348,8 @@ def run_tests(root: Path) -> list[str]:
     inside(root, log, "make", "-i", "test")
     text = log.read_text(encoding="utf-8", errors="replace")
     said = failed_tests(text)
-    said += re.findall(r"^make\S* .*Error \d+.*$", text, re.MULTILINE)
+    # "Error 1 (ignored)", and "Terminated (ignored)" of what a signal ended.
+    said += re.findall(r"^make\S* .*(?:Error \d+|\(ignored\)).*$", text, re.MULTILINE)
     if " passed" not in text:
         said.append(f"{tail(log)}\nno test was run")
     if bad := bad_skips(text, allowed_skips()):

@@ -20,13 +20,13 @@ Document = dict[str, Any]
 class Wbscope:
     """The command under test, with a cache of its own. Answers are kept.
 
-    A command is a fork of a process with wbscope loaded: process=True starts it anew, and so does
-    $WBSCOPE.
+    With --quick a command is a fork of a process with wbscope loaded. Else, with process=True and
+    with $WBSCOPE it is a process of its own, as a user's is.
     """
 
     def __init__(self, cache: Path, process: bool = False) -> None:
         self._program = wbscope_path()
-        self._process = process or "WBSCOPE" in os.environ
+        self._process = process or "WBSCOPE" in os.environ or "WBSCOPE_QUICK" not in os.environ
         self.env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), NO_COLOR="1", COLUMNS="200")
         self._answers: dict[tuple[str, ...], Document] = {}
 

@@ -56,6 +56,10 @@ class ForkServer:
         self.send(job)
         return self.answer()
 
+    def has_ended(self) -> bool:
+        """Whether something has killed it."""
+        return self._process.poll() is not None
+
     def close(self) -> None:
         """It ends when there are no more jobs."""
         assert self._process.stdin is not None
@@ -75,6 +79,9 @@ def run_forked(
     those of a process of its own. What Python reads of the environment at its start is ours.
     """
     server, folder = _common()
+    if server.has_ended():
+        _common.cache_clear()
+        server, folder = _common()
     readers = [
         os.open(folder / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         for name in ("out", "err")

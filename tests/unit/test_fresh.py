@@ -174,6 +174,8 @@ def test_skips_for_want_of_a_package_fail(tool: ModuleType) -> None:
         ("FAILED tests/a.py::test_x - assert 1\n1 failed, 2 passed\n"
          "make: [Makefile:58: test] Error 1 (ignored)\n3 passed\n",
          ["FAILED tests/a.py::test_x - assert 1", "make: [Makefile:58: test] Error 1 (ignored)"]),
+        ("make: [Makefile:65: test] Terminated (ignored)\n3 passed\n",
+         ["make: [Makefile:65: test] Terminated (ignored)"]),
         ("make: *** [Makefile:50: build/.debs] Error 100\n",
          ["make: *** [Makefile:50: build/.debs] Error 100", "no test was run"]),
     ],
