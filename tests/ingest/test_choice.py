@@ -87,6 +87,18 @@ def test_time_range_without_a_record(wbscope: Wbscope, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["part.db", "whole.db"]
 
 
+def test_any_name_of_the_output(wbscope: Wbscope, tmp_path: Path) -> None:
+    """What tells which range there is lies beside it; a file of another's stays."""
+    output, other = tmp_path / "whole.db", tmp_path / "whole.db.whole"
+    other.write_text("somebody else's")
+    run = example("four-equal-writers").folder
+    done = wbscope.run("ingest", run, "-o", output, "--from", "100s", "--to", "200s")
+    assert done.returncode == 0, done.stderr
+    assert "warning[empty-range-result]: " in done.stderr
+    assert other.read_text() == "somebody else's"
+    assert sorted(tmp_path.iterdir()) == [output, other]
+
+
 def test_time_range_of_a_text_without_a_record(
     wbscope: Wbscope, text_trace: Path, tmp_path: Path
 ) -> None:

@@ -66,3 +66,17 @@ def test_a_part_without_events(wbscope: Wbscope, tmp_path: Path) -> None:
     done = wbscope.run("timeline", run, "-o", output, "--from", "1h", "--force")
     assert done.returncode == 2
     assert done.stderr.startswith("error[empty-range]: --from 1h: is after the last event")
+
+
+def test_any_name_of_the_output(wbscope: Wbscope, tmp_path: Path) -> None:
+    """Events are cut beside it, in a folder of its own; a file of another's stays."""
+    run, part = example("four-equal-writers").folder, ("--from", "1s", "--to", "2s")
+    other = tmp_path / "x.pftrace.events"
+    other.write_text("somebody else's")
+    outputs = [tmp_path / name for name in ("events.pftrace", "x.pftrace")]
+    for output in outputs:
+        done = wbscope.run("timeline", run, "-o", output, *part)
+        assert done.returncode == 0, done.stderr
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    assert other.read_text() == "somebody else's"
+    assert sorted(tmp_path.iterdir()) == sorted([*outputs, other])

@@ -119,7 +119,7 @@ def _near(glob: str, events: Sequence[str]) -> list[str]:
 
 def _empty_range(source: Path, database: Path, span: Span) -> Notice:
     """With the range that the trace has: a second look at it, which only counts."""
-    whole = database.with_name("whole.db")
+    whole = database.with_name(f"{database.name}.whole")  # the output may have any name
     run_ingester(["sqlite", str(source), "-o", str(whole)])
     with closing(sqlite3.connect(whole)) as opened:
         meta = dict(opened.execute("SELECT key, value FROM meta"))

@@ -97,7 +97,7 @@ def _append_events(
 
     What is wrong with the trace was told when the database was made.
     """
-    cut = timeline.with_name("events.pftrace")
+    cut = timeline.with_name(f"{timeline.name}.events")  # the output may have any name
     bounds = "..".join("" if ns is None else str(ns) for ns in part)
     arguments = ["convert", str(run.source.trace), *_options(globs), "--time-range", bounds]
     run_ingester([*arguments, "-o", str(cut)])
