@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from wbscope.base.errors import InputError
 from wbscope.library.database import Recorded, plain_tables
+from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote, wide_enough
 from wbscope.library.sqlfile import SqlFile
 
 __all__ = ["Definition", "Definitions", "index_statement", "table_columns"]
 
-_PARAMS = "wb_params"
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
 _PREVIOUS = "prev_seq"
 _RAW = re.compile(r"\b(?P<word>FROM|JOIN)\s+(?P<name>raw_\w+)\b(?P<alias>\s+AS\s+\w+)?")
@@ -67,7 +67,7 @@ class Definitions:
         Where it reads raw sources, the SELECTs that make them stand in the place of their names.
         """
         file = self.library.files[name]
-        if name == _PARAMS:
+        if name == PARAMS:
             return self._params(connection, file)
 
         def inlined(match: re.Match[str]) -> str:
@@ -75,18 +75,18 @@ class Definitions:
             alias = match["alias"] or f" AS {raw.name}"
             return f"{match['word']} ({self._raw_select(connection, raw)}){alias}"
 
-        return _RAW.sub(inlined, _statement(file))
+        return _RAW.sub(inlined, file.select)
 
     def _raw_select(self, connection: sqlite3.Connection, file: SqlFile) -> str:
         shim = self._shim_select(connection, [file])
         source = re.compile(rf"\bFROM\s+{file.source_view}\b")
-        return source.sub(lambda _: f"FROM ({shim})", _statement(file))
+        return source.sub(lambda _: f"FROM ({shim})", file.select)
 
     def _create(
         self, connection: sqlite3.Connection, name: str, materialize: frozenset[str]
     ) -> Definition:
         file = self.library.files[name]
-        if name == _PARAMS:
+        if name == PARAMS:
             return Definition(name, (_view(name, self._params(connection, file)),))
         if not file.materialize or name not in materialize:
             return Definition(name, (_view(name, file.select),))
@@ -174,10 +174,6 @@ def index_statement(file: SqlFile, columns: tuple[str, ...], schema: str = "") -
     """What makes an index of a table."""
     index = "_".join((file.name, *columns))
     return f"CREATE INDEX {schema}{index} ON {file.name}({', '.join(columns)})"
-
-
-def _statement(file: SqlFile) -> str:
-    return file.select.rstrip().removesuffix(";")
 
 
 def _view(name: str, select: str) -> str:

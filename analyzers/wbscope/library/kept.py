@@ -13,6 +13,7 @@ from urllib.parse import quote as quote_uri
 from wbscope.base.cache import entry_of, trim_cache, used
 from wbscope.base.errors import SetupError
 from wbscope.library.definitions import index_statement
+from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
 
 __all__ = ["KeptTables"]
@@ -22,7 +23,6 @@ _SLOW_NS = 30_000_000
 _MOST_ROWS = 1 << 20
 
 _SCHEMA = "kept"
-_PARAMS = "wb_params"
 
 
 class KeptTables:
@@ -64,10 +64,12 @@ class KeptTables:
 
     def drop(self, connection: sqlite3.Connection) -> None:
         """Forget what is damaged."""
+        # First, for SQLite reads a damaged schema with any statement.
         with contextlib.suppress(sqlite3.Error):
-            while self._views:
-                connection.execute(f"DROP VIEW temp.{self._views.pop()}")
             connection.execute(f"DETACH {_SCHEMA}")
+        while self._views:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute(f"DROP VIEW temp.{self._views.pop()}")
         if self._entry is not None:
             self._entry.unlink(missing_ok=True)
 
@@ -110,7 +112,7 @@ class KeptTables:
     def _is_usable(self, name: str) -> bool:
         if name not in self._library.files:
             return False
-        return not self._filtered or _PARAMS not in self._library.closure([name])
+        return not self._filtered or PARAMS not in self._library.closure([name])
 
 
 def _identity(database: Path) -> list[Any]:

@@ -36,7 +36,7 @@ _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 
 
 def save_views(database: Path, library: Library, shown: str) -> list[Notice]:
-    """Add the public views, and the private steps that they are made of.
+    """Add the views, and the private steps that they are made of.
 
     Nobody else uses the file yet. A trace whose values no question can be asked of, or would take
     too long, goes without, and a warning says so. Raises: SetupError.
@@ -58,7 +58,7 @@ def _save(database: Path, library: Library, shown: str) -> None:
     with contextlib.closing(reader), contextlib.closing(_writer(database)) as writer:
         definitions = Definitions(library, recorded, Params(), shown, schema="")
         counts = {event: loaded for event, (_, loaded) in recorded.counts.items()}
-        names = library.closure(_public(library))
+        names = library.closure(_named(library))
         steps = frozenset(need for name in names for need in library.files[name].needs)
         events = sum(count for count, _ in recorded.counts.values())
         saving = _Saving(writer, definitions, counts, steps, is_large=events > _MOST_EVENTS)
@@ -76,7 +76,8 @@ def _save(database: Path, library: Library, shown: str) -> None:
                 writer.execute("ROLLBACK")
 
 
-def _public(library: Library) -> Iterable[str]:
+def _named(library: Library) -> Iterable[str]:
+    """Views for everybody, and steps that several subjects share: warnings are one."""
     return (f.name for f in library.files.values() if f.kind == "view" and not f.is_private())
 
 
