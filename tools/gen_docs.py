@@ -143,14 +143,18 @@ def query_entry(file: SqlFile, library: Library) -> list[str]:
 def profile_section(library: Library) -> list[str]:
     lines = [PROFILES]
     before: set[tuple[str, ...]] = set()
+    probed: set[str] = set()
     for profile in library.profiles:
         own = [names for names in profile.events if names not in before]
         before.update(profile.events)
+        probes = [(name,) for name in profile.probes if name not in probed]
+        probed.update(profile.probes)
         lines += [
             f"### {profile.name}",
             profile.summary,
             "",
             *bullet("Events", event_list(own)),
+            *bullet("With `wbscope record`, by probes", event_list(probes)),
             *(f"- Where it is in use, {cell(extra)}" for extra in profile.file_systems),
             "",
             "```sh",

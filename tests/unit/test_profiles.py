@@ -51,7 +51,16 @@ def test_each_profile_has_all_of_the_one_before() -> None:
 
 def test_the_largest_has_every_event_that_can_be_recorded() -> None:
     newest = {names[0] for names in _LIBRARY.profiles[-1].events}
-    assert newest == _recordable()
+    assert newest | {*_LIBRARY.profiles[-1].probes} == _recordable()
+
+
+def test_probes_are_of_every_profile_and_in_no_option() -> None:
+    """trace-cmd and the script for other machines ask for events that a kernel has by itself."""
+    for profile in _LIBRARY.profiles:
+        assert profile.probes == _LIBRARY.profiles[0].probes
+        assert {name.partition(":")[0] for name in profile.probes} == {"wbscope"}
+        assert not {name for names in profile.events for name in names} & {*profile.probes}
+        assert not [option for option in profile.options if "wbscope" in option]
 
 
 def test_older_names_are_those_of_the_catalog() -> None:

@@ -22,9 +22,10 @@ _COMMON = 6
 
 @dataclass(frozen=True)
 class Profile:
-    """Its events with those of the smaller profiles; `names` has the older ones too.
+    """Its events with those of the smaller profiles; `names` has the older ones and probes too.
 
     `options` are for `trace-cmd record`; those of a file system are in `file_systems`.
+    `probes` are made by `wbscope record` where the kernel lets it.
     """
 
     name: str
@@ -32,10 +33,11 @@ class Profile:
     events: tuple[tuple[str, ...], ...]
     options: tuple[str, ...]
     file_systems: tuple[str, ...]
+    probes: tuple[str, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(name for names in self.events for name in names)
+        return frozenset([*self.probes, *(name for names in self.events for name in names)])
 
 
 def read_profiles(path: Path) -> tuple[Profile, ...]:
@@ -107,9 +109,11 @@ def _cumulated(entries: list[dict[str, Any]]) -> tuple[Profile, ...]:
     profiles: list[Profile] = []
     events: tuple[tuple[str, ...], ...] = ()
     options: tuple[str, ...] = ()
+    probes: tuple[str, ...] = ()
     for entry in entries:
         events += tuple(tuple(names.split("|")) for names in entry["events"])
         options += tuple(entry["options"])
+        probes += tuple(entry.get("probes", ()))
         profiles.append(
             Profile(
                 name=entry["name"],
@@ -117,6 +121,7 @@ def _cumulated(entries: list[dict[str, Any]]) -> tuple[Profile, ...]:
                 events=events,
                 options=options,
                 file_systems=tuple(entry.get("file_systems", ())),
+                probes=probes,
             )
         )
     return tuple(profiles)
