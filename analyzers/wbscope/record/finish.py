@@ -29,6 +29,7 @@ from wbscope.record.pages import PageCopier
 from wbscope.record.recording_plan import Entry, Plan, dead_entries, registered
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.settings import restore, still_ours
+from wbscope.record.task_io import add_living
 from wbscope.record.tracedat import Tail
 from wbscope.record.tracefs import INSTANCE_PREFIX, Instance, is_orphan
 
@@ -273,6 +274,7 @@ def _recover_folder(
     if now:
         with contextlib.suppress(OSError):  # the trace matters more
             save_after(folder)
+            add_living(folder, CLOCK_IDS[plan.clock])
     names = _all_names(plan, folder, now)
     copier: PageCopier | None = None
     if not (folder / TRACE).exists() or plan.copied_pages():

@@ -44,6 +44,7 @@ from wbscope.record.recording_plan import (
 )
 from wbscope.record.series import CLOCK_IDS, Sampler
 from wbscope.record.settings import change, read_back, restore, saved_values
+from wbscope.record.task_io import TaskIo
 from wbscope.record.tracedat import head_of
 from wbscope.record.tracefs import Instance
 
@@ -111,12 +112,15 @@ def _record(
     (folder / HEAD).write_bytes(head_of(instance, plan.events))
     sampler = Sampler(folder, Path(plan.tracefs), plan.clock, plan.interval_s)
     backend = backend_of(plan, lambda text: _say(link, problem=text))
+    task_io = TaskIo(folder, CLOCK_IDS[plan.clock])
+    task_io.start()
     began_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
     filtered = _started(backend, sampler, began)
     started = {
         "recorder_pid": os.getpid(),
         "sampler_tid": sampler.tid,
         "started_ts_ns": began_ts,
+        "task_io": task_io.facts(),
     }
     save_started(folder, started)
     sampler.go(filtered)
@@ -138,6 +142,7 @@ def _record(
         save_after(folder)
     except OSError as error:  # a disk that is full: the trace matters more
         problems.append(f"{Path(str(error.filename)).name}: {error.strerror}")
+    task_io.finish()
     restored = restore(saved)
     if lock is not None:
         os.close(lock)
@@ -150,12 +155,14 @@ def _record(
     _say(link, let_go=True)
     removed = instance.remove()
     problems += [*backend.problems, *(f"{name} is not as it was" for name in restored)]
+    problems += task_io.problems()
     if not removed:
         problems.append(f"instance {plan.instance} is in use and was not removed")
     ended = told["ended"]
     if ended == COMPLETE and not backend.is_whole:
         ended = NOT_WHOLE
     more = {**started, "ended_ts_ns": ended_ts, "problems": problems, **told.get("facts", {})}
+    more["task_io"] = task_io.facts()
     write_meta(plan, ended, more, stats)
     return {"run": str(publish(plan))}
 

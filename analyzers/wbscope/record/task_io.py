@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file task_io: what each thread has dirtied, by the kernel's own count.
+
+A line is `WHEN key=value ... comm=NAME`, the name last.  WHEN is `start` or `end`, for threads
+that lived then (/proc/PID/task/TID/io), or `exit`, for those that exited in between (taskstats).
+Values are totals of a thread's life: what it dirtied in the recording is its end or exit minus
+its start.  One that dirtied nothing and has no delays has no exit line.
+
+Source: Documentation/filesystems/proc.rst, /proc/<pid>/io; mm/page-writeback.c
+folio_account_dirtied() counts write_bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import IO, Any
+
+from wbscope.base.errors import SetupError
+from wbscope.record.taskstats import ExitedThread, ExitListener, parse_message
+
+__all__ = ["FILE", "TaskIo", "add_living", "living_threads"]
+
+FILE = "task_io"
+
+_PROC = Path("/proc")
+_DELAYS = Path("sys/kernel/task_delayacct")
+_MOST_BYTES = 15 << 20  # ingest reads 16 MiB of a file
+_EXITING = 0x4  # PF_EXITING
+_STATE, _FLAGS = 0, 6  # in /proc/PID/stat, behind the name
+_KEYS = {
+    "wchar": "write_char_bytes",
+    "rchar": "read_char_bytes",
+    "write_bytes": "write_bytes",
+    "read_bytes": "read_bytes",
+    "cancelled_write_bytes": "cancelled_write_bytes",
+}
+_DELAY_KEYS = (
+    "blkio_delay_ns",
+    "swapin_delay_ns",
+    "freepages_delay_ns",
+    "thrashing_delay_ns",
+)
+_NOT_IN_FILE = ("tid", "tgid", "comm", "life_ns", "version")
+_VALUE_KEYS = tuple(f.name for f in fields(ExitedThread) if f.name not in _NOT_IN_FILE)
+
+
+@dataclass(frozen=True)
+class LivingThread:
+    """Totals of its life up to now."""
+
+    tid: int
+    tgid: int
+    comm: str
+    is_exiting: bool  # taskstats tells of it, or has
+    values: Mapping[str, int]
+
+
+class TaskIo:
+    """Writes the file while a trace is recorded.
+
+    What is refused leaves no line; `facts` says why.
+    """
+
+    def __init__(self, folder: Path, clock: int, proc: Path = _PROC) -> None:
+        self._path = folder / FILE
+        self._clock = clock
+        self._proc = proc
+        self._why: str | None = None
+        self._version: int | None = None
+        self._counts = {"start": 0, "end": 0, "exit": 0}
+        self._left_out = 0
+        self._lost = False
+        self._room = _MOST_BYTES
+        self._file: IO[str] | None = None
+        self._listener: ExitListener | None = None
+        self._thread: threading.Thread | None = None
+        self._waker: tuple[int, int] | None = None
+        self._at_start: set[int] = set()
+        self._at_end: set[int] = set()
+        self._began_ns = 0
+        self._has_delays: bool | None = False
+
+    def start(self) -> None:
+        """Before the first event."""
+        if not (self._proc / "self/io").exists():
+            self._why = "this kernel does not count it (CONFIG_TASK_IO_ACCOUNTING)"
+            return
+        try:
+            self._file = self._path.open("a", encoding="utf-8", errors="surrogateescape")
+        except OSError as error:
+            self._why = f"{FILE} cannot be written: {error.strerror}"
+            return
+        self._has_delays = _counts_delays(self._proc)
+        self._began_ns = time.monotonic_ns()
+        try:
+            self._listener = ExitListener()
+        except SetupError as error:
+            self._why = error.message
+        self._at_start = self._note_living("start")
+        if self._listener is not None:
+            self._waker = os.pipe()
+            self._thread = threading.Thread(target=self._listen, daemon=True)
+            self._thread.start()
+
+    def finish(self) -> None:
+        """After the last event; a thread that ends meanwhile has one line, not two."""
+        if self._file is None:
+            return
+        at_end = self._note_living("end")
+        if self._listener is not None and self._waker is not None and self._thread is not None:
+            self._at_end = at_end
+            os.write(self._waker[1], b".")
+            self._thread.join()
+        self.close()
+
+    def close(self) -> None:
+        """Also of a recording that did not begin."""
+        if self._listener is not None:
+            self._listener.close()
+        for end in self._waker or ():
+            with contextlib.suppress(OSError):
+                os.close(end)
+        self._waker = None
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def problems(self) -> list[str]:
+        """What makes sums of the file wrong."""
+        found = []
+        if self._lost:
+            found.append("threads exited faster than taskstats was read; task_io lacks some")
+        if self._left_out:
+            found.append(f"{self._left_out} threads are not in task_io, which has no room for them")
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """For meta.json."""
+        return {
+            "exits": None if self._listener is None else "taskstats",
+            "why_not": self._why,
+            "taskstats_version": self._version,
+            "has_delays": self._has_delays,
+            "start_count": self._counts["start"],
+            "exit_count": self._counts["exit"],
+            "end_count": self._counts["end"],
+            "left_out_count": self._left_out,
+            "exits_lost": self._lost,
+        }
+
+    def _note_living(self, when: str) -> set[int]:
+        """Returns: their tids."""
+        ts = time.clock_gettime_ns(self._clock)
+        has_exits = self._listener is not None
+        noted = set()
+        for thread in living_threads(self._proc):
+            if has_exits and thread.is_exiting:
+                continue
+            noted.add(thread.tid)
+            self._add(when, _living_line(when, ts, thread))
+        self._flush()
+        return noted
+
+    def _listen(self) -> None:
+        assert self._listener is not None
+        assert self._waker is not None
+        sources = [self._listener.fileno(), self._waker[0]]
+        while True:
+            ready, _, _ = select.select(sources, [], [])
+            self._take()
+            if self._waker[0] in ready:
+                return
+
+    def _take(self) -> None:
+        """What the kernel has told so far."""
+        assert self._listener is not None
+        while True:
+            try:
+                for data in self._listener.read():
+                    for thread in parse_message(data):
+                        self._note_exit(thread)
+                self._flush()
+                return
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    self._why = f"taskstats ended: {error.strerror}"
+                    self._lost = True
+                    return
+                self._lost = True  # and read on
+
+    def _note_exit(self, thread: ExitedThread) -> None:
+        self._version = thread.version
+        if thread.tid in self._at_end:
+            return
+        is_older = time.monotonic_ns() - thread.life_ns < self._began_ns
+        if is_older and thread.tid not in self._at_start:
+            return  # exited while we began: nothing of it is in the recording
+        self._at_start.discard(thread.tid)
+        values = {key: getattr(thread, key) for key in _VALUE_KEYS}
+        are_counted = self._has_delays and not is_older  # for all threads that begin now
+        if self._has_delays is False or not (are_counted or any(values[k] for k in _DELAY_KEYS)):
+            values |= dict.fromkeys(_DELAY_KEYS)
+        told = ("write_bytes", "cancelled_write_bytes", *_DELAY_KEYS)
+        if not is_older and not any(values[key] for key in told):
+            return
+        ts = time.clock_gettime_ns(self._clock)
+        self._add("exit", _line("exit", ts, thread.tid, thread.tgid, thread.comm, values))
+
+    def _add(self, when: str, line: str) -> None:
+        size = len(line)
+        if self._file is None or size > self._room:
+            self._left_out += 1
+            return
+        self._room -= size
+        self._counts[when] += 1
+        with contextlib.suppress(OSError):  # a disk that is full: the trace matters more
+            self._file.write(line)
+
+    def _flush(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.flush()
+
+
+def add_living(folder: Path, clock: int, proc: Path = _PROC) -> None:
+    """The `end` lines of a recording whose recorder was killed a moment ago.
+
+    Raises: OSError.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="surrogateescape") as file:
+        if any(line.startswith("end ") for line in file):
+            return
+    ts = time.clock_gettime_ns(clock)
+    with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
+        file.write("\n")  # the last line may be cut short
+        file.writelines(_living_line("end", ts, thread) for thread in living_threads(proc))
+
+
+def living_threads(proc: Path = _PROC) -> Iterator[LivingThread]:
+    """Those that this user may read."""
+    for process in _listed(proc):
+        for task in _listed(process / "task"):
+            try:
+                stat = (task / "stat").read_text(encoding="utf-8", errors="surrogateescape")
+                text = (task / "io").read_text()
+            except OSError:
+                continue  # it ended, or is not ours
+            comm, _, rest = stat.partition("(")[2].rpartition(")")
+            stats = rest.split()
+            found = (line.partition(":") for line in text.splitlines())
+            values = {_KEYS[key]: int(value) for key, _, value in found if key in _KEYS}
+            is_exiting = stats[_STATE] in "ZX" or bool(int(stats[_FLAGS]) & _EXITING)
+            yield LivingThread(int(task.name), int(process.name), comm, is_exiting, values)
+
+
+def _listed(folder: Path) -> Iterable[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.name.isdigit()]
+    except OSError:
+        return []
+
+
+def _counts_delays(proc: Path) -> bool | None:
+    """Delays are 0 where nobody counts them; None before 5.14, where no file tells."""
+    try:
+        return (proc / _DELAYS).read_text().strip() == "1"
+    except OSError:
+        return None
+
+
+def _living_line(when: str, ts: int, thread: LivingThread) -> str:
+    return _line(when, ts, thread.tid, thread.tgid, thread.comm, thread.values)
+
+
+def _line(
+    when: str,
+    ts: int,
+    tid: int,
+    tgid: int | None,
+    comm: str,
+    values: Mapping[str, int | None],
+) -> str:
+    numbers = {"ts": ts, "tid": tid, "tgid": tgid, **values}
+    told = " ".join(f"{key}={value}" for key, value in numbers.items() if value is not None)
+    name = comm.replace("\\", "\\\\").replace("\n", "\\n")
+    return f"{when} {told} comm={name}\n"
