@@ -24,6 +24,12 @@ WITH
   ranked AS (
     SELECT
       s.wait_id,
+      s.ts,
+      s.span_ns,
+      s.tid,
+      s.comm,
+      s.kind,
+      s.cause,
       row_number() OVER (PARTITION BY s.kind ORDER BY s.dur DESC, s.wait_id)
         AS place
     FROM wb_stall AS s
@@ -37,19 +43,58 @@ WITH
       row_number() OVER (ORDER BY l.count IS NULL, l.count DESC, l.ts, l.cpu)
         AS place
     FROM raw_lost_events AS l
+  ),
+  item AS (
+    SELECT
+      r.ts,
+      r.span_ns AS dur,
+      coalesce(r.comm, 'tid') || ' ' || r.tid
+        || CASE r.place
+          WHEN 1 THEN ', longest '
+          WHEN 2 THEN ', second longest '
+          ELSE ', third longest '
+        END
+        || r.kind
+        || CASE WHEN r.cause = 'unknown' THEN '' ELSE ': ' || r.cause END
+        AS name,
+      r.wait_id,
+      NULL AS cpu,
+      NULL AS count,
+      NULL AS damage
+    FROM ranked AS r
+    WHERE r.place <= 3
+    UNION ALL
+    SELECT
+      g.ts,
+      NULL,
+      coalesce(g.count || ' ', '')
+        || 'events lost'
+        || coalesce(' on cpu ' || g.cpu, ''),
+      NULL,
+      g.cpu,
+      g.count,
+      NULL
+    FROM gap AS g
+    WHERE g.place <= 100
+    UNION ALL
+    SELECT
+      b.last_ts,
+      NULL,
+      'the trace is damaged and was read only in part',
+      NULL,
+      NULL,
+      NULL,
+      m.value
+    FROM raw_meta AS d
+    CROSS JOIN wb_bounds AS b
+    LEFT JOIN raw_meta AS m ON m.key = 'damage'
+    WHERE d.key = 'damaged' AND d.value = 1
   )
 SELECT
-  s.ts,
-  s.span_ns AS dur,
+  i.ts,
+  i.dur,
   'Writeback/What to look at' AS track,
-  coalesce(s.comm, 'tid') || ' ' || s.tid
-    || CASE r.place
-      WHEN 1 THEN ', longest '
-      WHEN 2 THEN ', second longest '
-      ELSE ', third longest '
-    END
-    || s.kind
-    || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END AS name,
+  i.name,
   NULL AS value,
   NULL AS unit,
   s.tid AS arg_tid,
@@ -58,51 +103,8 @@ SELECT
   s.cause AS arg_cause,
   s.dur AS arg_own_ns,
   s.bdi AS arg_bdi,
-  NULL AS arg_cpu,
-  NULL AS arg_count,
-  NULL AS arg_damage
-FROM ranked AS r
-JOIN wb_stall AS s ON s.wait_id = r.wait_id
-WHERE r.place <= 3
-UNION ALL
-SELECT
-  g.ts,
-  NULL,
-  'Writeback/What to look at',
-  coalesce(g.count || ' ', '')
-    || 'events lost'
-    || coalesce(' on cpu ' || g.cpu, ''),
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  g.cpu,
-  g.count,
-  NULL
-FROM gap AS g
-WHERE g.place <= 100
-UNION ALL
-SELECT
-  b.last_ts,
-  NULL,
-  'Writeback/What to look at',
-  'the trace is damaged and was read only in part',
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  m.value
-FROM raw_meta AS d
-CROSS JOIN wb_bounds AS b
-LEFT JOIN raw_meta AS m ON m.key = 'damage'
-WHERE d.key = 'damaged' AND d.value = 1;
+  i.cpu AS arg_cpu,
+  i.count AS arg_count,
+  i.damage AS arg_damage
+FROM item AS i
+LEFT JOIN wb_stall AS s ON s.wait_id = i.wait_id;
