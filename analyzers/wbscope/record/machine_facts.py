@@ -22,6 +22,7 @@ __all__ = [
     "cgroup_paths",
     "kernel_hz",
     "machine_facts",
+    "memory_hierarchy",
     "save_after",
     "save_before",
     "uname_text",
@@ -139,7 +140,7 @@ def cgroup_paths() -> dict[int, str]:
     Source: include/trace/events/writeback.h, __trace_wb_assign_cgroup().
     """
     found: dict[int, str] = {}
-    for folder, names, _ in os.walk(_memory_hierarchy()):
+    for folder, names, _ in os.walk(memory_hierarchy()):
         try:
             found[os.stat(folder).st_ino] = folder
         except OSError:
@@ -149,7 +150,7 @@ def cgroup_paths() -> dict[int, str]:
     return found
 
 
-def _memory_hierarchy() -> str:
+def memory_hierarchy() -> str:
     """Where it is mounted; empty where it is not."""
     second = ""
     for line in _text(_PROC / "self/mounts").splitlines():

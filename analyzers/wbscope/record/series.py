@@ -12,12 +12,14 @@ of the sampler; where that is refused, these sources are read ten times less oft
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from wbscope.record.cgroup_samples import CgroupFiles, WbStats
 from wbscope.record.machine_facts import (
     PSI,
     bdi_stats,
@@ -34,6 +36,8 @@ CLOCK_IDS = {"boot": time.CLOCK_BOOTTIME, "mono": time.CLOCK_MONOTONIC}
 _PROC = Path("/proc")
 _SELDOM = 10  # every so many samples, what is long or changes slowly
 _AT_A_RATE = 600
+_EARLY = (1, 2, 4, 8)  # samples at which cgroups are looked for, besides the seldom ones,
+_FEW = 256  # where there are no more of them than this
 Source = tuple[str, Callable[[], str], int]
 
 
@@ -67,6 +71,8 @@ class Sampler:
         self._ended = threading.Event()
         self._go = threading.Event()
         self._known = threading.Event()
+        self._wbs = WbStats()
+        self._cgroup_files = CgroupFiles(os.getppid())
         self.tid = 0
         self._files: dict[str, IO[str]] = {}
         self._saved_names: dict[int, str] = {}
@@ -111,18 +117,21 @@ class Sampler:
             ("block", _named(block_stats), 1),
             ("psi", _psi, 1),
             ("bdi", _named(bdi_stats), self._may_fire),
+            ("wb", self._wbs.read, self._may_fire),
+            ("cgroup", self._cgroup_files.read, 1),
             ("zoneinfo", _file("zoneinfo"), _SELDOM),
         ]
         number, interval = 0, self._interval
         due = time.monotonic()
         while interval > 0 and not self._ended.is_set():
+            if number % _SELDOM == 0 or (number in _EARLY and len(self.cgroups) <= _FEW):
+                self._look_for_cgroups()
             for name, read, every in sources:
                 if number % every == 0:
                     self._sample(name, read)
             self._note_ended_names()
             if number % _SELDOM == 0:
                 self._note_names()
-                self.cgroups |= cgroup_paths()
             self._save()
             number += 1
             # A run of a day has ten times the samples of one of ten minutes, not 144 times.
@@ -153,6 +162,11 @@ class Sampler:
             with contextlib.suppress(OSError):
                 write_cgroups(self._folder, self.cgroups)
                 self._saved_cgroups = dict(self.cgroups)
+
+    def _look_for_cgroups(self) -> None:
+        living = cgroup_paths()
+        self.cgroups |= living
+        self._cgroup_files.choose(living, self._wbs.inodes)
 
     def _note_names(self) -> None:
         self._note_ended_names()

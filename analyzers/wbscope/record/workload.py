@@ -19,7 +19,7 @@ from typing import Any
 from wbscope.base.errors import UsageError
 from wbscope.record.interrupts import Interrupts
 
-__all__ = ["Workload", "end_descendants"]
+__all__ = ["Workload", "descendants", "end_descendants"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 # A terminal told it too, a plain kill of ours did not: it is told when it goes on.
@@ -104,7 +104,7 @@ def end_descendants(spared: int, interrupts: Interrupts) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + _END_SECONDS
         told: set[int] = set()
-        while left := _below(os.getpid(), spared):
+        while left := descendants(os.getpid(), spared):
             for pid in left - told:  # what appears meanwhile, too
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
@@ -123,10 +123,10 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _below(pid: int, spared: int) -> set[int]:
+def descendants(pid: int, spared: int | None = None, proc: Path = Path("/proc")) -> set[int]:
     """Processes that live and descend from one; without a branch."""
     children: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for path in proc.glob("[0-9]*/stat"):
         try:
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
