@@ -24,12 +24,6 @@ WITH
   ranked AS (
     SELECT
       s.wait_id,
-      s.ts,
-      s.span_ns,
-      s.tid,
-      s.comm,
-      s.kind,
-      s.cause,
       row_number() OVER (PARTITION BY s.kind ORDER BY s.dur DESC, s.wait_id)
         AS place
     FROM wb_stall AS s
@@ -46,22 +40,23 @@ WITH
   ),
   item AS (
     SELECT
-      r.ts,
-      r.span_ns AS dur,
-      coalesce(r.comm, 'tid') || ' ' || r.tid
+      s.ts,
+      s.span_ns AS dur,
+      coalesce(s.comm, 'tid') || ' ' || s.tid
         || CASE r.place
           WHEN 1 THEN ', longest '
           WHEN 2 THEN ', second longest '
           ELSE ', third longest '
         END
-        || r.kind
-        || CASE WHEN r.cause = 'unknown' THEN '' ELSE ': ' || r.cause END
+        || s.kind
+        || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END
         AS name,
       r.wait_id,
       NULL AS cpu,
       NULL AS count,
       NULL AS damage
     FROM ranked AS r
+    JOIN wb_stall AS s ON s.wait_id = r.wait_id
     WHERE r.place <= 3
     UNION ALL
     SELECT
