@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, instances, report_counts, wait_until
+from support.live import Recorder, instances, probes, report_counts, wait_until
 from support.tools import wbscope_path
 from wbscope.record.settings import restore, saved_values
 
@@ -36,7 +36,7 @@ def _kill(pids: list[int]) -> None:
 
 
 def _put_back() -> bool:
-    return not instances() and not list(_REGISTER.glob("*.json"))
+    return not instances() and not probes() and not list(_REGISTER.glob("*.json"))
 
 
 def _tracing_stopped() -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from .tools import run, wbscope_path
 
-__all__ = ["Recorder", "instances", "report_counts", "state_of_machine", "wait_until"]
+__all__ = ["Recorder", "instances", "probes", "report_counts", "state_of_machine", "wait_until"]
 
 _TRACEFS = Path("/sys/kernel/tracing")
 _REGISTER = Path("/run/wbscope")
@@ -33,11 +33,21 @@ def instances() -> list[Path]:
     return sorted((_TRACEFS / "instances").glob("wbscope-*"))
 
 
+def probes() -> list[str]:
+    """Lines of the dynamic events that wbscope has made."""
+    try:
+        lines = (_TRACEFS / "dynamic_events").read_text().splitlines()
+    except OSError:
+        return []
+    return [line for line in lines if ":wbscope_" in line]
+
+
 def state_of_machine() -> dict[str, Any]:
     """What a recording must leave as it was."""
     return {
         "sysctls": {name: Path(f"/proc/sys/vm/{name}").read_text() for name in _SYSCTLS},
         "instances": [path.name for path in instances()],
+        "probes": probes(),
         "register": sorted(path.name for path in _REGISTER.glob("*.json")),
         "top_events": (_TRACEFS / "set_event").read_text(),
         "tracing_on": (_TRACEFS / "tracing_on").read_text(),

@@ -64,6 +64,9 @@ def record(
         str, typer.Option(metavar="TIME", help="How often /proc is read; 0s: never.")
     ] = _SAMPLE,
     backend: Annotated[str, typer.Option(help="auto, trace-cmd or tracefs.")] = "auto",
+    probe: Annotated[
+        str, typer.Option(help="auto or off: probes tell bytes and waits exactly.")
+    ] = "auto",
     remote: Annotated[
         str | None, typer.Option(metavar="[USER@]HOST", help="Record there, over ssh.")
     ] = None,
@@ -118,6 +121,7 @@ def record(
         interval_ns=parse_duration("sample", sample),
         sysctls=tuple(sysctl or ()),
         backend=backend,
+        probe=probe,
         force=force,
     )
     _check(request)
@@ -214,6 +218,10 @@ def _check(request: Request) -> None:
             "is none of auto, trace-cmd, tracefs",
             fix="--backend auto",
         )
+    if request.probe not in ("auto", "off"):
+        raise UsageError(
+            "unknown-probe", f"--probe {request.probe}", "is none of auto, off", fix="--probe auto"
+        )
 
 
 def _check_remote(request: Request, host: str | None) -> None:
@@ -222,6 +230,7 @@ def _check_remote(request: Request, host: str | None) -> None:
         "--clock": request.clock is not None,
         "--sample": request.interval_ns != parse_duration("sample", _SAMPLE),
         "--backend": request.backend != "auto",
+        "--probe": request.probe != "auto",
     }
     for option, is_given in given.items():
         if is_given:
@@ -247,6 +256,7 @@ def _check_unpack(request: Request, is_elsewhere: bool) -> None:
         "--clock": request.clock is not None,
         "--sample": request.interval_ns != default.interval_ns,
         "--backend": request.backend != default.backend,
+        "--probe": request.probe != default.probe,
         "--remote, --print": is_elsewhere,
     }
     for option, is_given in given.items():

@@ -10,6 +10,7 @@ from wbscope.base.errors import SetupError
 from wbscope.doctor.check import Check, Status
 from wbscope.doctor.events import EventState, event_checks, event_states
 from wbscope.doctor.machine import kernel_check, machine_checks
+from wbscope.doctor.probing import probe_check
 from wbscope.doctor.tracing import tracing_checks
 from wbscope.library.profiles import Profile
 from wbscope.record.choose import available_events
@@ -19,7 +20,7 @@ __all__ = ["examine", "states_here"]
 
 
 def examine(profiles: Sequence[Profile]) -> list[Check]:
-    """Nothing is changed but tracefs mounted, as record does, and an instance made and removed."""
+    """Tracefs is mounted, as record does; an instance and probes are made, and removed."""
     tracefs, reason = mounted_tracefs(), None
     if tracefs is None:
         try:
@@ -33,6 +34,8 @@ def examine(profiles: Sequence[Profile]) -> list[Check]:
         except OSError as error:
             found = f"not known: {error.filename}: {error.strerror}"
             checks.append(Check("events", Status.fails, found, "run as root: sudo wbscope doctor"))
+        if os.access(tracefs / "instances", os.W_OK | os.X_OK):
+            checks.append(probe_check(tracefs))
     return checks + list(machine_checks())
 
 

@@ -26,6 +26,7 @@ from wbscope.record.folders import META, PLAN, holds_recording, publish, publish
 from wbscope.record.machine_facts import machine_facts, save_after, uname_text
 from wbscope.record.names import add_names, ended_task_names, read_names, task_names
 from wbscope.record.pages import PageCopier
+from wbscope.record.probes import missed_facts, orphan_probes, remove_probes, standard_name
 from wbscope.record.recording_plan import Entry, Plan, dead_entries, registered
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.settings import restore, still_ours
@@ -72,10 +73,12 @@ class Recovered:
     left: tuple[str, ...] = ()  # sysctls that somebody has set since, or that refuse their value
     folder: Path | None = None  # that has what was recorded, but could not be made a run
     reason: str = ""  # why not
+    probes_left: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = ["tracing stopped"]
         parts.append("instance removed" if self.removed else "instance in use, not removed")
+        parts += [f"probe {name} in use, not removed" for name in self.probes_left]
         parts += [f"{setting} put back" for setting in self.put_back]
         parts += [f"{name} left as it was set since" for name in self.left]
         told = f"{self.instance}: {', '.join(parts)}"
@@ -115,7 +118,7 @@ def write_meta(plan: Plan, ended: str, more: Mapping[str, Any], stats: Mapping[i
         "sample_interval_s": plan.interval_s,
         "command": list(plan.command),
         "sysctls_for_the_run": plan.settings,
-        "events": list(plan.events),
+        "events": sorted(map(standard_name, plan.events)),
         "lost": lost_of(stats.values()) if stats else None,
         "machine": machine_facts(),
         **plan.about,
@@ -189,6 +192,7 @@ def recover(
         reason = error.strerror or str(error)
     let_go()
     removed = instance.remove()
+    probes_left = remove_probes(instance.tracefs, plan.instance)
     entry.remove()
     return Recovered(
         plan.instance,
@@ -198,6 +202,7 @@ def recover(
         tuple(sorted((saved.keys() - back.keys()) | set(wrong))),
         folder if reason and holds_recording(folder) else None,
         reason,
+        tuple(probes_left),
     )
 
 
@@ -210,15 +215,20 @@ def recover_all(tracefs: Path | None) -> list[Recovered | str]:
         # Not stopped: who has it open may be a recorder that lives, whose process is not to
         # be seen from here (a container with this tracefs).
         if instance.remove(_ORPHAN_SECONDS):
-            done.append(Recovered(instance.name))
+            left = remove_probes(instance.tracefs, instance.name)
+            done.append(Recovered(instance.name, probes_left=tuple(left)))
         else:
             done.append(f"{instance.name}: in use, and not by a process that is here; left alone")
+    if tracefs is not None:
+        for name in _probe_orphans(tracefs):
+            used = ", ".join(remove_probes(tracefs, name))
+            done.append(f"{name}: {f'probe {used} in use, not' if used else 'probes'} removed")
     return done
 
 
 def left_behind(tracefs: Path) -> list[str]:
     """Names of the instances of recorders that were killed."""
-    names = {instance.name for instance in _orphans(tracefs)}
+    names = {instance.name for instance in _orphans(tracefs)} | {*_probe_orphans(tracefs)}
     for entry in dead_entries():
         names.add(entry.path.stem)
         entry.close()
@@ -234,6 +244,12 @@ def _orphans(tracefs: Path | None) -> list[Instance]:
         for path in paths
         if path.name not in known and is_orphan(path.name)
     ]
+
+
+def _probe_orphans(tracefs: Path) -> list[str]:
+    """Recordings of which nothing is left but probes: somebody else had enabled them, too."""
+    known = registered()
+    return [name for name in orphan_probes(tracefs) if name not in known]
 
 
 def recover_folder(folder: Path) -> Path:
@@ -290,7 +306,9 @@ def _recover_folder(
             facts |= json.loads((folder / _STARTED).read_text(encoding="utf-8"))
         if now:
             facts["ended_ts_ns"] = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
-        facts["problems"] = [] if copier is None else copier.errors
+        probe, missed = missed_facts(plan.about, instance.tracefs, plan.instance)
+        facts |= probe
+        facts["problems"] = [*([] if copier is None else copier.errors), *missed]
         facts["recovered_unix_s"] = round(time.time(), 3)
         write_meta(plan, ended, facts, stats)
     return publish(plan)

@@ -81,11 +81,13 @@ def _plan(
     available = choose.available_events(tracefs)
     about: dict[str, Any] = {}
     events: tuple[str, ...] = ()
+    probes = False
     if request.profile != CUSTOM:
         profile = choose.choose_profile(request.profile, library.profiles)
         chosen = choose.choose_events(profile, available)
         events = chosen.events
         about |= {"renamed": dict(chosen.renamed), "missing": list(chosen.missing)}
+        probes = request.probe == "auto" and bool(profile.probes)
     elif not request.events:
         raise UsageError(
             "no-events",
@@ -93,6 +95,8 @@ def _plan(
             Phrase("records the events of ", Argument("event"), " only"),
             fix=Phrase(Argument("event", "writeback")),
         )
+    if not probes:
+        about["probe"] = {"kind": None, "why": "not asked for"}
     events = tuple(sorted({*events, *choose.matching_events(request.events, available)}))
     cpus = os.cpu_count() or 1
     kib = request.buffer_kib or choose.buffer_kib(
@@ -123,6 +127,7 @@ def _plan(
         interval_s=request.interval_ns / _NS_PER_S,
         command=request.command,
         force=request.force,
+        probes=probes,
         settings=parse_settings(request.sysctls),
         about=about,
     )

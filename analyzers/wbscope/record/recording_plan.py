@@ -61,6 +61,7 @@ class Plan:
     interval_s: float
     command: tuple[str, ...] = ()
     force: bool = False
+    probes: bool = False  # where the kernel takes them
     settings: dict[str, str] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)  # goes into meta.json as it is
 

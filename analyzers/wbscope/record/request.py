@@ -30,6 +30,7 @@ class Request:
     interval_ns: int = _NS_PER_S
     sysctls: tuple[str, ...] = ()
     backend: str = "auto"
+    probe: str = "auto"
     force: bool = False
 
 

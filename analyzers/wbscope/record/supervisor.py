@@ -25,6 +25,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats
 from wbscope.record.finish import recover, save_started, tail_of, write_meta
 from wbscope.record.folders import publish
 from wbscope.record.machine_facts import save_after, save_before
+from wbscope.record.probes import make_probes, missed_facts, remove_probes
 from wbscope.record.recording_plan import (
     COMPLETE,
     DISCARD,
@@ -105,9 +107,9 @@ def _record(
     lock = lock_sysctls() if plan.settings else None
     saved = saved_values(plan.settings)
     entry.write(plan, saved)
+    plan = _with_probes(plan, instance)
     change(plan.settings)
-    if plan.settings:
-        entry.write(plan, saved, read_back(plan.settings))
+    entry.write(plan, saved, read_back(plan.settings))
     save_before(folder)
     (folder / HEAD).write_bytes(head_of(instance, plan.events))
     sampler = Sampler(folder, Path(plan.tracefs), plan.clock, plan.interval_s)
@@ -153,7 +155,10 @@ def _record(
         raise SetupError("discarded", plan.target, "nothing was to be recorded")
     backend.stop(tail_of(plan, sampler.names, stats))
     _say(link, let_go=True)
+    probe, missed = missed_facts(plan.about, instance.tracefs, plan.instance)
     removed = instance.remove()
+    left = remove_probes(instance.tracefs, plan.instance)
+    problems += [*missed, *(f"probe {name} is in use and was not removed" for name in left)]
     problems += [*backend.problems, *(f"{name} is not as it was" for name in restored)]
     problems += task_io.problems()
     if not removed:
@@ -162,9 +167,20 @@ def _record(
     if ended == COMPLETE and not backend.is_whole:
         ended = NOT_WHOLE
     more = {**started, "ended_ts_ns": ended_ts, "problems": problems, **told.get("facts", {})}
-    more["task_io"] = task_io.facts()
+    more |= {**probe, "task_io": task_io.facts()}
     write_meta(plan, ended, more, stats)
     return {"run": str(publish(plan))}
+
+
+def _with_probes(plan: Plan, instance: Instance) -> Plan:
+    """With the events of the probes, where they are wanted and the kernel takes them."""
+    if not plan.probes:
+        return plan
+    made = make_probes(instance)
+    if plan.backend == "trace-cmd":
+        instance.remove()  # or trace-cmd would leave it when it ends
+    events = (*plan.events, *made.events)
+    return replace(plan, events=events, about=plan.about | {"probe": made.about()})
 
 
 def _is_alone(link: socket.socket) -> bool:

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two probes on balance_dirty_pages(), in the kernel for the time of a recording.
+
+The entry tells of calls in free run, which fire no event, and of the pages that the task has
+dirtied; the return, how long the call held it.  The group of both is of one recording:
+wbscope_PID_HEX of the instance wbscope-PID-HEX.  Probes of others are never touched.
+Source: Documentation/trace/kprobetrace.rst, fprobetrace.rst; kernel/trace/trace_kprobe.c.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wbscope.base.errors import SetupError
+from wbscope.record.probe_reasons import FUNCTION, Refused, kinds_here, refusal, renamed_function
+from wbscope.record.tracefs import Instance, is_orphan
+
+__all__ = [
+    "ENTRY",
+    "RETURN",
+    "Probes",
+    "group_of",
+    "make_probes",
+    "missed_count",
+    "missed_facts",
+    "orphan_probes",
+    "remove_probes",
+    "standard_name",
+]
+
+ENTRY, RETURN = f"{FUNCTION}_entry", f"{FUNCTION}_return"
+_SYSTEM = "wbscope"
+_GROUP = re.compile(rf"{_SYSTEM}_\d+_(?:[0-9a-f]{{8}}|doctor)")
+# A line of dynamic_events and kprobe_events: "r1024:GROUP/EVENT PLACE ...".
+_LISTED = re.compile(r"^[a-z]\d*:(\w+)/(\w+) ", re.MULTILINE)
+_PROFILE = re.compile(r"^\s*\S+\s+\d+\s+(\d+)$", re.MULTILINE)
+_LETTERS = {"fprobe": ("f", "f", "%return"), "kprobe": ("p", "r", "")}
+# Tasks that may be held at a time; 4096 is the most that a kernel takes.
+_MAXACTIVE = 1024
+# Of the arguments: by name since, as the kernel knows them from BTF; known to be the two since,
+# and until; and the function returns a number since.
+_NAMES_SINCE, _SINCE, _UNTIL, _RETURNS_SINCE = (6, 4), (5, 10), (8, 0), (6, 0)
+_NAMES, _NUMBERS = ("wb", "pages_dirtied"), ("$arg1", "$arg2")
+# Their registers, as regs_query_register_offset() of each architecture calls them.
+_REGISTERS = {
+    "x86_64": ("%di", "%si"),
+    "aarch64": ("%x0", "%x1"),
+    "s390x": ("%r2", "%r3"),
+    "ppc64le": ("%gpr3", "%gpr4"),
+}
+_REMOVE_SECONDS = 2.0
+_STEP_SECONDS = 0.02
+_TRIES = 5
+
+
+@dataclass(frozen=True)
+class Probes:
+    """What was made: `events` as 'group:event'; with no kind, why not, and what helps."""
+
+    kind: str | None  # fprobe or kprobe
+    arguments: str = ""
+    events: tuple[str, ...] = ()
+    why: str = ""
+    fix: str = ""
+
+    def about(self) -> dict[str, Any]:
+        """For meta.json; what was missed is known at the end."""
+        if self.kind is None:
+            return {"kind": None, "why": self.why}
+        names = sorted(standard_name(event) for event in self.events)
+        return {"kind": self.kind, "arguments": self.arguments, "events": names, "missed": None}
+
+
+def group_of(instance: str) -> str:
+    """The name of an instance as a C identifier."""
+    return instance.replace("-", "_")
+
+
+def standard_name(event: str) -> str:
+    """'wbscope_PID_HEX:name' as every run calls it."""
+    group, _, name = event.partition(":")
+    return f"{_SYSTEM}:{name}" if _GROUP.fullmatch(group) else event
+
+
+def make_probes(instance: Instance, release: str = platform.release()) -> Probes:
+    """Both, not enabled; the instance is made to try them in it, and left as it was made.
+
+    Raises: SetupError when there can be no instance.
+    """
+    instance.make()
+    try:
+        if _version(release) < _SINCE:
+            raise Refused(f"Linux {release} is older than 5.10", "a newer kernel")
+        kinds = kinds_here(instance.tracefs)
+        try:
+            return _made(instance, kinds, FUNCTION, release)
+        except Refused:
+            name = renamed_function()
+            if name is None:
+                raise
+            return _made(instance, kinds, name, release)
+    except Refused as refused:
+        return Probes(None, why=refused.why, fix=refused.fix)
+
+
+def _made(instance: Instance, kinds: list[str], function: str, release: str) -> Probes:
+    """Of the first kind that this kernel takes."""
+    group = group_of(instance.name)
+    last: Refused | None = None
+    for kind in kinds:
+        try:
+            arguments = _write_entry(instance.tracefs, kind, group, function, release)
+            _write_return(instance.tracefs, kind, group, function, release)
+            for name in (RETURN, ENTRY):  # what is refused is seen now, not when it records
+                instance.write(instance.event_file(f"{group}:{name}"), "1")
+        except Refused as refused:
+            last = refused
+        except SetupError as error:
+            last = refusal(instance.tracefs, group, error.message)
+        else:
+            instance.stop()
+            # In this order: a call that is seen to begin is seen to end.
+            return Probes(kind, arguments, (f"{group}:{RETURN}", f"{group}:{ENTRY}"))
+        instance.stop()
+        remove_probes(instance.tracefs, instance.name)
+    assert last is not None
+    raise last
+
+
+def _write_entry(tracefs: Path, kind: str, group: str, function: str, release: str) -> str:
+    """Returns: by what the arguments are found."""
+    letter, _, _ = _LETTERS[kind]
+    ways = [_NAMES] if _version(release) >= _NAMES_SINCE else []
+    if _version(release) < _UNTIL:
+        ways += [_NUMBERS]
+        ways += [_REGISTERS[machine] for machine in [platform.machine()] if machine in _REGISTERS]
+    said = ""
+    for wb, pages in ways:
+        line = f"{letter}:{group}/{ENTRY} {function} wb={wb}:x64 pages={pages}:u64"
+        try:
+            _write(tracefs, line)
+        except OSError as error:
+            said = error.strerror or str(error)
+            continue
+        return f"{wb} {pages}"
+    raise refusal(tracefs, group, said)
+
+
+def _write_return(tracefs: Path, kind: str, group: str, function: str, release: str) -> None:
+    """With room for many tasks that sleep in it, where that can be said."""
+    _, letter, suffix = _LETTERS[kind]
+    value = " ret=$retval:s32" if _version(release) >= _RETURNS_SINCE else ""
+    said = ""
+    for most in (str(_MAXACTIVE), ""):
+        try:
+            _write(tracefs, f"{letter}{most}:{group}/{RETURN} {function}{suffix}{value}")
+        except OSError as error:
+            said = error.strerror or str(error)
+            continue
+        return
+    raise refusal(tracefs, group, said)
+
+
+def remove_probes(tracefs: Path, instance: str, seconds: float = _REMOVE_SECONDS) -> list[str]:
+    """Those of one recording, whose instance is gone or has them off; returns what is left.
+
+    A probe that somebody else has enabled, too, stays until they have let go of it.
+    """
+    group, deadline = group_of(instance), time.monotonic() + seconds
+    while True:
+        left = [event for owner, event in _listed(tracefs) if owner == group]
+        for event in left:
+            with suppress(OSError):
+                _write(tracefs, f"-:{group}/{event}")
+        left = [event for owner, event in _listed(tracefs) if owner == group]
+        if not left or time.monotonic() > deadline:
+            return [f"{group}:{event}" for event in left]
+        time.sleep(_STEP_SECONDS)
+
+
+def orphan_probes(tracefs: Path) -> list[str]:
+    """Names of instances that are gone, of recorders that do not live, whose probes are there."""
+    names = {group.replace("_", "-"): None for group, _ in _listed(tracefs)}
+    return [name for name in names if is_orphan(name) and not Instance(tracefs, name).exists()]
+
+
+def missed_count(tracefs: Path, instance: str) -> int | None:
+    """Hits that the kernel counts as missed; None where it counts none: of fprobes."""
+    group = group_of(instance)
+    for _ in range(_TRIES):
+        # The profile names events without their group: in the order of the list.
+        before = _listed(tracefs, "kprobe_events")
+        try:
+            missed = _PROFILE.findall((tracefs / "kprobe_profile").read_text(encoding="utf-8"))
+        except OSError:
+            return None
+        if len(missed) == len(before) and before == _listed(tracefs, "kprobe_events"):
+            ours = [
+                int(count)
+                for (owner, _), count in zip(before, missed, strict=True)
+                if owner == group
+            ]
+            return sum(ours) if ours else None
+    return None
+
+
+def missed_facts(
+    about: Mapping[str, Any], tracefs: Path, instance: str
+) -> tuple[dict[str, Any], list[str]]:
+    """The key "probe" of meta.json at the end, while the probes are there; and what is wrong."""
+    probe = about.get("probe") or {}
+    if not probe.get("kind"):
+        return {}, []
+    missed = missed_count(tracefs, instance)
+    told = f"{missed} hits of probes on {FUNCTION}() were missed: those calls are not known"
+    return {"probe": {**probe, "missed": missed}}, [told] if missed else []
+
+
+def _listed(tracefs: Path, file: str = "dynamic_events") -> list[tuple[str, str]]:
+    """Group and name of every dynamic event, whoever made it."""
+    with suppress(OSError):
+        return _LISTED.findall((tracefs / file).read_text(encoding="utf-8", errors="replace"))
+    return []
+
+
+def _write(tracefs: Path, line: str) -> None:
+    """Appended: a file that is truncated loses all probes of everybody."""
+    number = os.open(tracefs / "dynamic_events", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        os.write(number, f"{line}\n".encode())
+    finally:
+        os.close(number)
+
+
+def _version(release: str) -> tuple[int, int]:
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

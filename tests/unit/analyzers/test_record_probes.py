@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Probes on balance_dirty_pages(), against a kernel that is made of files."""
+
+from __future__ import annotations
+
+import errno
+import platform
+import re
+from pathlib import Path
+
+import pytest
+from wbscope.base.errors import SetupError
+from wbscope.record import probe_reasons, probes
+from wbscope.record.probes import (
+    make_probes,
+    missed_count,
+    missed_facts,
+    orphan_probes,
+    remove_probes,
+    standard_name,
+)
+from wbscope.record.tracefs import Instance
+
+_NAME = "wbscope-999999999-0123abcd"
+_GROUP = "wbscope_999999999_0123abcd"
+_FOREIGN = (
+    "p:kprobes/mine balance_dirty_pages pages=%si:u64",
+    "r64:kprobes/mine_return balance_dirty_pages",
+    "f:wbscope_mine/balance_dirty_pages_entry balance_dirty_pages",
+    "p:wbscope_1_notours0/balance_dirty_pages_entry balance_dirty_pages",
+)
+_FPROBES = "\t           f[:[<group>/][<event>]] <func-name>[%return] [<args>]\n"
+_SYMBOLS = "ffffffff81234560 t balance_dirty_pages\nffffffff81234990 t balance_dirty_pages.cold\n"
+
+
+class _Kernel:
+    """tracefs and what the kernel does with what is written to dynamic_events.
+
+    refuses  a pattern of lines that it does not take
+    busy     events that cannot be removed
+    broken   events that cannot be enabled
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.refuses = "^$"
+        self.busy: set[str] = set()
+        self.broken: set[str] = set()
+        self.written: list[str] = []
+        self.log: list[str] = []
+        (root / "instances").mkdir()
+        (root / "README").write_text("tracing mini-HOWTO:\n" + _FPROBES)
+        (root / "kprobe_events").touch()
+        self.lines = list(_FOREIGN)
+        self._show()
+
+    def write(self, tracefs: Path, line: str) -> None:
+        assert tracefs == self.root
+        self.written.append(line)
+        if line.startswith("-:"):
+            event = line.removeprefix("-:")
+            if event in self.busy:
+                raise OSError(errno.EBUSY, "Device or resource busy")
+            self.lines = [one for one in self.lines if f":{event} " not in f"{one} "]
+        elif re.search(self.refuses, line):
+            self.log.append(
+                f"[   12.345678] trace_kprobe: error: Bad argument\n  Command: {line}\n"
+            )
+            self._show()
+            raise OSError(errno.EINVAL, "Invalid argument")
+        else:
+            self.lines.append(line)
+        self._show()
+
+    def _show(self) -> None:
+        (self.root / "dynamic_events").write_text("".join(f"{line}\n" for line in self.lines))
+        kprobes = [line for line in self.lines if line[0] in "pr"]
+        (self.root / "kprobe_events").write_text("".join(f"{line}\n" for line in kprobes))
+        (self.root / "error_log").write_text("".join(self.log))
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Kernel:
+    root = tmp_path / "tracing"
+    root.mkdir()
+    made = _Kernel(root)
+    monkeypatch.setattr(probes, "_write", made.write)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+
+    def make(self: Instance) -> None:
+        self.path.mkdir(exist_ok=True)
+
+    def write(self: Instance, file: str, text: str) -> None:
+        if any(file == f"events/{event}/enable" for event in made.broken) and text == "1":
+            raise SetupError("tracefs-refused", file, "does not take '1': No such device", fix="")
+
+    monkeypatch.setattr(Instance, "make", make)
+    monkeypatch.setattr(Instance, "write", write)
+    for name, text in (
+        ("_KALLSYMS", _SYMBOLS),
+        ("_LOCKDOWN", "[none] integrity confidentiality\n"),
+        ("_FTRACE", "1\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(probe_reasons, name, tmp_path / name)
+    monkeypatch.setattr(probe_reasons, "_KPROBES", tmp_path / "kprobes")
+    (tmp_path / "kprobes").mkdir()
+    return made
+
+
+def _instance(kernel: _Kernel) -> Instance:
+    return Instance(kernel.root, _NAME)
+
+
+def _ours(kernel: _Kernel) -> list[str]:
+    assert kernel.lines[: len(_FOREIGN)] == list(_FOREIGN)
+    return [line.replace(_GROUP, "G") for line in kernel.lines[len(_FOREIGN) :]]
+
+
+_ENTRY, _RETURN = "G/balance_dirty_pages_entry", "G/balance_dirty_pages_return"
+_VALUE = "ret=$retval:s32"
+
+
+@pytest.mark.parametrize(
+    ("release", "refuses", "kind", "lines"),
+    [
+        (
+            "6.12.117+deb13-cloud-amd64", "^$", "fprobe",
+            [f"f:{_ENTRY} balance_dirty_pages wb=wb:x64 pages=pages_dirtied:u64",
+             f"f1024:{_RETURN} balance_dirty_pages%return {_VALUE}"],
+        ),
+        (
+            "6.12.1", "pages_dirtied|^f1024", "fprobe",
+            [f"f:{_ENTRY} balance_dirty_pages wb=$arg1:x64 pages=$arg2:u64",
+             f"f:{_RETURN} balance_dirty_pages%return {_VALUE}"],
+        ),
+        (
+            "6.12.1", "^f", "kprobe",
+            [f"p:{_ENTRY} balance_dirty_pages wb=wb:x64 pages=pages_dirtied:u64",
+             f"r1024:{_RETURN} balance_dirty_pages {_VALUE}"],
+        ),
+        (
+            "6.1.0-40-cloud-amd64", "^f|[$]arg", "kprobe",
+            [f"p:{_ENTRY} balance_dirty_pages wb=%di:x64 pages=%si:u64",
+             f"r1024:{_RETURN} balance_dirty_pages {_VALUE}"],
+        ),
+        (
+            "5.10.0-33-amd64", "^f", "kprobe",
+            [f"p:{_ENTRY} balance_dirty_pages wb=$arg1:x64 pages=$arg2:u64",
+             f"r1024:{_RETURN} balance_dirty_pages"],
+        ),
+        (
+            "8.1.0", "^$", "fprobe",
+            [f"f:{_ENTRY} balance_dirty_pages wb=wb:x64 pages=pages_dirtied:u64",
+             f"f1024:{_RETURN} balance_dirty_pages%return {_VALUE}"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_best_that_the_kernel_takes(
+    kernel: _Kernel, release: str, refuses: str, kind: str, lines: list[str]
+) -> None:
+    kernel.refuses = refuses
+    made = make_probes(_instance(kernel), release)
+    assert (made.kind, _ours(kernel)) == (kind, lines)
+    assert made.events == (f"{_GROUP}:{probes.RETURN}", f"{_GROUP}:{probes.ENTRY}")
+    told = made.about()
+    assert told["events"] == [f"wbscope:{probes.ENTRY}", f"wbscope:{probes.RETURN}"]
+    assert told["arguments"] in ("wb pages_dirtied", "$arg1 $arg2", "%di %si")
+
+
+@pytest.mark.parametrize(
+    ("machine", "registers"),
+    [("aarch64", "%x0 %x1"), ("s390x", "%r2 %r3"), ("ppc64le", "%gpr3 %gpr4"), ("riscv64", None)],
+)
+def test_registers(
+    kernel: _Kernel, monkeypatch: pytest.MonkeyPatch, machine: str, registers: str | None
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    kernel.refuses = r"^f|[$]arg|pages_dirtied"
+    made = make_probes(_instance(kernel), "6.1.0")
+    assert (made.arguments or None) == registers
+
+
+def test_a_kind_that_cannot_be_enabled_is_left(kernel: _Kernel) -> None:
+    kernel.broken = {f"{_GROUP}/{probes.ENTRY}"}
+    made = make_probes(_instance(kernel), "6.12.1")
+    assert made.kind is None
+    assert made.why.endswith("does not take '1': No such device")
+    assert _ours(kernel) == []
+
+
+def test_fprobes_fail_and_kprobes_do(kernel: _Kernel) -> None:
+    kernel.refuses = "^f.*%return"
+    made = make_probes(_instance(kernel), "6.12.1")
+    assert made.kind == "kprobe"
+    assert [line[0] for line in _ours(kernel)] == ["p", "r"]
+
+
+def _file(kernel: _Kernel, name: str) -> Path:
+    return kernel.root.parent / name
+
+
+def test_reasons(kernel: _Kernel) -> None:
+    def why(release: str = "6.1.0") -> str:
+        made = make_probes(_instance(kernel), release)
+        assert made.kind is None
+        assert made.fix
+        assert made.about() == {"kind": None, "why": made.why}
+        assert _ours(kernel) == []
+        return made.why
+
+    assert why("5.4.0-150-generic") == "Linux 5.4.0-150-generic is older than 5.10"
+    kernel.refuses = "."
+    assert why() == "the kernel refuses the probe: Bad argument"
+    _file(kernel, "_FTRACE").write_text("0\n")
+    assert why() == "kernel.ftrace_enabled is 0"
+    (_file(kernel, "kprobes") / "blacklist").write_text(
+        "0xffffffff81234560-0xffffffff81234990\tbalance_dirty_pages\n"
+    )
+    assert "list of what not to probe" in why()
+    _file(kernel, "_LOCKDOWN").write_text("none integrity [confidentiality]\n")
+    assert "locked down" in why()
+    (kernel.root / "README").write_text("nothing")
+    (_file(kernel, "kprobes") / "enabled").write_text("0\n")
+    assert "switched off" in why()
+    (_file(kernel, "kprobes") / "enabled").write_text("1\n")
+    (kernel.root / "kprobe_events").unlink()
+    kernel._show = lambda: None  # type: ignore[method-assign]
+    assert "CONFIG_KPROBE_EVENTS" in why()
+
+
+def test_a_later_kernel_that_does_not_know_the_names_is_not_guessed_at(kernel: _Kernel) -> None:
+    kernel.refuses = "pages_dirtied"
+    assert make_probes(_instance(kernel), "8.1.0").kind is None
+    assert not [line for line in kernel.written if "%si" in line or "$arg" in line]
+
+
+@pytest.mark.parametrize(
+    ("symbols", "name", "why"),
+    [
+        ("", None, "the compiler has put balance_dirty_pages() into its callers"),
+        ("balance_dirty_pages.cold", None, "into its callers"),
+        ("balance_dirty_pages.llvm.1234567890", "balance_dirty_pages.llvm.1234567890", ""),
+        ("balance_dirty_pages.lto_priv.0", "balance_dirty_pages.lto_priv.0", ""),
+        ("balance_dirty_pages.isra.0", None, "changed balance_dirty_pages(): balance_dirty_pages"),
+        ("balance_dirty_pages.llvm.1 balance_dirty_pages.llvm.2", None, "changed"),
+    ],
+)
+def test_names_that_compilers_make(
+    kernel: _Kernel, symbols: str, name: str | None, why: str
+) -> None:
+    lines = [f"ffffffff81234560 t {symbol}" for symbol in symbols.split()]
+    _file(kernel, "_KALLSYMS").write_text("\n".join(["ffffffff81000000 T _text", *lines]) + "\n")
+    kernel.refuses = r" balance_dirty_pages(%return)? "
+    made = make_probes(_instance(kernel), "6.1.0")
+    if name is None:
+        assert why in made.why
+        assert _ours(kernel) == []
+    else:
+        assert all(f" {name}" in line for line in _ours(kernel))
+        assert made.kind == "fprobe"
+
+
+def test_only_ours_are_removed(kernel: _Kernel) -> None:
+    instance = _instance(kernel)
+    other = Instance(kernel.root, "wbscope-999999998-0123abcd")
+    make_probes(other, "6.1.0")
+    theirs = _ours(kernel)
+    make_probes(instance, "6.1.0")
+    assert remove_probes(kernel.root, instance.name, 0) == []
+    assert _ours(kernel) == theirs
+
+
+def test_one_that_somebody_has_enabled_stays(kernel: _Kernel) -> None:
+    make_probes(_instance(kernel), "6.1.0")
+    kernel.busy = {f"{_GROUP}/{probes.ENTRY}"}
+    assert remove_probes(kernel.root, _NAME, 0.05) == [f"{_GROUP}:{probes.ENTRY}"]
+    assert len(_ours(kernel)) == 1
+    kernel.busy = set()
+    assert remove_probes(kernel.root, _NAME, 0) == []
+
+
+def test_orphans_are_of_dead_recorders_without_an_instance(kernel: _Kernel) -> None:
+    instance = _instance(kernel)
+    make_probes(instance, "6.1.0")
+    kernel.lines.append("p:wbscope_1_0123abcd/balance_dirty_pages_entry balance_dirty_pages")
+    kernel._show()
+    assert orphan_probes(kernel.root) == []  # its instance is there
+    instance.path.rmdir()
+    assert orphan_probes(kernel.root) == [_NAME]  # and process 1 lives
+
+
+_PROFILE = """\
+  mine                                                       7               2
+  mine_return                                                7               1
+  balance_dirty_pages_entry                                  4               3
+  balance_dirty_pages_entry                                431               0
+  balance_dirty_pages_return                               426               5
+"""
+
+
+def test_hits_that_were_missed(kernel: _Kernel) -> None:
+    kernel.refuses = "^f"
+    made = make_probes(_instance(kernel), "6.1.0")
+    assert missed_count(kernel.root, _NAME) is None
+    (kernel.root / "kprobe_profile").write_text(_PROFILE)
+    assert missed_count(kernel.root, _NAME) == 5
+    facts, problems = missed_facts({"probe": made.about()}, kernel.root, _NAME)
+    assert facts["probe"]["missed"] == 5
+    assert problems == [
+        "5 hits of probes on balance_dirty_pages() were missed: those calls are not known"
+    ]
+    (kernel.root / "kprobe_profile").write_text(_PROFILE.replace(" 5\n", " 0\n"))
+    assert missed_facts({"probe": made.about()}, kernel.root, _NAME)[1] == []
+    (kernel.root / "kprobe_profile").write_text("")  # of another moment than the list
+    assert missed_count(kernel.root, _NAME) is None
+    assert missed_facts({"probe": {"kind": None, "why": ""}}, kernel.root, _NAME) == ({}, [])
+    assert missed_facts({}, kernel.root, _NAME) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [
+        (f"{_GROUP}:balance_dirty_pages_entry", "wbscope:balance_dirty_pages_entry"),
+        ("wbscope_12_doctor:x", "wbscope:x"),
+        ("wbscope_mine:x", "wbscope_mine:x"),
+        ("writeback:balance_dirty_pages", "writeback:balance_dirty_pages"),
+    ],
+)
+def test_names_without_the_recording(event: str, name: str) -> None:
+    assert standard_name(event) == name
