@@ -52,7 +52,9 @@ MAX_SUBJECT_LINES = 800  # of a file of sql/views
 # How many levels of public views a public view may stand on; private steps do not count, and the
 # views that everything reads are the ground.
 MAX_LEVELS = 4
-GROUND = {"wb_params", "wb_units", "wb_rule", "wb_kernel", "wb_bounds", "wb_dirty_sample"}
+GROUND = {
+    "wb_params", "wb_units", "wb_rule", "wb_kernel", "wb_hz", "wb_bounds", "wb_dirty_sample",
+}  # fmt: skip
 # Where thresholds stand; elsewhere SQL compares with a column of it.
 RULES = "wb_rule"
 CODE = {".py", ".cc", ".h", ".sql", ".toml", ".mjs", ".js", ".sh", ".css", ".html", ".j2"}

@@ -4,29 +4,37 @@
 -- @order    20
 -- @summary  How evenly the tasks that dirty pages of one bdi shared it.
 -- @read     jain_ratio is 100 % when all tasks got the same rate and 1/tasks
---   when one got all; jain_weighted_ratio compares each with its max-min share.
---   There a task counts as asking for little, and not as treated badly, only
---   when it was held up for less than 5 % of its time or, where sched_switch
---   was recorded, slept of its own accord for half of the rest. Of other tasks
---   that were held up the events do not tell what they would have asked for.
---   Only tasks that fired balance_dirty_pages are compared. With --window there
---   is a row for each window: a task's rate is what it was charged in the
---   window over the window's length, and 0 where it only slept in
---   balance_dirty_pages(). What a task asks for is judged over the whole time
---   only, so windows have no jain_weighted_ratio.
+--   when one got all. dirtied_basis says what the rates are made of: probe,
+--   proc_io and fio are exact, calibrated is within some per cent, bound is a
+--   lower bound that misses what was dirtied in free run. coverage is the share
+--   of what the machine dirtied that events charge to tasks: below 50 %, bounds
+--   say nothing and there is no index. jain_weighted_ratio compares each task
+--   with its max-min share of what it asked for; demand_basis says how that is
+--   known: fio (rate= of the jobs), sched (sleeps of its own accord) or none,
+--   then it is NULL. Only tasks that fired balance_dirty_pages are compared,
+--   without those that wrote a few KiB on the side. With --window there is a
+--   row for each window: a task that only slept in it has rate 0. What a task
+--   asks for is judged over the whole time only.
+-- @warns    wb_fairness_warning
 -- @filters  window, range, bdi, cgroup
 -- @grain    bdi, cgroup, with --window also window; order window_start_ns, bdi,
 --   cgroup_ino
--- @needs    wb_task_rate, wb_window_rate, wb_params
+-- @needs    wb_task_rate, wb_window_rate, wb_params, wb_rule
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch
+-- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   tasks_count INTEGER tasks compared
--- @column   jain_ratio REAL Jain's index of the rates; NULL = all are 0
+-- @column   jain_ratio REAL Jain's index of the rates; NULL = all are 0, or
+--   bounds with a coverage below wb_rule.coverage_least_ratio
 -- @column   jain_weighted_ratio REAL Jain's index of rate over entitlement;
---   NULL = the row is of a window
+--   NULL = the row is of a window, or demand_basis is none
 -- @column   slowest_to_fastest_ratio REAL slowest rate over fastest
+-- @column   dirtied_basis TEXT what the rates are made of: probe, proc_io, fio,
+--   syscalls, calibrated or bound
+-- @column   coverage_ratio REAL bytes charged by events over bytes that the
+--   machine dirtied; NULL = global_dirty_state does not tell
+-- @column   demand_basis TEXT what tells the demand: fio, sched or none
 -- @column   task_rates TEXT comm-tid=bytes/s of each task, slowest first
 -- @column   window_start_ns INTEGER trace clock; NULL = the row is of all the
 --   time asked for, as without --window
@@ -47,8 +55,11 @@ WITH
       r.tid,
       r.comm,
       r.task_id,
-      r.dirtied_bytes_per_s AS rate,
-      r.dirtied_bytes_per_s / nullif(r.entitlement_bytes_per_s, 0) AS weighted
+      r.rate_bytes_per_s AS rate,
+      r.rate_bytes_per_s / nullif(r.entitlement_bytes_per_s, 0) AS weighted,
+      r.dirtied_basis,
+      r.coverage_ratio,
+      r.demand_basis
     FROM wb_task_rate AS r
     CROSS JOIN wb_params AS p
     WHERE p.by_window = 0
@@ -62,7 +73,10 @@ WITH
       w.tid,
       w.comm,
       w.task_id,
-      w.dirtied_bytes_per_s,
+      w.rate_bytes_per_s,
+      NULL,
+      w.dirtied_basis,
+      w.coverage_ratio,
       NULL
     FROM wb_window_rate AS w
     CROSS JOIN wb_params AS p
@@ -72,6 +86,12 @@ WITH
   listed AS (
     SELECT
       c.*,
+      -- NULL: nothing is known of how the tasks compare.
+      CASE
+        WHEN c.dirtied_basis <> 'bound' THEN 1
+        WHEN c.coverage_ratio < v.coverage_least_ratio THEN NULL
+        ELSE 1
+      END AS is_told,
       -- The same text on every row of a group, and kept on one.
       CASE
         WHEN row_number() OVER slowest_first = 1
@@ -83,6 +103,7 @@ WITH
           )
       END AS task_rates
     FROM chosen AS c
+    CROSS JOIN wb_rule AS v
     WINDOW slowest_first AS (
       PARTITION BY c.window_start_ns, c.bdi, c.cgroup_ino
       ORDER BY c.rate, c.tid, c.task_id
@@ -92,11 +113,15 @@ SELECT
   l.bdi,
   l.cgroup_ino,
   count(*) AS tasks_count,
-  sum(l.rate) * sum(l.rate)
+  min(l.is_told) * sum(l.rate) * sum(l.rate)
     / nullif(count(*) * sum(l.rate * l.rate), 0) AS jain_ratio,
-  sum(l.weighted) * sum(l.weighted)
+  min(l.is_told) * sum(l.weighted) * sum(l.weighted)
     / (count(*) * sum(l.weighted * l.weighted)) AS jain_weighted_ratio,
-  min(l.rate) / nullif(max(l.rate), 0) AS slowest_to_fastest_ratio,
+  min(l.is_told) * min(l.rate) / nullif(max(l.rate), 0)
+    AS slowest_to_fastest_ratio,
+  min(l.dirtied_basis) AS dirtied_basis,
+  max(l.coverage_ratio) AS coverage_ratio,
+  min(l.demand_basis) AS demand_basis,
   max(l.task_rates) AS task_rates,
   l.window_start_ns
 FROM listed AS l

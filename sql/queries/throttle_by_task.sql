@@ -5,17 +5,21 @@
 -- @summary  Which tasks balance_dirty_pages() held up, how often and how long.
 -- @read     slept_total is the time a task was held up, throttled_ratio its
 --   share of the task's life in the trace; pauses are what the kernel intended,
---   and slept_basis says how good slept_total is (measured > sched > paused >
---   intended).
---   dirtied_bytes is a lower bound: it misses what was dirtied in free run (but
---   a short-lived task can be charged pages that an exited one left behind).
+--   and slept_basis says how good slept_total is (measured > probe > sched >
+--   paused > intended).
+--   dirtied is a lower bound: it misses what was dirtied in free run (but a
+--   short-lived task can be charged pages that an exited one left behind);
+--   dirtied_estimate is what it dirtied, by the source that dirtied_basis
+--   names. call_max is one call of balance_dirty_pages(), not one write().
+-- @warns    wb_dirtied_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
--- @needs    wb_throttle_total, wb_throttle, wb_task, wb_write_call,
---   wb_bounds, wb_params
+-- @needs    wb_throttle_total, wb_throttle, wb_task_dirtied, wb_task,
+--   wb_write_call, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
--- @optional writeback:balance_dirty_pages_done, sched:sched_switch,
---   syscalls:sys_exit_write
+-- @optional writeback:balance_dirty_pages_done, writeback:global_dirty_state,
+--   sched:sched_switch, syscalls:sys_exit_write,
+--   wbscope:balance_dirty_pages_entry
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time: a task has a row for each name,
 --   and tasks that had the same tid have rows of their own, where sched or
@@ -33,13 +37,18 @@
 -- @column   slept_basis TEXT weakest measure in that sum
 -- @column   call_max_ns INTEGER longest call: time in it plus its last sleep
 -- @column   dirtied_bytes INTEGER lower bound of what the task dirtied
+-- @column   dirtied_estimate_bytes INTEGER what it dirtied, by dirtied_basis
+-- @column   dirtied_basis TEXT probe, proc_io, fio, syscalls, calibrated or
+--   bound
+-- @column   coverage_ratio REAL bytes charged by events to all tasks over bytes
+--   that the machine dirtied; NULL = global_dirty_state does not tell
 -- @column   written_bytes INTEGER by write system calls under this name, on
 --   all bdis; NULL when they were not recorded
 -- @column   throttled_ratio REAL slept_total over the task's life in the trace
 -- @metric   throttled_ratio lower: share of the task's life in which the kernel
 --   made it wait, because too much data waited in memory for disks
--- @metric   call_max_ns lower: the longest that the kernel held up one write of
---   the task
+-- @metric   call_max_ns lower: the longest that one call of
+--   balance_dirty_pages() held up the task; one write() can make several
 WITH
   -- By write system calls. What a shell writes before it runs a program is the
   -- shell's; standard error is left out.
@@ -138,6 +147,8 @@ WITH
           THEN 'paused'
         WHEN sum(CASE WHEN c.slept_basis = 'sched' THEN 1 ELSE 0 END) > 0
           THEN 'sched'
+        WHEN sum(CASE WHEN c.slept_basis = 'probe' THEN 1 ELSE 0 END) > 0
+          THEN 'probe'
         WHEN sum(CASE WHEN c.slept_basis = 'measured' THEN 1 ELSE 0 END) > 0
           THEN 'measured'
       END AS slept_basis,
@@ -199,6 +210,9 @@ SELECT
   l.slept_basis,
   l.call_max_ns,
   l.dirtied_bytes,
+  d.estimate_bytes AS dirtied_estimate_bytes,
+  d.basis AS dirtied_basis,
+  d.coverage_ratio,
   CASE
     WHEN EXISTS (SELECT 1 FROM wb_write_call) THEN coalesce(w.written_bytes, 0)
   END AS written_bytes,
@@ -214,5 +228,9 @@ LEFT JOIN quantile AS q
   AND q.bdi = l.bdi
   AND q.cgroup_key = coalesce(l.cgroup_ino, 0)
 LEFT JOIN written AS w ON w.task_id = l.task_id
+LEFT JOIN wb_task_dirtied AS d
+  ON d.task_id = l.task_id
+  AND d.bdi = l.bdi
+  AND coalesce(d.cgroup_ino, 0) = coalesce(l.cgroup_ino, 0)
 WHERE p.comm_glob IS NULL OR l.comm GLOB p.comm_glob
 ORDER BY l.slept_total_ns DESC, l.tid, l.task_id, l.bdi, l.cgroup_ino;

@@ -10,10 +10,10 @@
 -- @summary  The share of each window that each task was throttled, and its
 --   share of what throttled tasks dirtied.
 -- @grain    window, task; order ts
--- @needs    wb_throttle_piece, wb_throttle, wb_throttle_total,
---   wb_window, wb_bounds, wb_params, wb_task_label
+-- @needs    wb_throttle_piece, wb_dirtied_part, wb_throttle_total,
+--   wb_window, wb_task_label
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch
+-- @optional writeback:global_dirty_state, sched:sched_switch
 CREATE VIEW tl_task_share AS
 WITH
   life AS (
@@ -34,14 +34,8 @@ WITH
     SELECT s.window_index, s.task_id, s.to_ts - s.from_ts, 0
     FROM wb_throttle_piece AS s
     UNION ALL
-    SELECT (t.ts - b.start_ts) / p.window_ns, t.task_id, 0, t.accounted_bytes
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    WHERE t.is_step = 1
-      AND t.accounted_bytes > 0
-      AND t.ts >= b.start_ts
-      AND t.ts < b.end_ts
+    SELECT d.window_index, d.task_id, 0, d.dirtied_bytes
+    FROM wb_dirtied_part AS d
   ),
   summed AS (
     SELECT

@@ -3,28 +3,39 @@
 
 -- @view     wb_task_rate
 -- @summary  How fast each throttled task dirtied pages of each wb, and its
---   max-min fair share of what all of them together got.
+--   max-min fair share of what all of them together got. Tasks that wrote on
+--   the side (wb_rule) are left out.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
--- @needs    wb_throttle_total, wb_throttle, wb_task, _idle, wb_bounds,
---   wb_units, wb_rule, raw_sched_switch
+-- @needs    wb_throttle_total, wb_throttle, wb_task_dirtied, wb_task, _idle,
+--   wb_bounds, wb_units, wb_rule, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch
+-- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time
 -- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   dirtied_bytes INTEGER lower bound, first to last event
+-- @column   dirtied_bytes INTEGER charged, first to last event: a lower bound
 -- @column   active_ns INTEGER time from its first to its last event
--- @column   dirtied_bytes_per_s REAL its rate in that time
+-- @column   dirtied_bytes_per_s REAL the lower bound of its rate in that time
+-- @column   dirtied_estimate_bytes INTEGER what it dirtied, by dirtied_basis
+-- @column   dirtied_basis TEXT as basis of wb_task_dirtied
+-- @column   coverage_ratio REAL of the machine, as in wb_task_dirtied
+-- @column   rate_bytes_per_s REAL its rate, by dirtied_basis, from its first to
+--   its last call
 -- @column   slept_ratio REAL share of that time that it slept
 -- @column   idle_ratio REAL share of the time in which it was not throttled
 --   that it slept of its own accord (state S: a timer, a pipe, a lock of the
 --   program); NULL = sched_switch did not watch it
--- @column   is_demand_limited INTEGER 1: it got all it asked for, as it was
---   throttled for hardly any of its time, or was idle for half of the rest or
---   more (wb_rule); its own rate is then all that it is entitled to
--- @column   entitlement_bytes_per_s REAL its max-min fair share
+-- @column   is_demand_limited INTEGER 1: it got all it asked for: the rate= of
+--   its fio job, or, where it has none, it was idle for half of its own time or
+--   more, or throttled for hardly any of it (wb_rule)
+-- @column   asked_bytes_per_s REAL what it asked for; NULL = all it could get,
+--   or not known
+-- @column   demand_basis TEXT of its wb: fio: rate= of each job; sched:
+--   sched_switch watched each task; none: nothing tells
+-- @column   entitlement_bytes_per_s REAL its max-min fair share; NULL = nothing
+--   tells what the tasks of its wb asked for
 -- @source   R. Jain et al., A Quantitative Measure of Fairness, DEC-TR-301;
 --   D. Bertsekas and R. Gallager, Data Networks, 6.5.2 (max-min fairness)
 -- @materialize
@@ -56,7 +67,7 @@ WITH
     WHERE c.is_step = 1 AND c.ts >= b.start_ts AND c.ts < b.end_ts
     GROUP BY a.bdi, a.cgroup_ino, a.task_id, a.first_ts, a.last_ts
   ),
-  active AS (
+  dirtying AS (
     SELECT
       c.bdi,
       c.cgroup_ino,
@@ -67,15 +78,40 @@ WITH
       max(c.slept_until_ts, c.last_ts) AS to_ts,
       c.last_ts - c.first_ts AS active_ns,
       c.dirtied_bytes,
-      c.slept_ns
+      c.slept_ns,
+      d.estimate_bytes,
+      d.basis,
+      d.coverage_ratio,
+      d.is_fio,
+      d.asked_bytes_per_s,
+      CASE
+        WHEN d.basis = 'bound' THEN c.dirtied_bytes
+        ELSE d.estimate_bytes - d.first_bytes
+      END AS rate_bytes,
+      CASE
+        WHEN d.basis = 'bound' THEN c.last_ts - c.first_ts
+        ELSE d.to_ts - d.from_ts
+      END AS rate_ns,
+      d.fio_bytes_per_s
     FROM charged AS c
     JOIN wb_task AS k ON k.task_id = c.task_id
+    JOIN wb_task_dirtied AS d
+      ON d.task_id = c.task_id
+      AND d.bdi = c.bdi
+      AND coalesce(d.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+    WHERE d.is_incidental = 0
   ),
   task_rate AS (
     SELECT
       a.*,
-      1.0 * a.slept_ns / nullif(a.to_ts - a.from_ts, 0) AS slept_ratio
-    FROM active AS a
+      1.0 * a.slept_ns / nullif(a.to_ts - a.from_ts, 0) AS slept_ratio,
+      coalesce(
+        a.fio_bytes_per_s,
+        1.0 * u.second_ns * a.rate_bytes / nullif(a.rate_ns, 0)
+      ) AS rate
+    FROM dirtying AS a
+    CROSS JOIN wb_units AS u
+    WHERE a.active_ns > 0 AND a.dirtied_bytes > 0
   ),
   idle AS (
     SELECT
@@ -90,34 +126,49 @@ WITH
       ON i.tid = r.tid AND i.end_ts > r.from_ts AND i.ts < r.to_ts
     GROUP BY r.bdi, r.cgroup_ino, r.task_id
   ),
-  demand AS (
+  seen AS (
     SELECT
-      r.bdi,
-      r.cgroup_ino,
-      r.tid,
-      r.comm,
-      r.task_id,
-      r.dirtied_bytes,
-      r.active_ns,
-      1.0 * u.second_ns * r.dirtied_bytes / r.active_ns AS rate,
-      r.slept_ratio,
+      r.*,
       CASE
         WHEN i.idle_ratio IS NOT NULL THEN i.idle_ratio
         WHEN r.tid IN (SELECT w.tid FROM watched AS w) THEN 0.0
       END AS idle_ratio,
+      -- Each of the tasks of the wb must be known.
       CASE
-        WHEN r.slept_ratio < v.throttled_least_ratio THEN 1
-        WHEN i.idle_ratio >= v.idle_least_ratio THEN 1
-        ELSE 0
-      END AS is_demand_limited
+        WHEN min(r.is_fio) OVER wb = 1 THEN 'fio'
+        WHEN min(r.tid IN (SELECT w.tid FROM watched AS w)) OVER wb = 1
+          THEN 'sched'
+        ELSE 'none'
+      END AS demand_basis
     FROM task_rate AS r
-    CROSS JOIN wb_units AS u
-    CROSS JOIN wb_rule AS v
     LEFT JOIN idle AS i
       ON i.bdi = r.bdi
       AND coalesce(i.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
       AND i.task_id = r.task_id
-    WHERE r.active_ns > 0 AND r.dirtied_bytes > 0
+    WINDOW wb AS (PARTITION BY r.bdi, r.cgroup_ino)
+  ),
+  judged AS (
+    SELECT
+      s.*,
+      CASE
+        WHEN s.demand_basis = 'fio'
+          THEN CASE WHEN s.asked_bytes_per_s IS NULL THEN 0 ELSE 1 END
+        WHEN s.slept_ratio < v.throttled_least_ratio THEN 1
+        WHEN s.idle_ratio >= v.idle_least_ratio THEN 1
+        ELSE 0
+      END AS is_demand_limited
+    FROM seen AS s
+    CROSS JOIN wb_rule AS v
+  ),
+  demand AS (
+    SELECT
+      j.*,
+      CASE
+        WHEN j.is_demand_limited = 0 THEN NULL
+        WHEN j.demand_basis = 'fio' THEN j.asked_bytes_per_s
+        ELSE j.rate
+      END AS asked
+    FROM judged AS j
   ),
   -- Water-filling: tasks in order of what they ask for, those who ask for all
   -- they can get last. The level is what is left, divided among the rest.
@@ -127,13 +178,14 @@ WITH
       sum(d.rate) OVER wb AS capacity,
       count(*) OVER wb AS tasks_count,
       row_number() OVER asking AS place,
-      sum(d.rate) OVER (asking ROWS UNBOUNDED PRECEDING) AS asked_so_far
+      sum(coalesce(d.asked, 0)) OVER (asking ROWS UNBOUNDED PRECEDING)
+        AS asked_so_far
     FROM demand AS d
     WINDOW
       wb AS (PARTITION BY d.bdi, d.cgroup_ino),
       asking AS (
         PARTITION BY d.bdi, d.cgroup_ino
-        ORDER BY d.is_demand_limited DESC, d.rate, d.tid, d.task_id
+        ORDER BY d.asked IS NULL, d.asked, d.tid, d.task_id
       )
   ),
   levels AS (
@@ -143,8 +195,8 @@ WITH
       -- The first task that asks for more than the level stops the filling.
       min(
         CASE
-          WHEN o.is_demand_limited = 0
-            OR o.rate > (o.capacity - (o.asked_so_far - o.rate))
+          WHEN o.asked IS NULL
+            OR o.asked > (o.capacity - (o.asked_so_far - o.asked))
               / (o.tasks_count - o.place + 1)
             THEN o.place
         END
@@ -157,8 +209,8 @@ WITH
       l.bdi,
       l.cgroup_ino,
       l.stop_place,
-      (o.capacity - (o.asked_so_far - o.rate)) / (o.tasks_count - o.place + 1)
-        AS fair_rate
+      (o.capacity - (o.asked_so_far - coalesce(o.asked, 0)))
+        / (o.tasks_count - o.place + 1) AS fair_rate
     FROM levels AS l
     JOIN ordered AS o
       ON o.bdi = l.bdi
@@ -173,59 +225,68 @@ SELECT
   o.task_id,
   o.dirtied_bytes,
   o.active_ns,
-  o.rate AS dirtied_bytes_per_s,
+  1.0 * u.second_ns * o.dirtied_bytes / o.active_ns AS dirtied_bytes_per_s,
+  o.estimate_bytes AS dirtied_estimate_bytes,
+  o.basis AS dirtied_basis,
+  o.coverage_ratio,
+  o.rate AS rate_bytes_per_s,
   o.slept_ratio,
   o.idle_ratio,
-  o.is_demand_limited,
-  CASE WHEN o.place < l.stop_place OR l.stop_place IS NULL THEN o.rate
+  CASE WHEN o.demand_basis <> 'none' THEN o.is_demand_limited END
+    AS is_demand_limited,
+  CASE WHEN o.demand_basis <> 'none' THEN o.asked END AS asked_bytes_per_s,
+  o.demand_basis,
+  CASE
+    WHEN o.demand_basis = 'none' THEN NULL
+    WHEN o.place < l.stop_place OR l.stop_place IS NULL THEN o.asked
     ELSE l.fair_rate
   END AS entitlement_bytes_per_s
 FROM ordered AS o
+CROSS JOIN wb_units AS u
 LEFT JOIN level AS l
   ON l.bdi = o.bdi
   AND coalesce(l.cgroup_ino, 0) = coalesce(o.cgroup_ino, 0);
 
 -- @view     wb_window_rate
 -- @summary  How fast each throttled task dirtied pages of each wb in each
---   window in which it was charged pages or slept; empty unless windows are
---   asked for (wb_params.by_window). A sleep is taken as starting at its event,
---   where the pages are charged.
+--   window in which it dirtied or slept; empty unless windows are asked for
+--   (wb_params.by_window). A sleep is taken as starting at its event.
 -- @grain    window, bdi, cgroup, task under a name; order window_start_ns, bdi,
 --   cgroup_ino, tid
--- @needs    wb_throttle, wb_task, wb_window, wb_bounds, wb_params, wb_units
+-- @needs    wb_throttle, wb_task_dirtied, wb_dirtied_part, wb_task,
+--   wb_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch
+-- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time
 -- @column   task_id INTEGER of wb_task
--- @column   dirtied_bytes_per_s REAL over the part of the window in the trace
+-- @column   rate_bytes_per_s REAL over the part of the window in the trace
+-- @column   dirtied_basis TEXT as basis of wb_task_dirtied; NULL = the task only
+--   slept
+-- @column   coverage_ratio REAL of the machine, all the time
 CREATE VIEW wb_window_rate AS
 WITH
   touched AS (
-    SELECT
-      w.window_index,
-      t.bdi,
-      t.cgroup_ino,
-      t.task_id,
-      CASE WHEN t.ts >= w.window_start_ns THEN t.accounted_bytes ELSE 0 END
-        AS dirtied_bytes
+    SELECT w.window_index, t.bdi, t.cgroup_ino, t.task_id, 0.0 AS bytes
     FROM wb_params AS p
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_throttle AS t
     CROSS JOIN wb_window AS w
     WHERE p.by_window = 1
       AND t.is_step = 1
-      AND (t.accounted_bytes > 0 OR t.slept_ns > 0)
+      AND t.slept_ns > 0
       AND t.ts < b.end_ts
-      AND (t.ts >= b.start_ts OR t.ts + t.slept_ns > b.start_ts)
+      AND t.ts + t.slept_ns > b.start_ts
       AND w.window_index >= (t.ts - b.start_ts) / p.window_ns
-      AND w.window_index <= (
-        t.ts + CASE WHEN t.slept_ns > 0 THEN t.slept_ns - 1 ELSE 0 END
-        - b.start_ts
-      ) / p.window_ns
+      AND w.window_index <= (t.ts + t.slept_ns - 1 - b.start_ts) / p.window_ns
+    UNION ALL
+    SELECT d.window_index, d.bdi, d.cgroup_ino, d.task_id, d.dirtied_bytes
+    FROM wb_params AS p
+    CROSS JOIN wb_dirtied_part AS d
+    WHERE p.by_window = 1
   ),
   cell AS (
     SELECT
@@ -233,7 +294,7 @@ WITH
       t.bdi,
       t.cgroup_ino,
       t.task_id,
-      sum(t.dirtied_bytes) AS dirtied_bytes
+      sum(t.bytes) AS bytes
     FROM touched AS t
     GROUP BY t.window_index, t.bdi, t.cgroup_ino, t.task_id
   ),
@@ -254,40 +315,43 @@ SELECT
   k.tid,
   k.comm,
   c.task_id,
-  1.0 * u.second_ns * c.dirtied_bytes / w.covered_ns AS dirtied_bytes_per_s
+  1.0 * u.second_ns * c.bytes / w.covered_ns AS rate_bytes_per_s,
+  d.basis AS dirtied_basis,
+  d.coverage_ratio
 FROM cell AS c
 CROSS JOIN wb_units AS u
 JOIN covered AS w ON w.window_index = c.window_index
-JOIN wb_task AS k ON k.task_id = c.task_id;
+JOIN wb_task AS k ON k.task_id = c.task_id
+-- A task that only sleeps on in the time of interest is not in it.
+LEFT JOIN wb_task_dirtied AS d
+  ON d.task_id = c.task_id
+  AND d.bdi = c.bdi
+  AND coalesce(d.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+WHERE coalesce(d.is_incidental, 0) = 0;
 
 -- @view     wb_fairness_window
 -- @summary  Jain's index of what throttled tasks dirtied in each window.
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_throttle, wb_bounds, wb_params, wb_window
+-- @needs    wb_task_dirtied, wb_dirtied_part, wb_rule, wb_window
 -- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   tasks_count INTEGER tasks that were charged pages in the window
--- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all
+-- @column   tasks_count INTEGER tasks that dirtied pages in the window
+-- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all; NULL =
+--   events tell too little of what the machine dirtied (wb_rule)
 CREATE VIEW wb_fairness_window AS
 WITH
   share AS (
     SELECT
-      (t.ts - b.start_ts) / p.window_ns AS window_index,
-      t.bdi,
-      t.cgroup_ino,
-      t.tid,
-      t.task_id,
-      1.0 * sum(t.accounted_bytes) AS bytes
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    WHERE t.is_step = 1
-      AND t.ts >= b.start_ts
-      AND t.ts < b.end_ts
-      AND t.accounted_bytes > 0
-    GROUP BY 1, t.bdi, t.cgroup_ino, t.tid, t.task_id
+      p.window_index,
+      p.task_id,
+      p.bdi,
+      p.cgroup_ino,
+      sum(p.dirtied_bytes) AS bytes
+    FROM wb_dirtied_part AS p
+    GROUP BY p.window_index, p.task_id, p.bdi, p.cgroup_ino
   ),
   per_window AS (
     SELECT
@@ -295,9 +359,22 @@ WITH
       s.bdi,
       s.cgroup_ino,
       count(*) AS tasks_count,
+      max(
+        CASE
+          WHEN d.basis = 'bound' AND d.coverage_ratio < v.coverage_least_ratio
+            THEN 1
+          ELSE 0
+        END
+      ) AS is_unknown,
       sum(s.bytes) * sum(s.bytes)
         / nullif(count(*) * sum(s.bytes * s.bytes), 0) AS jain_ratio
     FROM share AS s
+    CROSS JOIN wb_rule AS v
+    JOIN wb_task_dirtied AS d
+      ON d.task_id = s.task_id
+      AND d.bdi = s.bdi
+      AND coalesce(d.cgroup_ino, 0) = coalesce(s.cgroup_ino, 0)
+    WHERE d.is_incidental = 0 AND s.bytes > 0
     GROUP BY s.window_index, s.bdi, s.cgroup_ino
   )
 SELECT
@@ -305,7 +382,7 @@ SELECT
   f.bdi,
   f.cgroup_ino,
   f.tasks_count,
-  f.jain_ratio
+  CASE WHEN f.is_unknown = 0 THEN f.jain_ratio END AS jain_ratio
 FROM per_window AS f
 JOIN wb_window AS w ON w.window_index = f.window_index;
 

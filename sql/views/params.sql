@@ -120,6 +120,11 @@ FROM named AS n;
 --   share of its time got all that it asked for
 -- @column   idle_least_ratio REAL so did one that was idle for this share of
 --   the rest or more
+-- @column   incidental_bytes INTEGER a task that never paused and was charged
+--   no more than this writes on the side, such as its own messages: it is not
+--   compared with those that write for their living
+-- @column   coverage_least_ratio REAL events that charge less than this share
+--   of what the machine dirtied do not tell who dirtied how much
 -- @column   boost_percent INTEGER thresholds above this many per cent of the
 --   sample's beside them are a real-time task's: the kernel gives it a quarter
 --   and more besides, and others change by less from one sample to the next
@@ -143,7 +148,11 @@ SELECT
   16 * u.ms_ns AS unslept_least_ns,
   0.05 AS throttled_least_ratio,
   0.5 AS idle_least_ratio,
+  64 * u.kib_bytes AS incidental_bytes,
+  0.5 AS coverage_least_ratio,
   120 AS boost_percent,
   64 AS same_state_pages,
-  16 AS same_state_divisor
+  16 AS same_state_divisor,
+  0.9 AS reached_least_ratio,
+  125 AS counter_lag_pages
 FROM wb_units AS u;

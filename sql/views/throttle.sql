@@ -5,10 +5,11 @@
 -- @summary  One row for each balance_dirty_pages event: what was asked of the
 --   task, what it did, and the state that it was decided on.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, _throttle_charge, wb_throttle_domain,
+-- @needs    raw_balance_dirty_pages, _throttle_charge, _throttle_domain,
 --   wb_task, wb_cgroup, wb_units
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch, writeback:balance_dirty_pages_done
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
 -- @column   tid INTEGER thread that dirties pages
@@ -30,8 +31,9 @@
 --   measured
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
 -- @column   slept_basis TEXT measured: by the kernel, told when the call
---   returned; sched: between two sched_switch; paused: from the next event of
---   the call; intended: pause plus half a jiffy
+--   returned; probe: between the probes on its entry and return; sched: between
+--   two sched_switch; paused: from the next event of the call; intended: pause
+--   plus half a jiffy
 -- @column   call_ns INTEGER in the last event of a call that is a step: how
 --   long the call took; without its return: the time in it so far and the sleep
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
@@ -109,7 +111,7 @@ SELECT
 FROM raw_balance_dirty_pages AS r
 CROSS JOIN wb_units AS u
 LEFT JOIN _throttle_charge AS c ON c.seq = r.seq
-LEFT JOIN wb_throttle_domain AS d ON d.seq = r.seq;
+LEFT JOIN _throttle_domain AS d ON d.seq = r.seq;
 
 -- @view     wb_throttle_unseen
 -- @shared
@@ -188,6 +190,19 @@ CROSS JOIN wb_units AS u;
 
 -- @view     wb_throttle_domain
 -- @shared
+-- @summary  Which limits throttled a task whose wb belongs to a memory cgroup,
+--   for questions about limits alone.
+-- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
+-- @needs    _throttle_domain
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   domain TEXT as in wb_throttle
+-- @column   has_limit INTEGER 1: the event's limit is that of the domain
+CREATE VIEW wb_throttle_domain AS
+SELECT d.seq, d.domain, d.has_limit
+FROM _throttle_domain AS d;
+
+-- @view     _throttle_domain
 -- @summary  Which limits throttled a task whose wb belongs to a memory cgroup:
 --   the machine's or the cgroup's. The event does not tell; the
 --   global_dirty_state that the same call fired just before does: the machine's
@@ -207,7 +222,7 @@ CROSS JOIN wb_units AS u;
 --   known which it was
 -- @source   mm/page-writeback.c balance_dirty_pages(), domain_dirty_limits()
 -- @materialize
-CREATE VIEW wb_throttle_domain AS
+CREATE VIEW _throttle_domain AS
 WITH
   member AS (
     SELECT DISTINCT b.tid
@@ -289,7 +304,8 @@ CROSS JOIN wb_kernel AS k;
 -- @needs    raw_sched_switch, _throttle_step,
 --   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_rule, wb_bounds
 -- @events   writeback:balance_dirty_pages
--- @optional sched:sched_switch, writeback:balance_dirty_pages_done
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
 -- @column   tid INTEGER thread
@@ -305,8 +321,9 @@ CROSS JOIN wb_kernel AS k;
 --   before ts where events of the call were lost
 -- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
 -- @column   slept_basis TEXT measured: by the kernel, told when the call
---   returned; sched: between two sched_switch; paused: from the next event of
---   the call; intended: pause plus half a jiffy
+--   returned; probe: between the probes on its entry and return; sched: between
+--   two sched_switch; paused: from the next event of the call; intended: pause
+--   plus half a jiffy
 -- @column   call_ns INTEGER in the last event of a call: how long the call
 --   took; without its return: the time in it so far and the sleep
 -- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
@@ -355,7 +372,7 @@ WITH
       CASE
         WHEN j.pause > 0 THEN
           CASE
-            WHEN j.wait_ns IS NOT NULL THEN 'measured'
+            WHEN j.wait_ns IS NOT NULL THEN j.done_basis
             WHEN j.measured_ns IS NOT NULL THEN 'sched'
             WHEN j.will_go_on = 1 AND j.next_paused >= j.paused THEN 'paused'
             ELSE 'intended'
@@ -379,7 +396,7 @@ WITH
       m.*,
       CASE
         WHEN m.slept_basis IS NULL OR m.is_async THEN 0
-        WHEN m.slept_basis = 'measured' THEN m.wait_ns
+        WHEN m.slept_basis IN ('measured', 'probe') THEN m.wait_ns
         WHEN m.slept_basis = 'sched' THEN m.measured_ns
         -- The kernel's ms and the trace clock are different clocks: never
         -- longer than to the task's next event.
@@ -405,9 +422,9 @@ SELECT
   m.paused * u.ms_ns AS paused_ns,
   -- A measured wait has more in it than the sleep, but no other event.
   CASE
-    WHEN m.slept_basis = 'measured' AND m.wait_ts IS NOT NULL THEN m.wait_ts
-    WHEN m.slept_basis = 'measured' AND m.slept_ns > m.room_ns THEN m.ts
-    WHEN m.slept_basis = 'measured'
+    WHEN m.wait_ns IS NOT NULL AND m.wait_ts IS NOT NULL THEN m.wait_ts
+    WHEN m.wait_ns IS NOT NULL AND m.slept_ns > m.room_ns THEN m.ts
+    WHEN m.wait_ns IS NOT NULL
       AND m.sleep_ts + m.slept_ns > m.ts + m.room_ns
       THEN m.ts + m.room_ns - m.slept_ns
     ELSE coalesce(m.sleep_ts, m.ts)
@@ -461,6 +478,7 @@ LEFT JOIN wb_task AS k
 -- @column   wait_ns INTEGER of _throttle_done
 -- @column   wait_ts INTEGER ns, of _throttle_done
 -- @column   call_ns INTEGER from the call's entry to its return
+-- @column   done_basis TEXT of _throttle_done
 -- @source   mm/page-writeback.c balance_dirty_pages()
 -- @materialize
 CREATE VIEW _throttle_step AS
@@ -513,7 +531,8 @@ SELECT
   d.is_async AS is_done_async,
   d.wait_ns,
   d.wait_ts,
-  d.call_ns
+  d.call_ns,
+  d.basis AS done_basis
 FROM raw_balance_dirty_pages AS c
 LEFT JOIN raw_balance_dirty_pages AS n
   ON c.pause > 0 AND n.prev_seq = c.seq
@@ -600,18 +619,19 @@ WHERE c.place = 1;
 
 -- @view     _throttle_done
 -- @summary  The call of balance_dirty_pages() that each event was fired in, as
---   balance_dirty_pages_done of a patched kernel proves it: its last `loops`
---   events before it. The call's measured wait is shared out to those of its
---   events that a sleep followed, by the time to the next event or to the
---   return; the shares add up to it. Empty on other kernels.
+--   its return proves it (balance_dirty_pages_done of a patched kernel, else
+--   the probes): its last `loops` events before it. The call's measured wait is
+--   shared out to those of its events that a sleep followed, by the time to the
+--   next event or to the return; the shares add up to it. Empty without either.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, raw_balance_dirty_pages_done, raw_meta,
---   wb_rule
--- @optional writeback:balance_dirty_pages_done
+-- @needs    raw_balance_dirty_pages, raw_balance_dirty_pages_done,
+--   wb_probe_call, raw_meta, wb_rule
+-- @optional writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
 -- @column   seq INTEGER of the balance_dirty_pages event
--- @column   done_seq INTEGER of the balance_dirty_pages_done of its call; NULL
---   = not recorded: lost, or the trace ended in the call
+-- @column   done_seq INTEGER of the return of its call; NULL = not recorded:
+--   lost, or the trace ended in the call
 -- @column   done_ts INTEGER ns, of that
 -- @column   is_first INTEGER 1: first recorded event of that call
 -- @column   is_last INTEGER 1: last event of that call
@@ -627,18 +647,31 @@ WHERE c.place = 1;
 --   and end with the call; NULL = they fit
 -- @column   call_ns INTEGER from the call's entry to its return
 -- @column   domain TEXT whose limits throttled when the call returned: global
---   or memcg
+--   or memcg; NULL = the return does not tell
+-- @column   basis TEXT measured: told by the kernel; probe: between two probes
 -- @source   kernel-tracepoints/; mm/page-writeback.c balance_dirty_pages()
 -- @materialize
 CREATE VIEW _throttle_done AS
 WITH
+  returns AS (
+    SELECT d.seq, d.ts, d.tid, d.bdi, d.wait_ns, d.total_ns, d.loops,
+      d.exit = 5 AS is_async, d.domain, 'measured' AS basis
+    FROM raw_balance_dirty_pages_done AS d
+    UNION ALL
+    SELECT p.end_seq, p.end_ts, p.tid, p.bdi, p.is_paused * p.call_ns,
+      p.call_ns, p.events_count, p.is_async, NULL, 'probe'
+    FROM wb_probe_call AS p
+    WHERE p.call_ns >= 0
+      AND p.events_count > 0
+      AND NOT EXISTS (SELECT 1 FROM raw_balance_dirty_pages_done)
+  ),
   steps AS (
     SELECT b.tid, b.seq, b.ts, b.bdi, b.pause, NULL AS done_seq
     FROM raw_balance_dirty_pages AS b
-    WHERE EXISTS (SELECT 1 FROM raw_balance_dirty_pages_done)
+    WHERE EXISTS (SELECT 1 FROM returns)
     UNION ALL
     SELECT d.tid, d.seq, d.ts, d.bdi, NULL, d.seq
-    FROM raw_balance_dirty_pages_done AS d
+    FROM returns AS d
   ),
   -- The next return of the task, and how many events there are up to it.
   ahead AS (
@@ -675,14 +708,16 @@ WITH
       d.total_ns,
       d.loops,
       d.domain,
+      d.basis,
       c.place_back,
-      CASE WHEN d.exit = 5 AND c.place_back = 1 THEN 1 ELSE 0 END AS is_async
+      CASE WHEN d.is_async = 1 AND c.place_back = 1 THEN 1 ELSE 0 END
+        AS is_async
     FROM counted AS c
     CROSS JOIN wb_rule AS v
     LEFT JOIN raw_meta AS m ON m.key = 'clock_unit'
     -- After a lost event, one of an earlier call is in its place: that was
     -- before this call's entry.
-    LEFT JOIN raw_balance_dirty_pages_done AS d
+    LEFT JOIN returns AS d
       ON d.seq = c.next_done_seq
       AND c.place_back <= d.loops
       AND c.bdi = d.bdi
@@ -754,5 +789,6 @@ SELECT
   END AS wait_ts,
   CASE WHEN s.wait_ns >= 0 AND s.wait_ns <= s.total_ns THEN s.total_ns END
     AS call_ns,
-  CASE s.domain WHEN 0 THEN 'global' WHEN 1 THEN 'memcg' END AS domain
+  CASE s.domain WHEN 0 THEN 'global' WHEN 1 THEN 'memcg' END AS domain,
+  s.basis
 FROM shared AS s;

@@ -167,6 +167,18 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "wb_domain_dirty_state": ("writeback", 542, _DOMAIN, '"dirty=%lu", REC->dirty'),
     "page_fault_user": ("exceptions", 120, _FAULT, '"address=0x%lx", REC->address'),
     "page_fault_kernel": ("exceptions", 119, _FAULT, '"address=0x%lx", REC->address'),
+    "balance_dirty_pages_entry": (
+        "wbscope",
+        1801,
+        ("unsigned long __probe_ip", "u64 wb", "u64 pages"),
+        '"(%lx) wb=0x%Lx pages=%Lu", REC->__probe_ip, REC->wb, REC->pages',
+    ),
+    "balance_dirty_pages_return": (
+        "wbscope",
+        1802,
+        ("unsigned long __probe_func", "unsigned long __probe_ret_ip", "int ret"),
+        '"(%lx <- %lx) ret=%d", REC->__probe_func, REC->__probe_ret_ip, REC->ret',
+    ),
     "sys_enter_sync": ("syscalls", 751, ("int __syscall_nr",), '""'),
     "sys_exit_sync": ("syscalls", 750, ("int __syscall_nr", "long ret"), '"0x%lx", REC->ret'),
     "sys_enter_fsync": ("syscalls", 755, _ENTER, '"fd: 0x%08lx", ((unsigned long)(REC->fd))'),

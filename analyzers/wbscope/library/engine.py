@@ -52,6 +52,10 @@ class Engine(Protocol):
         """Let go of the run; once is enough."""
 
 
-def warnings_select(scope: str) -> str:
-    """The warnings that hold for this query, or ('*') for every number of the run."""
-    return f"SELECT slug, message FROM {WARNINGS} WHERE scope IN ('*', {quote(scope)})"
+def warnings_select(scope: str, own: str = "") -> str:
+    """The warnings that hold for this query, or ('*') for every number of the run.
+
+    `own` is a view of warnings for the query alone.
+    """
+    select = f"SELECT slug, message FROM {WARNINGS} WHERE scope IN ('*', {quote(scope)})"
+    return f"{select} UNION ALL SELECT slug, message FROM {own}" if own else select

@@ -34,9 +34,10 @@ class Session:
         require_events(file, self.engine.recorded, self._shown, self._library.profiles)
         check_filters(file, params.filters())
         self.engine.use(params)
-        needs = [*file.needs, WARNINGS]
-        selects = [file.select, warnings_select(name)]
-        rows, warnings = self.engine.answer(file.name, needs, file.needs, selects)
+        own = [file.warns] if file.warns else []
+        needs = [*file.needs, *own, WARNINGS]
+        selects = [file.select, warnings_select(name, file.warns)]
+        rows, warnings = self.engine.answer(file.name, needs, [*file.needs, *own], selects)
         result = result_of(name, rows, notices_of(warnings), file.columns)
         return replace(result, start_ns=self.engine.recorded.meta.get("first_ts"))
 

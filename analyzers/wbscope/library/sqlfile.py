@@ -103,7 +103,8 @@ class SqlFile:
 
     `subject` is what the file says that all of its objects are about.
     `filters` are those that a query takes: window, range, bdi, tid, cgroup.
-    `explain` names the query whose rows say what this one's were decided on.
+    `explain` names the query whose rows say what this one's were decided on, `warns` the view whose
+    rows are warnings of this one alone.
     `events` is a tuple of groups; a group is satisfied by any one of its events.
     `source_events`, `source_table`, `source_view` and `fields` are an adapter's:
     it reads `source_view`, which the engine makes over the first event of
@@ -124,6 +125,7 @@ class SqlFile:
     title: str
     read: str
     explain: str
+    warns: str
     order: int
     needs: tuple[str, ...]
     filters: tuple[str, ...]
@@ -178,8 +180,8 @@ class _Place:
 
 _NOT_DRAWN = Drawing("", "", "", (), False, False)
 _TEXTS = (
-    "subject", "kind", "name", "select", "summary", "grain", "title", "read", "explain", "source",
-    "source_table", "source_view", "previous", "key",
+    "subject", "kind", "name", "select", "summary", "grain", "title", "read", "explain", "warns",
+    "source",    "source_table", "source_view", "previous", "key",
 )  # fmt: skip
 _LISTS = (
     "needs", "filters", "events", "optional", "columns", "metrics", "source_events", "fields",
@@ -255,6 +257,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         title=_text(tags, "title"),
         read=_text(tags, "read"),
         explain=_text(tags, "explain"),
+        warns=_text(tags, "warns"),
         order=_order(place, tags),
         needs=_words(tags, "needs"),
         filters=_words(tags, "filters"),

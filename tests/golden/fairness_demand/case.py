@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fairness with one writer that asks for less than its share.
+"""Fairness with one writer that asks for less than its share, as fio tells.
 
-By hand, 4 KiB pages; each task has an event every second from 10 s to 14 s, and its pages after the
-first event count over the 4 s from its first event to its last:
+By hand, 4 KiB pages; each task has an event every second from 10 s to 14 s, and its job of fio the
+bytes that it was charged after the first, in 4 s. fio does not tell which thread did a job; the
+most bytes are those of the task that was charged most: a 11000 pages, b 5000, c 2500, d 500.
   a, tid 11: 4 * 1500 pages / 4 s = 6144000 bytes/s (its burst of 5000 pages before is left out)
   b, tid 12: 4 * 1000 pages / 4 s = 4096000
-  c, tid 13: 4 *  500 pages / 4 s = 2048000; never made to pause: it asks for no more
+  c, tid 13: 4 *  500 pages / 4 s = 2048000, of rate=,2m: 2097152 asked for
   Jain (6 + 4 + 2)^2 / (3 * (36 + 16 + 4)) = 144 / 168; slowest to fastest 2 / 6
-  Shares: 12 / 3 = 4 each; c wants only 2, the rest is (12 - 2) / 2 = 5 for a and b each:
-  6/5, 4/5, 2/2 give (1.2 + 0.8 + 1)^2 / (3 * (1.44 + 0.64 + 1)) = 9 / 9.24
-  (in units of 1024000 bytes/s). d, tid 14, is alone on bdi 8:16: all ratios are 1.
+  Shares: all have 12288000, c asked for 2097152, so (12288000 - 2097152) / 2 = 5095424 are left
+  for a and b each.  d, tid 14, is alone on bdi 8:16: all ratios are 1.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from support.golden import Check
@@ -25,7 +26,7 @@ _UNIT = 1_024_000.0
 
 
 def make(folder: Path) -> None:
-    trace = Trace(formats("balance_dirty_pages"), cmdlines={11: "a", 12: "b", 13: "c", 14: "d"})
+    trace = Trace(formats("balance_dirty_pages"), cmdlines=dict.fromkeys((11, 12, 13, 14), "fio"))
     pages = {11: 1500, 12: 1000, 13: 500, 14: 100}
     for second in range(10, 15):
         for tid, dirtied in pages.items():
@@ -39,24 +40,38 @@ def make(folder: Path) -> None:
             event = {"bdi": bdi, **values}
             trace.event(0, second * _SECOND + tid, tid, "balance_dirty_pages", event)
     trace.write(folder / "trace.dat")
+    jobs = []
+    for tid, name in ((14, "d"), (12, "b"), (13, "c"), (11, "a")):
+        written = {"io_bytes": 4 * pages[tid] * 4096, "runtime": 4000}
+        options = {"rate": ",2m"} if name == "c" else {}
+        jobs.append({"jobname": name, "job options": options, "write": written})
+    (folder / "fio.json").write_text(json.dumps({"fio version": "fio-3.33", "jobs": jobs}))
 
 
-def _task(tid: int, comm: str, rate: float, share: float) -> dict[str, int | float | str]:
+def _task(
+    tid: int, rate: float, share: float, asked: float | None = None
+) -> dict[str, int | float | str | None]:
     return {
         "bdi": "8:0",
         "cgroup_ino": 1,
         "tid": tid,
-        "comm": comm,
-        "dirtied_bytes_per_s": rate * _UNIT,
-        "entitlement_bytes_per_s": share * _UNIT,
+        "rate_bytes_per_s": rate * _UNIT,
+        "dirtied_basis": "fio",
+        "asked_bytes_per_s": asked,
+        "demand_basis": "fio",
+        "entitlement_bytes_per_s": share,
     }
 
+
+_ASKED = 2_097_152.0
+_REST = 5_095_424.0
+_SHARES = (6 * _UNIT / _REST, 4 * _UNIT / _REST, 2 * _UNIT / _ASKED)
 
 CHECKS = [
     Check(
         query="fairness_tasks",
         keep=lambda row: row["bdi"] == "8:0",
-        rows=[_task(11, "a", 6, 5), _task(12, "b", 4, 5), _task(13, "c", 2, 2)],
+        rows=[_task(11, 6, _REST), _task(12, 4, _REST), _task(13, 2, _ASKED, _ASKED)],
     ),
     Check(
         query="fairness",
@@ -66,7 +81,7 @@ CHECKS = [
                 "cgroup_ino": 1,
                 "tasks_count": 3,
                 "jain_ratio": 144 / 168,
-                "jain_weighted_ratio": 9 / 9.24,
+                "jain_weighted_ratio": sum(_SHARES) ** 2 / (3 * sum(x * x for x in _SHARES)),
                 "slowest_to_fastest_ratio": 2 / 6,
             },
             {

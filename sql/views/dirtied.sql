@@ -1,0 +1,645 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- How much each throttled task really dirtied, by the best source there is.
+
+-- @view     wb_task_dirtied
+-- @summary  How much each throttled task dirtied of each wb: what its events
+--   charge, which is too low, and the best estimate there is. The writers of a
+--   wb are compared with one another, so all have the same basis: the best one
+--   that tells of each of them.
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
+-- @needs    wb_throttle, wb_throttle_total, wb_probe_call, wb_task,
+--   wb_write_call, wb_bounds, wb_params, wb_rule, _dirtied_machine,
+--   _dirtied_look, _dirtied_fio, raw_task_io
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry,
+--   syscalls:sys_exit_write
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   charged_bytes INTEGER by balance_dirty_pages events; a lower bound
+-- @column   estimate_bytes INTEGER what it dirtied, by the basis
+-- @column   basis TEXT probe: each call of balance_dirty_pages(), exact up to
+--   the last call; proc_io: the kernel's account of the thread; fio: of the
+--   job; syscalls: write system calls; calibrated: charged, and its share of
+--   what the machine dirtied besides; bound: charged
+-- @column   coverage_ratio REAL of the machine: bytes charged to all tasks over
+--   bytes dirtied; NULL = global_dirty_state does not tell
+-- @column   free_calls_count INTEGER calls in free run, of all wbs of the task:
+--   global_dirty_state without balance_dirty_pages; NULL = not recorded
+-- @column   from_ts INTEGER ns, its first call
+-- @column   to_ts INTEGER ns, its last call
+-- @column   first_bytes INTEGER what the first call counted: dirtied before it,
+--   so before the time that a rate is taken over
+-- @column   fio_bytes_per_s REAL speed by fio; NULL = basis is not fio
+-- @column   asked_bytes_per_s REAL rate= of its fio job; NULL = none is known
+-- @column   is_fio INTEGER 1: its fio job is known
+-- @column   is_incidental INTEGER 1: it wrote on the side (wb_rule), and is not
+--   compared with others
+-- @source   docs/fairness.md; mm/page-writeback.c balance_dirty_pages(),
+--   domain_poll_intv()
+-- @materialize
+CREATE VIEW wb_task_dirtied AS
+WITH
+  charge AS (
+    SELECT
+      t.task_id,
+      t.bdi,
+      coalesce(t.cgroup_ino, 0) AS cgroup_key,
+      sum(t.accounted_bytes) AS charged_bytes,
+      max(t.pause_ns) AS pause_max_ns
+    FROM wb_throttle AS t
+    CROSS JOIN wb_bounds AS b
+    WHERE t.is_step = 1 AND t.ts >= b.start_ts AND t.ts < b.end_ts
+    GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0)
+  ),
+  first_charge AS (
+    SELECT t.seq, t.accounted_bytes
+    FROM wb_throttle AS t
+    WHERE t.is_step = 1
+      AND t.seq IN (SELECT a.first_seq FROM wb_throttle_total AS a)
+  ),
+  wrote AS (
+    SELECT
+      a.task_id,
+      a.tid,
+      a.bdi,
+      a.cgroup_ino,
+      a.events_count,
+      a.first_seq,
+      a.first_ts,
+      a.last_ts,
+      coalesce(c.charged_bytes, 0) AS charged_bytes,
+      -- A task's count of dirtied pages is of all wbs, so the only call for one
+      -- can be charged what was dirtied of another.
+      CASE
+        WHEN coalesce(c.pause_max_ns, 0) <= 0
+          AND (
+            a.events_count = 1
+            OR coalesce(c.charged_bytes, 0) <= v.incidental_bytes
+          )
+          THEN 1
+        ELSE 0
+      END AS is_incidental
+    FROM wb_throttle_total AS a
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN charge AS c
+      ON c.task_id = a.task_id
+      AND c.bdi = a.bdi
+      AND c.cgroup_key = coalesce(a.cgroup_ino, 0)
+  ),
+  writer AS (
+    SELECT
+      w.*,
+      k.comm,
+      sum(1 - w.is_incidental) OVER of_task AS wbs_count,
+      sum(w.events_count) OVER of_task AS all_events_count,
+      sum(w.charged_bytes) OVER of_task AS task_charged_bytes,
+      row_number() OVER (
+        PARTITION BY w.task_id
+        ORDER BY w.charged_bytes DESC, w.events_count DESC, w.bdi, w.cgroup_ino
+      ) AS place
+    FROM wrote AS w
+    JOIN wb_task AS k ON k.task_id = w.task_id
+    WINDOW of_task AS (PARTITION BY w.task_id)
+  ),
+  looked AS (
+    SELECT
+      w.*,
+      -- Each balance_dirty_pages event has a look of its own before it.
+      CASE
+        WHEN l.looks_count > w.all_events_count
+          THEN l.looks_count - w.all_events_count
+        WHEN m.total_bytes IS NOT NULL THEN 0
+      END AS free_calls_count,
+      min(coalesce(l.first_ts, w.first_ts), w.first_ts) AS seen_from_ts,
+      max(coalesce(l.last_ts, w.last_ts), w.last_ts) AS seen_to_ts,
+      coalesce(l.first_seq, w.first_seq) AS first_look_seq,
+      l.second_seq,
+      m.total_bytes
+    FROM writer AS w
+    CROSS JOIN _dirtied_machine AS m
+    LEFT JOIN _dirtied_look AS l ON l.task_id = w.task_id
+  ),
+  machine AS (
+    SELECT
+      l.total_bytes,
+      sum(l.charged_bytes) AS charged_bytes,
+      -- A task of several wbs counts once.
+      sum(CASE WHEN l.place = 1 THEN l.free_calls_count ELSE 0 END)
+        AS free_calls_count,
+      -- A memory cgroup's tasks are polled more often (the smaller of two
+      -- intervals counts), so their calls stand for fewer pages than others'.
+      count(DISTINCT coalesce(l.cgroup_ino, 0)) AS cgroups_count
+    FROM looked AS l
+    GROUP BY l.total_bytes
+  ),
+  shared AS (
+    SELECT
+      l.*,
+      1.0 * m.charged_bytes / m.total_bytes AS coverage_ratio,
+      CASE
+        WHEN m.cgroups_count > 1 THEN NULL
+        WHEN m.total_bytes <= m.charged_bytes THEN 0.0
+        WHEN m.free_calls_count > 0
+          THEN 1.0 * (m.total_bytes - m.charged_bytes) / m.free_calls_count
+      END AS free_call_bytes,
+      CASE
+        WHEN l.wbs_count = 1 THEN 1.0 - l.is_incidental
+        WHEN l.task_charged_bytes > 0
+          THEN 1.0 * l.charged_bytes / l.task_charged_bytes
+        ELSE 0.0
+      END AS wb_ratio
+    FROM looked AS l
+    CROSS JOIN machine AS m
+  ),
+  probed AS (
+    SELECT
+      w.task_id,
+      w.bdi,
+      coalesce(w.cgroup_ino, 0) AS cgroup_key,
+      sum(p.dirtied_bytes) AS bytes,
+      min(p.ts) AS first_ts,
+      max(p.ts) AS last_ts,
+      min(p.seq) AS first_seq
+    FROM writer AS w
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_task AS k ON k.task_id = w.task_id
+    JOIN wb_probe_call AS p
+      ON p.tid = k.tid
+      AND p.seq >= k.from_seq
+      AND p.seq < k.until_seq
+      AND (
+        (p.bdi IS NULL AND w.place = 1)
+        OR (
+          p.bdi = w.bdi
+          AND coalesce(p.cgroup_ino, 0) = coalesce(w.cgroup_ino, 0)
+        )
+      )
+    WHERE p.ts >= b.start_ts AND p.ts < b.end_ts
+    GROUP BY w.task_id, w.bdi, coalesce(w.cgroup_ino, 0)
+  ),
+  -- The thread's account has no times, so it is of the whole run only.
+  accounted AS (
+    SELECT
+      w.task_id,
+      max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END)
+        - max(CASE WHEN i.sample = 'start' THEN i.write_bytes ELSE 0 END)
+        AS bytes
+    FROM writer AS w
+    CROSS JOIN wb_params AS p
+    JOIN raw_task_io AS i ON i.tid = w.tid
+    WHERE p.t0_ns IS NULL
+      AND p.t1_ns IS NULL
+      AND w.wbs_count = 1
+      AND w.is_incidental = 0
+      AND NOT EXISTS (
+        SELECT 1
+        FROM writer AS o
+        WHERE o.tid = w.tid AND o.task_id <> w.task_id
+      )
+    GROUP BY w.task_id
+    HAVING sum(CASE WHEN i.sample <> 'start' THEN 1 ELSE 0 END) = 1
+      AND max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END) > 0
+  ),
+  written AS (
+    SELECT w.task_id, sum(c.written_bytes) AS bytes
+    FROM writer AS w
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_rule AS v
+    JOIN wb_task AS k ON k.task_id = w.task_id
+    JOIN wb_write_call AS c
+      ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
+    WHERE w.wbs_count = 1
+      AND w.is_incidental = 0
+      AND (c.fd IS NULL OR c.fd <> 2)
+      AND c.ts >= b.start_ts
+      AND c.ts < b.end_ts
+    GROUP BY w.task_id, w.charged_bytes, v.incidental_bytes
+    -- Else it dirties pages by other ways, too: mmap, io_uring.
+    HAVING sum(c.written_bytes) >= w.charged_bytes - v.incidental_bytes
+  ),
+  -- fio does not tell which thread did a job: the largest job is that of the
+  -- task with the most bytes, when there are as many of the one as of the
+  -- other. Where two are so near that it may be the wrong one, either will do.
+  fio_task AS (
+    SELECT
+      s.task_id,
+      row_number() OVER (
+        ORDER BY
+          s.charged_bytes
+            + coalesce(s.free_calls_count * s.free_call_bytes, 0) DESC,
+          s.task_id
+      ) AS place,
+      count(*) OVER () AS tasks_count
+    FROM shared AS s
+    WHERE s.comm GLOB 'fio*' AND s.wbs_count = 1 AND s.is_incidental = 0
+  ),
+  job AS (
+    SELECT t.task_id, f.bytes, f.bytes_per_s, f.asked_bytes_per_s
+    FROM fio_task AS t
+    CROSS JOIN wb_params AS p
+    JOIN _dirtied_fio AS f ON f.place = t.place AND f.jobs_count = t.tasks_count
+    WHERE p.t0_ns IS NULL AND p.t1_ns IS NULL
+  ),
+  source AS (
+    SELECT p.task_id, p.bdi, p.cgroup_key, 1 AS grade, 1.0 * p.bytes AS bytes
+    FROM probed AS p
+    UNION ALL
+    SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 2, a.bytes
+    FROM writer AS w
+    JOIN accounted AS a ON a.task_id = w.task_id
+    WHERE w.is_incidental = 0
+    UNION ALL
+    SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 3, f.bytes
+    FROM writer AS w
+    JOIN job AS f ON f.task_id = w.task_id
+    WHERE w.is_incidental = 0
+    UNION ALL
+    SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 4, c.bytes
+    FROM writer AS w
+    JOIN written AS c ON c.task_id = w.task_id
+    WHERE w.is_incidental = 0
+    UNION ALL
+    SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 5,
+      s.charged_bytes + s.wb_ratio * s.free_calls_count * s.free_call_bytes
+    FROM shared AS s
+    WHERE s.free_calls_count * s.free_call_bytes IS NOT NULL
+    UNION ALL
+    SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 6, w.charged_bytes
+    FROM writer AS w
+  ),
+  -- Of each wb the best that tells of every writer.
+  told AS (
+    SELECT w.bdi, coalesce(w.cgroup_ino, 0) AS cgroup_key, s.grade
+    FROM writer AS w
+    JOIN source AS s
+      ON s.task_id = w.task_id
+      AND s.bdi = w.bdi
+      AND s.cgroup_key = coalesce(w.cgroup_ino, 0)
+    WHERE w.is_incidental = 0
+    GROUP BY w.bdi, coalesce(w.cgroup_ino, 0), s.grade
+    HAVING count(*) = (
+      SELECT count(*)
+      FROM writer AS o
+      WHERE o.bdi = w.bdi
+        AND coalesce(o.cgroup_ino, 0) = coalesce(w.cgroup_ino, 0)
+        AND o.is_incidental = 0
+    )
+  ),
+  best AS (
+    SELECT t.bdi, t.cgroup_key, min(t.grade) AS grade
+    FROM told AS t
+    GROUP BY t.bdi, t.cgroup_key
+  )
+SELECT
+  s.task_id,
+  s.tid,
+  s.bdi,
+  s.cgroup_ino,
+  s.charged_bytes,
+  CAST(coalesce(e.bytes, s.charged_bytes) + 0.5 AS INTEGER) AS estimate_bytes,
+  CASE e.grade
+    WHEN 1 THEN 'probe'
+    WHEN 2 THEN 'proc_io'
+    WHEN 3 THEN 'fio'
+    WHEN 4 THEN 'syscalls'
+    WHEN 5 THEN 'calibrated'
+    ELSE 'bound'
+  END AS basis,
+  s.coverage_ratio,
+  s.free_calls_count,
+  CASE
+    WHEN e.grade = 1 THEN p.first_ts
+    WHEN e.grade IN (2, 3, 4, 5) THEN s.seen_from_ts
+    ELSE s.first_ts
+  END AS from_ts,
+  CASE
+    WHEN e.grade = 1 THEN p.last_ts
+    WHEN e.grade IN (2, 3, 4, 5) THEN s.seen_to_ts
+    ELSE s.last_ts
+  END AS to_ts,
+  CASE
+    WHEN e.grade = 1 THEN coalesce(
+      (
+        SELECT c.dirtied_bytes
+        FROM wb_probe_call AS c
+        WHERE c.seq = p.first_seq
+      ),
+      0
+    )
+    WHEN e.grade IN (2, 3, 4) THEN 0
+    -- Two looks before its first event: the first call was in free run.
+    WHEN e.grade = 5 AND s.second_seq < s.first_seq
+      THEN CAST(s.wb_ratio * s.free_call_bytes AS INTEGER)
+    ELSE coalesce(f.accounted_bytes, 0)
+  END AS first_bytes,
+  CASE WHEN e.grade = 3 THEN j.bytes_per_s END AS fio_bytes_per_s,
+  j.asked_bytes_per_s,
+  CASE WHEN j.task_id IS NULL THEN 0 ELSE 1 END AS is_fio,
+  s.is_incidental
+FROM shared AS s
+LEFT JOIN best AS b
+  ON b.bdi = s.bdi AND b.cgroup_key = coalesce(s.cgroup_ino, 0)
+LEFT JOIN source AS e
+  ON e.task_id = s.task_id
+  AND e.bdi = s.bdi
+  AND e.cgroup_key = coalesce(s.cgroup_ino, 0)
+  AND e.grade = b.grade
+LEFT JOIN probed AS p
+  ON p.task_id = s.task_id
+  AND p.bdi = s.bdi
+  AND p.cgroup_key = coalesce(s.cgroup_ino, 0)
+LEFT JOIN first_charge AS f ON f.seq = s.first_seq
+LEFT JOIN job AS j ON j.task_id = s.task_id;
+
+-- @view     wb_dirtied_part
+-- @shared
+-- @summary  When each throttled task dirtied what, by the basis of
+--   wb_task_dirtied. What has no time of its own is shared out to the task's
+--   calls in free run and stands at the end of their window; the parts add up
+--   to the whole.
+-- @grain    charge, or window with calls in free run; order task_id, ts
+-- @needs    wb_task_dirtied, wb_throttle, wb_probe_call, wb_task, wb_bounds,
+--   wb_params, wb_window, _dirtied_free_call
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
+-- @column   window_index INTEGER of wb_window
+-- @column   ts INTEGER ns, trace clock: it was dirtied before
+-- @column   task_id INTEGER of wb_task
+-- @column   tid INTEGER thread
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   dirtied_bytes REAL what it dirtied
+CREATE VIEW wb_dirtied_part AS
+SELECT
+  (p.ts - b.start_ts) / q.window_ns AS window_index,
+  p.ts,
+  d.task_id,
+  d.tid,
+  d.bdi,
+  d.cgroup_ino,
+  1.0 * p.dirtied_bytes AS dirtied_bytes
+FROM wb_task_dirtied AS d
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS q
+JOIN wb_task AS k ON k.task_id = d.task_id
+JOIN wb_probe_call AS p
+  ON p.tid = k.tid
+  AND p.seq >= k.from_seq
+  AND p.seq < k.until_seq
+  AND p.bdi = d.bdi
+  AND coalesce(p.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
+WHERE d.basis = 'probe' AND p.ts >= b.start_ts AND p.ts < b.end_ts
+UNION ALL
+SELECT
+  (t.ts - b.start_ts) / q.window_ns,
+  t.ts,
+  d.task_id,
+  d.tid,
+  d.bdi,
+  d.cgroup_ino,
+  t.accounted_bytes
+FROM wb_throttle AS t
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS q
+JOIN wb_task_dirtied AS d
+  ON d.task_id = t.task_id
+  AND d.bdi = t.bdi
+  AND coalesce(d.cgroup_ino, 0) = coalesce(t.cgroup_ino, 0)
+  AND d.basis <> 'probe'
+WHERE t.is_step = 1
+  AND t.accounted_bytes > 0
+  AND t.ts >= b.start_ts
+  AND t.ts < b.end_ts
+UNION ALL
+SELECT
+  c.window_index,
+  min(w.window_end_ns, b.end_ts, b.last_ts + 1) - 1,
+  d.task_id,
+  d.tid,
+  d.bdi,
+  d.cgroup_ino,
+  c.share_ratio * (d.estimate_bytes - d.charged_bytes)
+FROM _dirtied_free_call AS c
+CROSS JOIN wb_bounds AS b
+JOIN wb_window AS w ON w.window_index = c.window_index
+JOIN wb_task_dirtied AS d ON d.task_id = c.task_id
+WHERE d.basis NOT IN ('probe', 'bound')
+  AND d.estimate_bytes > d.charged_bytes;
+
+-- @view     _dirtied_machine
+-- @summary  Pages that the machine dirtied in the time of interest.
+-- @grain    one row
+-- @needs    raw_global_dirty_state, wb_params, wb_units
+-- @optional writeback:global_dirty_state
+-- @column   total_bytes INTEGER NULL = not told, or nothing
+CREATE VIEW _dirtied_machine AS
+WITH
+  -- By time: looked up at the ends, as there can be millions.
+  ends AS (
+    SELECT
+      (
+        SELECT g.nr_dirtied
+        FROM raw_global_dirty_state AS g
+        WHERE p.t0_ns IS NULL OR g.ts >= p.t0_ns
+        ORDER BY g.seq
+        LIMIT 1
+      ) AS first_count,
+      (
+        SELECT g.nr_dirtied
+        FROM raw_global_dirty_state AS g
+        WHERE p.t1_ns IS NULL OR g.ts < p.t1_ns
+        ORDER BY g.seq DESC
+        LIMIT 1
+      ) AS last_count
+    FROM wb_params AS p
+  )
+SELECT
+  CASE WHEN e.last_count > e.first_count
+    THEN (e.last_count - e.first_count) * u.page_bytes
+  END AS total_bytes
+FROM ends AS e
+CROSS JOIN wb_units AS u;
+
+-- @view     _dirtied_look
+-- @summary  How often each throttled task looked at the machine's dirty pages:
+--   each loop of each call of balance_dirty_pages() does, in free run too.
+-- @grain    task under a name; order task_id
+-- @key      task_id
+-- @needs    raw_global_dirty_state, wb_throttle_total, wb_task, wb_params
+-- @optional writeback:global_dirty_state
+-- @column   task_id INTEGER of wb_task
+-- @column   looks_count INTEGER global_dirty_state events
+-- @column   first_ts INTEGER ns, of the first
+-- @column   last_ts INTEGER ns, of the last
+-- @column   first_seq INTEGER of the first
+-- @column   second_seq INTEGER of the second
+-- @source   mm/page-writeback.c domain_dirty_limits()
+-- @materialize
+CREATE VIEW _dirtied_look AS
+WITH
+  dirtier AS (
+    SELECT DISTINCT a.task_id, k.tid, k.from_seq, k.until_seq
+    FROM wb_throttle_total AS a
+    JOIN wb_task AS k ON k.task_id = a.task_id
+  ),
+  summed AS (
+    SELECT
+      d.task_id,
+      count(*) AS looks_count,
+      min(g.ts) AS first_ts,
+      max(g.ts) AS last_ts,
+      min(g.seq) AS first_seq
+    FROM raw_global_dirty_state AS g
+    CROSS JOIN wb_params AS p
+    CROSS JOIN dirtier AS d
+      ON d.tid = g.tid AND g.seq >= d.from_seq AND g.seq < d.until_seq
+    WHERE (p.t0_ns IS NULL OR g.ts >= p.t0_ns)
+      AND (p.t1_ns IS NULL OR g.ts < p.t1_ns)
+    GROUP BY d.task_id
+  )
+SELECT
+  s.task_id,
+  s.looks_count,
+  s.first_ts,
+  s.last_ts,
+  s.first_seq,
+  (
+    SELECT g.seq
+    FROM raw_global_dirty_state AS g
+    WHERE g.seq > s.first_seq AND g.tid = d.tid
+    ORDER BY g.seq
+    LIMIT 1
+  ) AS second_seq
+FROM summed AS s
+JOIN dirtier AS d ON d.task_id = s.task_id;
+
+-- @view     _dirtied_free_call
+-- @summary  Which part of its calls in free run each throttled task made in
+--   each window.
+-- @grain    window, task under a name; order window_index, task_id
+-- @needs    raw_global_dirty_state, raw_balance_dirty_pages, wb_throttle_total,
+--   wb_task, wb_bounds, wb_params
+-- @optional writeback:global_dirty_state
+-- @column   window_index INTEGER of wb_window
+-- @column   task_id INTEGER of wb_task
+-- @column   share_ratio REAL of the task's calls in free run
+-- @materialize
+CREATE VIEW _dirtied_free_call AS
+WITH
+  dirtier AS (
+    SELECT DISTINCT a.task_id, k.tid, k.from_seq, k.until_seq
+    FROM wb_throttle_total AS a
+    JOIN wb_task AS k ON k.task_id = a.task_id
+  ),
+  seen AS (
+    SELECT g.tid, g.seq, g.ts, 1 AS calls
+    FROM raw_global_dirty_state AS g
+    UNION ALL
+    SELECT r.tid, r.seq, r.ts, -1
+    FROM raw_balance_dirty_pages AS r
+    WHERE EXISTS (SELECT 1 FROM raw_global_dirty_state)
+  ),
+  counted AS (
+    SELECT
+      (s.ts - b.start_ts) / p.window_ns AS window_index,
+      d.task_id,
+      sum(s.calls) AS calls_count
+    FROM seen AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    CROSS JOIN dirtier AS d
+      ON d.tid = s.tid AND s.seq >= d.from_seq AND s.seq < d.until_seq
+    WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
+    GROUP BY 1, d.task_id
+  )
+SELECT
+  c.window_index,
+  c.task_id,
+  1.0 * c.calls_count / sum(c.calls_count) OVER (PARTITION BY c.task_id)
+    AS share_ratio
+FROM counted AS c
+WHERE c.calls_count > 0;
+
+-- @view     _dirtied_fio
+-- @summary  Jobs of fio that wrote, from fio.json, by the bytes they wrote.
+-- @grain    job; order place
+-- @needs    raw_fio, wb_units
+-- @column   place INTEGER 1 = wrote most
+-- @column   jobs_count INTEGER how many jobs there are
+-- @column   bytes REAL written
+-- @column   bytes_per_s REAL over its runtime
+-- @column   asked_bytes_per_s REAL its rate=, of writes; NULL = none
+-- @source   fio's HOWTO: rate, and numbers with k, m, g, t
+CREATE VIEW _dirtied_fio AS
+WITH
+  fact AS (
+    SELECT
+      CAST(substr(f.path, 8) AS INTEGER) AS job,
+      replace(substr(f.path, instr(f.path, ']') + 1), '"', '') AS name,
+      f.value
+    FROM raw_fio AS f
+    WHERE substr(f.path, 1, 7) = '$.jobs['
+  ),
+  named AS (
+    SELECT
+      f.job,
+      max(CASE WHEN f.name = '.write.io_bytes' THEN f.value END) AS bytes,
+      max(CASE WHEN f.name = '.write.runtime' THEN f.value END) AS runtime_ms,
+      max(CASE WHEN f.name = '.job options.rate' THEN f.value END) AS rate
+    FROM fact AS f
+    GROUP BY f.job
+  ),
+  -- One for all, or read,write,trim; a global one holds for jobs without.
+  asked AS (
+    SELECT
+      n.*,
+      lower(
+        coalesce(
+          n.rate,
+          (
+            SELECT f.value
+            FROM raw_fio AS f
+            WHERE f.path = '$."global options".rate'
+          )
+        )
+      ) AS all_rates
+    FROM named AS n
+    WHERE n.bytes > 0
+  ),
+  of_writes AS (
+    SELECT
+      a.*,
+      substr(a.all_rates, instr(a.all_rates, ',') + 1) AS write_rate
+    FROM asked AS a
+  )
+SELECT
+  row_number() OVER (ORDER BY o.bytes DESC, o.job) AS place,
+  count(*) OVER () AS jobs_count,
+  1.0 * o.bytes AS bytes,
+  1.0 * o.bytes * u.second_ns / u.ms_ns / nullif(o.runtime_ms, 0)
+    AS bytes_per_s,
+  nullif(
+    CAST(o.write_rate AS REAL)
+    * CASE substr(
+        ltrim(
+          CASE WHEN instr(o.write_rate, ',') > 0
+            THEN substr(o.write_rate, 1, instr(o.write_rate, ',') - 1)
+            ELSE o.write_rate
+          END,
+          '0123456789. '
+        ),
+        1,
+        1
+      )
+      WHEN 'k' THEN u.kib_bytes
+      WHEN 'm' THEN u.kib_bytes * u.kib_bytes
+      WHEN 'g' THEN u.kib_bytes * u.kib_bytes * u.kib_bytes
+      WHEN 't' THEN u.kib_bytes * u.kib_bytes * u.kib_bytes * u.kib_bytes
+      ELSE 1
+    END,
+    0
+  ) AS asked_bytes_per_s
+FROM of_writes AS o
+CROSS JOIN wb_units AS u;
