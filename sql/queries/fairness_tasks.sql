@@ -39,6 +39,8 @@
 -- @metric   rate_bytes_per_s neutral: how fast this writer produced data;
 --   compare it with the entitlement: far below it, others got what this one
 --   could have had, or it asked for less
+-- @metric   dirtied_bytes_per_s neutral: the same as far as the kernel charged
+--   it: less than it really was
 SELECT
   r.bdi,
   r.cgroup_ino,

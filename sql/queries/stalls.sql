@@ -37,7 +37,8 @@
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name
 -- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
---   throttle, folio wait, journal, block queue, fsync, sync or write
+--   throttle, folio wait, journal, block queue, fsync, sync, write or blocked
+--   outside throttling
 -- @column   cause TEXT why the task waited here, or unknown
 -- @column   bdi TEXT backing device, or device, where the events tell
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; throttle only

@@ -96,6 +96,41 @@ CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
 
+-- @view     wb_block_busy
+-- @summary  Stretches of time in which a device had a request, given to the
+--   driver and not completed. A request without an end is left out where events
+--   are lost.
+-- @grain    stretch; order device, from_ts
+-- @needs    wb_block_request, raw_lost_events
+-- @events   block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   from_ts INTEGER ns, start
+-- @column   to_ts INTEGER ns, end
+-- @source   block/blk-mq.c
+-- @materialize
+CREATE VIEW wb_block_busy AS
+WITH
+  reached AS (
+    SELECT
+      r.device,
+      r.issued_ts,
+      r.until_ts,
+      max(r.until_ts) OVER (
+        PARTITION BY r.device ORDER BY r.issued_ts, r.seq
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ts
+    FROM wb_block_request AS r
+    WHERE r.completed_ts IS NOT NULL
+      OR NOT EXISTS (SELECT 1 FROM raw_lost_events)
+  )
+SELECT
+  r.device,
+  CASE WHEN r.reached_ts > r.issued_ts THEN r.reached_ts ELSE r.issued_ts END
+    AS from_ts,
+  r.until_ts AS to_ts
+FROM reached AS r
+WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
+
 -- @view     wb_block_done
 -- @shared
 -- @summary  Completed block requests, or completed parts of them.
@@ -128,8 +163,8 @@ CROSS JOIN wb_units AS u;
 --   block_rq_issue was not recorded, a request goes from its insert to its
 --   first completion.
 -- @grain    request; order seq
--- @needs    raw_block_rq_insert, raw_block_rq_complete, wb_block_request,
---   raw_lost_events, wb_bounds, wb_units
+-- @needs    raw_block_rq_insert, raw_block_rq_complete, raw_task,
+--   wb_block_request, raw_lost_events, wb_bounds, wb_units
 -- @optional block:block_rq_insert, block:block_rq_issue,
 --   block:block_rq_complete
 -- @column   seq INTEGER of its insert, or of its issue where it was never
@@ -145,8 +180,10 @@ CROSS JOIN wb_units AS u;
 -- @column   bytes INTEGER of the request, as its first event tells
 -- @column   is_sync INTEGER 1: somebody waits for it: a read that is no
 --   readahead, a flush, or marked REQ_SYNC
+-- @column   is_journal INTEGER 1: of the thread of a journal of jbd2
 -- @source   include/trace/events/block.h; kernel/trace/blktrace.c
---   blk_fill_rwbs(); an insert is matched by device and first sector
+--   blk_fill_rwbs(); an insert is matched by device and first sector;
+--   fs/jbd2/journal.c: the thread is called jbd2/<device>
 -- @materialize
 CREATE VIEW wb_wait_request AS
 WITH
@@ -256,7 +293,9 @@ SELECT
     WHEN instr(t.rwbs, 'S') > 0 OR instr(t.rwbs, 'F') > 0 THEN 1
     WHEN instr(t.rwbs, 'R') > 0 AND instr(t.rwbs, 'A') = 0 THEN 1
     ELSE 0
-  END AS is_sync
+  END AS is_sync,
+  t.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
+    AS is_journal
 FROM timed AS t
 CROSS JOIN wb_bounds AS b
 WHERE t.complete_ts IS NOT NULL
@@ -268,7 +307,8 @@ WHERE t.complete_ts IS NOT NULL
 -- @view     wb_busy
 -- @shared
 -- @summary  Stretches of time in which a device had at least one request, a
---   journal committed, or kswapd of any node was awake.
+--   journal committed (where its events were not recorded: had a request), or
+--   kswapd of any node was awake.
 -- @grain    stretch; order resource, device, from_ts
 -- @needs    wb_wait_request, raw_jbd2_start_commit, raw_jbd2_end_commit,
 --   raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep, wb_bounds
@@ -346,6 +386,11 @@ WITH
     FROM commit_pair AS c
     CROSS JOIN wb_bounds AS b
     WHERE c.is_end = 1 AND c.prev_is_end IS NULL
+    UNION ALL
+    SELECT 'journal', r.device, coalesce(r.issue_ts, r.ts), r.end_ts
+    FROM wb_wait_request AS r
+    WHERE r.is_journal = 1
+      AND NOT EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
     UNION ALL
     SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
     FROM kswapd_pair AS k

@@ -107,6 +107,9 @@ FROM named AS n;
 --   to 6.14 can be a little too low, and the freerun made of it too high
 -- @column   call_least_ns INTEGER a write system call that sched_switch did not
 --   watch counts as a wait from this length on: shorter ones copy data
+-- @column   silent_least_ns INTEGER a throttled task that did not call
+--   balance_dirty_pages() for so long was held up elsewhere: a writer that is
+--   throttled calls it many times a second
 -- @column   run_slack_ns INTEGER a sleep belongs to an event of its task when
 --   the task ran for no longer than this between them
 -- @column   clock_jump_ns INTEGER an event belongs to a call when it is not
@@ -142,6 +145,7 @@ SELECT
   0.02 AS at_limit_ratio,
   0.125 AS freerun_margin_ratio,
   u.ms_ns AS call_least_ns,
+  u.second_ns / 2 AS silent_least_ns,
   20 * u.ms_ns AS run_slack_ns,
   20 * u.ms_ns AS clock_jump_ns,
   2 * u.ms_ns AS came_back_ns,

@@ -46,8 +46,11 @@ WITH
       1.0 * b.device_ns / b.own_ns AS device_ratio,
       1.0 * b.kswapd_ns / b.own_ns AS kswapd_ratio
     FROM wb_wait AS w
+    CROSS JOIN wb_rule AS v
     LEFT JOIN _wait_busy AS b ON b.wait_id = w.wait_id
-    WHERE b.wait_id IS NOT NULL OR w.end_ts IS NULL
+    WHERE w.end_ts IS NULL
+      -- What a known wait leaves of a sleep at its ends is none of its own.
+      OR (b.wait_id IS NOT NULL AND (w.rank > 0 OR b.own_ns >= v.call_least_ns))
   )
 SELECT
   s.wait_id,
@@ -369,7 +372,10 @@ WITH
         )
         OR (
           r.resource <> 'kswapd'
-          AND w.kind IN ('folio wait', 'journal', 'fsync', 'sync', 'write')
+          AND w.kind IN (
+            'folio wait', 'journal', 'fsync', 'sync', 'write',
+            'blocked outside throttling'
+          )
         )
       )
       AND (n.resource IS NOT NULL OR o.resource IS NOT NULL)
@@ -477,10 +483,12 @@ WITH
       sum(CASE WHEN b.rank = 3 THEN b.step ELSE 0 END) OVER task AS in_3,
       sum(CASE WHEN b.rank = 2 THEN b.step ELSE 0 END) OVER task AS in_2,
       sum(CASE WHEN b.rank = 1 THEN b.step ELSE 0 END) OVER task AS in_1,
+      sum(CASE WHEN b.rank = 0 THEN b.step ELSE 0 END) OVER task AS in_0,
       max(CASE WHEN b.rank = 4 THEN b.wait_id END) OVER task AS wait_4,
       max(CASE WHEN b.rank = 3 THEN b.wait_id END) OVER task AS wait_3,
       max(CASE WHEN b.rank = 2 THEN b.wait_id END) OVER task AS wait_2,
-      max(CASE WHEN b.rank = 1 THEN b.wait_id END) OVER task AS wait_1
+      max(CASE WHEN b.rank = 1 THEN b.wait_id END) OVER task AS wait_1,
+      max(CASE WHEN b.rank = 0 THEN b.wait_id END) OVER task AS wait_0
     FROM borders AS b
     WINDOW task AS (
       PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id
@@ -492,11 +500,12 @@ SELECT
     WHEN g.in_4 > 0 THEN g.wait_4
     WHEN g.in_3 > 0 THEN g.wait_3
     WHEN g.in_2 > 0 THEN g.wait_2
-    ELSE g.wait_1
+    WHEN g.in_1 > 0 THEN g.wait_1
+    ELSE g.wait_0
   END AS wait_id,
   g.tid,
   g.from_ts,
   g.to_ts
 FROM going_on AS g
 WHERE g.to_ts > g.from_ts
-  AND (g.in_4 > 0 OR g.in_3 > 0 OR g.in_2 > 0 OR g.in_1 > 0);
+  AND g.in_4 + g.in_3 + g.in_2 + g.in_1 + g.in_0 > 0;

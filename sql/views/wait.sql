@@ -8,7 +8,7 @@
 --   system call around it. No wait outlives its task.
 -- @grain    wait; order wait_id
 -- @needs    wb_throttle, _wait_pair, _wait_sleep, wb_wait_request,
---   wb_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
+--   wb_wait_outside, wb_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
 --   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_xfs_log_cil_wait,
 --   raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
@@ -22,9 +22,11 @@
 -- @column   comm TEXT its name when the event fired
 -- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
---   throttle, folio wait, journal, block queue, fsync, sync or write
+--   throttle, folio wait, journal, block queue, fsync, sync, write or blocked
+--   outside throttling
 -- @column   rank INTEGER 4: one sleep; 3: reclaim; 2: own block request;
---   1: system call. A wait of higher rank is inside those of lower ranks
+--   1: system call; 0: none of these. A wait of higher rank is inside those of
+--   lower ranks
 -- @column   what TEXT event or call that it is from
 -- @column   basis TEXT sched: between two sched_switch; events: between two
 --   events; reported: as long as its event says; measured, paused, intended:
@@ -295,6 +297,23 @@ WITH
       AND w.tid IS NULL
       AND q.tid <> 0
       AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
+    UNION ALL
+    SELECT
+      o.seq,
+      o.ts,
+      o.end_ts,
+      o.tid,
+      'blocked outside throttling',
+      0,
+      o.what,
+      o.basis,
+      CASE WHEN o.end_ts >= b.last_ts THEN 'end' END,
+      o.bdi,
+      o.seq,
+      NULL,
+      o.ts
+    FROM wb_wait_outside AS o
+    CROSS JOIN wb_bounds AS b
   ),
   lives AS (
     SELECT s.*, NULL AS exit_ts

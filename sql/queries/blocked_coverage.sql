@@ -1,0 +1,64 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    blocked_coverage
+-- @title    How much of the blocked time is explained
+-- @summary  Time that each task slept uninterruptibly, and how much of that the
+--   waits of `stalls` explain.
+-- @read     blocked is what sched_switch says, in sleeps from 1 ms on;
+--   explained is the part of it that is a known wait. The rest are the rows of
+--   `stalls` of kind "blocked outside throttling": low coverage means that an
+--   event is missing that would tell why, such as those of the file system.
+-- @filters  range, tid, task
+-- @grain    task under a name; order unexplained_ns descending
+-- @needs    wb_blocked, wb_stall, wb_task, wb_bounds, wb_params, wb_rule
+-- @events   sched:sched_switch
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name; as in throttle_by_task
+-- @column   sleeps_count INTEGER uninterruptible sleeps from 1 ms on
+-- @column   blocked_ns INTEGER their time
+-- @column   explained_ns INTEGER of that, in a known wait
+-- @column   unexplained_ns INTEGER the rest
+-- @column   coverage_ratio REAL explained over blocked
+-- @metric   unexplained_ns neutral: how long a program stood still for reasons
+--   that no recorded event tells
+WITH
+  blocked AS (
+    SELECT
+      t.task_id,
+      t.tid,
+      t.comm,
+      count(*) AS sleeps_count,
+      sum(s.end_ts - s.ts) AS blocked_ns
+    FROM wb_blocked AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_rule AS v
+    JOIN wb_task AS t
+      ON t.tid = s.tid AND s.seq >= t.from_seq AND s.seq < t.until_seq
+    WHERE s.end_ts - s.ts >= v.call_least_ns
+      AND s.ts >= b.start_ts
+      AND s.ts < b.end_ts
+    GROUP BY t.task_id, t.tid, t.comm
+  ),
+  unknown AS (
+    SELECT w.task_id, sum(w.dur) AS dur
+    FROM wb_stall AS w
+    CROSS JOIN wb_bounds AS b
+    WHERE w.kind = 'blocked outside throttling'
+      AND w.basis = 'sched'
+      AND w.ts >= b.start_ts
+      AND w.ts < b.end_ts
+    GROUP BY w.task_id
+  )
+SELECT
+  k.tid,
+  k.comm,
+  k.sleeps_count,
+  k.blocked_ns,
+  k.blocked_ns - coalesce(u.dur, 0) AS explained_ns,
+  coalesce(u.dur, 0) AS unexplained_ns,
+  1.0 * (k.blocked_ns - coalesce(u.dur, 0)) / k.blocked_ns AS coverage_ratio
+FROM blocked AS k
+CROSS JOIN wb_params AS p
+LEFT JOIN unknown AS u ON u.task_id = k.task_id
+WHERE (p.tid IS NULL OR k.tid = p.tid)
+  AND (p.comm_glob IS NULL OR k.comm GLOB p.comm_glob)
+ORDER BY unexplained_ns DESC, k.blocked_ns DESC, k.tid, k.task_id;
