@@ -7,10 +7,12 @@
 --   block_rq_complete; time in an I/O scheduler comes before it. depth_mean is
 --   how many requests were in flight, on average over the whole run; a device
 --   that has enough to do shows a depth that does not go to 0. Percentiles are
---   of requests that were issued and completed in the trace.
+--   of requests that were issued and completed in the trace. A disk that is the
+--   limit has a utilisation near 100 % and requests as large as it takes; one
+--   that serves many at a time can do more also at 100 %.
 -- @filters  range, bdi
 -- @grain    device, op; order device, op
--- @needs    wb_block_request, wb_bounds, wb_params
+-- @needs    wb_block_request, wb_block_busy, wb_bounds, wb_params
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   op TEXT read, write, discard, flush or other
@@ -25,6 +27,9 @@
 -- @column   latency_max_ns INTEGER longest
 -- @column   depth_mean_count REAL requests in flight, mean over time
 -- @column   depth_max_count INTEGER most requests in flight at once
+-- @column   mean_request_bytes REAL of those completed
+-- @column   utilisation_ratio REAL share of the time in which the device had a
+--   request, of any kind; the same in all rows of a device
 -- @metric   latency_p99_ns lower: 99 of 100 requests were done by the device
 --   within this time
 -- @metric   latency_max_ns lower: the longest that the device took for one
@@ -97,6 +102,16 @@ WITH
     FROM depth AS d
     GROUP BY d.device, d.op
   ),
+  busy AS (
+    SELECT
+      y.device,
+      1.0 * sum(min(y.to_ts, b.end_ts) - max(y.from_ts, b.start_ts))
+        / nullif(max(b.end_ts - b.start_ts), 0) AS utilisation_ratio
+    FROM wb_block_busy AS y
+    CROSS JOIN wb_bounds AS b
+    WHERE y.to_ts > b.start_ts AND y.from_ts < b.end_ts
+    GROUP BY y.device
+  ),
   summed AS (
     SELECT
       c.device,
@@ -126,8 +141,11 @@ SELECT
   q.latency_p99_ns,
   s.latency_max_ns,
   s.depth_mean_count,
-  d.depth_max_count
+  d.depth_max_count,
+  1.0 * s.ended_bytes / nullif(s.ended_count, 0) AS mean_request_bytes,
+  y.utilisation_ratio
 FROM summed AS s
 JOIN deepest AS d ON d.device = s.device AND d.op = s.op
 LEFT JOIN quantile AS q ON q.device = s.device AND q.op = s.op
+LEFT JOIN busy AS y ON y.device = s.device
 ORDER BY s.device, s.op;

@@ -10,6 +10,7 @@ By hand, sectors of 512 bytes, device 8:0 = dev 8 << 20; the trace goes from 10.
   flush: issued with sector 0, done at sector -1, as the kernel has it: 5 ms
   writes: 2 done, 24 sectors = 12288 bytes, 1 open; mean 20 ms; p50 is the 1st of 2 = 10 ms, p95 and
     p99 the 2nd = 30 ms; in flight 10 + 30 + 60 = 100 ms of 100.000001 ms, at most 2 at once
+  busy: 0 to 30 ms (A, B) and 40 to 100 ms (C, with E and the flush in it): 90 ms
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def _row(
         "latency_max_ns": longest * _MS,
         "depth_mean_count": busy * _MS / _LENGTH,
         "depth_max_count": most,
+        "mean_request_bytes": size / count,
+        "utilisation_ratio": 90 * _MS / _LENGTH,
     }
 
 

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    cgroup_samples
+-- @title    Cgroups that write
+-- @order    46
+-- @summary  Dirty pages, memory, writes and pressure of each cgroup that
+--   writes, from samples of its files.
+-- @read     A cgroup whose memory stands at its maximum has few pages that may
+--   be dirty: its tasks are throttled while the machine has room. io_full is
+--   the share of the time in which all its tasks that could run waited for I/O,
+--   throttling among it. Sampled are eight cgroups at most.
+-- @filters  window, range, cgroup
+-- @grain    window, cgroup; order window_start_ns, cgroup_ino
+-- @needs    wb_cgroup_sample, wb_window, wb_bounds, wb_params, wb_units
+-- @column   window_start_ns INTEGER trace clock
+-- @column   cgroup_ino INTEGER inode of the cgroup
+-- @column   path TEXT its folder; NULL = not recorded
+-- @column   dirty_bytes REAL dirty, not under writeback; mean of the samples
+-- @column   writeback_bytes REAL under writeback; mean of the samples
+-- @column   memory_bytes REAL all its memory; mean; NULL on version 1
+-- @column   memory_max_bytes INTEGER memory.max; NULL = none
+-- @column   max_events_count INTEGER times that it ran into memory.max
+-- @column   written_bytes_per_s REAL by io.stat; NULL = no io controller
+-- @column   io_some_ratio REAL share of the time in which a task waited for I/O
+-- @column   io_full_ratio REAL share of the time in which all waited for I/O
+-- @column   memory_full_ratio REAL share of the time in which all waited for
+--   memory
+-- @source   Documentation/admin-guide/cgroup-v2.rst
+WITH
+  placed AS (
+    SELECT (s.ts - b.start_ts) / p.window_ns AS window_index, s.*
+    FROM wb_cgroup_sample AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE s.ts >= b.start_ts
+      AND s.ts < b.end_ts
+      AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
+  )
+SELECT
+  w.window_start_ns,
+  s.cgroup_ino,
+  max(s.path) AS path,
+  avg(s.dirty_bytes) AS dirty_bytes,
+  avg(s.writeback_bytes) AS writeback_bytes,
+  avg(s.memory_bytes) AS memory_bytes,
+  max(s.memory_max_bytes) AS memory_max_bytes,
+  sum(s.max_events_count) AS max_events_count,
+  1.0 * sum(s.written_bytes) * max(u.second_ns) / sum(s.dur_ns)
+    AS written_bytes_per_s,
+  1.0 * sum(s.io_some_ns) / sum(s.dur_ns) AS io_some_ratio,
+  1.0 * sum(s.io_full_ns) / sum(s.dur_ns) AS io_full_ratio,
+  1.0 * sum(s.memory_full_ns) / sum(s.dur_ns) AS memory_full_ratio
+FROM placed AS s
+JOIN wb_window AS w ON w.window_index = s.window_index
+CROSS JOIN wb_units AS u
+GROUP BY w.window_start_ns, s.cgroup_ino
+ORDER BY w.window_start_ns, s.cgroup_ino;

@@ -1,0 +1,442 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Series that wbscope record samples beside the trace: backing devices, disks,
+-- cgroups, pressure, /proc. Without them these views have no rows.
+
+-- @view     wb_sample
+-- @summary  Every sampled counter, in bytes, ns and numbers. Counters that only
+--   grow do so from the boot of the machine.
+-- @grain    counter and sample; order source, object, name, ts
+-- @needs    raw_sample, raw_vmstat, raw_meminfo, raw_zoneinfo, wb_units
+-- @column   source TEXT block, bdi, wb (a cgroup's part of a bdi), psi, cgroup,
+--   vmstat, meminfo or zoneinfo
+-- @column   object TEXT disk; bdi; bdi/cgroup; resource; cgroup/file; node and
+--   zone; NULL = the machine
+-- @column   name TEXT counter, as the file has it; sectors and ticks of disks
+--   are bytes and ns
+-- @column   ts INTEGER ns, trace clock
+-- @column   value INTEGER in the unit
+-- @column   unit TEXT bytes, bytes/s, ns, pages or count
+-- @source   Documentation/block/stat.rst, mm/backing-dev.c,
+--   Documentation/accounting/psi.rst, Documentation/admin-guide/cgroup-v2.rst
+CREATE VIEW wb_sample AS
+WITH
+  told AS (
+    SELECT
+      s.source,
+      s.object,
+      CASE
+        WHEN s.source = 'block' AND s.name GLOB '*_sectors' THEN 'sectors'
+        WHEN s.source = 'block'
+          AND (s.name GLOB '*_ticks' OR s.name = 'time_in_queue') THEN 'ms'
+        WHEN s.source = 'cgroup'
+          AND (s.object GLOB '*memory.[scmh]*' OR s.name GLOB '* [rwd]bytes')
+          THEN 'bytes'
+        ELSE s.unit
+      END AS unit,
+      s.name,
+      s.ts,
+      s.value
+    FROM raw_sample AS s
+    WHERE s.sample = 'sampled'
+      AND s.name NOT IN ('state', 'bdi_list')
+    UNION ALL
+    SELECT
+      'meminfo',
+      NULL,
+      m.unit,
+      m.name,
+      m.ts,
+      m.value
+    FROM raw_meminfo AS m
+    WHERE m.sample = 'sampled'
+    UNION ALL
+    SELECT
+      'vmstat',
+      NULL,
+      CASE WHEN v.name GLOB 'nr_*' THEN 'pages' END,
+      v.name,
+      v.ts,
+      v.value
+    FROM raw_vmstat AS v
+    WHERE v.sample = 'sampled'
+    UNION ALL
+    SELECT
+      'zoneinfo',
+      'node ' || z.node || coalesce(' ' || z.zone, ''),
+      'pages',
+      z.name,
+      z.ts,
+      z.value
+    FROM raw_zoneinfo AS z
+    WHERE z.sample = 'sampled'
+  )
+SELECT
+  t.source,
+  t.object,
+  CASE t.unit
+    WHEN 'sectors' THEN replace(t.name, '_sectors', '_bytes')
+    ELSE t.name
+  END AS name,
+  t.ts,
+  t.value * CASE t.unit
+    WHEN 'kB' THEN u.kib_bytes
+    WHEN 'kBps' THEN u.kib_bytes
+    WHEN 'sectors' THEN u.sector_bytes
+    WHEN 'ms' THEN u.ms_ns
+    WHEN 'us' THEN u.us_ns
+    ELSE 1
+  END AS value,
+  CASE
+    WHEN t.unit IN ('kB', 'sectors', 'bytes') THEN 'bytes'
+    WHEN t.unit = 'kBps' THEN 'bytes/s'
+    WHEN t.unit IN ('ms', 'us') THEN 'ns'
+    WHEN t.unit = 'pages' THEN 'pages'
+    ELSE 'count'
+  END AS unit
+FROM told AS t
+CROSS JOIN wb_units AS u;
+
+-- @view     wb_bdi_sample
+-- @summary  Dirty pages, pages under writeback, threshold and bandwidth of each
+--   bdi that had any, as its statistics in debugfs say. From 6.10 on also of
+--   each cgroup that writes to it; the bdi's own rows are those of the root
+--   cgroup up to 6.9, of all cgroups later.
+-- @grain    sample; order bdi, cgroup_ino, ts
+-- @needs    raw_sample, wb_units
+-- @column   ts INTEGER ns, trace clock
+-- @column   dur_ns INTEGER since the sample before; NULL = the first
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; NULL = the
+--   bdi as a whole
+-- @column   dirty_bytes INTEGER dirty, not under writeback
+-- @column   writeback_bytes INTEGER under writeback
+-- @column   wb_dirty_bytes INTEGER both, which the kernel compares
+-- @column   wb_thresh_bytes INTEGER its share of the dirty threshold
+-- @column   thresh_bytes INTEGER dirty threshold of the machine; NULL in rows
+--   of cgroups
+-- @column   bg_thresh_bytes INTEGER background threshold of the machine; NULL
+--   in rows of cgroups
+-- @column   write_bw_bytes_per_s INTEGER the kernel's smoothed estimate
+-- @column   dirtied_bytes INTEGER dirtied since the sample before; below 0
+--   where more was redirtied
+-- @column   written_bytes INTEGER written since the sample before
+-- @column   dirtied_bytes_per_s REAL the same as a rate
+-- @column   written_bytes_per_s REAL the same as a rate
+-- @source   mm/backing-dev.c bdi_debug_stats_show(), cgwb_debug_stats_show()
+-- @materialize
+CREATE VIEW wb_bdi_sample AS
+WITH
+  told AS (
+    SELECT
+      s.ts,
+      CASE s.source
+        WHEN 'bdi' THEN s.object
+        ELSE substr(s.object, 1, instr(s.object, '/') - 1)
+      END AS bdi,
+      CASE s.source
+        WHEN 'wb'
+          THEN CAST(substr(s.object, instr(s.object, '/') + 1) AS INTEGER)
+      END AS cgroup_ino,
+      max(CASE WHEN s.name IN ('BdiReclaimable', 'WbReclaimable')
+        THEN s.value END) AS dirty,
+      max(CASE WHEN s.name IN ('BdiWriteback', 'WbWriteback')
+        THEN s.value END) AS writeback,
+      max(CASE WHEN s.name IN ('BdiDirtyThresh', 'WbDirtyThresh')
+        THEN s.value END) AS wb_thresh,
+      max(CASE WHEN s.name = 'DirtyThresh' THEN s.value END) AS thresh,
+      max(CASE WHEN s.name = 'BackgroundThresh' THEN s.value END)
+        AS bg_thresh,
+      max(CASE WHEN s.name IN ('BdiWriteBandwidth', 'WbWriteBandwidth')
+        THEN s.value END) AS write_bw,
+      max(CASE WHEN s.name IN ('BdiDirtied', 'WbDirtied')
+        THEN s.value END) AS dirtied,
+      max(CASE WHEN s.name IN ('BdiWritten', 'WbWritten')
+        THEN s.value END) AS written
+    FROM raw_sample AS s
+    WHERE s.source IN ('bdi', 'wb') AND s.sample = 'sampled'
+    GROUP BY s.ts, s.source, s.object
+  ),
+  used AS (
+    SELECT t.bdi
+    FROM told AS t
+    GROUP BY t.bdi
+    HAVING max(t.dirty + t.writeback) > 0 OR min(t.dirtied) < max(t.dirtied)
+  ),
+  gained AS (
+    SELECT
+      t.*,
+      t.ts - lag(t.ts) OVER wb AS dur_ns,
+      t.dirtied - lag(t.dirtied) OVER wb AS dirtied_kib,
+      t.written - lag(t.written) OVER wb AS written_kib
+    FROM told AS t
+    WHERE t.bdi IN (SELECT n.bdi FROM used AS n)
+    WINDOW wb AS (PARTITION BY t.bdi, t.cgroup_ino ORDER BY t.ts)
+  )
+SELECT
+  g.ts,
+  g.dur_ns,
+  g.bdi,
+  g.cgroup_ino,
+  g.dirty * u.kib_bytes AS dirty_bytes,
+  g.writeback * u.kib_bytes AS writeback_bytes,
+  (g.dirty + g.writeback) * u.kib_bytes AS wb_dirty_bytes,
+  g.wb_thresh * u.kib_bytes AS wb_thresh_bytes,
+  g.thresh * u.kib_bytes AS thresh_bytes,
+  g.bg_thresh * u.kib_bytes AS bg_thresh_bytes,
+  g.write_bw * u.kib_bytes AS write_bw_bytes_per_s,
+  g.dirtied_kib * u.kib_bytes AS dirtied_bytes,
+  g.written_kib * u.kib_bytes AS written_bytes,
+  1.0 * g.dirtied_kib * u.kib_bytes * u.second_ns / nullif(g.dur_ns, 0)
+    AS dirtied_bytes_per_s,
+  1.0 * g.written_kib * u.kib_bytes * u.second_ns / nullif(g.dur_ns, 0)
+    AS written_bytes_per_s
+FROM gained AS g
+CROSS JOIN wb_units AS u;
+
+-- @view     wb_block_sample
+-- @summary  What each disk that did something did between two samples of
+--   /sys/block/*/stat.
+-- @grain    sample but the first; order disk, ts
+-- @needs    raw_sample, wb_units
+-- @column   ts INTEGER ns, trace clock, of the later sample
+-- @column   dur_ns INTEGER since the sample before
+-- @column   disk TEXT its name, such as vda
+-- @column   device TEXT major:minor; NULL = not recorded
+-- @column   reads_count INTEGER requests that completed
+-- @column   writes_count INTEGER requests that completed
+-- @column   read_bytes INTEGER of these
+-- @column   written_bytes INTEGER of these
+-- @column   busy_ns INTEGER with a request in flight (io_ticks); in steps of
+--   a jiffy from 5.0 on
+-- @column   queued_ns INTEGER requests times the time that they took
+-- @column   in_flight_count INTEGER requests in flight at ts
+-- @source   Documentation/block/stat.rst
+-- @materialize
+CREATE VIEW wb_block_sample AS
+WITH
+  numbered AS (
+    SELECT
+      s.object AS disk,
+      max(CASE WHEN s.name = 'dev_major' THEN s.value END) || ':'
+        || max(CASE WHEN s.name = 'dev_minor' THEN s.value END) AS device
+    FROM raw_sample AS s
+    WHERE s.source = 'block' AND s.name IN ('dev_major', 'dev_minor')
+    GROUP BY s.object
+  ),
+  told AS (
+    SELECT
+      s.ts,
+      s.object AS disk,
+      max(CASE WHEN s.name = 'read_ios' THEN s.value END) AS reads,
+      max(CASE WHEN s.name = 'write_ios' THEN s.value END) AS writes,
+      max(CASE WHEN s.name = 'read_sectors' THEN s.value END) AS read_sectors,
+      max(CASE WHEN s.name = 'write_sectors' THEN s.value END)
+        AS write_sectors,
+      max(CASE WHEN s.name = 'io_ticks' THEN s.value END) AS io_ticks,
+      max(CASE WHEN s.name = 'time_in_queue' THEN s.value END) AS queue_ticks,
+      max(CASE WHEN s.name = 'in_flight' THEN s.value END) AS in_flight
+    FROM raw_sample AS s
+    WHERE s.source = 'block' AND s.sample = 'sampled'
+    GROUP BY s.ts, s.object
+  ),
+  used AS (
+    SELECT t.disk
+    FROM told AS t
+    GROUP BY t.disk
+    HAVING min(t.reads + t.writes) < max(t.reads + t.writes)
+  ),
+  gained AS (
+    SELECT
+      t.ts,
+      t.disk,
+      t.in_flight,
+      t.ts - lag(t.ts) OVER disk AS dur_ns,
+      t.reads - lag(t.reads) OVER disk AS reads,
+      t.writes - lag(t.writes) OVER disk AS writes,
+      t.read_sectors - lag(t.read_sectors) OVER disk AS read_sectors,
+      t.write_sectors - lag(t.write_sectors) OVER disk AS write_sectors,
+      t.io_ticks - lag(t.io_ticks) OVER disk AS io_ticks,
+      t.queue_ticks - lag(t.queue_ticks) OVER disk AS queue_ticks
+    FROM told AS t
+    WHERE t.disk IN (SELECT n.disk FROM used AS n)
+    WINDOW disk AS (PARTITION BY t.disk ORDER BY t.ts)
+  )
+SELECT
+  g.ts,
+  g.dur_ns,
+  g.disk,
+  n.device,
+  g.reads AS reads_count,
+  g.writes AS writes_count,
+  g.read_sectors * u.sector_bytes AS read_bytes,
+  g.write_sectors * u.sector_bytes AS written_bytes,
+  g.io_ticks * u.ms_ns AS busy_ns,
+  g.queue_ticks * u.ms_ns AS queued_ns,
+  g.in_flight AS in_flight_count
+FROM gained AS g
+CROSS JOIN wb_units AS u
+LEFT JOIN numbered AS n ON n.disk = g.disk
+WHERE g.dur_ns > 0;
+
+-- @view     wb_cgroup_sample
+-- @summary  Dirty pages, memory and I/O of each cgroup that writes.
+-- @grain    sample; order cgroup_ino, ts
+-- @needs    raw_sample, raw_cgroup, wb_units
+-- @column   ts INTEGER ns, trace clock
+-- @column   dur_ns INTEGER since the sample before; NULL = the first
+-- @column   cgroup_ino INTEGER inode of the cgroup
+-- @column   path TEXT its folder; NULL = not recorded
+-- @column   dirty_bytes INTEGER dirty pages of files, not under writeback
+-- @column   writeback_bytes INTEGER under writeback
+-- @column   file_bytes INTEGER page cache
+-- @column   anon_bytes INTEGER anonymous memory; NULL on version 1
+-- @column   memory_bytes INTEGER all its memory; NULL on version 1
+-- @column   memory_high_bytes INTEGER memory.high; NULL = none
+-- @column   memory_max_bytes INTEGER memory.max; NULL = none
+-- @column   max_events_count INTEGER times that it ran into memory.max since
+--   the sample before
+-- @column   high_events_count INTEGER times that it ran into memory.high
+-- @column   read_bytes INTEGER by io.stat, since the sample before; NULL = no
+--   io controller
+-- @column   written_bytes INTEGER by io.stat, since the sample before
+-- @column   io_some_ns INTEGER some task waited for I/O (io.pressure)
+-- @column   io_full_ns INTEGER all its tasks that could run waited for I/O
+-- @column   memory_some_ns INTEGER some task waited for memory
+-- @column   memory_full_ns INTEGER all waited for memory
+-- @source   Documentation/admin-guide/cgroup-v2.rst, mm/memcontrol.c
+-- @materialize
+CREATE VIEW wb_cgroup_sample AS
+WITH
+  split AS (
+    SELECT
+      s.ts,
+      CAST(substr(s.object, 1, instr(s.object, '/') - 1) AS INTEGER)
+        AS cgroup_ino,
+      substr(s.object, instr(s.object, '/') + 1) AS file,
+      s.name,
+      s.value
+    FROM raw_sample AS s
+    WHERE s.source = 'cgroup' AND s.sample = 'sampled'
+  ),
+  told AS (
+    SELECT
+      c.ts,
+      c.cgroup_ino,
+      max(CASE WHEN c.file = 'memory.stat' AND c.name IN ('file_dirty', 'dirty')
+        THEN c.value END) AS dirty,
+      max(CASE
+        WHEN c.file = 'memory.stat'
+          AND c.name IN ('file_writeback', 'writeback')
+        THEN c.value END) AS writeback,
+      max(CASE WHEN c.file = 'memory.stat' AND c.name IN ('file', 'cache')
+        THEN c.value END) AS file,
+      max(CASE WHEN c.file = 'memory.stat' AND c.name = 'anon'
+        THEN c.value END) AS anon,
+      max(CASE WHEN c.file = 'memory.current' THEN c.value END) AS memory,
+      max(CASE WHEN c.file = 'memory.high' THEN c.value END) AS memory_high,
+      max(CASE WHEN c.file = 'memory.max' THEN c.value END) AS memory_max,
+      max(CASE WHEN c.file = 'memory.events' AND c.name = 'max'
+        THEN c.value END) AS max_events,
+      max(CASE WHEN c.file = 'memory.events' AND c.name = 'high'
+        THEN c.value END) AS high_events,
+      sum(CASE WHEN c.file = 'io.stat' AND c.name GLOB '* rbytes'
+        THEN c.value END) AS rbytes,
+      sum(CASE WHEN c.file = 'io.stat' AND c.name GLOB '* wbytes'
+        THEN c.value END) AS wbytes,
+      max(CASE WHEN c.file = 'io.pressure' AND c.name = 'some_total'
+        THEN c.value END) AS io_some,
+      max(CASE WHEN c.file = 'io.pressure' AND c.name = 'full_total'
+        THEN c.value END) AS io_full,
+      max(CASE WHEN c.file = 'memory.pressure' AND c.name = 'some_total'
+        THEN c.value END) AS memory_some,
+      max(CASE WHEN c.file = 'memory.pressure' AND c.name = 'full_total'
+        THEN c.value END) AS memory_full
+    FROM split AS c
+    GROUP BY c.ts, c.cgroup_ino
+  ),
+  gained AS (
+    SELECT
+      t.*,
+      t.ts - lag(t.ts) OVER one AS dur_ns,
+      t.max_events - lag(t.max_events) OVER one AS max_events_gained,
+      t.high_events - lag(t.high_events) OVER one AS high_events_gained,
+      t.rbytes - lag(t.rbytes) OVER one AS rbytes_gained,
+      t.wbytes - lag(t.wbytes) OVER one AS wbytes_gained,
+      t.io_some - lag(t.io_some) OVER one AS io_some_gained,
+      t.io_full - lag(t.io_full) OVER one AS io_full_gained,
+      t.memory_some - lag(t.memory_some) OVER one AS memory_some_gained,
+      t.memory_full - lag(t.memory_full) OVER one AS memory_full_gained
+    FROM told AS t
+    WINDOW one AS (PARTITION BY t.cgroup_ino ORDER BY t.ts)
+  )
+SELECT
+  g.ts,
+  g.dur_ns,
+  g.cgroup_ino,
+  c.path,
+  g.dirty AS dirty_bytes,
+  g.writeback AS writeback_bytes,
+  g.file AS file_bytes,
+  g.anon AS anon_bytes,
+  g.memory AS memory_bytes,
+  g.memory_high AS memory_high_bytes,
+  g.memory_max AS memory_max_bytes,
+  g.max_events_gained AS max_events_count,
+  g.high_events_gained AS high_events_count,
+  g.rbytes_gained AS read_bytes,
+  g.wbytes_gained AS written_bytes,
+  g.io_some_gained * u.us_ns AS io_some_ns,
+  g.io_full_gained * u.us_ns AS io_full_ns,
+  g.memory_some_gained * u.us_ns AS memory_some_ns,
+  g.memory_full_gained * u.us_ns AS memory_full_ns
+FROM gained AS g
+CROSS JOIN wb_units AS u
+LEFT JOIN (
+  SELECT k.cgroup_ino, min(k.path) AS path
+  FROM raw_cgroup AS k
+  GROUP BY k.cgroup_ino
+) AS c ON c.cgroup_ino = g.cgroup_ino;
+
+-- @view     wb_pressure_sample
+-- @summary  How long tasks stood still for want of a resource, between two
+--   samples of /proc/pressure.
+-- @grain    sample but the first; order resource, ts
+-- @needs    raw_sample, wb_units
+-- @column   ts INTEGER ns, trace clock, of the later sample
+-- @column   dur_ns INTEGER since the sample before
+-- @column   resource TEXT cpu, io or memory
+-- @column   some_ns INTEGER at least one task waited
+-- @column   full_ns INTEGER all tasks that could run waited; NULL = not told
+-- @source   Documentation/accounting/psi.rst
+-- @materialize
+CREATE VIEW wb_pressure_sample AS
+WITH
+  told AS (
+    SELECT
+      s.ts,
+      s.object AS resource,
+      max(CASE WHEN s.name = 'some_total' THEN s.value END) AS some_us,
+      max(CASE WHEN s.name = 'full_total' THEN s.value END) AS full_us
+    FROM raw_sample AS s
+    WHERE s.source = 'psi' AND s.sample = 'sampled'
+    GROUP BY s.ts, s.object
+  ),
+  gained AS (
+    SELECT
+      t.ts,
+      t.resource,
+      t.ts - lag(t.ts) OVER one AS dur_ns,
+      t.some_us - lag(t.some_us) OVER one AS some_us,
+      t.full_us - lag(t.full_us) OVER one AS full_us
+    FROM told AS t
+    WINDOW one AS (PARTITION BY t.resource ORDER BY t.ts)
+  )
+SELECT
+  g.ts,
+  g.dur_ns,
+  g.resource,
+  g.some_us * u.us_ns AS some_ns,
+  g.full_us * u.us_ns AS full_ns
+FROM gained AS g
+CROSS JOIN wb_units AS u
+WHERE g.dur_ns > 0;
