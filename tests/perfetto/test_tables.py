@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import wbscope as package
 from support.cli import Wbscope
-from support.pftrace import events_of
+from support.pftrace import bytes_field, events_of
+from support.sysstats import Sample, sample_packets
 from support.twins import Twin, builder_of
 from wbscope.base.errors import EvidenceError
 
@@ -131,6 +132,33 @@ def test_counters_in_the_trace_stand_for_files(
         ours = set(rows(tmp_path / "lone.db", f"SELECT {columns} FROM {table}"))
         assert ours <= set(rows(deep.recorded_db, f"SELECT {columns} FROM {table}"))
         assert len(ours) > count
+
+
+def test_counters_between_the_first_and_the_last_are_samples(
+    deep: Twin, wbscope: Wbscope, tmp_path: Path
+) -> None:
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+    (first_ts,) = rows(deep.recorded_db, "SELECT value FROM meta WHERE key = 'first_ts'")[0]
+    samples = [
+        Sample(first_ts + 10**9 * second, {"nr_dirty": pages}, {"Dirty": 4 * pages})
+        for second, pages in ((1, 23), (2, 29), (3, 13))
+    ]
+    with Path(shutil.copyfile(deep.trace, tmp_path / "trace.pftrace")).open("ab") as out:
+        out.writelines(bytes_field(1, packet) for packet in sample_packets(protos, samples))
+    done = wbscope.run("ingest", tmp_path / "trace.pftrace", "-o", tmp_path / "lone.db")
+    assert done.returncode == 0, done.stderr
+    # The run has one file of meminfo, so the last sample is that of after the run.
+    for table, scale, count in (("sidecar_vmstat", 1, 3), ("sidecar_meminfo", 4, 2)):
+        found = rows(
+            tmp_path / "lone.db", f"SELECT ts, value FROM {table} WHERE sample = 'sampled'"
+        )
+        assert found == [(s.ts, s.vmstat["nr_dirty"] * scale) for s in samples[:count]]
+    wanted = [("Dirty", "bytes", 92 << 10, 116 << 10), ("nr_dirty", "pages", 23, 13)]
+    for options in ([], ["--engine", "perfetto"]):
+        answer = wbscope.document("query", "samples", tmp_path / "trace.pftrace", *options)
+        told = [(r["name"], r["unit"], r["first"], r["last"]) for r in answer["rows"]]
+        assert told == wanted, options
 
 
 def test_files_go_before_counters_in_the_trace(

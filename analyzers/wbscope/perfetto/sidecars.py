@@ -14,16 +14,16 @@ from wbscope.run.source import Source
 
 __all__ = ["with_sampled_files"]
 
-# The first and the last sample of each counter.
+# The first sample of each counter is of before the run, the last of after it.
 _SAMPLES = """
-SELECT t.name, c.value, c.ts = s.first_ts AS is_before
+SELECT t.name, c.value, c.ts, c.ts = s.first_ts AS is_before, c.ts = s.last_ts AS is_after
 FROM counter AS c
 JOIN counter_track AS t ON t.id = c.track_id
 JOIN (
   SELECT track_id, MIN(ts) AS first_ts, MAX(ts) AS last_ts FROM counter GROUP BY track_id
 ) AS s ON s.track_id = t.id
-WHERE t.type = '{type}' AND c.ts IN (s.first_ts, s.last_ts)
-ORDER BY t.name
+WHERE t.type = '{type}'
+ORDER BY c.ts, t.name
 """
 # Type of the track: line of the file, and how much of the value is 1 there.
 _LINES = {"vmstat": ("{name} {value}\n", 1), "meminfo": ("{name}: {value} kB\n", 1 << 10)}
@@ -50,9 +50,14 @@ def with_sampled_files(engine: TraceProcessor, source: Source, private: Path) ->
 
 def _texts(engine: TraceProcessor, kind: str) -> dict[str, str]:
     line, unit = _LINES[kind]
-    texts: dict[str, str] = {}
+    texts: dict[str, list[str]] = {}
+    sampled_ts = None
     for row in engine.query(_SAMPLES.format(type=kind)):
-        name = f"{kind}.{'before' if row['is_before'] else 'after'}"
+        when = "before" if row["is_before"] else "after" if row["is_after"] else "samples"
+        lines = texts.setdefault(f"{kind}.{when}", [])
+        if when == "samples" and row["ts"] != sampled_ts:
+            sampled_ts = row["ts"]
+            lines.append(f"# ts={sampled_ts}\n")
         value = int(row["value"] or 0) // unit
-        texts[name] = texts.get(name, "") + line.format(name=row["name"], value=value)
-    return texts
+        lines.append(line.format(name=str(row["name"]), value=value))
+    return {name: "".join(lines) for name, lines in texts.items()}
