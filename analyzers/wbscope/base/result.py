@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wbscope.base.units import is_instant
@@ -65,6 +65,7 @@ class Result:
     `fields` has each column's type and meaning: from the query's header, and for
     SQL of the user's own from the values. `start_ns` is the first event of the run on
     the trace clock, which the times of the rows are of; None: they are shown as they are.
+    `labels` are names that tables show in place of values, by column.
     """
 
     name: str
@@ -74,6 +75,17 @@ class Result:
     warnings: tuple[Notice, ...] = ()
     fields: tuple[Column, ...] = ()
     start_ns: int | None = None
+    labels: Mapping[str, Mapping[str | int, str]] = field(default_factory=dict)
+
+    def label(self, column: str, value: Any) -> str | None:
+        """The name of a value that has one."""
+        if column not in self.labels or not isinstance(value, str | int):
+            return None
+        return self.labels[column].get(value)
+
+    def is_text(self, column: str, value: Any) -> bool:
+        """Whether a table shows it as words, which stand on the left."""
+        return isinstance(value, str | bytes) or self.label(column, value) is not None
 
     def from_start(self) -> Result:
         """With times that count from the run's first event, as those of filters do."""

@@ -64,14 +64,17 @@ def query(
         str | None, typer.Option(metavar="DURATION", help="Length of a window.")
     ] = None,
     bdi: Annotated[
-        str | None, typer.Option(metavar="BDI", help="Only this device, e.g. 8:0.")
+        str | None, typer.Option(metavar="BDI", help="Only this device: 8:0, sda or /home.")
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(metavar="NAME|TID", help="Only tasks of this name, e.g. 'dd*', or thread."),
     ] = None,
     tid: Annotated[str | None, typer.Option(metavar="TID", help="Only this thread.")] = None,
-    cgroup: Annotated[str | None, typer.Option(metavar="INO", help="Only this cgroup_ino.")] = None,
+    cgroup: Annotated[
+        str | None,
+        typer.Option(metavar="INO|PATH", help="Only the wbs of this cgroup: inode or path."),
+    ] = None,
     start: FromOption = None,
     end: ToOption = None,
     time_range: TimeRangeOption = None,
@@ -118,7 +121,7 @@ def query(
         bdi,
         None if tid is None else parse_number("tid", tid, "--task NAME"),
         task,
-        None if cgroup is None else parse_number("cgroup", cgroup, negative=True),
+        cgroup,
         start,
         end,
         time_range,

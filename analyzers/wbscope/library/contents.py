@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from wbscope.library.database import Recorded, plain_tables, translate
 from wbscope.library.guard import stoppable
 
-__all__ = ["columns_of", "file_texts", "last_record", "tables_of", "texts_up_to"]
+__all__ = ["cgroup_paths", "columns_of", "file_texts", "last_record", "tables_of", "texts_up_to"]
 
 _MOST_FILE_BYTES = 256 << 20
 
@@ -48,6 +48,22 @@ def file_texts(connection: sqlite3.Connection, shown: str, names: Iterable[str])
     except sqlite3.Error as error:
         raise translate(error, shown) from error
     return {name: row[0] for name, row in found.items() if row is not None}
+
+
+def cgroup_paths(connection: sqlite3.Connection, shown: str) -> dict[int, str]:
+    """The path of each cgroup that the run folder names, by its inode."""
+    try:
+        if "cgroup" not in tables_of(connection, shown):
+            return {}
+        with stoppable(connection):
+            plain_tables(connection, shown, ["cgroup"])
+            rows = connection.execute(
+                "SELECT cgroup_ino, path FROM main.cgroup"
+                " WHERE typeof(cgroup_ino) = 'integer' AND typeof(path) = 'text'"
+            ).fetchall()
+    except sqlite3.Error as error:
+        raise translate(error, shown) from error
+    return dict(rows)
 
 
 def last_record(connection: sqlite3.Connection, shown: str, recorded: Recorded) -> str | None:

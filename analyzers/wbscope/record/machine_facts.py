@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from wbscope.record.bdis import bdis_text
 from wbscope.record.choose import memory_kib
 from wbscope.record.devices import devices_text
 from wbscope.record.settings import read_sysctls
@@ -45,6 +46,7 @@ def save_before(folder: Path) -> None:
     """What does not change during a run, and the first half of what does."""
     _save(folder, "uname", uname_text() + "\n")
     _save(folder, "mounts", _text(_PROC / "self/mountinfo"))
+    _save(folder, "bdis", bdis_text())
     _save(folder, "sysctls", read_sysctls())
     _save(folder, "swaps", _text(_PROC / "swaps"))
     _save(folder, "devices", devices_text())

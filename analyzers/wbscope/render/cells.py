@@ -20,7 +20,7 @@ def body(result: Result) -> list[list[str]]:
     units = [result.units.get(name) for name in result.columns]
     return [
         [
-            printable(format_value(name, unit, value))
+            printable(result.label(name, value) or format_value(name, unit, value))
             for name, unit, value in zip(result.columns, units, row, strict=True)
         ]
         for row in result.rows
@@ -30,6 +30,6 @@ def body(result: Result) -> list[list[str]]:
 def is_text(result: Result) -> list[bool]:
     """Whether a column holds words, which stand on the left."""
     return [
-        any(isinstance(row[index], str | bytes) for row in result.rows)
-        for index in range(len(result.columns))
+        any(result.is_text(name, row[index]) for row in result.rows)
+        for index, name in enumerate(result.columns)
     ]

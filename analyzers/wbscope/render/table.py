@@ -67,7 +67,8 @@ def _column(result: Result, index: int, fold: int | None) -> _Column:
     unit = result.units.get(name)
     values = [row[index] for row in result.rows]
     words = short_name(name, unit)
-    cells = [_fold(printable(format_value(name, unit, v)), fold) for v in values]
+    texts = (result.label(name, v) or format_value(name, unit, v) for v in values)
+    cells = [_fold(printable(text), fold) for text in texts]
     body = max(cell_len(line) for cell in cells for line in cell)
     longest_word = max(len(word) for word in words.split() or [""])
     header = textwrap.wrap(words, max(body, longest_word, 1)) or [""]
@@ -75,7 +76,7 @@ def _column(result: Result, index: int, fold: int | None) -> _Column:
         name=name,
         header=header,
         cells=cells,
-        right=not any(isinstance(value, str | bytes) for value in values),
+        right=not any(result.is_text(name, value) for value in values),
         width=max(body, *(len(line) for line in header)),
     )
 

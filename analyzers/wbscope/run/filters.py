@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from wbscope.base.arguments import Argument, Phrase
@@ -15,14 +16,17 @@ __all__ = ["Filters", "parse_filters"]
 
 @dataclass(frozen=True)
 class Filters:
-    """`window` is how the length of a window was written; None keeps the library's defaults."""
+    """`window` is how the length of a window was written; None keeps the library's defaults.
+
+    `bdi` and `cgroup` may be names, which each run knows for itself.
+    """
 
     window_ns: int | None = None
     window: str | None = None
     bdi: str | None = None
     tid: int | None = None
     comm_glob: str | None = None
-    cgroup_ino: int | None = None
+    cgroup: int | str | None = None
     span: Span = WHOLE
 
     def names(self) -> list[str]:
@@ -32,7 +36,7 @@ class Filters:
             "bdi": self.bdi is not None,
             "task": self.comm_glob is not None,
             "tid": self.tid is not None,
-            "cgroup": self.cgroup_ino is not None,
+            "cgroup": self.cgroup is not None,
             "range": bool(self.span),
         }
         return [name for name, is_given in given.items() if is_given]
@@ -43,7 +47,7 @@ def parse_filters(
     bdi: str | None = None,
     tid: int | None = None,
     task: str | int | None = None,
-    cgroup: int | None = None,
+    cgroup: int | str | None = None,
     start: str | None = None,
     end: str | None = None,
     time_range: str | None = None,
@@ -53,6 +57,8 @@ def parse_filters(
     Raises: UsageError.
     """
     _check_types(tid, task, bdi, cgroup)
+    if isinstance(cgroup, str) and re.fullmatch(r"-?\d+", cgroup):
+        cgroup = parse_number("cgroup", cgroup, negative=True)
     tid, comm_glob = _task(tid, task)
     window_ns = None if window is None else parse_duration("window", window, positive=True)
     span = parse_span(start, end, time_range)
@@ -66,7 +72,7 @@ def _check_types(tid: object, task: object, bdi: object, cgroup: object) -> None
         ("tid", tid, number, "tid=1234"),
         ("task", task, ("a tid or a pattern of names", int, str), "task='dd*'"),
         ("bdi", bdi, name, "bdi='8:0'"),
-        ("cgroup", cgroup, number, "cgroup=1"),
+        ("cgroup", cgroup, ("an inode or a path", int, str), "cgroup=1"),
     ):
         if value is None or (isinstance(value, tuple(types)) and not isinstance(value, bool)):
             continue

@@ -49,4 +49,5 @@ def joined(answers: Sequence[tuple[str, Result]]) -> Result:
             replace(notice, run=run) for run, result in answers for notice in result.warnings
         ),
         fields=(_RUN, *first.fields),
+        labels=first.labels if all(r.labels == first.labels for _, r in answers) else {},
     )

@@ -27,6 +27,7 @@ from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.empty import unfiltered, why_empty
 from wbscope.run.filters import Filters, parse_filters
 from wbscope.run.ingested import database_of
+from wbscope.run.names import NAMED, Names, names_of
 from wbscope.run.source import Source, find_source
 
 __all__ = ["Run", "open_run"]
@@ -40,6 +41,7 @@ class Run:
         self.name = str(source.path)
         self.database = engine.database
         self.library = library
+        self._names: Names | None = None
         self._opened: Session | None = Session(engine, library, self.name)
 
     def query(
@@ -50,14 +52,15 @@ class Run:
         bdi: str | None = None,
         tid: int | None = None,
         task: str | int | None = None,
-        cgroup: int | None = None,
+        cgroup: int | str | None = None,
         start: str | None = None,
         end: str | None = None,
         time_range: str | None = None,
     ) -> Result:
         """Answer a canned query; durations are texts such as '2s' or '500ms'.
 
-        `task` is a tid or a pattern of names such as 'dd*'. Times count from the run's
+        `task` is a tid or a pattern of names such as 'dd*'; `bdi` is a number, a device or
+        a mount point; `cgroup` an inode or a path. Times count from the run's
         first event ('2s'), or are those of the trace clock ('@12.5s', '@5712345678901' in
         ns); `start` and `end` say the same as `time_range`, 'START..END'.
         Raises: QueryError, EvidenceError, UsageError.
@@ -70,16 +73,19 @@ class Run:
         """As query(), with filters that were read before."""
         file = self.library.query(name)
         t0_ns, t1_ns = self.on_clock(filters.span)
+        cgroup = filters.cgroup
         params = Params(
             t0_ns=t0_ns,
             t1_ns=t1_ns,
             window_ns=self._window(filters, file, t0_ns, t1_ns),
-            bdi=filters.bdi,
+            bdi=None if filters.bdi is None else self.names().bdi(filters.bdi),
             tid=filters.tid,
             comm_glob=filters.comm_glob,
-            cgroup_ino=filters.cgroup_ino,
+            cgroup_ino=self.names().cgroup(cgroup) if isinstance(cgroup, str) else cgroup,
         )
         result = self._session.query(name, params)
+        if not set(NAMED).isdisjoint(result.columns):
+            result = replace(result, labels=self.names().labels())
         if result.rows or params == unfiltered(params):
             return result
         told = why_empty(params, self._session.query(name, unfiltered(params)))
@@ -120,6 +126,13 @@ class Run:
         """The texts of these files of the run folder, of those that were there."""
         engine = self._sqlite("texts")
         return file_texts(engine.connection, engine.shown, names)
+
+    def names(self) -> Names:
+        """What its backing devices and cgroups are called; read once."""
+        if self._names is None:
+            engine = self._session.engine
+            self._names = names_of(engine) if isinstance(engine, SqliteEngine) else Names()
+        return self._names
 
     def recorded(self) -> Recorded:
         """Which events were recorded, how many, and the run's meta data."""

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people call the backing devices and cgroups of a run, for filters and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.errors import UsageError
+from wbscope.library.contents import cgroup_paths, file_texts
+from wbscope.library.sqlite import SqliteEngine
+
+__all__ = ["NAMED", "Names", "names_of"]
+
+# Columns whose values may have names.
+NAMED = ("bdi", "device", "cgroup_ino")
+
+_MOUNT = re.compile(r"^\d+ \d+ (\d+:\d+) \S+ (\S+) .*? - (\S+) /dev/(\S+)", re.MULTILINE)
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+_ROOT = "/sys/fs/cgroup"
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Names:
+    """`devices` and `mounts` by bdi, as events call it; paths of cgroups by inode."""
+
+    devices: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cgroups: Mapping[int, str] = field(default_factory=dict)
+
+    def labels(self) -> dict[str, dict[str | int, str]]:
+        """What tables show in place of a value, by column: vda (/data)."""
+        bdis: dict[str | int, str] = {bdi: self._bdi(bdi) for bdi in self.devices}
+        cgroups: dict[str | int, str] = dict(self.cgroups.items())
+        return dict(zip(NAMED, (bdis, bdis, cgroups), strict=True))
+
+    def bdi(self, text: str) -> str:
+        """The bdi of a number, device (vda, /dev/vda) or mount point.
+
+        What the run has no name for is taken as events would have it.
+        Raises: UsageError.
+        """
+        if text in self.devices:
+            return text
+        device = text.removeprefix("/dev/")
+        found = {bdi for bdi, name in self.devices.items() if name == device}
+        found |= {bdi for bdi, places in self.mounts.items() if text in places}
+        if len(found) == 1:
+            return found.pop()
+        if not found and not text.startswith("/"):
+            return text
+        many = "is the name of several" if found else "is no mount point or device of this run"
+        known = [self._bdi(bdi) + f" = {bdi}" for bdi in sorted(found or self.devices)]
+        raise UsageError(
+            "unknown-bdi", Phrase(Argument("bdi", text)), many, have=_some(known),
+            fix=Phrase(Argument("bdi", "8:0")),
+        )  # fmt: skip
+
+    def cgroup(self, text: str) -> int:
+        """The inode of a cgroup by its path, or by the end of it.
+
+        Raises: UsageError.
+        """
+        path = "/" + text.removeprefix(_ROOT).strip("/")
+        found = {ino for ino, known in self.cgroups.items() if known == path}
+        if not found:
+            found = {ino for ino, known in self.cgroups.items() if known.endswith(path)}
+        if len(found) == 1:
+            return found.pop()
+        told = "is the end of several cgroups" if found else "is no cgroup of this run"
+        paths = [f"{path} = {ino}" for ino, path in sorted(self.cgroups.items())]
+        raise UsageError(
+            "unknown-cgroup", Phrase(Argument("cgroup", text)), told, have=_some(paths),
+            fix=Phrase(Argument("cgroup", 1)),
+        )  # fmt: skip
+
+    def _bdi(self, bdi: str) -> str:
+        places = self.mounts.get(bdi, ())
+        more = ", ..." if len(places) > 1 else ""
+        return f"{self.devices[bdi]} ({places[0]}{more})" if places else self.devices[bdi]
+
+
+def names_of(engine: SqliteEngine) -> Names:
+    """From the files `bdis` or `mounts` of the run folder, and its cgroups."""
+    texts = file_texts(engine.connection, engine.shown, ["bdis", "mounts"])
+    lines: Iterable[tuple[str, str, str]]
+    if "bdis" in texts:
+        words = (line.split(" ") for line in texts["bdis"].splitlines())
+        lines = [(w[0], w[1], w[2]) for w in words if len(w) == 4]
+    else:
+        lines = [(n, d, place) for n, place, _, d in _MOUNT.findall(texts.get("mounts", ""))]
+    devices: dict[str, str] = {}
+    mounts: dict[str, tuple[str, ...]] = {}
+    for bdi, device, place in lines:
+        devices.setdefault(bdi, device)
+        mounts[bdi] = (*mounts.get(bdi, ()), _ESCAPED.sub(_character, place))
+    paths = cgroup_paths(engine.connection, engine.shown)
+    cgroups = {ino: "/" + path.removeprefix(_ROOT).strip("/") for ino, path in paths.items()}
+    return Names(devices, mounts, cgroups)
+
+
+def _character(match: re.Match[str]) -> str:
+    return chr(int(match[1], 8))
+
+
+def _some(texts: list[str]) -> str:
+    if not texts:
+        return "no names: its folder has none of the files bdis, mounts, cgroups"
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return ", ".join(texts[:_SHOWN]) + more

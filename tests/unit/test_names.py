@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of backing devices and cgroups: where they come from, and what they stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.cli import Wbscope
+from wbscope.base.errors import UsageError
+from wbscope.record.bdis import bdis_text
+from wbscope.run.names import Names
+
+_ROOT = Path(__file__).resolve().parents[2]
+_DEEP = _ROOT / "examples/deep"
+_GATE = _ROOT / "examples/gate/runs/before-2"
+
+_NAMES = Names(
+    devices={"8:0": "sda1", "254:0": "vda", "btrfs-1": "vdb", "0:45": "server:/export"},
+    mounts={"8:0": ("/", "/home"), "254:0": ("/data",), "btrfs-1": ("/b",), "0:45": ("/net",)},
+    cgroups={1: "/", 27: "/small", 28: "/a/job", 29: "/b/job"},
+)
+
+
+def test_labels_say_device_and_mount_point() -> None:
+    labels = _NAMES.labels()
+    assert labels["bdi"]["8:0"] == "sda1 (/, ...)"
+    assert labels["device"]["254:0"] == "vda (/data)"
+    assert labels["cgroup_ino"][27] == "/small"
+
+
+@pytest.mark.parametrize(
+    ("text", "bdi"),
+    [
+        ("8:0", "8:0"),
+        ("/home", "8:0"),
+        ("vda", "254:0"),
+        ("/dev/vda", "254:0"),
+        ("/b", "btrfs-1"),
+        ("/net", "0:45"),
+        ("(unknown)", "(unknown)"),
+        ("9:9", "9:9"),
+    ],
+)
+def test_a_bdi_by_any_name(text: str, bdi: str) -> None:
+    assert _NAMES.bdi(text) == bdi
+
+
+def test_a_mount_point_that_is_none() -> None:
+    with pytest.raises(UsageError) as caught:
+        _NAMES.bdi("/nowhere")
+    assert caught.value.slug == "unknown-bdi"
+    assert "vda (/data) = 254:0" in str(caught.value.have)
+
+
+@pytest.mark.parametrize(
+    ("text", "ino"),
+    [("/small", 27), ("small", 27), ("/sys/fs/cgroup/small", 27), ("/", 1), ("a/job", 28)],
+)
+def test_a_cgroup_by_its_path(text: str, ino: int) -> None:
+    assert _NAMES.cgroup(text) == ino
+
+
+@pytest.mark.parametrize("text", ["/job", "/mall", "/nowhere"])
+def test_a_path_of_no_cgroup_or_of_two(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        _NAMES.cgroup(text)
+    assert caught.value.slug == "unknown-cgroup"
+
+
+def test_bdis_of_partitions_btrfs_and_the_net(tmp_path: Path) -> None:
+    proc, sys = tmp_path / "proc", tmp_path / "sys"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self/mountinfo").write_text(
+        "1 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n"
+        "2 1 0:31 / /my\\040data rw - btrfs /dev/vdb rw\n"
+        "3 1 0:45 / /net rw - nfs4 server:/export rw\n"
+        "4 1 0:5 / /proc rw - proc proc rw\n"
+        "5 1 9:9 / /gone rw - ext4 /dev/gone rw\n"
+        "not a mount\n"
+    )
+    disk = sys / "devices/sda"
+    (disk / "sda1").mkdir(parents=True)
+    (disk / "dev").write_text("8:0\n")
+    (disk / "sda1/partition").write_text("1\n")
+    (disk / "sda1/dev").write_text("8:1\n")
+    (sys / "class/block").mkdir(parents=True)
+    (sys / "class/block/sda1").symlink_to(disk / "sda1")
+    (sys / "class/bdi/0:45").mkdir(parents=True)
+    (sys / "class/bdi/btrfs-1").mkdir()
+    (sys / "fs/btrfs/uuid/devices/vdb").mkdir(parents=True)
+    (sys / "fs/btrfs/uuid/bdi").symlink_to(sys / "class/bdi/btrfs-1")
+    assert bdis_text(proc, sys).splitlines() == [
+        "8:0 sda1 / ext4",
+        "btrfs-1 vdb /my\\040data btrfs",
+        "0:45 server:/export /net nfs4",
+    ]
+    assert bdis_text(tmp_path / "nowhere", sys) == ""
+
+
+def test_tables_have_names_and_json_has_numbers(wbscope: Wbscope) -> None:
+    assert "  /small  " in wbscope.run("query", "throttle_by_task", _DEEP).stdout
+    rows = wbscope.document("query", "throttle_by_task", str(_DEEP), "--cgroup", "small")["rows"]
+    assert [(row["tid"], row["cgroup_ino"]) for row in rows] == [(173, 27)]
+    assert "vda (/data)" in wbscope.run("query", "throttle_by_task", _GATE).stdout
+    rows = wbscope.document("query", "fairness", str(_GATE), "--bdi", "/data")["rows"]
+    assert {row["bdi"] for row in rows} == {"254:0"}
+
+
+def test_names_of_another_machine_are_refused(wbscope: Wbscope) -> None:
+    result = wbscope.run("query", "fairness", _GATE, "--bdi", "/nowhere")
+    assert result.returncode == 2
+    assert "vda (/data) = 254:0" in result.stderr
