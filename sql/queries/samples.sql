@@ -5,7 +5,7 @@
 -- @summary  First, last, lowest and highest value of every counter that was
 --   sampled and moved.
 -- @read     With --window a row for each window. Counters that only grow do so
---   from the boot of the machine: gained says how much in the run.
+--   from the boot of the machine: gained_value says how much in the run.
 -- @filters  window, range
 -- @grain    window, source, object, counter; order window_start_ns, source,
 --   object, name
@@ -17,11 +17,11 @@
 -- @column   name TEXT counter
 -- @column   unit TEXT bytes, bytes/s, ns, pages or count, of all values
 -- @column   samples_count INTEGER samples
--- @column   first INTEGER first value
--- @column   last INTEGER last value
--- @column   lowest INTEGER lowest value
--- @column   highest INTEGER highest value
--- @column   gained INTEGER last less first
+-- @column   first_value INTEGER of the first sample
+-- @column   last_value INTEGER of the last sample
+-- @column   least_value INTEGER lowest
+-- @column   most_value INTEGER highest
+-- @column   gained_value INTEGER last less first
 WITH
   placed AS (
     SELECT
@@ -36,8 +36,8 @@ WITH
   ordered AS (
     SELECT
       r.*,
-      first_value(r.value) OVER place AS first_value,
-      last_value(r.value) OVER place AS last_value
+      first_value(r.value) OVER place AS began,
+      last_value(r.value) OVER place AS ended
     FROM placed AS r
     WINDOW place AS (
       PARTITION BY r.window_index, r.source, r.object, r.name ORDER BY r.ts
@@ -51,11 +51,11 @@ SELECT
   o.name,
   max(o.unit) AS unit,
   count(*) AS samples_count,
-  max(o.first_value) AS first,
-  max(o.last_value) AS last,
-  min(o.value) AS lowest,
-  max(o.value) AS highest,
-  max(o.last_value) - max(o.first_value) AS gained
+  max(o.began) AS first_value,
+  max(o.ended) AS last_value,
+  min(o.value) AS least_value,
+  max(o.value) AS most_value,
+  max(o.ended) - max(o.began) AS gained_value
 FROM ordered AS o
 JOIN wb_window AS w ON w.window_index = o.window_index
 GROUP BY w.window_start_ns, o.source, o.object, o.name

@@ -157,7 +157,7 @@ def test_counters_between_the_first_and_the_last_are_samples(
     wanted = [("Dirty", "bytes", 92 << 10, 116 << 10), ("nr_dirty", "pages", 23, 13)]
     for options in ([], ["--engine", "perfetto"]):
         answer = wbscope.document("query", "samples", tmp_path / "trace.pftrace", *options)
-        told = [(r["name"], r["unit"], r["first"], r["last"]) for r in answer["rows"]]
+        told = [(r["name"], r["unit"], r["first_value"], r["last_value"]) for r in answer["rows"]]
         assert told == wanted, options
 
 

@@ -51,12 +51,13 @@ def with_sampled_files(engine: TraceProcessor, source: Source, private: Path) ->
 def _texts(engine: TraceProcessor, kind: str) -> dict[str, str]:
     line, unit = _LINES[kind]
     texts: dict[str, list[str]] = {}
-    sampled_ts = None
+    sampled_ts = 0
     for row in engine.query(_SAMPLES.format(type=kind)):
         when = "before" if row["is_before"] else "after" if row["is_after"] else "samples"
         lines = texts.setdefault(f"{kind}.{when}", [])
-        if when == "samples" and row["ts"] != sampled_ts:
-            sampled_ts = row["ts"]
+        ts = int(row["ts"] or 0)
+        if when == "samples" and ts != sampled_ts:
+            sampled_ts = ts
             lines.append(f"# ts={sampled_ts}\n")
         value = int(row["value"] or 0) // unit
         lines.append(line.format(name=str(row["name"]), value=value))
