@@ -36,6 +36,8 @@
 -- @column   slept_total_ns INTEGER best measure of the time slept
 -- @column   slept_basis TEXT weakest measure in that sum
 -- @column   call_max_ns INTEGER longest call: time in it plus its last sleep
+-- @column   fio_clat_max_ns INTEGER longest write() of its fio job, as fio saw
+--   it; NULL = no fio.json, or not known which job it is
 -- @column   dirtied_bytes INTEGER lower bound of what the task dirtied
 -- @column   dirtied_estimate_bytes INTEGER what it dirtied, by dirtied_basis
 -- @column   dirtied_basis TEXT probe, proc_io, fio, syscalls, calibrated or
@@ -45,6 +47,8 @@
 -- @column   written_bytes INTEGER by write system calls under this name, on
 --   all bdis; NULL when they were not recorded
 -- @column   throttled_ratio REAL slept_total over the task's life in the trace
+-- @column   is_incidental INTEGER 1: it wrote on the side (wb_rule): it never
+--   paused, and was charged a few KiB or called once; text tables leave it out
 -- @metric   throttled_ratio lower: share of the task's life in which the kernel
 --   made it wait, because too much data waited in memory for disks
 -- @metric   call_max_ns lower: the longest that one call of
@@ -209,6 +213,7 @@ SELECT
   l.slept_total_ns,
   l.slept_basis,
   l.call_max_ns,
+  d.fio_clat_max_ns,
   l.dirtied_bytes,
   d.estimate_bytes AS dirtied_estimate_bytes,
   d.basis AS dirtied_basis,
@@ -220,7 +225,8 @@ SELECT
     WHEN l.slept_total_ns >= l.life_end_ts - l.life_start_ts THEN
       CASE WHEN l.slept_total_ns > 0 THEN 1.0 ELSE 0.0 END
     ELSE 1.0 * l.slept_total_ns / (l.life_end_ts - l.life_start_ts)
-  END AS throttled_ratio
+  END AS throttled_ratio,
+  coalesce(d.is_incidental, 0) AS is_incidental
 FROM life AS l
 CROSS JOIN wb_params AS p
 LEFT JOIN quantile AS q

@@ -33,6 +33,7 @@
 --   so before the time that a rate is taken over
 -- @column   fio_bytes_per_s REAL speed by fio; NULL = basis is not fio
 -- @column   asked_bytes_per_s REAL rate= of its fio job; NULL = none is known
+-- @column   fio_clat_max_ns INTEGER longest write of its fio job, as fio saw it
 -- @column   is_fio INTEGER 1: its fio job is known
 -- @column   is_incidental INTEGER 1: it wrote on the side (wb_rule), and is not
 --   compared with others
@@ -236,7 +237,12 @@ WITH
     WHERE s.comm GLOB 'fio*' AND s.wbs_count = 1 AND s.is_incidental = 0
   ),
   job AS (
-    SELECT t.task_id, f.bytes, f.bytes_per_s, f.asked_bytes_per_s
+    SELECT
+      t.task_id,
+      f.bytes,
+      f.bytes_per_s,
+      f.asked_bytes_per_s,
+      f.clat_max_ns
     FROM fio_task AS t
     CROSS JOIN wb_params AS p
     JOIN _dirtied_fio AS f ON f.place = t.place AND f.jobs_count = t.tasks_count
@@ -336,6 +342,7 @@ SELECT
   END AS first_bytes,
   CASE WHEN e.grade = 3 THEN j.bytes_per_s END AS fio_bytes_per_s,
   j.asked_bytes_per_s,
+  j.clat_max_ns AS fio_clat_max_ns,
   CASE WHEN j.task_id IS NULL THEN 0 ELSE 1 END AS is_fio,
   s.is_incidental
 FROM shared AS s
@@ -571,6 +578,7 @@ WHERE c.calls_count > 0;
 -- @column   bytes REAL written
 -- @column   bytes_per_s REAL over its runtime
 -- @column   asked_bytes_per_s REAL its rate=, of writes; NULL = none
+-- @column   clat_max_ns INTEGER longest write
 -- @source   fio's HOWTO: rate, and numbers with k, m, g, t
 CREATE VIEW _dirtied_fio AS
 WITH
@@ -587,7 +595,9 @@ WITH
       f.job,
       max(CASE WHEN f.name = '.write.io_bytes' THEN f.value END) AS bytes,
       max(CASE WHEN f.name = '.write.runtime' THEN f.value END) AS runtime_ms,
-      max(CASE WHEN f.name = '.job options.rate' THEN f.value END) AS rate
+      max(CASE WHEN f.name = '.job options.rate' THEN f.value END) AS rate,
+      max(CASE WHEN f.name = '.write.clat_ns.max' THEN f.value END)
+        AS clat_max_ns
     FROM fact AS f
     GROUP BY f.job
   ),
@@ -640,6 +650,7 @@ SELECT
       ELSE 1
     END,
     0
-  ) AS asked_bytes_per_s
+  ) AS asked_bytes_per_s,
+  o.clat_max_ns
 FROM of_writes AS o
 CROSS JOIN wb_units AS u;

@@ -21,6 +21,7 @@ _GAP = "  "
 # Text wider than this is folded when its table does not fit otherwise.
 _FOLD = 36
 _WINDOW = "window_start_ns"
+_SIDE = "is_incidental"
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,26 @@ def table_text(result: Result, width: int = PAGE_WIDTH) -> str:
     """The table; columns that do not fit follow in blocks with the same keys."""
     if not result.rows:
         return "(no rows)\n"
-    result = _windows_first(result)
+    result, left_out = _without_side(_windows_first(result))
     columns = [_column(result, index, None) for index in range(len(result.columns))]
     if _total(columns) > width:
         columns = [_column(result, i, _FOLD) for i in range(len(result.columns))]
     blocks = _blocks(columns, _key_count(result), width)
-    return "\n".join(_block_text(block, len(result.rows)) for block in blocks)
+    text = "\n".join(_block_text(block, len(result.rows)) for block in blocks)
+    if left_out == 0:
+        return text
+    return f"{text}{left_out} more wrote a few KiB on the side: JSON and CSV list them\n"
+
+
+def _without_side(result: Result) -> tuple[Result, int]:
+    """Without rows about tasks that wrote on the side, when there are others; how many they are."""
+    if result.name == "sql" or _SIDE not in result.columns:
+        return result, 0
+    place = result.columns.index(_SIDE)
+    rows = [row for row in result.rows if not row[place]] or result.rows
+    columns = result.columns[:place] + result.columns[place + 1 :]
+    cut = [row[:place] + row[place + 1 :] for row in rows]
+    return replace(result, columns=columns, rows=cut), len(result.rows) - len(rows)
 
 
 def _windows_first(result: Result) -> Result:

@@ -10,6 +10,7 @@ most bytes are those of the task that was charged most: a 11000 pages, b 5000, c
   Jain (6 + 4 + 2)^2 / (3 * (36 + 16 + 4)) = 144 / 168; slowest to fastest 2 / 6
   Shares: all have 12288000, c asked for 2097152, so (12288000 - 2097152) / 2 = 5095424 are left
   for a and b each.  d, tid 14, is alone on bdi 8:16: all ratios are 1.
+  The longest write that fio saw of each is as many ms as its tid.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def make(folder: Path) -> None:
     trace.write(folder / "trace.dat")
     jobs = []
     for tid, name in ((14, "d"), (12, "b"), (13, "c"), (11, "a")):
-        written = {"io_bytes": 4 * pages[tid] * 4096, "runtime": 4000}
+        written: dict[str, object] = {"io_bytes": 4 * pages[tid] * 4096, "runtime": 4000}
+        written |= {"clat_ns": {"min": 1000, "max": tid * 1_000_000}}
         options = {"rate": ",2m"} if name == "c" else {}
         jobs.append({"jobname": name, "job options": options, "write": written})
     (folder / "fio.json").write_text(json.dumps({"fio version": "fio-3.33", "jobs": jobs}))
@@ -68,6 +70,13 @@ _REST = 5_095_424.0
 _SHARES = (6 * _UNIT / _REST, 4 * _UNIT / _REST, 2 * _UNIT / _ASKED)
 
 CHECKS = [
+    Check(
+        query="throttle_by_task",
+        rows=[
+            {"tid": tid, "dirtied_basis": "fio", "fio_clat_max_ns": tid * 1_000_000}
+            for tid in (11, 12, 13, 14)
+        ],
+    ),
     Check(
         query="fairness_tasks",
         keep=lambda row: row["bdi"] == "8:0",

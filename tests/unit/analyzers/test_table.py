@@ -89,3 +89,28 @@ def test_the_window_of_an_answer_by_window_comes_first() -> None:
     assert table_text(of_run).splitlines()[-1].split() == ["a.db", "10.000000", "s", "8:0", "2"]
     own = Result("sql", columns, {}, whole.rows)
     assert table_text(own).splitlines()[-1].split() == ["8:0", "2", "-"]
+
+
+def _who(rows: list[tuple[str, int, int]], name: str = "throttle_by_task") -> Result:
+    return Result(name, ("comm", "calls_count", "is_incidental"), {"calls_count": "count"}, rows)
+
+
+def test_those_who_wrote_on_the_side_are_counted_only() -> None:
+    text = table_text(_who([("dd", 9, 0), ("sh", 1, 1), ("cat", 1, 1)]))
+    assert text.splitlines()[2:] == [
+        "dd        9",
+        "2 more wrote a few KiB on the side: JSON and CSV list them",
+    ]
+    assert "incidental" not in text
+
+
+def test_where_all_wrote_on_the_side_they_are_shown() -> None:
+    assert table_text(_who([("sh", 1, 1)])).splitlines()[2:] == ["sh        1"]
+    assert "incidental" in table_text(_who([("dd", 9, 0), ("sh", 1, 1)], "sql"))
+
+
+def test_a_value_with_a_name_is_shown_by_it() -> None:
+    labels = {"bdi": {"8:0": "sda (/)"}, "cgroup_ino": {1: "/"}}
+    result = Result("stalls", ("bdi", "cgroup_ino"), {}, [("8:0", 1), ("8:16", 27)], labels=labels)
+    lines = table_text(result).splitlines()
+    assert [line.split() for line in lines[-2:]] == [["sda", "(/)", "/"], ["8:16", "27"]]
