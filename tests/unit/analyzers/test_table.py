@@ -110,7 +110,7 @@ def test_where_all_wrote_on_the_side_they_are_shown() -> None:
 
 
 def test_a_value_with_a_name_is_shown_by_it() -> None:
-    labels = {"bdi": {"8:0": "sda (/)"}, "cgroup_ino": {1: "/"}}
+    labels: dict[str, dict[str | int, str]] = {"bdi": {"8:0": "sda (/)"}, "cgroup_ino": {1: "/"}}
     result = Result("stalls", ("bdi", "cgroup_ino"), {}, [("8:0", 1), ("8:16", 27)], labels=labels)
     lines = table_text(result).splitlines()
     assert [line.split() for line in lines[-2:]] == [["sda", "(/)", "/"], ["8:16", "27"]]
