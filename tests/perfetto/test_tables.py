@@ -154,10 +154,10 @@ def test_counters_between_the_first_and_the_last_are_samples(
             tmp_path / "lone.db", f"SELECT ts, value FROM {table} WHERE sample = 'sampled'"
         )
         assert found == [(s.ts, s.vmstat["nr_dirty"] * scale) for s in samples[:count]]
-    wanted = [("Dirty", "bytes", 92 << 10, 116 << 10), ("nr_dirty", "pages", 23, 13)]
+    wanted = [("Dirty", "bytes", 92 << 10, 116 << 10), ("nr_dirty", "pages", 13, 29)]
     for options in ([], ["--engine", "perfetto"]):
         answer = wbscope.document("query", "samples", tmp_path / "trace.pftrace", *options)
-        told = [(r["name"], r["unit"], r["first_value"], r["last_value"]) for r in answer["rows"]]
+        told = [(r["name"], r["unit"], r["least_value"], r["most_value"]) for r in answer["rows"]]
         assert told == wanted, options
 
 
