@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    law
+-- @title    Rates that the control law does not give
+-- @summary  balance_dirty_pages events whose task_ratelimit is not what the
+--   kernel's control law makes of their own numbers.
+-- @read     The fewer the better: a share of some per mille is normal, as
+--   numbers change within a call. More of them mean a changed kernel, a wb with
+--   strictlimit, or a fault of wbscope; why says which it can be. Events that
+--   cannot be replayed are in wb_law_break with is_replayed = 0; check counts
+--   them.
+-- @filters  range, bdi, tid, task, cgroup
+-- @grain    event; order seq
+-- @needs    wb_law_break, wb_task, wb_bounds, wb_params, wb_units
+-- @events   writeback:balance_dirty_pages, writeback:global_dirty_state,
+--   writeback:bdi_dirty_ratelimit
+-- @optional writeback:wb_domain_dirty_state
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER trace clock
+-- @column   tid INTEGER thread that dirties pages
+-- @column   comm TEXT its name at that time
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   domain TEXT whose limits throttled: global or memcg
+-- @column   predicted_bytes_per_s INTEGER by the law
+-- @column   recorded_bytes_per_s INTEGER task_ratelimit
+-- @column   off_ratio REAL (predicted - recorded) / recorded
+-- @column   why TEXT what it can be
+-- @source   mm/page-writeback.c wb_position_ratio()
+WITH
+  named AS (
+    SELECT
+      w.*,
+      coalesce(
+        (
+          SELECT k.comm
+          FROM wb_task AS k
+          WHERE k.tid = w.tid AND w.seq >= k.from_seq AND w.seq < k.until_seq
+        ),
+        'tid ' || w.tid
+      ) AS comm
+    FROM wb_law_break AS w
+    WHERE w.is_replayed = 1
+  )
+SELECT
+  n.seq,
+  n.ts,
+  n.tid,
+  n.comm,
+  n.bdi,
+  n.cgroup_ino,
+  n.domain,
+  n.predicted_pages_per_s * u.page_bytes AS predicted_bytes_per_s,
+  n.recorded_pages_per_s * u.page_bytes AS recorded_bytes_per_s,
+  1.0 * (n.predicted_pages_per_s - n.recorded_pages_per_s)
+    / nullif(n.recorded_pages_per_s, 0) AS off_ratio,
+  n.why
+FROM named AS n
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS p
+CROSS JOIN wb_units AS u
+WHERE n.ts >= b.start_ts
+  AND n.ts < b.end_ts
+  AND (p.bdi IS NULL OR n.bdi = p.bdi)
+  AND (p.tid IS NULL OR n.tid = p.tid)
+  AND (p.comm_glob IS NULL OR n.comm GLOB p.comm_glob)
+  AND (p.cgroup_ino IS NULL OR n.cgroup_ino = p.cgroup_ino)
+ORDER BY n.seq;

@@ -1,0 +1,427 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The kernel's control law, replayed: has each balance_dirty_pages event the
+-- rate that its own numbers give?
+
+-- @view     wb_law
+-- @summary  The task_ratelimit of each balance_dirty_pages event beside what
+--   wb_position_ratio() makes of the numbers that it was decided on: those of
+--   the event, the thresholds that its call told just before and the bandwidth
+--   that its wb had then. In the kernel's integers. Slow with a million events;
+--   wb_law_break is kept.
+-- @grain    event of a kernel whose law is known; order seq
+-- @needs    _law_input
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
+--   writeback:wb_domain_dirty_state
+-- @column   seq INTEGER of the event
+-- @column   predicted_pages_per_s INTEGER dirty_ratelimit times pos_ratio; NULL
+--   = not replayed: a number that it takes is not recorded, or too large
+-- @column   recorded_pages_per_s INTEGER task_ratelimit
+-- @column   is_agreed INTEGER 1: they differ by 1 % at most; NULL = not
+--   replayed
+-- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(), 3.2
+--   to 7.x; up to 4.0 divisors are + 1 where they are | 1 here
+CREATE VIEW wb_law AS
+WITH
+  -- LIMIT -1 is no limit: it keeps SQLite from computing a step anew wherever
+  -- the next one names a column of it.
+  line AS (
+    SELECT
+      i.seq,
+      i.recorded,
+      i.base,
+      i.wb_dirty,
+      CASE
+        WHEN i.x > 1 << 10 THEN 2 << 10
+        ELSE ((i.x * i.x >> 10) * i.x >> 10) + (1 << 10)
+      END AS global_ratio,
+      i.wb_thresh / 2 AS reserve,
+      i.setpoint * ((i.wb_thresh << 16) / (i.thresh | 1)) >> 16 AS wb_setpoint,
+      (i.thresh - i.wb_thresh + 8 * i.write_bw)
+        * ((i.wb_thresh << 16) / (i.thresh | 1)) >> 16 AS span
+    FROM _law_input AS i
+    LIMIT -1
+  ),
+  scaled AS (
+    SELECT
+      l.seq,
+      l.recorded,
+      l.base,
+      l.wb_dirty,
+      l.global_ratio,
+      l.reserve,
+      CASE
+        WHEN l.wb_dirty < l.wb_setpoint + l.span - l.span / 4
+          THEN l.global_ratio * (l.wb_setpoint + l.span - l.wb_dirty)
+            / (l.span | 1)
+        ELSE l.global_ratio / 4
+      END AS pos_ratio
+    FROM line AS l
+  ),
+  replayed AS (
+    SELECT
+      s.seq,
+      CASE
+        WHEN s.global_ratio = 0 THEN 0
+        WHEN s.wb_dirty >= s.reserve THEN s.base * s.pos_ratio >> 10
+        WHEN s.wb_dirty > s.reserve / 8
+          THEN s.base * (s.pos_ratio * s.reserve / s.wb_dirty) >> 10
+        ELSE s.base * (s.pos_ratio * 8) >> 10
+      END AS predicted,
+      s.recorded
+    FROM scaled AS s
+  )
+SELECT
+  r.seq,
+  r.predicted AS predicted_pages_per_s,
+  r.recorded AS recorded_pages_per_s,
+  abs(r.predicted - r.recorded) * 100 <= r.recorded AS is_agreed
+FROM replayed AS r;
+
+-- @view     wb_law_total
+-- @summary  How many balance_dirty_pages events have the rate of the law.
+-- @grain    one row
+-- @needs    raw_balance_dirty_pages, wb_law_break, _law_kernel
+-- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
+--   writeback:bdi_dirty_ratelimit, writeback:wb_domain_dirty_state
+-- @column   events_count INTEGER events
+-- @column   replayed_count INTEGER of them replayed
+-- @column   agreed_count INTEGER of them with the rate of the law, within 1 %
+-- @column   broken_why TEXT what explains most of those without; NULL = none
+-- @column   missing_why TEXT why most of those not replayed are not; NULL =
+--   none
+CREATE VIEW wb_law_total AS
+WITH
+  reason AS (
+    SELECT w.is_replayed, w.why, count(*) AS events_count
+    FROM wb_law_break AS w
+    GROUP BY w.is_replayed, w.why
+  ),
+  broken AS (
+    SELECT
+      coalesce(sum(r.events_count), 0) AS breaks_count,
+      coalesce(
+        sum(CASE r.is_replayed WHEN 0 THEN r.events_count END), 0
+      ) AS missing_count
+    FROM reason AS r
+  ),
+  counted AS (
+    SELECT count(*) AS events_count FROM raw_balance_dirty_pages
+  )
+SELECT
+  c.events_count,
+  CASE WHEN k.unknown_why IS NULL THEN c.events_count - b.missing_count ELSE 0
+  END AS replayed_count,
+  CASE WHEN k.unknown_why IS NULL THEN c.events_count - b.breaks_count ELSE 0
+  END AS agreed_count,
+  (
+    SELECT r.why
+    FROM reason AS r
+    WHERE r.is_replayed = 1
+    ORDER BY r.events_count DESC, r.why
+    LIMIT 1
+  ) AS broken_why,
+  coalesce(
+    k.unknown_why,
+    (
+      SELECT r.why
+      FROM reason AS r
+      WHERE r.is_replayed = 0
+      ORDER BY r.events_count DESC, r.why
+      LIMIT 1
+    )
+  ) AS missing_why
+FROM counted AS c
+CROSS JOIN broken AS b
+CROSS JOIN _law_kernel AS k;
+
+-- @view     wb_law_break
+-- @summary  balance_dirty_pages events that have not the rate of the law, and
+--   those that cannot be replayed.
+-- @grain    event of a kernel whose law is known; order seq
+-- @key      seq
+-- @needs    wb_law, raw_balance_dirty_pages, wb_throttle_domain,
+--   _law_bandwidth, _law_kernel
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
+--   writeback:wb_domain_dirty_state
+-- @column   seq INTEGER of the event
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread that dirties pages
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   predicted_pages_per_s INTEGER as in wb_law
+-- @column   recorded_pages_per_s INTEGER as in wb_law
+-- @column   is_replayed INTEGER 1: the two differ; 0: not replayed
+-- @column   why TEXT what it can be, or what is missing
+-- @materialize
+CREATE VIEW wb_law_break AS
+WITH
+  broken AS (
+    SELECT
+      w.seq,
+      w.predicted_pages_per_s AS predicted,
+      w.recorded_pages_per_s AS recorded,
+      CASE WHEN w.is_agreed IS NULL THEN 0 ELSE 1 END AS is_replayed
+    FROM wb_law AS w
+    WHERE coalesce(w.is_agreed, 0) = 0
+  ),
+  known AS (
+    SELECT
+      b.*,
+      e.ts,
+      e.tid,
+      e.bdi,
+      coalesce(e.cgroup_ino, 1) AS cgroup_ino,
+      CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+      d.seq IS NOT NULL AS is_member,
+      e.dirty_ratelimit / k.page_kib AS base,
+      (e."limit" | e.dirty) >> 31 <> 0 AS is_large,
+      -- The last update told is not the last: it has a row behind it.
+      (
+        SELECT count(*)
+        FROM (
+          SELECT w.seq
+          FROM _law_bandwidth AS w
+          WHERE w.bdi = e.bdi
+            AND w.cgroup_ino = coalesce(e.cgroup_ino, 1)
+            AND w.seq > e.seq
+          LIMIT 2
+        ) AS u
+      ) AS updates_count
+    FROM broken AS b
+    CROSS JOIN _law_kernel AS k
+    CROSS JOIN raw_balance_dirty_pages AS e ON e.seq = b.seq
+    LEFT JOIN wb_throttle_domain AS d ON d.seq = b.seq
+  )
+SELECT
+  k.seq,
+  k.ts,
+  k.tid,
+  k.bdi,
+  k.cgroup_ino,
+  k.domain,
+  k.predicted AS predicted_pages_per_s,
+  k.recorded AS recorded_pages_per_s,
+  k.is_replayed,
+  CASE
+    WHEN k.is_replayed = 0 THEN
+      CASE
+        WHEN k.domain IS NULL THEN 'which limits throttled is not known'
+        WHEN k.domain = 'memcg'
+          THEN 'the thresholds of the memory cgroup are not recorded'
+        WHEN k.is_large THEN 'its numbers have more than 31 bits'
+        WHEN k.updates_count = 0
+          THEN 'no bdi_dirty_ratelimit tells the bandwidth of its wb'
+        ELSE 'no global_dirty_state of its call'
+      END
+    WHEN abs(k.predicted - k.recorded) <= (k.base >> 10) + 1
+      THEN 'one step of pos_ratio: a number changed within the call'
+    WHEN k.updates_count < 2
+      THEN 'bandwidth changed after the last bdi_dirty_ratelimit of its wb'
+    WHEN k.recorded = 0 THEN 'strictlimit: stopped below the limit'
+    WHEN k.is_member THEN 'a memory cgroup''s wb: the other limits throttled'
+    ELSE 'a changed kernel, strictlimit, or bandwidth that changed untold'
+  END AS why
+FROM known AS k;
+
+-- @view     _law_input
+-- @summary  The numbers that each balance_dirty_pages event was decided on, in
+--   pages and pages/s; of the domain that throttled.
+-- @grain    event; order seq
+-- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
+--   raw_wb_domain_dirty_state, wb_throttle_domain, _law_kernel, _law_bandwidth
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the event
+-- @column   recorded INTEGER pages/s, task_ratelimit
+-- @column   base INTEGER pages/s, dirty_ratelimit
+-- @column   wb_dirty INTEGER pages
+-- @column   thresh INTEGER pages
+-- @column   setpoint INTEGER pages, halfway between freerun and limit
+-- @column   write_bw INTEGER pages/s, avg_write_bw
+-- @column   x INTEGER (setpoint - dirty) / (limit - setpoint), times 2^10;
+--   -2^10 from the limit on
+-- @column   wb_thresh INTEGER pages
+-- @source   mm/page-writeback.c balance_dirty_pages(), wb_position_ratio(): an
+--   update in the same call changes dirty_limit and avg_write_bw when pos_ratio
+--   is computed and the event is not fired yet
+CREATE VIEW _law_input AS
+WITH
+  called AS (
+    SELECT
+      e.seq,
+      e.task_ratelimit / k.page_kib AS recorded,
+      e.dirty_ratelimit / k.page_kib AS base,
+      e.dirty,
+      e.wb_dirty,
+      e.bdi,
+      coalesce(e.cgroup_ino, 1) AS cgroup_ino,
+      -- The least wb_thresh that gives the wb_setpoint of the event.
+      (e.wb_setpoint * (g.thresh + 1) + e.setpoint - 1) / e.setpoint
+        AS wb_thresh,
+      g.thresh,
+      CASE WHEN g.dirty_limit > g.thresh THEN g.dirty_limit ELSE g.thresh END
+        AS hard_limit,
+      (g.thresh + g.bg_thresh) / 2 AS freerun,
+      k.floor_factor,
+      g.seq AS state_seq
+    FROM _law_kernel AS k
+    CROSS JOIN raw_balance_dirty_pages AS e
+    LEFT JOIN wb_throttle_domain AS d ON d.seq = e.seq
+    -- Each loop of each call fires one before its event.
+    LEFT JOIN raw_global_dirty_state AS g
+      ON g.seq = (
+        SELECT s.seq
+        FROM raw_global_dirty_state AS s
+        WHERE s.seq < e.seq
+          AND s.seq > coalesce(e.prev_seq, 0)
+          AND s.tid = e.tid
+        ORDER BY s.seq DESC
+        LIMIT 1
+      )
+    WHERE k.unknown_why IS NULL AND (d.seq IS NULL OR d.domain = 'global')
+    UNION ALL
+    -- Only a patched kernel tells the thresholds of a memory cgroup. Without,
+    -- the event has its limit (or not), and nobody may dirty beyond that.
+    SELECT
+      e.seq,
+      e.task_ratelimit / k.page_kib,
+      e.dirty_ratelimit / k.page_kib,
+      e.dirty,
+      e.wb_dirty,
+      e.bdi,
+      e.cgroup_ino,
+      (e.wb_setpoint * (m.thresh + 1) + e.setpoint - 1) / e.setpoint,
+      m.thresh,
+      CASE
+        WHEN m.dirty_limit > m.thresh THEN m.dirty_limit
+        WHEN m.seq IS NOT NULL THEN m.thresh
+        WHEN d.has_limit = 1 THEN e."limit"
+      END,
+      (m.thresh + m.bg_thresh) / 2,
+      k.floor_factor,
+      coalesce(m.seq, e.seq)
+    FROM _law_kernel AS k
+    CROSS JOIN wb_throttle_domain AS d
+    CROSS JOIN raw_balance_dirty_pages AS e ON e.seq = d.seq
+    LEFT JOIN raw_wb_domain_dirty_state AS m
+      ON m.seq = (
+        SELECT s.seq
+        FROM raw_wb_domain_dirty_state AS s
+        WHERE s.seq < e.seq
+          AND s.seq > coalesce(e.prev_seq, 0)
+          AND s.tid = e.tid
+          AND s.domain = 1
+        ORDER BY s.seq DESC
+        LIMIT 1
+      )
+    WHERE k.unknown_why IS NULL AND coalesce(d.domain, 'memcg') = 'memcg'
+    LIMIT -1
+  ),
+  limited AS (
+    SELECT
+      c.seq,
+      c.recorded,
+      c.base,
+      c.dirty,
+      c.wb_dirty,
+      c.wb_thresh,
+      c.thresh,
+      c.hard_limit,
+      (c.hard_limit + c.freerun) / 2 AS setpoint,
+      (
+        SELECT w.write_bw
+        FROM _law_bandwidth AS w
+        WHERE w.bdi = c.bdi
+          AND w.cgroup_ino = c.cgroup_ino
+          AND w.seq > c.state_seq
+        ORDER BY w.seq
+        LIMIT 1
+      ) AS write_bw,
+      c.floor_factor * (c.hard_limit - c.dirty) / 8 AS least_wb_thresh
+    FROM called AS c
+    LIMIT -1
+  )
+SELECT
+  l.seq,
+  l.recorded,
+  l.base,
+  l.wb_dirty,
+  l.thresh,
+  l.setpoint,
+  l.write_bw,
+  CASE
+    -- SQLite makes a real of a product with more than 63 bits.
+    WHEN (l.hard_limit | l.dirty) >> 31 <> 0 THEN NULL
+    WHEN l.dirty >= l.hard_limit THEN -(1 << 10)
+    ELSE ((l.setpoint - l.dirty) << 10) / ((l.hard_limit - l.setpoint) | 1)
+  END AS x,
+  CASE
+    WHEN l.least_wb_thresh > l.thresh OR l.least_wb_thresh > l.wb_thresh
+      THEN l.least_wb_thresh
+    WHEN l.wb_thresh > l.thresh THEN l.thresh
+    ELSE l.wb_thresh
+  END AS wb_thresh
+FROM limited AS l
+LIMIT -1;
+
+-- @view     _law_kernel
+-- @summary  Which law the kernel has.
+-- @grain    one row
+-- @needs    raw_balance_dirty_pages, wb_kernel, wb_units
+-- @column   page_kib INTEGER KiB in a page: rates are recorded in KiB/s
+-- @column   floor_factor INTEGER 1: the law raises wb_thresh to an eighth of
+--   what is left to the limit; 0: from 6.14 on it was raised before, and the
+--   event has it so
+-- @column   unknown_why TEXT why it is not known; NULL = it is
+-- @source   mm/page-writeback.c __wb_calc_thresh()
+-- @materialize
+CREATE VIEW _law_kernel AS
+SELECT
+  u.page_bytes / u.kib_bytes AS page_kib,
+  CASE WHEN k.version < 6014 THEN 1 ELSE 0 END AS floor_factor,
+  CASE
+    WHEN k.version IS NULL THEN 'the kernel''s release is not known'
+    WHEN k.version < 3002
+      OR (
+        SELECT g.goal FROM raw_balance_dirty_pages AS g ORDER BY g.seq LIMIT 1
+      ) IS NOT NULL
+      THEN 'kernels before 3.2 have another law'
+  END AS unknown_why
+FROM wb_kernel AS k
+CROSS JOIN wb_units AS u;
+
+-- @view     _law_bandwidth
+-- @summary  The average write bandwidth of each wb up to each of its updates,
+--   whose event tells it; behind the last one, which changed it, the last told.
+-- @grain    update, and one row behind all; order bdi, cgroup_ino, seq
+-- @index    bdi cgroup_ino seq write_bw
+-- @needs    raw_bdi_dirty_ratelimit, _law_kernel
+-- @optional writeback:bdi_dirty_ratelimit
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb
+-- @column   seq INTEGER of bdi_dirty_ratelimit, or after all records
+-- @column   write_bw INTEGER pages/s
+-- @source   mm/page-writeback.c __wb_update_bandwidth()
+-- @materialize
+CREATE VIEW _law_bandwidth AS
+WITH
+  updated AS (
+    SELECT
+      r.bdi,
+      coalesce(r.cgroup_ino, 1) AS cgroup_ino,
+      r.seq,
+      r.avg_write_bw / k.page_kib AS write_bw,
+      row_number() OVER (
+        PARTITION BY r.bdi, coalesce(r.cgroup_ino, 1) ORDER BY r.seq DESC
+      ) AS from_last
+    FROM raw_bdi_dirty_ratelimit AS r
+    CROSS JOIN _law_kernel AS k
+  )
+SELECT u.bdi, u.cgroup_ino, u.seq, u.write_bw
+FROM updated AS u
+UNION ALL
+SELECT u.bdi, u.cgroup_ino, 9000000000000000000, u.write_bw
+FROM updated AS u
+WHERE u.from_last = 1;
