@@ -10,7 +10,7 @@
 --   balance_dirty_pages(), when another writer of the bdi was as silent or the
 --   journal had a request in flight: else it may have had nothing to write.
 -- @grain    time; order tid, ts
--- @needs    wb_blocked, _outside_think, wb_wait_request, wb_rule
+-- @needs    wb_blocked, _outside_think, _outside_journal, wb_rule
 -- @optional sched:sched_switch, writeback:balance_dirty_pages,
 --   block:block_rq_issue, block:block_rq_complete
 -- @column   seq INTEGER of the sched_switch, or of the event that ended it
@@ -38,24 +38,26 @@ UNION ALL
 SELECT t.seq, t.ts, t.end_ts, t.tid, 'think', 'events', t.bdi
 FROM _outside_think AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN (
+  SELECT max(l.end_ts - l.ts) AS most_ns FROM _outside_think AS l
+) AS m
 WHERE EXISTS (
     SELECT 1
     FROM _outside_think AS o
     WHERE o.bdi = t.bdi
+      AND o.ts > t.ts - m.most_ns
+      AND o.ts < t.end_ts
       AND o.tid <> t.tid
       AND min(o.end_ts, t.end_ts) - max(o.ts, t.ts)
         >= v.most_ratio * (t.end_ts - t.ts)
   )
   OR v.most_ratio * (t.end_ts - t.ts) <= (
-    SELECT
-      total(
-        min(j.end_ts, t.end_ts) - max(coalesce(j.issue_ts, j.ts), t.ts)
-      )
-    FROM wb_wait_request AS j
-    WHERE j.is_journal = 1
-      AND j.device = t.bdi
+    SELECT total(min(j.end_ts, t.end_ts) - max(j.ts, t.ts))
+    FROM _outside_journal AS j
+    WHERE j.device = t.bdi
+      AND j.ts > t.ts - (SELECT max(l.end_ts - l.ts) FROM _outside_journal AS l)
+      AND j.ts < t.end_ts
       AND j.end_ts > t.ts
-      AND coalesce(j.issue_ts, j.ts) < t.end_ts
   );
 
 -- @view     _outside_think
@@ -70,6 +72,7 @@ WHERE EXISTS (
 -- @column   end_ts INTEGER ns, when the task called balance_dirty_pages()
 -- @column   tid INTEGER thread
 -- @column   bdi TEXT backing device
+-- @index    bdi ts
 -- @materialize
 CREATE VIEW _outside_think AS
 WITH
@@ -87,20 +90,43 @@ WITH
     WHERE r.think * u.ms_ns >= v.silent_least_ns
       AND r.tid NOT IN (SELECT s.prev_pid FROM raw_sched_switch AS s)
   )
+SELECT c.seq, c.ts, c.end_ts, c.tid, c.bdi
+FROM (
+  SELECT
+    l.seq,
+    max(
+      l.end_ts - l.think_ns,
+      coalesce(
+        p.ts + CASE WHEN p.pause > 0 THEN p.pause * u.ms_ns ELSE 0 END,
+        b.first_ts
+      )
+    ) AS ts,
+    l.end_ts,
+    l.tid,
+    l.bdi
+  FROM long_one AS l
+  CROSS JOIN wb_units AS u
+  CROSS JOIN wb_bounds AS b
+  LEFT JOIN raw_balance_dirty_pages AS p ON p.seq = l.prev_seq
+) AS c
+CROSS JOIN wb_rule AS v
+-- Events without a pause go on counting from the last one.
+WHERE c.end_ts - c.ts >= v.silent_least_ns;
+
+-- @view     _outside_journal
+-- @summary  Requests of journals.
+-- @grain    request; order ts
+-- @needs    wb_wait_request
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   device TEXT major:minor
+-- @column   ts INTEGER ns, when it was issued
+-- @column   end_ts INTEGER ns, when it was completed
+-- @index    device ts
+-- @materialize
+CREATE VIEW _outside_journal AS
 SELECT
-  l.seq,
-  max(
-    l.end_ts - l.think_ns,
-    coalesce(
-      p.ts + CASE WHEN p.pause > 0 THEN p.pause * u.ms_ns ELSE 0 END,
-      b.first_ts
-    )
-  ) AS ts,
-  l.end_ts,
-  l.tid,
-  l.bdi
-FROM long_one AS l
-CROSS JOIN wb_units AS u
-CROSS JOIN wb_bounds AS b
-LEFT JOIN raw_balance_dirty_pages AS p ON p.seq = l.prev_seq
-WHERE l.end_ts > b.first_ts;
+  q.device,
+  coalesce(q.issue_ts, q.ts) AS ts,
+  q.end_ts
+FROM wb_wait_request AS q
+WHERE q.is_journal = 1;

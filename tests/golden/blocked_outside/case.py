@@ -11,6 +11,8 @@ when its call began and begins no earlier than the last pause ended. All pauses 
   d, tid 4, 8:32: events at 0 and 1000, think 900: alone, but jbd2, tid 9, had a request in flight
     from 200 to 900, 700 of the 900 ms: journal commit
   e, tid 5, 8:0:  events at 500 and 1000, think 400: less than half a second
+  f, tid 6, 8:0:  events at 400, 1900 with think 1480 and 1950 with think 1530, as the one before
+    had no pause: 420 to 1900, beside a; from 1900 to 1950 it was not silent
 sched: f, tid 1, is in state D from 100 to 200, after its event at 100 with a pause of 96 ms: that
   is throttling; from 300 to 340, for no known reason; and from 400 to 400.5: too short to count.
   Blocked 140 ms, explained 100, 5/7.
@@ -41,21 +43,24 @@ def _event(waits: Waits, ms: float, tid: int, pause: int, think: int = 0) -> Non
 
 
 def _think(folder: Path) -> None:
-    tasks = {1: "a", 2: "b", 3: "c", 4: "d", 5: "e", 9: "jbd2/sdc-8"}
+    tasks = {1: "a", 2: "b", 3: "c", 4: "d", 5: "e", 6: "f", 9: "jbd2/sdc-8"}
     waits = Waits("balance_dirty_pages", "block_rq_issue", "block_rq_complete", cmdlines=tasks)
     for ms, tid, think in (
         (0, 1, 0),
         (0, 3, 0),
         (0, 4, 0),
         (10, 2, 0),
+        (400, 6, 0),
         (500, 5, 0),
         (1000, 4, 900),
         (1000, 5, 400),
         (1800, 2, 1790),
+        (1900, 6, 1480),
+        (1950, 6, 1530),
         (2000, 1, 1900),
         (3000, 3, 2900),
     ):
-        _event(waits, ms, tid, 20, think)
+        _event(waits, ms, tid, 20 if (ms, tid) != (1900, 6) else 0, think)
     waits.request(9, 64, issue=200, complete=900, rwbs="FWFS", dev=(8, 32))
     waits.write(folder)
 
@@ -90,6 +95,7 @@ CHECKS = [
         rows=[
             _row(1, 100, 1900, "unknown"),
             _row(2, 30, 1770, "unknown"),
+            _row(6, 420, 1480, "unknown"),
             _row(4, 100, 900, "journal commit"),
         ],
     ),
