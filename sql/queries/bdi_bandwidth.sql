@@ -4,7 +4,9 @@
 -- @summary  The kernel's estimates of each bdi's write bandwidth and rates.
 -- @read     Estimates exist only while tasks are throttled, lag by 200 ms and
 --   start from a made-up 100 MiB/s; for measured rates see
---   throughput_by_device.
+--   throughput_by_device. With a memory cgroup the kernel computes an update
+--   twice, for the machine's limits and for the cgroup's, and keeps the second:
+--   only the second event of such a pair counts here.
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @needs    wb_bandwidth, wb_window, wb_lost_window, wb_bounds, wb_params
@@ -12,7 +14,7 @@
 -- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   updates_count INTEGER events in the window
+-- @column   updates_count INTEGER events in the window; of a pair, one
 -- @column   write_bw_bytes_per_s REAL mean of the events
 -- @column   avg_write_bw_bytes_per_s REAL mean of the smoothed estimate
 -- @column   dirty_rate_bytes_per_s REAL mean

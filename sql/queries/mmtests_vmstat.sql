@@ -4,13 +4,17 @@
 -- @order    54
 -- @summary  What /proc/vmstat gained in the run, under the names of mmtests.
 -- @read     The names are those that mmtests prints, so that tables of mails
---   can be compared; note says where a name is wrong. events is the same from
---   the trace, where events tell it; differences mean lost events, or vmstat
---   files that were not taken right before and after the trace.
+--   can be compared; note says where a name is wrong, or mmtests' number is.
+--   events is the same from the trace, where events tell it; differences mean
+--   lost events, or vmstat files that were not taken right before and after the
+--   trace. Page writes file is what the events say where they are all there:
+--   mmtests takes all that did not reach the swap device for file pages, also
+--   zero-filled ones and those that zswap took, which nobody wrote.
 -- @grain    counter; order as mmtests prints
--- @needs    wb_vmstat, reclaim_vmstat, reclaim_total, raw_event_format,
---   raw_mm_vmscan_direct_reclaim_begin, wb_bounds, wb_kernel, wb_units
--- @optional vmscan:mm_vmscan_lru_shrink_inactive,
+-- @needs    wb_vmstat, reclaim_vmstat, reclaim_total, reclaim_destination,
+--   raw_event_format, raw_mm_vmscan_direct_reclaim_begin, wb_bounds, wb_kernel,
+--   wb_units
+-- @optional vmscan:mm_vmscan_lru_shrink_inactive, vmscan:mm_vmscan_lru_isolate,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
 --   vmscan:mm_vmscan_direct_reclaim_begin
 -- @column   name TEXT as mmtests prints it
@@ -31,6 +35,9 @@ WITH
       sum(CASE v.name WHEN 'pgpgout' THEN v.gained_count END) AS pgpgout,
       sum(CASE v.name WHEN 'pswpin' THEN v.gained_count END) AS pswpin,
       sum(CASE v.name WHEN 'pswpout' THEN v.gained_count END) AS pswpout,
+      sum(CASE v.name WHEN 'zswpout' THEN v.gained_count END) AS zswpout,
+      sum(CASE v.name WHEN 'swpout_zero' THEN v.gained_count END)
+        AS swpout_zero,
       sum(CASE v.name WHEN 'nr_vmscan_write' THEN v.gained_count END)
         AS vmscan_write,
       sum(CASE v.name WHEN 'nr_vmscan_immediate_reclaim' THEN v.gained_count
@@ -82,6 +89,22 @@ WITH
       END AS stalls
     FROM reclaim_total AS t
   ),
+  -- By the events, else what no counter of swap explains.
+  file_write AS (
+    SELECT
+      CASE
+        WHEN d.file_count IS NOT NULL THEN d.file_count
+        ELSE d.rest_count
+      END AS file_writes,
+      CASE
+        WHEN k.version >= 6016 AND d.file_count = 0
+          THEN 'none: from 6.16 on reclaim writes no files'
+        WHEN d.file_count IS NOT NULL THEN 'nr_vmscan_write, by the events'
+        ELSE 'nr_vmscan_write - pswpout + zswpwb - zswpout - swpout_zero'
+      END AS counter
+    FROM reclaim_destination AS d
+    CROSS JOIN wb_kernel AS k
+  ),
   span AS (
     SELECT 1.0 * nullif(b.last_ts - b.first_ts, 0) / u.second_ns AS seconds
     FROM wb_bounds AS b
@@ -124,6 +147,18 @@ WITH
       7, 'Swap total', g.pswpin + g.pswpout, NULL, 'pages', 'lower',
       'pswpin + pswpout', 'swaptotal of memcachetest'
     FROM gained AS g
+    UNION ALL
+    SELECT
+      7, 'Swap Outs zero-filled', g.swpout_zero, NULL, 'pages', '-',
+      'swpout_zero', 'not of mmtests: pages of zeros, which nobody writes'
+    FROM gained AS g
+    WHERE g.swpout_zero > 0
+    UNION ALL
+    SELECT
+      7, 'Swap Outs to zswap', g.zswpout, NULL, 'pages', '-', 'zswpout',
+      'not of mmtests: compressed in memory'
+    FROM gained AS g
+    WHERE g.zswpout > 0
     UNION ALL
     SELECT
       8, 'Allocation stalls', g.allocstall, t.stalls, 'calls', 'lower',
@@ -198,30 +233,36 @@ WITH
     SELECT
       18, 'Page writes by reclaim', g.vmscan_write,
       t.anon_writes + t.file_writes, 'pages', 'lower', 'nr_vmscan_write',
-      'attempts: also those that no I/O follows (zswap, zero-filled pages)'
+      'attempts: also those that no I/O follows, see reclaim_destinations'
     FROM gained AS g
     CROSS JOIN traced AS t
     UNION ALL
     SELECT
-      19, 'Page writes file', g.vmscan_write - g.pswpout, t.file_writes,
-      'pages', 'lower', 'nr_vmscan_write - pswpout',
+      19, 'Page writes file', f.file_writes, t.file_writes, 'pages', 'lower',
+      f.counter,
       CASE
+        WHEN f.file_writes = g.vmscan_write - g.pswpout THEN NULL
         WHEN g.vmscan_write < g.pswpout
-          THEN 'below 0: something else wrote to swap; trust the events'
-        WHEN k.version >= 6016
-          THEN 'wrong: from 6.16 on reclaim writes no file pages, the rest is'
-            || ' swap that was not written out (zswap, zero-filled pages)'
-        ELSE 'too large with zswap or zero-filled pages; trust the events'
+          THEN 'mmtests prints ' || (g.vmscan_write - g.pswpout)
+            || ': something else wrote to swap, too'
+        ELSE 'mmtests prints ' || (g.vmscan_write - g.pswpout)
+          || ': all that did not reach the swap device'
       END
     FROM gained AS g
     CROSS JOIN traced AS t
-    CROSS JOIN wb_kernel AS k
+    CROSS JOIN file_write AS f
     UNION ALL
     SELECT
-      20, 'Page writes anon', g.pswpout, t.anon_writes, 'pages', 'lower',
-      'pswpout', 'all swap-out, not only that of reclaim; too small with zswap'
+      20, 'Page writes anon', g.vmscan_write - f.file_writes, t.anon_writes,
+      'pages', 'lower', 'nr_vmscan_write - file',
+      CASE
+        WHEN g.vmscan_write - f.file_writes = g.pswpout THEN NULL
+        ELSE 'mmtests prints ' || g.pswpout
+          || ': all that the swap device wrote, also for others than reclaim'
+      END
     FROM gained AS g
     CROSS JOIN traced AS t
+    CROSS JOIN file_write AS f
     UNION ALL
     SELECT
       21, 'Page reclaim immediate', g.immediate, NULL, 'pages', 'lower',
@@ -259,4 +300,4 @@ SELECT
   l.note
 FROM line AS l
 WHERE l.value IS NOT NULL OR l.events IS NOT NULL
-ORDER BY l.place;
+ORDER BY l.place, l.name;

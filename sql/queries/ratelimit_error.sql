@@ -6,11 +6,19 @@
 -- @read     error_ratio is 0 % when the pauses made the task dirty pages at
 --   just the rate that the kernel wanted; above 0 it went faster (in free run
 --   no pause holds it), below 0 slower (it waited elsewhere, or wanted less).
---   actual is a lower bound, as dirtied_bytes of throttle_by_task is.
+--   target is a mean over time: short times of little dirty memory, with rates
+--   far above the disk's, make most of it. The rate that was usual is p50; p25
+--   is 0 where the task was stopped for a quarter of the time.
+--   stopped, told and elsewhere say what the time was, and what of the error
+--   came from it. stopped: the rate was 0. told: pauses held the task to a
+--   rate. elsewhere: it was so late that no pause was due (think > period), for
+--   something else held it up, or it wanted less. The error of told is that of
+--   the control; the four parts add up to error_ratio.
+-- @warns    wb_dirtied_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
--- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_throttle_total,
---   wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
+-- @needs    raw_balance_dirty_pages, wb_throttle, wb_throttle_bounds,
+--   wb_throttle_total, wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time; as in throttle_by_task
@@ -22,12 +30,37 @@
 --   time to the task's next event
 -- @column   actual_bytes_per_s REAL what it dirtied in active_ns
 -- @column   error_ratio REAL (actual - target) / target; NULL at target 0
+-- @column   target_p25_bytes_per_s INTEGER the rate was no higher for a quarter
+--   of the time; weighted as target, nearest rank
+-- @column   target_p50_bytes_per_s INTEGER for half of the time
+-- @column   target_p95_bytes_per_s INTEGER for 95 % of the time
 -- @column   stopped_ratio REAL share of that time with task_ratelimit 0
+-- @column   told_ratio REAL share of that time at a rate, until an event at
+--   which a pause was due, or just none
+-- @column   elsewhere_ratio REAL share of that time at a rate, until an event
+--   at which the task was late (pause below 0)
+-- @column   stopped_error_ratio REAL part of error_ratio: what events charged
+--   after the rate 0, over target
+-- @column   told_error_ratio REAL part of error_ratio: what was charged after
+--   told time less what that was told, over target
+-- @column   elsewhere_error_ratio REAL part of error_ratio: the same of the
+--   time elsewhere
+-- @column   freerun_error_ratio REAL the rest of error_ratio: what no event
+--   charges, as it was dirtied in free run; 0 where actual is what events
+--   charge
 -- @metric   error_ratio neutral: how far a writer was from the speed that the
 --   kernel chose for it; the nearer to 0 %, the better the control works
+-- @metric   told_error_ratio neutral: how far a writer was from the speed that
+--   the kernel chose for it while the kernel's pauses held it to that; the
+--   nearer to 0 %, the better the control works
+-- @metric   target_p50_bytes_per_s neutral: the speed that the kernel allowed a
+--   writer for half of the time; the rest of the time it allowed more
 -- @metric   stopped_ratio lower: share of the time in which the writer was not
 --   allowed to produce any data, as more of it waited in memory than the kernel
 --   allows
+-- @metric   elsewhere_ratio lower: share of the time in which the writer did
+--   not come near the speed that the kernel allowed: something else held it up,
+--   or it wanted less
 -- @source   mm/page-writeback.c balance_dirty_pages()
 WITH
   shared AS (
@@ -35,16 +68,17 @@ WITH
     FROM wb_throttle_total AS a
     GROUP BY a.task_id
   ),
-  -- What an event told holds until the task's next one.
+  -- What an event told holds until the task's next one, which says whether the
+  -- task was late. Grouped by one number, for SQLite sorts whole numbers
+  -- fastest: the task, whether it was late, and the rate in 40 bits (a
+  -- petabyte/s and more).
   alone AS (
-    -- Most tasks dirty pages of one wb. Rows come in the order of wb_task and
-    -- of an index that ingest made, so nothing is sorted.
+    -- Most tasks dirty pages of one wb.
     SELECT
-      t.task_id,
-      count(*) AS events_count,
-      total(r.task_ratelimit * (n.ts - r.ts)) AS rate_time,
+      (t.task_id * 2 + coalesce(n.pause < 0, 0)) * 1099511627776
+        + min(max(r.task_ratelimit, 0), 1099511627775) AS told,
       total(n.ts - r.ts) AS told_ns,
-      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END) AS stopped_ns
+      count(*) AS events_count
     FROM wb_task AS t
     CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
@@ -54,28 +88,16 @@ WITH
       AND n.prev_seq >= t.from_seq
       AND +n.seq < t.until_seq
       AND t.task_id IN (SELECT s.task_id FROM shared AS s WHERE s.wbs_count = 1)
-    GROUP BY t.task_id
+    GROUP BY 1
   ),
-  summed AS (
+  several AS (
     SELECT
-      o.task_id,
-      a.bdi,
-      a.cgroup_ino,
-      o.events_count,
-      o.rate_time,
-      o.told_ns,
-      o.stopped_ns
-    FROM alone AS o
-    JOIN wb_throttle_total AS a ON a.task_id = o.task_id
-    UNION ALL
-    SELECT
-      t.task_id,
+      (t.task_id * 2 + coalesce(n.pause < 0, 0)) * 1099511627776
+        + min(max(r.task_ratelimit, 0), 1099511627775) AS told,
       r.bdi,
-      coalesce(r.cgroup_ino, g.cgroup_ino),
-      count(*),
-      total(r.task_ratelimit * (n.ts - r.ts)),
-      total(n.ts - r.ts),
-      total(CASE WHEN r.task_ratelimit = 0 THEN n.ts - r.ts END)
+      coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
+      total(n.ts - r.ts) AS told_ns,
+      count(*) AS events_count
     FROM wb_task AS t
     CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
@@ -89,16 +111,83 @@ WITH
   ),
   told AS (
     SELECT
-      s.task_id,
-      s.bdi,
-      s.cgroup_ino,
-      sum(s.events_count) AS events_count,
-      sum(s.rate_time) * u.kib_bytes AS rate_time,
-      sum(s.told_ns) AS told_ns,
-      sum(s.stopped_ns) AS stopped_ns
-    FROM summed AS s
-    CROSS JOIN wb_units AS u
-    GROUP BY s.task_id, s.bdi, s.cgroup_ino, u.kib_bytes
+      o.told / 2199023255552 AS task_id,
+      a.bdi,
+      a.cgroup_ino,
+      o.told / 1099511627776 % 2 AS is_late,
+      o.told % 1099511627776 AS rate,
+      o.told_ns,
+      o.events_count
+    FROM alone AS o
+    JOIN wb_throttle_total AS a ON a.task_id = o.told / 2199023255552
+    UNION ALL
+    SELECT
+      o.told / 2199023255552,
+      o.bdi,
+      o.cgroup_ino,
+      o.told / 1099511627776 % 2,
+      o.told % 1099511627776,
+      o.told_ns,
+      o.events_count
+    FROM several AS o
+  ),
+  placed AS (
+    SELECT
+      t.*,
+      sum(t.told_ns) OVER (rates ROWS UNBOUNDED PRECEDING) AS so_far_ns,
+      sum(t.told_ns) OVER (PARTITION BY t.task_id, t.bdi, t.cgroup_ino)
+        AS all_ns
+    FROM told AS t
+    WINDOW rates AS (
+      PARTITION BY t.task_id, t.bdi, t.cgroup_ino ORDER BY t.rate, t.is_late
+    )
+  ),
+  -- Nearest rank: the smallest rate that was not exceeded for so long.
+  summed AS (
+    SELECT
+      p.task_id,
+      p.bdi,
+      p.cgroup_ino,
+      sum(p.events_count) AS events_count,
+      nullif(sum(p.told_ns), 0) AS told_ns,
+      sum(p.rate * p.told_ns) AS rate_time,
+      sum(CASE WHEN p.rate > 0 AND p.is_late = 0 THEN p.rate * p.told_ns
+        ELSE 0 END) AS held_rate_time,
+      sum(CASE WHEN p.rate > 0 AND p.is_late = 1 THEN p.rate * p.told_ns
+        ELSE 0 END) AS late_rate_time,
+      sum(CASE WHEN p.rate = 0 THEN p.told_ns ELSE 0 END) AS stopped_ns,
+      sum(CASE WHEN p.rate > 0 AND p.is_late = 1 THEN p.told_ns ELSE 0 END)
+        AS late_ns,
+      min(CASE WHEN 100 * p.so_far_ns >= 25 * p.all_ns THEN p.rate END) AS p25,
+      min(CASE WHEN 100 * p.so_far_ns >= 50 * p.all_ns THEN p.rate END) AS p50,
+      min(CASE WHEN 100 * p.so_far_ns >= 95 * p.all_ns THEN p.rate END) AS p95
+    FROM placed AS p
+    GROUP BY p.task_id, p.bdi, p.cgroup_ino
+  ),
+  -- What was dirtied, by what the task was told before.
+  dirtied AS (
+    SELECT
+      a.task_id,
+      a.bdi,
+      a.cgroup_ino,
+      sum(CASE WHEN r.task_ratelimit = 0 THEN c.accounted_bytes ELSE 0 END)
+        AS stopped_bytes,
+      sum(CASE WHEN r.task_ratelimit > 0 AND c.pause_ns >= 0
+        THEN c.accounted_bytes ELSE 0 END) AS held_bytes,
+      sum(CASE WHEN r.task_ratelimit > 0 AND c.pause_ns < 0
+        THEN c.accounted_bytes ELSE 0 END) AS late_bytes
+    FROM wb_throttle AS c
+    JOIN wb_throttle_total AS a
+      ON a.task_id = c.task_id
+      AND a.bdi = c.bdi
+      AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
+    CROSS JOIN raw_balance_dirty_pages AS n ON n.seq = c.seq
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
+    WHERE c.is_step = 1
+      AND c.accounted_bytes > 0
+      AND c.seq > a.first_seq
+      AND c.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+    GROUP BY a.task_id, a.bdi, a.cgroup_ino
   ),
   compared AS (
     SELECT
@@ -109,18 +198,43 @@ WITH
       r.cgroup_ino,
       d.events_count,
       r.active_ns,
-      d.rate_time / nullif(d.told_ns, 0) AS target,
+      d.rate_time * u.kib_bytes / d.told_ns AS target,
       r.dirtied_bytes_per_s AS actual,
-      d.stopped_ns / nullif(d.told_ns, 0) AS stopped_ratio
-    FROM told AS d
+      d.p25 * u.kib_bytes AS p25,
+      d.p50 * u.kib_bytes AS p50,
+      d.p95 * u.kib_bytes AS p95,
+      d.stopped_ns / d.told_ns AS stopped_ratio,
+      d.late_ns / d.told_ns AS late_ratio,
+      d.held_rate_time / nullif(d.rate_time, 0) AS held_share,
+      d.late_rate_time / nullif(d.rate_time, 0) AS late_share,
+      -- Bytes of what was dirtied in the three kinds of time, as rates.
+      1.0 * u.second_ns * coalesce(s.stopped_bytes, 0) / r.active_ns
+        AS stopped_rate,
+      1.0 * u.second_ns * coalesce(s.held_bytes, 0) / r.active_ns AS held_rate,
+      1.0 * u.second_ns * coalesce(s.late_bytes, 0) / r.active_ns AS late_rate
+    FROM summed AS d
     CROSS JOIN wb_params AS p
+    CROSS JOIN wb_units AS u
     JOIN wb_task_rate AS r
       ON r.task_id = d.task_id
       AND r.bdi = d.bdi
       AND coalesce(r.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
+    LEFT JOIN dirtied AS s
+      ON s.task_id = d.task_id
+      AND s.bdi = d.bdi
+      AND coalesce(s.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
     WHERE (p.bdi IS NULL OR r.bdi = p.bdi)
       AND (p.tid IS NULL OR r.tid = p.tid)
       AND (p.cgroup_ino IS NULL OR r.cgroup_ino = p.cgroup_ino)
+  ),
+  judged AS (
+    SELECT
+      c.*,
+      (c.actual - c.target) / nullif(c.target, 0) AS error_ratio,
+      c.stopped_rate / nullif(c.target, 0) AS stopped_error_ratio,
+      c.held_rate / nullif(c.target, 0) - c.held_share AS told_error_ratio,
+      c.late_rate / nullif(c.target, 0) - c.late_share AS elsewhere_error_ratio
+    FROM compared AS c
   )
 SELECT
   c.tid,
@@ -131,9 +245,19 @@ SELECT
   c.active_ns,
   c.target AS target_bytes_per_s,
   c.actual AS actual_bytes_per_s,
-  (c.actual - c.target) / nullif(c.target, 0) AS error_ratio,
-  c.stopped_ratio
-FROM compared AS c
+  c.error_ratio,
+  c.p25 AS target_p25_bytes_per_s,
+  c.p50 AS target_p50_bytes_per_s,
+  c.p95 AS target_p95_bytes_per_s,
+  c.stopped_ratio,
+  1 - c.stopped_ratio - c.late_ratio AS told_ratio,
+  c.late_ratio AS elsewhere_ratio,
+  c.stopped_error_ratio,
+  c.told_error_ratio,
+  c.elsewhere_error_ratio,
+  c.error_ratio - c.stopped_error_ratio - c.told_error_ratio
+    - c.elsewhere_error_ratio AS freerun_error_ratio
+FROM judged AS c
 CROSS JOIN wb_params AS p
 WHERE p.comm_glob IS NULL OR c.comm GLOB p.comm_glob
 ORDER BY c.bdi, c.cgroup_ino, c.tid, c.task_id;

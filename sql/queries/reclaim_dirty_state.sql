@@ -82,7 +82,7 @@ WITH
       sum(w.scanned_count) AS scanned_count,
       sum(w.dirty_count) AS scan_dirty_count
     FROM reclaim_work AS w
-    WHERE w.work = 'scan' AND w.invocation IS NOT NULL
+    WHERE w.work IN ('scan', 'isolate') AND w.invocation IS NOT NULL
     GROUP BY w.tid, w.invocation
   ),
   moment AS (

@@ -7,14 +7,19 @@
 --   when reclaim meets pages that are dirty, in use or referenced. direct_scan
 --   is the share of scanning that applications had to do themselves. Events and
 --   /proc/vmstat agree when vmstat.before and vmstat.after enclose the trace
---   and no events are lost; vmstat up to 7.2 leaves memory cgroups out.
+--   and no events are lost; vmstat up to 7.2 leaves memory cgroups out. With
+--   MGLRU vmstat counts the pages that were isolated, so scanned is of
+--   mm_vmscan_lru_isolate (scan_basis): mm_vmscan_lru_shrink_inactive has more,
+--   all that were looked at, and once more when a batch is tried again.
 --   Velocity is over the length of the run, as mmtests has it, not over
 --   kswapd's time awake.
 -- @filters  range
 -- @grain    reclaimer; order kswapd, direct, memcg, other,
 --   node, proactive
--- @needs    reclaim_total, reclaim_vmstat, wb_bounds, wb_units
+-- @needs    reclaim_total, reclaim_vmstat, reclaim_scan_basis, wb_bounds,
+--   wb_units
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive,
+--   vmscan:mm_vmscan_lru_isolate,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
 --   vmscan:mm_vmscan_reclaim_writeback,
 --   vmscan:mm_vmscan_direct_reclaim_begin
@@ -28,13 +33,17 @@
 -- @column   velocity_pages_per_s REAL scanned over the run's length
 -- @column   direct_scan_ratio REAL direct / (kswapd + direct), the same in each
 --   row; NULL when nothing was scanned
--- @column   anon_writes_count INTEGER anon pages given away to be written
+-- @column   anon_writes_count INTEGER anon pages given away to be written; how
+--   many a device had to write is in reclaim_destinations
 -- @column   file_writes_count INTEGER file pages given away to be written
 -- @column   vmstat_scanned_count INTEGER pages, from /proc/vmstat
 -- @column   vmstat_reclaimed_count INTEGER pages, from /proc/vmstat
 -- @column   vmstat_efficiency_ratio REAL reclaimed / scanned
 -- @column   vmstat_velocity_pages_per_s REAL over the trace's length
 -- @column   vmstat_direct_scan_ratio REAL the same in each row
+-- @column   scan_basis TEXT which event scanned_count is of, the one that
+--   counts what vmstat counts: shrink (mm_vmscan_lru_shrink_inactive) or, with
+--   MGLRU, isolate (mm_vmscan_lru_isolate)
 -- @metric   efficiency_ratio higher: share of the memory pages that reclaim
 --   looked at which it could free; the rest was work for nothing
 -- @metric   direct_scan_ratio lower: share of reclaim's work that programs had
@@ -81,10 +90,12 @@ SELECT
   1.0 * v.reclaimed_count / nullif(v.scanned_count, 0)
     AS vmstat_efficiency_ratio,
   v.scanned_count / nullif(s.trace_s, 0) AS vmstat_velocity_pages_per_s,
-  d.vmstat_scan_ratio AS vmstat_direct_scan_ratio
+  d.vmstat_scan_ratio AS vmstat_direct_scan_ratio,
+  CASE WHEN t.scanned_count IS NOT NULL THEN k.basis END AS scan_basis
 FROM reclaim_total AS t
 CROSS JOIN span AS s
 CROSS JOIN direct AS d
+CROSS JOIN reclaim_scan_basis AS k
 LEFT JOIN reclaim_vmstat AS v ON v.reclaimer = t.reclaimer
 WHERE t.scanned_count IS NOT NULL
   OR t.anon_writes_count IS NOT NULL

@@ -4,12 +4,14 @@
 -- @order    50
 -- @summary  nr_vmscan_write by zone, kind of page and who reclaimed.
 -- @read     The best is no row: flushers and swap-out kept ahead. file rows
---   mean that reclaim met dirty page cache at the end of the LRU lists. basis:
---   reclaim_writeback is exact, a patched kernel's event tells it all; pfn is
---   from page frames, /proc/zoneinfo and the tasks' other events.
+--   mean that reclaim met dirty page cache at the end of the LRU lists. Not all
+--   of these pages reached a device: zero-filled ones and those that zswap took
+--   were written nowhere; see swap_device_ratio and reclaim_destinations.
+--   basis: reclaim_writeback is exact, a patched kernel's event tells it all;
+--   pfn is from page frames, /proc/zoneinfo and the tasks' other events.
 -- @filters  range
 -- @grain    node, zone, kind, reclaimer; order node, zone, kind, reclaimer
--- @needs    reclaim_write, reclaim_write_scale, wb_bounds
+-- @needs    reclaim_write, reclaim_write_scale, reclaim_destination, wb_bounds
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin
@@ -22,10 +24,17 @@
 -- @column   events_count INTEGER folios
 -- @column   pages_count INTEGER pages; with basis pfn scaled to nr_vmscan_write
 --   when that is larger than the number of events
+-- @column   swap_device_ratio REAL share of the whole run's anon pages that
+--   reached the swap device, the same in each anon row, for no event tells it
+--   of one page; NULL = not known, or a row of files
 -- @column   basis TEXT reclaim_writeback or pfn
--- @metric   pages_count lower: pages that had to be written at once because
---   memory ran short; flushers write in an order that disks like, reclaim does
---   not
+-- @metric   pages_count lower: pages that reclaim gave away to be written at
+--   once because memory ran short, whether or not a device had to write them
+--   (reclaim_destinations); flushers write in an order that disks like, reclaim
+--   does not
+-- @metric   swap_device_ratio neutral: share of the anonymous pages given to
+--   swap that a device had to write; the rest was zero-filled or compressed in
+--   memory
 WITH
   grouped AS (
     SELECT
@@ -62,7 +71,12 @@ SELECT
       - (s.events_so_far - s.events_count) * c.pages_per_events_num
         / c.pages_per_events_den
   ) AS pages_count,
+  CASE
+    WHEN s.kind = 'anon' AND d.device_count <= d.anon_count
+      THEN 1.0 * d.device_count / nullif(d.anon_count, 0)
+  END AS swap_device_ratio,
   s.basis
 FROM summed AS s
 CROSS JOIN reclaim_write_scale AS c
+CROSS JOIN reclaim_destination AS d
 ORDER BY s.node IS NULL, s.node, s.zone, s.kind, s.reclaimer;

@@ -6,14 +6,16 @@
 --   tells them apart for one task; system-wide they are Minor and Major Faults
 --   of mmtests_vmstat. reads are bios that the task itself sent, as it does in
 --   a major fault or for a swap-in, but also in read(). swapped_out is what the
---   task gave to swap as a reclaimer, mostly pages of others. Faults are so
---   frequent that ingest leaves them out, and they are NULL, unless it is run
---   with --events 'exceptions:page_fault_*'.
+--   task gave to swap as a reclaimer, mostly pages of others; no event tells
+--   which of its pages a device had to write: swap_device_ratio is the
+--   machine's, and says it of the task only where it is 0 % or 100 %. Faults
+--   are so frequent that ingest leaves them out, and they are NULL, unless it
+--   is run with --events 'exceptions:page_fault_*'.
 -- @filters  range, tid, task
 -- @grain    task under a name; order faults_count descending, tid
 -- @needs    raw_page_fault_user, raw_page_fault_kernel, raw_block_bio_queue,
---   raw_event_counts, raw_event_format, reclaim_work, wb_task, wb_bounds,
---   wb_params, wb_units
+--   raw_event_counts, raw_event_format, reclaim_work, reclaim_destination,
+--   wb_task, wb_bounds, wb_params, wb_units
 -- @optional exceptions:page_fault_user, exceptions:page_fault_kernel,
 --   block:block_bio_queue,
 --   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
@@ -25,7 +27,11 @@
 -- @column   reads_count INTEGER bios for reading; NULL = not recorded
 -- @column   read_bytes INTEGER of those bios
 -- @column   swapped_out_count INTEGER anon folios that the task, reclaiming,
---   gave to swap; NULL = not recorded
+--   gave to swap, whether or not a device had to write them; NULL = not
+--   recorded
+-- @column   swap_device_ratio REAL share of the machine's pages given to swap
+--   in the whole run that reached the swap device, the same in each row that
+--   swapped out; the rest was zero-filled or went to zswap; NULL = not known
 -- @metric   faults_count lower: how often the program touched memory that was
 --   not there; a rise between two runs of the same work means that reclaim took
 --   away pages that were still in use
@@ -111,8 +117,13 @@ SELECT
   CASE WHEN l.has_kernel THEN s.kernel_faults END AS kernel_faults_count,
   CASE WHEN l.has_bios THEN s.reads END AS reads_count,
   CASE WHEN l.has_bios THEN s.sectors * u.sector_bytes END AS read_bytes,
-  CASE WHEN l.has_writes THEN s.swapped_out END AS swapped_out_count
+  CASE WHEN l.has_writes THEN s.swapped_out END AS swapped_out_count,
+  CASE
+    WHEN l.has_writes AND s.swapped_out > 0 AND g.device_count <= g.anon_count
+      THEN 1.0 * g.device_count / nullif(g.anon_count, 0)
+  END AS swap_device_ratio
 FROM summed AS s
 CROSS JOIN loaded AS l
 CROSS JOIN wb_units AS u
+CROSS JOIN reclaim_destination AS g
 ORDER BY s.user_faults + s.kernel_faults DESC, s.tid, s.task_id;

@@ -19,8 +19,8 @@
 --   asked for, covers
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time; as in throttle_by_task
--- @column   throttled_ratio REAL time slept in the window over the length
---   of a whole window, also where window_ns is shorter
+-- @column   throttled_ratio REAL time slept in the window over window_ns; of a
+--   last window that is short, few events make it
 -- @column   dirtied_bytes INTEGER lower bound; counted in the window in which
 --   the kernel charged it; NULL with the events of February 2011
 -- @column   slept_max_ns INTEGER longest wait of which a part is in the window,
@@ -135,7 +135,8 @@ SELECT
   min(w.window_end_ns, b.end_ts) - w.window_start_ns AS window_ns,
   l.tid,
   l.comm,
-  1.0 * s.slept_ns / (w.window_end_ns - w.window_start_ns) AS throttled_ratio,
+  1.0 * s.slept_ns / (min(w.window_end_ns, b.end_ts) - w.window_start_ns)
+    AS throttled_ratio,
   CASE WHEN EXISTS (SELECT 1 FROM wb_throttle_total) THEN s.dirtied_bytes END
     AS dirtied_bytes,
   s.slept_max_ns,

@@ -6,10 +6,11 @@
 --   counters.
 -- @read     written_bytes_per_s is the throughput that counts; redirty_ratio is
 --   the share of dirtied pages that were neither written nor are dirty still
---   (deleted or dirtied twice); empty where swap writes outweigh it.
+--   (deleted or dirtied twice). Pages written to swap, which nobody dirtied,
+--   are left out of it; it is empty where they cannot be told apart.
 -- @filters  window, range
 -- @grain    window; order window_start_ns
--- @needs    wb_dirty_flow, wb_lost_window
+-- @needs    wb_dirty_flow, wb_lost_window, wb_rule, wb_units
 -- @events   writeback:global_dirty_state
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_ns INTEGER time that the bytes cover: from the last sample
@@ -21,8 +22,10 @@
 --   than half a window and half a second: the kernel folds its counters each
 --   second
 -- @column   written_bytes_per_s REAL the same of written_bytes
--- @column   redirty_ratio REAL (dirtied - written - growth of dirty) / dirtied;
---   NULL below -1, where more was written than the page cache can account for
+-- @column   redirty_ratio REAL (dirtied - written + swapped out - growth of
+--   dirty) / dirtied; 0 where that is below 0 by what counters lag
+--   (wb_rule.counter_lag_pages); NULL where more was written than the page
+--   cache can account for, and where the pages swapped out are not known
 -- @column   lost_gaps_count INTEGER gaps in the window, where events are lost;
 --   the kernel's counters outlive them
 -- @metric   written_bytes_per_s higher: how fast data reached the disks
@@ -39,8 +42,8 @@ WITH
       d.written_bytes,
       d.dirtied_bytes_per_s,
       d.written_bytes_per_s,
-      d.dirtied_bytes - d.written_bytes - d.cached_change_bytes
-        AS vanished_bytes
+      d.dirtied_bytes - d.written_bytes + d.swapped_bytes
+        - d.cached_change_bytes AS vanished_bytes
     FROM wb_dirty_flow AS d
   )
 SELECT
@@ -51,10 +54,12 @@ SELECT
   d.dirtied_bytes_per_s,
   d.written_bytes_per_s,
   CASE
-    WHEN d.vanished_bytes >= -d.dirtied_bytes
-      THEN 1.0 * d.vanished_bytes / nullif(d.dirtied_bytes, 0)
+    WHEN d.vanished_bytes >= -v.counter_lag_pages * u.page_bytes
+      THEN 1.0 * max(d.vanished_bytes, 0) / nullif(d.dirtied_bytes, 0)
   END AS redirty_ratio,
   coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
 FROM balance AS d
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
 LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
 ORDER BY d.window_start_ns;

@@ -4,9 +4,11 @@
 -- @order    122
 -- @group    Reclaim
 -- @track    nr_vmscan_write * total: folios that reclaim itself gave away to be
---   written, summed up
+--   written, summed up; not all reach a device: in the group vmstat, pswpout
+--   was written to swap, swpout_zero was zero-filled, zswpout went to zswap
 -- @track    nr_vmscan_write * per second: the same, of each second
--- @summary  Folios that reclaim wrote, by zone: sum so far, and per second.
+-- @summary  Folios that reclaim gave away to be written, by zone: sum so far,
+--   and per second.
 -- @grain    sample of one curve; order ts
 -- @needs    reclaim_write, wb_bounds, wb_units
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|

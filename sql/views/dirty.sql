@@ -267,8 +267,10 @@ WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 --   counters at the last sample of each.
 -- @grain    window from the first sample on; order window_index
 -- @key      window_index
--- @needs    raw_global_dirty_state, _dirty_edge, wb_params, wb_units
+-- @needs    raw_global_dirty_state, raw_mm_vmscan_write_folio, _dirty_edge,
+--   _swap_known, wb_params, wb_units
 -- @events   writeback:global_dirty_state
+-- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
 -- @column   window_index INTEGER of wb_window
 -- @column   window_start_ns INTEGER trace clock
 -- @column   window_ns INTEGER time that dirtied_bytes and written_bytes cover:
@@ -277,6 +279,9 @@ WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 -- @column   dirtied_bytes INTEGER pages dirtied
 -- @column   written_bytes INTEGER pages whose writeback ended
 -- @column   cached_change_bytes INTEGER change of dirty and writeback pages
+-- @column   swapped_bytes INTEGER pages that reclaim gave to a swap device,
+--   which are written and under writeback, too, but nobody dirtied them; 0
+--   where nothing tells of any; NULL = it is not known how many
 -- @column   dirtied_bytes_per_s REAL over window_ns; NULL where that is less
 --   than half a window and half a second: the kernel folds its counters each
 --   second
@@ -294,7 +299,8 @@ WITH
       l.ts,
       l.nr_dirtied,
       l.nr_written,
-      l.nr_dirty + l.nr_writeback AS nr_cached
+      l.nr_dirty + l.nr_writeback AS nr_cached,
+      e.last_seq
     FROM _dirty_edge AS e
     CROSS JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq
     WHERE e.after_seq > e.first_seq
@@ -306,7 +312,8 @@ WITH
       g.ts,
       g.nr_dirtied,
       g.nr_written,
-      g.nr_dirty + g.nr_writeback AS nr_cached
+      g.nr_dirty + g.nr_writeback AS nr_cached,
+      g.seq
     FROM (SELECT min(f.window_index) AS window_index FROM sampled AS f) AS m
     JOIN sampled AS s ON s.window_index = m.window_index
     CROSS JOIN raw_global_dirty_state AS g
@@ -321,10 +328,24 @@ WITH
       s.nr_written - coalesce(lag(s.nr_written) OVER t, o.nr_written)
         AS written,
       s.nr_cached - coalesce(lag(s.nr_cached) OVER t, o.nr_cached)
-        AS cached_change
+        AS cached_change,
+      coalesce(lag(s.last_seq) OVER t, o.seq) AS from_seq,
+      s.last_seq
     FROM sampled AS s
     CROSS JOIN origin AS o
     WINDOW t AS (ORDER BY s.window_index)
+  ),
+  counted AS (
+    SELECT
+      s.*,
+      (
+        SELECT count(*)
+        FROM raw_mm_vmscan_write_folio AS w
+        WHERE w.seq > s.from_seq
+          AND w.seq <= s.last_seq
+          AND w.reclaim_flags & 3 = 1
+      ) AS swap_writes
+    FROM stepped AS s
   )
 SELECT
   e.window_index,
@@ -333,6 +354,11 @@ SELECT
   s.dirtied * u.page_bytes AS dirtied_bytes,
   s.written * u.page_bytes AS written_bytes,
   s.cached_change * u.page_bytes AS cached_change_bytes,
+  CASE
+    WHEN s.swap_writes > 0
+      THEN CAST(s.swap_writes * k.pages_per_event AS INTEGER) * u.page_bytes
+    WHEN s.swap_writes = 0 AND (k.has_events = 1 OR k.is_told = 0) THEN 0
+  END AS swapped_bytes,
   CASE
     WHEN s.window_ns * 2 >= r.window_ns OR s.window_ns * 2 >= u.second_ns
       THEN 1.0 * s.dirtied * u.page_bytes * u.second_ns / s.window_ns
@@ -344,7 +370,8 @@ SELECT
 FROM _dirty_edge AS e
 CROSS JOIN wb_params AS r
 CROSS JOIN wb_units AS u
-LEFT JOIN stepped AS s ON s.window_index = e.window_index
+CROSS JOIN _swap_known AS k
+LEFT JOIN counted AS s ON s.window_index = e.window_index
 WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 
 -- @view     wb_dirty_sample
@@ -472,6 +499,44 @@ UNION
 SELECT g.seq
 FROM raw_global_dirty_state AS g
 WHERE g.tid IN (SELECT t.tid FROM wb_rt_task AS t);
+
+-- @view     _swap_known
+-- @summary  Whether the trace tells what reclaim gave to swap devices. Of a run
+--   in which much of it was zero-filled or went to zswap nobody knows when.
+-- @grain    one row
+-- @needs    raw_event_format, reclaim_write_scale, reclaim_destination, wb_rule
+-- @optional vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage
+-- @column   has_events INTEGER 1: the events of reclaim's writes were recorded
+-- @column   is_told INTEGER 1: /proc/vmstat tells of pages for a swap device
+-- @column   pages_per_event REAL pages that reached the swap device for each
+--   event of an anon folio; NULL = not known
+-- @materialize
+CREATE VIEW _swap_known AS
+WITH
+  recorded AS (
+    SELECT
+      EXISTS (
+        SELECT 1
+        FROM raw_event_format AS f
+        WHERE f.event IN (
+          'vmscan:mm_vmscan_write_folio', 'vmscan:mm_vmscan_writepage'
+        )
+      ) AS has_events
+  )
+SELECT
+  r.has_events,
+  CASE WHEN d.device_count > 0 THEN 1 ELSE 0 END AS is_told,
+  CASE
+    WHEN r.has_events
+      AND d.device_count BETWEEN v.reached_least_ratio * d.anon_count
+        AND d.anon_count
+      THEN 1.0 * d.device_count / d.anon_count
+        * s.pages_per_events_num / s.pages_per_events_den
+  END AS pages_per_event
+FROM recorded AS r
+CROSS JOIN reclaim_write_scale AS s
+CROSS JOIN reclaim_destination AS d
+CROSS JOIN wb_rule AS v;
 
 -- @view     _dirty_edge
 -- @summary  Which global_dirty_state samples each window has.

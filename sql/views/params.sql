@@ -136,6 +136,11 @@ FROM named AS n;
 --   can dirty between the looks
 -- @column   same_state_divisor INTEGER so they are when they differ by no more
 --   than one part in so many
+-- @column   reached_least_ratio REAL pages that reclaim gave away are spoken of
+--   as written when at least this share of them reached a device
+-- @column   counter_lag_pages INTEGER counters of pages agree when they differ
+--   by no more than this: so many may a CPU keep to itself (MAX_THRESHOLD of
+--   mm/vmstat.c)
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
 --   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
 CREATE VIEW wb_rule AS

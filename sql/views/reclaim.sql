@@ -13,20 +13,23 @@
 --   raw_mm_vmscan_memcg_reclaim_end,
 --   raw_mm_vmscan_memcg_softlimit_reclaim_begin,
 --   raw_mm_vmscan_memcg_softlimit_reclaim_end, raw_mm_vmscan_kswapd_wake,
---   wb_task
+--   raw_mm_vmscan_lru_isolate, reclaim_scan_basis, wb_task
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_reclaim_begin,
+--   vmscan:mm_vmscan_lru_isolate,
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that reclaims
 -- @column   comm TEXT its name
--- @column   work TEXT write, scan or dirty (met, but not given away); writes
---   are those of mm_vmscan_reclaim_writeback where it was recorded, else of
---   mm_vmscan_write_folio
+-- @column   work TEXT write, scan, isolate (MGLRU only) or dirty (met, but not
+--   given away); writes are those of mm_vmscan_reclaim_writeback where it was
+--   recorded, else of mm_vmscan_write_folio
 -- @column   pfn INTEGER page frame of what was written
 -- @column   reclaim_flags INTEGER of what was written
--- @column   scanned_count INTEGER pages of a scan
+-- @column   scanned_count INTEGER pages of a scan, as /proc/vmstat counts them:
+--   of mm_vmscan_lru_shrink_inactive; with MGLRU of mm_vmscan_lru_isolate
+--   (reclaim_scan_basis)
 -- @column   reclaimed_count INTEGER pages of a scan that were freed
 -- @column   dirty_count INTEGER file pages of a scan that were dirty or under
 --   writeback
@@ -51,9 +54,18 @@ WITH
     WHERE NOT EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback)
     UNION ALL
     SELECT
-      s.tid, s.seq, s.ts, 'scan', NULL, s.reclaim_flags, s.nr_scanned,
-      s.nr_reclaimed, s.nr_dirty, NULL, NULL
+      s.tid, s.seq, s.ts, 'scan', NULL, s.reclaim_flags,
+      CASE WHEN b.is_mglru = 0 THEN s.nr_scanned END, s.nr_reclaimed,
+      s.nr_dirty, NULL, NULL
     FROM raw_mm_vmscan_lru_shrink_inactive AS s
+    CROSS JOIN reclaim_scan_basis AS b
+    UNION ALL
+    SELECT
+      i.tid, i.seq, i.ts, 'isolate', NULL, NULL, i.nr_taken, NULL, NULL, NULL,
+      NULL
+    FROM reclaim_scan_basis AS b
+    CROSS JOIN raw_mm_vmscan_lru_isolate AS i
+    WHERE b.is_mglru = 1
     UNION ALL
     SELECT
       p.tid, p.seq, p.ts, 'scan', NULL, NULL, p.nr_scanned, p.nr_reclaimed,
@@ -167,7 +179,7 @@ WITH
     LEFT JOIN proactive AS a ON a.memcg_seq = i.memcg_seq
     LEFT JOIN (SELECT DISTINCT w.tid FROM raw_mm_vmscan_kswapd_wake AS w) AS k
       ON k.tid = i.tid
-    WHERE i.step IN ('write', 'scan', 'dirty')
+    WHERE i.step IN ('write', 'scan', 'isolate', 'dirty')
   )
 SELECT
   j.seq,
@@ -189,6 +201,35 @@ SELECT
     WHEN 'direct' THEN j.direct_seq
   END AS invocation
 FROM judged AS j;
+
+-- @view     reclaim_scan_basis
+-- @shared
+-- @summary  Which event says how many pages were scanned, as /proc/vmstat
+--   counts them. The classic LRU counts those that
+--   mm_vmscan_lru_shrink_inactive names. The multi-generational one (MGLRU)
+--   counts those that it isolates; its mm_vmscan_lru_shrink_inactive counts all
+--   that it looked at, once more when it tries a batch again.
+-- @grain    one row
+-- @needs    raw_mm_vmscan_lru_isolate
+-- @optional vmscan:mm_vmscan_lru_isolate
+-- @column   is_mglru INTEGER 1: MGLRU, told by its batches: the classic LRU
+--   never asks for more than SWAP_CLUSTER_MAX pages, which is 32
+-- @column   basis TEXT isolate (mm_vmscan_lru_isolate) or shrink
+--   (mm_vmscan_lru_shrink_inactive)
+-- @source   mm/vmscan.c scan_folios(), evict_folios(), shrink_inactive_list()
+-- @materialize
+CREATE VIEW reclaim_scan_basis AS
+WITH
+  told AS (
+    SELECT
+      EXISTS (
+        SELECT 1 FROM raw_mm_vmscan_lru_isolate AS i WHERE i.nr_requested > 32
+      ) AS is_mglru
+  )
+SELECT
+  t.is_mglru,
+  CASE t.is_mglru WHEN 1 THEN 'isolate' ELSE 'shrink' END AS basis
+FROM told AS t;
 
 -- @view     reclaim_write
 -- @summary  Folios that reclaim gave away to be written, by zone and by who

@@ -173,8 +173,8 @@ LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
 --   how large its folio is, the counter nr_vmscan_write counts pages. A patched
 --   kernel's mm_vmscan_reclaim_writeback does say: nothing is scaled then.
 -- @grain    one row
--- @needs    raw_event_counts, raw_lost_events, raw_meta,
---   raw_mm_vmscan_reclaim_writeback, wb_vmstat
+-- @needs    raw_event_counts, raw_event_format, raw_lost_events, raw_meta,
+--   raw_mm_vmscan_reclaim_writeback, raw_mm_vmscan_write_folio, wb_vmstat
 -- @column   is_complete INTEGER 1: no event is lost, the trace is not damaged
 --   and was read whole; else nothing is scaled
 -- @column   basis TEXT reclaim_writeback or pfn: which event counts
@@ -183,6 +183,8 @@ LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
 -- @column   vmstat_count INTEGER pages that nr_vmscan_write gained, or NULL
 -- @column   pages_per_events_num INTEGER pages = events * num / den
 -- @column   pages_per_events_den INTEGER see above; 1 at least
+-- @column   file_pages_count INTEGER pages of files among them, in the whole
+--   trace; NULL = not known: events are missing, or of no kind
 -- @source   mm/vmscan.c pageout(): node_stat_add_folio(folio, NR_VMSCAN_WRITE)
 CREATE VIEW reclaim_write_scale AS
 WITH
@@ -206,6 +208,33 @@ WITH
       ) AS told_pages_count,
       EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback) AS is_told,
       (
+        SELECT coalesce(sum(y.nr_pages), 0)
+        FROM raw_mm_vmscan_reclaim_writeback AS y
+        WHERE y.outcome = 0 AND y.reclaim_flags & 3 = 2
+      ) AS told_file_count,
+      (
+        SELECT count(*)
+        FROM raw_mm_vmscan_write_folio AS w
+        WHERE w.reclaim_flags & 3 = 2
+      ) AS file_count,
+      EXISTS (
+        SELECT 1
+        FROM raw_event_format AS f
+        WHERE f.event IN (
+          'vmscan:mm_vmscan_write_folio',
+          'vmscan:mm_vmscan_writepage',
+          'vmscan:mm_vmscan_reclaim_writeback'
+        )
+      ) AND NOT EXISTS (
+        SELECT 1
+        FROM raw_event_counts AS c
+        WHERE c.event IN (
+          'vmscan:mm_vmscan_write_folio',
+          'vmscan:mm_vmscan_writepage',
+          'vmscan:mm_vmscan_reclaim_writeback'
+        ) AND c.loaded_count < c.count
+      ) AS has_kinds,
+      (
         SELECT coalesce(sum(c.count), 0)
         FROM raw_event_counts AS c
         WHERE c.event IN (
@@ -217,6 +246,27 @@ WITH
         FROM wb_vmstat AS v
         WHERE v.name = 'nr_vmscan_write'
       ) AS vmstat_count
+  ),
+  scaled AS (
+    SELECT
+      t.*,
+      CASE
+        WHEN t.is_complete
+          AND NOT t.is_told
+          AND t.events_count > 0
+          AND t.vmstat_count > t.events_count
+          THEN t.vmstat_count
+        ELSE 1
+      END AS pages_per_events_num,
+      CASE
+        WHEN t.is_complete
+          AND NOT t.is_told
+          AND t.events_count > 0
+          AND t.vmstat_count > t.events_count
+          THEN t.events_count
+        ELSE 1
+      END AS pages_per_events_den
+    FROM totals AS t
   )
 SELECT
   t.is_complete,
@@ -224,20 +274,98 @@ SELECT
   CASE WHEN t.is_told THEN t.told_count ELSE t.events_count END AS events_count,
   CASE WHEN t.is_told THEN t.told_pages_count END AS pages_count,
   t.vmstat_count,
+  t.pages_per_events_num,
+  t.pages_per_events_den,
   CASE
-    WHEN t.is_complete
-      AND NOT t.is_told
-      AND t.events_count > 0
-      AND t.vmstat_count > t.events_count
-      THEN t.vmstat_count
-    ELSE 1
-  END AS pages_per_events_num,
+    WHEN NOT t.is_complete OR NOT t.has_kinds THEN NULL
+    WHEN t.is_told THEN t.told_file_count
+    ELSE t.file_count * t.pages_per_events_num / t.pages_per_events_den
+  END AS file_pages_count
+FROM scaled AS t;
+
+-- @view     reclaim_destination
+-- @shared
+-- @summary  Where the pages went that reclaim gave away to be written:
+--   nr_vmscan_write counts all of them, other counters of /proc/vmstat those
+--   that went to swap, and how. Of the whole run.
+-- @grain    one row
+-- @needs    reclaim_write_scale, wb_vmstat, wb_kernel
+-- @optional vmscan:mm_vmscan_write_folio, vmscan:mm_vmscan_writepage,
+--   vmscan:mm_vmscan_reclaim_writeback
+-- @column   all_count INTEGER pages that nr_vmscan_write gained; NULL = not
+--   known
+-- @column   device_count INTEGER of them to the swap device: pswpout, without
+--   what zswap wrote out later (zswpwb); NULL = no such counter
+-- @column   zswap_count INTEGER compressed in memory (zswpout); NULL = no such
+--   counter, and the others leave a rest
+-- @column   zero_count INTEGER zero-filled: a bit is set, nothing is written
+--   (swpout_zero); 0 before 6.12, which does not look; NULL as zswap_count
+-- @column   file_count INTEGER given to file systems, by the events; 0 from
+--   6.16 on, where reclaim writes no files; NULL = not known
+-- @column   rest_count INTEGER what none of these explains; NULL = they explain
+--   more than there is: others write to swap, too, or the files do not enclose
+--   the trace
+-- @column   anon_count INTEGER all but file_count; NULL = not known
+-- @column   unwritten_count INTEGER pages that surely reached no device; NULL
+--   as rest_count
+-- @source   mm/page_io.c swap_writepage(); mm/zswap.c zswap_store(),
+--   zswap_writeback_entry(); mm/vmscan.c pageout()
+-- @materialize
+CREATE VIEW reclaim_destination AS
+WITH
+  gained AS (
+    SELECT
+      max(CASE v.name WHEN 'pswpout' THEN v.gained_count END) AS pswpout,
+      max(CASE v.name WHEN 'zswpout' THEN v.gained_count END) AS zswpout,
+      max(CASE v.name WHEN 'zswpwb' THEN v.gained_count END) AS zswpwb,
+      max(CASE v.name WHEN 'swpout_zero' THEN v.gained_count END)
+        AS swpout_zero
+    FROM wb_vmstat AS v
+  ),
+  counted AS (
+    SELECT
+      s.vmstat_count AS all_count,
+      max(g.pswpout - coalesce(g.zswpwb, 0), 0) AS device_count,
+      g.zswpout AS zswap_count,
+      CASE WHEN k.version < 6012 THEN coalesce(g.swpout_zero, 0)
+        ELSE g.swpout_zero
+      END AS zero_count,
+      CASE
+        WHEN s.file_pages_count <= s.vmstat_count THEN s.file_pages_count
+        WHEN k.version >= 6016 THEN 0
+      END AS file_count
+    FROM reclaim_write_scale AS s
+    CROSS JOIN gained AS g
+    CROSS JOIN wb_kernel AS k
+  ),
+  closed AS (
+    SELECT
+      c.*,
+      c.all_count - c.device_count - coalesce(c.zswap_count, 0)
+        - coalesce(c.zero_count, 0) - coalesce(c.file_count, 0) AS rest_count
+    FROM counted AS c
+  )
+SELECT
+  c.all_count,
+  c.device_count,
+  -- Where the others add up to all, those without a counter are none.
+  CASE WHEN c.rest_count = 0 THEN coalesce(c.zswap_count, 0)
+    ELSE c.zswap_count
+  END AS zswap_count,
+  CASE WHEN c.rest_count = 0 THEN coalesce(c.zero_count, 0)
+    ELSE c.zero_count
+  END AS zero_count,
+  CASE WHEN c.rest_count = 0 THEN coalesce(c.file_count, 0)
+    ELSE c.file_count
+  END AS file_count,
+  CASE WHEN c.rest_count >= 0 THEN c.rest_count END AS rest_count,
   CASE
-    WHEN t.is_complete
-      AND NOT t.is_told
-      AND t.events_count > 0
-      AND t.vmstat_count > t.events_count
-      THEN t.events_count
-    ELSE 1
-  END AS pages_per_events_den
-FROM totals AS t;
+    WHEN c.rest_count = 0 THEN c.all_count - coalesce(c.file_count, 0)
+    ELSE c.all_count - c.file_count
+  END AS anon_count,
+  CASE
+    WHEN c.rest_count >= 0
+      THEN coalesce(c.zswap_count, 0) + coalesce(c.zero_count, 0)
+        + CASE WHEN c.file_count IS NULL THEN 0 ELSE c.rest_count END
+  END AS unwritten_count
+FROM closed AS c;

@@ -8,8 +8,10 @@
 -- @grain    warning; order scope, slug
 -- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
 --   raw_buffer, raw_zone, raw_sidecar_file, raw_ingest_stats,
---   raw_balance_dirty_pages, reclaim_write_scale, wb_cgroup, wb_hz,
---   wb_kernel, wb_params, wb_throttle_unseen, wb_units, wb_vmstat
+--   raw_balance_dirty_pages, raw_mm_vmscan_lru_isolate,
+--   raw_mm_vmscan_lru_shrink_inactive, reclaim_destination,
+--   reclaim_scan_basis, reclaim_write_scale, wb_cgroup, wb_hz, wb_kernel,
+--   wb_params, wb_rule, wb_throttle_unseen, wb_units, wb_vmstat
 -- @column   scope TEXT name of a query, or *
 -- @column   slug TEXT stable name of the warning
 -- @column   message TEXT what it means, with the numbers
@@ -317,6 +319,66 @@ FROM wb_kernel AS k
 WHERE k.version >= 6016
 UNION ALL
 SELECT
+  e.scope,
+  'reached-no-device',
+  d.unwritten_count || ' of ' || d.all_count || ' pages ('
+    || CAST(100.0 * d.unwritten_count / d.all_count AS INTEGER)
+    || ' %) that reclaim gave away to be written reached no device:'
+    || CASE WHEN d.zero_count > 0
+      THEN ' ' || d.zero_count || ' were zero-filled (swpout_zero);' ELSE ''
+    END
+    || CASE WHEN d.zswap_count > 0
+      THEN ' ' || d.zswap_count || ' went to zswap;' ELSE ''
+    END
+    || CASE WHEN d.file_count IS NOT NULL AND d.rest_count > 0
+      THEN ' no counter tells of ' || d.rest_count || ';' ELSE ''
+    END
+    || ' nr_vmscan_write counts attempts'
+FROM reclaim_destination AS d
+CROSS JOIN wb_rule AS v
+CROSS JOIN (
+  SELECT 'reclaim_writes' AS scope
+  UNION ALL
+  SELECT 'reclaim_destinations'
+  UNION ALL
+  SELECT 'reclaim_efficiency'
+  UNION ALL
+  SELECT 'mmtests_vmstat'
+  UNION ALL
+  SELECT 'task_faults'
+) AS e
+WHERE d.all_count > 0
+  AND d.unwritten_count > (1 - v.reached_least_ratio) * d.all_count
+UNION ALL
+SELECT
+  'reclaim_destinations',
+  'more-than-reclaim',
+  'the counters of swap and files gained more pages than nr_vmscan_write ('
+    || d.all_count || '): others write to swap, too, or vmstat.before and'
+    || ' vmstat.after do not enclose the trace'
+FROM reclaim_destination AS d
+WHERE d.all_count > 0 AND d.rest_count IS NULL AND d.device_count IS NOT NULL
+UNION ALL
+SELECT
+  e.scope,
+  'mglru-scans',
+  'MGLRU: scanned pages are the ' || s.isolated || ' that were isolated, which'
+    || ' is what /proc/vmstat counts; mm_vmscan_lru_shrink_inactive adds up to '
+    || s.looked_at || ', for it counts all that were looked at'
+FROM (
+  SELECT
+    (SELECT sum(i.nr_taken) FROM raw_mm_vmscan_lru_isolate AS i) AS isolated,
+    (SELECT sum(l.nr_scanned) FROM raw_mm_vmscan_lru_shrink_inactive AS l)
+      AS looked_at
+  FROM reclaim_scan_basis AS b
+  WHERE b.is_mglru = 1
+) AS s
+CROSS JOIN (
+  SELECT 'reclaim_efficiency' AS scope UNION ALL SELECT 'mmtests_vmstat'
+) AS e
+WHERE s.looked_at <> s.isolated
+UNION ALL
+SELECT
   'task_faults',
   'faults-not-recorded',
   'page faults were not recorded (x86 and RISC-V only), so there are no faults;'
@@ -373,9 +435,17 @@ UNION ALL
 SELECT
   e.scope,
   'no-vmstat',
-  'vmstat.before and vmstat.after are missing, so only events count'
+  'vmstat.before and vmstat.after are missing, so '
+    || CASE e.scope
+      WHEN 'reclaim_destinations' THEN 'nothing tells where pages went'
+      ELSE 'only events count'
+    END
 FROM (
-  SELECT 'reclaim_efficiency' AS scope UNION ALL SELECT 'mmtests_vmstat'
+  SELECT 'reclaim_efficiency' AS scope
+  UNION ALL
+  SELECT 'mmtests_vmstat'
+  UNION ALL
+  SELECT 'reclaim_destinations'
 ) AS e
 WHERE NOT EXISTS (
   SELECT 1 FROM wb_vmstat AS v WHERE v.gained_count IS NOT NULL

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import wbscope as package
 from support.cli import Wbscope
+from support.kernel_events import formats
 from support.runs import REPOSITORY
+from support.tracedat import Trace
 from wbscope.compare.measure import measure
 from wbscope.compare.metric_catalog import Catalog, load_catalog
 from wbscope.compare.rundata import RunData
@@ -146,6 +148,22 @@ def test_facts_of_a_run_folder_of_the_recorder(tmp_path: Path) -> None:
     assert facts["kernel"] == "6.1.0-56-cloud-amd64"
     assert facts["device"] == "== vda size 8192 queue/scheduler [none]"
     assert "one" not in {str(fact) for fact in facts.values()}  # the host's name is no fact
+
+
+def test_a_short_last_window_is_not_the_worst(tmp_path: Path) -> None:
+    """Slept 25 % of the first 2 s and all of the 50 ms that the trace has of the next."""
+    trace = Trace(formats("balance_dirty_pages"), cmdlines={11: "dd"})
+    values = {"bdi": "8:0", "cgroup_ino": 1, "task_ratelimit": 100, "dirtied": 8}
+    for ms, pause in ((0, 150), (300, 150), (600, 200), (1990, 190), (2050, 0)):
+        event = {**values, "pause": pause, "period": 200}
+        trace.event(0, (10_000 + ms) * 1_000_000, 11, "balance_dirty_pages", event)
+    trace.write(tmp_path / "trace.dat")
+    with package.open(tmp_path) as run:
+        rows = run.query("throttle_windows").records()
+        name = "throttle_windows.throttled_max_ratio"
+        measured = measure(run, "run", load_catalog(load_library()), lambda found: found == name)
+    assert [row["throttled_ratio"] > 0.99 for row in rows] == [False, True]
+    assert measured.scalars[f"{name}[comm=dd]"][1] == rows[0]["throttled_ratio"]
 
 
 def test_machine_of_the_recorder_alone(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 from support.cli import Wbscope
-from support.more_oracle import calls, mean_rates
+from support.more_oracle import calls, mean_rates, told
 from support.oracle import dirty_states, read_pauses, throttle_by_task
 from support.report import key_values
 from support.runs import RecordedRun, example
@@ -32,6 +32,24 @@ def test_targets_are_means_over_time(wbscope: Wbscope, recorded: RecordedRun) ->
         assert row["actual_bytes_per_s"] == pytest.approx(actual, rel=1e-6), row
         error = (actual - rates[key] * 1024) / (rates[key] * 1024)
         assert row["error_ratio"] == pytest.approx(error, rel=1e-6, abs=1e-9), row
+
+
+def test_what_the_time_was_and_what_came_of_it(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    expected = told(read_pauses(recorded.events))
+    for row in wbscope.query("ratelimit_error", recorded.folder):
+        own = expected[row["tid"], row["bdi"], row["cgroup_ino"]]
+        for percent in (25, 50, 95):
+            assert row[f"target_p{percent}_bytes_per_s"] == own.rank(percent) * 1024, row
+        whole, rate_time = sum(own.ns.values()), sum(own.rate_time.values())
+        for kind in ("stopped", "told", "elsewhere"):
+            assert row[f"{kind}_ratio"] == pytest.approx(own.ns[kind] / whole, abs=1e-9), row
+            rate = own.pages[kind] * recorded.page_bytes / (row["active_ns"] / 1e9)
+            error = rate / row["target_bytes_per_s"] - own.rate_time[kind] / rate_time
+            assert row[f"{kind}_error_ratio"] == pytest.approx(error, abs=1e-9), row
+        parts = sum(
+            row[f"{kind}_error_ratio"] for kind in ("stopped", "told", "elsewhere", "freerun")
+        )
+        assert row["error_ratio"] == pytest.approx(parts, abs=1e-9), row
 
 
 def test_gap_ends_where_the_counters_do(wbscope: Wbscope, recorded: RecordedRun) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import pytest
@@ -92,6 +93,27 @@ def test_events_and_vmstat_agree_to_the_page_in_the_reclaim_run(wbscope: Wbscope
         assert lines[name]["value"] == vmstat_delta(recorded.folder, counter)
     minor = vmstat_delta(recorded.folder, "pgfault") - vmstat_delta(recorded.folder, "pgmajfault")
     assert lines["Minor Faults"]["value"] == minor
+
+
+@pytest.mark.parametrize("name", ["reclaim-writes", "patched-kernel/reclaim"])
+def test_where_the_pages_went(wbscope: Wbscope, name: str) -> None:
+    """6.1 writes zeros like other pages; what did not reach the swap had its slot freed before."""
+    recorded = example(name)
+    rows = {r["destination"]: r for r in wbscope.query("reclaim_destinations", recorded.folder)}
+    gained = vmstat_delta(recorded.folder, "nr_vmscan_write")
+    swapped = vmstat_delta(recorded.folder, "pswpout")
+    file = sum(1 for _, kind, _ in reclaimers(recorded.events) if kind == "file")
+    assert rows["swap device"]["pages_count"] == swapped
+    assert rows["file"]["pages_count"] == file
+    assert rows["zero-filled"]["pages_count"] == 0
+    assert rows["rest"]["pages_count"] == gained - swapped - file
+    assert math.fsum(row["share_ratio"] or 0 for row in rows.values()) == pytest.approx(1)
+    lines = {row["name"]: row for row in wbscope.query("mmtests_vmstat", recorded.folder)}
+    assert lines["Page writes file"]["value"] == lines["Page writes file"]["events"] == file
+    assert lines["Page writes anon"]["value"] == lines["Page writes anon"]["events"]
+    for row in wbscope.query("reclaim_writes", recorded.folder):
+        ratio = swapped / (gained - file) if row["kind"] == "anon" else None
+        assert row["swap_device_ratio"] == ratio, row
 
 
 def test_each_reclaim_that_wrote_has_a_row(wbscope: Wbscope) -> None:

@@ -22,7 +22,8 @@ def test_throttled_time_of_the_windows_sums_up(
     windows: dict[int, float] = defaultdict(float)
     for row in wbscope.query("throttle_windows", recorded.folder, "--window", window):
         assert 0 <= row["throttled_ratio"] <= 1 + 1e-9, row
-        windows[row["tid"]] += row["throttled_ratio"] * _WINDOWS[window]
+        assert 0 < row["window_ns"] <= _WINDOWS[window], row
+        windows[row["tid"]] += row["throttled_ratio"] * row["window_ns"]
     assert set(windows) == set(tasks)
     for tid, slept in tasks.items():
         assert windows[tid] == pytest.approx(slept, rel=1e-6, abs=1000), tid

@@ -70,6 +70,12 @@ _INACTIVE = (
     "int priority",
     "int reclaim_flags",
 )
+_ISOLATE = (
+    "int highest_zoneidx",
+    "int order",
+    *(f"unsigned long nr_{name}" for name in ("requested", "scanned", "skipped", "taken")),
+    "int lru",
+)
 _PATCHED_COUNTERS = (
     *(f"z_{name}" for name in ("inactive_file", "active_file", "inactive_anon", "active_anon")),
     "z_write_pending",
@@ -150,6 +156,12 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         519,
         _INACTIVE,
         '"nid=%d nr_scanned=%ld", REC->nid, REC->nr_scanned',
+    ),
+    "mm_vmscan_lru_isolate": (
+        "vmscan",
+        521,
+        _ISOLATE,
+        '"nr_requested=%lu nr_taken=%lu", REC->nr_requested, REC->nr_taken',
     ),
     "mm_vmscan_kswapd_wake": (
         "vmscan",

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .oracle import Pause, TaskKey
 from .report import ReportEvent, key_values
 
 __all__ = ["Request", "bio_reads", "calls", "flusher_pages", "mean_rates", "requests", "scans"]
+__all__ += ["Told", "told"]
 
 _REQUEST = re.compile(
     r"(?P<major>\d+),(?P<minor>\d+) (?P<rwbs>\S+) (?:\d+ )?\(.*?\) "
     r"(?P<sector>\d+) \+ (?P<count>\d+) "
 )
 _SECTOR_BYTES = 512
+_SHRINK = "mm_vmscan_lru_shrink_inactive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,14 @@ def flusher_pages(events: Iterable[ReportEvent]) -> dict[tuple[str, str], int]:
 
 
 def scans(events: Iterable[ReportEvent]) -> dict[str, tuple[int, int]]:
-    """Reclaimer -> pages scanned and freed, by the spans that each task is in."""
+    """Reclaimer -> pages scanned and freed, by the spans that each task is in.
+
+    MGLRU, which asks for batches of more than SWAP_CLUSTER_MAX (32), scans what it isolates.
+    """
+    events = list(events)
+    isolated = [e for e in events if e.name == "mm_vmscan_lru_isolate"]
+    mglru = any(int(key_values(event.text)["nr_requested"]) > 32 for event in isolated)
+    counted = ("mm_vmscan_lru_isolate", "nr_taken") if mglru else (_SHRINK, "nr_scanned")
     spans: dict[int, list[str]] = defaultdict(list)
     totals: dict[str, tuple[int, int]] = {}
     for event in events:
@@ -93,15 +102,14 @@ def scans(events: Iterable[ReportEvent]) -> dict[str, tuple[int, int]]:
             spans[event.tid].append(match[1])
         elif match and spans[event.tid]:
             spans[event.tid].pop()
-        elif event.name == "mm_vmscan_lru_shrink_inactive":
+        elif event.name in (_SHRINK, counted[0]):
             values = key_values(event.text)
             kswapd = re.fullmatch(r"kswapd\d+", event.comm.strip()) is not None
             who = "kswapd" if kswapd else (spans[event.tid] or ["other"])[-1]
             scanned, freed = totals.get(who, (0, 0))
-            totals[who] = (
-                scanned + int(values["nr_scanned"]),
-                freed + int(values["nr_reclaimed"]),
-            )
+            scanned += int(values[counted[1]]) if event.name == counted[0] else 0
+            freed += int(values["nr_reclaimed"]) if event.name == _SHRINK else 0
+            totals[who] = (scanned, freed)
     return totals
 
 
@@ -117,6 +125,54 @@ def mean_rates(pauses: list[Pause]) -> dict[TaskKey, float]:
             sums[0] += event.task_ratelimit * (following.ts - event.ts)
             sums[1] += following.ts - event.ts
     return {key: rate / ns for key, (rate, ns) in weighed.items() if ns}
+
+
+@dataclass
+class Told:
+    """What a task was told: ns at each rate in KiB/s, and of each kind of time."""
+
+    at_rate: Counter[int] = field(default_factory=Counter)
+    ns: Counter[str] = field(default_factory=Counter)
+    rate_time: Counter[str] = field(default_factory=Counter)
+    pages: Counter[str] = field(default_factory=Counter)
+
+    def rank(self, percent: int) -> int:
+        """The smallest rate that was not exceeded for so much of the time."""
+        total, so_far = sum(self.at_rate.values()), 0
+        for rate, ns in sorted(self.at_rate.items()):
+            so_far += ns
+            if 100 * so_far >= percent * total:
+                return rate
+        raise AssertionError(total)
+
+
+def told(pauses: list[Pause]) -> dict[TaskKey, Told]:
+    """A rate holds to the task's next event, which says what the time was and charges pages."""
+    by_tid: dict[int, list[Pause]] = defaultdict(list)
+    for pause in pauses:
+        by_tid[pause.tid].append(pause)
+    found: dict[TaskKey, Told] = defaultdict(Told)
+    for events in by_tid.values():
+        charged: set[TaskKey] = {events[0].key}
+        for event, following in itertools.pairwise(events):
+            kind = "elsewhere" if following.pause < 0 else "told"
+            if event.task_ratelimit == 0:
+                kind = "stopped"
+            length = following.ts - event.ts
+            at = found[event.key]
+            at.at_rate[event.task_ratelimit] += length
+            at.ns[kind] += length
+            at.rate_time[kind] += event.task_ratelimit * length
+            goes_on = (
+                event.task_ratelimit == 0
+                and event.pause > 0
+                and (event.bdi, event.dirtied) == (following.bdi, following.dirtied)
+                and following.paused >= event.paused + event.pause
+            )
+            if following.key in charged and following.consumed and not goes_on:
+                found[following.key].pages[kind] += following.dirtied
+            charged.add(following.key)
+    return found
 
 
 def calls(events: Iterable[ReportEvent], name: str) -> list[tuple[int, int, int]]:

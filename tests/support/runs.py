@@ -32,6 +32,7 @@ _ORACLE_EVENTS = (
     "mm_vmscan_direct_reclaim_end",
     "mm_vmscan_kswapd_sleep",
     "mm_vmscan_kswapd_wake",
+    "mm_vmscan_lru_isolate",
     "mm_vmscan_lru_shrink_inactive",
     "mm_vmscan_memcg_reclaim_begin",
     "mm_vmscan_memcg_reclaim_end",

@@ -93,6 +93,7 @@ def definition_of(library: Library, query: str, catalog: Catalog) -> str:
     parts = [library.files[name].select for name in sorted(library.closure(file.needs))]
     taken = [
         (m.name, m.column, m.take, m.weight, m.by, sorted(m.where.items()), m.window, m.none)
+        + ((m.longest,) if m.longest else ())
         for m in catalog.of(query)
     ]
     text = "\n".join([*parts, file.select, repr(taken)])
@@ -129,7 +130,7 @@ def _numbers(
 ) -> Iterable[tuple[Metric, float | None]]:
     """One number for each combination of keys; without keys, exactly one."""
     groups: dict[str, list[dict[str, Any]]] = {} if metric.by else {metric.family: []}
-    for record in result.records():
+    for record in _long_enough(metric, result.records()):
         if any(record[column] != value for column, value in metric.where.items()):
             continue
         keys = {column: stable_key(column, record[column]) for column in metric.by}
@@ -147,6 +148,13 @@ def _numbers(
             not_across=row.border(metric.not_across),
         )
         yield told, _taken(metric, records)
+
+
+def _long_enough(metric: Declared, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not metric.longest:
+        return records
+    most = max((record[metric.longest] or 0 for record in records), default=0)
+    return [record for record in records if 2 * (record[metric.longest] or 0) >= most]
 
 
 def _told(records: list[dict[str, Any]], column: str, otherwise: str) -> str:

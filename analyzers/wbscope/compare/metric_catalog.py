@@ -40,8 +40,10 @@ class Row:
 class Declared:
     """How the rows of a query become one number of a run, or one for each key.
 
-    `none` is the number of a run that answered and has no such row.  `better_in`
-    and `unit_in` name columns that tell it row by row.
+    `none` is the number of a run that answered and has no such row.  `longest`
+    names a column: a row with less than half of the largest value there, such as
+    a last window that is cut short, is left out.  `better_in` and `unit_in` name
+    columns that tell it row by row.
     """
 
     query: str
@@ -54,6 +56,7 @@ class Declared:
     weight: str = ""
     by: tuple[str, ...] = ()
     where: Mapping[str, Any] = field(default_factory=dict)
+    longest: str = ""
     window: str = ""
     none: float | None = None
     better_in: str = ""
@@ -123,7 +126,7 @@ def _declared(path: Path, library: Library, entry: dict[str, Any]) -> Declared:
 def _check(path: Path, file: SqlFile, metric: Declared) -> None:
     columns = [column.name for column in file.columns]
     used = [metric.column, *metric.by, *metric.where, metric.weight]
-    used += [metric.better_in, metric.unit_in]
+    used += [metric.longest, metric.better_in, metric.unit_in]
     missing = [column for column in used if column and column not in columns]
     problems = {
         f"no column {', '.join(missing)}": bool(missing),

@@ -11,7 +11,7 @@ By hand, 4 KiB pages, ms from 10 s. The trace knows only the last names: dd, wor
     no period), 32 pages and 50 ms as cat
 HZ is 100 by the times, so an intended pause lasts half a jiffy = 5 ms longer: 25 ms as tid 11,
 35 + 45 = 80 ms as dd, 15 ms as main, 25 ms as worker. In windows of 2 s each name has a row of its
-own: 25 / 2000 and 80 / 2000.
+own: 25 and 80 ms of the 510 ms and 1 ns that the trace has of the only window.
 A name's rate is that from its first event to its last: dd 16 pages in 100 ms = 655360 bytes/s, told
 1000 KiB/s for those 100 ms: -0.36. Other names have one event only.
 """
@@ -82,8 +82,8 @@ CHECKS = [
         query="throttle_windows",
         options=("--tid", "11"),
         rows=[
-            {"comm": "tid 11", "dirtied_bytes": 4 * 4096, "throttled_ratio": 0.0125},
-            {"comm": "dd", "dirtied_bytes": 24 * 4096, "throttled_ratio": 0.04},
+            {"comm": "tid 11", "dirtied_bytes": 4 * 4096, "throttled_ratio": 25 / 510.000001},
+            {"comm": "dd", "dirtied_bytes": 24 * 4096, "throttled_ratio": 80 / 510.000001},
         ],
     ),
     Check(

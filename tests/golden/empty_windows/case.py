@@ -10,7 +10,8 @@ By hand, 4 KiB pages; windows of 2 s from 10 s; nothing happens from 11 s to 14 
     dirtied and 300 written in 3.2 s.
   So are its dirty level and its control range; the gap has no row for it.
   bdi_dirty_ratelimit, balance_dirty_pages and block_rq_complete: no row of a bdi for that window.
-  dd, tid 11, lives on: it has a row, with 0 throttled and 0 dirtied, and no share of nothing.
+  dd, tid 11, lives on: it has a row, with 0 throttled and 0 dirtied, and no share of nothing. It
+    slept 20 ms of the first 2 s, and 20 ms of the 1 s and 1 ns that the trace has of the last one.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ def _windows(*windows: int, **values: int) -> list[Expected]:
     return [{"window_start_ns": at(window), **values} for window in windows]
 
 
-def _task(window: int, slept: int, pages: int, share: float | None) -> Expected:
+def _task(window: int, slept: float, pages: int, share: float | None) -> Expected:
     return {
         "window_start_ns": at(window),
         "tid": 11,
-        "throttled_ratio": slept / 2000,
+        "throttled_ratio": slept,
         "dirtied_bytes": pages * _PAGE,
         "dirtied_share_ratio": share,
     }
@@ -123,6 +124,10 @@ CHECKS = [
     Check(
         query="throttle_windows",
         ordered=True,
-        rows=[_task(0, 20, 10, 1.0), _task(2000, 0, 0, None), _task(4000, 20, 10, 1.0)],
+        rows=[
+            _task(0, 0.01, 10, 1.0),
+            _task(2000, 0.0, 0, None),
+            _task(4000, 20 / 1000.000001, 10, 1.0),
+        ],
     ),
 ]

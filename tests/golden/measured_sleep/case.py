@@ -9,7 +9,8 @@ By hand, 4 KiB pages, windows of 2 s from 10 s (the first event):
   dd, tid 22: pause of 100 ms at 11.950 s; first only preempted (state R, 11.9502 s to 11.9505 s),
   then out in state D at 11.951 s, woken at 12.054 s, in at 12.055 s = 104 ms. A window's share is
   that of [ts, ts + slept], here 11.950 s to 12.054 s: 50 ms in the window from 10 s and 54 ms in
-  that from 12 s, 0.025 and 0.027 of 2 s. fio: 104 ms = 0.052.
+  that from 12 s: 0.025 of 2 s, and 54 of the 57.010001 ms that the trace has of the second.
+  fio: 104 ms = 0.052.
   write(): fio 262144 bytes; dd 40960, and 33 more on stderr (fd 2) that are no file's.
 """
 
@@ -101,7 +102,7 @@ CHECKS = [
                 "window_start_ns": _START + 2 * _SECOND,
                 "tid": 22,
                 "comm": "dd",
-                "throttled_ratio": 0.027,
+                "throttled_ratio": 54 / 57.010001,
             },
         ],
     ),

@@ -8,8 +8,8 @@ By hand; the trace is 2 s long:
   direct 100 / (1000 + 100) = 1/11
   vmstat: pgscan_kswapd_dma 0 -> 100 and _normal 0 -> 900 = 1000; pgsteal_kswapd_* 50 + 200 = 250;
     pgscan_direct_normal 100, pgsteal_direct_normal 10; pgscan_direct_throttle is no scan
-  mmtests: nr_vmscan_write 3, pswpout 5: Page writes file is -2, of which the events know better: 1;
-    pgfault 1000, pgmajfault 100: 900 minor
+  mmtests: nr_vmscan_write 3, pswpout 5: it would print -2 as Page writes file and 5 as anon; by the
+    events 1 and 2; pgfault 1000, pgmajfault 100: 900 minor
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ _LINES = (
     _line("Direct velocity", 50.0, 50.0),
     _line("Percentage direct scans", 100 / 11, 100 / 11),
     _line("Page writes by reclaim", 3.0, 3.0),
-    _line("Page writes file", -2.0, 1.0),
-    _line("Page writes anon", 5.0, 2.0),
+    _line("Page writes file", 1.0, 1.0),
+    _line("Page writes anon", 2.0, 2.0),
     _line("Slabs scanned", 64.0, None),
 )
 

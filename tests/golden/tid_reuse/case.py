@@ -130,10 +130,11 @@ CHECKS = [
         options=("--tid", "11", "--window", "500ms"),
         ordered=True,
         rows=[
-            # The first dd is gone when the second window begins, the other came in it.
+            # The first dd is gone when the second window begins, the other came in it. The trace
+            # has 160 ms and 1 ns of the last.
             {"window_start_ns": at(0), "comm": "dd", "throttled_ratio": 36 / 500},
             {"window_start_ns": at(500), "comm": "dd", "throttled_ratio": 40 / 500},
-            {"window_start_ns": at(1000), "comm": "dd", "throttled_ratio": 84 / 500},
+            {"window_start_ns": at(1000), "comm": "dd", "throttled_ratio": 84 / 160.000001},
         ],
     ),
 ]
