@@ -74,11 +74,11 @@ WITH
     SELECT
       s.*,
       max(s.entry_seq) OVER task AS call_seq,
-      max(s.return_seq) OVER before AS last_return_seq
+      max(s.return_seq) OVER task_so_far AS last_return_seq
     FROM steps AS s
     WINDOW
       task AS (PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING),
-      before AS (
+      task_so_far AS (
         PARTITION BY s.tid ORDER BY s.seq
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       )

@@ -653,7 +653,7 @@ WHERE c.place = 1;
 -- @materialize
 CREATE VIEW _throttle_done AS
 WITH
-  returns AS (
+  returned AS (
     SELECT d.seq, d.ts, d.tid, d.bdi, d.wait_ns, d.total_ns, d.loops,
       d.exit = 5 AS is_async, d.domain, 'measured' AS basis
     FROM raw_balance_dirty_pages_done AS d
@@ -668,10 +668,10 @@ WITH
   steps AS (
     SELECT b.tid, b.seq, b.ts, b.bdi, b.pause, NULL AS done_seq
     FROM raw_balance_dirty_pages AS b
-    WHERE EXISTS (SELECT 1 FROM returns)
+    WHERE EXISTS (SELECT 1 FROM returned)
     UNION ALL
     SELECT d.tid, d.seq, d.ts, d.bdi, NULL, d.seq
-    FROM returns AS d
+    FROM returned AS d
   ),
   -- The next return of the task, and how many events there are up to it.
   ahead AS (
@@ -717,7 +717,7 @@ WITH
     LEFT JOIN raw_meta AS m ON m.key = 'clock_unit'
     -- After a lost event, one of an earlier call is in its place: that was
     -- before this call's entry.
-    LEFT JOIN returns AS d
+    LEFT JOIN returned AS d
       ON d.seq = c.next_done_seq
       AND c.place_back <= d.loops
       AND c.bdi = d.bdi
