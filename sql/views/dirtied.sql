@@ -8,7 +8,8 @@
 --   that tells of each of them.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
 -- @needs    wb_throttle, wb_throttle_total, wb_probe_call, wb_task,
---   wb_write_call, wb_bounds, wb_params, wb_rule, _dirtied_machine,
+--   wb_write_call, wb_bounds, wb_params, wb_rule, _dirtied_charge,
+--   _dirtied_machine,
 --   _dirtied_look, _dirtied_fio, raw_task_io
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry,
@@ -42,18 +43,6 @@
 -- @materialize
 CREATE VIEW wb_task_dirtied AS
 WITH
-  charge AS (
-    SELECT
-      t.task_id,
-      t.bdi,
-      coalesce(t.cgroup_ino, 0) AS cgroup_key,
-      sum(t.accounted_bytes) AS charged_bytes,
-      max(t.pause_ns) AS pause_max_ns
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
-    WHERE t.is_step = 1 AND t.ts >= b.start_ts AND t.ts < b.end_ts
-    GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0)
-  ),
   first_charge AS (
     SELECT t.seq, t.accounted_bytes
     FROM wb_throttle AS t
@@ -84,7 +73,7 @@ WITH
       END AS is_incidental
     FROM wb_throttle_total AS a
     CROSS JOIN wb_rule AS v
-    LEFT JOIN charge AS c
+    LEFT JOIN _dirtied_charge AS c
       ON c.task_id = a.task_id
       AND c.bdi = a.bdi
       AND c.cgroup_key = coalesce(a.cgroup_ino, 0)
@@ -435,6 +424,29 @@ JOIN wb_task_dirtied AS d ON d.task_id = c.task_id
 WHERE d.basis NOT IN ('probe', 'bound')
   AND d.estimate_bytes > d.charged_bytes;
 
+-- @view     _dirtied_charge
+-- @summary  What the events of the time of interest charge to each task.
+-- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_key
+-- @needs    wb_throttle, wb_bounds
+-- @events   writeback:balance_dirty_pages
+-- @column   task_id INTEGER of wb_task
+-- @column   bdi TEXT backing device
+-- @column   cgroup_key INTEGER cgroup that owns the wb; 0 = not told
+-- @column   charged_bytes INTEGER sum of accounted_bytes
+-- @column   pause_max_ns INTEGER longest pause; 0 or less = none
+-- @materialize
+CREATE VIEW _dirtied_charge AS
+SELECT
+  t.task_id,
+  t.bdi,
+  coalesce(t.cgroup_ino, 0) AS cgroup_key,
+  sum(t.accounted_bytes) AS charged_bytes,
+  max(t.pause_ns) AS pause_max_ns
+FROM wb_throttle AS t
+CROSS JOIN wb_bounds AS b
+WHERE t.is_step = 1 AND t.ts >= b.start_ts AND t.ts < b.end_ts
+GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0);
+
 -- @view     _dirtied_machine
 -- @summary  Pages that the machine dirtied in the time of interest.
 -- @grain    one row
@@ -491,36 +503,54 @@ WITH
     FROM wb_throttle_total AS a
     JOIN wb_task AS k ON k.task_id = a.task_id
   ),
-  summed AS (
-    SELECT
-      d.task_id,
-      count(*) AS looks_count,
-      min(g.ts) AS first_ts,
-      max(g.ts) AS last_ts,
-      min(g.seq) AS first_seq
+  -- Whether a tid is one task with one name, and all of the trace is asked for.
+  plain AS (
+    SELECT 1 AS is_plain
+    FROM wb_params AS p
+    WHERE p.t0_ns IS NULL
+      AND p.t1_ns IS NULL
+      AND NOT EXISTS (
+        SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
+      )
+  ),
+  simple AS (
+    SELECT g.tid, count(*) AS looks_count, min(g.seq) AS first_seq,
+      max(g.seq) AS last_seq
+    FROM raw_global_dirty_state AS g
+    WHERE EXISTS (SELECT 1 FROM plain)
+    GROUP BY g.tid
+  ),
+  counted AS (
+    SELECT d.task_id, d.tid, s.looks_count, s.first_seq, s.last_seq
+    FROM dirtier AS d
+    JOIN simple AS s ON s.tid = d.tid
+    UNION ALL
+    SELECT d.task_id, d.tid, count(*), min(g.seq), max(g.seq)
     FROM raw_global_dirty_state AS g
     CROSS JOIN wb_params AS p
     CROSS JOIN dirtier AS d
       ON d.tid = g.tid AND g.seq >= d.from_seq AND g.seq < d.until_seq
-    WHERE (p.t0_ns IS NULL OR g.ts >= p.t0_ns)
+    WHERE NOT EXISTS (SELECT 1 FROM plain)
+      AND (p.t0_ns IS NULL OR g.ts >= p.t0_ns)
       AND (p.t1_ns IS NULL OR g.ts < p.t1_ns)
-    GROUP BY d.task_id
+    GROUP BY d.task_id, d.tid
   )
 SELECT
-  s.task_id,
-  s.looks_count,
-  s.first_ts,
-  s.last_ts,
-  s.first_seq,
+  c.task_id,
+  c.looks_count,
+  f.ts AS first_ts,
+  l.ts AS last_ts,
+  c.first_seq,
   (
     SELECT g.seq
     FROM raw_global_dirty_state AS g
-    WHERE g.seq > s.first_seq AND g.tid = d.tid
+    WHERE g.seq > c.first_seq AND g.tid = c.tid
     ORDER BY g.seq
     LIMIT 1
   ) AS second_seq
-FROM summed AS s
-JOIN dirtier AS d ON d.task_id = s.task_id;
+FROM counted AS c
+CROSS JOIN raw_global_dirty_state AS f ON f.seq = c.first_seq
+CROSS JOIN raw_global_dirty_state AS l ON l.seq = c.last_seq;
 
 -- @view     _dirtied_free_call
 -- @summary  Which part of its calls in free run each throttled task made in
@@ -532,7 +562,6 @@ JOIN dirtier AS d ON d.task_id = s.task_id;
 -- @column   window_index INTEGER of wb_window
 -- @column   task_id INTEGER of wb_task
 -- @column   share_ratio REAL of the task's calls in free run
--- @materialize
 CREATE VIEW _dirtied_free_call AS
 WITH
   dirtier AS (
