@@ -7,7 +7,7 @@
 --   of a query's name and those of '*' with every answer.
 -- @grain    warning; order scope, slug
 -- @needs    raw_meta, raw_lost_events, raw_event_counts, raw_event_format,
---   raw_buffer, raw_zone, raw_sidecar_file, raw_ingest_stats,
+--   raw_buffer, raw_zone, raw_sidecar_file, raw_sample, raw_ingest_stats,
 --   raw_balance_dirty_pages, raw_mm_vmscan_lru_isolate,
 --   raw_mm_vmscan_lru_shrink_inactive, reclaim_destination,
 --   reclaim_scan_basis, reclaim_write_scale, wb_cgroup, wb_hz, wb_kernel,
@@ -449,6 +449,26 @@ FROM (
 ) AS e
 WHERE NOT EXISTS (
   SELECT 1 FROM wb_vmstat AS v WHERE v.gained_count IS NOT NULL
+)
+UNION ALL
+SELECT
+  e.scope,
+  'no-samples',
+  'the run has no ' || e.source || '.samples; wbscope record takes them'
+    || CASE e.source WHEN 'cgroup' THEN ' of cgroups that write' ELSE '' END
+FROM (
+  SELECT 'bdi_samples' AS scope, 'bdi' AS source
+  UNION ALL
+  SELECT 'block_samples', 'block'
+  UNION ALL
+  SELECT 'cgroup_samples', 'cgroup'
+  UNION ALL
+  SELECT 'pressure', 'psi'
+) AS e
+WHERE NOT EXISTS (
+  SELECT 1
+  FROM raw_sample AS s
+  WHERE s.source = e.source AND s.sample = 'sampled'
 );
 
 -- @view     wb_dirtied_warning

@@ -57,6 +57,13 @@ def test_memory_cgroup_has_its_path(wbscope: Wbscope) -> None:
     assert {row["cgroup_ino"]: row["path"] for row in rows}[27].endswith("/small")
 
 
+@pytest.mark.parametrize("query", ["bdi_samples", "block_samples", "cgroup_samples", "pressure"])
+def test_a_run_without_samples_says_so(wbscope: Wbscope, query: str) -> None:
+    answer = wbscope.document("query", query, example("deep").folder)
+    assert answer["rows"] == []
+    assert [w["slug"] for w in answer["warnings"] if w["slug"] == "no-samples"] == ["no-samples"]
+
+
 def test_kernel_release_and_clock(wbscope: Wbscope, recorded: RecordedRun) -> None:
     meta = {
         row["key"]: row["value"]
