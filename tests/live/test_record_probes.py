@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from support.live import Recorder
+from wbscope.compare.fingerprint import ABSENT_EVENTS, fingerprint_of
+from wbscope.run.run import open_run
 
 _TRACEFS = Path("/sys/kernel/tracing")
 _LIST = _TRACEFS / "dynamic_events"
@@ -78,6 +80,12 @@ def _run(recorder: Recorder, *options: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def _is_absent(recorder: Recorder) -> bool:
+    """For compare: a kernel that has no probes is no other way of recording."""
+    with open_run(str(recorder.folder / "run")) as run:
+        return f"wbscope:{_ENTRY}" in str(fingerprint_of(run)[ABSENT_EVENTS])
+
+
 @pytest.mark.usefixtures("foreign")
 def test_the_run_says_by_what_it_tells(recorder: Recorder) -> None:
     _run(recorder)
@@ -86,6 +94,7 @@ def test_the_run_says_by_what_it_tells(recorder: Recorder) -> None:
     assert meta["problems"] == []
     checks = json.loads(recorder.wbscope("doctor", "--json").stdout)["rows"]
     (told,) = (row for row in checks if row["name"] == "bytes and waits")
+    assert _is_absent(recorder) == (probe["kind"] is None)
     if probe["kind"] is None:
         assert told["status"] == "missing"
         assert probe["why"] in told["found"]
@@ -99,6 +108,7 @@ def test_the_run_says_by_what_it_tells(recorder: Recorder) -> None:
 def test_none_are_made_where_none_are_wanted(recorder: Recorder) -> None:
     _run(recorder, "--probe", "off")
     assert recorder.meta("run")["probe"] == {"kind": None, "why": "not asked for"}
+    assert not _is_absent(recorder)
     done = recorder.record("--probe", "on", "-o", "run-2", "--", "true")
     assert (done.returncode, "--probe on" in done.stderr) == (2, True)
 

@@ -15,6 +15,7 @@ from typing import Any
 from wbscope.compare.rundata import Fact
 from wbscope.compare.versions import is_before
 from wbscope.library.library import Library, find_sql_dir
+from wbscope.library.profiles import NOT_ASKED_FOR
 from wbscope.run.run import Run
 
 __all__ = ["ABSENT_EVENTS", "FACTS", "fingerprint_of", "fingerprint_of_folder"]
@@ -183,8 +184,11 @@ def _recorded_events(run: Run) -> dict[str, Fact]:
 
 def _absent_events(run: Run, meta: str, kernel: Fact) -> str | None:
     """What the recorder did not find, and what came with a later kernel than this."""
-    missing = _object(meta).get("missing")
+    told = _object(meta)
+    missing, probe = told.get("missing"), told.get("probe")
     found = set(missing) if isinstance(missing, list) else set()
+    if isinstance(probe, dict) and probe.get("kind") is None and probe.get("why") != NOT_ASKED_FOR:
+        found |= {event for profile in run.library.profiles for event in profile.probes}
     since = _releases(find_sql_dir())
     found |= {event for event, release in since.items() if is_before(str(kernel), release)}
     homes = _homes(run.library)

@@ -14,8 +14,17 @@ from typing import Any
 
 from wbscope.base.errors import SetupError
 
-__all__ = ["Profile", "event_options", "pattern_options", "profile_of", "read_profiles"]
+__all__ = [
+    "NOT_ASKED_FOR",
+    "Profile",
+    "event_options",
+    "pattern_options",
+    "profile_of",
+    "read_profiles",
+]
 
+# In meta.json, of probes that somebody did not want: the kernel may take them.
+NOT_ASKED_FOR = "not asked for"
 # Shorter than this, what two names have in common says nothing.
 _COMMON = 6
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -76,6 +77,8 @@ def refusal(tracefs: Path, group: str, said: str) -> Refused:
         return Refused(
             "the kernel is locked down (confidentiality)", "boot with lockdown=integrity"
         )
+    if os.geteuid() != 0:
+        return Refused(f"user {os.geteuid()} may make no probes: {said}", "sudo wbscope ...")
     if re.search(rf"\b{FUNCTION}$", _text(_KPROBES / "blacklist"), re.MULTILINE):
         return Refused(f"{FUNCTION} is on the kernel's list of what not to probe", _ANOTHER_BUILD)
     if _text(_FTRACE).strip() == "0":

@@ -16,6 +16,7 @@ from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
 from wbscope.library.library import Library
+from wbscope.library.profiles import NOT_ASKED_FOR
 from wbscope.record import choose
 from wbscope.record.backends import TRACE_CMD_FAILED
 from wbscope.record.disks import shared_disks
@@ -96,7 +97,7 @@ def _plan(
             fix=Phrase(Argument("event", "writeback")),
         )
     if not probes:
-        about["probe"] = {"kind": None, "why": "not asked for"}
+        about["probe"] = {"kind": None, "why": NOT_ASKED_FOR}
     events = tuple(sorted({*events, *choose.matching_events(request.events, available)}))
     cpus = os.cpu_count() or 1
     kib = request.buffer_kib or choose.buffer_kib(
