@@ -88,11 +88,11 @@ def scenario(cases: tuple[Case, ...]) -> str:
             "umount /p/data",
             f"chroot /p mkfs.{case.kind} {force} {DEVICE} || echo 'no mkfs.{case.kind}'",
             f"mount -t {case.kind} {DEVICE} /p/data",
-            f"cat > /tmp/w{number} <<'E'",
+            f"cat > /out/w{number} <<'E'",
             *_workload(case),
             "E",
             "record record --sysctl vm.dirty_bytes=16M --sysctl vm.dirty_background_bytes=8M"
-            f" --no-report -o /out/{slug(case)} -- {'fio' if case.fio else 'sh'} /tmp/w{number}",
+            f" --no-report -o /out/{slug(case)} -- {'fio' if case.fio else 'sh'} /out/w{number}",
             f"echo '{slug(case)}' rc=$?",
             f"ls -ln /p/data > /out/{slug(case)}/ls-files",
         ]

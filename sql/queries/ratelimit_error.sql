@@ -20,6 +20,7 @@
 -- @needs    raw_balance_dirty_pages, wb_throttle, wb_throttle_bounds,
 --   wb_throttle_total, wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time; as in throttle_by_task
 -- @column   bdi TEXT backing device
@@ -28,7 +29,8 @@
 -- @column   active_ns INTEGER time from its first to its last event
 -- @column   target_bytes_per_s REAL mean of task_ratelimit, weighted by the
 --   time to the task's next event
--- @column   actual_bytes_per_s REAL what it dirtied in active_ns
+-- @column   actual_bytes_per_s REAL the rate at which it dirtied, by
+--   dirtied_basis: rate_bytes_per_s of fairness_tasks
 -- @column   error_ratio REAL (actual - target) / target; NULL at target 0
 -- @column   target_p25_bytes_per_s INTEGER the rate was no higher for a quarter
 --   of the time; weighted as target, nearest rank
@@ -46,8 +48,9 @@
 -- @column   elsewhere_error_ratio REAL part of error_ratio: the same of the
 --   time elsewhere
 -- @column   freerun_error_ratio REAL the rest of error_ratio: what no event
---   charges, as it was dirtied in free run; 0 where actual is what events
---   charge
+--   charges, as it was dirtied in free run; 0 where dirtied_basis is bound
+-- @column   dirtied_basis TEXT probe, proc_io, fio, syscalls, calibrated or
+--   bound
 -- @metric   error_ratio neutral: how far a writer was from the speed that the
 --   kernel chose for it; the nearer to 0 %, the better the control works
 -- @metric   told_error_ratio neutral: how far a writer was from the speed that
@@ -199,7 +202,8 @@ WITH
       d.events_count,
       r.active_ns,
       d.rate_time * u.kib_bytes / d.told_ns AS target,
-      r.dirtied_bytes_per_s AS actual,
+      r.rate_bytes_per_s AS actual,
+      r.dirtied_basis,
       d.p25 * u.kib_bytes AS p25,
       d.p50 * u.kib_bytes AS p50,
       d.p95 * u.kib_bytes AS p95,
@@ -256,7 +260,8 @@ SELECT
   c.told_error_ratio,
   c.elsewhere_error_ratio,
   c.error_ratio - c.stopped_error_ratio - c.told_error_ratio
-    - c.elsewhere_error_ratio AS freerun_error_ratio
+    - c.elsewhere_error_ratio AS freerun_error_ratio,
+  c.dirtied_basis
 FROM judged AS c
 CROSS JOIN wb_params AS p
 WHERE p.comm_glob IS NULL OR c.comm GLOB p.comm_glob

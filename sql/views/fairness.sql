@@ -264,8 +264,8 @@ LEFT JOIN level AS l
 -- @column   comm TEXT its name at that time
 -- @column   task_id INTEGER of wb_task
 -- @column   rate_bytes_per_s REAL over the part of the window in the trace
--- @column   dirtied_basis TEXT as basis of wb_task_dirtied; NULL = the task only
---   slept
+-- @column   dirtied_basis TEXT as basis of wb_task_dirtied; NULL = the task
+--   only slept
 -- @column   coverage_ratio REAL of the machine, all the time
 CREATE VIEW wb_window_rate AS
 WITH

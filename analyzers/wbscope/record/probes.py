@@ -44,7 +44,7 @@ _LISTED = re.compile(r"^[a-z]\d*:(\w+)/(\w+) ", re.MULTILINE)
 _PROFILE = re.compile(r"^\s*\S+\s+\d+\s+(\d+)$", re.MULTILINE)
 _LETTERS = {"fprobe": ("f", "f", "%return"), "kprobe": ("p", "r", "")}
 # Tasks that may be held at a time; 4096 is the most that a kernel takes.
-_MAXACTIVE = 1024
+_MAXACTIVE = 1 << 10
 # Of the arguments: by name since, as the kernel knows them from BTF; known to be the two since,
 # and until; and the function returns a number since.
 _NAMES_SINCE, _SINCE, _UNTIL, _RETURNS_SINCE = (6, 4), (5, 10), (8, 0), (6, 0)
