@@ -27,7 +27,7 @@ from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.empty import unfiltered, why_empty
 from wbscope.run.filters import Filters, parse_filters
 from wbscope.run.ingested import database_of
-from wbscope.run.names import NAMED, Names, names_of
+from wbscope.run.labels import NAMED, Names, names_of
 from wbscope.run.source import Source, find_source
 
 __all__ = ["Run", "open_run"]

@@ -9,7 +9,7 @@ import pytest
 from support.cli import Wbscope
 from wbscope.base.errors import UsageError
 from wbscope.record.bdis import bdis_text
-from wbscope.run.names import Names
+from wbscope.run.labels import Names
 
 _ROOT = Path(__file__).resolve().parents[2]
 _DEEP = _ROOT / "examples/deep"
