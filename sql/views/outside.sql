@@ -114,19 +114,26 @@ CROSS JOIN wb_rule AS v
 WHERE c.end_ts - c.ts >= v.silent_least_ns;
 
 -- @view     _outside_journal
--- @summary  Requests of journals.
+-- @summary  Requests of journals, from issue to the first completion.
 -- @grain    request; order ts
--- @needs    wb_wait_request
+-- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_task
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   ts INTEGER ns, when it was issued
 -- @column   end_ts INTEGER ns, when it was completed
 -- @index    device ts
+-- @source   fs/jbd2/journal.c: the thread is called jbd2/<device>
 -- @materialize
 CREATE VIEW _outside_journal AS
 SELECT
-  q.device,
-  coalesce(q.issue_ts, q.ts) AS ts,
-  q.end_ts
-FROM wb_wait_request AS q
-WHERE q.is_journal = 1;
+  i.dev_major || ':' || i.dev_minor AS device,
+  i.ts,
+  min(c.ts) AS end_ts
+FROM raw_block_rq_issue AS i
+JOIN raw_block_rq_complete AS c
+  ON c.dev_major = i.dev_major
+  AND c.dev_minor = i.dev_minor
+  AND c.sector = i.sector
+  AND c.seq > i.seq
+WHERE i.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
+GROUP BY i.seq, i.dev_major, i.dev_minor, i.ts;
