@@ -9,7 +9,7 @@
 --   that its wb had then. In the kernel's integers. Slow with a million events;
 --   wb_law_break is kept.
 -- @grain    event of a kernel whose law is known; order seq
--- @needs    _law_input
+-- @needs    _law_rate
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
 --   writeback:wb_domain_dirty_state
@@ -22,6 +22,200 @@
 -- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(), 3.2
 --   to 7.x; up to 4.0 divisors are + 1 where they are | 1 here
 CREATE VIEW wb_law AS
+SELECT
+  r.seq,
+  r.predicted AS predicted_pages_per_s,
+  r.recorded AS recorded_pages_per_s,
+  r.is_agreed
+FROM _law_rate AS r;
+
+-- @view     wb_law_total
+-- @summary  How many balance_dirty_pages events have the rate of the law.
+-- @grain    one row
+-- @needs    raw_balance_dirty_pages, _law_break, _law_kernel
+-- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
+--   writeback:bdi_dirty_ratelimit, writeback:wb_domain_dirty_state
+-- @column   events_count INTEGER events
+-- @column   replayed_count INTEGER of them replayed
+-- @column   agreed_count INTEGER of them with the rate of the law, within 1 %
+-- @column   broken_why TEXT what explains most of those without; NULL = none
+-- @column   missing_why TEXT why most of those not replayed are not; NULL =
+--   none
+CREATE VIEW wb_law_total AS
+WITH
+  reason AS (
+    SELECT w.is_replayed, w.why, count(*) AS events_count
+    FROM _law_break AS w
+    GROUP BY w.is_replayed, w.why
+  ),
+  broken AS (
+    SELECT
+      coalesce(sum(r.events_count), 0) AS breaks_count,
+      coalesce(
+        sum(CASE r.is_replayed WHEN 0 THEN r.events_count END), 0
+      ) AS missing_count
+    FROM reason AS r
+  ),
+  counted AS (
+    SELECT count(*) AS events_count FROM raw_balance_dirty_pages
+  )
+SELECT
+  c.events_count,
+  CASE WHEN k.unknown_why IS NULL THEN c.events_count - b.missing_count ELSE 0
+  END AS replayed_count,
+  CASE WHEN k.unknown_why IS NULL THEN c.events_count - b.breaks_count ELSE 0
+  END AS agreed_count,
+  (
+    SELECT r.why
+    FROM reason AS r
+    WHERE r.is_replayed = 1
+    ORDER BY r.events_count DESC, r.why
+    LIMIT 1
+  ) AS broken_why,
+  coalesce(
+    k.unknown_why,
+    (
+      SELECT r.why
+      FROM reason AS r
+      WHERE r.is_replayed = 0
+      ORDER BY r.events_count DESC, r.why
+      LIMIT 1
+    )
+  ) AS missing_why
+FROM counted AS c
+CROSS JOIN broken AS b
+CROSS JOIN _law_kernel AS k;
+
+-- @view     wb_law_break
+-- @summary  balance_dirty_pages events that have not the rate of the law, and
+--   those that cannot be replayed.
+-- @grain    event of a kernel whose law is known; order seq
+-- @needs    _law_break
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
+--   writeback:wb_domain_dirty_state
+-- @column   seq INTEGER of the event
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread that dirties pages
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
+-- @column   predicted_pages_per_s INTEGER as in wb_law
+-- @column   recorded_pages_per_s INTEGER as in wb_law
+-- @column   is_replayed INTEGER 1: the two differ; 0: not replayed
+-- @column   why TEXT what it can be, or what is missing
+CREATE VIEW wb_law_break AS
+SELECT
+  b.seq,
+  b.ts,
+  b.tid,
+  b.bdi,
+  b.cgroup_ino,
+  b.domain,
+  b.predicted AS predicted_pages_per_s,
+  b.recorded AS recorded_pages_per_s,
+  b.is_replayed,
+  b.why
+FROM _law_break AS b;
+
+-- @view     _law_break
+-- @summary  wb_law_break.
+-- @grain    event; order seq
+-- @key      seq
+-- @needs    _law_rate, raw_balance_dirty_pages, wb_throttle_domain,
+--   _law_bandwidth, _law_kernel
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the event
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread that dirties pages
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb
+-- @column   domain TEXT global or memcg; NULL = unknown
+-- @column   predicted INTEGER pages/s
+-- @column   recorded INTEGER pages/s
+-- @column   is_replayed INTEGER 1: the two differ; 0: not replayed
+-- @column   why TEXT what it can be, or what is missing
+-- @materialize
+CREATE VIEW _law_break AS
+WITH
+  broken AS (
+    SELECT
+      w.seq,
+      w.predicted,
+      w.recorded,
+      CASE WHEN w.is_agreed IS NULL THEN 0 ELSE 1 END AS is_replayed
+    FROM _law_rate AS w
+    WHERE coalesce(w.is_agreed, 0) = 0
+  ),
+  known AS (
+    SELECT
+      b.*,
+      e.ts,
+      e.tid,
+      e.bdi,
+      coalesce(e.cgroup_ino, 1) AS cgroup_ino,
+      CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+      d.seq IS NOT NULL AS is_member,
+      e.dirty_ratelimit / k.page_kib AS base,
+      (e."limit" | e.dirty) >> 31 <> 0 AS is_large,
+      -- The last update told is not the last: it has a row behind it.
+      (
+        SELECT count(*)
+        FROM (
+          SELECT w.seq
+          FROM _law_bandwidth AS w
+          WHERE w.bdi = e.bdi
+            AND w.cgroup_ino = coalesce(e.cgroup_ino, 1)
+            AND w.seq > e.seq
+          LIMIT 2
+        ) AS u
+      ) AS updates_count
+    FROM broken AS b
+    CROSS JOIN _law_kernel AS k
+    CROSS JOIN raw_balance_dirty_pages AS e ON e.seq = b.seq
+    LEFT JOIN wb_throttle_domain AS d ON d.seq = b.seq
+  )
+SELECT
+  k.seq,
+  k.ts,
+  k.tid,
+  k.bdi,
+  k.cgroup_ino,
+  k.domain,
+  k.predicted,
+  k.recorded,
+  k.is_replayed,
+  CASE
+    WHEN k.is_replayed = 0 THEN
+      CASE
+        WHEN k.domain IS NULL THEN 'which limits throttled is not known'
+        WHEN k.domain = 'memcg'
+          THEN 'the thresholds of the memory cgroup are not recorded'
+        WHEN k.is_large THEN 'its numbers have more than 31 bits'
+        WHEN k.updates_count = 0
+          THEN 'no bdi_dirty_ratelimit tells the bandwidth of its wb'
+        ELSE 'no global_dirty_state of its call'
+      END
+    WHEN abs(k.predicted - k.recorded) <= (k.base >> 10) + 1
+      THEN 'one step of pos_ratio: a number changed within the call'
+    WHEN k.updates_count < 2
+      THEN 'bandwidth changed after the last bdi_dirty_ratelimit of its wb'
+    WHEN k.recorded = 0 THEN 'strictlimit: stopped below the limit'
+    WHEN k.is_member THEN 'a memory cgroup''s wb: the other limits throttled'
+    ELSE 'a changed kernel, strictlimit, or bandwidth that changed untold'
+  END AS why
+FROM known AS k;
+
+-- @view     _law_rate
+-- @summary  wb_law.
+-- @grain    event; order seq
+-- @needs    _law_input
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the event
+-- @column   predicted INTEGER pages/s
+-- @column   recorded INTEGER pages/s
+-- @column   is_agreed INTEGER as in wb_law
+CREATE VIEW _law_rate AS
 WITH
   -- LIMIT -1 is no limit: it keeps SQLite from computing a step anew wherever
   -- the next one names a column of it.
@@ -73,158 +267,10 @@ WITH
   )
 SELECT
   r.seq,
-  r.predicted AS predicted_pages_per_s,
-  r.recorded AS recorded_pages_per_s,
+  r.predicted,
+  r.recorded,
   abs(r.predicted - r.recorded) * 100 <= r.recorded AS is_agreed
 FROM replayed AS r;
-
--- @view     wb_law_total
--- @summary  How many balance_dirty_pages events have the rate of the law.
--- @grain    one row
--- @needs    raw_balance_dirty_pages, wb_law_break, _law_kernel
--- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
---   writeback:bdi_dirty_ratelimit, writeback:wb_domain_dirty_state
--- @column   events_count INTEGER events
--- @column   replayed_count INTEGER of them replayed
--- @column   agreed_count INTEGER of them with the rate of the law, within 1 %
--- @column   broken_why TEXT what explains most of those without; NULL = none
--- @column   missing_why TEXT why most of those not replayed are not; NULL =
---   none
-CREATE VIEW wb_law_total AS
-WITH
-  reason AS (
-    SELECT w.is_replayed, w.why, count(*) AS events_count
-    FROM wb_law_break AS w
-    GROUP BY w.is_replayed, w.why
-  ),
-  broken AS (
-    SELECT
-      coalesce(sum(r.events_count), 0) AS breaks_count,
-      coalesce(
-        sum(CASE r.is_replayed WHEN 0 THEN r.events_count END), 0
-      ) AS missing_count
-    FROM reason AS r
-  ),
-  counted AS (
-    SELECT count(*) AS events_count FROM raw_balance_dirty_pages
-  )
-SELECT
-  c.events_count,
-  CASE WHEN k.unknown_why IS NULL THEN c.events_count - b.missing_count ELSE 0
-  END AS replayed_count,
-  CASE WHEN k.unknown_why IS NULL THEN c.events_count - b.breaks_count ELSE 0
-  END AS agreed_count,
-  (
-    SELECT r.why
-    FROM reason AS r
-    WHERE r.is_replayed = 1
-    ORDER BY r.events_count DESC, r.why
-    LIMIT 1
-  ) AS broken_why,
-  coalesce(
-    k.unknown_why,
-    (
-      SELECT r.why
-      FROM reason AS r
-      WHERE r.is_replayed = 0
-      ORDER BY r.events_count DESC, r.why
-      LIMIT 1
-    )
-  ) AS missing_why
-FROM counted AS c
-CROSS JOIN broken AS b
-CROSS JOIN _law_kernel AS k;
-
--- @view     wb_law_break
--- @summary  balance_dirty_pages events that have not the rate of the law, and
---   those that cannot be replayed.
--- @grain    event of a kernel whose law is known; order seq
--- @key      seq
--- @needs    wb_law, raw_balance_dirty_pages, wb_throttle_domain,
---   _law_bandwidth, _law_kernel
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
---   writeback:wb_domain_dirty_state
--- @column   seq INTEGER of the event
--- @column   ts INTEGER ns, trace clock
--- @column   tid INTEGER thread that dirties pages
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
--- @column   predicted_pages_per_s INTEGER as in wb_law
--- @column   recorded_pages_per_s INTEGER as in wb_law
--- @column   is_replayed INTEGER 1: the two differ; 0: not replayed
--- @column   why TEXT what it can be, or what is missing
--- @materialize
-CREATE VIEW wb_law_break AS
-WITH
-  broken AS (
-    SELECT
-      w.seq,
-      w.predicted_pages_per_s AS predicted,
-      w.recorded_pages_per_s AS recorded,
-      CASE WHEN w.is_agreed IS NULL THEN 0 ELSE 1 END AS is_replayed
-    FROM wb_law AS w
-    WHERE coalesce(w.is_agreed, 0) = 0
-  ),
-  known AS (
-    SELECT
-      b.*,
-      e.ts,
-      e.tid,
-      e.bdi,
-      coalesce(e.cgroup_ino, 1) AS cgroup_ino,
-      CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
-      d.seq IS NOT NULL AS is_member,
-      e.dirty_ratelimit / k.page_kib AS base,
-      (e."limit" | e.dirty) >> 31 <> 0 AS is_large,
-      -- The last update told is not the last: it has a row behind it.
-      (
-        SELECT count(*)
-        FROM (
-          SELECT w.seq
-          FROM _law_bandwidth AS w
-          WHERE w.bdi = e.bdi
-            AND w.cgroup_ino = coalesce(e.cgroup_ino, 1)
-            AND w.seq > e.seq
-          LIMIT 2
-        ) AS u
-      ) AS updates_count
-    FROM broken AS b
-    CROSS JOIN _law_kernel AS k
-    CROSS JOIN raw_balance_dirty_pages AS e ON e.seq = b.seq
-    LEFT JOIN wb_throttle_domain AS d ON d.seq = b.seq
-  )
-SELECT
-  k.seq,
-  k.ts,
-  k.tid,
-  k.bdi,
-  k.cgroup_ino,
-  k.domain,
-  k.predicted AS predicted_pages_per_s,
-  k.recorded AS recorded_pages_per_s,
-  k.is_replayed,
-  CASE
-    WHEN k.is_replayed = 0 THEN
-      CASE
-        WHEN k.domain IS NULL THEN 'which limits throttled is not known'
-        WHEN k.domain = 'memcg'
-          THEN 'the thresholds of the memory cgroup are not recorded'
-        WHEN k.is_large THEN 'its numbers have more than 31 bits'
-        WHEN k.updates_count = 0
-          THEN 'no bdi_dirty_ratelimit tells the bandwidth of its wb'
-        ELSE 'no global_dirty_state of its call'
-      END
-    WHEN abs(k.predicted - k.recorded) <= (k.base >> 10) + 1
-      THEN 'one step of pos_ratio: a number changed within the call'
-    WHEN k.updates_count < 2
-      THEN 'bandwidth changed after the last bdi_dirty_ratelimit of its wb'
-    WHEN k.recorded = 0 THEN 'strictlimit: stopped below the limit'
-    WHEN k.is_member THEN 'a memory cgroup''s wb: the other limits throttled'
-    ELSE 'a changed kernel, strictlimit, or bandwidth that changed untold'
-  END AS why
-FROM known AS k;
 
 -- @view     _law_input
 -- @summary  The numbers that each balance_dirty_pages event was decided on, in

@@ -141,6 +141,15 @@ FROM named AS n;
 -- @column   counter_lag_pages INTEGER counters of pages agree when they differ
 --   by no more than this: so many may a CPU keep to itself (MAX_THRESHOLD of
 --   mm/vmstat.c)
+-- @column   enclosed_ratio REAL files read before and after a trace may count
+--   this share more than it: what happens while recording begins and ends
+-- @column   same_ratio REAL two sources tell the same when they differ by no
+--   more than this share: metadata, and what is under way at the ends
+-- @column   few_calls_count INTEGER so many calls are no share of anything
+-- @column   sleep_late_ns INTEGER sleeps are this much late at most, on
+--   average: a jiffy at HZ=100, and as long for a CPU
+-- @column   law_ratio REAL this share of events may have another rate than the
+--   control law gives: numbers change within a call
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
 --   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
 CREATE VIEW wb_rule AS
@@ -163,5 +172,10 @@ SELECT
   64 AS same_state_pages,
   16 AS same_state_divisor,
   0.9 AS reached_least_ratio,
-  125 AS counter_lag_pages
+  125 AS counter_lag_pages,
+  0.25 AS enclosed_ratio,
+  0.05 AS same_ratio,
+  16 AS few_calls_count,
+  20 * u.ms_ns AS sleep_late_ns,
+  0.03 AS law_ratio
 FROM wb_units AS u;

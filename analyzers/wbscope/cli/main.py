@@ -21,6 +21,7 @@ from wbscope.base.version import __version__
 from wbscope.base.watch import watching
 from wbscope.cli import (
     baseline,
+    check,
     compare,
     convert,
     doctor,
@@ -63,6 +64,7 @@ app.command()(query.query)
 app.command(cls=sql.SqlCommand)(sql.sql)
 app.command()(queries.queries)
 app.command()(report.report)
+app.command()(check.check)
 app.command()(timeline.timeline)
 app.command()(convert.convert)
 app.command("open")(open_verb.open_command)

@@ -39,6 +39,7 @@ wb_dirty 40 >= 0: 1241 / 4 = 310; 500 * 310 >> 10 = 151. In cgroup 27 with limit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,7 +122,7 @@ class _Writer:
         values = {"bdi": bdi, "avg_write_bw": _KIB * bandwidth, "cgroup_ino": cgroup}
         self._add(1, 11, "bdi_dirty_ratelimit", values)
 
-    def _add(self, ms: int, tid: int, name: str, values: dict[str, object]) -> None:
+    def _add(self, ms: int, tid: int, name: str, values: Mapping[str, object]) -> None:
         self._trace.event(0, (self._ms + ms) * _MS, tid, name, values)
 
 

@@ -18,7 +18,7 @@ from wbscope.render.messages import error_text
 Cli = Callable[..., Any]
 VERBS = [
     *("record", "doctor", "ingest", "query", "sql", "queries", "report"),
-    *("timeline", "convert", "open", "compare", "gate", "sql-package", "baseline"),
+    *("check", "timeline", "convert", "open", "compare", "gate", "sql-package", "baseline"),
 ]
 
 
