@@ -74,12 +74,16 @@ def save(
     from wbscope.compare.policy import Rule, read_policy, wanted_by
 
     rules = [Rule(pattern) for pattern in metric or (() if policy else ("*",))]
+    checks = False
     if policy is not None:
-        rules += read_policy(Path(policy)).rules
+        chosen = read_policy(Path(policy))
+        checks = chosen.checks
+        rules += chosen.rules
     loader = Loader(
         wanted=wanted_by(rules),
         watch=lambda run: progress_bar(run, hidden=quiet),
         allow_damaged=allow_damaged,
+        checks=checks,
     )
     side = loader.side("runs", runs)
     write_whole(Path(output), baseline_text(side.runs))

@@ -114,6 +114,7 @@ def gate(
         wanted=chosen.wants,
         watch=lambda run: progress_bar(run, hidden=quiet or as_json),
         allow_damaged=True,
+        checks=chosen.checks,
     )
     side = loader.side("A", given["A"])
     families = [metric.family for metric in loader.catalog.metrics]

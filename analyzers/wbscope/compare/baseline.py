@@ -142,6 +142,7 @@ def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
                 fingerprint=common | _facts(entry.get("fingerprint", {})),
                 definitions={q: d for q, d in definitions.items() if q not in not_asked},
                 warnings=tuple(Notice(str(s), str(m)) for s, m in entry.get("warnings", [])),
+                checked=_texts(entry["checked"]) if "checked" in entry else None,
             )
         )
     return tuple(runs)
@@ -162,6 +163,12 @@ def _table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"found {type(value).__name__}, wanted an object")
     return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"found {type(value).__name__}, wanted a list")
+    return tuple(str(text) for text in value)
 
 
 def _number(value: Any) -> float:
@@ -198,6 +205,7 @@ def _run_entry(
     entry |= {"lacking": dict(run.lacking)} if run.lacking else {}
     not_asked = [query for query in definitions if query not in run.definitions]
     entry |= {"not_asked": not_asked} if not_asked else {}
+    entry |= {"checked": list(run.checked)} if run.checked is not None else {}
     told = [[notice.slug, notice.message] for notice in run.warnings]
     return entry | ({"warnings": told} if told else {})
 

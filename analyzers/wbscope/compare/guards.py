@@ -76,6 +76,15 @@ def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:
         if policy.failed == "refuse" and run.failed:
             told = f"{side.name} {run.name}: {run.failed[0].message}"
             yield Refusal("command-failed", told, 'record it again, or failed = "allow"')
+        if policy.checks and run.checked is None:
+            told = f"{side.name} {run.name}: nobody knows whether its trace passes the check"
+            yield Refusal("not-checked", told, "save the baseline with this policy, from the runs")
+        elif policy.checks and run.checked:
+            told = f"{side.name} {run.name}: {run.checked[0]}"
+            more = f" (and {len(run.checked) - 1} more)" if len(run.checked) > 1 else ""
+            yield Refusal(
+                "check-failed", f"{told}{more}", "record it again; wbscope check RUN has all of it"
+            )
         if policy.lost_events == "refuse" and run.lost:
             told = f"{side.name} {run.name}: {run.lost[0].message}"
             yield Refusal(

@@ -20,6 +20,7 @@ from wbscope.ingest.program import Observer
 from wbscope.library.library import Library, load_library
 from wbscope.measure.files import NAMES
 from wbscope.measure.metric import Scalars, split_name
+from wbscope.run.agreement import agreement_of
 from wbscope.run.joined import short_names
 from wbscope.run.run import Run, open_run
 from wbscope.run.source import find_source
@@ -39,11 +40,13 @@ class Loader:
 
     watch  what is told of an ingest of a run: a progress bar
     each   is called with every open run, for what is more than numbers
+    checks each trace is compared with what is beside it
     """
 
     wanted: Wanted = lambda _family: True
     watch: Watch = _unwatched
     allow_damaged: bool = False
+    checks: bool = False
     each: Callable[[Run, RunData], None] | None = None
     library: Library = field(default_factory=load_library)
     catalog: Catalog = field(init=False)
@@ -95,10 +98,20 @@ class Loader:
                     open_run(text, library=self.library, observer=observer) as run,
                 ):
                     data = measure(run, text, self.catalog, self.wanted)
+                    if self.checks:
+                        data = replace(data, checked=_faults(run))
                     self._known[text] = data
                     if self.each is not None:
                         self.each(run, data)
         return self._known[text]
+
+
+def _faults(run: Run) -> tuple[str, ...]:
+    """What speaks against the trace; that nothing could be compared does, too."""
+    try:
+        return agreement_of(run).faults
+    except EvidenceError as error:
+        return (error.message,)
 
 
 def expand(text: str) -> list[str]:

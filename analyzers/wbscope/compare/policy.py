@@ -40,6 +40,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 _BUDGET = re.compile(r"(<=|>=|==|[<>](?!=))\s*(\S.*)")
 # Below this, nobody has runs enough.
 _LEAST_ALPHA = 0.0001
+CHECK = "check"
 _RULE_KEYS = ("margin", "better", "budget", "each_run")
 
 
@@ -100,10 +101,16 @@ class Policy:
     failed: str = "refuse"
     unknown: str = "tell"
     inconclusive: str = "inconclusive"
+    require: tuple[str, ...] = ()
 
     def wants(self, family: str) -> bool:
         """True when a rule may be about a metric of this family."""
         return wanted_by(self.rules)(family)
+
+    @property
+    def checks(self) -> bool:
+        """True when each run must agree with what is beside its trace."""
+        return CHECK in self.require
 
     @property
     def compares(self) -> bool:
@@ -168,7 +175,7 @@ def _may_match(pattern: str, family: str) -> bool:
 
 def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
     known = ("alpha", "min_runs", "drop_first", "differs", "lost_events", "damaged", "failed",
-             "unknown", "inconclusive", "metrics")  # fmt: skip
+             "unknown", "inconclusive", "require", "metrics")  # fmt: skip
     _check_keys(path, "the policy", document, known)
     metrics = document.get("metrics", {})
     if not isinstance(metrics, dict) or not metrics:
@@ -188,6 +195,7 @@ def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
         failed=_word(path, document, "failed", ("refuse", "allow")),
         unknown=_word(path, document, "unknown", ("tell", "refuse")),
         inconclusive=_word(path, document, "inconclusive", ("inconclusive", "pass", "fail")),
+        require=_required(path, document.get("require", [])),
     )
 
 
@@ -241,6 +249,14 @@ def _facts(path: Path, value: Any) -> tuple[str, ...]:
                 f"differs has {name!r}, wanted facts of {', '.join(FACTS)}",
                 f'differs = ["{_close(name, FACTS) or "kernel"}"]',
             )
+    return tuple(value)
+
+
+def _required(path: Path, value: Any) -> tuple[str, ...]:
+    known = isinstance(value, list) and all(name == CHECK for name in value)
+    if not known:
+        told = f'require is {value!r}, wanted a list of "{CHECK}" or an empty one'
+        raise _bad(path, told, f'require = ["{CHECK}"]')
     return tuple(value)
 
 

@@ -29,6 +29,7 @@ class RunData:
     fingerprint  facts about machine and recording; None = not known
     definitions  a hash of the SQL behind the numbers of each query
     warnings     what holds for all numbers: lost events, damage
+    checked      what the trace has to agree with and does not; None = nobody looked
     """
 
     name: str
@@ -39,6 +40,7 @@ class RunData:
     fingerprint: Mapping[str, Fact] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[Notice, ...] = ()
+    checked: tuple[str, ...] | None = None
 
     def value(self, name: str) -> float | None:
         """The number; that of `zeros` where the run answered and has none."""
