@@ -17,7 +17,7 @@ BROWSER   := chromium
 # Only make fuzz needs these; llvm has the program that names lines in stacks.
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
 # To boot stock kernels; then tests/live does.
-GUEST_DEBS := cpio e2fsprogs fio kmod qemu-system-x86 xz-utils zstd
+GUEST_DEBS := btrfs-progs cpio e2fsprogs fio kmod qemu-system-x86 xfsprogs xz-utils zstd
 # To compile and boot the patched kernels.
 KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod libc6-dev libelf-dev \
              libssl-dev patch perl qemu-system-x86 xz-utils
@@ -81,7 +81,8 @@ guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with
 	$(BIN)/pytest -q tests/live/test_guest.py
 
 # KERNELS="6.1" fetches one; those of older Debian releases keep their number.
-KERNELS ?= 6.1 6.12 7.2
+KERNELS ?= 5.10 6.1 6.12 7.2
+SUITE_5.10 := bullseye
 SUITE_6.1 := bookworm
 SUITE_6.12 := trixie
 SUITE_7.2 := sid

@@ -28,12 +28,14 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import wbscope  # noqa: E402
 from support import guest as guests  # noqa: E402
+from support.tools import require_program  # noqa: E402
 
 START, END = "<!-- validation -->", "<!-- /validation -->"
 MIB = 1 << 20
 # Emulation of 6.12 stops in its own code patching with two CPUs.
 CPUS = {"6.12": "1"}
 DEVICE = "/dev/vdc"
+MAKERS = ("mkfs.xfs", "mkfs.btrfs")
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def record(kernel: str, runs: Path) -> None:
     os.environ.setdefault("WBSCOPE_GUEST_SECONDS", "900")
     os.environ["MODULES"] = "xfs btrfs"
     with tempfile.TemporaryDirectory(dir=runs) as private:
-        disk = guests.make_disk(Path(private), ("mkfs.xfs", "mkfs.btrfs"))
+        disk = guests.make_disk(Path(private), [Path(require_program(name)) for name in MAKERS])
         out = Path(private) / "out"
         guests.boot(folder, disk, scenario(missing), out, smp=CPUS.get(kernel, "2"))
         print((out / "log").read_text() if (out / "log").exists() else "the guest did not end")

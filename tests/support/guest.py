@@ -38,7 +38,7 @@ def guest_folders() -> dict[str, Path]:
     return {name: path for name, path in found.items() if (path / "root").is_dir()}
 
 
-def make_disk(folder: Path, programs: Iterable[str] = ()) -> Path:
+def make_disk(folder: Path, programs: Iterable[Path] = ()) -> Path:
     """An ext4 image whose root holds Python, wbscope and the programs, under their own paths."""
     root = folder / "root"
     for name in ("proc", "sys", "dev", "out", "tmp", "run", "data", "etc", "bin"):
@@ -50,8 +50,10 @@ def make_disk(folder: Path, programs: Iterable[str] = ()) -> Path:
     for extension in (library / "lib-dynload").glob("*.so"):
         _copy_libraries(root, extension)
     _copy_program(root, ingester_path().resolve())
-    for name in (*PROGRAMS, *programs):
+    for name in PROGRAMS:
         _copy_program(root, Path(require_program(name)))
+    for program in programs:
+        _copy_program(root, program)
     (root / "bin/sh").unlink(missing_ok=True)
     shutil.copy(require_program("sh"), root / "bin/sh")
     (root / "wbscope").mkdir()
