@@ -14,6 +14,7 @@ from support.perfetto_engine import PerfettoEngine, TraceProcessorError
 from support.runs import REPOSITORY
 from support.twins import Twin
 from wbscope.library.sqlfile import SqlFile
+from wbscope.perfetto.package import module_of
 from wbscope.perfetto.perfetto_library import perfetto_library
 from wbscope.perfetto.perfetto_sql import has_schema, object_name, perfetto_type
 
@@ -115,8 +116,8 @@ def test_columns_are_as_documented(engine: PerfettoEngine, file: SqlFile) -> Non
 def test_each_column_has_its_comment(package: Path) -> None:
     """What Perfetto's own check of its modules asks for."""
     for file in FILES:
-        folder = {"raw": "adapters", "view": "views", "query": "queries", "timeline": "timelines"}
-        text = (package / folder[file.kind] / f"{file.name}.sql").read_text()
+        _, folder, name = module_of(file).split(".")
+        text = (package / folder / f"{name}.sql").read_text()
         statement = text[text.index("CREATE PERFETTO") :]
         assert "\n-- " in text[: text.index("CREATE PERFETTO")], "no description"
         assert not re.search(r"^\s*(DROP|INSERT|CREATE TABLE|CREATE VIEW)\b", text, re.MULTILINE)
