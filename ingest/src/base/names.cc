@@ -32,6 +32,22 @@ std::string identifier(std::string_view name) {
   return out.empty() ? "_" : out;
 }
 
+std::string_view common_system(std::string_view system) {
+  constexpr std::string_view kOurs = "wbscope";
+  constexpr std::size_t kHexDigits = 8;
+  const auto is_of = [](std::string_view text, std::string_view digits) {
+    return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+  };
+  const auto first = system.find('_');
+  const auto last = system.rfind('_');
+  if (first == last || system.substr(0, first) != kOurs) return system;
+  const auto pid = system.substr(first + 1, last - first - 1);
+  const auto hex = system.substr(last + 1);
+  const bool of_recording = is_of(pid, "0123456789") && hex.size() == kHexDigits &&
+                            is_of(hex, "0123456789abcdef");
+  return of_recording ? kOurs : system;
+}
+
 std::string event_table_name(std::string_view system, std::string_view name, NamesTaken& taken) {
   const std::string table = "ev_" + identifier(name);
   const bool clash = taken.contains(lower(table));

@@ -14,6 +14,10 @@ using NamesTaken = std::set<std::string>;
 // Letters, digits and '_'; a name from a file never reaches SQL otherwise.
 [[nodiscard]] std::string identifier(std::string_view name);
 
+// The probes of one recording are in a group of its own, wbscope_<pid>_<hex>;
+// every run calls it wbscope. Other systems are called as they are.
+[[nodiscard]] std::string_view common_system(std::string_view system);
+
 // ev_<name>, or ev_<system>__<name> on a clash.
 [[nodiscard]] std::string event_table_name(std::string_view system, std::string_view name,
                                            NamesTaken& taken);

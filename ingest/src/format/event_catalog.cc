@@ -386,7 +386,7 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
     const FormatText& format = info.formats[i];
     announce(i);
     EventPlan plan;
-    plan.system = format.system;
+    plan.system = std::string(common_system(format.system));
     plan.text = format.text;
     tep_event* event = nullptr;  // owned by tep
     if (trust[i] != Trust::kNothing) {
@@ -415,6 +415,8 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
     } else {
       continue;
     }
+    // Another recording went on at the same time: its events keep its name.
+    if (seen.contains(plan.full_name())) plan.system = format.system;
     if (plan.id > kMaxEventId || !seen.insert(plan.full_name()).second) continue;
     catalog.events.push_back(std::move(plan));
   }

@@ -50,6 +50,29 @@ const FieldPlan& field_of(const EventPlan& plan, std::string_view name) {
   return found == plan.fields.end() ? kNone : *found;
 }
 
+TEST(EventCatalog, ProbesOfARecordingHaveTheNamesOfEveryRun) {
+  const auto fields = "\tfield:u64 pages;\toffset:8;\tsize:8;\tsigned:0;\n";
+  const auto text = [&](int id) { return format_text("entry", id, fields); };
+  const EventCatalog catalog = catalog_of({{"wbscope_12_0123abcd", text(1)},
+                                           {"wbscope_345_0123abcd", text(2)},
+                                           {"wbscope_mine_0123abcd", text(3)},
+                                           {"wbscope_12_0123abc", text(4)},
+                                           {"wbscope_12_0123abcd_", text(5)},
+                                           {"wbscope_12", text(6)},
+                                           {"xwbscope_12_0123abcd", text(7)}});
+  ASSERT_EQ(catalog.events.size(), 8u);
+  EXPECT_EQ(catalog.events[0].full_name(), "wbscope:entry");
+  EXPECT_EQ(catalog.events[0].table, "ev_entry");
+  // Two at a time in one trace: both are there.
+  EXPECT_EQ(catalog.events[1].full_name(), "wbscope_345_0123abcd:entry");
+  EXPECT_EQ(catalog.events[1].table, "ev_wbscope_345_0123abcd__entry");
+  EXPECT_EQ(catalog.events[2].system, "wbscope_mine_0123abcd");
+  EXPECT_EQ(catalog.events[3].system, "wbscope_12_0123abc");
+  EXPECT_EQ(catalog.events[4].system, "wbscope_12_0123abcd_");
+  EXPECT_EQ(catalog.events[5].system, "wbscope_12");
+  EXPECT_EQ(catalog.events[6].system, "xwbscope_12_0123abcd");
+}
+
 TEST(EventCatalog, BalanceDirtyPagesOfANewKernel) {
   const EventPlan plan =
       plan_of(kernel_format("7.2.13-x86_64", "writeback", "balance_dirty_pages"));
