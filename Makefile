@@ -78,7 +78,7 @@ programs: | $(BUILD)/.debs
 	$(PYTHON) tools/check_programs.py --installed $(LISTS)
 
 guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, some minutes each
-	$(BIN)/pytest -q tests/live/test_guest.py
+	$(BIN)/pytest -q $(wildcard tests/live/test_guest*.py)
 
 # KERNELS="6.1" fetches one; those of older Debian releases keep their number.
 KERNELS ?= 5.10 6.1 6.12 7.2
