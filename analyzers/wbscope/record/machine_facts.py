@@ -134,6 +134,11 @@ def block_stats() -> Iterator[tuple[str, str]]:
             yield path.name, text
 
 
+def _device_number(disk: str) -> str:
+    number = _text(_BLOCK / disk / "dev")
+    return f"dev {number}" if number else ""
+
+
 def cgroup_paths() -> dict[int, str]:
     """Inode and path of each cgroup that an event can name by its inode.
 
@@ -173,7 +178,8 @@ def write_cgroups(folder: Path, paths: dict[int, str]) -> None:
 
 
 def _save_both(folder: Path, when: str) -> None:
-    _save(folder, f"block.{when}", _joined(block_stats()))
+    numbered = ((name, _device_number(name) + text) for name, text in block_stats())
+    _save(folder, f"block.{when}", _joined(numbered))
     _save(folder, f"bdi.{when}", _joined(bdi_stats()))
     _save(folder, f"psi.{when}", _joined((name, _text(_PROC / "pressure" / name)) for name in PSI))
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <string>
 
 namespace wbscope {
 namespace {
@@ -70,6 +71,42 @@ TextProblems each_part(std::string_view text, std::string_view mark, const OnPar
   return problems;
 }
 
+constexpr std::string_view kDevice = "dev ";
+
+bool read_device(std::string_view number, const OnNamedValue& on_value) {
+  const auto colon = number.find(':');
+  if (colon == std::string_view::npos) return false;
+  const auto major = integer(number.substr(0, colon));
+  const auto minor = integer(number.substr(colon + 1));
+  if (!major || !minor) return false;
+  on_value({.name = "dev_major", .value = *major, .unit = {}});
+  on_value({.name = "dev_minor", .value = *minor, .unit = {}});
+  return true;
+}
+
+// Lines "254:0 rbytes=1 wbytes=2 ..."; values that are no whole numbers are those
+// of a controller's own ("cost.vrate=100.00").
+TextProblems parse_io_stat(std::string_view text, const OnNamedValue& on_value) {
+  TextProblems problems;
+  std::string name;
+  for (std::uint64_t number = 1; !text.empty(); ++number) {
+    auto line = take_line(text);
+    const auto device = take_word(line);
+    for (auto word = take_word(line); !word.empty(); word = take_word(line)) {
+      const auto equals = word.find('=');
+      if (equals == std::string_view::npos) {
+        problems.add(number);
+        break;
+      }
+      const auto value = integer(word.substr(equals + 1));
+      if (!value) continue;
+      name.assign(device).append(" ").append(word.substr(0, equals));
+      on_value({.name = name, .value = *value, .unit = {}});
+    }
+  }
+  return problems;
+}
+
 }  // namespace
 
 TextProblems each_sample(std::string_view text, const OnPart& on_part) {
@@ -93,6 +130,10 @@ TextProblems parse_block_stat(std::string_view text, const OnNamedValue& on_valu
   while (!text.empty()) {
     auto line = take_line(text);
     ++number;
+    if (line.starts_with(kDevice)) {
+      if (!read_device(line.substr(kDevice.size()), on_value)) problems.add(number);
+      continue;
+    }
     std::size_t place = 0;
     while (place < kBlockNames.size()) {
       const auto word = take_word(line);
@@ -146,6 +187,20 @@ TextProblems parse_pressure(std::string_view text, const OnNamedValue& on_value)
     }
     on_value({.name = kind == "some" ? "some_total" : "full_total", .value = *total,
               .unit = "us"});
+  }
+  return problems;
+}
+
+TextProblems parse_cgroup_file(std::string_view file, std::string_view text,
+                               const OnNamedValue& on_value) {
+  if (file == "memory.stat" || file == "memory.events") return parse_vmstat(text, on_value);
+  if (file == "io.stat") return parse_io_stat(text, on_value);
+  if (file.ends_with(".pressure")) return parse_pressure(text, on_value);
+  TextProblems problems;
+  if (const auto value = integer(take_line(text))) {
+    on_value({.name = file, .value = *value, .unit = {}});
+  } else {
+    problems.add(1);
   }
   return problems;
 }

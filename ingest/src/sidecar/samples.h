@@ -24,11 +24,18 @@ TextProblems each_sample(std::string_view text, const OnPart& on_part);
 // Several files in one: lines "== NAME", each followed by the text of that file.
 TextProblems each_object(std::string_view text, const OnPart& on_part);
 
-// /sys/block/DISK/stat: numbers by place (Documentation/block/stat.rst).
+// /sys/block/DISK/stat: numbers by place (Documentation/block/stat.rst). Before
+// them there may be "dev MAJOR:MINOR", which gives dev_major and dev_minor.
 TextProblems parse_block_stat(std::string_view text, const OnNamedValue& on_value);
 // /sys/kernel/debug/bdi/BDI/stats: as meminfo, but "state" is hexadecimal.
+// wb_stats beside it has the same of each cgroup, which the recorder takes apart.
 TextProblems parse_bdi_stats(std::string_view text, const OnNamedValue& on_value);
 // /proc/pressure/RESOURCE: "some_total" and "full_total", microseconds.
 TextProblems parse_pressure(std::string_view text, const OnNamedValue& on_value);
+// A file of a cgroup, by its name (Documentation/admin-guide/cgroup-v2.rst):
+// memory.stat, memory.events, io.stat ("254:0 wbytes"), *.pressure, or one number,
+// which has the name of the file.
+TextProblems parse_cgroup_file(std::string_view file, std::string_view text,
+                               const OnNamedValue& on_value);
 
 }  // namespace wbscope

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "sidecar/proc_text.h"
 #include "sidecar/samples.h"
+#include "sidecar/task_io.h"
 
 namespace wbscope {
 namespace {
@@ -53,7 +54,7 @@ bool is_known(const std::string& name) {
       "zoneinfo.before", "zoneinfo.after", "ls-files", "cgroups", "fio.json", "uname",
       "vmstat.samples", "meminfo.samples", "zoneinfo.samples", "block.before", "block.after",
       "block.samples", "bdi.before", "bdi.after", "bdi.samples", "psi.before", "psi.after",
-      "psi.samples", "meta.json"};
+      "psi.samples", "wb.samples", "cgroup.samples", "task_io", "meta.json"};
   return kNames.contains(name);
 }
 
@@ -70,6 +71,9 @@ class Loader {
         meminfo_(db, "INSERT INTO sidecar_meminfo VALUES (?, ?, ?, ?, ?)"),
         zoneinfo_(db, "INSERT INTO sidecar_zoneinfo VALUES (?, ?, ?, ?, ?, ?)"),
         sample_(db, "INSERT INTO sidecar_sample VALUES (?, ?, ?, ?, ?, ?, ?)"),
+        task_io_(db,
+                 "INSERT INTO sidecar_task_io"
+                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         files_(db, "INSERT INTO sidecar_ls_files VALUES (?, ?, ?)"),
         cgroup_(db, "INSERT OR REPLACE INTO cgroup VALUES (?, ?)"),
         fio_(db,
@@ -90,6 +94,7 @@ class Loader {
                         std::optional<std::int64_t> ts, std::string_view text);
   TextProblems objects(const std::string& kind, const char* sample,
                        std::optional<std::int64_t> ts, std::string_view text);
+  TextProblems task_io(const std::string& text);
   TextProblems fio(const std::string& text);
   TextProblems record_facts(const std::string& text);
   bool is_json(const std::string& text);
@@ -97,7 +102,7 @@ class Loader {
             const std::string& message);
 
   Database& db_;
-  Statement vmstat_, meminfo_, zoneinfo_, sample_, files_, cgroup_, fio_, text_, loaded_;
+  Statement vmstat_, meminfo_, zoneinfo_, sample_, task_io_, files_, cgroup_, fio_, text_, loaded_;
   Statement record_facts_, json_valid_;
   std::vector<Message> warnings_;
 };
@@ -164,6 +169,11 @@ TextProblems Loader::objects(const std::string& kind, const char* sample,
     };
     if (kind == "block") return parse_block_stat(part.text, on_value);
     if (kind == "psi") return parse_pressure(part.text, on_value);
+    if (kind == "cgroup") {  // "INODE/FILE"
+      const auto slash = part.object.find('/');
+      const auto file = slash == std::string_view::npos ? part.object : part.object.substr(slash + 1);
+      return parse_cgroup_file(file, part.text, on_value);
+    }
     return parse_bdi_stats(part.text, on_value);
   });
 }
@@ -198,12 +208,26 @@ TextProblems Loader::dispatch(const std::string& name, const std::string& text) 
       cgroup_.run();
     });
   }
+  if (name == "task_io") return task_io(text);
   if (name == "fio.json") return fio(text);
   text_.bind_text(1, name);
   text_.bind_text(2, text);
   text_.run();
   if (name == "meta.json") return record_facts(text);
   return {};
+}
+
+TextProblems Loader::task_io(const std::string& text) {
+  return parse_task_io(text, [&](const TaskIo& thread) {
+    task_io_.bind_text(1, thread.sample);
+    constexpr std::size_t kBeforeName = 3;  // ts, tid and tgid
+    for (std::size_t i = 0; i < thread.values.size(); ++i) {
+      const auto column = i + 2 + (i < kBeforeName ? 0 : 1);
+      bind_or_null(task_io_, static_cast<int>(column), thread.values[i]);
+    }
+    task_io_.bind_text(kBeforeName + 2, thread.comm);
+    task_io_.run();
+  });
 }
 
 // fio may print notes before the document.

@@ -42,6 +42,11 @@ CREATE TABLE sidecar_zoneinfo (
   sample TEXT, ts INTEGER, node INTEGER, zone TEXT, name TEXT, value INTEGER);
 CREATE TABLE sidecar_sample (
   source TEXT, sample TEXT, ts INTEGER, object TEXT, name TEXT, value INTEGER, unit TEXT);
+CREATE TABLE sidecar_task_io (
+  sample TEXT, ts INTEGER, tid INTEGER, tgid INTEGER, comm TEXT, write_bytes INTEGER,
+  cancelled_write_bytes INTEGER, write_char_bytes INTEGER, read_bytes INTEGER,
+  read_char_bytes INTEGER, blkio_delay_ns INTEGER, swapin_delay_ns INTEGER,
+  freepages_delay_ns INTEGER, thrashing_delay_ns INTEGER);
 CREATE TABLE sidecar_ls_files (inode INTEGER, bytes INTEGER, name TEXT);
 CREATE TABLE sidecar_fio (path TEXT PRIMARY KEY, value);
 CREATE TABLE sidecar_text (name TEXT PRIMARY KEY, text TEXT);

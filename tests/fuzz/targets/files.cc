@@ -87,11 +87,12 @@ void parse(std::uint8_t which, std::string_view text) {
 }
 
 void load(std::uint8_t which, Bytes input) {
-  static constexpr std::array<const char*, 16> kNames{
+  static constexpr std::array<const char*, 19> kNames{
       "vmstat.before",  "meminfo",         "zoneinfo",         "ls-files",
       "cgroups",        "fio.json",        "uname",            "other",
       "vmstat.samples", "meminfo.samples", "zoneinfo.samples", "block.samples",
-      "bdi.samples",    "psi.samples",     "block.before",     "psi.after"};
+      "bdi.samples",    "psi.samples",     "block.before",     "psi.after",
+      "task_io",        "wb.samples",      "cgroup.samples"};
   static const Scratch scratch;
   static Database db(":memory:", "fuzz", Database::Mode::kCreate);
   static const RunWriter tables(db);

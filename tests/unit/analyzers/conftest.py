@@ -243,7 +243,7 @@ class FakeIngester:
 def make_database(path: Path, **meta: object) -> Path:
     """Three pauses of two tasks; keyword arguments go to table meta."""
     values = {
-        "schema_version": 4,
+        "schema_version": 5,
         "wbscope_version": "0.1.0",
         "source_name": "trace.dat",
         "kernel_release": "6.1.0",

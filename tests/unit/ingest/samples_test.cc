@@ -73,6 +73,50 @@ TEST(BlockStat, ElevenToSeventeenNumbers) {
   EXPECT_EQ(values_of(parse_block_stat, "1 x 3\n").second.lines, 1u);
 }
 
+TEST(BlockStat, NumberOfTheDevice) {
+  const auto [values, problems] = values_of(parse_block_stat, "dev 254:16\n 5 7\n");
+  EXPECT_EQ(values, (Values{{"dev_major", 254}, {"dev_minor", 16}, {"read_ios", 5},
+                            {"read_merges", 7}}));
+  EXPECT_EQ(problems.lines, 0u);
+  for (const auto* text : {"dev 254", "dev 254:", "dev :1", "dev 254:1x", "dev ", "dev a:1"}) {
+    const auto [none, bad] = values_of(parse_block_stat, text);
+    EXPECT_TRUE(none.empty()) << text;
+    EXPECT_EQ(bad.lines, 1u) << text;
+  }
+}
+
+std::pair<Values, TextProblems> of_cgroup(std::string_view file, std::string_view text) {
+  return values_of(
+      [file](std::string_view part, const OnNamedValue& on_value) {
+        return parse_cgroup_file(file, part, on_value);
+      },
+      text);
+}
+
+TEST(CgroupFile, EachByItsName) {
+  EXPECT_EQ(of_cgroup("memory.stat", "file_dirty 8192\nfile_writeback 0\n").first,
+            (Values{{"file_dirty", 8192}, {"file_writeback", 0}}));
+  EXPECT_EQ(of_cgroup("memory.events", "max 3\n").first, (Values{{"max", 3}}));
+  EXPECT_EQ(of_cgroup("memory.current", "4096\n").first, (Values{{"memory.current", 4096}}));
+  EXPECT_EQ(of_cgroup("memory.max", "max\n").second.lines, 1u);
+  EXPECT_EQ(of_cgroup("memory.high", "").second.lines, 1u);
+  EXPECT_EQ(of_cgroup("io.pressure", "full avg10=0.00 total=7\n").first,
+            (Values{{"full_total", 7}}));
+  EXPECT_EQ(of_cgroup("", "7").first, (Values{{"", 7}}));
+}
+
+TEST(CgroupFile, IoOfEachDevice) {
+  const auto [values, problems] = of_cgroup(
+      "io.stat", "254:0 rbytes=1 wbytes=2 cost.vrate=100.00\n8:0 \n254:16 dios=3 x= =4\n\n");
+  EXPECT_EQ(values, (Values{{"254:0 rbytes", 1}, {"254:0 wbytes", 2}, {"254:16 dios", 3},
+                            {"254:16 ", 4}}));
+  EXPECT_EQ(problems.lines, 0u);
+  const auto [none, cut] = of_cgroup("io.stat", "254:0 rbytes=1\n254:0 rby");
+  EXPECT_EQ(none.size(), 1u);
+  EXPECT_EQ(cut.lines, 1u);
+  EXPECT_EQ(cut.first_line, 2u);
+}
+
 TEST(BdiStats, StateIsHexadecimal) {
   const auto [values, problems] =
       values_of(parse_bdi_stats, "BdiDirtied:   12 kB\nbdi_list:   1\nstate:     f\n");
