@@ -158,6 +158,15 @@ def test_sidecars_are_loaded(deep: Recorder) -> None:
     assert {row["unit"] for row in values if row["name"] == "DirtyThresh"} == {"kB"}
     limits = {row["value"] for row in values if row["name"] == "DirtyThresh"}
     assert max(limits) <= (16 << 20) // _KIB  # of vm.dirty_bytes
+    disks = deep.sql(
+        "run",
+        "SELECT object, MAX(CASE WHEN name = 'dev_major' THEN value END) AS major,"
+        " MAX(CASE WHEN name = 'dev_minor' THEN value END) AS minor"
+        " FROM sidecar_sample WHERE source = 'block' AND sample = 'before' GROUP BY object",
+    )
+    for disk in disks:
+        number = Path("/sys/block", disk["object"], "dev").read_text().strip()
+        assert f"{disk['major']}:{disk['minor']}" == number
     if _PSI:
         totals = deep.sql(
             "run",

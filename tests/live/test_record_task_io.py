@@ -61,6 +61,16 @@ def test_exits_tell_the_size_of_the_file(recorded: Recorder) -> None:
     assert recorded.meta("run")["problems"] == []
 
 
+def test_every_line_is_a_row(recorded: Recorder) -> None:
+    keys = ("tid", "tgid", "write_bytes", "cancelled_write_bytes", "write_char_bytes")
+    names = ", ".join(("sample", "comm", *keys))
+    rows = recorded.sql("run", f"SELECT {names} FROM sidecar_task_io")
+    told = [
+        (line["when"], line["comm"], *(int(line[key]) for key in keys)) for line in _lines(recorded)
+    ]
+    assert sorted(tuple(row.values()) for row in rows) == sorted(told)
+
+
 def test_those_that_live_are_told_of_once(recorded: Recorder) -> None:
     lines = _lines(recorded)
     for when in ("start", "end"):
