@@ -35,9 +35,10 @@ WITH
       c.other_value,
       c.is_binding,
       c.slack,
-      -- Read before and after the trace, the files count more, never less.
+      -- Read before and after the trace, the files count more, never less. A
+      -- Perfetto trace has samples instead, which lie within it.
       v.enclosed_ratio AS more_ratio,
-      0 AS less_ratio,
+      CASE c.is_within WHEN 1 THEN v.enclosed_ratio ELSE 0 END AS less_ratio,
       CASE
         WHEN c.is_outside = 1
           THEN 'the counter in the trace is not between those of the files'
@@ -50,6 +51,8 @@ WITH
         WHEN c.trace_value = c.other_value THEN 'equal'
         WHEN c.what = 'swap and files'
           THEN 'nearly all that reclaim gave away went to swap or to files'
+        WHEN c.is_within = 1
+          THEN 'the samples lie within the trace, so they may count less'
         WHEN c.trace_value > c.other_value
           THEN 'CPUs add up their counters once a second'
         ELSE 'the files enclose the trace, so they may count more'
@@ -216,9 +219,11 @@ WHERE coalesce(c.loaded_count, 0) = coalesce(c.count, 0)
 -- @column   open_count INTEGER pages under writeback at the last one
 CREATE VIEW _check_state AS
 WITH
+  -- Looked up, each of its own: there can be millions.
   ends AS (
-    SELECT min(g.seq) AS first_seq, max(g.seq) AS last_seq
-    FROM raw_global_dirty_state AS g
+    SELECT
+      (SELECT min(g.seq) FROM raw_global_dirty_state AS g) AS first_seq,
+      (SELECT max(g.seq) FROM raw_global_dirty_state AS g) AS last_seq
   )
 SELECT
   'nr_dirtied' AS what,
@@ -252,6 +257,7 @@ JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq;
 -- @column   is_binding INTEGER as in wb_check
 -- @column   is_outside INTEGER 1: the trace's values are not between those of
 --   the files
+-- @column   is_within INTEGER 1: the files were made of samples of the trace
 -- @column   unknown_why TEXT why they cannot be compared
 -- @source   mm/vmstat.c; mm/vmscan.c do_try_to_free_pages(), pageout();
 --   block/blk-core.c submit_bio()
@@ -376,6 +382,14 @@ WITH
         ) AS pages
     FROM wb_rule AS v
   ),
+  kind AS (
+    SELECT
+      EXISTS (
+        SELECT 1
+        FROM raw_meta AS m
+        WHERE m.key = 'format' AND m.value = 'perfetto'
+      ) AS is_within
+  ),
   joined AS (
     SELECT
       a.place,
@@ -398,11 +412,15 @@ WITH
         ELSE r.few_calls_count
       END AS slack,
       CASE
-        WHEN s.first_value < v.before_value - l.pages
-          OR s.last_value > v.after_value + l.pages
+        WHEN f.is_within = 0
+          AND (
+            s.first_value < v.before_value - l.pages
+            OR s.last_value > v.after_value + l.pages
+          )
           THEN 1
         ELSE 0
       END AS is_outside,
+      f.is_within,
       EXISTS (
         SELECT 1 FROM _check_recorded AS e WHERE e.event GLOB a.events
       ) AS is_recorded,
@@ -412,6 +430,7 @@ WITH
       a.what GLOB 'pgs*' AND k.version BETWEEN 6001 AND 6006 AS is_silent
     FROM asked AS a
     CROSS JOIN lagging AS l
+    CROSS JOIN kind AS f
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS r
     CROSS JOIN wb_kernel AS k
@@ -431,6 +450,7 @@ SELECT
   j.slack,
   j.is_binding,
   j.is_outside,
+  j.is_within,
   CASE
     WHEN j.is_recorded = 0 THEN 'the trace has not all of ' || j.event
     WHEN j.told_value IS NULL THEN 'the trace does not tell it'

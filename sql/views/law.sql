@@ -157,7 +157,8 @@ WITH
       CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
       d.seq IS NOT NULL AS is_member,
       e.dirty_ratelimit / k.page_kib AS base,
-      (e."limit" | e.dirty) >> 31 <> 0 AS is_large,
+      (e."limit" | e.dirty) >> 31 <> 0
+        OR (k.is_short = 1 AND e.setpoint * e."limit" >= 1 << 32) AS is_large,
       -- The last update told is not the last: it has a row behind it.
       (
         SELECT count(*)
@@ -191,7 +192,7 @@ SELECT
         WHEN k.domain IS NULL THEN 'which limits throttled is not known'
         WHEN k.domain = 'memcg'
           THEN 'the thresholds of the memory cgroup are not recorded'
-        WHEN k.is_large THEN 'its numbers have more than 31 bits'
+        WHEN k.is_large THEN 'its numbers are too large'
         WHEN k.updates_count = 0
           THEN 'no bdi_dirty_ratelimit tells the bandwidth of its wb'
         ELSE 'no global_dirty_state of its call'
@@ -202,7 +203,8 @@ SELECT
       THEN 'bandwidth changed after the last bdi_dirty_ratelimit of its wb'
     WHEN k.recorded = 0 THEN 'strictlimit: stopped below the limit'
     WHEN k.is_member THEN 'a memory cgroup''s wb: the other limits throttled'
-    ELSE 'a changed kernel, strictlimit, or bandwidth that changed untold'
+    ELSE 'a changed kernel, strictlimit, or bandwidth or wb_thresh not told'
+      || ' exactly'
   END AS why
 FROM known AS k;
 
@@ -304,8 +306,10 @@ WITH
       e.bdi,
       coalesce(e.cgroup_ino, 1) AS cgroup_ino,
       -- The least wb_thresh that gives the wb_setpoint of the event.
-      (e.wb_setpoint * (g.thresh + 1) + e.setpoint - 1) / e.setpoint
-        AS wb_thresh,
+      CASE
+        WHEN k.is_short = 1 AND e.setpoint * e."limit" >= 1 << 32 THEN NULL
+        ELSE (e.wb_setpoint * (g.thresh + 1) + e.setpoint - 1) / e.setpoint
+      END AS wb_thresh,
       g.thresh,
       CASE WHEN g.dirty_limit > g.thresh THEN g.dirty_limit ELSE g.thresh END
         AS hard_limit,
@@ -420,6 +424,8 @@ LIMIT -1;
 -- @column   floor_factor INTEGER 1: the law raises wb_thresh to an eighth of
 --   what is left to the limit; 0: from 6.14 on it was raised before, and the
 --   event has it so
+-- @column   is_short INTEGER 1: 32-bit longs, in which the product for
+--   wb_setpoint wraps
 -- @column   unknown_why TEXT why it is not known; NULL = it is
 -- @source   mm/page-writeback.c __wb_calc_thresh()
 -- @materialize
@@ -427,6 +433,7 @@ CREATE VIEW _law_kernel AS
 SELECT
   u.page_bytes / u.kib_bytes AS page_kib,
   CASE WHEN k.version < 6014 THEN 1 ELSE 0 END AS floor_factor,
+  CASE u.long_bytes WHEN 4 THEN 1 ELSE 0 END AS is_short,
   CASE
     WHEN k.version IS NULL THEN 'the kernel''s release is not known'
     WHEN k.version < 3002

@@ -193,7 +193,12 @@ CHECKS = [
         query="law",
         ordered=True,
         rows=[
-            _off(72, 999, 900, "a changed kernel, strictlimit, or bandwidth that changed untold"),
+            _off(
+                72,
+                999,
+                900,
+                "a changed kernel, strictlimit, or bandwidth or wb_thresh not told exactly",
+            ),
             _off(82, 1367, 1347, "one step of pos_ratio: a number changed within the call"),
             _off(152, 987, 500, "bandwidth changed after the last bdi_dirty_ratelimit of its wb"),
         ],
