@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @query    bdi_samples
 -- @title    Dirty pages, writeback and throughput of each bdi
--- @order    45
 -- @summary  Each bdi's dirty and writeback pages against its threshold, and
 --   what was written against the kernel's estimate, from samples.
 -- @read     Also while nobody is throttled, and dirty and writeback pages
@@ -11,8 +10,8 @@
 --   in the window in which the later one lies.
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
--- @needs    wb_bdi_sample, wb_window, wb_bounds, wb_params, wb_units
--- @column   window_start_ns INTEGER trace clock
+-- @needs    wb_bdi_sample, wb_bounds, wb_params, wb_units
+-- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; NULL = the
 --   bdi as a whole
@@ -27,17 +26,21 @@
 -- @source   mm/backing-dev.c bdi_debug_stats_show(), cgwb_debug_stats_show()
 WITH
   placed AS (
-    SELECT (s.ts - b.start_ts) / p.window_ns AS window_index, s.*
+    SELECT
+      b.start_ts + (s.ts - b.start_ts) / p.window_ns * p.window_ns
+        - CASE WHEN (s.ts - b.start_ts) % p.window_ns < 0
+          THEN p.window_ns ELSE 0 END AS window_start_ns,
+      s.*
     FROM wb_bdi_sample AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE s.ts >= b.start_ts
-      AND s.ts < b.end_ts
+    WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
+      AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
       AND (p.bdi IS NULL OR s.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   )
 SELECT
-  w.window_start_ns,
+  s.window_start_ns,
   s.bdi,
   s.cgroup_ino,
   count(*) AS samples_count,
@@ -51,7 +54,6 @@ SELECT
     AS written_bytes_per_s,
   avg(s.write_bw_bytes_per_s) AS write_bw_bytes_per_s
 FROM placed AS s
-JOIN wb_window AS w ON w.window_index = s.window_index
 CROSS JOIN wb_units AS u
-GROUP BY w.window_start_ns, s.bdi, s.cgroup_ino
-ORDER BY w.window_start_ns, s.bdi, s.cgroup_ino;
+GROUP BY s.window_start_ns, s.bdi, s.cgroup_ino
+ORDER BY s.window_start_ns, s.bdi, s.cgroup_ino;

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @query    block_samples
 -- @title    How busy each disk was
--- @order    61
 -- @summary  Requests, bytes and utilisation of each disk, from samples of
 --   /sys/block.
 -- @read     Needs no block event. A disk that is the limit has a utilisation
@@ -10,8 +9,8 @@
 --   apart as a rule, and count in the window in which the later one lies.
 -- @filters  window, range, bdi
 -- @grain    window, disk; order window_start_ns, disk
--- @needs    wb_block_sample, wb_window, wb_bounds, wb_params, wb_units
--- @column   window_start_ns INTEGER trace clock
+-- @needs    wb_block_sample, wb_bounds, wb_params, wb_units
+-- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   disk TEXT its name, such as vda
 -- @column   device TEXT major:minor; NULL = not recorded
 -- @column   reads_count INTEGER requests that completed
@@ -24,16 +23,20 @@
 -- @source   Documentation/block/stat.rst
 WITH
   placed AS (
-    SELECT (s.ts - b.start_ts) / p.window_ns AS window_index, s.*
+    SELECT
+      b.start_ts + (s.ts - b.start_ts) / p.window_ns * p.window_ns
+        - CASE WHEN (s.ts - b.start_ts) % p.window_ns < 0
+          THEN p.window_ns ELSE 0 END AS window_start_ns,
+      s.*
     FROM wb_block_sample AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE s.ts >= b.start_ts
-      AND s.ts < b.end_ts
+    WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
+      AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
       AND (p.bdi IS NULL OR s.device = p.bdi)
   )
 SELECT
-  w.window_start_ns,
+  s.window_start_ns,
   s.disk,
   max(s.device) AS device,
   sum(s.reads_count) AS reads_count,
@@ -47,7 +50,6 @@ SELECT
   1.0 * sum(s.read_bytes + s.written_bytes)
     / nullif(sum(s.reads_count + s.writes_count), 0) AS mean_request_bytes
 FROM placed AS s
-JOIN wb_window AS w ON w.window_index = s.window_index
 CROSS JOIN wb_units AS u
-GROUP BY w.window_start_ns, s.disk
-ORDER BY w.window_start_ns, s.disk;
+GROUP BY s.window_start_ns, s.disk
+ORDER BY s.window_start_ns, s.disk;

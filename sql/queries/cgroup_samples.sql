@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @query    cgroup_samples
 -- @title    Cgroups that write
--- @order    46
 -- @summary  Dirty pages, memory, writes and pressure of each cgroup that
 --   writes, from samples of its files.
 -- @read     A cgroup whose memory stands at its maximum has few pages that may
@@ -10,8 +9,8 @@
 --   throttling among it. Sampled are eight cgroups at most.
 -- @filters  window, range, cgroup
 -- @grain    window, cgroup; order window_start_ns, cgroup_ino
--- @needs    wb_cgroup_sample, wb_window, wb_bounds, wb_params, wb_units
--- @column   window_start_ns INTEGER trace clock
+-- @needs    wb_cgroup_sample, wb_bounds, wb_params, wb_units
+-- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   cgroup_ino INTEGER inode of the cgroup
 -- @column   path TEXT its folder; NULL = not recorded
 -- @column   dirty_bytes REAL dirty, not under writeback; mean of the samples
@@ -27,16 +26,20 @@
 -- @source   Documentation/admin-guide/cgroup-v2.rst
 WITH
   placed AS (
-    SELECT (s.ts - b.start_ts) / p.window_ns AS window_index, s.*
+    SELECT
+      b.start_ts + (s.ts - b.start_ts) / p.window_ns * p.window_ns
+        - CASE WHEN (s.ts - b.start_ts) % p.window_ns < 0
+          THEN p.window_ns ELSE 0 END AS window_start_ns,
+      s.*
     FROM wb_cgroup_sample AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE s.ts >= b.start_ts
-      AND s.ts < b.end_ts
+    WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
+      AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
       AND (p.cgroup_ino IS NULL OR s.cgroup_ino = p.cgroup_ino)
   )
 SELECT
-  w.window_start_ns,
+  s.window_start_ns,
   s.cgroup_ino,
   max(s.path) AS path,
   avg(s.dirty_bytes) AS dirty_bytes,
@@ -50,7 +53,6 @@ SELECT
   1.0 * sum(s.io_full_ns) / sum(s.dur_ns) AS io_full_ratio,
   1.0 * sum(s.memory_full_ns) / sum(s.dur_ns) AS memory_full_ratio
 FROM placed AS s
-JOIN wb_window AS w ON w.window_index = s.window_index
 CROSS JOIN wb_units AS u
-GROUP BY w.window_start_ns, s.cgroup_ino
-ORDER BY w.window_start_ns, s.cgroup_ino;
+GROUP BY s.window_start_ns, s.cgroup_ino
+ORDER BY s.window_start_ns, s.cgroup_ino;

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @query    pressure
 -- @title    Time lost for want of a resource
--- @order    47
 -- @summary  The kernel's own measure of waits, PSI, for CPU, I/O and memory.
 -- @read     Sleeps of balance_dirty_pages are waits for I/O to the kernel;
 --   direct reclaim, and waits for pages that it took too early, are waits for
@@ -9,8 +8,8 @@
 --   could run either. Between samples, a second apart as a rule.
 -- @filters  window, range
 -- @grain    window, resource; order window_start_ns, resource
--- @needs    wb_pressure_sample, wb_window, wb_bounds, wb_params
--- @column   window_start_ns INTEGER trace clock
+-- @needs    wb_pressure_sample, wb_bounds, wb_params
+-- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   resource TEXT cpu, io or memory
 -- @column   some_ns INTEGER at least one task waited
 -- @column   full_ns INTEGER all tasks that could run waited
@@ -19,20 +18,24 @@
 -- @source   Documentation/accounting/psi.rst; kernel/sched/psi.c
 WITH
   placed AS (
-    SELECT (s.ts - b.start_ts) / p.window_ns AS window_index, s.*
+    SELECT
+      b.start_ts + (s.ts - b.start_ts) / p.window_ns * p.window_ns
+        - CASE WHEN (s.ts - b.start_ts) % p.window_ns < 0
+          THEN p.window_ns ELSE 0 END AS window_start_ns,
+      s.*
     FROM wb_pressure_sample AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
+    WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
+      AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
   )
 SELECT
-  w.window_start_ns,
+  s.window_start_ns,
   s.resource,
   sum(s.some_ns) AS some_ns,
   sum(s.full_ns) AS full_ns,
   1.0 * sum(s.some_ns) / sum(s.dur_ns) AS some_ratio,
   1.0 * sum(s.full_ns) / sum(s.dur_ns) AS full_ratio
 FROM placed AS s
-JOIN wb_window AS w ON w.window_index = s.window_index
-GROUP BY w.window_start_ns, s.resource
-ORDER BY w.window_start_ns, s.resource;
+GROUP BY s.window_start_ns, s.resource
+ORDER BY s.window_start_ns, s.resource;

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @query    samples
 -- @title    Every sampled counter
--- @order    62
 -- @summary  Lowest, highest and mean value of every counter that was sampled
 --   and moved.
 -- @read     With --window a row for each window. Most counters only grow, from
@@ -9,7 +8,7 @@
 -- @filters  window, range
 -- @grain    window, source, object, counter; order window_start_ns, source,
 --   object, name
--- @needs    wb_sample, wb_window, wb_bounds, wb_params
+-- @needs    wb_sample, wb_bounds, wb_params
 -- @column   window_start_ns INTEGER trace clock; without --window the start of
 --   the run
 -- @column   source TEXT block, bdi, wb, psi, cgroup, vmstat, meminfo, zoneinfo
@@ -24,8 +23,13 @@
 WITH
   placed AS (
     SELECT
-      CASE p.by_window WHEN 1 THEN (s.ts - b.start_ts) / p.window_ns ELSE 0 END
-        AS window_index,
+      b.start_ts
+        + CASE p.by_window
+          WHEN 1 THEN (s.ts - b.start_ts) / p.window_ns * p.window_ns
+            - CASE WHEN (s.ts - b.start_ts) % p.window_ns < 0
+              THEN p.window_ns ELSE 0 END
+          ELSE 0
+        END AS window_start_ns,
       s.source,
       s.object,
       s.name,
@@ -34,11 +38,12 @@ WITH
     FROM wb_sample AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
+    WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
+      AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
   ),
   summed AS (
     SELECT
-      r.window_index,
+      r.window_start_ns,
       r.source,
       r.object,
       r.name,
@@ -48,11 +53,11 @@ WITH
       max(r.value) AS most_value,
       avg(r.value) AS mean_value
     FROM placed AS r
-    GROUP BY r.window_index, r.source, r.object, r.name
+    GROUP BY r.window_start_ns, r.source, r.object, r.name
     HAVING min(r.value) < max(r.value)
   )
 SELECT
-  w.window_start_ns,
+  s.window_start_ns,
   s.source,
   s.object,
   s.name,
@@ -63,5 +68,4 @@ SELECT
   s.most_value - s.least_value AS spread_value,
   s.mean_value
 FROM summed AS s
-JOIN wb_window AS w ON w.window_index = s.window_index
-ORDER BY w.window_start_ns, s.source, s.object, s.name;
+ORDER BY s.window_start_ns, s.source, s.object, s.name;
