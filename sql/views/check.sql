@@ -36,8 +36,9 @@ WITH
       c.is_binding,
       c.slack,
       -- Read before and after the trace, the files count more, never less. A
-      -- Perfetto trace has samples instead, which lie within it.
-      v.enclosed_ratio AS more_ratio,
+      -- Perfetto trace has samples instead, which lie within it. How much more
+      -- is no fault where the trace tells the counter at two events only.
+      CASE c.is_state WHEN 0 THEN v.enclosed_ratio END AS more_ratio,
       CASE c.is_within WHEN 1 THEN v.enclosed_ratio ELSE 0 END AS less_ratio,
       CASE
         WHEN c.is_outside = 1
@@ -57,6 +58,12 @@ WITH
           THEN 'CPUs add up their counters once a second'
         ELSE 'the files enclose the trace, so they may count more'
       END AS about,
+      CASE c.is_state
+        WHEN 1
+          THEN 'too much of it was before the first global_dirty_state or after'
+            || ' the last'
+        ELSE 'there is too little of it: counters lag by as much'
+      END AS unsure_why,
       c.unknown_why
     FROM _check_counter AS c
     CROSS JOIN wb_rule AS v
@@ -76,6 +83,7 @@ WITH
       b.differs_why,
       b.differs_why,
       b.about,
+      'there is too little of it: counters lag by as much',
       b.unknown_why
     FROM _check_bytes AS b
     CROSS JOIN wb_rule AS v
@@ -97,6 +105,7 @@ WITH
       'tasks slept longer than a late timer and the wait for a CPU explain',
       'tasks slept less than they were told: sleeps or events are missing',
       'a sleep ends a jiffy late and waits for a CPU',
+      NULL,
       s.unknown_why
     FROM _check_sleep AS s
     CROSS JOIN wb_rule AS v
@@ -116,6 +125,7 @@ WITH
       NULL,
       NULL,
       t.about,
+      NULL,
       NULL
     FROM _check_trace AS t
   ),
@@ -136,7 +146,7 @@ WITH
         WHEN c.slack > 0
           AND abs(c.other_value - c.trace_value)
             > v.enclosed_ratio * c.other_value
-          THEN 'there is too little of it: counters lag by as much'
+          THEN c.unsure_why
       END AS small_why
     FROM compared AS c
     CROSS JOIN wb_rule AS v
@@ -258,6 +268,7 @@ JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq;
 -- @column   is_outside INTEGER 1: the trace's values are not between those of
 --   the files
 -- @column   is_within INTEGER 1: the files were made of samples of the trace
+-- @column   is_state INTEGER 1: global_dirty_state tells the counter itself
 -- @column   unknown_why TEXT why they cannot be compared
 -- @source   mm/vmstat.c; mm/vmscan.c do_try_to_free_pages(), pageout();
 --   block/blk-core.c submit_bio()
@@ -283,12 +294,13 @@ WITH
       (8, 'vmstat', 'pgsteal_kswapd', 'pages',
         'mm_vmscan_lru_shrink_inactive',
         'vmscan:mm_vmscan_lru_shrink_inactive', 1),
+      -- Kernels count node, memory cgroup and proactive reclaim here or not.
       (9, 'vmstat', 'pgscan_direct', 'pages',
         'mm_vmscan_lru_shrink_inactive',
-        'vmscan:mm_vmscan_lru_shrink_inactive', 1),
+        'vmscan:mm_vmscan_lru_shrink_inactive', 0),
       (10, 'vmstat', 'pgsteal_direct', 'pages',
         'mm_vmscan_lru_shrink_inactive',
-        'vmscan:mm_vmscan_lru_shrink_inactive', 1),
+        'vmscan:mm_vmscan_lru_shrink_inactive', 0),
       (11, 'vmstat', 'allocstall', 'calls',
         'mm_vmscan_direct_reclaim_begin',
         'vmscan:mm_vmscan_direct_reclaim_begin', 1)
@@ -353,10 +365,24 @@ WITH
     FROM wb_vmstat AS v
     WHERE v.name = 'nr_vmscan_write'
     UNION ALL
-    SELECT 'pgscan_' || r.reclaimer, r.scanned_count FROM reclaim_vmstat AS r
-    UNION ALL
-    SELECT 'pgsteal_' || r.reclaimer, r.reclaimed_count
+    -- khugepaged reclaims directly, and has counters of its own from 6.12 on.
+    SELECT
+      'pgscan_' || r.reclaimer,
+      r.scanned_count
+        + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
+          ELSE 0
+        END
     FROM reclaim_vmstat AS r
+    LEFT JOIN wb_vmstat AS k ON k.name = 'pgscan_khugepaged'
+    UNION ALL
+    SELECT
+      'pgsteal_' || r.reclaimer,
+      r.reclaimed_count
+        + CASE r.reclaimer WHEN 'direct' THEN coalesce(k.gained_count, 0)
+          ELSE 0
+        END
+    FROM reclaim_vmstat AS r
+    LEFT JOIN wb_vmstat AS k ON k.name = 'pgsteal_khugepaged'
     UNION ALL
     SELECT 'allocstall', sum(v.gained_count)
     FROM wb_vmstat AS v
@@ -421,6 +447,7 @@ WITH
         ELSE 0
       END AS is_outside,
       f.is_within,
+      s.what IS NOT NULL AS is_state,
       EXISTS (
         SELECT 1 FROM _check_recorded AS e WHERE e.event GLOB a.events
       ) AS is_recorded,
@@ -451,6 +478,7 @@ SELECT
   j.is_binding,
   j.is_outside,
   j.is_within,
+  j.is_state,
   CASE
     WHEN j.is_recorded = 0 THEN 'the trace has not all of ' || j.event
     WHEN j.told_value IS NULL THEN 'the trace does not tell it'

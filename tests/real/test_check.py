@@ -117,7 +117,8 @@ def test_files_of_another_run(wbscope: Wbscope, tmp_path: Path) -> None:
     shutil.copy(example("reclaim-writes").folder / "vmstat.after", run)
     rows = _rows(wbscope, run)
     assert rows["vmstat", "nr_dirtied"]["verdict"] == "differs"
-    assert rows["vmstat", "nr_written"]["verdict"] == "differs"
+    # This counter went on where the trace does not tell it.
+    assert rows["vmstat", "nr_written"]["verdict"] == "not recorded"
     assert rows["kernel", "control law"]["verdict"] == "agrees"
     ran = wbscope.run("check", run)
     assert ran.returncode == 0
