@@ -103,10 +103,10 @@ def _fold(text: str, fold: int | None) -> list[str]:
 
 
 def _key_count(result: Result) -> int:
-    """Leading columns that say what a row is about: those before any number."""
+    """Leading columns that say what a row is about: the window, and those before any number."""
     count = 0
     for column in result.columns:
-        if column in result.units:
+        if column in result.units and column != _WINDOW:
             break
         count += 1
     return max(1, count)
