@@ -100,7 +100,8 @@ def test_bdis_dirty_writeback_threshold_and_throughput(guest: Recorder) -> None:
     """Kara's first graph."""
     written = sum(_COPIES) * _MIB
     for name in ("BdiDirtied", "BdiWritten"):
-        assert 0 <= _gained(guest, "copies", name) - written < 4 * _MIB, name
+        # Counters of each CPU are added up when they are large enough.
+        assert -_MIB < _gained(guest, "copies", name) - written < 4 * _MIB, name
     (told,) = guest.sql(
         "copies",
         "SELECT count(*) AS n, sum(dirtied_bytes) AS dirtied, sum(written_bytes) AS written,"

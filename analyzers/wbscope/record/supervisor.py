@@ -145,10 +145,10 @@ def _record(
     except OSError as error:  # a disk that is full: the trace matters more
         problems.append(f"{Path(str(error.filename)).name}: {error.strerror}")
     task_io.finish()
+    sampler.finish()  # before its samples are of other settings
     restored = restore(saved)
     if lock is not None:
         os.close(lock)
-    sampler.finish()
     stats = cpu_stats(instance)
     if told["ended"] == DISCARD:
         shutil.rmtree(folder, ignore_errors=True)

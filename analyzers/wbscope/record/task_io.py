@@ -33,6 +33,7 @@ FILE = "task_io"
 _PROC = Path("/proc")
 _DELAYS = Path("sys/kernel/task_delayacct")
 _MOST_BYTES = 15 << 20  # ingest reads 16 MiB of a file
+_GATHER_SECONDS = 0.05
 _EXITING = 0x4  # PF_EXITING
 _STATE, _FLAGS = 0, 6  # in /proc/PID/stat, behind the name
 _KEYS = {
@@ -176,6 +177,9 @@ class TaskIo:
         sources = [self._listener.fileno(), self._waker[0]]
         while True:
             ready, _, _ = select.select(sources, [], [])
+            if self._waker[0] not in ready:
+                # Many at a time cost less, and there is room for some thousands.
+                ready, _, _ = select.select(sources[1:], [], [], _GATHER_SECONDS)
             self._take()
             if self._waker[0] in ready:
                 return
