@@ -4,14 +4,14 @@
 -- @order    81
 -- @group    Fairness
 -- @track    throttled share of * [share]: part of the window that the task
---   slept in balance_dirty_pages()
+--   slept in balance_dirty_pages(), as throttle_windows has it
 -- @track    dirtied share of * [share]: its part of what all throttled tasks
 --   dirtied in the window
 -- @summary  The share of each window that each task was throttled, and its
 --   share of what throttled tasks dirtied.
 -- @grain    window, task; order ts
 -- @needs    wb_throttle_piece, wb_dirtied_part, wb_throttle_total,
---   wb_window, wb_task_label
+--   wb_window, wb_bounds, wb_task_label
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 CREATE VIEW tl_task_share AS
@@ -62,7 +62,9 @@ SELECT
   'Writeback/Fairness/' || c.name || k.path AS track,
   NULL AS name,
   CASE c.place
-    WHEN 0 THEN 1.0 * s.slept_ns / (w.window_end_ns - w.window_start_ns)
+    WHEN 0
+      THEN 1.0 * s.slept_ns
+        / (min(w.window_end_ns, b.end_ts) - w.window_start_ns)
     WHEN 1 THEN 1.0 * s.dirtied_bytes / nullif(s.all_bytes, 0)
   END AS value,
   'ratio' AS unit,
@@ -70,4 +72,5 @@ SELECT
 FROM shared AS s
 JOIN wb_window AS w ON w.window_index = s.window_index
 JOIN wb_task_label AS k ON k.task_id = s.task_id
+CROSS JOIN wb_bounds AS b
 CROSS JOIN curve AS c;
