@@ -3,11 +3,10 @@
 -- @title    Rates that the control law does not give
 -- @summary  balance_dirty_pages events whose task_ratelimit is not what the
 --   kernel's control law makes of their own numbers.
--- @read     The fewer the better: a share of some per mille is normal, as
---   numbers change within a call. More of them mean a changed kernel, a wb with
---   strictlimit, or a fault of wbscope; why says which it can be. Events that
---   cannot be replayed are in wb_law_break with is_replayed = 0; check counts
---   them.
+-- @read     None is normal, a few can be calls within which a number changed.
+--   More of them mean a changed kernel, a wb with strictlimit, or a fault of
+--   wbscope; why says which it can be. Events that cannot be replayed, or not
+--   exactly, are in wb_law_break with is_replayed = 0; check counts them.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    event; order seq
 -- @needs    wb_law_break, wb_task, wb_bounds, wb_params, wb_units

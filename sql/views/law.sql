@@ -102,7 +102,8 @@ CROSS JOIN _law_kernel AS k;
 -- @column   domain TEXT whose limits throttled: global or memcg; NULL = unknown
 -- @column   predicted_pages_per_s INTEGER as in wb_law
 -- @column   recorded_pages_per_s INTEGER as in wb_law
--- @column   is_replayed INTEGER 1: the two differ; 0: not replayed
+-- @column   is_replayed INTEGER 1: the two differ; 0: a number that it takes is
+--   not told, or not exactly
 -- @column   why TEXT what it can be, or what is missing
 CREATE VIEW wb_law_break AS
 SELECT
@@ -123,7 +124,7 @@ FROM _law_break AS b;
 -- @grain    event; order seq
 -- @key      seq
 -- @needs    _law_rate, raw_balance_dirty_pages, wb_throttle_domain,
---   _law_bandwidth, _law_kernel
+--   _law_bandwidth, _law_kernel, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   ts INTEGER ns, trace clock
@@ -133,7 +134,8 @@ FROM _law_break AS b;
 -- @column   domain TEXT global or memcg; NULL = unknown
 -- @column   predicted INTEGER pages/s
 -- @column   recorded INTEGER pages/s
--- @column   is_replayed INTEGER 1: the two differ; 0: not replayed
+-- @column   is_replayed INTEGER 1: the two differ; 0: a number that it takes is
+--   not told, or not exactly
 -- @column   why TEXT what it can be, or what is missing
 -- @materialize
 CREATE VIEW _law_break AS
@@ -143,7 +145,7 @@ WITH
       w.seq,
       w.predicted,
       w.recorded,
-      CASE WHEN w.is_agreed IS NULL THEN 0 ELSE 1 END AS is_replayed
+      w.is_agreed
     FROM _law_rate AS w
     WHERE coalesce(w.is_agreed, 0) = 0
   ),
@@ -159,20 +161,30 @@ WITH
       e.dirty_ratelimit / k.page_kib AS base,
       (e."limit" | e.dirty) >> 31 <> 0
         OR (k.is_short = 1 AND e.setpoint * e."limit" >= 1 << 32) AS is_large,
-      -- The last update told is not the last: it has a row behind it.
-      (
-        SELECT count(*)
-        FROM (
-          SELECT w.seq
+      EXISTS (
+        SELECT 1
+        FROM _law_bandwidth AS w
+        WHERE w.bdi = e.bdi AND w.cgroup_ino = coalesce(e.cgroup_ino, 1)
+      ) AS has_bandwidth,
+      -- Updates are 200 ms apart (BANDWIDTH_INTERVAL), and those that flushers
+      -- make fire no event. None stops a task, or lets it go on.
+      b.predicted = 0
+      OR b.recorded = 0
+      OR coalesce(
+        (
+          SELECT w.ts - e.ts <= u.second_ns / 5
           FROM _law_bandwidth AS w
           WHERE w.bdi = e.bdi
             AND w.cgroup_ino = coalesce(e.cgroup_ino, 1)
             AND w.seq > e.seq
-          LIMIT 2
-        ) AS u
-      ) AS updates_count
+          ORDER BY w.seq
+          LIMIT 1
+        ),
+        0
+      ) AS is_exact
     FROM broken AS b
     CROSS JOIN _law_kernel AS k
+    CROSS JOIN wb_units AS u
     CROSS JOIN raw_balance_dirty_pages AS e ON e.seq = b.seq
     LEFT JOIN wb_throttle_domain AS d ON d.seq = b.seq
   )
@@ -185,26 +197,26 @@ SELECT
   k.domain,
   k.predicted,
   k.recorded,
-  k.is_replayed,
+  CASE WHEN k.is_agreed IS NOT NULL AND k.is_exact THEN 1 ELSE 0 END
+    AS is_replayed,
   CASE
-    WHEN k.is_replayed = 0 THEN
+    WHEN k.is_agreed IS NULL THEN
       CASE
         WHEN k.domain IS NULL THEN 'which limits throttled is not known'
         WHEN k.domain = 'memcg'
           THEN 'the thresholds of the memory cgroup are not recorded'
         WHEN k.is_large THEN 'its numbers are too large'
-        WHEN k.updates_count = 0
+        WHEN NOT k.has_bandwidth
           THEN 'no bdi_dirty_ratelimit tells the bandwidth of its wb'
         ELSE 'no global_dirty_state of its call'
       END
+    WHEN NOT k.is_exact
+      THEN 'the bandwidth can have changed before the next bdi_dirty_ratelimit'
     WHEN abs(k.predicted - k.recorded) <= (k.base >> 10) + 1
       THEN 'one step of pos_ratio: a number changed within the call'
-    WHEN k.updates_count < 2
-      THEN 'bandwidth changed after the last bdi_dirty_ratelimit of its wb'
     WHEN k.recorded = 0 THEN 'strictlimit: stopped below the limit'
     WHEN k.is_member THEN 'a memory cgroup''s wb: the other limits throttled'
-    ELSE 'a changed kernel, strictlimit, or bandwidth or wb_thresh not told'
-      || ' exactly'
+    ELSE 'a changed kernel, strictlimit, or wb_thresh not told exactly'
   END AS why
 FROM known AS k;
 
@@ -449,12 +461,13 @@ CROSS JOIN wb_units AS u;
 -- @summary  The average write bandwidth of each wb up to each of its updates,
 --   whose event tells it; behind the last one, which changed it, the last told.
 -- @grain    update, and one row behind all; order bdi, cgroup_ino, seq
--- @index    bdi cgroup_ino seq write_bw
+-- @index    bdi cgroup_ino seq write_bw ts
 -- @needs    raw_bdi_dirty_ratelimit, _law_kernel
 -- @optional writeback:bdi_dirty_ratelimit
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb
 -- @column   seq INTEGER of bdi_dirty_ratelimit, or after all records
+-- @column   ts INTEGER ns, of bdi_dirty_ratelimit; NULL = after all records
 -- @column   write_bw INTEGER pages/s
 -- @source   mm/page-writeback.c __wb_update_bandwidth()
 -- @materialize
@@ -465,6 +478,7 @@ WITH
       r.bdi,
       coalesce(r.cgroup_ino, 1) AS cgroup_ino,
       r.seq,
+      r.ts,
       r.avg_write_bw / k.page_kib AS write_bw,
       row_number() OVER (
         PARTITION BY r.bdi, coalesce(r.cgroup_ino, 1) ORDER BY r.seq DESC
@@ -472,9 +486,9 @@ WITH
     FROM raw_bdi_dirty_ratelimit AS r
     CROSS JOIN _law_kernel AS k
   )
-SELECT u.bdi, u.cgroup_ino, u.seq, u.write_bw
+SELECT u.bdi, u.cgroup_ino, u.seq, u.ts, u.write_bw
 FROM updated AS u
 UNION ALL
-SELECT u.bdi, u.cgroup_ino, 9000000000000000000, u.write_bw
+SELECT u.bdi, u.cgroup_ino, 9000000000000000000, NULL, u.write_bw
 FROM updated AS u
 WHERE u.from_last = 1;

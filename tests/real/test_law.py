@@ -26,6 +26,7 @@ _RUNS = {
     "tests/data/patched/7.2-throttle": ((7, 2), 0),
 }
 _LEAST = 0.97
+_EXACT = 0.4
 _EVENTS = """SELECT e.ts, e.tid, w.predicted_pages_per_s, w.recorded_pages_per_s, w.is_agreed
 FROM wb_law AS w JOIN ev_balance_dirty_pages AS e ON e.seq = w.seq
 ORDER BY e.ts, e.tid, e.seq"""
@@ -54,11 +55,16 @@ def test_every_rate_is_what_the_law_gives(wbscope: Wbscope, name: str) -> None:
         assert row["predicted_pages_per_s"] == event.predicted, event
         assert row["recorded_pages_per_s"] == event.recorded, event
         assert row["is_agreed"] == (None if event.predicted is None else int(event.agrees)), event
-    replayed = [event for event in expected if event.predicted is not None]
-    agreed = [event for event in replayed if event.agrees]
-    assert len(expected) - len(replayed) == missing
-    assert len(agreed) >= _LEAST * len(replayed)
-    assert all(event.agrees for event in replayed if event.recorded == 0)
+    told = [event for event in expected if event.predicted is not None]
+    assert len(expected) - len(told) == missing
+    agreed = [event for event in told if event.agrees]
+    assert len(agreed) >= _LEAST * len(told)
+    exact = [event for event in told if event.is_exact]
+    assert len(exact) > _EXACT * len(told)
+    assert all(event.agrees for event in exact)
+    # One that disagrees where the bandwidth is not known exactly says nothing.
+    replayed = [event for event in told if event.agrees or event.is_exact]
+    assert all(event.agrees for event in told if event.recorded == 0)
     assert wbscope.sql(folder, _TOTAL) == [
         {
             "events_count": len(expected),

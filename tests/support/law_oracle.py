@@ -25,6 +25,7 @@ EVENTS = (
 )
 _SHIFT = 10
 _NEAR_PAGES = 64
+_BANDWIDTH_INTERVAL_NS = 200_000_000
 
 
 class Domain(NamedTuple):
@@ -37,12 +38,16 @@ class Domain(NamedTuple):
 
 @dataclass(frozen=True)
 class Replayed:
-    """One balance_dirty_pages event; predicted is None where an input is not in the text."""
+    """One balance_dirty_pages event; predicted is None where an input is not in the text.
+
+    is_exact: the bandwidth cannot have changed untold, or does not matter.
+    """
 
     ts: int
     tid: int
     predicted: int | None
     recorded: int
+    is_exact: bool
 
     @property
     def agrees(self) -> bool:
@@ -94,9 +99,15 @@ class _Bandwidth:
 
     places: list[int] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
 
     def after(self, place: int) -> int:
         return self.values[min(bisect_right(self.places, place), len(self.places) - 1)]
+
+    def is_told_soon(self, place: int, ts: int) -> bool:
+        """Whether nobody can have updated it before the next update that is told."""
+        index = bisect_right(self.places, place)
+        return index < len(self.places) and self.times[index] - ts <= _BANDWIDTH_INTERVAL_NS
 
 
 class _Task(NamedTuple):
@@ -132,7 +143,9 @@ def replay(
             bandwidth = bandwidths.get(_wb(event))
             predicted = _predicted(keys, call, bandwidth, release, page_kib)
             recorded = int(keys["task_ratelimit"]) // page_kib
-            replayed.append(Replayed(event.ts, event.tid, predicted, recorded))
+            exact = 0 in (predicted, recorded)
+            exact = exact or (bandwidth is not None and bandwidth.is_told_soon(place, event.ts))
+            replayed.append(Replayed(event.ts, event.tid, predicted, recorded, exact))
     return replayed
 
 
@@ -190,6 +203,7 @@ def _bandwidths(events: list[ReportEvent], page_kib: int) -> dict[tuple[str, str
         if event.name == "bdi_dirty_ratelimit":
             bandwidth = found[_wb(event)]
             bandwidth.places.append(place)
+            bandwidth.times.append(event.ts)
             bandwidth.values.append(int(key_values(event.text)["awrite_bw"]) // page_kib)
     return found
 
