@@ -14,9 +14,11 @@ btrfs-progs.  --markdown writes the table into FILE, between the lines <!-- vali
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ MIB = 1 << 20
 # Emulation of 6.12 stops in its own code patching with two CPUs.
 CPUS = {"6.12": "1"}
 DEVICE = "/dev/vdc"
+DISK = 8_000_000  # slower than the emulated machine can dirty
 MAKERS = ("mkfs.xfs", "mkfs.btrfs")
 
 
@@ -75,6 +78,11 @@ CASES = {
 }
 _FIO = ("[global]", "directory=/data", "rw=write", "bs=64k", "size=1g", "runtime=12",
         "time_based=1", "ioengine=psync", "fallocate=none")  # fmt: skip
+_MEMCG = (
+    "echo +memory +io > /p/sys/fs/cgroup/cgroup.subtree_control",
+    "mkdir -p /p/sys/fs/cgroup/small",
+    "echo 48M > /p/sys/fs/cgroup/small/memory.max",
+)
 
 
 def slug(case: Case) -> str:
@@ -90,6 +98,7 @@ def scenario(cases: tuple[Case, ...]) -> str:
             "umount /p/data",
             f"chroot /p mkfs.{case.kind} {force} {DEVICE} || echo 'no mkfs.{case.kind}'",
             f"mount -t {case.kind} {DEVICE} /p/data",
+            *(_MEMCG if case.memcg else ()),
             f"cat > /out/w{number} <<'E'",
             *_workload(case),
             "E",
@@ -110,11 +119,6 @@ def _workload(case: Case) -> list[str]:
         ]
         return [*_FIO, *jobs]
     lines = []
-    if case.memcg:
-        lines += [
-            "echo +memory +io > /sys/fs/cgroup/cgroup.subtree_control",
-            "mkdir /sys/fs/cgroup/small; echo 48M > /sys/fs/cgroup/small/memory.max",
-        ]
     for number, mib in enumerate(case.mib):
         dd = f"dd if=/dev/zero of=/data/file-{number} bs=64k count={mib * 16} 2>/dev/null"
         if case.memcg and number == 0:
@@ -136,7 +140,9 @@ def record(kernel: str, runs: Path) -> None:
     with tempfile.TemporaryDirectory(dir=runs) as private:
         disk = guests.make_disk(Path(private), [Path(require_program(name)) for name in MAKERS])
         out = Path(private) / "out"
-        guests.boot(folder, disk, scenario(missing), out, smp=CPUS.get(kernel, "2"))
+        guests.boot(
+            folder, disk, scenario(missing), out, smp=CPUS.get(kernel, "2"), bytes_per_s=DISK
+        )
         print((out / "log").read_text() if (out / "log").exists() else "the guest did not end")
         for case in missing:
             if (out / slug(case) / "trace.dat").exists():
@@ -152,14 +158,14 @@ def told(run: Path, basis: str, private: Path) -> tuple[dict[int, int], float | 
             (copy / name).unlink(missing_ok=True)
     if basis != "proc_io":
         (copy / "task_io").unlink(missing_ok=True)
-    events = ["writeback:*", "sched:*"]
-    if basis == "probe":
-        events.append("wbscope:*")
     database = private / f"{basis}.db"
-    options = [word for event in events for word in ("--events", event)]
     program = str(ROOT / ".venv/bin/wbscope")
-    command = [program, "ingest", str(copy), "-o", str(database), *options]
+    command = [program, "ingest", str(copy), "-o", str(database)]
     subprocess.run(command, check=True, capture_output=True)
+    if basis != "probe":
+        with contextlib.closing(sqlite3.connect(database)) as db, db:
+            db.execute("DELETE FROM ev_balance_dirty_pages_entry")
+            db.execute("DELETE FROM ev_balance_dirty_pages_return")
     with wbscope.open(database) as opened:
         rows = opened.query("throttle_by_task").records()
     found: dict[int, int] = {}

@@ -396,6 +396,14 @@ SELECT
   d.bdi,
   d.cgroup_ino,
   t.accounted_bytes
+    * CASE
+      WHEN d.basis = 'bound' THEN 1.0
+      -- Charged for others, or no call in free run to share it out to.
+      WHEN d.estimate_bytes < d.charged_bytes
+        OR coalesce(d.free_calls_count, 0) = 0
+        THEN 1.0 * d.estimate_bytes / d.charged_bytes
+      ELSE 1.0
+    END
 FROM wb_throttle AS t
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS q

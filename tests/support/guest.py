@@ -76,8 +76,19 @@ def make_disk(folder: Path, programs: Iterable[Path] = ()) -> Path:
     return image
 
 
-def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: str = "2") -> None:
-    """Run the scenario (shell text) in the guest; its /out is in `out` afterwards."""
+def boot(
+    guest: Path,
+    disk: Path,
+    scenario: str,
+    out: Path,
+    *,
+    smp: str = "2",
+    bytes_per_s: int = 30_000_000,
+) -> None:
+    """Run the scenario (shell text) in the guest; its /out is in `out` afterwards.
+
+    `bytes_per_s` is the most that /data takes.
+    """
     out.mkdir(parents=True, exist_ok=True)
     script = out / "scenario.sh"
     script.write_text(_PROLOGUE + scenario)
@@ -85,13 +96,15 @@ def boot(guest: Path, disk: Path, scenario: str, out: Path, *, smp: str = "2") -
     subprocess.run(["truncate", "-s", "2G", data], check=True)
     drives = (
         f"-drive file={disk},if=virtio,format=raw,readonly=on"
-        f" -drive file={data},if=virtio,format=raw,cache=unsafe,throttling.bps-write=30000000"
+        f" -drive file={data},if=virtio,format=raw,cache=unsafe,throttling.bps-write={bytes_per_s}"
     )
     env = dict(
         os.environ,
         QEMU_MORE=drives,
         SMP=smp,
         MEM="1024",
+        # QEMU hands wrong flags to an interrupt after cmpxchg16b, and the kernel panics.
+        CPU="max,-cx16",
         LIMIT=os.environ.get("WBSCOPE_GUEST_SECONDS", "400"),
     )
     command = [str(_BOOT), "amd64", str(guest), str(script), str(out)]

@@ -87,7 +87,7 @@ CHECKS = [
     ),
     Check(
         query="fairness_tasks",
-        rows=[{"dirtied_bytes": 80 * 4096, "active_ns": 2400 * MS, "is_demand_limited": 0}],
+        rows=[{"dirtied_bytes": 80 * 4096, "active_ns": 2400 * MS, "is_demand_limited": None}],
     ),
     Check(
         query="bdi_dirty",

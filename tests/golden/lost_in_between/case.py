@@ -99,7 +99,13 @@ CHECKS = [
     Check(
         query="throttle_windows",
         options=("--tid", "12"),
-        rows=[{"throttled_ratio": 36 / 2000, "slept_max_ns": 22 * MS, "lost_gaps_count": 6}],
+        rows=[
+            {
+                "throttled_ratio": 36 * MS / (1000 * MS + 1),
+                "slept_max_ns": 22 * MS,
+                "lost_gaps_count": 6,
+            }
+        ],
     ),
     Check(
         query="stalls",

@@ -79,7 +79,7 @@ def _rows(page: int) -> dict[str, Expected]:
             "error_ratio": 0.0 if page == 4096 else 15.0,
         },
         "fairness": {"task_rates": f"dd-11={40 * page}"},
-        "fairness_tasks": {"dirtied_bytes": 20 * page, "entitlement_bytes_per_s": 40.0 * page},
+        "fairness_tasks": {"dirtied_bytes": 20 * page, "rate_bytes_per_s": 40.0 * page},
         "bdi_dirty": {
             "wb_dirty_bytes": 40 * page,
             "wb_setpoint_bytes": 90 * page,
