@@ -97,6 +97,7 @@ CROSS JOIN wb_units AS u
 WHERE p.nr_sector IS NOT NULL;
 
 -- @view     wb_block_busy
+-- @shared
 -- @summary  Stretches of time in which a device had a request, given to the
 --   driver and not completed. A request without an end is left out where events
 --   are lost.
@@ -157,6 +158,7 @@ FROM raw_block_rq_complete AS c
 CROSS JOIN wb_units AS u;
 
 -- @view     wb_wait_request
+-- @shared
 -- @summary  Block requests with the task that submitted them and the time that
 --   they stood in a queue: those of wb_block_request, with the block_rq_insert
 --   before them. One issued again after a requeue is one request. Where

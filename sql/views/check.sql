@@ -2,6 +2,7 @@
 -- Does the trace agree with every independent source beside it?
 
 -- @view     wb_check
+-- @shared
 -- @summary  What the trace says beside what another source says of the same,
 --   and whether they agree.
 -- @grain    comparison; order place

@@ -248,6 +248,7 @@ LEFT JOIN level AS l
   AND coalesce(l.cgroup_ino, 0) = coalesce(o.cgroup_ino, 0);
 
 -- @view     wb_window_rate
+-- @shared
 -- @summary  How fast each throttled task dirtied pages of each wb in each
 --   window in which it dirtied or slept; empty unless windows are asked for
 --   (wb_params.by_window). A sleep is taken as starting at its event.

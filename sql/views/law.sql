@@ -30,6 +30,7 @@ SELECT
 FROM _law_rate AS r;
 
 -- @view     wb_law_total
+-- @shared
 -- @summary  How many balance_dirty_pages events have the rate of the law.
 -- @grain    one row
 -- @needs    raw_balance_dirty_pages, _law_break, _law_kernel
@@ -87,6 +88,7 @@ CROSS JOIN broken AS b
 CROSS JOIN _law_kernel AS k;
 
 -- @view     wb_law_break
+-- @shared
 -- @summary  balance_dirty_pages events that have not the rate of the law, and
 --   those that cannot be replayed.
 -- @grain    event of a kernel whose law is known; order seq

@@ -194,6 +194,7 @@ FROM gained AS g
 CROSS JOIN wb_units AS u;
 
 -- @view     wb_block_sample
+-- @shared
 -- @summary  What each disk that did something did between two samples of
 --   /sys/block/*/stat.
 -- @grain    sample but the first; order disk, ts
@@ -279,6 +280,7 @@ LEFT JOIN numbered AS n ON n.disk = g.disk
 WHERE g.dur_ns > 0;
 
 -- @view     wb_cgroup_sample
+-- @shared
 -- @summary  Dirty pages, memory and I/O of each cgroup that writes.
 -- @grain    sample; order cgroup_ino, ts
 -- @needs    raw_sample, raw_cgroup, wb_units
@@ -398,6 +400,7 @@ LEFT JOIN (
 ) AS c ON c.cgroup_ino = g.cgroup_ino;
 
 -- @view     wb_pressure_sample
+-- @shared
 -- @summary  How long tasks stood still for want of a resource, between two
 --   samples of /proc/pressure.
 -- @grain    sample but the first; order resource, ts

@@ -142,7 +142,7 @@ WHERE d.wait_ns > 0
 --   nothing was read and fewer than three different times were seen, or they
 --   fit more than one HZ.
 -- @grain    one row
--- @needs    _throttle_step, wb_units, raw_meta
+-- @needs    raw_balance_dirty_pages, wb_units, raw_meta
 -- @column   hz INTEGER jiffies in a second, or NULL
 -- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
 -- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
@@ -150,11 +150,11 @@ WHERE d.wait_ns > 0
 CREATE VIEW wb_hz AS
 WITH
   time_ms AS (
-    SELECT b.pause AS ms FROM _throttle_step AS b WHERE b.pause > 0
+    SELECT b.pause AS ms FROM raw_balance_dirty_pages AS b WHERE b.pause > 0
     UNION
-    SELECT b.paused FROM _throttle_step AS b WHERE b.paused > 0
+    SELECT b.paused FROM raw_balance_dirty_pages AS b WHERE b.paused > 0
     UNION
-    SELECT b.period FROM _throttle_step AS b WHERE b.period > 0
+    SELECT b.period FROM raw_balance_dirty_pages AS b WHERE b.period > 0
   ),
   fits AS (
     SELECT

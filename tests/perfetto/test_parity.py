@@ -9,9 +9,11 @@ a trace lacks, and test_tables.py for traces as the recorder writes them.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from support.perfetto_engine import PerfettoEngine
 from support.runs import REPOSITORY, RecordedRun, example
 from support.twins import add_samples
 from wbscope.base.errors import EvidenceError
+from wbscope.library.engine import warnings_select
 from wbscope.perfetto.package import PACKAGE, modules
 from wbscope.perfetto.perfetto_library import perfetto_library
 from wbscope.run.run import Run, open_run
@@ -68,8 +71,7 @@ class Pair:
     perfetto: PerfettoEngine
 
     def warnings(self, query: str) -> Rows:
-        sql = f"SELECT slug, message FROM wb_warning WHERE scope IN ('*', '{query}')"
-        return self.perfetto.table(sql)[1]
+        return self.perfetto.table(warnings_select(query, LIBRARY.files[query].warns))[1]
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)
@@ -81,8 +83,11 @@ def pair(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Pair]:
     recorded = short_example(request.param)
-    database = every_event(recorded)
-    trace = tmp_path_factory.mktemp("parity") / "trace.pftrace"
+    folder = tmp_path_factory.mktemp("parity")
+    database = Path(shutil.copy(every_event(recorded), folder / "run.db"))
+    with contextlib.closing(sqlite3.connect(database)) as db, db:
+        db.execute("DELETE FROM sidecar_fio")  # a trace has no such file
+    trace = folder / "trace.pftrace"
     shutil.copy(converted(recorded), trace)
     add_samples(trace, database)
     with open_run(database) as run, PerfettoEngine() as engine:

@@ -194,7 +194,7 @@ def test_two_formats_at_once(cli: Cli, verb: list[str]) -> None:
         (["query", "windows", "--window", "2"], "bad-duration"),
         (["query", "windows", "--from", "soon"], "bad-duration"),
         (["query", "windows", "--tid", "x"], "bad-number"),
-        (["query", "windows", "--cgroup", "-x"], "bad-number"),
+        (["query", "windows", "--tid", "-x"], "bad-number"),
         (["query", "windows", "--window", "0"], "bad-duration"),
     ],
 )

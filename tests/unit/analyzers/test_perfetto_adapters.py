@@ -224,12 +224,13 @@ def test_counters_before_and_after(trace: Trace) -> None:
     trace.put("counter_track", (3, "MemTotal", "meminfo"), (4, "nr_dirty", "other"))
     trace.put("counter", (1, 10, 5.0), (1, 20, 9.0), (1, 30, 7.0), (2, 10, 23.0), (4, 1, 1.0))
     trace.put("counter", (3, 10, 2048.0))
-    assert sorted(trace.rows("raw_vmstat")) == [
-        ("after", "nr_dirty", 7),
-        ("before", "nr_dirty", 5),
-        ("before", "pgpgin", 23),
+    assert sorted(trace.rows("raw_vmstat"), key=repr) == [
+        ("after", None, "nr_dirty", 7),
+        ("before", None, "nr_dirty", 5),
+        ("before", None, "pgpgin", 23),
+        ("sampled", 20, "nr_dirty", 9),
     ]
-    assert trace.rows("raw_meminfo") == [("before", "MemTotal", 2, "kB")]
+    assert trace.rows("raw_meminfo") == [("before", None, "MemTotal", 2, "kB")]
 
 
 @pytest.mark.parametrize("name", ["raw_zone", "raw_cgroup", "raw_sidecar_file"])

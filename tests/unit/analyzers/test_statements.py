@@ -78,6 +78,7 @@ def test_a_module() -> None:
     included = [line for line in lines if line.startswith("INCLUDE")]
     assert included == [
         "INCLUDE PERFETTO MODULE wbscope.views.wb_params;",
+        "INCLUDE PERFETTO MODULE wbscope.views.wb_rule;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_task_rate;",
         "INCLUDE PERFETTO MODULE wbscope.views.wb_window_rate;",
     ]
