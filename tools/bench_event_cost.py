@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What recording costs, counted: the time of an event, and the CPU time of the recorder.
 
-usage: bench_event_cost.py [--rounds 40] [--reads 500] [--seconds 20]
+usage: bench_event_cost.py [--rounds 40] [--reads 500] [--seconds 20] [--probes]
 
 Throughput with and without a recording (bench_overhead.py) differs by less than it varies.
 Here the parts are counted: writeback:global_dirty_state fires for each read of /proc/vmstat,
 so the time of reads with and without it, in turns, is that of an event; and all CPU time
-that is used while a recorded command sleeps is the recorder's. Needs root and a machine
-with nothing else to do.
+that is used while a recorded command sleeps is the recorder's. With --probes it is instead
+the time of two probes, with the arguments of those that record makes, on a function that each
+read calls once: beside that of the event, for a guest on an emulated CPU is slower in all.
+Needs root and a machine with nothing else to do.
 """
 
 from __future__ import annotations
@@ -28,6 +30,14 @@ _TRACEFS = Path("/sys/kernel/tracing")
 _EVENT = "writeback/global_dirty_state"
 _WBSCOPE = Path(sys.executable).with_name("wbscope")
 _PROFILES = ("writeback", "reclaim", "deep")
+_FUNCTION = "global_dirty_limits"
+_GROUP = "wbscope_bench"
+_PROBES = {
+    "fprobe": (f"f:{_GROUP}/in {_FUNCTION} wb=$arg1:x64 pages=$arg2:u64",
+               f"f1024:{_GROUP}/out {_FUNCTION}%return"),
+    "kprobe": (f"p:{_GROUP}/in {_FUNCTION} wb=$arg1:x64 pages=$arg2:u64",
+               f"r1024:{_GROUP}/out {_FUNCTION} ret=$retval:s32"),
+}  # fmt: skip
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -36,15 +46,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--reads", type=int, default=500, help="of /proc/vmstat in a round")
     parser.add_argument("--seconds", type=int, default=20, help="that a command sleeps")
+    parser.add_argument("--probes", action="store_true", help="of each kind, and no recorder")
     options = parser.parse_args()
-    off, on = _reads(options.rounds, options.reads)
-    differences = sorted(b - a for a, b in zip(off, on, strict=True))
-    quarter = len(differences) // 4
-    print(
-        f"an event: {min(on) - min(off):.0f} ns by the fastest rounds,"
-        f" {statistics.median(differences):.0f} ns in the median of {options.rounds} rounds"
-        f" (quartiles {differences[quarter]:.0f} to {differences[-1 - quarter]:.0f} ns)"
-    )
+    _show("an event", 1, options, _EVENT)
+    if options.probes:
+        for kind, lines in _PROBES.items():
+            with _probes(lines) as made:
+                if made:
+                    _show(f"entry and return by {kind}", 2, options, _GROUP)
+        return 0
     print(f"\nCPU time, % of one CPU, while a command sleeps {options.seconds} s:")
     print(f"\n| recording | % |\n|---|---:|\n| none | {_busy([], options.seconds):.2f} |")
     for profile in _PROFILES:
@@ -55,11 +65,46 @@ def main() -> int:
     return 0
 
 
-def _reads(rounds: int, reads: int) -> tuple[list[float], list[float]]:
-    """Nanoseconds of a read in each round, with the event off and on."""
+def _show(name: str, each: int, options: argparse.Namespace, events: str) -> None:
+    off, on = _reads(options.rounds, options.reads, events, each)
+    differences = sorted(b - a for a, b in zip(off, on, strict=True))
+    quarter = len(differences) // 4
+    print(
+        f"{name}: {min(on) - min(off):.0f} ns by the fastest rounds,"
+        f" {statistics.median(differences):.0f} ns in the median of {options.rounds} rounds"
+        f" (quartiles {differences[quarter]:.0f} to {differences[-1 - quarter]:.0f} ns)"
+    )
+
+
+@contextmanager
+def _probes(lines: tuple[str, ...]) -> Iterator[bool]:
+    """Whether the kernel takes them all."""
+    made = []
+    try:
+        for line in lines:
+            _append(line)
+            made.append(line.split()[0].partition(":")[2])
+        yield True
+    except OSError:
+        yield False
+    finally:
+        for event in made:
+            _append(f"-:{event}")
+
+
+def _append(line: str) -> None:
+    number = os.open(_TRACEFS / "dynamic_events", os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(number, f"{line}\n".encode())
+    finally:
+        os.close(number)
+
+
+def _reads(rounds: int, reads: int, events: str, each: int) -> tuple[list[float], list[float]]:
+    """Nanoseconds of a read in each round, with what fires `each` times in it off and on."""
     found: tuple[list[float], list[float]] = ([], [])
     with _instance() as instance, open("/proc/vmstat", "rb", buffering=0) as vmstat:
-        switch = instance / "events" / _EVENT / "enable"
+        switch = instance / "events" / events / "enable"
         for number in range(2 * rounds):
             is_on = number % 2 ^ (number // 2) % 2  # off on, on off: no drift counts
             switch.write_text(str(is_on))
@@ -70,7 +115,8 @@ def _reads(rounds: int, reads: int) -> tuple[list[float], list[float]]:
                 vmstat.read(1 << 16)
             found[is_on].append((time.monotonic_ns() - began) / reads)
             fired = _events(instance) - before
-            if not is_on * reads <= fired <= is_on * reads * 1.05 + reads * 0.01:
+            wanted = is_on * reads * each
+            if not wanted <= fired <= wanted * 1.05 + reads * 0.01:
                 sys.exit(f"{fired} events for {reads} reads: the machine has something else to do")
     return found
 

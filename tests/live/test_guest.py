@@ -16,15 +16,26 @@ import pytest
 import wbscope
 from support.guest import boot, guest_folders, make_disk
 from support.live import Recorder, report_counts
+from support.probed import probed_tasks
 from wbscope.library.profiles import profile_of
 
 _WRITES, _WRITERS, _SYNCS = 23, 3, 5
 _KIB = 1 << 10
-_KERNELS = ("6.1", "6.12", "7.2")
+_KERNELS = ("5.10", "6.1", "6.12", "7.2")
 # Emulation of 6.12 stops in its own code patching with two CPUs.
 # 6.1 has room for CPUs that are never plugged in.
 _CPUS = {"6.1": "2,maxcpus=4", "6.12": "1"}
+_PROBE_KINDS = {"5.10": "kprobe", "6.1": "kprobe", "6.12": "fprobe", "7.2": "fprobe"}
+# The last pages of a task, up to 64, are in no call: 0.8 % of the smallest.
+_FILES_MIB = (30, 40, 50)
+_FIRST_MIB = 4
 _SCENARIO = f"""\
+T=/sys/kernel/tracing
+echo 'p:others/entry balance_dirty_pages' >> $T/dynamic_events
+echo 'r:others/return balance_dirty_pages' >> $T/dynamic_events
+mkdir $T/instances/others
+echo 1 > $T/instances/others/events/others/enable
+cat $T/dynamic_events > /out/probes.before
 cat > /tmp/workload <<'E'
 for i in {" ".join(map(str, range(_WRITERS)))}; do
   dd if=/dev/zero of=/data/file-$i bs=64k count={_WRITES} 2>/dev/null &
@@ -37,12 +48,46 @@ while [ $i -lt {_SYNCS} ]; do
 done
 E
 dirty() {{ cat /proc/sys/vm/dirty_bytes /proc/sys/vm/dirty_ratio | tr '\\n' ' '; }}
-left() {{ ls /sys/kernel/tracing/instances /run/wbscope | grep wbscope-; }}
+left() {{
+  ls $T/instances /run/wbscope | grep wbscope-
+  grep -o 'wbscope_[^ ]*' $T/dynamic_events
+}}
 record record --backend trace-cmd --profile deep --sync --no-report -o /out/deep -- sh /tmp/workload
 echo "deep rc=$?"
 record record --backend tracefs --sysctl vm.dirty_bytes=16M --no-report -o /out/throttled -- \\
   sh -c 'for i in 1 2 3; do dd if=/dev/zero of=/data/t$i bs=1M count=19 2>/dev/null & done; wait'
 echo "throttled rc=$?"
+cat > /tmp/three <<'E'
+# What a task has not paid for when it ends, the next ones on its CPU pay: two begin, and pay for
+# those of before, and no dd ends before the last one has written all.
+write() {{ # FILE MIB
+  (
+    dd if=/dev/zero bs=64k count=$(($2 * 16)) 2>/dev/null
+    : > /tmp/written-$1
+    until set -- /tmp/written-*; [ $# = {len(_FILES_MIB) + 2} ]; do sleep 0.1; done
+  ) | dd of=$to/$1 bs=64k iflag=fullblock 2>/dev/null
+}}
+to=$1
+write first-1 {_FIRST_MIB} &
+write first-2 {_FIRST_MIB} &
+sleep 1
+for mib in {" ".join(map(str, _FILES_MIB))}; do write probed-$mib $mib & done
+wait
+E
+sizes() {{ ls -ln /p/data/probed-* > $1; rm /p/data/probed-* /tmp/written-*; }}
+for backend in tracefs trace-cmd; do
+  record record --backend $backend --sysctl vm.dirty_bytes=8M \\
+    --sysctl vm.dirty_background_bytes=4M --no-report -o /out/probed-$backend -- sh /tmp/three /data
+  echo "probed-$backend rc=$?"
+  sizes /out/probed-$backend/ls-files
+done
+echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_background_bytes
+record record --print -- sh /tmp/three /p/data > /tmp/script
+ln -s /bb.bin/sh /bin/sh
+sh /tmp/script > /out/remote.tar
+echo "remote rc=$? $(left | wc -l)"
+sizes /out/remote.files
+echo 20 > /proc/sys/vm/dirty_ratio; echo 10 > /proc/sys/vm/dirty_background_ratio
 for which in front recorder; do
   rm -f /p/data/started
   record record --backend trace-cmd --sysctl vm.dirty_bytes=32M --no-report \\
@@ -68,6 +113,9 @@ for which in front recorder; do
   echo "$which left $(dirty) $(left | wc -l)"
 done
 record doctor --json > /out/doctor.json
+cat $T/dynamic_events > /out/probes.after
+cat $T/instances/others/events/others/*/enable > /out/others.enabled
+grep -c ': entry: ' $T/instances/others/trace > /out/others.hits
 """
 
 
@@ -142,12 +190,57 @@ def test_recorded_by_tracefs(guest: Recorder) -> None:
 @pytest.mark.parametrize("which", ["front", "recorder"])
 def test_killed_under_trace_cmd(guest: Recorder, which: str) -> None:
     log = _log(guest)
-    assert f"{which} had {32 << 20} 0  2\n" in log, log  # the instance, and the entry
+    # The instance, its entry in the register, and two probes.
+    assert f"{which} had {32 << 20} 0  4\n" in log, log
     assert f"{which} left 0 20  0\n" in log, log
     meta = guest.meta(f"killed-{which}")
     assert meta["ended"] == ("wbscope record killed" if which == "front" else "recorder killed")
     assert guest.counts(f"killed-{which}")
     report_counts(guest.folder / f"killed-{which}/trace.dat")
+
+
+@pytest.mark.parametrize("backend", ["tracefs", "trace-cmd"])
+def test_probes(guest: Recorder, backend: str) -> None:
+    run = f"probed-{backend}"
+    assert f"{run} rc=0" in _log(guest)
+    meta = guest.meta(run)
+    assert (meta["backend"], meta["problems"]) == (backend, [])
+    assert meta["probe"]["missed"] == (0 if meta["probe"]["kind"] == "kprobe" else None)
+    _check_probed(guest, run, guest.folder / run / "ls-files")
+
+
+def test_probes_of_a_script(guest: Recorder) -> None:
+    """Made and removed by a shell without wbscope, here that of busybox."""
+    assert "remote rc=0 0\n" in _log(guest)
+    done = guest.record("--unpack", "remote.tar", "--no-report", "-o", "remote")
+    assert done.returncode == 0, done.stderr
+    _check_probed(guest, "remote", guest.folder / "remote.files")
+
+
+def _check_probed(guest: Recorder, run: str, listed: Path) -> None:
+    """Every call is seen to begin and to end; bytes are those of the files."""
+    meta = guest.meta(run)
+    release = meta["machine"]["kernel_release"]
+    (kind,) = (kind for kernel, kind in _PROBE_KINDS.items() if release.startswith(f"{kernel}."))
+    assert meta["probe"]["kind"] == kind
+    counts = guest.counts(run)
+    entries, returns = (counts[event] for event in meta["probe"]["events"])
+    assert entries == returns > 100
+    tasks = probed_tasks(guest, run)
+    assert all(task.unpaired_count == 0 for task in tasks)
+    charged = sorted(task.pages_count * 4 * _KIB for task in tasks if task.comm == "dd")[2:]
+    sizes = sorted(int(line.split()[4]) for line in listed.read_text().splitlines())
+    assert sizes == [mib << 20 for mib in _FILES_MIB]
+    assert charged == [pytest.approx(size, rel=0.01) for size in sizes]
+
+
+def test_probes_of_others(guest: Recorder) -> None:
+    """On the same function: there, enabled and hit as before."""
+    before, after = ((guest.folder / f"probes.{when}").read_text() for when in ("before", "after"))
+    assert before == after
+    assert len(before.splitlines()) == 2
+    assert (guest.folder / "others.enabled").read_text().split() == ["1", "1"]
+    assert int((guest.folder / "others.hits").read_text()) > 100
 
 
 def test_doctor(guest: Recorder) -> None:
@@ -156,4 +249,5 @@ def test_doctor(guest: Recorder) -> None:
     }
     assert checks["trace-cmd"]["status"] == "ok"
     assert checks["profile writeback"]["found"] == "9 of 9 events"
+    assert checks["bytes and waits"]["status"] == "ok"
     assert not [row for row in checks.values() if row["status"] == "fails"]

@@ -61,6 +61,20 @@ def _unpacked(recorder: Recorder, script: str, env: dict[str, str] | None = None
     assert done.returncode == 0, done.stderr
 
 
+def test_probes_there(recorder: Recorder, disk: Path) -> None:
+    """Where the kernel takes none, they are not missed; the next script removes what was left."""
+    printed = recorder.record("--print", "--", *_command(disk))
+    _unpacked(recorder, printed.stdout)
+    meta = recorder.meta("run")
+    if meta["probe"]["kind"] is None:
+        assert meta["probe"]["why"] == "the kernel there takes none"
+        assert not [event for event in meta["events"] if event.startswith("wbscope")]
+    else:
+        counts = recorder.counts("run")
+        entries, returns = (counts[event] for event in meta["probe"]["events"])
+        assert entries == returns
+
+
 def test_command_that_is_killed_there(recorder: Recorder) -> None:
     printed = recorder.record("--print", *_PROFILE, "--", "sh", "-c", "kill -9 $$")
     _unpacked(recorder, printed.stdout)

@@ -230,7 +230,6 @@ def _check_remote(request: Request, host: str | None) -> None:
         "--clock": request.clock is not None,
         "--sample": request.interval_ns != parse_duration("sample", _SAMPLE),
         "--backend": request.backend != "auto",
-        "--probe": request.probe != "auto",
     }
     for option, is_given in given.items():
         if is_given:

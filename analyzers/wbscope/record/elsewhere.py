@@ -53,6 +53,7 @@ def script_of(request: Request, library: Library, watched: bool = False) -> str:
         request.buffer_kib,
         request.sync,
         watched,
+        profile is not None and request.probe == "auto",
     )
 
 

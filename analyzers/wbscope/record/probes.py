@@ -38,7 +38,7 @@ __all__ = [
 
 ENTRY, RETURN = f"{FUNCTION}_entry", f"{FUNCTION}_return"
 _SYSTEM = "wbscope"
-_GROUP = re.compile(rf"{_SYSTEM}_\d+_(?:[0-9a-f]{{8}}|doctor)")
+_GROUP = re.compile(rf"{_SYSTEM}_\d+_(?:[0-9a-f]{{8}}|doctor|remote)")
 # A line of dynamic_events and kprobe_events: "r1024:GROUP/EVENT PLACE ...".
 _LISTED = re.compile(r"^[a-z]\d*:(\w+)/(\w+) ", re.MULTILINE)
 _PROFILE = re.compile(r"^\s*\S+\s+\d+\s+(\d+)$", re.MULTILINE)
@@ -48,6 +48,8 @@ _MAXACTIVE = 1 << 10
 # Of the arguments: by name since, as the kernel knows them from BTF; known to be the two since,
 # and until; and the function returns a number since.
 _NAMES_SINCE, _SINCE, _UNTIL, _RETURNS_SINCE = (6, 4), (5, 10), (8, 0), (6, 0)
+# An fprobe follows every task since: on the function graph, which takes no number.
+_NO_MOST_SINCE = (6, 14)
 _NAMES, _NUMBERS = ("wb", "pages_dirtied"), ("$arg1", "$arg2")
 # Their registers, as regs_query_register_offset() of each architecture calls them.
 _REGISTERS = {
@@ -159,7 +161,8 @@ def _write_return(tracefs: Path, kind: str, group: str, function: str, release: 
     _, letter, suffix = _LETTERS[kind]
     value = " ret=$retval:s32" if _version(release) >= _RETURNS_SINCE else ""
     said = ""
-    for most in (str(_MAXACTIVE), ""):
+    most_first = kind == "kprobe" or _version(release) < _NO_MOST_SINCE
+    for most in (str(_MAXACTIVE), "") if most_first else ("",):
         try:
             _write(tracefs, f"{letter}{most}:{group}/{RETURN} {function}{suffix}{value}")
         except OSError as error:

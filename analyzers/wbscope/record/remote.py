@@ -23,8 +23,9 @@ from typing import IO, Any
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError
-from wbscope.library.profiles import Profile
+from wbscope.library.profiles import NOT_ASKED_FOR, Profile
 from wbscope.record.finish import lost_of
+from wbscope.record.probes import Probes, standard_name
 from wbscope.record.recording_plan import COMPLETE, NOT_WHOLE
 from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
 from wbscope.record.tracefs import Instance
@@ -48,6 +49,7 @@ def remote_script(
     buffer_kib: int | None,
     sync: bool,
     watched: bool = False,
+    probe: bool = False,
 ) -> str:
     """What a POSIX shell runs as root over there; `watched`: it ends when its stdin does."""
     choose = [] if profile is None else [f"add {shlex.join(group)}" for group in profile.events]
@@ -59,6 +61,7 @@ def remote_script(
         f"BUFFER_KIB={buffer_kib or 0}",
         f"SYNC={'1' if sync else ''}",
         f"WATCHED={'1' if watched else ''}",
+        f"PROBE={'1' if probe else ''}",
         "choose_events() {",
         *(f"  {line}" for line in choose),
         "}",
@@ -163,7 +166,7 @@ def _meta(
 ) -> dict[str, Any]:
     """As the recorder of this machine writes it, as far as the script knows it."""
     words = (folder / "uname").read_text().split()
-    texts = ("clock", "profile", "command")
+    texts = ("clock", "profile", "command", "probe")
     numbers = {key: int(value) for key, value in facts.items() if key not in texts}
     meta: dict[str, Any] = {
         "ended": NOT_WHOLE if numbers.get("left") else COMPLETE,
@@ -173,7 +176,8 @@ def _meta(
         "backend": "remote script",
         "clock": facts["clock"],
         "buffer_kib_per_cpu": numbers["buffer_kib"],
-        "events": events,
+        "probe": _probe(facts.get("probe"), events),
+        "events": sorted(map(standard_name, events)),
         "missing": missing,
         "machine": {"hostname": words[1], "kernel_release": words[2]},
         "started_ts_ns": numbers["started"],
@@ -190,6 +194,17 @@ def _meta(
         meta["command_exit_code"] = code if number is None else None
         meta["command_signal"] = number
     return meta
+
+
+def _probe(told: str | None, events: list[str]) -> dict[str, Any]:
+    """As probes.py of the recorder tells it, but for the reason."""
+    if told is None:
+        return {"kind": None, "why": NOT_ASKED_FOR}
+    if told == "none":
+        return {"kind": None, "why": "the kernel there takes none"}
+    kind, _, arguments = told.partition(" ")
+    made = tuple(event for event in events if standard_name(event) != event)
+    return Probes(kind, arguments, made).about()
 
 
 def _names(path: Path) -> dict[int, str]:

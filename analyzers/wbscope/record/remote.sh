@@ -3,8 +3,8 @@
 # Records on another machine with nothing but a shell and tracefs. The result is a tar
 # file on stdout; `wbscope record --unpack` makes a run folder of it. Reads its buffers
 # only at the end, so these have to hold the whole run; what did not fit is counted.
-# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC and the functions
-# choose_events and workload.
+# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC, PROBE and the
+# functions choose_events and workload.
 # WATCHED: the end of stdin ends the recording, for it is the end of ssh. All of the script
 # is in functions: the shell has read it whole before the workload could read its stdin.
 set -u
@@ -24,7 +24,60 @@ clean() {
     sleep 1
     tries=$((tries + 1))
   done
+  [ -z "$own" ] || remove_probes wbscope_$$_remote
   rm -rf "$work"
+}
+put() { echo "$1" >> $root/dynamic_events; }
+remove_probes() { # of a group of which no instance is left
+  for name in entry return; do
+    name=$1/balance_dirty_pages_$name
+    ! grep -q ":$name " $root/dynamic_events || put "-:$name"
+  done 2>/dev/null
+}
+probe() { # as probes.py of wbscope, which has the reasons; their formats are in the trace
+  group=wbscope_$$_remote function=balance_dirty_pages
+  release=$(uname -r) minor=${release#*.}
+  version=$((${release%%.*} * 100 + ${minor%%[!0-9]*}))
+  case $(uname -m) in
+    x86_64) registers='%di %si' ;;
+    aarch64) registers='%x0 %x1' ;;
+    s390x) registers='%r2 %r3' ;;
+    ppc64le) registers='%gpr3 %gpr4' ;;
+    *) registers= ;;
+  esac
+  ways= value=
+  [ $version -lt 604 ] || ways='wb pages_dirtied'
+  [ $version -ge 800 ] || ways="$ways
+\$arg1 \$arg2
+$registers"
+  [ $version -lt 600 ] || value='ret=$retval:s32'
+  [ $version -ge 510 ] || return 1
+  for kind in fprobe kprobe; do
+    enter=p leave=r suffix=
+    [ $kind = kprobe ] || enter=f leave=f suffix=%return
+    most=1024
+    [ $kind = kprobe ] || [ $version -lt 614 ] || most=
+    while read -r wb pages; do
+      [ -n "$pages" ] || continue
+      put "$enter:$group/${function}_entry $function wb=$wb:x64 pages=$pages:u64" || continue
+      put "$leave$most:$group/${function}_return $function$suffix $value" ||
+        put "$leave:$group/${function}_return $function$suffix $value" || break
+      for name in ${function}_return ${function}_entry; do
+        echo 1 > $own/events/$group/$name/enable || break 2
+      done
+      for name in ${function}_return ${function}_entry; do
+        save $root/events/$group/$name/format "$work/tracefs/events/$group/$name/format"
+        echo "$group:$name" >> "$work/events"
+      done
+      note probe "$kind $wb $pages"
+      return 0
+    done << E
+$ways
+E
+    echo 0 > $own/events/$group/enable
+    remove_probes $group
+  done 2>/dev/null
+  return 1
 }
 end_workload() { # with all that it has started, where there is setsid
   kill -TERM -$workload 2>/dev/null || kill -TERM $workload 2>/dev/null
@@ -89,6 +142,10 @@ for path in $root/instances/wbscope-*-remote; do # of a script that was killed
   pid=${path##*/wbscope-} pid=${pid%-remote}
   [ -d "$path" ] && ! kill -0 $pid 2>/dev/null && rmdir "$path" 2>/dev/null
 done
+for group in $(sed -n 's/^[a-z][0-9]*:\(wbscope_[0-9]*_remote\)\/.*/\1/p' $root/dynamic_events 2>/dev/null); do
+  pid=${group#wbscope_}
+  kill -0 ${pid%_remote} 2>/dev/null || remove_probes $group
+done
 work=$(mktemp -d) || fail "no temporary folder"
 run=$work/run
 trap clean EXIT
@@ -125,6 +182,7 @@ for path in /proc/sys/vm/*; do [ -r $path ] && echo "vm.${path##*/} = $(cat $pat
 both before
 choose_events
 [ -s "$work/events" ] || fail "the kernel has none of the events"
+[ -z "$PROBE" ] || probe || note probe none
 ( # none of these files fires an event when it is read; it ends with the script
   trap - EXIT INT TERM HUP
   while sleep 1 && kill -0 $$ 2>/dev/null; do

@@ -43,9 +43,8 @@ std::string_view common_system(std::string_view system) {
   if (first == last || system.substr(0, first) != kOurs) return system;
   const auto pid = system.substr(first + 1, last - first - 1);
   const auto hex = system.substr(last + 1);
-  const bool of_recording = is_of(pid, "0123456789") && hex.size() == kHexDigits &&
-                            is_of(hex, "0123456789abcdef");
-  return of_recording ? kOurs : system;
+  const bool ends = hex == "remote" || (hex.size() == kHexDigits && is_of(hex, "0123456789abcdef"));
+  return ends && is_of(pid, "0123456789") ? kOurs : system;
 }
 
 std::string event_table_name(std::string_view system, std::string_view name, NamesTaken& taken) {

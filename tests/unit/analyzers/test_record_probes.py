@@ -152,7 +152,7 @@ _VALUE = "ret=$retval:s32"
         (
             "8.1.0", "^$", "fprobe",
             [f"f:{_ENTRY} balance_dirty_pages wb=wb:x64 pages=pages_dirtied:u64",
-             f"f1024:{_RETURN} balance_dirty_pages%return {_VALUE}"],
+             f"f:{_RETURN} balance_dirty_pages%return {_VALUE}"],
         ),
     ],
 )  # fmt: skip

@@ -61,6 +61,7 @@ TEST(EventCatalog, ProbesOfARecordingHaveTheNamesOfEveryRun) {
                                            {"wbscope_12", text(6)},
                                            {"xwbscope_12_0123abcd", text(7)}});
   ASSERT_EQ(catalog.events.size(), 8u);
+  EXPECT_EQ(catalog_of({{"wbscope_7_remote", text(1)}}).events[0].full_name(), "wbscope:entry");
   EXPECT_EQ(catalog.events[0].full_name(), "wbscope:entry");
   EXPECT_EQ(catalog.events[0].table, "ev_entry");
   // Two at a time in one trace: both are there.
