@@ -2,8 +2,8 @@
 """Output files: refused early, written in private, named only when whole.
 
 A private folder holds a file that is locked (flock) for as long as its writer
-lives, on whatever machine. What a killed writer left behind has no lock, so the
-next writer of the same output removes it.
+lives, on whatever machine. What a killed writer left behind has no lock, or is
+empty, so the next writer of the same output removes it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import shlex
 import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 
@@ -39,8 +38,6 @@ __all__ = [
 _LOCK = ".writer.lock"
 # No other program names a folder so: what is called this way may be removed.
 _MARK = ".wbscope-"
-# An empty folder that old was left by a writer killed before it had a lock.
-_STALE_SECONDS = 60
 _TRIES = 100
 # The private folders of this process.
 _mine: set[Path] = set()
@@ -142,7 +139,7 @@ def private_folder(output: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_whole(folder)
         _mine.discard(folder)
         os.close(lock)
 
@@ -150,7 +147,7 @@ def private_folder(output: Path) -> Iterator[Path]:
 def remove_private_folders() -> None:
     """For a command that is about to end at once, whatever it was doing."""
     for folder in list(_mine):
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_whole(folder)
 
 
 def is_private_name(name: str, of: str) -> bool:
@@ -170,12 +167,14 @@ def _private_folder(output: Path) -> tuple[Path, int]:
         folder = Path(tempfile.mkdtemp(prefix=f".{output.name}{_MARK}", dir=output.parent))
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            continue  # another writer took it for left behind, before there was a lock
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         if _take(lock, folder / _LOCK) is not False:
             return folder, lock
-        os.close(lock)  # another writer took it for left behind, before it was locked
+        os.close(lock)  # or before it was locked
     raise OSError(None, "its private folder is removed by another program")
 
 
@@ -213,33 +212,31 @@ def remove_if_dead(folder: Path) -> None:
             return
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
-        _remove_if_stale(folder)
+        # Its writer had no lock yet, and makes another folder; or it was about to remove it.
+        with suppress(OSError):
+            folder.rmdir()  # only if empty
         return
     except OSError:
         return  # somebody else's
     try:
         if _take(lock, folder / _LOCK):
-            for path in list(folder.iterdir()):
-                if path.name == _LOCK:
-                    continue  # last, so that a kill here leaves it to the next run
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink(missing_ok=True)
-            shutil.rmtree(folder, ignore_errors=True)
-    except OSError:
-        return  # the output itself can still be written
+            _remove_whole(folder)
     finally:
         os.close(lock)
 
 
-def _remove_if_stale(folder: Path) -> None:
-    """Remove a folder without a lock if it is old and empty."""
-    try:
-        if folder.stat().st_mtime < time.time() - _STALE_SECONDS:
-            folder.rmdir()
-    except OSError:
-        return  # not empty, or gone
+def _remove_whole(folder: Path) -> None:
+    """The lock last, so that a kill here leaves it to the next run; errors are not told."""
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            if path.name == _LOCK:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        (folder / _LOCK).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _cannot_write(output: Path, error: OSError) -> SetupError:

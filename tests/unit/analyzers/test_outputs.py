@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from wbscope.base.errors import InputError, SetupError, UsageError
-from wbscope.base.outputs import check_output, private_output, write_whole
+from wbscope.base.outputs import check_output, private_folder, private_output, write_whole
 
 
 def test_existing_output_needs_force(tmp_path: Path) -> None:
@@ -36,6 +36,40 @@ def test_what_a_killed_writer_of_a_folder_left_is_removed(tmp_path: Path) -> Non
         "package",
         "package/whole.sql",
     ]
+
+
+def _left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob(".x.db.wbscope-*"))
+
+
+@pytest.mark.parametrize("step", ["open", "unlink", "rmdir"])
+def test_a_kill_at_any_step_leaves_what_the_next_writer_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    output = tmp_path / "x.db"
+    others = tmp_path / ".x.db.wbscope-theirs01"
+    others.mkdir()
+    (others / "keep").write_text("no lock, and not empty: no writer's")
+
+    def killed(*_: object, **__: object) -> None:
+        os._exit(9)
+
+    child = os.fork()
+    if child == 0:  # dies where a step begins: each leaves the folder as a kill there does
+        if step == "open":
+            others.rename(tmp_path / "others")  # its lock would be opened first
+            monkeypatch.setattr(os, step, killed)
+        with private_folder(output) as folder:
+            (folder / "part").mkdir()
+            (folder / "part" / "half").write_text("half")
+            monkeypatch.setattr(Path, step, killed)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    if step == "open":
+        (tmp_path / "others").rename(others)
+    assert len(_left(tmp_path)) == 2
+    write_whole(output, "whole")
+    assert _left(tmp_path) == [others.name]
 
 
 def test_input_is_never_replaced(tmp_path: Path) -> None:
