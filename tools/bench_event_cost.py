@@ -7,22 +7,25 @@ usage: bench_event_cost.py [--rounds 40] [--reads 500] [--seconds 20] [--probes]
 Throughput with and without a recording (bench_overhead.py) differs by less than it varies.
 Here the parts are counted: writeback:global_dirty_state fires for each read of /proc/vmstat,
 so the time of reads with and without it, in turns, is that of an event; and all CPU time
-that is used while a recorded command sleeps is the recorder's. With --probes it is instead
-the time of two probes, with the arguments of those that record makes, on a function that each
-read calls once: beside that of the event, for a guest on an emulated CPU is slower in all.
-Needs root and a machine with nothing else to do.
+that is used while a recorded command sleeps is the recorder's. Needs root and a machine
+with nothing else to do.
+
+With --probes: the time of an entry and a return, with arguments as record has them, of a
+function that is called for each new name of a thread, beside that of the event task_rename,
+which fires there, too. A guest on an emulated CPU is slow in all of them: the ratio counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,14 +33,16 @@ _TRACEFS = Path("/sys/kernel/tracing")
 _EVENT = "writeback/global_dirty_state"
 _WBSCOPE = Path(sys.executable).with_name("wbscope")
 _PROFILES = ("writeback", "reclaim", "deep")
-_FUNCTION = "global_dirty_limits"
-_GROUP = "wbscope_bench"
-_PROBES = {
-    "fprobe": (f"f:{_GROUP}/in {_FUNCTION} wb=$arg1:x64 pages=$arg2:u64",
-               f"f1024:{_GROUP}/out {_FUNCTION}%return"),
-    "kprobe": (f"p:{_GROUP}/in {_FUNCTION} wb=$arg1:x64 pages=$arg2:u64",
-               f"r1024:{_GROUP}/out {_FUNCTION} ret=$retval:s32"),
+_RENAMED = "task/task_rename"
+_FUNCTION, _GROUP = "__set_task_comm", "wbscope_bench"
+_ENTRY, _RETURN = "wb=$arg1:x64 pages=$arg3:u64", "ret=$retval:s32"
+_PROBES = {  # lines that a kernel may take, the first that it does
+    "fprobe": ((f"f:{_GROUP}/in {_FUNCTION} {_ENTRY}",),
+               (f"f1024:{_GROUP}/out {_FUNCTION}%return", f"f:{_GROUP}/out {_FUNCTION}%return")),
+    "kprobe": ((f"p:{_GROUP}/in {_FUNCTION} {_ENTRY}",),
+               (f"r1024:{_GROUP}/out {_FUNCTION} {_RETURN}", f"r1024:{_GROUP}/out {_FUNCTION}")),
 }  # fmt: skip
+_PR_SET_NAME = 15
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -46,15 +51,24 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--reads", type=int, default=500, help="of /proc/vmstat in a round")
     parser.add_argument("--seconds", type=int, default=20, help="that a command sleeps")
-    parser.add_argument("--probes", action="store_true", help="of each kind, and no recorder")
+    parser.add_argument("--probes", action="store_true", help="the time of two of them instead")
     options = parser.parse_args()
-    _show("an event", 1, options, _EVENT)
     if options.probes:
+        rename = ctypes.CDLL(None).prctl
+        _show("task_rename", _RENAMED, 1, lambda: rename(_PR_SET_NAME, b"bench"), options)
         for kind, lines in _PROBES.items():
             with _probes(lines) as made:
                 if made:
-                    _show(f"entry and return by {kind}", 2, options, _GROUP)
+                    told = f"entry and return by {kind}"
+                    _show(told, _GROUP, 2, lambda: rename(_PR_SET_NAME, b"bench"), options)
         return 0
+    with open("/proc/vmstat", "rb", buffering=0) as vmstat:
+
+        def read() -> None:
+            vmstat.seek(0)
+            vmstat.read(1 << 16)
+
+        _show("an event", _EVENT, 1, read, options)
     print(f"\nCPU time, % of one CPU, while a command sleeps {options.seconds} s:")
     print(f"\n| recording | % |\n|---|---:|\n| none | {_busy([], options.seconds):.2f} |")
     for profile in _PROFILES:
@@ -65,8 +79,11 @@ def main() -> int:
     return 0
 
 
-def _show(name: str, each: int, options: argparse.Namespace, events: str) -> None:
-    off, on = _reads(options.rounds, options.reads, events, each)
+def _show(
+    name: str, events: str, each: int, call: Callable[[], object], options: argparse.Namespace
+) -> None:
+    """The time of what fires `each` times in a call."""
+    off, on = _calls(options.rounds, options.reads, events, each, call)
     differences = sorted(b - a for a, b in zip(off, on, strict=True))
     quarter = len(differences) // 4
     print(
@@ -76,49 +93,51 @@ def _show(name: str, each: int, options: argparse.Namespace, events: str) -> Non
     )
 
 
-@contextmanager
-def _probes(lines: tuple[str, ...]) -> Iterator[bool]:
-    """Whether the kernel takes them all."""
-    made = []
-    try:
-        for line in lines:
-            _append(line)
-            made.append(line.split()[0].partition(":")[2])
-        yield True
-    except OSError:
-        yield False
-    finally:
-        for event in made:
-            _append(f"-:{event}")
-
-
-def _append(line: str) -> None:
-    number = os.open(_TRACEFS / "dynamic_events", os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(number, f"{line}\n".encode())
-    finally:
-        os.close(number)
-
-
-def _reads(rounds: int, reads: int, events: str, each: int) -> tuple[list[float], list[float]]:
-    """Nanoseconds of a read in each round, with what fires `each` times in it off and on."""
+def _calls(
+    rounds: int, calls: int, events: str, each: int, call: Callable[[], object]
+) -> tuple[list[float], list[float]]:
+    """Nanoseconds of a call in each round, with the events off and on."""
     found: tuple[list[float], list[float]] = ([], [])
-    with _instance() as instance, open("/proc/vmstat", "rb", buffering=0) as vmstat:
+    with _instance() as instance:
         switch = instance / "events" / events / "enable"
         for number in range(2 * rounds):
             is_on = number % 2 ^ (number // 2) % 2  # off on, on off: no drift counts
             switch.write_text(str(is_on))
             before = _events(instance)
             began = time.monotonic_ns()
-            for _ in range(reads):
-                vmstat.seek(0)
-                vmstat.read(1 << 16)
-            found[is_on].append((time.monotonic_ns() - began) / reads)
+            for _ in range(calls):
+                call()
+            found[is_on].append((time.monotonic_ns() - began) / calls)
             fired = _events(instance) - before
-            wanted = is_on * reads * each
-            if not wanted <= fired <= wanted * 1.05 + reads * 0.01:
-                sys.exit(f"{fired} events for {reads} reads: the machine has something else to do")
+            wanted = is_on * calls * each
+            if not wanted <= fired <= wanted * 1.05 + calls * 0.01:
+                sys.exit(f"{fired} events for {calls} calls: the machine has something else to do")
     return found
+
+
+@contextmanager
+def _probes(wanted: tuple[tuple[str, ...], ...]) -> Iterator[bool]:
+    """Whether the kernel takes one line of each."""
+    made: list[str] = []
+    try:
+        for lines in wanted:
+            made += [line.split()[0].partition(":")[2] for line in lines if _append(line)][:1]
+        yield len(made) == len(wanted)
+    finally:
+        for event in made:
+            _append(f"-:{event}")
+
+
+def _append(line: str) -> bool:
+    """A line that stands there already is refused."""
+    number = os.open(_TRACEFS / "dynamic_events", os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(number, f"{line}\n".encode())
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+    return True
 
 
 @contextmanager

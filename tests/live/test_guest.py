@@ -58,18 +58,19 @@ record record --backend tracefs --sysctl vm.dirty_bytes=16M --no-report -o /out/
   sh -c 'for i in 1 2 3; do dd if=/dev/zero of=/data/t$i bs=1M count=19 2>/dev/null & done; wait'
 echo "throttled rc=$?"
 cat > /tmp/three <<'E'
-# What a task has not paid for when it ends, the next ones on its CPU pay: two begin, and pay for
-# those of before, and no dd ends before the last one has written all.
-write() {{ # FILE MIB
+# What a task has not paid for when it ends, the next ones on its CPU pay: one begins on each CPU,
+# and pays for those of before, and no dd ends before the last one has written all.
+write() {{ # FILE MIB [CPU]
   (
     dd if=/dev/zero bs=64k count=$(($2 * 16)) 2>/dev/null
     : > /tmp/written-$1
     until set -- /tmp/written-*; [ $# = {len(_FILES_MIB) + 2} ]; do sleep 0.1; done
-  ) | dd of=$to/$1 bs=64k iflag=fullblock 2>/dev/null
+  ) | ${{3:+taskset -c $3}} dd of=$to/$1 bs=64k iflag=fullblock 2>/dev/null
 }}
 to=$1
-write first-1 {_FIRST_MIB} &
-write first-2 {_FIRST_MIB} &
+read cpus < /sys/devices/system/cpu/online
+write first-1 {_FIRST_MIB} ${{cpus%-*}} &
+write first-2 {_FIRST_MIB} ${{cpus#*-}} &
 sleep 1
 for mib in {" ".join(map(str, _FILES_MIB))}; do write probed-$mib $mib & done
 wait

@@ -118,6 +118,33 @@ def test_workload_that_reads_stdin(recorder: Recorder, shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox sh"])
+def test_sysctls_there(recorder: Recorder, shell: str) -> None:
+    """In force for the run, and as they were afterwards, also when one is refused."""
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    paths = [Path("/proc/sys/vm", name) for name in ("dirty_bytes", "dirty_ratio", "swappiness")]
+    before = [path.read_text() for path in paths]
+    wanted = ("--sysctl", "vm.dirty_bytes=48M", "--sysctl", "vm.swappiness=41")
+    command = ("sh", "-c", "cat /proc/sys/vm/dirty_bytes /proc/sys/vm/swappiness >&2")
+    for options, code in ((wanted, 0), ((*wanted, "--sysctl", "vm.dirty_bytes=1"), 5)):
+        script = recorder.record("--print", *_PROFILE, *options, "--", *command).stdout
+        with (recorder.folder / "run.tar").open("wb") as out:
+            done = subprocess.run(
+                [*shell.split(), "-s"], input=script.encode(), stdout=out, stderr=subprocess.PIPE,
+                check=False,
+            )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        assert [path.read_text() for path in paths] == before
+        if code == 0:
+            assert f"{48 << 20}\n41\n".encode() in done.stderr
+            unpacked = recorder.record("--unpack", "run.tar", "--no-report", "-o", "run")
+            assert unpacked.returncode == 0, unpacked.stderr
+    assert b"sysctl vm.dirty_bytes does not take 1" in done.stderr
+    told = recorder.meta("run")["sysctls_for_the_run"]
+    assert told == {"vm.dirty_bytes": str(48 << 20), "vm.swappiness": "41"}
+
+
+@pytest.mark.parametrize("shell", ["sh", "busybox sh"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_script_that_is_killed(recorder: Recorder, shell: str, number: int) -> None:
     """A plain kill ends the workload and removes everything; any kill ends tracing."""

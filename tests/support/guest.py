@@ -21,7 +21,8 @@ from .tools import ingester_path, require_program
 
 __all__ = ["PROGRAMS", "boot", "guest_folders", "make_disk"]
 
-PROGRAMS = ("trace-cmd", "fio", "dd", "sh", "sleep", "mkfs.ext4", "mount", "kill", "ls", "cat")
+PROGRAMS = ("trace-cmd", "fio", "dd", "sh", "sleep", "mkfs.ext4", "mount", "kill", "ls", "cat",
+            "taskset")  # fmt: skip
 _PACKAGES = ("typer", "rich")  # and what they need
 _NOT_NEEDED = shutil.ignore_patterns(
     "test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "config-*", "site-packages",

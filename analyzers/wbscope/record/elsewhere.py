@@ -18,6 +18,7 @@ from wbscope.record.finish import META_SCHEMA, lost_count, save_meta
 from wbscope.record.folders import make_private, take_name, target_of
 from wbscope.record.remote import remote_script, run_remote, unpack
 from wbscope.record.request import CUSTOM, Recording, Request
+from wbscope.record.settings import split_settings
 
 __all__ = ["record_remote", "script_of", "unpack_file"]
 
@@ -34,13 +35,6 @@ def script_of(request: Request, library: Library, watched: bool = False) -> str:
             "needs a command or a time",
             fix=Phrase(Argument("duration", "30s")),
         )
-    if request.sysctls:
-        raise UsageError(
-            "not-with-remote",
-            Phrase(Argument("sysctl")),
-            Phrase("is not for ", Argument("remote")),
-            fix="set it there by hand",
-        )
     profile = None
     if request.profile != CUSTOM:
         profile = choose.choose_profile(request.profile, library.profiles)
@@ -54,6 +48,7 @@ def script_of(request: Request, library: Library, watched: bool = False) -> str:
         request.sync,
         watched,
         profile is not None and request.probe == "auto",
+        split_settings(request.sysctls),
     )
 
 

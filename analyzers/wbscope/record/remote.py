@@ -17,7 +17,7 @@ import subprocess
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -30,7 +30,7 @@ from wbscope.record.recording_plan import COMPLETE, NOT_WHOLE
 from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
 from wbscope.record.tracefs import Instance
 
-__all__ = ["remote_script", "run_remote", "unpack"]
+__all__ = ["extract_files", "remote_script", "run_remote", "unpack"]
 
 _SCRIPT = Path(__file__).with_name("remote.sh")
 _MOST_BYTES = 1 << 36
@@ -50,6 +50,7 @@ def remote_script(
     sync: bool,
     watched: bool = False,
     probe: bool = False,
+    sysctls: Mapping[str, str] | None = None,
 ) -> str:
     """What a POSIX shell runs as root over there; `watched`: it ends when its stdin does."""
     choose = [] if profile is None else [f"add {shlex.join(group)}" for group in profile.events]
@@ -62,6 +63,8 @@ def remote_script(
         f"SYNC={'1' if sync else ''}",
         f"WATCHED={'1' if watched else ''}",
         f"PROBE={'1' if probe else ''}",
+        f"SYSCTLS={shlex.quote(_lines_of(sysctls or {}))}",
+        f"SYSCTLS_TOLD={shlex.quote(json.dumps(dict(sysctls or {})))}",
         "choose_events() {",
         *(f"  {line}" for line in choose),
         "}",
@@ -70,6 +73,10 @@ def remote_script(
     return _SCRIPT.read_text(encoding="utf-8").replace(
         "\n@settings@\n", "\n" + "\n".join(settings) + "\n"
     )
+
+
+def _lines_of(sysctls: Mapping[str, str]) -> str:
+    return "\n".join(f"{name} {value}" for name, value in sysctls.items())
 
 
 def _as_group(command: Sequence[str]) -> str:
@@ -122,7 +129,7 @@ def unpack(archive: IO[bytes], folder: Path) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory(prefix="wbscope-", dir=folder) as made:
         work = Path(made)
-        _extract(archive, work)
+        extract_files(archive, work)
         try:
             facts = dict(line.split(" ", 1) for line in _lines(work / "facts"))
             events = _lines(work / "events")
@@ -166,7 +173,7 @@ def _meta(
 ) -> dict[str, Any]:
     """As the recorder of this machine writes it, as far as the script knows it."""
     words = (folder / "uname").read_text().split()
-    texts = ("clock", "profile", "command", "probe")
+    texts = ("clock", "profile", "command", "probe", "sysctls")
     numbers = {key: int(value) for key, value in facts.items() if key not in texts}
     meta: dict[str, Any] = {
         "ended": NOT_WHOLE if numbers.get("left") else COMPLETE,
@@ -179,6 +186,7 @@ def _meta(
         "probe": _probe(facts.get("probe"), events),
         "events": sorted(map(standard_name, events)),
         "missing": missing,
+        "sysctls_for_the_run": json.loads(facts.get("sysctls", "{}")),
         "machine": {"hostname": words[1], "kernel_release": words[2]},
         "started_ts_ns": numbers["started"],
         "ended_ts_ns": numbers["ended"],
@@ -216,7 +224,7 @@ def _names(path: Path) -> dict[int, str]:
     return names
 
 
-def _extract(archive: IO[bytes], folder: Path) -> None:
+def extract_files(archive: IO[bytes], folder: Path) -> None:
     """Regular files under their own names below the folder, and nothing else."""
     left = _MOST_BYTES
     try:

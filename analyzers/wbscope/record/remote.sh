@@ -3,7 +3,7 @@
 # Records on another machine with nothing but a shell and tracefs. The result is a tar
 # file on stdout; `wbscope record --unpack` makes a run folder of it. Reads its buffers
 # only at the end, so these have to hold the whole run; what did not fit is counted.
-# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC, PROBE and the
+# @settings@ is replaced by: PROFILE, COMMAND, DURATION, BUFFER_KIB, SYNC, PROBE, SYSCTLS and the
 # functions choose_events and workload.
 # WATCHED: the end of stdin ends the recording, for it is the end of ssh. All of the script
 # is in functions: the shell has read it whole before the workload could read its stdin.
@@ -15,6 +15,7 @@ clean() {
   trap - EXIT
   trap '' INT TERM HUP
   [ -z "$workload" ] || end_workload
+  put_back
   [ -z "$sampler$cats$watch" ] || kill $sampler $cats $watch 2>/dev/null
   [ -d "$own" ] && echo 0 > $own/tracing_on && echo 0 > $own/events/enable
   exec 4>&-
@@ -26,6 +27,31 @@ clean() {
   done
   [ -z "$own" ] || remove_probes wbscope_$$_remote
   rm -rf "$work"
+}
+set_sysctls() { # lines of a name and a value
+  while read -r name value; do
+    [ -n "$name" ] || continue
+    path=/proc/sys/$(echo "$name" | sed 's/[.]/\//g')
+    back=$path
+    before=$(cat "$path" 2>/dev/null) || fail "there is no sysctl $name"
+    # Of each pair the kernel keeps one: writing it sets the other to 0, which it does not take back.
+    case $name:$before in
+      vm.dirty_bytes:0 | vm.dirty_background_bytes:0) back=${path%_bytes}_ratio ;;
+      vm.dirty_ratio:0 | vm.dirty_background_ratio:0) back=${path%_ratio}_bytes ;;
+    esac
+    [ "$back" = "$path" ] || before=$(cat "$back")
+    changed="$back $before
+$changed"
+    echo "$value" 2>/dev/null > "$path" || fail "sysctl $name does not take $value"
+  done << E
+$SYSCTLS
+E
+}
+put_back() {
+  while read -r path before; do [ -z "$path" ] || echo "$before" > "$path"; done << E
+$changed
+E
+  changed=
 }
 put() { echo "$1" >> $root/dynamic_events; }
 remove_probes() { # of a group of which no instance is left
@@ -133,7 +159,7 @@ are_waiting() { # all of them for more, or at their end; none with something to 
 }
 
 main() {
-workload= sampler= cats= watch= own= work=
+workload= sampler= cats= watch= own= work= changed=
 exec 3<&0
 root=/sys/kernel/tracing
 [ -d $root/instances ] || mount -t tracefs nodev $root 2>/dev/null || root=/sys/kernel/debug/tracing
@@ -154,6 +180,7 @@ mkdir -p $run "$work/tracefs" || exit 5
 own=$root/instances/wbscope-$$-remote
 mkdir $own || fail "no trace instance can be made"
 echo 0 > $own/tracing_on
+set_sysctls
 # The last close of free_buffer ends tracing: nobody else has it open.
 echo 1 > $own/options/disable_on_free 2>/dev/null
 exec 4> $own/free_buffer
@@ -199,7 +226,7 @@ if [ -n "$WATCHED" ]; then
 fi
 exec 3<&-
 echo "wbscope: recording $(wc -l < "$work/events") events on $(uname -n)" >&2
-note profile $PROFILE; note command "$COMMAND"; note clock $clock
+note profile $PROFILE; note command "$COMMAND"; note clock $clock; note sysctls "$SYSCTLS_TOLD"
 note buffer_kib $BUFFER_KIB; note started $(now)
 echo 1 > $own/tracing_on
 began=$(now)

@@ -17,6 +17,7 @@ __all__ = [
     "read_sysctls",
     "restore",
     "saved_values",
+    "split_settings",
     "still_ours",
 ]
 
@@ -40,35 +41,51 @@ _SHOWN = (
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, str]:
+    """As split_settings(), of this kernel.
+
+    Raises: UsageError for what is no sysctl of it, or no setting.
+    """
+    settings = split_settings(texts)
+    for name, value in settings.items():
+        if not _file(name).is_file():
+            raise _no_sysctl(f"{name}={value}", "is no NAME=VALUE of a sysctl that this kernel has")
+        if not _can_be_put_back(name):
+            raise _no_setting(name, value)
+    return settings
+
+
+def split_settings(texts: Iterable[str]) -> dict[str, str]:
     """'vm.dirty_bytes=16M' -> name, value; K, M and G are powers of 2.
 
-    Raises: UsageError for what is no sysctl of this kernel.
+    Raises: UsageError for what is no NAME=VALUE, or does something once.
     """
     settings = {}
     for text in texts:
         match = re.fullmatch(r"([\w.-]+)=(\S(?:.*\S)?)", text)
-        if match is None or ".." in match[1] or not _file(match[1]).is_file():
-            raise UsageError(
-                "no-such-sysctl",
-                Phrase(Argument("sysctl", text)),
-                "is no NAME=VALUE of a sysctl that this kernel has",
-                fix=Phrase(Argument("sysctl", "vm.dirty_bytes=16M")),
-            )
-        if not _can_be_put_back(match[1]):
-            raise UsageError(
-                "not-a-setting",
-                Phrase(Argument("sysctl", text)),
-                "does something once, or cannot be read: there is no value to put back",
-                fix=f"set it in the command: sh -c 'echo {match[2]} > {_file(match[1])}; ...'",
-            )
+        if match is None or ".." in match[1]:
+            raise _no_sysctl(text, "is no NAME=VALUE of a sysctl that this kernel has")
+        if match[1] in _ACTIONS:
+            raise _no_setting(match[1], match[2])
         number = re.fullmatch(r"(\d+)([KMG])", match[2])
         settings[match[1]] = str(int(number[1]) << _SUFFIXES[number[2]]) if number else match[2]
     return settings
 
 
+def _no_sysctl(text: str, why: str) -> UsageError:
+    example = Phrase(Argument("sysctl", "vm.dirty_bytes=16M"))
+    return UsageError("no-such-sysctl", Phrase(Argument("sysctl", text)), why, fix=example)
+
+
+def _no_setting(name: str, value: str) -> UsageError:
+    return UsageError(
+        "not-a-setting",
+        Phrase(Argument("sysctl", f"{name}={value}")),
+        "does something once, or cannot be read: there is no value to put back",
+        fix=f"set it in the command: sh -c 'echo {value} > {_file(name)}; ...'",
+    )
+
+
 def _can_be_put_back(name: str) -> bool:
-    if name in _ACTIONS:
-        return False
     try:
         _file(name).read_text()
     except PermissionError:
