@@ -34,6 +34,7 @@ LAYERS = (
     "compare",
     "record",
     "doctor",
+    "lab",
     "render",
     "ci",
     "viewer",

@@ -59,12 +59,14 @@ record record --backend tracefs --sysctl vm.dirty_bytes=16M --no-report -o /out/
 echo "throttled rc=$?"
 cat > /tmp/three <<'E'
 # What a task has not paid for when it ends, the next ones on its CPU pay: one begins on each CPU,
-# and pays for those of before, and no dd ends before the last one has written all.
+# and pays for those of before, and no dd ends before the last one has written all: that is what it
+# read by then, too.
 write() {{ # FILE MIB [CPU]
   (
     dd if=/dev/zero bs=64k count=$(($2 * 16)) 2>/dev/null
     : > /tmp/written-$1
     until set -- /tmp/written-*; [ $# = {len(_FILES_MIB) + 2} ]; do sleep 0.1; done
+    sleep 3
   ) | ${{3:+taskset -c $3}} dd of=$to/$1 bs=64k iflag=fullblock 2>/dev/null
 }}
 to=$1

@@ -86,11 +86,11 @@ def test_pages_that_are_slow_to_copy(recorder: Recorder, disk: Path) -> None:
     """The disk of the script may be the one that is throttled: all is waited for."""
     slow = recorder.folder / "bin"
     slow.mkdir()
-    real = shutil.which("cat")
-    (slow / "cat").write_text(
-        f'#!/bin/sh\ncase "$*" in */trace_pipe_raw) sleep 3 ;; esac\nexec {real} "$@"\n'
+    real = shutil.which("dd")
+    (slow / "dd").write_text(
+        f'#!/bin/sh\ncase "$*" in *trace_pipe_raw*) sleep 3 ;; esac\nexec {real} "$@"\n'
     )
-    (slow / "cat").chmod(0o755)
+    (slow / "dd").chmod(0o755)
     printed = recorder.record("--print", *_PROFILE, "--", *_command(disk))
     env = recorder.env | {"PATH": f"{slow}:{recorder.env['PATH']}"}
     _unpacked(recorder, printed.stdout, env)

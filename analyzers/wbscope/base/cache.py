@@ -24,7 +24,15 @@ from typing import Any, NoReturn
 from wbscope.base.errors import SetupError
 from wbscope.base.outputs import private_folder, remove_if_dead
 
-__all__ = ["CACHE_FIX", "cache_entry", "entry_of", "scratch_folder", "trim_cache", "used"]
+__all__ = [
+    "CACHE_FIX",
+    "cache_entry",
+    "entry_of",
+    "own_folder",
+    "scratch_folder",
+    "trim_cache",
+    "used",
+]
 
 LIMIT_BYTES = 4 << 30
 # A folder that mktemp makes is this user's own and closed to others.
@@ -109,6 +117,19 @@ def scratch_folder() -> Iterator[Path]:
     """
     with private_folder(_folder() / _SCRATCH) as folder:
         yield folder
+
+
+def own_folder(name: str) -> Path:
+    """A folder beside the entries, for what is large and used for long; nothing in it is trimmed.
+
+    Raises: SetupError where there is no folder that can be trusted.
+    """
+    folder = _folder() / name
+    try:
+        _make_own(folder)
+    except OSError as error:
+        _refuse(folder, f"cannot be used: {error}")
+    return folder
 
 
 def _folder() -> Path:

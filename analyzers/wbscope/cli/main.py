@@ -27,6 +27,7 @@ from wbscope.cli import (
     doctor,
     gate,
     ingest,
+    lab,
     queries,
     query,
     record,
@@ -59,6 +60,7 @@ app = typer.Typer(
 )
 app.command()(record.record)
 app.command()(doctor.doctor)
+app.command()(lab.lab)
 app.command()(ingest.ingest)
 app.command()(query.query)
 app.command(cls=sql.SqlCommand)(sql.sql)

@@ -16,7 +16,7 @@ clean() {
   trap '' INT TERM HUP
   [ -z "$workload" ] || end_workload
   put_back
-  [ -z "$sampler$cats$watch" ] || kill $sampler $cats $watch 2>/dev/null
+  [ -z "$sampler$readers$watch" ] || kill $sampler $readers $watch 2>/dev/null
   [ -d "$own" ] && echo 0 > $own/tracing_on && echo 0 > $own/events/enable
   exec 4>&-
   wait 2>/dev/null
@@ -159,7 +159,7 @@ are_waiting() { # all of them for more, or at their end; none with something to 
 }
 
 main() {
-workload= sampler= cats= watch= own= work= changed=
+workload= sampler= readers= watch= own= work= changed=
 exec 3<&0
 root=/sys/kernel/tracing
 [ -d $root/instances ] || mount -t tracefs nodev $root 2>/dev/null || root=/sys/kernel/debug/tracing
@@ -258,21 +258,22 @@ save $root/saved_cmdlines "$work/saved_cmdlines"
 for path in /proc/[0-9]*/task/*/comm; do echo "$(echo $path | cut -d/ -f5) $(cat $path 2>/dev/null)"; done > "$work/comms"
 for cpu in $(ls $own/per_cpu | sed 's/cpu//'); do
   save $own/per_cpu/cpu$cpu/stats "$work/cpu$cpu.stats"
-  cat $own/per_cpu/cpu$cpu/trace_pipe_raw > "$work/cpu$cpu.pages" 2>/dev/null 4>&- &
-  cats="$cats $!"
+  # By read: some cat take sendfile, which leaves the last page, as it is not full.  One page a time.
+  dd if=$own/per_cpu/cpu$cpu/trace_pipe_raw of="$work/cpu$cpu.pages" bs=65536 2>/dev/null 4>&- &
+  readers="$readers $!"
 done
 # They wait for more when they have everything. A write may take long: this disk is throttled.
 left=-1 tries=0
 while :; do
   before=$left left=$(entries)
-  if are_waiting $cats; then
+  if are_waiting $readers; then
     [ $left != 0 ] || break
     [ $left = $before ] && tries=$((tries + 1))
     [ $tries -lt 10 ] || { note left $left; break; }
   fi
   sleep 1
 done
-kill $cats 2>/dev/null; cats=
+kill $readers 2>/dev/null; readers=
 [ -z "$watch" ] || kill $watch 2>/dev/null
 watch=
 tar -C "$work" -cf - . 4>&-

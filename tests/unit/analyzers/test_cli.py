@@ -17,7 +17,7 @@ from wbscope.render.messages import error_text
 
 Cli = Callable[..., Any]
 VERBS = [
-    *("record", "doctor", "ingest", "query", "sql", "queries", "report"),
+    *("record", "doctor", "lab", "ingest", "query", "sql", "queries", "report"),
     *("check", "timeline", "convert", "open", "compare", "gate", "sql-package", "baseline"),
 ]
 

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run in a guest: disks are made here, the kernel is booted, the script of `record` runs in it.
+
+The guest has no network and no files of this machine but what is copied into its first file
+system. It writes two archives to raw disks: the recording, and what lies beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from wbscope.base.children import dying_with_us
+from wbscope.base.errors import InputError, SetupError
+from wbscope.lab.initrd import make_initrd
+from wbscope.lab.kernels import Image
+from wbscope.lab.setup import Disk, Setup
+from wbscope.record.remote import extract_files
+
+__all__ = ["Booted", "boot"]
+
+_WORKLOAD = Path(__file__).with_name("workload.sh")
+# Archives; sparse, so that only what is written takes room.
+_RECORDING_BYTES, _BESIDE_BYTES = 2 << 30, 512 << 20
+_TRY_SECONDS = 20.0
+_MODULES = ("virtio_pci", "virtio_blk")
+_MAKERS = {
+    "ext4": ("mkfs.ext4", "-qF", "e2fsprogs"),
+    "xfs": ("mkfs.xfs", "-qf", "xfsprogs"),
+    "btrfs": ("mkfs.btrfs", "-qf", "btrfs-progs"),
+}
+_MACHINES = {"x86_64": ("q35", "ttyS0"), "aarch64": ("virt", "ttyAMA0")}
+_PACKAGES = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
+_MAIN = """\
+export DATA=/data OUT=/out LAB=/lab CGROUPS=/sys/fs/cgroup
+mkdir -p /out /sys/fs/cgroup
+end() { # STAGE WHY
+  echo "$1 $2" > /stage
+  tar -cf /dev/vdb -C / stage said out
+  sync
+  poweroff -f
+}
+attempt() { # STAGE CMD...: a command that has to succeed
+  stage=$1
+  shift
+  "$@" >> /said 2>&1 || end "$stage" "ended with $?: $*"
+}
+write() { printf '%s\\n' "$2" > "$1"; }
+device() { read -r number < "/sys/class/block/$1/dev"; echo "$number"; }
+: > /said
+attempt cgroup mount -t cgroup2 none /sys/fs/cgroup
+@steps@
+sync
+echo 3 > /proc/sys/vm/drop_caches
+sh /lab/record > /dev/vda 2>> /said || end record "the script of record ended with $?"
+end done ''
+"""
+
+
+@dataclass(frozen=True)
+class Booted:
+    """What a guest left.
+
+    stage      how far it came: "done", or the step that failed; None = it never told
+    why        of the step
+    recording  the archive of the script of record
+    said       what prepare, record and the workload printed
+    console    what the kernel printed
+    """
+
+    stage: str | None
+    why: str
+    recording: Path
+    said: str
+    console: str
+
+
+def boot(
+    setup: Setup, image: Image, script: str, work: Path, beside: Path, limit_s: float
+) -> Booted:
+    """Run it once; `work` takes large files, `beside` what the guest put into $OUT.
+
+    Raises: SetupError where a program is missing, or a disk cannot be made here.
+    """
+    names = [f"vd{chr(ord('c') + number)}" for number in range(len(setup.disks))]
+    swap = f"vd{chr(ord('c') + len(names))}" if setup.swap_kib else None
+    recording, archive = work / "recording", work / "beside"
+    for path, size in ((recording, _RECORDING_BYTES), (archive, _BESIDE_BYTES)):
+        _sparse(path, size)
+    drives = [_drive(recording), _drive(archive)]
+    for disk, name in zip(setup.disks, names, strict=True):
+        path = work / name
+        _sparse(path, disk.size_kib << 10)
+        _format(disk, path)
+        drives.append(_drive(path, disk))
+    if swap is not None:
+        _sparse(work / swap, setup.swap_kib << 10)
+        drives.append(_drive(work / swap))
+    files = {Path(name).name: Path(name).read_bytes() for name in setup.files}
+    files |= {
+        "main": _MAIN.replace("@steps@", "\n".join(_steps(setup, names, swap))).encode(),
+        "record": os.fsencode(script),
+        "prepare": _shell(setup.prepare),
+        "workload": _shell(setup.workload),
+    }
+    kinds = {disk.filesystem for disk in setup.disks} - {"none"}
+    initrd = work / "initrd"
+    make_initrd(
+        initrd,
+        image,
+        modules=(*_MODULES, *sorted(kinds), *setup.modules),
+        programs=setup.programs,
+        files=files,
+        last_disk=swap or (names[-1] if names else "vdb"),
+    )
+    console = work / "console"
+    ended = _qemu(setup, image, initrd, drives, console, limit_s)
+    said = _unpack(archive, work / "left", beside)
+    told = console.read_text(errors="replace")
+    stage, _, why = said[0].partition(" ")
+    if not stage:
+        why = ended or f"the guest stopped; its last line: {_last_line(told)}"
+    return Booted(stage or None, why.strip(), recording, said[1], told)
+
+
+def _steps(setup: Setup, names: Sequence[str], swap: str | None) -> Iterable[str]:
+    """Shell lines; a failure names its step."""
+    quote = shlex.quote
+    for disk, name in zip(setup.disks, names, strict=True):
+        if not disk.at:
+            continue
+        options = quote(disk.options or "defaults")
+        yield f"mkdir -p /{disk.at}"
+        yield f"attempt mount mount -t {disk.filesystem} -o {options} /dev/{name} /{disk.at}"
+    if setup.disks and setup.disks[0].at:
+        yield f"export DATA=/{setup.disks[0].at}"
+    if swap is not None:
+        yield f"attempt swap mkswap /dev/{swap}"
+        yield f"attempt swap swapon /dev/{swap}"
+    for key, value in setup.sysctls.items():
+        yield f"attempt sysctl write /proc/sys/{key.replace('.', '/')} {quote(value)}"
+    used = {file.partition(".")[0] for limits in setup.cgroups.values() for file in limits}
+    controllers = sorted((used | {"memory", "io"}) - {"cgroup"}) if setup.cgroups else ()
+    for controller in controllers:
+        yield f"attempt cgroup write /sys/fs/cgroup/cgroup.subtree_control +{controller}"
+    places = {disk.at: name for disk, name in zip(setup.disks, names, strict=True)}
+    for group, limits in setup.cgroups.items():
+        yield f"mkdir /sys/fs/cgroup/{group}"
+        for file, value in limits.items():
+            word, _, rest = value.partition(" ")
+            text = f'"$(device {places[word]}) "{quote(rest)}' if word in places else quote(value)
+            yield f"attempt cgroup write /sys/fs/cgroup/{group}/{file} {text}"
+    yield "attempt prepare sh /lab/prepare"
+
+
+def _shell(text: str) -> bytes:
+    return os.fsencode(f"{_WORKLOAD.read_text(encoding='utf-8')}{text}\n")
+
+
+def _sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def _format(disk: Disk, path: Path) -> None:
+    """Here, where it is fast."""
+    if disk.filesystem == "none":
+        return
+    program, flags, package = _MAKERS[disk.filesystem]
+    found = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if found is None:
+        fix = f"apt install {package}"
+        raise SetupError("missing-program", program, "is not installed", fix=fix)
+    command = [found, flags, *disk.mkfs, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise SetupError(
+            "cannot-format", f"disk {disk.at}", f"{program}: {said[-1] if said else 'no word'}",
+            fix="see mkfs and size of this disk in the matrix",
+        )  # fmt: skip
+
+
+def _drive(path: Path, disk: Disk | None = None) -> str:
+    limits = ""
+    if disk is not None:
+        given = {
+            "bps-write": disk.bytes_per_s,
+            "iops-write": disk.iops,
+            "bps-read": disk.read_bytes_per_s,
+            "iops-read": disk.read_iops,
+        }
+        limits = "".join(f",throttling.{key}={value}" for key, value in given.items() if value)
+    # A comma would begin another option.
+    return f"file={str(path).replace(',', ',,')},if=virtio,format=raw,cache=unsafe{limits}"
+
+
+def _qemu(
+    setup: Setup, image: Image, initrd: Path, drives: Sequence[str], console: Path, limit_s: float
+) -> str | None:
+    """Boot and wait; what went wrong with QEMU itself."""
+    machine = platform.machine()
+    kind, terminal = _MACHINES.get(machine, _MACHINES["x86_64"])
+    program = f"qemu-system-{machine}"
+    fast = _has_kvm(program)
+    # QEMU hands wrong flags to an interrupt after cmpxchg16b, and the kernel panics.
+    emulated = "max,-cx16" if machine == "x86_64" else "max"
+    command = [
+        program, "-M", kind, "-cpu", "host" if fast else emulated,
+        "-accel", "kvm" if fast else "tcg,thread=multi",
+        "-m", f"{setup.memory_kib}K", "-smp", str(setup.cpus),
+        "-kernel", str(image.vmlinuz), "-initrd", str(initrd),
+        "-append", f"console={terminal} panic=-1 rdinit=/init quiet no_timer_check {setup.append}",
+        "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
+        *(word for drive in drives for word in ("-drive", drive)),
+    ]  # fmt: skip
+    try:
+        with console.open("wb") as out:
+            qemu = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                preexec_fn=dying_with_us(signal.SIGKILL),
+            )  # fmt: skip
+    except FileNotFoundError:
+        fix = f"apt install {_PACKAGES.get(machine, 'qemu-system')}"
+        raise SetupError("missing-program", program, "is not installed", fix=fix) from None
+    try:
+        code = qemu.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        return f"it took longer than {limit_s:g} s, and was ended"
+    finally:
+        qemu.kill()
+        qemu.wait()
+    if code == 0:
+        return None
+    return f"QEMU ended with {code}: {_last_line(console.read_text(errors='replace'))}"
+
+
+@cache
+def _has_kvm(program: str) -> bool:
+    """Whether it works here, which /dev/kvm alone does not tell: QEMU aborts on some machines."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK) or shutil.which(program) is None:
+        return False
+    command = [program, "-accel", "kvm", "-cpu", "host", "-nodefaults", "-display", "none", "-S",
+               "-monitor", "stdio"]  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, input=b"quit\n", capture_output=True, timeout=_TRY_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def _unpack(archive: Path, left: Path, beside: Path) -> tuple[str, str]:
+    """Files of $OUT go beside the trace; returns the stage, and what was said."""
+    left.mkdir()
+    with contextlib.suppress(InputError), archive.open("rb") as file:
+        extract_files(file, left)
+    texts = []
+    for name in ("stage", "said"):
+        path = left / name
+        texts.append(path.read_text(errors="replace") if path.is_file() else "")
+    if (left / "out").is_dir():
+        for path in (left / "out").iterdir():
+            shutil.move(path, beside / path.name)
+    return texts[0].strip(), texts[1]
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "nothing"

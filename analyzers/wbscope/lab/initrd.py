@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first file system of a guest: busybox, programs of this machine, modules, an init."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from wbscope.base.errors import SetupError
+from wbscope.lab.kernels import Image, unpacked
+
+__all__ = ["make_initrd"]
+
+_FOLDERS = ("proc", "sys", "dev", "tmp", "run", "etc", "mods", "bin", "sbin", "usr/bin", "usr/sbin",
+            "lib", "lib64", "lab")  # fmt: skip
+# Runs /lab/main when all disks are there, then powers off.  What it says goes to the console.
+_INIT = """\
+#!/bin/busybox sh
+/bin/busybox mkdir -p /bb
+/bin/busybox --install -s /bb
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin:/bb HOME=/tmp
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp; mount -t tmpfs run /run
+mount -t tracefs nodev /sys/kernel/tracing; mount -t debugfs nodev /sys/kernel/debug
+ln -s /proc/self/fd /dev/fd
+while read -r module; do
+  insmod "/mods/$module.ko" || echo "wbscope: no module $module"
+done < /mods/order
+ip link set lo up
+tries=0
+until [ -b /dev/@last@ ] || [ $tries = 50 ]; do sleep 0.2; tries=$((tries + 1)); done
+exec sh /lab/main
+"""
+
+
+def make_initrd(
+    output: Path,
+    image: Image,
+    *,
+    modules: Iterable[str],
+    programs: Iterable[str],
+    files: Mapping[str, bytes],
+    last_disk: str,
+) -> None:
+    """`files` lie in /lab of the guest; `main` among them is run.
+
+    Raises: SetupError where busybox, cpio, or one of the programs is missing.
+    """
+    root = output.with_suffix(".root")
+    for name in _FOLDERS:
+        (root / name).mkdir(parents=True)
+    busybox = _found("busybox", "busybox-static")
+    if _libraries(busybox):
+        raise SetupError(
+            "missing-program", "busybox", "needs libraries, wanted the static one",
+            fix="apt install busybox-static",
+        )  # fmt: skip
+    shutil.copy(busybox, root / "bin/busybox")
+    (root / "bin/sh").symlink_to("busybox")
+    for name in programs:
+        _copy(root, _found(name, name), Path("usr/bin") / Path(name).name)
+    order = []
+    for path in image.module_files(modules):
+        name = path.name.partition(".ko")[0]
+        (root / "mods" / f"{name}.ko").write_bytes(unpacked(path))
+        order.append(f"{name}\n")
+    (root / "mods/order").write_text("".join(order))
+    for name, content in files.items():
+        (root / "lab" / name).write_bytes(content)
+        (root / "lab" / name).chmod(0o755)
+    (root / "init").write_text(_INIT.replace("@last@", last_disk))
+    (root / "init").chmod(0o755)
+    listed = "\0".join(
+        os.path.relpath(os.path.join(folder, name), root)
+        for folder, folders, names in os.walk(root)
+        for name in (*sorted(folders), *sorted(names))
+    )
+    try:
+        done = subprocess.run(
+            ["cpio", "-o", "-H", "newc", "--quiet", "-0", "-R", "0:0"],
+            cwd=root, input=os.fsencode(listed), capture_output=True, check=True,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise SetupError(
+            "missing-program", "cpio", "is not installed", fix="apt install cpio"
+        ) from None
+    with gzip.open(output, "wb", compresslevel=1) as packed:
+        packed.write(done.stdout)
+    shutil.rmtree(root)
+
+
+def _found(name: str, package: str) -> Path:
+    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if path is None:
+        raise SetupError(
+            "missing-program", name, "is not on this machine, for the guest to use",
+            fix=f"apt install {package}",
+        )  # fmt: skip
+    return Path(path)
+
+
+def _copy(root: Path, program: Path, target: Path) -> None:
+    shutil.copy(program.resolve(), root / target)
+    (root / target).chmod(0o755)
+    for library in _libraries(program):
+        place = root / library.relative_to("/")
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library.resolve(), place)
+
+
+def _libraries(program: Path) -> list[Path]:
+    """None for a static program."""
+    done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+    return [Path(word) for word in done.stdout.split() if word.startswith("/")]

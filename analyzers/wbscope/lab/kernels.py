@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel of a guest: fetched from Debian, unpacked, or built; with its modules."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wbscope.base.cache import own_folder
+from wbscope.base.children import dying_with_us
+from wbscope.base.errors import InputError, SetupError
+from wbscope.base.outputs import private_folder
+from wbscope.lab.setup import Kernel
+
+__all__ = ["Image", "find_image"]
+
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_MIRROR = "http://deb.debian.org/debian"
+# A meta package leads to the kernel; newer suites split that in linux-binary- and linux-modules-.
+_PART = re.compile(r"^ *(?:\|?Depends): (linux-(?:image|binary|modules)-\S+)", re.M)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A kernel that can be booted.
+
+    modules  the folder lib/modules/RELEASE; None = everything is built in
+    """
+
+    vmlinuz: Path
+    modules: Path | None
+
+    def module_files(self, names: Iterable[str]) -> list[Path]:
+        """What these need, in the order of loading; what is built in has no file.
+
+        Raises: SetupError where kmod is missing.
+        """
+        if self.modules is None:
+            return []
+        release = self.modules.name
+        if not (self.modules / "modules.dep").is_file():
+            _run(["depmod", "-b", str(_base_of(self.modules)), release], "kmod")
+        found: dict[str, Path] = {}
+        base = str(_base_of(self.modules))
+        for name in names:
+            command = ["modprobe", "-d", base, "-S", release, "--show-depends", name]
+            for line in _run(command, "kmod", check=False).splitlines():
+                word, _, rest = line.partition(" ")
+                if word == "insmod":
+                    path = Path(rest.split(" ")[0])
+                    found.setdefault(path.name.partition(".ko")[0].replace("-", "_"), path)
+        return list(found.values())
+
+    def has_module(self, name: str) -> bool:
+        """As a file, or built in."""
+        if self.modules is None:
+            return True
+        built_in = (self.modules / "modules.builtin").read_text(encoding="utf-8")
+        return bool(self.module_files([name])) or f"/{name}.ko" in built_in
+
+
+def unpacked(module: Path) -> bytes:
+    """A module's bytes as a kernel without decompressor takes them."""
+    data = module.read_bytes()
+    if module.suffix == ".xz":
+        return lzma.decompress(data)
+    if module.suffix == ".zst":
+        return _run_bytes(["zstd", "-qdc", str(module)], "zstd")
+    return data
+
+
+def find_image(kernel: Kernel, say: Callable[[str], None]) -> Image:
+    """Raises: SetupError when it cannot be fetched, InputError when there is none."""
+    if kernel.debian is not None:
+        return _in_folder(_fetched(kernel.debian, kernel.package, say))
+    if kernel.folder is not None:
+        return _in_folder(Path(kernel.folder))
+    assert kernel.image is not None  # a kernel has one source, and is of a guest
+    modules = None if kernel.modules is None else _modules_in(Path(kernel.modules))
+    return Image(Path(kernel.image), modules)
+
+
+def _in_folder(folder: Path) -> Image:
+    images = [path for path in sorted(folder.rglob("vmlinu[xz]*")) if path.is_file()]
+    if not images:
+        raise InputError(
+            "no-kernel", str(folder), "has no vmlinuz in it or below",
+            fix=f"dpkg -x linux-image-….deb {folder}",
+        )  # fmt: skip
+    return Image(images[0], _modules_in(folder))
+
+
+def _modules_in(folder: Path) -> Path | None:
+    found = [path for path in sorted(folder.rglob("lib/modules/*")) if path.is_dir()]
+    return found[0] if found else None
+
+
+def _base_of(modules: Path) -> Path:
+    """What kmod calls the base: it has lib/modules."""
+    return modules.parents[2]
+
+
+def _fetched(suite: str, package: str, say: Callable[[str], None]) -> Path:
+    """The packages, unpacked in the cache; asked for once.
+
+    Raises: SetupError with what apt said.
+    """
+    mirror = os.environ.get("WBSCOPE_DEBIAN_MIRROR") or _MIRROR
+    key = hashlib.sha256(json.dumps([mirror, suite, package]).encode()).hexdigest()[:16]
+    target = own_folder("kernels") / key
+    if target.is_dir():
+        return target
+    say(f"fetching {package} of {suite}")
+    with private_folder(target) as work:
+        made = work / "kernel"
+        made.mkdir()
+        for deb in _debs(work / "apt", mirror, suite, package):
+            _run(["dpkg", "-x", str(deb), str(made)], "dpkg")
+        for unused in ("usr/share", "usr/src"):
+            shutil.rmtree(made / unused, ignore_errors=True)
+        os.replace(made, target)
+    return target
+
+
+def _debs(apt: Path, mirror: str, suite: str, package: str) -> list[Path]:
+    """Downloads with a package list of its own, so that the machine's stays as it is."""
+    for name in ("lists/partial", "cache/archives/partial", "etc/preferences.d", "debs"):
+        (apt / name).mkdir(parents=True)
+    (apt / "status").touch()
+    signed = f"[signed-by={_KEYRING}] " if os.path.exists(_KEYRING) else ""
+    (apt / "etc/sources.list").write_text(f"deb {signed}{mirror} {suite} main\n")
+    options = {
+        "Dir::Etc": apt / "etc",
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State": apt,
+        "Dir::State::lists": apt / "lists",
+        "Dir::State::status": apt / "status",
+        "Dir::Cache": apt / "cache",
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+    }
+    private = ["-q", *(word for key, value in options.items() for word in ("-o", f"{key}={value}"))]
+    _run(["apt-get", *private, "update"], "apt")
+    waiting, known = [package], set()
+    while waiting:
+        name = waiting.pop()
+        if name in known:
+            continue
+        known.add(name)
+        _run(["apt-get", *private, "download", name], "apt", folder=apt / "debs")
+        told = _run(["apt-cache", *private, "depends", "--important", name], "apt")
+        waiting += _PART.findall(told)
+    return sorted((apt / "debs").glob("*.deb"))
+
+
+def _run(
+    command: list[str], package: str, *, check: bool = True, folder: Path | None = None
+) -> str:
+    return _run_bytes(command, package, check=check, folder=folder).decode(errors="replace")
+
+
+def _run_bytes(
+    command: list[str], package: str, *, check: bool = True, folder: Path | None = None
+) -> bytes:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, check=False, preexec_fn=dying_with_us()
+        )
+    except FileNotFoundError:
+        raise SetupError(
+            "missing-program", command[0], "is not installed", fix=f"apt install {package}"
+        ) from None
+    if check and done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise SetupError(
+            "program-failed",
+            " ".join(command[:1] + command[-2:]),
+            f"ended with {done.returncode}: {said[-1] if said else 'without a word'}",
+            fix="see what the program says; a package may have another name in this suite",
+        )
+    return done.stdout

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a lab: finished runs by cell, failed ones with what they left, one writer.
+
+    DIR/matrix.toml           as it was read
+    DIR/lab.json              digest of the matrix, versions
+    DIR/CELL/run-1/           a run folder; its meta.json has `lab`
+    DIR/CELL/run-2.failed/    why.json, the console, what the workload said
+
+A run takes its name when it is whole, so a kill at any moment loses only the run that was made.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.outputs import private_folder, write_whole
+from wbscope.base.version import __version__
+from wbscope.lab.matrix import Matrix
+from wbscope.lab.order import Job
+
+__all__ = ["FAILED", "LAB_FILE", "Store", "opened", "read_lab"]
+
+LAB_FILE = "lab.json"
+FAILED = ".failed"
+_MATRIX = "matrix.toml"
+_LOCK = ".lab.lock"
+_WHY = "why.json"
+_SCHEMA = 1
+
+
+class Store:
+    """What has been made, and where the next run goes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, job: Job) -> Path:
+        """Of the finished run."""
+        return self.folder / job.cell.name / f"run-{job.number}"
+
+    def is_done(self, job: Job) -> bool:
+        return (self.path(job) / "meta.json").is_file()
+
+    def failure(self, job: Job) -> str | None:
+        """Why it failed, the last time that it was tried; None = it did not."""
+        try:
+            why = json.loads((self._failed(job) / _WHY).read_text(encoding="utf-8"))
+            return str(why["why"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @contextmanager
+    def place(self, job: Job) -> Iterator[Path]:
+        """A folder that is gone afterwards, on the same file system; the run is made in it."""
+        target = self.path(job)
+        target.parent.mkdir(exist_ok=True)
+        with private_folder(target) as folder:
+            yield folder
+
+    def keep(self, job: Job, run: Path, about: Mapping[str, Any]) -> Path:
+        """A whole run takes its name; `about` goes into its meta.json."""
+        meta_file = run / "meta.json"
+        meta = json.loads(meta_file.read_text(encoding="utf-8"))
+        meta_file.write_text(json.dumps(meta | {"lab": dict(about)}, indent=1) + "\n")
+        target = self.path(job)
+        os.replace(run, target)
+        self._forget_failure(job)
+        return target
+
+    def keep_failure(self, job: Job, why: str, left: Path) -> None:
+        """What a failed run left, instead of what the try before it did."""
+        (left / _WHY).write_text(json.dumps({"why": why}) + "\n", encoding="utf-8")
+        self._forget_failure(job)
+        os.replace(left, self._failed(job))
+
+    def _forget_failure(self, job: Job) -> None:
+        if self.failure(job) is not None:
+            shutil.rmtree(self._failed(job))
+
+    def _failed(self, job: Job) -> Path:
+        return self.path(job).with_name(f"run-{job.number}{FAILED}")
+
+
+@contextmanager
+def opened(folder: Path, matrix: Matrix, resume: bool) -> Iterator[Store]:
+    """The folder of this matrix, for this command alone.
+
+    Raises: UsageError where there is something else, or a lab and `resume` is not given;
+    SetupError where another command writes to it or it cannot be written.
+    """
+    try:
+        _check(folder, matrix, resume)
+        folder.mkdir(exist_ok=True)
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise SetupError(
+            "cannot-write", str(folder), f"cannot be written: {error.strerror or error}",
+            fix=Phrase("choose another folder with ", Argument("output")),
+        ) from error  # fmt: skip
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SetupError(
+                "lab-in-use", str(folder), "another command is making runs there",
+                fix="wait for its end, or stop it",
+            ) from None  # fmt: skip
+        if not (folder / LAB_FILE).exists():
+            write_whole(folder / _MATRIX, matrix.path.read_text(encoding="utf-8"))
+            lab = {
+                "schema": _SCHEMA,
+                "wbscope_version": __version__,
+                "title": matrix.title,
+                "digest": matrix.digest,
+                "axes": matrix.axes,
+                "cells": [{"name": cell.name, "values": cell.values} for cell in matrix.cells],
+            }
+            write_whole(folder / LAB_FILE, json.dumps(lab, indent=1) + "\n")
+        yield Store(folder)
+    finally:
+        os.close(lock)
+
+
+def read_lab(folder: Path) -> dict[str, Any]:
+    """What lab.json says.
+
+    Raises: InputError where there is none, or one that nobody here wrote.
+    """
+    try:
+        lab = json.loads((folder / LAB_FILE).read_text(encoding="utf-8"))
+        if lab["schema"] != _SCHEMA or not isinstance(lab["cells"], list):
+            raise ValueError("of another version")
+        for cell in lab["cells"]:
+            if Path(cell["name"]).name != cell["name"] or not isinstance(cell["values"], dict):
+                raise ValueError("a cell without a name")
+        return dict(lab)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = error.strerror if isinstance(error, OSError) else error
+        raise InputError(
+            "no-lab", str(folder), f"is no folder of a lab: {LAB_FILE}: {what}",
+            fix="wbscope lab MATRIX.toml -o DIR    # makes one",
+        ) from error  # fmt: skip
+
+
+def _check(folder: Path, matrix: Matrix, resume: bool) -> None:
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir():
+        raise UsageError(
+            "output-exists", str(folder), "is no folder", fix=Phrase(Argument("output", "lab"))
+        )
+    if not any(folder.iterdir()):
+        return
+    if not (folder / LAB_FILE).exists():
+        # A kill before the first file was whole leaves these.
+        if {path.name for path in folder.iterdir()} <= {_LOCK, _MATRIX}:
+            return
+        raise UsageError(
+            "output-exists", str(folder), "has files in it that no lab wrote",
+            fix=Phrase("choose a new folder with ", Argument("output")),
+        )  # fmt: skip
+    there = read_lab(folder)
+    if there.get("digest") != matrix.digest:
+        raise UsageError(
+            "other-matrix", str(folder), "holds runs of another matrix (or this one was changed)",
+            fix=Phrase("choose a new folder with ", Argument("output")),
+        )  # fmt: skip
+    if not resume:
+        raise UsageError(
+            "output-exists", str(folder), "holds runs of this matrix",
+            fix=Phrase("go on with ", Argument("resume", True)),
+        )  # fmt: skip
