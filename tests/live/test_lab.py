@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.guest import guest_folders
+from support.live import Recorder
 from support.tools import wbscope_path
 
 _KERNEL = "6.1"
@@ -39,6 +40,22 @@ ls -ln $DATA/file > $OUT/ls-files
 [axis.kind]
 good = {{}}
 bad = {{ workload = "echo no luck >&2; exit 3" }}
+"""
+
+_HERE = """
+runs = 2
+[setup]
+kernel.here = true
+data = "{data}"
+prepare = "echo ready > $DATA/prepared"
+workload = '''
+cp $DATA/prepared $OUT
+dd if=/dev/zero of=$DATA/file bs=64k count=100 2> /dev/null
+ls -ln $DATA/file > $OUT/ls-files
+'''
+[axis.limit]
+low = {{ sysctl = {{ "vm.dirty_bytes" = "64M" }} }}
+bad = {{ workload = "exit 4" }}
 """
 
 
@@ -77,6 +94,33 @@ def test_guests_of_a_matrix(wbscope: Wbscope, matrix: Path, tmp_path: Path) -> N
     # What it wrote after its last call of balance_dirty_pages() is in none: up to 64 pages.
     assert writer["dirtied_estimate_bytes"] == pytest.approx(_MIB << 20, rel=0.013)
     assert writer["dirtied_estimate_bytes"] <= (_MIB << 20) * 1.01
+
+
+def test_on_this_machine(wbscope: Wbscope, recorder: Recorder, tmp_path: Path) -> None:
+    """Sysctls are in force for the run only; runs of one cell have the same command."""
+    data, matrix = tmp_path / "data", tmp_path / "matrix.toml"
+    data.mkdir()
+    matrix.write_text(_HERE.format(data=data))
+    before = Path("/proc/sys/vm/dirty_bytes").read_text()
+    temporary = recorder.folder / "tmp"
+    temporary.mkdir()
+    done = subprocess.run(
+        [wbscope_path(), "lab", matrix, "-o", tmp_path / "lab"],
+        env=recorder.env | {"TMPDIR": str(temporary)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 5, done.stderr
+    assert "bad/run-1: the workload exited with 4" in done.stderr
+    runs = sorted((tmp_path / "lab/low").iterdir())
+    assert [run.name for run in runs] == ["run-1", "run-2"]
+    metas = [json.loads((run / "meta.json").read_text()) for run in runs]
+    assert metas[0]["command"] == metas[1]["command"]
+    for run, meta in zip(runs, metas, strict=True):
+        assert meta["sysctls_for_the_run"] == {"vm.dirty_bytes": str(64 << 20)}
+        assert f"vm.dirty_bytes = {64 << 20}\n" in (run / "sysctls").read_text()
+        assert int((run / "ls-files").read_text().split()[4]) == 100 << 16
+        assert (run / "prepared").read_text() == "ready\n"
+    assert Path("/proc/sys/vm/dirty_bytes").read_text() == before
+    assert not list(temporary.iterdir())
 
 
 def test_killed_and_resumed(wbscope: Wbscope, matrix: Path, tmp_path: Path) -> None:

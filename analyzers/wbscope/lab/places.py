@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from wbscope.base.errors import InputError, SetupError, WbscopeError
+from wbscope.base.result import Notice
 from wbscope.lab.guest import boot
 from wbscope.lab.kernels import Image, find_image
 from wbscope.lab.setup import Kernel, Setup
@@ -48,6 +49,7 @@ class Places:
         self._library = library
         self._say = say
         self._image = cache(lambda kernel: find_image(kernel, say))
+        self._warned: set[str] = set()
 
     def check(self, kernel: Kernel) -> None:
         """Fetch what is missing, before anything is made.
@@ -114,9 +116,8 @@ class Places:
                     recording = record_remote(host, request, self._library, self._say)
                 else:
                     recording = record_here(
-                        request, self._library, lambda told: self._say(told.message), self._say,
-                        show=self._say,
-                    )  # fmt: skip
+                        request, self._library, self._warn, lambda _: None, show=self._say
+                    )
             except SetupError as error:
                 raise Failure(f"record: {error.subject}: {error.message}", {}) from error
             if recording.interrupted:
@@ -124,6 +125,12 @@ class Places:
             _check(recording, "", {})
             _fetch(host, f"{there}/out", run)
         return run
+
+    def _warn(self, notice: Notice) -> None:
+        """Once, not for each run."""
+        if notice.message not in self._warned:
+            self._warned.add(notice.message)
+            self._say(str(notice.message))
 
 
 def _request(setup: Setup, output: Path | None, command: tuple[str, ...]) -> Request:

@@ -67,10 +67,14 @@ class Store:
             yield folder
 
     def keep(self, job: Job, run: Path, about: Mapping[str, Any]) -> Path:
-        """A whole run takes its name; `about` goes into its meta.json."""
+        """A whole run takes its name; `about` goes into its meta.json.
+
+        So does the workload, in place of the command that ran it with folders of one run.
+        """
         meta_file = run / "meta.json"
         meta = json.loads(meta_file.read_text(encoding="utf-8"))
-        meta_file.write_text(json.dumps(meta | {"lab": dict(about)}, indent=1) + "\n")
+        meta |= {"command": ["sh", "-c", job.cell.setup.workload], "lab": dict(about)}
+        meta_file.write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
         target = self.path(job)
         os.replace(run, target)
         self._forget_failure(job)
