@@ -62,12 +62,14 @@ cat > /tmp/three <<'E'
 # and pays for those of before, and no dd ends before the last one has written all: that is what it
 # read by then, too.
 write() {{ # FILE MIB [CPU]
+  pin= # Debian 11's busybox has no taskset
+  [ -z "${{3-}}" ] || ! command -v taskset > /dev/null || pin="taskset -c $3"
   (
     dd if=/dev/zero bs=64k count=$(($2 * 16)) 2>/dev/null
     : > /tmp/written-$1
     until set -- /tmp/written-*; [ $# = {len(_FILES_MIB) + 2} ]; do sleep 0.1; done
     sleep 3
-  ) | ${{3:+taskset -c $3}} dd of=$to/$1 bs=64k iflag=fullblock 2>/dev/null
+  ) | $pin dd of=$to/$1 bs=64k iflag=fullblock 2>/dev/null
 }}
 to=$1
 read cpus < /sys/devices/system/cpu/online
