@@ -62,8 +62,8 @@ cat > /tmp/three <<'E'
 # and pays for those of before, and no dd ends before the last one has written all: that is what it
 # read by then, too.
 write() {{ # FILE MIB [CPU]
-  pin= # Debian 11's busybox has no taskset
-  [ -z "${{3-}}" ] || ! command -v taskset > /dev/null || pin="taskset -c $3"
+  pin= # the taskset of Debian 11's busybox takes no list
+  [ -z "${{3-}}" ] || ! taskset -c "$3" true 2>/dev/null || pin="taskset -c $3"
   (
     dd if=/dev/zero bs=64k count=$(($2 * 16)) 2>/dev/null
     : > /tmp/written-$1
