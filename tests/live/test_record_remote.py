@@ -145,6 +145,24 @@ def test_sysctls_there(recorder: Recorder, shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox sh"])
+def test_sysctls_that_somebody_else_sets_meanwhile_stay(recorder: Recorder, shell: str) -> None:
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    dirty, swappiness = (Path("/proc/sys/vm", name) for name in ("dirty_bytes", "swappiness"))
+    before = [path.read_text() for path in (dirty, swappiness)]
+    script = recorder.record(
+        "--print", *_PROFILE, "--sysctl", "vm.dirty_bytes=48M", "--sysctl", "vm.swappiness=41",
+        "--", "sh", "-c", f"echo 37 > {swappiness}",
+    ).stdout  # fmt: skip
+    try:
+        with (recorder.folder / "run.tar").open("wb") as out:
+            subprocess.run([*shell.split(), "-s"], input=script.encode(), stdout=out, check=True)
+        assert (dirty.read_text(), swappiness.read_text()) == (before[0], "37\n")
+    finally:
+        swappiness.write_text(before[1])
+
+
+@pytest.mark.parametrize("shell", ["sh", "busybox sh"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_script_that_is_killed(recorder: Recorder, shell: str, number: int) -> None:
     """A plain kill ends the workload and removes everything; any kill ends tracing."""

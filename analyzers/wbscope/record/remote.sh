@@ -40,15 +40,21 @@ set_sysctls() { # lines of a name and a value
       vm.dirty_ratio:0 | vm.dirty_background_ratio:0) back=${path%_ratio}_bytes ;;
     esac
     [ "$back" = "$path" ] || before=$(cat "$back")
-    changed="$back $before
-$changed"
+    others=$changed
+    changed="$path|$back|$before|$value
+$others"
     echo "$value" 2>/dev/null > "$path" || fail "sysctl $name does not take $value"
+    changed="$path|$back|$before|$(words "$path")
+$others"
   done << E
 $SYSCTLS
 E
 }
-put_back() {
-  while read -r path before; do [ -z "$path" ] || echo "$before" > "$path"; done << E
+words() { echo $(cat "$1"); }
+put_back() { # where nobody has set another value since
+  while IFS='|' read -r path back before ours; do
+    [ -z "$path" ] || [ "$(words "$path")" != "$ours" ] || echo "$before" > "$back"
+  done << E
 $changed
 E
   changed=
@@ -249,6 +255,7 @@ echo 0 > $own/tracing_on
 note ended $(now)
 for file in vmstat zoneinfo meminfo; do save /proc/$file $run/$file.after; done
 both after
+put_back
 kill $sampler 2>/dev/null; sampler=
 # Each hierarchy numbers its own; writeback's events have inodes of the memory controller's.
 cgroups=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup [^ ]*,memory[, ].*/\1/p' /proc/mounts | head -n 1)

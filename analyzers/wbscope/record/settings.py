@@ -63,7 +63,7 @@ def split_settings(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         match = re.fullmatch(r"([\w.-]+)=(\S(?:.*\S)?)", text)
         if match is None or ".." in match[1]:
-            raise _no_sysctl(text, "is no NAME=VALUE of a sysctl that this kernel has")
+            raise _no_sysctl(text, "is no NAME=VALUE of a sysctl")
         if match[1] in _ACTIONS:
             raise _no_setting(match[1], match[2])
         number = re.fullmatch(r"(\d+)([KMG])", match[2])
