@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from wbscope.base.errors import SetupError
 from wbscope.cli.options import JsonOption, QuietOption
@@ -16,15 +18,46 @@ from wbscope.render.jsondoc import document, rows_body
 
 if TYPE_CHECKING:
     from wbscope.lab.execute import Progress
-    from wbscope.lab.matrix import Matrix
     from wbscope.lab.order import Job
 
-__all__ = ["lab"]
+__all__ = ["app", "run"]
 
 _MINUTE = 60
+_HELP = ("-h", "--help")
 
 
-def lab(
+class _LabGroup(TyperGroup):
+    """`lab MATRIX.toml` is `lab run MATRIX.toml`, as is `lab --list MATRIX.toml`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in _HELP):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="lab",
+    cls=_LabGroup,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": list(_HELP)},
+)
+
+
+@app.callback()
+def lab() -> None:
+    """Record runs of a matrix in turns, and tell what they show.
+
+    A first word that is no command is the matrix of a run.
+
+    \b
+    Examples:
+      wbscope lab examples/lab/lower-limit/matrix.toml -o lab
+    """
+
+
+@app.command()
+def run(
     matrix: Annotated[
         Path, typer.Argument(metavar="MATRIX.toml", help="Kernels, settings, disks, workload.")
     ],
@@ -50,7 +83,7 @@ def lab(
 
     \b
     Examples:
-      wbscope lab examples/lab/lower-limit/matrix.toml -o lab
+      wbscope lab run examples/lab/lower-limit/matrix.toml -o lab
       wbscope lab matrix.toml -o lab --resume
       wbscope lab matrix.toml --list
       wbscope compare lab/low --against lab/free
@@ -65,7 +98,7 @@ def lab(
     wanted = read_matrix(matrix)
     jobs = list(interleaved(wanted))
     if list_runs:
-        _show(wanted, jobs, as_json)
+        _show(jobs, as_json)
         return
     say = (lambda _: None) if quiet else note
     places = Places(load_library(), say)
@@ -78,8 +111,8 @@ def lab(
         summary = make_runs(wanted, store, places, lambda progress: say(_line(progress)))
     if as_json:
         rows = [
-            {"run": str(store.path(job)), "cell": job.cell.name, "number": job.number,
-             "failed": summary.failed.get(job.name)}
+            {"run": str(store.path(job)), "cell": job.cell.name, "values": job.cell.values,
+             "number": job.number, "failed": summary.failed.get(job.name)}
             for job in jobs
         ]  # fmt: skip
         write_stdout(document("lab", {}, rows_body(rows, ())))
@@ -90,16 +123,17 @@ def lab(
             "runs-failed",
             str(output),
             f"{len(summary.failed)} of {len(jobs)} runs are missing; {name}: {why}",
-            fix=f"see {output}/{name}.failed, then: wbscope lab {matrix} -o {output} --resume",
+            fix=shlex.join(["wbscope", "lab", str(matrix), "-o", str(output), "--resume"])
+            + f"    # makes them again; {output}/{name}.failed has what is left of one",
         )
 
 
-def _show(matrix: Matrix, jobs: list[Job], as_json: bool) -> None:
+def _show(jobs: list[Job], as_json: bool) -> None:
     rows = [
         {
             "place": place,
             "run": job.name,
-            **job.cell.values,
+            "values": job.cell.values,
             "kernel_source": str(job.cell.setup.kernel),
         }
         for place, job in enumerate(jobs, 1)

@@ -60,7 +60,7 @@ app = typer.Typer(
 )
 app.command()(record.record)
 app.command()(doctor.doctor)
-app.command()(lab.lab)
+app.add_typer(lab.app)
 app.command()(ingest.ingest)
 app.command()(query.query)
 app.command(cls=sql.SqlCommand)(sql.sql)
@@ -160,11 +160,7 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
 
 def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
     context = getattr(error, "ctx", None)
-    verbs = {
-        command.name or command.callback.__name__
-        for command in app.registered_commands
-        if command.callback
-    }
+    verbs = getattr(get_command(app), "commands", {})
     command = "wbscope"
     if context is not None:
         command = context.command_path

@@ -17,8 +17,8 @@ from wbscope.render.messages import error_text
 
 Cli = Callable[..., Any]
 VERBS = [
-    *("record", "doctor", "lab", "ingest", "query", "sql", "queries", "report"),
-    *("check", "timeline", "convert", "open", "compare", "gate", "sql-package", "baseline"),
+    *("record", "doctor", "ingest", "query", "sql", "queries", "report", "check"),
+    *("timeline", "convert", "open", "compare", "gate", "sql-package", "lab", "baseline"),
 ]
 
 
