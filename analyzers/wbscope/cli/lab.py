@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from wbscope.base.errors import SetupError
+from wbscope.cli import labreport
 from wbscope.cli.options import JsonOption, QuietOption
 from wbscope.cli.output import note, write_stdout
 from wbscope.library.library import load_library
@@ -53,6 +54,7 @@ def lab() -> None:
     \b
     Examples:
       wbscope lab examples/lab/lower-limit/matrix.toml -o lab
+      wbscope lab report lab
     """
 
 
@@ -157,3 +159,6 @@ def _line(progress: Progress) -> str:
 
 def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min"
+
+
+app.command()(labreport.report)

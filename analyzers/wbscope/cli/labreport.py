@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope lab report: what the finished runs of a lab show."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.outputs import check_parent, private_output
+from wbscope.cli.options import ForceOption, JsonOption, QuietOption
+from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+
+if TYPE_CHECKING:
+    from wbscope.lab.finished import Finished
+    from wbscope.lab.summary import LabReport
+
+__all__ = ["LabStyle", "report"]
+
+
+class LabStyle(StrEnum):
+    """How the report looks."""
+
+    text = "text"
+    markdown = "markdown"
+    lkml = "lkml"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a lab.")],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Instead of the usual ones; 'throttle*'."),
+    ] = None,
+    cell: Annotated[
+        str | None, typer.Option("--cell", metavar="CELL", help="Compare this one cell.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="CELL", help="With this one.")
+    ] = None,
+    style: Annotated[
+        LabStyle, typer.Option(help="lkml: 72 columns for a mailing list.")
+    ] = LabStyle.text,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="A picture of each metric, as PNG."),
+    ] = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Tell what the finished runs of a lab show.
+
+    First what was tried and what is missing, then the cells, then what a step
+    along one axis changes and whether that is decided. docs/lab.md says more.
+
+    \b
+    Examples:
+      wbscope lab report lab
+      wbscope lab report lab --metric 'throttle_summary*' -o pictures
+      wbscope lab report lab --cell 6.1,low --against 6.1,free
+      wbscope lab report lab --style lkml
+    """
+    if as_json and style is not LabStyle.text:
+        told = f"--json --style {style.value}"
+        raise UsageError("two-formats", told, "exclude each other, wanted one", fix="--json")
+    from wbscope.lab.finished import read_finished
+
+    lab = read_finished(folder)
+    if cell is not None or against is not None:
+        _compare(folder, _pair(folder, lab, cell, against), metric, style, output, as_json, quiet)
+        return
+    if output is not None:
+        _check_folder(output, force)
+    from wbscope.lab.summary import lab_report
+
+    made = lab_report(
+        lab, metric or (), watch=lambda run: progress_bar(run, hidden=quiet or as_json)
+    )
+    if as_json:
+        from wbscope.render.labjson import lab_report_json
+
+        text = lab_report_json(made)
+    elif style is LabStyle.lkml:
+        from wbscope.render.labmail import lab_mail
+
+        text = lab_mail(made)
+    else:
+        from wbscope.render.labpage import lab_markdown, lab_text
+
+        text = lab_markdown(made) if style is LabStyle.markdown else lab_text(made, page_width())
+    if output is not None:
+        _write_pictures(output, _pictures(made))
+    write_stdout(text)
+
+
+def _pair(folder: Path, lab: Finished, cell: str | None, against: str | None) -> tuple[str, str]:
+    """Two cells that have runs."""
+    known = [one.name for one in lab.cells if one.runs]
+    words = ["wbscope", "lab", "report", str(folder), "--cell", known[-1] if known else "CELL",
+             "--against", known[0] if known else "CELL"]  # fmt: skip
+    for option, name in (("--cell", cell), ("--against", against)):
+        if name not in known:
+            told = "is no cell with finished runs" if name else "is missing, wanted a cell"
+            raise UsageError(
+                "no-cell", name or option, told, have=" ".join(known), fix=shlex.join(words)
+            )
+    return str(cell), str(against)
+
+
+def _compare(
+    folder: Path, cells: tuple[str, str], metric: list[str] | None, style: LabStyle,
+    output: Path | None, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """What `wbscope compare` prints for the folders of two cells."""
+    from wbscope.cli.compare import compare
+
+    if style is LabStyle.lkml or output is not None:
+        wrong = "--style lkml" if style is LabStyle.lkml else "-o FOLDER"
+        command = ["wbscope", "lab", "report", str(folder)]
+        raise UsageError(
+            "whole-lab", wrong, "is for the whole lab, not for two cells", fix=shlex.join(command)
+        )
+    compare(
+        runs=[str(folder / cells[0])],
+        against=[str(folder / cells[1])],
+        metric=metric,
+        as_json=as_json,
+        as_markdown=style is LabStyle.markdown,
+        quiet=quiet,
+    )
+
+
+def _check_folder(folder: Path, force: bool) -> None:
+    """Known before any work."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("output-exists", str(folder), "is no folder", fix="-o pictures")
+    check_parent(folder)
+    there = sorted(path.name for path in folder.glob("*.png")) if folder.is_dir() else []
+    if there and not force:
+        raise UsageError(
+            "output-exists", str(folder), f"has pictures in it: {there[0]}",
+            fix="add --force to replace those of the same names, or choose another folder with -o",
+        )  # fmt: skip
+
+
+def _pictures(made: LabReport) -> Iterable[tuple[str, bytes]]:
+    try:
+        from wbscope.render.labplots import lab_plots
+
+        return list(lab_plots(made))
+    except ImportError as error:
+        raise SetupError(
+            "missing-package", error.name or "matplotlib", "is not installed, pictures need it",
+            fix="pip install matplotlib",
+        ) from error  # fmt: skip
+
+
+def _write_pictures(folder: Path, pictures: Iterable[tuple[str, bytes]]) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise SetupError(
+            "cannot-write", str(folder), f"cannot be written: {error.strerror or error}",
+            fix="choose another folder with -o",
+        ) from error  # fmt: skip
+    for name, content in pictures:
+        with private_output(folder / name) as private:
+            private.write_bytes(content)
+        note(f"wrote {folder / name}")

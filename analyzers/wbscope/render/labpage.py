@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a lab as text or Markdown: what was tried, the cells, what a step changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from wbscope.base.result import Result
+from wbscope.lab.summary import Change, LabReport, Pair
+from wbscope.measure.metric import Metric
+from wbscope.render.changes import (
+    amount_text,
+    better_text,
+    interval_text,
+    row_p,
+    runs_text,
+    value_text,
+)
+from wbscope.render.comparepage import folded
+from wbscope.render.markdown import markdown_text, plain
+from wbscope.render.messages import warning_text
+from wbscope.render.printable import printable
+from wbscope.render.table import PAGE_WIDTH, table_text
+
+__all__ = [
+    "cell_text",
+    "change_cells",
+    "heads_of",
+    "interval_note",
+    "lab_markdown",
+    "lab_text",
+    "legend_lines",
+    "made_lines",
+    "pairs_note",
+    "tried_text",
+]
+
+_WIDE = 10_000
+_GAP = "  "
+# More are in the JSON document.
+_MOST_PAIRS = 12
+
+
+def lab_text(report: LabReport, width: int = PAGE_WIDTH) -> str:
+    """The first screen: what was tried, what is missing, the cells; then the pairs."""
+    title = printable(f"wbscope lab report: {report.lab.title}")
+    lines = [title, folded(tried_text(report), width)]
+    lines += [folded(line, width) for line in (*made_lines(report), *_doubts(report))]
+    lines += ["", *table_text(_cells(report), width).splitlines()]
+    lines.append(folded(interval_note(report), width))
+    lines += [folded(f"* {line}", width) for line in legend_lines(report)]
+    lines += ["", *_pairs_text(report, width)]
+    return "\n".join(lines) + "\n"
+
+
+def lab_markdown(report: LabReport) -> str:
+    """The same, to paste into an issue."""
+    lines = [f"## {plain(printable(report.lab.title))}", "", plain(tried_text(report)), ""]
+    for told in (*made_lines(report), *_doubts(report)):
+        lines += [f"> {plain(told)}", ""]
+    lines += [markdown_text(_cells(report)), plain(interval_note(report)), ""]
+    lines += [*(f"- {plain(told)}" for told in legend_lines(report)), ""]
+    if report.pairs:
+        lines += ["### Pairs that differ in one axis", ""]
+        lines += [markdown_text(_pairs_result(report)), plain(pairs_note(report)), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def tried_text(report: LabReport) -> str:
+    """The axes, and how many runs."""
+    lab = report.lab
+    axes = [f"{axis} ({', '.join(names)})" for axis, names in lab.axes.items()]
+    cells = "1 cell" if len(lab.cells) == 1 else f"{len(lab.cells)} cells"
+    what = f"{' x '.join(axes)}: {cells}" if axes else "one cell"
+    wanted = lab.wanted * len(lab.cells)
+    return printable(f"{what}, {lab.made} of {wanted} runs ({lab.wanted} of each cell, in turns)")
+
+
+def made_lines(report: LabReport) -> Iterator[str]:
+    """Runs that are not there, by cell."""
+    for cell in report.lab.cells:
+        for number, why in cell.failed.items():
+            yield printable(f"failed: {cell.name} run {number}: {why}")
+        if cell.missing:
+            numbers = ", ".join(map(str, cell.missing))
+            yield printable(f"not made: {cell.name} run {numbers}")
+
+
+def _doubts(report: LabReport) -> Iterator[str]:
+    """What many runs say alike is told once."""
+    runs: dict[tuple[str, str], list[str]] = {}
+    for notice in report.warnings:
+        runs.setdefault((notice.slug, notice.message), []).append(notice.run or "")
+    for notice in report.warnings:
+        names = runs.pop((notice.slug, notice.message), None)
+        if names is not None:
+            more = f" (and {len(names) - 1} more runs)" if len(names) > 1 else ""
+            yield printable(f"{warning_text(notice)}{more}")
+
+
+def heads_of(metrics: Sequence[Metric]) -> dict[str, str]:
+    """Metric -> a short name; the whole one where two would be alike."""
+    short = {metric.name: _short(metric) for metric in metrics}
+    seen = Counter(short.values())
+    return {name: text if seen[text] == 1 else name for name, text in short.items()}
+
+
+def _short(metric: Metric) -> str:
+    name = metric.name.partition(".")[2] or metric.name
+    family, bracket, keys = name.partition("[")
+    for suffix in ("_bytes_per_s", "_pages_per_s", "_bytes", "_ns", "_count", "_ratio"):
+        family = family.removesuffix(suffix)
+    return f"{family}{bracket}{keys}"
+
+
+def cell_text(metric: Metric, report: LabReport, cell: str) -> tuple[str, str]:
+    """Median, and the interval of it, else the range of the runs; the unit once."""
+    told = report.of(cell, metric)
+    described = told.sample.description
+    if described.median is None or described.least is None or described.most is None:
+        return "-", ""
+    low, high = told.interval or (described.least, described.most)
+    if described.n == 1:
+        return value_text(metric, described.median), ""
+    first, last = value_text(metric, low), value_text(metric, high)
+    if first == last == value_text(metric, described.median):
+        return first, ""
+    number, _, unit = first.partition(" ")
+    if unit and last.partition(" ")[2] == unit:
+        first = number
+    return value_text(metric, described.median), f"{first} to {last}"
+
+
+def _cells(report: LabReport) -> Result:
+    """As a result, so that wide ones go on below."""
+    heads = heads_of(report.metrics)
+    columns = ("cell", "runs", *(heads[metric.name] for metric in report.metrics))
+    rows = []
+    for cell, side in report.sides.items():
+        texts = []
+        for metric in report.metrics:
+            median, interval = cell_text(metric, report, cell)
+            known = report.of(cell, metric).sample.description.n
+            some = "" if known in (0, len(side.runs)) else f" (n {known})"
+            texts.append(f"{median} [{interval}]{some}" if interval else f"{median}{some}")
+        rows.append((cell, len(side.runs), *texts))
+    return Result("lab", columns, {"runs": "count"}, rows)
+
+
+def interval_note(report: LabReport) -> str:
+    level = f"{100 - 100 * report.alpha:g} %"
+    sides = report.sides.values()
+    has = [any(report.of(s.name, m).interval for m in report.metrics) for s in sides]
+    if not any(has):
+        told = "their range, as an interval takes 6 runs or more"
+    else:
+        told = f"what they can be with {level} confidence"
+        told += "" if all(has) else "; of fewer than 6 runs the range"
+    return f"Medians of runs, and in brackets {told} (none: all are alike)."
+
+
+def legend_lines(report: LabReport) -> Iterator[str]:
+    heads = heads_of(report.metrics)
+    for metric in report.metrics:
+        name = printable(f"{heads[metric.name]} = {metric.name}")
+        yield f"{name} ({better_text(metric)}): {printable(metric.meaning)}"
+
+
+def change_cells(change: Change, heads: dict[str, str]) -> list[str]:
+    """Metric, change, interval, change over noise, p, n, whether it is decided."""
+    row = change.row
+    if row.shift is None:
+        return [printable(heads[row.metric.name]), "-", "-", "-", "-",
+                runs_text(row.sample, row.base_sample), f"not compared: {row.reason}"]  # fmt: skip
+    noise = "-" if change.over_noise is None else f"{abs(change.over_noise):.1f}"
+    return [
+        printable(heads[row.metric.name]),
+        amount_text(row.metric, row.shift, row.shift.estimate),
+        interval_text(row.metric, row.shift),
+        noise,
+        row_p(row),
+        runs_text(row.sample, row.base_sample),
+        row.outcome if change.is_decided else "not decided",
+    ]
+
+
+_HEADS = ("", "change", "interval", "over noise", "p", "n", "")
+
+
+def _pairs_text(report: LabReport, width: int) -> list[str]:
+    if not report.pairs:
+        return ["No two cells with runs differ in one axis only."]
+    title = "Pairs that differ in one axis, the largest change over noise first"
+    lines = [title, "-" * len(title)]
+    if report.undecidable:
+        lines.append(folded(report.undecidable, width))
+    for pair in report.pairs[:_MOST_PAIRS]:
+        lines += ["", folded(_pair_head(pair), width)]
+        table = [
+            list(_HEADS),
+            *(change_cells(one, heads_of(report.metrics)) for one in pair.changes),
+        ]
+        lines += _aligned(table, width)
+    if (more := len(report.pairs) - _MOST_PAIRS) > 0:
+        lines += ["", f"{more} more pairs: --json lists them"]
+    return [*lines, "", folded(pairs_note(report), width)]
+
+
+def _pair_head(pair: Pair) -> str:
+    told = f"{pair.axis}: {pair.cell} against {pair.base}"
+    return printable(f"{told} (recorded with other {pair.facts})" if pair.facts else told)
+
+
+def pairs_note(report: LabReport) -> str:
+    count = sum(change.row.shift is not None for pair in report.pairs for change in pair.changes)
+    told = (
+        "change is the Hodges-Lehmann shift, interval what it can be with"
+        f" {100 - 100 * report.alpha:g} % confidence, over noise the change by the standard"
+        " deviation within the cells. Decided: the exact Mann-Whitney test, p at most"
+        f" {report.alpha:g}, for each line by itself"
+    )
+    if count > 1:
+        told += f"; of {count} lines about {count * report.alpha:.2g} are decided by chance alone"
+    return f"{told}."
+
+
+def _aligned(table: list[list[str]], width: int) -> list[str]:
+    """Numbers on the right; what is decided goes below its line where there is no room."""
+    sizes = [max(cell_len(row[index]) for row in table) for index in range(len(_HEADS) - 1)]
+    room = width - 2 - sum(sizes) - len(_GAP) * len(sizes)
+    lines = []
+    for row in table:
+        cells = [f"  {row[0]}{' ' * (sizes[0] - cell_len(row[0]))}"]
+        cells += [" " * (sizes[i] - cell_len(row[i])) + row[i] for i in range(1, len(sizes))]
+        line = _GAP.join(cells)
+        if cell_len(row[-1]) <= room:
+            lines.append(f"{line}{_GAP}{row[-1]}".rstrip())
+        else:
+            lines += [line.rstrip(), f"      {row[-1]}"]
+    return lines
+
+
+def _pairs_result(report: LabReport) -> Result:
+    columns = ("axis", "cell", "against", "metric", *_HEADS[1:-1], "decided")
+    heads = heads_of(report.metrics)
+    rows = [
+        (pair.axis, pair.cell, pair.base, *change_cells(change, heads))
+        for pair in report.pairs
+        for change in pair.changes
+    ]
+    return Result("lab", columns, {}, rows)
