@@ -105,8 +105,8 @@ def run(
     say = (lambda _: None) if quiet else note
     places = Places(load_library(), say)
     if dry_run:
-        for kernel in dict.fromkeys(job.cell.setup.kernel for job in jobs):
-            places.check(kernel)
+        for cell in wanted.cells:
+            places.check(cell.setup)
         say(f"{len(wanted.cells)} cells, {wanted.runs} runs of each: nothing is missing")
         return
     with opened(output, wanted, resume) as store:

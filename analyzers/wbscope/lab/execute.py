@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.errors import SetupError
 from wbscope.lab.matrix import Matrix
 from wbscope.lab.order import Job, interleaved
 from wbscope.lab.places import Failure, Places
 from wbscope.lab.store import Store
 
 __all__ = ["Progress", "Summary", "make_runs"]
+
+# A trace of seconds and what a guest writes to its disks in them.
+_LEAST_ROOM_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -46,13 +52,14 @@ def make_runs(
 ) -> Summary:
     """In their interleaved order; a failed run is one row, and the next one follows.
 
-    Raises: SetupError, InputError before the first run for a kernel that is not to be had.
+    Raises: SetupError, InputError, UsageError before the first run for what is missing;
+    SetupError where the disk is full.
     """
     jobs = list(interleaved(matrix))
     summary = Summary(kept=sum(store.is_done(job) for job in jobs))
     todo = [(place, job) for place, job in enumerate(jobs, 1) if not store.is_done(job)]
-    for kernel in dict.fromkeys(job.cell.setup.kernel for _, job in todo):
-        places.check(kernel)
+    for _, job in todo:
+        places.check(job.cell.setup)
     session = str(uuid.uuid4())
     spent: list[float] = []
     for number, (place, job) in enumerate(todo, 1):
@@ -66,20 +73,48 @@ def make_runs(
             "digest": matrix.digest,
             "seed": matrix.seed,
         }
-        why = None
-        with store.place(job) as work:
-            try:
-                run = places.make(job.cell.setup, work, matrix.limit_s, matrix.boots)
-                store.keep(job, run, about)
-                summary.made += 1
-            except Failure as failure:
-                why = failure.why
-                store.keep_failure(job, why, _left(failure, work))
-                summary.failed[job.name] = why
+        _check_room(store.folder)
+        try:
+            why = _make_one(job, store, places, matrix, about)
+        except OSError as error:
+            raise _no_room(store.folder, str(error.strerror or error)) from error
+        if why is None:
+            summary.made += 1
+        else:
+            summary.failed[job.name] = why
         spent.append(time.monotonic() - began)
         left = sum(spent) / len(spent) * (len(todo) - number)
         told(Progress(job, number, len(todo), spent[-1], left, why))
     return summary
+
+
+def _make_one(
+    job: Job, store: Store, places: Places, matrix: Matrix, about: Mapping[str, object]
+) -> str | None:
+    """Why it failed; None = the run is there."""
+    with store.place(job) as work:
+        try:
+            run = places.make(job.cell.setup, work, matrix.limit_s, matrix.boots)
+            store.keep(job, run, about)
+            return None
+        except Failure as failure:
+            # On a full disk every run would fail, each with another last word.
+            _check_room(store.folder)
+            store.keep_failure(job, failure.why, _left(failure, work))
+            return failure.why
+
+
+def _check_room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _LEAST_ROOM_BYTES:
+        raise _no_room(folder, f"{free >> 20} MiB are free, wanted {_LEAST_ROOM_BYTES >> 20} MiB")
+
+
+def _no_room(folder: Path, why: str) -> SetupError:
+    return SetupError(
+        "cannot-write", str(folder), f"a run cannot be made there: {why}",
+        fix=Phrase("make room, then go on with ", Argument("resume", True)),
+    )  # fmt: skip
 
 
 def _left(failure: Failure, work: Path) -> Path:

@@ -21,12 +21,13 @@ from pathlib import Path
 
 from wbscope.base.children import dying_with_us
 from wbscope.base.errors import InputError, SetupError
-from wbscope.lab.initrd import make_initrd
+from wbscope.lab.initrd import make_initrd, static_busybox
 from wbscope.lab.kernels import Image
+from wbscope.lab.programs import call, find, last_line
 from wbscope.lab.setup import Disk, Setup
 from wbscope.record.remote import extract_files
 
-__all__ = ["Booted", "boot"]
+__all__ = ["Booted", "boot", "require"]
 
 _WORKLOAD = Path(__file__).with_name("workload.sh")
 # Archives; sparse, so that only what is written takes room.
@@ -84,12 +85,34 @@ class Booted:
     console: str
 
 
+def require(setup: Setup, image: Image) -> None:
+    """What boot() would miss, said before the first run.
+
+    Raises: SetupError for a program of this machine, InputError for a module of the kernel.
+    """
+    _emulator()
+    static_busybox()
+    find("cpio", "cpio")
+    for name in setup.programs:
+        find(name, name)
+    for kind in _kinds(setup):
+        program, _, package = _MAKERS[kind]
+        find(program, package)
+    for name in (*_MODULES, *_kinds(setup), *setup.modules):
+        if not image.has_module(name):
+            raise InputError(
+                "no-module", str(setup.kernel), f"has no module {name}, built in neither",
+                fix="kernel.package = \"linux-image-amd64\"    # in the matrix; cloud has fewer",
+            )  # fmt: skip
+
+
 def boot(
     setup: Setup, image: Image, script: str, work: Path, beside: Path, limit_s: float
 ) -> Booted:
     """Run it once; `work` takes large files, `beside` what the guest put into $OUT.
 
-    Raises: SetupError where a program is missing, or a disk cannot be made here.
+    Raises: SetupError where a program is missing, or a disk cannot be made here; OSError for a
+    full disk.
     """
     names = [f"vd{chr(ord('c') + number)}" for number in range(len(setup.disks))]
     swap = f"vd{chr(ord('c') + len(names))}" if setup.swap_kib else None
@@ -112,12 +135,11 @@ def boot(
         "prepare": _shell(setup.prepare),
         "workload": _shell(setup.workload),
     }
-    kinds = {disk.filesystem for disk in setup.disks} - {"none"}
     initrd = work / "initrd"
     make_initrd(
         initrd,
         image,
-        modules=(*_MODULES, *sorted(kinds), *setup.modules),
+        modules=(*_MODULES, *_kinds(setup), *setup.modules),
         programs=setup.programs,
         files=files,
         last_disk=swap or (names[-1] if names else "vdb"),
@@ -128,8 +150,13 @@ def boot(
     told = console.read_text(errors="replace")
     stage, _, why = said[0].partition(" ")
     if not stage:
-        why = ended or f"the guest stopped; its last line: {_last_line(told)}"
+        why = ended or f"the guest stopped; its last line: {last_line(told)}"
     return Booted(stage or None, why.strip(), recording, said[1], told)
+
+
+def _kinds(setup: Setup) -> list[str]:
+    """File systems of its disks."""
+    return sorted({disk.filesystem for disk in setup.disks} - {"none"})
 
 
 def _steps(setup: Setup, names: Sequence[str], swap: str | None) -> Iterable[str]:
@@ -176,18 +203,14 @@ def _format(disk: Disk, path: Path) -> None:
     if disk.filesystem == "none":
         return
     program, flags, package = _MAKERS[disk.filesystem]
-    found = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    if found is None:
-        fix = f"apt install {package}"
-        raise SetupError("missing-program", program, "is not installed", fix=fix)
-    command = [found, flags, *disk.mkfs, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = call([program, flags, *disk.mkfs, str(path)], package)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
         raise SetupError(
-            "cannot-format", f"disk {disk.at}", f"{program}: {said[-1] if said else 'no word'}",
+            "cannot-format",
+            f"disk {disk.at}",
+            f"{program}: {last_line(done.stderr or done.stdout)}",
             fix="see mkfs and size of this disk in the matrix",
-        )  # fmt: skip
+        )
 
 
 def _drive(path: Path, disk: Disk | None = None) -> str:
@@ -201,7 +224,9 @@ def _drive(path: Path, disk: Disk | None = None) -> str:
         }
         limits = "".join(f",throttling.{key}={value}" for key, value in given.items() if value)
     # A comma would begin another option.
-    return f"file={str(path).replace(',', ',,')},if=virtio,format=raw,cache=unsafe{limits}"
+    # On a full disk QEMU would stop the guest, for somebody to go on with it.
+    options = "if=virtio,format=raw,cache=unsafe,werror=report"
+    return f"file={str(path).replace(',', ',,')},{options}{limits}"
 
 
 def _qemu(
@@ -210,8 +235,8 @@ def _qemu(
     """Boot and wait; what went wrong with QEMU itself."""
     machine = platform.machine()
     kind, terminal = _MACHINES.get(machine, _MACHINES["x86_64"])
-    program = f"qemu-system-{machine}"
-    fast = _has_kvm(program)
+    program = _emulator()
+    fast = _has_kvm(program, kind)
     # QEMU hands wrong flags to an interrupt after cmpxchg16b, and the kernel panics.
     emulated = "max,-cx16" if machine == "x86_64" else "max"
     command = [
@@ -223,15 +248,11 @@ def _qemu(
         "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
         *(word for drive in drives for word in ("-drive", drive)),
     ]  # fmt: skip
-    try:
-        with console.open("wb") as out:
-            qemu = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                preexec_fn=dying_with_us(signal.SIGKILL),
-            )  # fmt: skip
-    except FileNotFoundError:
-        fix = f"apt install {_PACKAGES.get(machine, 'qemu-system')}"
-        raise SetupError("missing-program", program, "is not installed", fix=fix) from None
+    with console.open("wb") as out:
+        qemu = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            preexec_fn=dying_with_us(signal.SIGKILL),
+        )  # fmt: skip
     try:
         code = qemu.wait(limit_s)
     except subprocess.TimeoutExpired:
@@ -241,16 +262,21 @@ def _qemu(
         qemu.wait()
     if code == 0:
         return None
-    return f"QEMU ended with {code}: {_last_line(console.read_text(errors='replace'))}"
+    return f"QEMU ended with {code}: {last_line(console.read_text(errors='replace'))}"
+
+
+def _emulator() -> str:
+    machine = platform.machine()
+    return find(f"qemu-system-{machine}", _PACKAGES.get(machine, "qemu-system"))
 
 
 @cache
-def _has_kvm(program: str) -> bool:
+def _has_kvm(program: str, kind: str) -> bool:
     """Whether it works here, which /dev/kvm alone does not tell: QEMU aborts on some machines."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK) or shutil.which(program) is None:
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
-    command = [program, "-accel", "kvm", "-cpu", "host", "-nodefaults", "-display", "none", "-S",
-               "-monitor", "stdio"]  # fmt: skip
+    command = [program, "-M", kind, "-accel", "kvm", "-cpu", "host", "-nodefaults",
+               "-display", "none", "-S", "-monitor", "stdio"]  # fmt: skip
     try:
         done = subprocess.run(
             command, input=b"quit\n", capture_output=True, timeout=_TRY_SECONDS, check=False
@@ -273,8 +299,3 @@ def _unpack(archive: Path, left: Path, beside: Path) -> tuple[str, str]:
         for path in (left / "out").iterdir():
             shutil.move(path, beside / path.name)
     return texts[0].strip(), texts[1]
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "nothing"

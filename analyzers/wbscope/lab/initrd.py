@@ -6,14 +6,14 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from wbscope.base.errors import SetupError
 from wbscope.lab.kernels import Image, unpacked
+from wbscope.lab.programs import call, find, output_of
 
-__all__ = ["make_initrd"]
+__all__ = ["make_initrd", "static_busybox"]
 
 _FOLDERS = ("proc", "sys", "dev", "tmp", "run", "etc", "mods", "bin", "sbin", "usr/bin", "usr/sbin",
             "lib", "lib64", "lab")  # fmt: skip
@@ -53,16 +53,10 @@ def make_initrd(
     root = output.with_suffix(".root")
     for name in _FOLDERS:
         (root / name).mkdir(parents=True)
-    busybox = _found("busybox", "busybox-static")
-    if _libraries(busybox):
-        raise SetupError(
-            "missing-program", "busybox", "needs libraries, wanted the static one",
-            fix="apt install busybox-static",
-        )  # fmt: skip
-    shutil.copy(busybox, root / "bin/busybox")
+    shutil.copy(static_busybox(), root / "bin/busybox")
     (root / "bin/sh").symlink_to("busybox")
     for name in programs:
-        _copy(root, _found(name, name), Path("usr/bin") / Path(name).name)
+        _copy(root, Path(find(name, name)), Path("usr/bin") / Path(name).name)
     order = []
     for path in image.module_files(modules):
         name = path.name.partition(".ko")[0]
@@ -79,28 +73,22 @@ def make_initrd(
         for folder, folders, names in os.walk(root)
         for name in (*sorted(folders), *sorted(names))
     )
-    try:
-        done = subprocess.run(
-            ["cpio", "-o", "-H", "newc", "--quiet", "-0", "-R", "0:0"],
-            cwd=root, input=os.fsencode(listed), capture_output=True, check=True,
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise SetupError(
-            "missing-program", "cpio", "is not installed", fix="apt install cpio"
-        ) from None
+    packing = ["cpio", "-o", "-H", "newc", "--quiet", "-0", "-R", "0:0"]
+    archive = output_of(packing, "cpio", given=os.fsencode(listed), folder=root)
     with gzip.open(output, "wb", compresslevel=1) as packed:
-        packed.write(done.stdout)
+        packed.write(archive)
     shutil.rmtree(root)
 
 
-def _found(name: str, package: str) -> Path:
-    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    if path is None:
+def static_busybox() -> Path:
+    """Raises: SetupError where there is none, or one that needs libraries."""
+    busybox = Path(find("busybox", "busybox-static"))
+    if _libraries(busybox):
         raise SetupError(
-            "missing-program", name, "is not on this machine, for the guest to use",
-            fix=f"apt install {package}",
+            "missing-program", "busybox", "needs libraries, wanted the static one",
+            fix="apt install busybox-static",
         )  # fmt: skip
-    return Path(path)
+    return busybox
 
 
 def _copy(root: Path, program: Path, target: Path) -> None:
@@ -115,5 +103,5 @@ def _copy(root: Path, program: Path, target: Path) -> None:
 
 def _libraries(program: Path) -> list[Path]:
     """None for a static program."""
-    done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
-    return [Path(word) for word in done.stdout.split() if word.startswith("/")]
+    told = call(["ldd", str(program)], "libc-bin").stdout.decode(errors="replace")
+    return [Path(word) for word in told.split() if word.startswith("/")]

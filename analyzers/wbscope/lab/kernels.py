@@ -9,15 +9,14 @@ import lzma
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from wbscope.base.cache import own_folder
-from wbscope.base.children import dying_with_us
-from wbscope.base.errors import InputError, SetupError
+from wbscope.base.errors import InputError
 from wbscope.base.outputs import private_folder
+from wbscope.lab.programs import call, output_of
 from wbscope.lab.setup import Kernel
 
 __all__ = ["Image", "find_image"]
@@ -47,12 +46,12 @@ class Image:
             return []
         release = self.modules.name
         if not (self.modules / "modules.dep").is_file():
-            _run(["depmod", "-b", str(_base_of(self.modules)), release], "kmod")
+            output_of(["depmod", "-b", str(_base_of(self.modules)), release], "kmod")
         found: dict[str, Path] = {}
         base = str(_base_of(self.modules))
         for name in names:
             command = ["modprobe", "-d", base, "-S", release, "--show-depends", name]
-            for line in _run(command, "kmod", check=False).splitlines():
+            for line in _text(call(command, "kmod").stdout).splitlines():
                 word, _, rest = line.partition(" ")
                 if word == "insmod":
                     path = Path(rest.split(" ")[0])
@@ -73,7 +72,7 @@ def unpacked(module: Path) -> bytes:
     if module.suffix == ".xz":
         return lzma.decompress(data)
     if module.suffix == ".zst":
-        return _run_bytes(["zstd", "-qdc", str(module)], "zstd")
+        return output_of(["zstd", "-qdc", str(module)], "zstd")
     return data
 
 
@@ -123,7 +122,7 @@ def _fetched(suite: str, package: str, say: Callable[[str], None]) -> Path:
         made = work / "kernel"
         made.mkdir()
         for deb in _debs(work / "apt", mirror, suite, package):
-            _run(["dpkg", "-x", str(deb), str(made)], "dpkg")
+            output_of(["dpkg", "-x", str(deb), str(made)], "dpkg")
         for unused in ("usr/share", "usr/src"):
             shutil.rmtree(made / unused, ignore_errors=True)
         os.replace(made, target)
@@ -148,42 +147,18 @@ def _debs(apt: Path, mirror: str, suite: str, package: str) -> list[Path]:
         "Acquire::Languages": "none",
     }
     private = ["-q", *(word for key, value in options.items() for word in ("-o", f"{key}={value}"))]
-    _run(["apt-get", *private, "update"], "apt")
+    output_of(["apt-get", *private, "update"], "apt")
     waiting, known = [package], set()
     while waiting:
         name = waiting.pop()
         if name in known:
             continue
         known.add(name)
-        _run(["apt-get", *private, "download", name], "apt", folder=apt / "debs")
-        told = _run(["apt-cache", *private, "depends", "--important", name], "apt")
-        waiting += _PART.findall(told)
+        output_of(["apt-get", *private, "download", name], "apt", folder=apt / "debs")
+        told = output_of(["apt-cache", *private, "depends", "--important", name], "apt")
+        waiting += _PART.findall(_text(told))
     return sorted((apt / "debs").glob("*.deb"))
 
 
-def _run(
-    command: list[str], package: str, *, check: bool = True, folder: Path | None = None
-) -> str:
-    return _run_bytes(command, package, check=check, folder=folder).decode(errors="replace")
-
-
-def _run_bytes(
-    command: list[str], package: str, *, check: bool = True, folder: Path | None = None
-) -> bytes:
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, check=False, preexec_fn=dying_with_us()
-        )
-    except FileNotFoundError:
-        raise SetupError(
-            "missing-program", command[0], "is not installed", fix=f"apt install {package}"
-        ) from None
-    if check and done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise SetupError(
-            "program-failed",
-            " ".join(command[:1] + command[-2:]),
-            f"ended with {done.returncode}: {said[-1] if said else 'without a word'}",
-            fix="see what the program says; a package may have another name in this suite",
-        )
-    return done.stdout
+def _text(said: bytes) -> str:
+    return said.decode(errors="replace")

@@ -40,7 +40,9 @@ _FILESYSTEMS = ("ext4", "xfs", "btrfs", "none")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _MOST_RUNS, _MOST_CELLS = 1000, 10_000
 _NS_PER_S = 10**9
-_GUEST_ONLY = ("memory", "cpus", "disk", "swap", "modules", "append", "programs")
+_GUEST_ONLY = ("memory", "cpus", "disk", "swap", "cgroup", "modules", "append", "programs")
+# Files of the lab's own in $LAB.
+_TAKEN = ("main", "record", "prepare", "workload")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class _Reader:
             boots=self._count(document, "boots", 3, most=10),
             axes={axis: tuple(names) for axis, names in axes.items()},
             cells=tuple(cells),
-            digest=_digest(cells, self._path.parent),
+            digest=_digest(cells),
         )
 
     def _axes(self, value: Any) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -259,8 +261,13 @@ class _Reader:
         return found
 
     def _files(self, where: str, names: Iterable[str]) -> Iterable[str]:
+        known = set(_TAKEN)
         for name in names:
             path = (self._path.parent / name).resolve()
+            if path.name in known:
+                told = f"{where}: files: {path.name} is there already, in $LAB"
+                self._fail(f"{told} (with {', '.join(_TAKEN)})", 'files = ["job.fio"]')
+            known.add(path.name)
             if not path.is_file():
                 self._fail(f"{where}: files: {path} is no file", 'files = ["job.fio"]')
             yield str(path)
@@ -360,7 +367,7 @@ def _plain(value: object) -> str:
     )
 
 
-def _digest(cells: Iterable[Cell], folder: Path) -> str:
+def _digest(cells: Iterable[Cell]) -> str:
     """Of what the cells are; with the content of files, without the folder's own name."""
     told = []
     for cell in cells:

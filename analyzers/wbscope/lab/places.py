@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from wbscope.base.errors import InputError, SetupError, WbscopeError
+from wbscope.base.errors import InputError, SetupError
 from wbscope.base.result import Notice
-from wbscope.lab.guest import boot
+from wbscope.lab.guest import boot, require
 from wbscope.lab.kernels import Image, find_image
-from wbscope.lab.setup import Kernel, Setup
+from wbscope.lab.programs import call, last_line
+from wbscope.lab.setup import Setup
 from wbscope.library.library import Library
 from wbscope.record.elsewhere import record_remote, script_of, unpack_file
 from wbscope.record.recorder import record as record_here
@@ -27,10 +28,16 @@ from wbscope.record.request import Recording, Request
 __all__ = ["Failure", "Places"]
 
 _SAID_LINES = 3
+_REACH_SECONDS = 10
+_MAKE_TEMPORARY = """\
+d=$(mktemp -d "${TMPDIR:-/tmp}/wbscope-lab.XXXXXX") && mkdir "$d/out" "$d/lab" && echo "$d"
+"""
+# What mktemp makes; nothing else is ever removed.
+_TEMPORARY = re.compile(r"/\S*/wbscope-lab\.[A-Za-z0-9]{6}")
 _LOCAL_SHELL = Path(__file__).with_name("workload.sh")
 
 
-@dataclass
+@dataclass(eq=False)
 class Failure(Exception):
     """A run that is none: why, and texts that may tell more, by file name.
 
@@ -50,19 +57,29 @@ class Places:
         self._say = say
         self._image = cache(lambda kernel: find_image(kernel, say))
         self._warned: set[str] = set()
+        self._checked: set[object] = set()
 
-    def check(self, kernel: Kernel) -> None:
-        """Fetch what is missing, before anything is made.
+    def check(self, setup: Setup) -> None:
+        """Whatever can be known to be missing, before the first run; kernels are fetched.
 
-        Raises: SetupError, InputError.
+        Raises: SetupError, InputError, UsageError.
         """
-        if kernel.is_guest:
-            self._image(kernel)
+        kinds = tuple(disk.filesystem for disk in setup.disks)
+        key = (setup.kernel, kinds, setup.programs, setup.modules, setup.profile, setup.events,
+               setup.data)  # fmt: skip
+        if key in self._checked:
+            return
+        if setup.kernel.is_guest:
+            require(setup, self._image(setup.kernel))
+        else:
+            _require_outside(setup)
+        script_of(_request(setup, None, ("true",)), self._library)
+        self._checked.add(key)
 
     def make(self, setup: Setup, work: Path, limit_s: float, boots: int) -> Path:
         """A run folder in `work`.
 
-        Raises: Failure for a run that failed; SetupError for a machine that can make none.
+        Raises: Failure for a run that failed; OSError where the disk is full.
         """
         if not setup.kernel.is_guest:
             return self._outside(setup, work)
@@ -72,6 +89,8 @@ class Places:
             folder.mkdir()
             try:
                 return self._booted(setup, image, folder, limit_s)
+            except SetupError as error:
+                raise Failure(f"{error.subject}: {error.message}", {}) from error
             except Failure as failure:
                 if not failure.again or number == boots:
                     raise
@@ -109,7 +128,7 @@ class Places:
             shell = text + _LOCAL_SHELL.read_text(encoding="utf-8")
             _put_files(host, setup, f"{there}/lab")
             if setup.prepare:
-                _shell(host, f"{shell}{setup.prepare}\n")
+                _shell(host, "prepare", f"{shell}{setup.prepare}\n")
             request = _request(setup, run, ("sh", "-c", f"{shell}{setup.workload}\n"))
             try:
                 if host is not None:
@@ -137,7 +156,7 @@ def _request(setup: Setup, output: Path | None, command: tuple[str, ...]) -> Req
     """In a guest the sysctls are set before anything is prepared."""
     outside = not setup.kernel.is_guest
     return Request(
-        profile="custom" if setup.profile == "custom" else setup.profile,
+        profile=setup.profile,
         events=setup.events,
         output=output,
         command=command,
@@ -169,44 +188,65 @@ def _move(beside: Path, run: Path) -> None:
             shutil.move(path, run / path.name)
 
 
+def _require_outside(setup: Setup) -> None:
+    """Raises: SetupError where the host cannot be reached, or the workload cannot write."""
+    host = setup.kernel.ssh
+    try:
+        _shell(
+            host, "ssh" if host else "here", f"cd {shlex.quote(setup.data or '/')} && test -w .\n"
+        )
+    except Failure as failure:
+        raise SetupError(
+            "no-place",
+            f"data = {setup.data!r}",
+            f"cannot be written on {setup.kernel}: {failure.why}",
+            fix='data = "/mnt/test"    # in the matrix: a folder that is there',
+        ) from failure
+
+
 @contextmanager
 def _folder_there(host: str | None) -> Iterator[str]:
     """A new folder with out and lab in it, on this machine or the host; gone afterwards."""
-    make = "d=$(mktemp -d) && mkdir $d/out $d/lab && echo $d"
-    there = _shell(host, make).strip()
-    if not there.startswith("/"):
-        raise SetupError("no-folder", host or "this machine", "makes no temporary folder",
-                         fix="make room in /tmp there")  # fmt: skip
+    there = _shell(host, "a temporary folder", _MAKE_TEMPORARY).strip()
+    if _TEMPORARY.fullmatch(there) is None:
+        raise Failure(f"mktemp on {host or 'this machine'} answered {there!r}, no new folder", {})
     try:
         yield there
     finally:
-        with suppress(WbscopeError):
-            _shell(host, f"rm -rf {shlex.quote(there)}")
+        with suppress(Failure, SetupError):
+            _shell(host, "cleaning up", f"rm -rf {shlex.quote(there)}\n")
 
 
-def _shell(host: str | None, text: str) -> str:
-    """Raises: Failure with what it said."""
-    command = ["sh", "-s"] if host is None else ["ssh", "--", host, "sh", "-s"]
-    done = subprocess.run(command, input=os.fsencode(text), capture_output=True, check=False)
+def _shell(host: str | None, stage: str, text: str) -> str:
+    """Raises: Failure with what it said, SetupError where there is no ssh."""
+    command, package = (("sh", "-s"), "dash") if host is None else (_ssh(host), "openssh-client")
+    done = call(command, package, given=os.fsencode(text))
     if done.returncode:
         said = done.stderr.decode(errors="replace")
-        raise Failure(f"prepare: ended with {done.returncode}{_last_lines(said)}", {"said": said})
+        raise Failure(f"{stage}: ended with {done.returncode}{_last_lines(said)}", {"said": said})
     return done.stdout.decode(errors="replace")
+
+
+def _ssh(host: str) -> tuple[str, ...]:
+    return ("ssh", "-o", f"ConnectTimeout={_REACH_SECONDS}", "--", host, "sh", "-s")
 
 
 def _put_files(host: str | None, setup: Setup, there: str) -> None:
     for name in setup.files:
-        command = ["cp", name, there] if host is None else ["scp", "-q", name, f"{host}:{there}/"]
-        if subprocess.run(command, check=False).returncode:
-            raise Failure(f"files: {name} cannot be copied to {host or there}", {})
+        if host is None:
+            shutil.copy(name, there)
+            continue
+        done = call(("scp", "-q", name, f"{host}:{there}/"), "openssh-client")
+        if done.returncode:
+            raise Failure(f"files: {name}: scp to {host}: {last_line(done.stderr)}", {})
 
 
 def _fetch(host: str | None, there: str, run: Path) -> None:
+    if host is None:
+        _move(Path(there), run)
+        return
     with tempfile.TemporaryDirectory(dir=run.parent) as got:
-        if host is None:
-            _move(Path(there), run)
-            return
-        command = ["scp", "-qr", f"{host}:{there}", got]
-        if subprocess.run(command, check=False).returncode:
-            raise Failure(f"what the workload wrote cannot be copied from {host}", {})
+        done = call(("scp", "-qr", f"{host}:{there}", got), "openssh-client")
+        if done.returncode:
+            raise Failure(f"$OUT: scp from {host}: {last_line(done.stderr)}", {})
         _move(Path(got) / "out", run)

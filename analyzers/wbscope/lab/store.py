@@ -104,7 +104,7 @@ def opened(folder: Path, matrix: Matrix, resume: bool) -> Iterator[Store]:
     try:
         _check(folder, matrix, resume)
         folder.mkdir(exist_ok=True)
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise SetupError(
             "cannot-write", str(folder), f"cannot be written: {error.strerror or error}",

@@ -25,14 +25,18 @@ stopwatch() {
   echo "$before $(uptime_now)" | awk '{ printf "%.2f\n", $2 - $1 }' > "$OUT/$name.seconds"
   return $code
 }
+samplers=
 sample() {
   every=$1
   shift
   (
-    while sleep "$every"; do
+    # Seen also when the workload was killed, which runs no trap.
+    while sleep "$every" > /dev/null 2>&1 && kill -0 $$ 2> /dev/null; do
       for path; do
         { echo "# uptime=$(uptime_now)"; cat "$path"; } >> "$OUT/$(echo "${path#/}" | tr / _).samples"
       done
     done
-  ) &
+  ) > /dev/null 2>&1 &
+  samplers="$samplers $!"
+  trap 'kill $samplers 2> /dev/null' EXIT
 }

@@ -105,6 +105,7 @@ def test_runs_are_interleaved(tmp_path: Path) -> None:
         (('"vm.swappiness" = 10', '"../x" = 10'), "is no name in quotes with a value"),
         (('"memory.high" = "64M"', '"../../x" = 1'), "is no file of a cgroup"),
         (('workload = "true"', 'workload = "true"\nfiles = ["nothing"]'), "nothing is no file"),
+        (('workload = "true"', 'workload = "true"\nfiles = ["workload"]'), "is there already"),
         (("[axis.limit]", "[axis.limit"), "is no TOML"),
     ],
 )
@@ -117,6 +118,30 @@ def test_a_wrong_matrix_gets_one_clear_error(
     assert told in caught.value.message
     assert caught.value.slug == "bad-matrix"
     assert caught.value.fix
+
+
+def test_cgroups_are_made_in_guests_only(tmp_path: Path) -> None:
+    """Elsewhere the key would be without effect, and nobody told."""
+    text = """
+[setup]
+kernel.here = true
+data = "/tmp"
+workload = "true"
+cgroup.slow = { "memory.high" = "64M" }
+"""
+    with pytest.raises(InputError, match="cgroup is for guests, and the kernel is this machine"):
+        _read(tmp_path, text)
+
+
+def test_files_that_repeat_a_name(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "job.fio").write_text(folder)
+    text = _GOOD.replace(
+        'workload = "true"', 'workload = "true"\nfiles = ["a/job.fio", "b/job.fio"]'
+    )
+    with pytest.raises(InputError, match=r"job\.fio is there already"):
+        _read(tmp_path, text)
 
 
 def test_no_matrix(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +36,8 @@ class _Places:
         self.asked = 0
         self._fail, self._kill = fail, kill
 
-    def check(self, kernel: object) -> None:
-        del kernel
+    def check(self, setup: object) -> None:
+        del setup
 
     def make(self, setup: object, work: Path, limit_s: float, boots: int) -> Path:
         del setup, limit_s, boots
@@ -113,6 +115,40 @@ def test_a_kill_loses_no_finished_run(matrix: Matrix, tmp_path: Path) -> None:
     for name, changed in finished.items():
         assert (lab / name / "meta.json").stat().st_mtime_ns == changed
     assert not list(lab.glob("*/.*"))  # what the killed one left
+
+
+class _FullDisk(_Places):
+    """The second run finds no room."""
+
+    def make(self, setup: object, work: Path, limit_s: float, boots: int) -> Path:
+        if self.asked == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().make(setup, work, limit_s, boots)
+
+
+def test_a_full_disk_ends_the_matrix(matrix: Matrix, tmp_path: Path) -> None:
+    """One error, not a failed run for each that is left; what is made stays."""
+    lab = tmp_path / "lab"
+    told: list[Progress] = []
+    with pytest.raises(SetupError) as caught, opened(lab, matrix, False) as store:
+        make_runs(matrix, store, _FullDisk(), told.append)  # type: ignore[arg-type]
+    assert caught.value.slug == "cannot-write"
+    assert caught.value.message == "a run cannot be made there: No space left on device"
+    assert caught.value.fix == "make room, then go on with resume=True"
+    assert len(_whole(lab)) == 1
+    assert not list(lab.glob("*/*.failed"))
+    assert _make(matrix, lab, _Places(), resume=True).made == 3
+
+
+def test_no_room_is_seen_before_a_run(
+    matrix: Matrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=3 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    places = _Places()
+    with pytest.raises(SetupError, match="3 MiB are free, wanted 256 MiB"):
+        _make(matrix, tmp_path / "lab", places)
+    assert places.asked == 0
 
 
 def test_other_folders_are_refused(matrix: Matrix, tmp_path: Path) -> None:

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where runs are made: what is missing is said first, and nothing runs on afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support.runs import REPOSITORY
+from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.lab import guest, initrd, places, programs
+from wbscope.lab.kernels import Image
+from wbscope.lab.matrix import read_matrix
+from wbscope.lab.places import Failure, Places
+from wbscope.lab.setup import Setup
+from wbscope.library.library import load_library
+
+_SHELL = Path(guest.__file__).with_name("workload.sh")
+
+
+def _setup(folder: Path, text: str) -> Setup:
+    path = folder / "matrix.toml"
+    path.write_text(f'[setup]\nworkload = "true"\n{text}')
+    return read_matrix(path).cells[0].setup
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """An image that nothing boots: everything but virtio_blk is a module that it lacks."""
+    modules = tmp_path / "kernel/lib/modules/6.1"
+    modules.mkdir(parents=True)
+    (tmp_path / "kernel/vmlinuz").touch()
+    (modules / "modules.dep").write_text("kernel/none.ko:\n")
+    (modules / "modules.builtin").write_text(
+        "kernel/virtio_pci.ko\nkernel/virtio_blk.ko\nkernel/ext4.ko\n"
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of programs that are missing."""
+    missing: set[str] = set()
+
+    def which(name: str, path: str | None = None) -> str | None:
+        del path
+        return None if name in missing else f"/usr/bin/{name}"
+
+    monkeypatch.setattr(programs.shutil, "which", which)
+    monkeypatch.setattr(initrd, "_libraries", lambda _: [])
+    monkeypatch.setattr(Image, "module_files", lambda *_: [])
+    return missing
+
+
+_GUEST = 'kernel.folder = "kernel"\nprograms = ["memcached"]\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("qemu-system-x86_64", "qemu-system-x86"),
+        ("busybox", "busybox-static"),
+        ("cpio", "cpio"),
+        ("mkfs.ext4", "e2fsprogs"),
+        ("memcached", "memcached"),
+    ],
+)
+def test_missing_programs(
+    kernel: Path, machine: set[str], monkeypatch: pytest.MonkeyPatch, name: str, package: str
+) -> None:
+    monkeypatch.setattr(guest.platform, "machine", lambda: "x86_64")
+    where = Places(load_library(REPOSITORY / "sql"), print)
+    where.check(_setup(kernel, _GUEST))
+    machine.add(name)
+    with pytest.raises(SetupError) as caught:
+        Places(load_library(REPOSITORY / "sql"), print).check(_setup(kernel, _GUEST))
+    assert (caught.value.slug, caught.value.subject) == ("missing-program", name)
+    assert caught.value.fix == f"apt install {package}"
+
+
+def test_a_kernel_without_the_file_system(kernel: Path, machine: set[str]) -> None:
+    assert not machine
+    text = 'kernel.folder = "kernel"\ndisk = [{ filesystem = "btrfs" }]\n'
+    with pytest.raises(InputError, match="has no module btrfs") as caught:
+        Places(load_library(REPOSITORY / "sql"), print).check(_setup(kernel, text))
+    assert caught.value.slug == "no-module"
+
+
+def test_a_profile_that_is_none(kernel: Path, machine: set[str]) -> None:
+    assert not machine
+    with pytest.raises(UsageError, match="profile"):
+        Places(load_library(REPOSITORY / "sql"), print).check(
+            _setup(kernel, f'{_GUEST}profile = "nothing"\n')
+        )
+
+
+def test_here_needs_a_folder(tmp_path: Path) -> None:
+    text = f'kernel.here = true\ndata = "{tmp_path}/nowhere"\n'
+    with pytest.raises(SetupError, match="cannot be written on this machine") as caught:
+        Places(load_library(REPOSITORY / "sql"), print).check(_setup(tmp_path, text))
+    assert caught.value.slug == "no-place"
+
+
+@pytest.mark.parametrize("answer", ["/", "/etc", "", "/tmp/x y/wbscope-lab.123456", "../.."])
+def test_only_a_new_folder_is_removed(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host may answer anything, such as what its profile prints."""
+    asked = []
+
+    def answering(host: str | None, stage: str, text: str) -> str:
+        asked.append((host, stage, text))
+        return f"{answer}\n"
+
+    monkeypatch.setattr(places, "_shell", answering)
+    with pytest.raises(Failure), places._folder_there("host"):
+        pytest.fail("not reached")
+    assert not [text for *_, text in asked if "rm" in text]
+
+
+def test_a_new_folder_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "mine").touch()
+    with places._folder_there(None) as folder:
+        assert sorted(os.listdir(folder)) == ["lab", "out"]
+        assert Path(folder).parent == tmp_path
+    assert os.listdir(tmp_path) == ["mine"]
+
+
+@pytest.mark.parametrize("shell", [("sh",), ("busybox", "sh")])
+@pytest.mark.parametrize("end", ["exit 3", "kill -9 $$"])
+def test_samples_end_with_the_workload(tmp_path: Path, shell: tuple[str, ...], end: str) -> None:
+    if shutil.which(shell[0]) is None:
+        pytest.skip("no busybox")
+    (tmp_path / "out").mkdir()
+    sampling = "sample 0.1 /proc/loadavg\nsample 0.1 /proc/uptime\nsleep 0.5"
+    text = f"{_SHELL.read_text()}\n{sampling}\n{end}\n"
+    env = dict(os.environ, OUT=str(tmp_path / "out"), WBSCOPE_MARK=str(tmp_path))
+    done = subprocess.run(
+        [*shell, "-s"],
+        input=text,
+        env=env,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == (3 if end == "exit 3" else -9), done.stderr
+    sampled = (tmp_path / "out/proc_loadavg.samples").read_text()
+    assert 2 <= sampled.count("# uptime=") <= 5
+    deadline = time.monotonic() + 5
+    while _running(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _running(tmp_path)
+
+
+def _running(mark: Path) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"WBSCOPE_MARK={mark}".encode() in path.read_bytes().split(b"\0"):
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
