@@ -59,11 +59,11 @@ class Image:
         return list(found.values())
 
     def has_module(self, name: str) -> bool:
-        """As a file, or built in."""
-        if self.modules is None:
+        """As a file, or built in; where no list tells what is built in, the boot has to."""
+        if self.modules is None or self.module_files([name]):
             return True
-        built_in = (self.modules / "modules.builtin").read_text(encoding="utf-8")
-        return bool(self.module_files([name])) or f"/{name}.ko" in built_in
+        listed = self.modules / "modules.builtin"
+        return not listed.is_file() or f"/{name}.ko" in listed.read_text(encoding="utf-8")
 
 
 def unpacked(module: Path) -> bytes:
