@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from wbscope.base.errors import SetupError
-from wbscope.cli import labreport
+from wbscope.cli import labbisect, labreport
 from wbscope.cli.options import JsonOption, QuietOption
 from wbscope.cli.output import note, write_stdout
 from wbscope.library.library import load_library
@@ -55,6 +55,7 @@ def lab() -> None:
     Examples:
       wbscope lab examples/lab/lower-limit/matrix.toml -o lab
       wbscope lab report lab
+      wbscope lab bisect matrix.toml --axis kernel --metric pause_p99_ns
     """
 
 
@@ -102,7 +103,7 @@ def run(
     if list_runs:
         _show(jobs, as_json)
         return
-    say = (lambda _: None) if quiet else note
+    say = (lambda _: None) if quiet or as_json else note
     places = Places(load_library(), say)
     if dry_run:
         for cell in wanted.cells:
@@ -162,3 +163,4 @@ def _time(seconds: float) -> str:
 
 
 app.command()(labreport.report)
+app.command()(labbisect.bisect)

@@ -17,7 +17,7 @@ from wbscope.lab.order import Job, interleaved
 from wbscope.lab.places import Failure, Places
 from wbscope.lab.store import Store
 
-__all__ = ["Progress", "Summary", "make_runs"]
+__all__ = ["Progress", "Summary", "make_one", "make_runs"]
 
 # A trace of seconds and what a guest writes to its disks in them.
 _LEAST_ROOM_BYTES = 256 << 20
@@ -73,11 +73,7 @@ def make_runs(
             "digest": matrix.digest,
             "seed": matrix.seed,
         }
-        _check_room(store.folder)
-        try:
-            why = _make_one(job, store, places, matrix, about)
-        except OSError as error:
-            raise _no_room(store.folder, str(error.strerror or error)) from error
+        why = make_one(job, store, places, matrix, about)
         if why is None:
             summary.made += 1
         else:
@@ -88,20 +84,27 @@ def make_runs(
     return summary
 
 
-def _make_one(
+def make_one(
     job: Job, store: Store, places: Places, matrix: Matrix, about: Mapping[str, object]
 ) -> str | None:
-    """Why it failed; None = the run is there."""
-    with store.place(job) as work:
-        try:
-            run = places.make(job.cell.setup, work, matrix.limit_s, matrix.boots)
-            store.keep(job, run, about)
-            return None
-        except Failure as failure:
-            # On a full disk every run would fail, each with another last word.
-            _check_room(store.folder)
-            store.keep_failure(job, failure.why, _left(failure, work))
-            return failure.why
+    """Why it failed; None = the run is there.
+
+    Raises: SetupError where the disk is full.
+    """
+    _check_room(store.folder)
+    try:
+        with store.place(job) as work:
+            try:
+                run = places.make(job.cell.setup, work, matrix.limit_s, matrix.boots)
+                store.keep(job, run, about)
+                return None
+            except Failure as failure:
+                # On a full disk every run would fail, each with another last word.
+                _check_room(store.folder)
+                store.keep_failure(job, failure.why, _left(failure, work))
+                return failure.why
+    except OSError as error:
+        raise _no_room(store.folder, str(error.strerror or error)) from error
 
 
 def _check_room(folder: Path) -> None:

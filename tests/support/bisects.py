@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wbscope lab bisect` with places that make no guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from wbscope.lab.places import Failure, Places
+from wbscope.lab.setup import Setup
+
+from .labs import METRIC, write_run
+
+__all__ = ["Made", "bisect", "made_runs"]
+
+
+class Made:
+    """Runs whose latency is the setting, or the kernel, and a little noise.
+
+    fail  latencies whose runs fail; interrupt  the number of the run that Ctrl-C comes in
+    """
+
+    def __init__(self) -> None:
+        self.latencies: list[float] = []
+        self.fail: tuple[float, ...] = ()
+        self.interrupt: int | None = None
+
+    def make(self, _places: object, setup: Setup, work: Path, *_: object) -> Path:
+        if len(self.latencies) + 1 == self.interrupt:
+            raise KeyboardInterrupt
+        if setup.kernel.image is not None:
+            latency = float(Path(setup.kernel.image).read_text())
+        else:
+            latency = float(setup.sysctls["vm.dirty_bytes"])
+        self.latencies.append(latency)
+        if latency in self.fail:
+            raise Failure("the guest died", {"console": "panic\n"})
+        return write_run(work / "run", latency + 0.01 * len(self.latencies))
+
+
+def made_runs(monkeypatch: pytest.MonkeyPatch) -> Made:
+    """All runs of the test are made by it."""
+    making = Made()
+    monkeypatch.setattr(Places, "check", lambda *_: None)
+    monkeypatch.setattr(
+        Places, "make", lambda self, setup, work, *more: making.make(self, setup, work, *more)
+    )
+    return making
+
+
+def bisect(
+    cli: Callable[..., Any], matrix: Path, folder: Path, *words: object, metric: str = METRIC
+) -> Any:
+    """How the command ended."""
+    return cli("lab", "bisect", matrix, "--metric", metric, "-o", folder, *words)
