@@ -87,6 +87,19 @@ def _done(
     }
 
 
+def _burst(disk: str, written: int, ns: int) -> Expected:
+    """All in one window of so many ns."""
+    return {
+        "device": disk,
+        "written_bytes": written,
+        "written_bytes_per_s": written * 1e9 / (3000 * MS + 1),
+        "peak_bytes_per_s": written * 1e9 / ns,
+        "windows_count": 1,
+        "windows_ratio": ns / (3000 * MS + 1),
+        "burst_ratio": 1 - ns / (3000 * MS + 1),
+    }
+
+
 def _latency(disk: str, ms: int, size: int) -> Expected:
     whole = {"device": disk, "op": "write", "count": 1, "open_count": 0, "bytes": size}
     return whole | {"latency_max_ns": ms * MS, "latency_p50_ns": ms * MS}
@@ -118,6 +131,15 @@ CHECKS = [
         rows=[
             _done(0, "8:16", 0, 0, 0, 2000 * MS, 1995),
             _done(2000, "8:16", 1, 0, 51_200, 1000 * MS + 1, 500),
+        ],
+    ),
+    # The trace is 3 s + 1 ns long: a first window with all of it leaves a third to move.
+    Check(
+        query="write_bursts",
+        ordered=True,
+        rows=[
+            _burst("8:16", 51_200, 1000 * MS + 1),
+            _burst("8:0", 12_288, 2000 * MS),
         ],
     ),
     Check(
