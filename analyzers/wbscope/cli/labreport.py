@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.base.outputs import check_parent, private_output
+from wbscope.base.outputs import check_output, check_parent, private_output, write_whole
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
 
@@ -32,7 +32,9 @@ class LabStyle(StrEnum):
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a lab.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder of a lab, or what --save wrote.")
+    ],
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="Instead of the usual ones; 'throttle*'."),
@@ -50,6 +52,10 @@ def report(
         Path | None,
         typer.Option("-o", "--output", metavar="FOLDER", help="A picture of each metric, as PNG."),
     ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE.json", help="Keep the numbers of all runs."),
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -65,18 +71,20 @@ def report(
       wbscope lab report lab --metric 'throttle_summary*' -o pictures
       wbscope lab report lab --cell 6.1,low --against 6.1,free
       wbscope lab report lab --style lkml
+      wbscope lab report lab --save results.json
+      wbscope lab report results.json
     """
     if as_json and style is not LabStyle.text:
         told = f"--json --style {style.value}"
         raise UsageError("two-formats", told, "exclude each other, wanted one", fix="--json")
-    from wbscope.lab.finished import read_finished
-
-    lab = read_finished(folder)
+    lab = _read(folder)
     if cell is not None or against is not None:
         _compare(folder, _pair(folder, lab, cell, against), metric, style, output, as_json, quiet)
         return
     if output is not None:
         _check_folder(output, force)
+    if save is not None:
+        check_output(save, force, [folder], "results.json", argument="save")
     from wbscope.lab.summary import lab_report
 
     made = lab_report(
@@ -96,7 +104,22 @@ def report(
         text = lab_markdown(made) if style is LabStyle.markdown else lab_text(made, page_width())
     if output is not None:
         _write_pictures(output, _pictures(made))
+    if save is not None:
+        from wbscope.lab.kept import kept_text
+
+        write_whole(save, kept_text(made))
+        note(f"wrote {save}")
     write_stdout(text)
+
+
+def _read(folder: Path) -> Finished:
+    if folder.is_file():
+        from wbscope.lab.kept import read_kept
+
+        return read_kept(folder)
+    from wbscope.lab.finished import read_finished
+
+    return read_finished(folder)
 
 
 def _pair(folder: Path, lab: Finished, cell: str | None, against: str | None) -> tuple[str, str]:
@@ -120,6 +143,11 @@ def _compare(
     """What `wbscope compare` prints for the folders of two cells."""
     from wbscope.cli.compare import compare
 
+    if folder.is_file():
+        raise UsageError(
+            "no-runs", str(folder), "has numbers of runs, wanted the folder of the lab",
+            fix=shlex.join(["wbscope", "lab", "report", str(folder)]),
+        )  # fmt: skip
     if style is LabStyle.lkml or output is not None:
         wrong = "--style lkml" if style is LabStyle.lkml else "-o FOLDER"
         command = ["wbscope", "lab", "report", str(folder)]

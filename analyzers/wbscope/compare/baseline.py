@@ -35,8 +35,11 @@ def is_baseline(path: Path) -> bool:
     return start.lstrip().startswith(b"{") and b'"wbscope.baseline/' in start
 
 
-def baseline_text(runs: Sequence[RunData]) -> str:
-    """The file: what all runs have in common once, each metric with its values on a line."""
+def baseline_text(runs: Sequence[RunData], more: Mapping[str, Any] | None = None) -> str:
+    """The file: what all runs have in common once, each metric with its values on a line.
+
+    `more` are entries that others read.
+    """
     common = _common([run.fingerprint for run in runs])
     definitions = _definitions(runs)
     _check_meanings(runs)
@@ -46,6 +49,7 @@ def baseline_text(runs: Sequence[RunData]) -> str:
         "fingerprint": common,
         "definitions": definitions,
         "zeros": {name: value for run in runs for name, value in run.zeros.items()},
+        **(more or {}),
     }
     lines = [f"{json.dumps(key)}: {_json(value)}," for key, value in document.items()]
     lines += [

@@ -67,7 +67,7 @@ class Loader:
             if text in names:
                 runs.append(replace(self._run(text), name=names[text]))
             else:
-                runs.extend(self._chosen(run) for run in read_baseline(Path(text)))
+                runs.extend(self.chosen(run) for run in read_baseline(Path(text)))
         for run in runs:
             if run.damaged and not self.allow_damaged:
                 raise EvidenceError(
@@ -79,7 +79,7 @@ class Loader:
                 )
         return Side(name, tuple(runs))
 
-    def _chosen(self, run: RunData) -> RunData:
+    def chosen(self, run: RunData) -> RunData:
         """A run of a baseline with only what is wanted."""
         scalars = Scalars()
         for name, (metric, value) in run.scalars.items():

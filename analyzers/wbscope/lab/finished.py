@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import InputError
+from wbscope.compare.rundata import RunData
 from wbscope.lab.store import FAILED, read_lab
 
 __all__ = ["CellRuns", "Finished", "read_finished"]
@@ -23,13 +24,17 @@ _MOST_CHARACTERS = 1 << 20
 
 @dataclass(frozen=True)
 class CellRuns:
-    """One cell: finished runs, the reason of each failed one, the numbers of those never made."""
+    """One cell: finished runs, the reason of each failed one, the numbers of those never made.
+
+    kept  what is left of the runs where only their numbers were kept
+    """
 
     name: str
     values: Mapping[str, str]
     runs: tuple[Path, ...]
     failed: Mapping[int, str]
     missing: tuple[int, ...]
+    kept: tuple[RunData, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Finished:
     """A lab with what is finished in it.
 
     wanted   runs of each cell
+    metrics  those that the matrix is about; none = the usual ones
     matrix   the file as it was read
     """
 
@@ -48,6 +54,7 @@ class Finished:
     wanted: int
     seed: int
     matrix: str
+    metrics: tuple[str, ...]
     cells: tuple[CellRuns, ...]
 
     @property
@@ -89,6 +96,7 @@ def read_finished(folder: Path) -> Finished:
             wanted=wanted,
             seed=int(told.get("seed", 0)),
             matrix=matrix,
+            metrics=tuple(map(str, told.get("metrics", ()))),
             cells=tuple(_cell(folder, cell, made[cell["name"]], wanted) for cell in lab["cells"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -28,7 +28,7 @@ from wbscope.lab.setup import Disk, Kernel, Setup
 
 __all__ = ["Cell", "Matrix", "read_matrix"]
 
-_KEYS = ("runs", "seed", "limit", "boots", "title", "setup", "axis")
+_KEYS = ("runs", "seed", "limit", "boots", "title", "metrics", "setup", "axis")
 _SETUP_KEYS = ("kernel", "memory", "cpus", "disk", "swap", "data", "sysctl", "cgroup", "prepare",
                "workload", "programs", "files", "modules", "append", "profile", "events", "sync",
                "buffer")  # fmt: skip
@@ -41,6 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _MOST_RUNS, _MOST_CELLS = 1000, 10_000
 _NS_PER_S = 10**9
 _GUEST_ONLY = ("memory", "cpus", "disk", "swap", "cgroup", "modules", "append", "programs")
+_EXAMPLES = {"metrics": "throttle_summary.*"}
 # Files of the lab's own in $LAB.
 _TAKEN = ("main", "record", "prepare", "workload")
 
@@ -114,6 +115,7 @@ class _Reader:
             cells.append(Cell(chosen, self._setup(where, table)))
         runs = self._count(document, "runs", 1, most=_MOST_RUNS)
         limit = self._duration(document, "limit", "5m")
+        self._texts("the matrix", document, "metrics")  # those that a report tells
         return Matrix(
             path=self._path,
             title=self._text("the matrix", document, "title", self._path.stem),
@@ -288,7 +290,8 @@ class _Reader:
     def _texts(self, where: str, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            self._fail(f"{where}: {key} is no list of texts", f'{key} = ["fio"]')
+            example = _EXAMPLES.get(key, "fio")
+            self._fail(f"{where}: {key} is no list of texts", f'{key} = ["{example}"]')
         return tuple(value)
 
     def _truth(self, where: str, table: Mapping[str, Any], key: str) -> bool:

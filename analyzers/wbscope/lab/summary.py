@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -140,7 +139,7 @@ def lab_report(
     watch: Callable[[str], AbstractContextManager[Observer | None]] = lambda _: nullcontext(),
     alpha: float = ALPHA,
 ) -> LabReport:
-    """`metrics` are names or patterns; the usual ones when there are none.
+    """`metrics` are names or patterns; those of the matrix, or the usual ones, when there are none.
 
     Raises: EvidenceError where no run is finished, UsageError for a metric that no run has.
     """
@@ -149,7 +148,7 @@ def lab_report(
             "no-runs", str(lab.folder), "has no finished run",
             fix=Phrase("make them: wbscope lab MATRIX.toml with ", Argument("resume", True)),
         )  # fmt: skip
-    patterns = list(metrics or DEFAULT_METRICS)
+    patterns = list(metrics or lab.metrics or DEFAULT_METRICS)
     wanted = wanted_by([Rule(pattern) for pattern in patterns])
     loader = Loader(wanted=wanted, watch=watch, allow_damaged=True)
     warnings: list[Notice] = []
@@ -159,7 +158,7 @@ def lab_report(
     for pattern in patterns:
         found = matches(pattern, known)
         if not found and metrics:
-            raise _unknown(pattern, next(run for cell in lab.cells for run in cell.runs))
+            raise _unknown(pattern, lab)
         names |= dict.fromkeys(found)
     chosen = tuple(known[name] for name in names)
     return LabReport(
@@ -179,7 +178,10 @@ def lab_report(
 
 def _side(loader: Loader, cell: CellRuns, warnings: list[Notice]) -> Side:
     """The cell's runs, without those that were read in part."""
-    side = loader.side(cell.name, [str(run) for run in cell.runs])
+    if cell.kept:
+        side = Side(cell.name, tuple(loader.chosen(run) for run in cell.kept))
+    else:
+        side = loader.side(cell.name, [str(run) for run in cell.runs])
     for run in side.runs:
         warnings += [Notice(n.slug, n.message, f"{cell.name} {run.name}") for n in run.warnings]
         if run.damaged:
@@ -188,9 +190,11 @@ def _side(loader: Loader, cell: CellRuns, warnings: list[Notice]) -> Side:
     return Side(cell.name, tuple(run for run in side.runs if not run.damaged))
 
 
-def _unknown(pattern: str, run: Path) -> UsageError:
+def _unknown(pattern: str, lab: Finished) -> UsageError:
     """With names like it among all that a run has."""
-    known = Loader(allow_damaged=True).side("", [str(run)]).runs[0].scalars
+    cell = next(cell for cell in lab.cells if cell.runs)
+    kept = cell.kept or Loader(allow_damaged=True).side("", [str(cell.runs[0])]).runs
+    known = kept[0].scalars
     close = difflib.get_close_matches(pattern, known, n=3, cutoff=0.4)
     return UsageError(
         "unknown-metric", pattern, "is no metric of these runs",

@@ -168,3 +168,17 @@ def _running(mark: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.parametrize(
+    ("qemu", "works"), [("exit 0", True), ("exit 1", False), ("exec sleep 30", False)]
+)
+def test_kvm_has_to_bring_a_kernel_to_its_end(
+    qemu: str, works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "qemu"
+    program.write_text(f"#!/bin/sh\n{qemu}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    monkeypatch.setattr(guest, "_TRY_SECONDS", 5.0 if works else 0.5)
+    assert guest._has_kvm(str(program), "q35", tmp_path / "vmlinuz") is works
