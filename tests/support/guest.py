@@ -85,10 +85,12 @@ def boot(
     *,
     smp: str = "2",
     bytes_per_s: int = 30_000_000,
+    slow_bytes_per_s: int = 0,
 ) -> None:
     """Run the scenario (shell text) in the guest; its /out is in `out` afterwards.
 
-    `bytes_per_s` is the most that /data takes.
+    `bytes_per_s` is the most that /data takes; with `slow_bytes_per_s` there is one more disk,
+    /dev/vdd, without a file system.
     """
     out.mkdir(parents=True, exist_ok=True)
     script = out / "scenario.sh"
@@ -99,6 +101,13 @@ def boot(
         f"-drive file={disk},if=virtio,format=raw,readonly=on"
         f" -drive file={data},if=virtio,format=raw,cache=unsafe,throttling.bps-write={bytes_per_s}"
     )
+    slow = out / "slow.img"
+    if slow_bytes_per_s:
+        subprocess.run(["truncate", "-s", "256M", slow], check=True)
+        drives += (
+            f" -drive file={slow},if=virtio,format=raw,cache=unsafe,"
+            f"throttling.bps-write={slow_bytes_per_s}"
+        )
     env = dict(
         os.environ,
         QEMU_MORE=drives,
@@ -116,6 +125,7 @@ def boot(
         # Emulation is not perfect: 6.12 panics in code that it patches itself, now and then.
         print(f"the guest did not end: {_last_lines(out / 'console')}", done.stderr)
     data.unlink()
+    slow.unlink(missing_ok=True)
 
 
 def _last_lines(console: Path) -> str:

@@ -30,7 +30,7 @@ _SYSCTLS = (
 
 def instances() -> list[Path]:
     """Those of wbscope."""
-    return sorted((_TRACEFS / "instances").glob("wbscope-*"))
+    return sorted((_TRACEFS / "instances").glob("*wbscope-*"))
 
 
 def probes() -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ways to record: plain tracefs, or trace-cmd.
+"""The two ways to record: plain tracefs, or trace-cmd, which writes through the page cache.
 
 Both write pages to trace.dat.cpuN and leave a trace.dat; in both only an instance of our
 own is used.  trace-cmd runs a shell that waits for its stdin to close: it ends, and
@@ -33,6 +33,7 @@ __all__ = [
     "backend_of",
     "cpu_stats",
     "end_trace_cmd",
+    "trace_cmd_pids",
 ]
 
 TRACE = "trace.dat"
@@ -249,7 +250,7 @@ class _TraceCmd:
 def end_trace_cmd(instance: str, seconds: float) -> None:
     """Give what records into the instance time to end; then it is killed."""
     deadline = time.monotonic() + seconds
-    while pids := _trace_cmds(instance):
+    while pids := trace_cmd_pids(instance):
         if time.monotonic() > deadline:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
@@ -257,7 +258,8 @@ def end_trace_cmd(instance: str, seconds: float) -> None:
         time.sleep(_STEP_SECONDS)
 
 
-def _trace_cmds(instance: str) -> list[int]:
+def trace_cmd_pids(instance: str) -> list[int]:
+    """Processes that record into the instance."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the run written to the disk that is under test? Then the recorder throttles itself."""
+"""Is the run written to the disk that is under test? Then its writes take a share of it."""
 
 from __future__ import annotations
 

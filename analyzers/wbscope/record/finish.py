@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shlex
 import shutil
@@ -25,14 +24,17 @@ from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd
 from wbscope.record.folders import META, PLAN, holds_recording, publish, published
 from wbscope.record.machine_facts import machine_facts, save_after, uname_text
 from wbscope.record.names import add_names, ended_task_names, read_names, task_names
+from wbscope.record.own_pauses import remove_pauses
 from wbscope.record.pages import PageCopier
+from wbscope.record.past_cache import cut_zeros, save
 from wbscope.record.probes import missed_facts, orphan_probes, remove_probes, standard_name
 from wbscope.record.recording_plan import Entry, Plan, dead_entries, registered
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.settings import restore, still_ours
+from wbscope.record.task_io import FILE as TASK_IO
 from wbscope.record.task_io import add_living
 from wbscope.record.tracedat import Tail
-from wbscope.record.tracefs import INSTANCE_PREFIX, Instance, is_orphan
+from wbscope.record.tracefs import INSTANCE_PREFIX, Instance, is_orphan, pauses_name
 
 __all__ = [
     "META_SCHEMA",
@@ -129,7 +131,7 @@ def write_meta(plan: Plan, ended: str, more: Mapping[str, Any], stats: Mapping[i
 
 def save_started(folder: Path, facts: Mapping[str, Any]) -> None:
     """What only the recorder knows, for the one who finds it killed."""
-    (folder / _STARTED).write_text(json.dumps(facts), encoding="utf-8")
+    save(folder / _STARTED, json.dumps(facts))
 
 
 def lost_count(meta: Mapping[str, Any]) -> int | None:
@@ -149,10 +151,7 @@ def lost_of(stats: Iterable[str]) -> dict[str, int]:
 
 def save_meta(folder: Path, content: Mapping[str, Any]) -> None:
     """There whole or not at all."""
-    path = folder / META
-    part = path.with_name(f".{META}.part")
-    part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    save(folder / META, json.dumps(content, indent=2) + "\n")
 
 
 def recover(
@@ -192,6 +191,7 @@ def recover(
         reason = error.strerror or str(error)
     let_go()
     removed = instance.remove()
+    remove_pauses(instance.tracefs, plan.instance)
     probes_left = remove_probes(instance.tracefs, plan.instance)
     entry.remove()
     return Recovered(
@@ -238,7 +238,8 @@ def left_behind(tracefs: Path) -> list[str]:
 def _orphans(tracefs: Path | None) -> list[Instance]:
     """Without an entry: their register was on a file system that is gone."""
     known = registered()
-    paths = [] if tracefs is None else (tracefs / "instances").glob(f"{INSTANCE_PREFIX}*")
+    known |= {pauses_name(name) for name in known}
+    paths = [] if tracefs is None else (tracefs / "instances").glob(f"*{INSTANCE_PREFIX}*")
     return [
         Instance(path.parent.parent, path.name)
         for path in paths
@@ -287,6 +288,9 @@ def _recover_folder(
     if not holds_recording(folder):
         shutil.rmtree(folder, ignore_errors=True)  # killed before anything was recorded
         return None
+    for path in (*folder.glob("*.samples"), *folder.glob(TASK_IO)):
+        with contextlib.suppress(OSError):
+            cut_zeros(path)
     if now:
         with contextlib.suppress(OSError):  # the trace matters more
             save_after(folder)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wbscope.record.past_cache import save
+
 __all__ = ["FioResults", "fio_results", "json_part"]
 
 _FIO_JSON = "fio.json"
@@ -61,10 +63,8 @@ class FioResults:
         if part is None:
             return f"fio wrote no whole JSON, so the run has no {_FIO_JSON}"
         try:
-            (run / _FIO_JSON).write_text(part, encoding="utf-8")
+            save(run / _FIO_JSON, part)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                (run / _FIO_JSON).unlink(missing_ok=True)
             return f"{_FIO_JSON} cannot be written: {error.strerror}"
         return None
 

@@ -43,7 +43,7 @@ _MOST_META = 16 << 20
 # An older run, from when it has lost its name until the new one has it.
 _ASIDE = ".old"
 # What is in a folder before anything is recorded.
-_OF_A_START = {PLAN, ".recorder.log"}
+_OF_A_START = {PLAN, f"{PLAN}.part", ".recorder.log"}
 # From Linux 7.2 on these events have bytes of the traced programs.
 _OF_PROGRAMS = "syscalls:"
 _PRIVATE = re.compile(rf"\..+\.({INSTANCE_PREFIX}[^.]+)((?:{re.escape(_ASIDE)})?)")

@@ -14,6 +14,7 @@ from pathlib import Path
 from wbscope.record.bdis import bdis_text
 from wbscope.record.choose import memory_kib
 from wbscope.record.devices import devices_text
+from wbscope.record.past_cache import save
 from wbscope.record.settings import read_sysctls
 
 __all__ = [
@@ -174,7 +175,7 @@ def write_cgroups(folder: Path, paths: dict[int, str]) -> None:
     lines = (f"{inode:>7} {path}\n" for inode, path in sorted(paths.items())
              if not re.search(r"\s", path))  # fmt: skip
     if text := "".join(lines):
-        _replace(folder / "cgroups", text)
+        save(folder / "cgroups", text)
 
 
 def _save_both(folder: Path, when: str) -> None:
@@ -191,14 +192,7 @@ def _joined(parts: Iterable[tuple[str, str]]) -> str:
 def _save(folder: Path, name: str, text: str) -> None:
     """What this kernel does not have leaves no file."""
     if text:
-        (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
-
-
-def _replace(path: Path, text: str) -> None:
-    """There whole, as it was or as it is now."""
-    part = path.with_name(f".{path.name.lstrip('.')}.part")
-    part.write_text(text, encoding="utf-8", errors="surrogateescape")
-    os.replace(part, path)
+        save(folder / name, text)
 
 
 def _text(path: Path) -> str:

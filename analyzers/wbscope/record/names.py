@@ -9,11 +9,12 @@ spoils no other.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+
+from wbscope.record.past_cache import DirectFile
 
 __all__ = ["add_names", "ended_task_names", "read_names", "reserve_names", "task_names"]
 
@@ -60,10 +61,13 @@ def add_names(folder: Path, names: Mapping[int, str]) -> None:
     """After those that are there, whose names they replace.  Raises: OSError."""
     if not names:
         return
-    line = f"\n{json.dumps(names)}".encode()
-    with open(os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0) as file:
-        if os.pwrite(file.fileno(), line, len(file.read().rstrip(b"\0"))) < len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    path = folder / _FILE
+    size = len(path.read_bytes().rstrip(b"\0")) if path.exists() else 0
+    file = DirectFile(path, is_new=False, size=size)
+    try:
+        file.append(f"\n{json.dumps(names)}".encode())
+    finally:
+        file.leave()  # with its room
 
 
 def read_names(folder: Path) -> dict[int, str]:

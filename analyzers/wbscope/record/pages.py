@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ring-buffer pages of each CPU, from trace_pipe_raw into a file.
 
-Full pages are spliced, many in a call and without a copy through this program: a page
-that only read(2) takes costs a call each.  What is in the last, half-filled page comes
-by read(2) at the end.  The kernel marks in each page what was lost before it; the pages
-are kept as they are.  Source: kernel/trace/trace.c, tracing_buffers_splice_read().
+One thread takes full pages into a large pipe, another one writes them, so that a slow disk loses
+no event while there is room in the pipe.  Pages are spliced, many in a call and without a copy,
+also into the file: directly, past the page cache, where the file system can.  A page that only
+read(2) takes costs a call each.  What is in the last, half-filled page comes by read(2) at the
+end.  The kernel marks in each page what was lost before it; the pages are kept as they are.
+Source: kernel/trace/trace.c, tracing_buffers_splice_read(); fs/splice.c,
+iter_file_splice_write(), which keeps the pipe locked while it writes: hence a second, short one.
 """
 
 from __future__ import annotations
@@ -12,18 +15,26 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import mmap
 import os
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from wbscope.record.choose import memory_kib
+from wbscope.record.past_cache import go_plain, is_direct, open_direct
 from wbscope.record.tracefs import Instance
 
 __all__ = ["PageCopier", "page_bytes"]
 
 _PIPE_BYTES = 1 << 20
+# What waits for the disk, at most: of all CPUs, and of each.
+_SHARE = 32  # of the available memory
+_MOST_WAITING_BYTES = 64 << 20
 _SLEEP_SECONDS = 0.05
+# Fewer pages than fill the short pipe are not written at once.
+_GATHER_SECONDS = 0.25
 # A CPU whose pages cannot be written is tried again: somebody may make room.
 _RETRY_SECONDS = 0.5
 # Reading costs little; more threads than these would only wake each other.
@@ -63,13 +74,16 @@ class PageCopier:
         self._page_bytes = page_bytes(instance)
         self._ended = threading.Event()
         self._cpus: list[_Cpu] = []
-        for number, path in instance.cpus():
-            target = target_of(number)
-            self._cpus.append(_Cpu(number, path / "trace_pipe_raw", target, self._page_bytes))
+        paths = list(instance.cpus())
+        waiting = _waiting_bytes(len(paths))
+        for number, path in paths:
+            raw = path / "trace_pipe_raw"
+            self._cpus.append(_Cpu(number, raw, target_of(number), self._page_bytes, waiting))
         count = min(len(self._cpus), _MOST_THREADS)
         self._threads = [
-            threading.Thread(target=self._copy, args=(self._cpus[first::count],), daemon=True)
+            threading.Thread(target=work, args=(self._cpus[first::count],), daemon=True)
             for first in range(count)
+            for work in (self._take, self._write)
         ]
 
     def start(self) -> None:
@@ -102,28 +116,42 @@ class PageCopier:
     def bytes_count(self) -> int:
         return sum(cpu.bytes_count for cpu in self._cpus)
 
-    def _copy(self, cpus: list[_Cpu]) -> None:
-        with contextlib.suppress(OSError):  # the workload may be greedy; only this thread
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    def is_direct(self) -> bool:
+        """Past the page cache, of every CPU."""
+        return all(cpu.is_direct() for cpu in self._cpus)
+
+    def _take(self, cpus: list[_Cpu]) -> None:
+        _go_first()
         while not self._ended.is_set():
             busy = False
             for cpu in cpus:
-                busy |= self._guarded(cpu)
+                with contextlib.suppress(OSError):  # told by finish(), which tries it again
+                    busy |= cpu.take() * 2 > _PIPE_BYTES
+            if not busy:
+                self._ended.wait(_SLEEP_SECONDS)
+
+    def _write(self, cpus: list[_Cpu]) -> None:
+        _go_first()
+        while not self._ended.is_set():
+            busy = False
+            for cpu in cpus:
+                if cpu.is_due():
+                    busy |= self._guarded(cpu)
             if not busy:
                 self._ended.wait(_SLEEP_SECONDS)
 
     def _guarded(self, cpu: _Cpu, last: bool = False) -> bool:
-        """True when there may be more at once."""
+        """True when there may be more to write at once."""
         if cpu.failed and time.monotonic() < cpu.retry_at:
             return False
         try:
-            more = cpu.splice()
-            while last and more:
-                more = cpu.splice()
+            cpu.write()
             if last:
-                cpu.read(self._page_bytes)
+                while cpu.take():
+                    cpu.write()
+                cpu.read()
             cpu.failed = False
-            return more
+            return cpu.waiting() >= _PIPE_BYTES
         except OSError as error:
             cpu.failed = True
             cpu.retry_at = time.monotonic() + _RETRY_SECONDS
@@ -134,50 +162,113 @@ class PageCopier:
             return False
 
 
-class _Cpu:
-    """Its files, and a pipe between them: splice wants one."""
+def _waiting_bytes(cpus: int) -> int:
+    """Room of each CPU, of a size that a pipe can have."""
+    each = (memory_kib() << 10) // _SHARE // max(cpus, 1)
+    return max(_PIPE_BYTES, min(_MOST_WAITING_BYTES, 1 << max(each.bit_length() - 1, 0)))
 
-    def __init__(self, number: int, source: Path, target: Path, page: int) -> None:
+
+def _go_first() -> None:
+    """The workload may be greedy; only this thread."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+
+
+def _pipe(size: int) -> tuple[int, int]:
+    ends = os.pipe2(os.O_CLOEXEC)
+    while size >= _PIPE_BYTES:
+        try:
+            fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, size)
+            break
+        except OSError:  # over the user's limit, or memory is in pieces
+            size //= 2
+    return ends
+
+
+class _Cpu:
+    """Its files and pipes.  One thread takes, one writes; neither touches what the other counts."""
+
+    def __init__(self, number: int, source: Path, target: Path, page: int, waiting: int) -> None:
         self.number = number
         self.bytes_count = 0
         self.failed = False
         self.told = False
         self.retry_at = 0.0
+        self._taken = 0
+        self._moved = 0  # from the large pipe into the short one
         self._in_pipe = 0
-        self._unwritten = b""
+        self._unwritten = 0  # of the page that only read(2) takes
+        self._due_at = 0.0
+        self._page = mmap.mmap(-1, page)  # aligned, as direct writes want it
         self._source = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._target = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._target = open_direct(target, os.O_WRONLY | os.O_CREAT, 0o644)
         # A copier that was killed may have left a part of a page.
         os.ftruncate(self._target, os.lseek(self._target, 0, os.SEEK_END) // page * page)
         os.lseek(self._target, 0, os.SEEK_END)
-        self._from_pipe, self._to_pipe = os.pipe2(os.O_CLOEXEC)
-        with contextlib.suppress(OSError):  # over the user's limit: it stays smaller
-            fcntl.fcntl(self._to_pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._from_large, self._to_large = _pipe(waiting)
+        self._from_short, self._to_short = _pipe(_PIPE_BYTES)
 
-    def splice(self) -> bool:
-        """Take the full pages that are there; True when the pipe was filled."""
-        self._drain()
+    def is_direct(self) -> bool:
+        return is_direct(self._target)
+
+    def take(self) -> int:
+        """Bytes of the full pages that are there, as far as there is room for them."""
         try:
-            moved = os.splice(self._source, self._to_pipe, _PIPE_BYTES, flags=_SPLICE)
+            moved = os.splice(self._source, self._to_large, _PIPE_BYTES, flags=_SPLICE)
         except BlockingIOError:
-            return False
-        self._in_pipe += moved
+            return 0
+        except OSError as error:
+            # A CPU that can be plugged in and never was: it has a folder and no buffer.
+            if error.errno == errno.ENODEV:
+                return 0
+            raise
+        self._taken += moved
+        return moved
+
+    def waiting(self) -> int:
+        """Bytes that are in the large pipe."""
+        return self._taken - self._moved
+
+    def is_due(self) -> bool:
+        """There is enough to write, or something for long enough."""
+        return self.waiting() >= _PIPE_BYTES or time.monotonic() >= self._due_at
+
+    def write(self) -> None:
+        """Everything that was taken when it was called."""
+        self._due_at = time.monotonic() + _GATHER_SECONDS
         self._drain()
-        return moved * 2 > _PIPE_BYTES
+        for _ in range(-(-self.waiting() // _PIPE_BYTES)):
+            try:
+                moved = os.splice(self._from_large, self._to_short, _PIPE_BYTES, flags=_SPLICE)
+            except BlockingIOError:
+                return
+            self._moved += moved
+            self._in_pipe += moved
+            self._drain()
 
     def _drain(self) -> None:
-        """What could not be written before is still in the pipe, or here."""
+        """What could not be written before is still in the short pipe, or in the page."""
         while self._in_pipe:
-            done = os.splice(self._from_pipe, self._target, self._in_pipe)
+            try:
+                done = os.splice(self._from_short, self._target, self._in_pipe)
+            except OSError as error:
+                go_plain(self._target, error)
+                continue
             self._in_pipe -= done
             self.bytes_count += done
         while self._unwritten:
-            done = os.write(self._target, self._unwritten)
-            self._unwritten = self._unwritten[done:]
+            with memoryview(self._page) as page, page[-self._unwritten :] as rest:
+                try:
+                    done = os.write(self._target, rest)
+                except OSError as error:
+                    go_plain(self._target, error)
+                    continue
+            self._unwritten -= done
             self.bytes_count += done
 
-    def read(self, size: int) -> None:
+    def read(self) -> None:
         """The page that is not full."""
+        size = len(self._page)
         while True:
             self._drain()
             try:
@@ -185,15 +276,16 @@ class _Cpu:
             except BlockingIOError:
                 return
             except OSError as error:
-                # A CPU that can be plugged in and never was: it has a folder and no buffer.
                 if error.errno == errno.ENODEV:
                     return
                 raise
             if not page:
                 return
-            self._unwritten = page.ljust(size, b"\0")
+            self._page[:] = page.ljust(size, b"\0")
+            self._unwritten = size
 
     def close(self) -> None:
-        for number in (self._source, self._target, self._from_pipe, self._to_pipe):
+        ends = (self._from_large, self._to_large, self._from_short, self._to_short)
+        for number in (self._source, self._target, *ends):
             with contextlib.suppress(OSError):
                 os.close(number)

@@ -8,7 +8,6 @@ import queue
 import secrets
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from wbscope.base.result import Notice
 from wbscope.library.library import Library
 from wbscope.library.profiles import NOT_ASKED_FOR
 from wbscope.record import choose
-from wbscope.record.backends import TRACE_CMD_FAILED
 from wbscope.record.disks import shared_disks
 from wbscope.record.finish import Recovered, recover_all
 from wbscope.record.folders import private_folder, remove_leftovers, target_of
@@ -68,7 +66,7 @@ def record(
         told = Phrase(f"{text}; ", Argument("output"), " on another disk or a tmpfs is better")
         warn(Notice("output-on-tested-disk", told))
     events: queue.Queue[Any] = queue.Queue()
-    link, plan = _started(plan, request, events, warn)
+    link = _started(plan, events, warn)
     return Session(request, plan, link, events, warn).run(say, show)
 
 
@@ -103,24 +101,22 @@ def _plan(
     kib = request.buffer_kib or choose.buffer_kib(
         request.profile, cpus, choose.memory_kib("MemAvailable")
     )
-    backend = request.backend
-    if backend != "tracefs" and (problem := choose.trace_cmd_problem()):
-        if backend == "trace-cmd":
-            raise SetupError(
-                "no-trace-cmd",
-                Phrase(Argument("backend", "trace-cmd")),
-                problem,
-                fix=Phrase(Argument("backend", "tracefs")),
-            )
-        about["no_trace_cmd"] = problem
-        backend = "tracefs"
+    # auto: trace-cmd writes through the page cache, and is held by what it records.
+    backend = "tracefs" if request.backend == "auto" else request.backend
+    if backend == "trace-cmd" and (problem := choose.trace_cmd_problem()):
+        raise SetupError(
+            "no-trace-cmd",
+            Phrase(Argument("backend", "trace-cmd")),
+            problem,
+            fix=Phrase(Argument("backend", "tracefs")),
+        )
     name = f"{INSTANCE_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     return Plan(
         folder=str(private_folder(target, name)),
         target=str(target),
         tracefs=str(tracefs),
         instance=name,
-        backend="trace-cmd" if backend == "auto" else backend,
+        backend=backend,
         profile=request.profile,
         events=events,
         clock=choose.choose_clock(request.clock, tracefs),
@@ -134,45 +130,36 @@ def _plan(
     )
 
 
-def _started(
-    plan: Plan, request: Request, events: queue.Queue[Any], warn: Callable[[Notice], None]
-) -> tuple[Link, Plan]:
-    """The recorder, recording; by tracefs when trace-cmd does not start."""
-    while True:
-        folder = Path(plan.folder)
-        try:
-            folder.mkdir(0o700)  # until it is known what is in it
-        except OSError as error:
-            raise SetupError(
-                "cannot-write", str(folder.parent), f"cannot be written: {error.strerror}",
-                fix=Phrase("choose a folder with room and write permission: ", Argument("output")),
-            ) from error  # fmt: skip
-        link = Link(plan, events)
-        try:
+def _started(plan: Plan, events: queue.Queue[Any], warn: Callable[[Notice], None]) -> Link:
+    """The recorder, recording."""
+    folder = Path(plan.folder)
+    try:
+        folder.mkdir(0o700)  # until it is known what is in it
+    except OSError as error:
+        raise SetupError(
+            "cannot-write", str(folder.parent), f"cannot be written: {error.strerror}",
+            fix=Phrase("choose a folder with room and write permission: ", Argument("output")),
+        ) from error  # fmt: skip
+    link = Link(plan, events)
+    try:
+        told = events.get()
+        while told is not None and "problem" in told:
+            warn(Notice("record-problem", told["problem"]))
             told = events.get()
-            while told is not None and "problem" in told:
-                warn(Notice("record-problem", told["problem"]))
-                told = events.get()
-        except BaseException:
-            link.stop(DISCARD, {})
-            link.close()
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        if told is not None and "ready" in told:
-            return link, plan
-        log = folder / ".recorder.log"
-        said = log.read_text(errors="replace").strip().splitlines()[-3:] if log.exists() else []
-        link.put_back()
+    except BaseException:
+        link.stop(DISCARD, {})
+        link.close()
         shutil.rmtree(folder, ignore_errors=True)
-        if told is None:
-            raise SetupError(
-                "recorder-died", "the recorder", "ended before it recorded anything",
-                have=" / ".join(said) or None, fix="wbscope doctor",
-            )  # fmt: skip
-        failed = raised(told["error"])
-        may_do = request.backend == "auto" and plan.backend == "trace-cmd"
-        if not may_do or failed.slug != TRACE_CMD_FAILED:
-            raise failed
-        reason = failed.have or failed.message
-        warn(Notice("no-trace-cmd", f"{reason}; recording by tracefs instead"))
-        plan = replace(plan, backend="tracefs", about=plan.about | {"no_trace_cmd": failed.message})
+        raise
+    if told is not None and "ready" in told:
+        return link
+    log = folder / ".recorder.log"
+    said = log.read_text(errors="replace").strip().splitlines()[-3:] if log.exists() else []
+    link.put_back()
+    shutil.rmtree(folder, ignore_errors=True)
+    if told is None:
+        raise SetupError(
+            "recorder-died", "the recorder", "ended before it recorded anything",
+            have=" / ".join(said) or None, fix="wbscope doctor",
+        )  # fmt: skip
+    raise raised(told["error"])

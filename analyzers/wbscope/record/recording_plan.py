@@ -18,6 +18,7 @@ from typing import Any
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError
+from wbscope.record.past_cache import DirectFile
 
 __all__ = [
     "COMPLETE",
@@ -105,8 +106,8 @@ class Entry:
         """Before anything is changed; with what the kernel made of our values, afterwards too."""
         ours = plan.settings if ours is None else ours
         content = json.dumps({"plan": plan.to_json(), "saved": saved, "ours": ours}).encode()
-        os.pwrite(self._lock, content, 0)
-        os.ftruncate(self._lock, len(content))
+        with DirectFile(self.path, is_new=False, size=0) as file:  # the one that we have locked
+            file.append(content)
 
     def read(self) -> tuple[Plan, dict[str, str], dict[str, str]] | None:
         """The plan, what to write back, and what was set.
@@ -114,7 +115,8 @@ class Entry:
         None when its recorder was killed before it changed anything.
         """
         try:
-            content = json.loads(self.path.read_bytes())
+            # Up to the zeros of a write that was not the last.
+            content = json.loads(self.path.read_bytes().partition(b"\0")[0])
             plan = Plan.from_json(content["plan"])
             return plan, content["saved"], content.get("ours", plan.settings)
         except (OSError, ValueError, KeyError, TypeError):

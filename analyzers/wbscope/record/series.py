@@ -16,8 +16,8 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 from wbscope.record.cgroup_samples import CgroupFiles, WbStats
 from wbscope.record.machine_facts import (
@@ -28,6 +28,7 @@ from wbscope.record.machine_facts import (
     write_cgroups,
 )
 from wbscope.record.names import add_names, ended_task_names, reserve_names, task_names
+from wbscope.record.small_files import SmallFiles
 
 __all__ = ["CLOCK_IDS", "Sampler"]
 
@@ -55,7 +56,7 @@ def _named(parts: Callable[[], object]) -> Callable[[], str]:
 
 
 class Sampler:
-    """A thread that appends a sample to each file; what was written stays if it is killed.
+    """A thread that takes the samples; what was written of them stays if it is killed.
 
     The names of tasks and the cgroups are written whenever they were read anew.
     """
@@ -74,13 +75,14 @@ class Sampler:
         self._wbs = WbStats()
         self._cgroup_files = CgroupFiles(os.getppid())
         self.tid = 0
-        self._files: dict[str, IO[str]] = {}
+        self._small_files = SmallFiles(folder)
         self._saved_names: dict[int, str] = {}
         self._saved_cgroups: dict[int, str] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> int:
         """Returns its tid; it waits for go()."""
+        self._small_files.start()
         self._thread.start()
         self._known.wait()
         return self.tid
@@ -99,9 +101,7 @@ class Sampler:
         self._note_names()
         self.cgroups |= cgroup_paths()
         self._save()
-        for file in self._files.values():
-            with contextlib.suppress(OSError):  # what did not fit is in its buffer
-                file.close()
+        self._small_files.finish()
 
     def _run(self) -> None:
         self.tid = threading.get_native_id()
@@ -142,26 +142,22 @@ class Sampler:
 
     def _sample(self, name: str, read: Callable[[], str]) -> None:
         ts = time.clock_gettime_ns(self._clock)
-        with contextlib.suppress(OSError):  # a disk that is full: the trace matters more
-            text = read()
-            if not text:
-                return
-            if name not in self._files:
-                self._files[name] = (self._folder / f"{name}.samples").open("a", encoding="utf-8")
-            file = self._files[name]
-            file.write(f"# ts={ts}\n{text}")
-            file.flush()
+        with contextlib.suppress(OSError):  # a source that is gone
+            if text := read():
+                self._small_files.append(f"{name}.samples", f"# ts={ts}\n{text}")
 
     def _save(self) -> None:
         """For the one who finds this process killed."""
-        new = dict(self.names.items() - self._saved_names.items())
-        with contextlib.suppress(OSError):
-            add_names(self._folder, new)
-            self._saved_names |= new
+        self._small_files.put("names", partial(self._save_names, dict(self.names)))
         if self.cgroups != self._saved_cgroups:
-            with contextlib.suppress(OSError):
-                write_cgroups(self._folder, self.cgroups)
-                self._saved_cgroups = dict(self.cgroups)
+            self._saved_cgroups = dict(self.cgroups)
+            write = partial(write_cgroups, self._folder, self._saved_cgroups)
+            self._small_files.put("cgroups", write)
+
+    def _save_names(self, names: dict[int, str]) -> None:
+        new = dict(names.items() - self._saved_names.items())
+        add_names(self._folder, new)
+        self._saved_names |= new
 
     def _look_for_cgroups(self) -> None:
         living = cgroup_paths()

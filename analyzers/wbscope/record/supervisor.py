@@ -30,10 +30,12 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import SetupError, WbscopeError
-from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats
+from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats, trace_cmd_pids
 from wbscope.record.finish import recover, save_started, tail_of, write_meta
 from wbscope.record.folders import publish
 from wbscope.record.machine_facts import save_after, save_before
+from wbscope.record.own_pauses import OwnPauses
+from wbscope.record.past_cache import save
 from wbscope.record.probes import make_probes, missed_facts, remove_probes
 from wbscope.record.recording_plan import (
     COMPLETE,
@@ -77,10 +79,12 @@ def main() -> int:
         return 0
     entry: Entry | None = None
     began: list[Backend] = []
+    pauses = OwnPauses(Path(plan.tracefs), plan.instance)
     try:
         entry = open_entry(plan.instance)
-        done = _record(plan, entry, link, lines, began)
+        done = _record(plan, entry, link, lines, began, pauses)
     except (WbscopeError, OSError) as error:
+        pauses.finish()
         # Nothing was recorded, or it cannot be written: keep what there is.
         for backend in began:
             backend.close()
@@ -100,24 +104,31 @@ def main() -> int:
 
 
 def _record(
-    plan: Plan, entry: Entry, link: socket.socket, lines: Any, began: list[Backend]
+    plan: Plan,
+    entry: Entry,
+    link: socket.socket,
+    lines: Any,
+    began: list[Backend],
+    pauses: OwnPauses,
 ) -> dict[str, Any]:
     folder = Path(plan.folder)
     instance = Instance(Path(plan.tracefs), plan.instance)
     lock = lock_sysctls() if plan.settings else None
     saved = saved_values(plan.settings)
     entry.write(plan, saved)
+    pauses.start([os.getpid()])
     plan = _with_probes(plan, instance)
     change(plan.settings)
     entry.write(plan, saved, read_back(plan.settings))
     save_before(folder)
-    (folder / HEAD).write_bytes(head_of(instance, plan.events))
+    save(folder / HEAD, head_of(instance, plan.events))
     sampler = Sampler(folder, Path(plan.tracefs), plan.clock, plan.interval_s)
     backend = backend_of(plan, lambda text: _say(link, problem=text))
     task_io = TaskIo(folder, CLOCK_IDS[plan.clock])
     task_io.start()
     began_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
     filtered = _started(backend, sampler, began)
+    pauses.follow([*_own_threads(), *trace_cmd_pids(plan.instance)])
     started = {
         "recorder_pid": os.getpid(),
         "sampler_tid": sampler.tid,
@@ -163,11 +174,13 @@ def _record(
     problems += task_io.problems()
     if not removed:
         problems.append(f"instance {plan.instance} is in use and was not removed")
+    pauses.finish()
+    problems += _held(plan, pauses)
     ended = told["ended"]
     if ended == COMPLETE and not backend.is_whole:
         ended = NOT_WHOLE
     more = {**started, "ended_ts_ns": ended_ts, "problems": problems, **told.get("facts", {})}
-    more |= {**probe, "task_io": task_io.facts()}
+    more |= {**probe, "task_io": task_io.facts(), **pauses.facts()}
     write_meta(plan, ended, more, stats)
     return {"run": str(publish(plan))}
 
@@ -181,6 +194,19 @@ def _with_probes(plan: Plan, instance: Instance) -> Plan:
         instance.remove()  # or trace-cmd would leave it when it ends
     events = (*plan.events, *made.events)
     return replace(plan, events=events, about=plan.about | {"probe": made.about()})
+
+
+def _own_threads() -> list[int]:
+    return [int(path.name) for path in Path("/proc/self/task").iterdir()]
+
+
+def _held(plan: Plan, pauses: OwnPauses) -> list[str]:
+    if not pauses.paused_ns():
+        return []
+    held = f"the recorder was held in balance_dirty_pages for {pauses.paused_ns() / 1e9:.1f} s"
+    if plan.backend == "trace-cmd":
+        held += ", for trace-cmd writes through the page cache; the backend tracefs does not"
+    return [held]
 
 
 def _is_alone(link: socket.socket) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from wbscope.base import errors
 from wbscope.record.finish import Recovered, recover
 from wbscope.record.folders import PLAN
+from wbscope.record.past_cache import save
 from wbscope.record.recording_plan import Plan, dead_entries
 
 __all__ = ["Link", "raised"]
@@ -32,7 +33,7 @@ class Link:
         self._plan = plan
         self._events = events
         self._keeps: list[int] = []
-        (Path(plan.folder) / PLAN).write_text(plan.to_json())
+        save(Path(plan.folder) / PLAN, plan.to_json())
         self._socket, theirs = socket.socketpair()
         log = (Path(plan.folder) / ".recorder.log").open("ab")
         with theirs, log:

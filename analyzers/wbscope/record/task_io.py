@@ -15,15 +15,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import select
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from wbscope.base.errors import SetupError
+from wbscope.record.past_cache import DirectFile
+from wbscope.record.small_files import SmallFiles
 from wbscope.record.taskstats import ExitedThread, ExitListener, parse_message
 
 __all__ = ["FILE", "TaskIo", "add_living", "living_threads"]
@@ -71,7 +74,7 @@ class TaskIo:
     """
 
     def __init__(self, folder: Path, clock: int, proc: Path = _PROC) -> None:
-        self._path = folder / FILE
+        self._small_files = SmallFiles(folder)
         self._clock = clock
         self._proc = proc
         self._why: str | None = None
@@ -80,7 +83,7 @@ class TaskIo:
         self._left_out = 0
         self._lost = False
         self._room = _MOST_BYTES
-        self._file: IO[str] | None = None
+        self._is_open = False
         self._listener: ExitListener | None = None
         self._thread: threading.Thread | None = None
         self._waker: tuple[int, int] | None = None
@@ -95,10 +98,12 @@ class TaskIo:
             self._why = "this kernel does not count it (CONFIG_TASK_IO_ACCOUNTING)"
             return
         try:
-            self._file = self._path.open("a", encoding="utf-8", errors="surrogateescape")
+            self._small_files.create(FILE)
         except OSError as error:
             self._why = f"{FILE} cannot be written: {error.strerror}"
             return
+        self._is_open = True
+        self._small_files.start()
         self._has_delays = _counts_delays(self._proc)
         self._began_ns = time.monotonic_ns()
         try:
@@ -113,7 +118,7 @@ class TaskIo:
 
     def finish(self) -> None:
         """After the last event; a thread that ends meanwhile has one line, not two."""
-        if self._file is None:
+        if not self._is_open:
             return
         at_end = self._note_living("end")
         if self._listener is not None and self._waker is not None and self._thread is not None:
@@ -130,10 +135,9 @@ class TaskIo:
             with contextlib.suppress(OSError):
                 os.close(end)
         self._waker = None
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            self._file = None
+        if self._is_open:
+            self._is_open = False
+            self._small_files.finish()
 
     def problems(self) -> list[str]:
         """What makes sums of the file wrong."""
@@ -168,7 +172,6 @@ class TaskIo:
                 continue
             noted.add(thread.tid)
             self._add(when, _living_line(when, ts, thread))
-        self._flush()
         return noted
 
     def _listen(self) -> None:
@@ -192,7 +195,6 @@ class TaskIo:
                 for data in self._listener.read():
                     for thread in parse_message(data):
                         self._note_exit(thread)
-                self._flush()
                 return
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
@@ -221,18 +223,12 @@ class TaskIo:
 
     def _add(self, when: str, line: str) -> None:
         size = len(line)
-        if self._file is None or size > self._room:
+        if not self._is_open or size > self._room:
             self._left_out += 1
             return
         self._room -= size
         self._counts[when] += 1
-        with contextlib.suppress(OSError):  # a disk that is full: the trace matters more
-            self._file.write(line)
-
-    def _flush(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.flush()
+        self._small_files.append(FILE, line)
 
 
 def add_living(folder: Path, clock: int, proc: Path = _PROC) -> None:
@@ -243,13 +239,13 @@ def add_living(folder: Path, clock: int, proc: Path = _PROC) -> None:
     path = folder / FILE
     if not path.exists():
         return
-    with path.open(encoding="utf-8", errors="surrogateescape") as file:
-        if any(line.startswith("end ") for line in file):
-            return
+    told = path.read_bytes().rstrip(b"\0")  # zeros: of a write that was not the last
+    if re.search(rb"^end ", told, re.MULTILINE):
+        return
     ts = time.clock_gettime_ns(clock)
-    with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
-        file.write("\n")  # the last line may be cut short
-        file.writelines(_living_line("end", ts, thread) for thread in living_threads(proc))
+    lines = "".join(_living_line("end", ts, thread) for thread in living_threads(proc))
+    with DirectFile(path, is_new=False, size=len(told)) as file:
+        file.append(f"\n{lines}".encode(errors="surrogateescape"))  # the last may be cut short
 
 
 def living_threads(proc: Path = _PROC) -> Iterator[LivingThread]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from wbscope.base.version import __version__
 from wbscope.record.pages import page_bytes
+from wbscope.record.past_cache import DirectFile
 from wbscope.record.tracefs import Instance
 
 __all__ = ["Machine", "Tail", "head_of", "write_trace"]
@@ -24,7 +25,6 @@ __all__ = ["Machine", "Tail", "head_of", "write_trace"]
 _MAGIC = b"\x17\x08\x44tracing6\0"
 _OPTIONS, _FLYRECORD = b"options  \0", b"flyrecord\0"
 _CPUSTAT, _CLOCK, _UNAME, _CPUCOUNT, _VERSION, _TRACEID = 2, 4, 5, 8, 9, 11
-_COPY_BYTES = 1 << 24
 # Print formats that name symbols: only they need the table of all of them.
 _SYMBOLS = re.compile(r"%-?\d*p[sSfFB]|__print_symbolic_sym|%pS")
 _KALLSYMS = Path("/proc/kallsyms")
@@ -86,30 +86,14 @@ def write_trace(output: Path, head: bytes, tail: Tail, cpu_files: Mapping[int, P
     for cpu in range(cpus):
         table += pack.number(at, "Q") + pack.number(sizes.get(cpu, 0), "Q")
         at += sizes.get(cpu, 0)
+    before += _FLYRECORD + table
     part = output.with_name(f".{output.name}.part")
-    with part.open("wb") as out:
-        out.write(before + _FLYRECORD + table)
-        out.write(bytes(-out.tell() % page))
-        out.flush()
+    with DirectFile(part) as out:
+        out.append(before + bytes(-len(before) % page))
         for cpu in sorted(cpu_files):
-            _append(cpu_files[cpu], out.fileno(), sizes[cpu])
+            out.append_file(cpu_files[cpu], sizes[cpu])
     os.replace(part, output)
     return sum(sizes.values())
-
-
-def _append(source: Path, target: int, count: int) -> None:
-    """The kernel copies, or shares the blocks where the file system can."""
-    with source.open("rb") as file:
-        done = 0
-        while done < count:
-            wanted = min(_COPY_BYTES, count - done)
-            try:
-                moved = os.copy_file_range(file.fileno(), target, wanted, done)
-            except OSError:
-                moved = os.sendfile(target, file.fileno(), done, wanted)
-            if moved == 0:
-                raise OSError(None, f"{source} is shorter than it was")
-            done += moved
 
 
 def _options(pack: _Packer, tail: Tail, cpus: int) -> bytes:

@@ -24,13 +24,15 @@ __all__ = [
     "mount_debugfs",
     "mount_tracefs",
     "mounted_tracefs",
+    "pauses_name",
     "require_writable",
     "the_tracefs",
 ]
 
 INSTANCE_PREFIX = "wbscope-"
+_PAUSES = "pauses-"
 # The pid of its maker, and what for.  Other names are of somebody else.
-_OURS = re.compile(rf"{INSTANCE_PREFIX}(\d+)-(?:[0-9a-f]{{8}}|doctor|remote)")
+_OURS = re.compile(rf"(?:{_PAUSES})?{INSTANCE_PREFIX}(\d+)-(?:[0-9a-f]{{8}}|doctor|remote)")
 
 _DEFAULT = Path("/sys/kernel/tracing")
 _DEBUGFS = Path("/sys/kernel/debug")
@@ -113,6 +115,11 @@ def require_writable(root: Path) -> None:
     elif os.geteuid() == 0:
         fix = "wbscope doctor    # as root of the machine, not of a container"
     raise SetupError("tracefs-not-writable", str(root), problem, fix=fix)
+
+
+def pauses_name(instance: str) -> str:
+    """Of the instance beside it, which has the recorder's own pauses."""
+    return f"{_PAUSES}{instance}"
 
 
 def is_orphan(instance: str) -> bool:

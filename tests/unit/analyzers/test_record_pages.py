@@ -66,6 +66,7 @@ def test_disk_that_is_full_for_a_while(
     _full(monkeypatch, lambda number: number > 6)
     told: list[str] = []
     copier = _copier(instance, tmp_path, told)
+    copier._cpus[0].take()
     while copier._guarded(copier._cpus[0]) or copier._cpus[0].failed:
         pass
     assert told == ["cpu 0: No space left on device"]  # at once, and once

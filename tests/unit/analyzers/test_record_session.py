@@ -233,29 +233,21 @@ def test_command_that_the_kernel_has_waited_for() -> None:
         signal.signal(signal.SIGCHLD, before)
 
 
-@pytest.mark.parametrize(
-    ("slug", "backends"),
-    [("sysctl-refused", ["trace-cmd"]), ("trace-cmd-failed", ["trace-cmd", "tracefs"])],
-)
-def test_only_trace_cmd_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slug: str, backends: list[str]
+def test_what_the_recorder_was_refused_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is refused to one backend is refused to the other."""
-    started = []
-
     class Refused(_Link):
-        def __init__(self, plan: Plan, events: _Events) -> None:
+        def __init__(self, _plan: Plan, events: _Events) -> None:
             super().__init__(events, lambda: Recovered("i"))
-            started.append(plan.backend)
-            events.put({"error": _FAILED | {"slug": slug}})
+            events.put({"problem": "first"})
+            events.put({"error": _FAILED})
 
     monkeypatch.setattr(recorder, "Link", Refused)
-    folder = str(tmp_path / "private")
-    plan = Plan(folder, str(tmp_path / "run"), "/t", "i", "trace-cmd", "p", (), "boot", 1, 1.0)
+    folder = tmp_path / "private"
+    plan = Plan(str(folder), str(tmp_path / "run"), "/t", "i", "tracefs", "p", (), "boot", 1, 1.0)
     warned: list[Notice] = []
-    with pytest.raises(SetupError):
-        recorder._started(plan, Request(), _Events(), warned.append)
-    assert started == backends
-    assert [notice.message for notice in warned] == (
-        ["m; recording by tracefs instead"] if len(backends) > 1 else []
-    )
+    with pytest.raises(SetupError) as caught:
+        recorder._started(plan, _Events(), warned.append)
+    assert caught.value.slug == _FAILED["slug"]
+    assert [notice.message for notice in warned] == ["first"]
+    assert not folder.exists()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the recorder was held in balance_dirty_pages(), where it writes beside what it records.
+
+A disk that holds it longer is in test_guest_slow_disk.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.live import Recorder, instances, wait_until
+from wbscope.record.own_pauses import OwnPauses
+
+_TRACEFS = Path("/sys/kernel/tracing")
+_LOW = ("--sysctl", "vm.dirty_bytes=2M", "--sysctl", "vm.dirty_background_bytes=1M")
+_DD = "if=/dev/zero bs=64k status=none"
+
+
+def test_pauses_are_those_of_the_trace(recorder: Recorder, disk: Path) -> None:
+    """Of one of two throttled tasks, followed as the recorder's own threads are."""
+    script = (
+        f"dd {_DD} of=$0/other count=800 & echo $$ > pid.part; mv pid.part pid;"
+        f" until [ -e go ]; do sleep 0.02; done; exec dd {_DD} of=$0/followed count=800"
+    )
+    process = recorder.start("--no-report", "-o", "run", *_LOW, "--", "sh", "-c", script, disk)
+    pid = recorder.folder / "pid"
+    assert wait_until(pid.exists, 60)
+    tid = int(pid.read_text())
+    pauses = OwnPauses(_TRACEFS, f"wbscope-{os.getpid()}-{'0' * 8}")
+    pauses.start([tid])
+    assert len(instances()) == 3  # this one, the run's, and the one beside it
+    (recorder.folder / "go").touch()
+    _, said = process.communicate(timeout=120)
+    pauses.finish()
+    assert process.returncode == 0, said
+    (row,) = recorder.sql(
+        "run",
+        "SELECT COUNT(*) AS n, SUM(pause) AS ms FROM ev_balance_dirty_pages"
+        f" WHERE pause > 0 AND tid = {tid}",
+    )
+    facts = pauses.facts()
+    assert facts["recorder_throttled_ns"] == row["ms"] * 10**6 > 0
+    assert facts["recorder_throttled"]["pauses_count"] == row["n"]
+    assert facts["recorder_throttled"]["lost_count"] == 0
+    assert not instances()
+
+
+def test_not_held_on_the_disk_under_test(recorder: Recorder, disk: Path) -> None:
+    """Nor does it make pages dirty: the kernel's own count of what it dirtied is small."""
+    writers = f"for i in 1 2 3; do dd {_DD} of=$0/f$i count=800 & done; wait; sleep 1"
+    done = recorder.record(
+        *("--profile", "deep", "--no-report", "-o", disk / "run", *_LOW),
+        *("--", "sh", "-c", writers, disk),
+    )
+    assert done.returncode == 0, done.stderr
+    shutil.move(disk / "run", recorder.folder / "run")
+    meta = recorder.meta("run")
+    assert (meta["recorder_throttled_ns"], meta["problems"]) == (0, [])
+    first, last = meta["recorder_pid"], meta["sampler_tid"]
+    (row,) = recorder.sql(
+        "run",
+        f"SELECT SUM(tid >= {first} AND tid <= {last}) AS own, COUNT(*) AS n"
+        " FROM ev_balance_dirty_pages WHERE pause > 0",
+    )
+    assert row["own"] == 0
+    assert row["n"] > 0
+
+
+def test_who_cannot_count_says_so(tmp_path: Path) -> None:
+    pauses = OwnPauses(tmp_path, "wbscope-1-00000000")
+    pauses.start([1])
+    pauses.finish()
+    facts = pauses.facts()
+    assert facts["recorder_throttled_ns"] is None
+    assert "cannot be made" in facts["recorder_throttled"]["why_not"]
+
+
+@pytest.mark.parametrize("killed", ["recorder", "both"])
+def test_nothing_is_left_of_it(recorder: Recorder, killed: str) -> None:
+    process = recorder.start("--no-report", "-o", "run", "--", "sleep", "60")
+    assert wait_until(lambda: recorder.tracing_is_on(process.pid), 60)
+    (beside,) = (path for path in instances() if path.name.startswith("pauses-"))
+    assert (beside / "tracing_on").read_text() == "1\n"
+    (supervisor,) = recorder.supervisors(process.pid)
+    pids = [str(supervisor)] + ([str(process.pid)] if killed == "both" else [])
+    subprocess.run(["kill", "-9", *pids], check=True)
+    if killed == "both":
+        assert wait_until(lambda: (beside / "tracing_on").read_text() == "0\n", 20)
+        assert recorder.record("--recover").returncode == 0
+    assert wait_until(lambda: not instances(), 20)
