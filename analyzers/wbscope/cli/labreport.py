@@ -105,7 +105,7 @@ def report(
     if output is not None:
         _write_pictures(output, _pictures(made))
     if save is not None:
-        from wbscope.lab.kept import kept_text
+        from wbscope.lab.results import kept_text
 
         write_whole(save, kept_text(made))
         note(f"wrote {save}")
@@ -114,7 +114,7 @@ def report(
 
 def _read(folder: Path) -> Finished:
     if folder.is_file():
-        from wbscope.lab.kept import read_kept
+        from wbscope.lab.results import read_kept
 
         return read_kept(folder)
     from wbscope.lab.finished import read_finished
