@@ -12,7 +12,7 @@
 -- @events   block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   written_bytes INTEGER completed
--- @column   written_bytes_per_s REAL over the run, or the part that is asked for
+-- @column   written_bytes_per_s REAL over the run, or the part asked for
 -- @column   peak_bytes_per_s REAL in the fastest window
 -- @column   windows_count INTEGER windows in which something was written
 -- @column   windows_ratio REAL share of the time that these are
@@ -20,8 +20,8 @@
 --   would have to move to other windows to make all of them equal; 0 = even
 -- @metric   burst_ratio lower: share of the written data that came in bursts,
 --   faster than the mean of the run; 0 % when each second wrote the same
--- @metric   peak_bytes_per_s neutral: speed in the two seconds in which most was
---   written
+-- @metric   peak_bytes_per_s neutral: speed in the two seconds in which most
+--   was written
 WITH
   written AS (
     SELECT
