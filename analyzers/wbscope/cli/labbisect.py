@@ -93,8 +93,9 @@ def bisect(
             fix="--build 'make -j2 bzImage' --good v6.1 --bad HEAD",
         )  # fmt: skip
     wanted = read_matrix(matrix)
+    words = _words(metric, axis, git, build, good, bad, worse_by)
     say = (lambda _: None) if quiet or as_json else note
-    walk = _Walk(wanted, metric, margin, max_runs, output, resume, say)
+    walk = _Walk(wanted, metric, margin, max_runs, output, resume, say, words)
     if axis is not None:
         found, plan, runner, titles = walk.along(axis, good, bad)
     else:
@@ -109,6 +110,18 @@ def bisect(
         raise typer.Exit(EvidenceError.exit_code)
 
 
+def _words(
+    metric: str, axis: str | None, git: Path | None, build: str | None, good: str | None,
+    bad: str | None, worse_by: str,
+) -> list[str]:  # fmt: skip
+    """The same command for somebody else, who has the matrix as matrix.toml."""
+    given = {"--axis": axis, "--git": git and git.name, "--build": build, "--good": good,
+             "--bad": bad, "--worse-by": worse_by}  # fmt: skip
+    words = ["wbscope", "lab", "bisect", "matrix.toml", "--metric", metric]
+    return words + [word for option, value in given.items() if value
+                    for word in (option, str(value))]  # fmt: skip
+
+
 Ended = tuple["Found[str]", "Plan", "LabRunner", dict[str, str]]
 
 
@@ -117,17 +130,17 @@ class _Walk:
 
     def __init__(
         self, matrix: Matrix, metric: str, margin: float, most_runs: int | None, output: Path,
-        resume: bool, say: Callable[[str], None],
+        resume: bool, say: Callable[[str], None], words: list[str],
     ) -> None:  # fmt: skip
         from wbscope.lab.places import Places
 
         self._matrix, self._metric, self._margin = matrix, metric, margin
         self._most_runs, self._output, self._resume, self._say = most_runs, output, resume, say
-        self._places = Places(load_library(), say)
+        self._places, self._words = Places(load_library(), say), words
 
     def along(self, axis: str, good: str | None, bad: str | None) -> Ended:
         """Names of an axis."""
-        from wbscope.lab.bisectpoints import axis_cells, of_cells
+        from wbscope.lab.bisectpoints import axis_cells, note_search, of_cells
         from wbscope.lab.bisectruns import LabRunner
         from wbscope.lab.judging import Judge
         from wbscope.lab.search import search
@@ -141,6 +154,7 @@ class _Walk:
         plan = self._plan(len(points))
         own = of_cells(self._matrix, axis, cells)
         with opened(self._output, own, self._resume) as store:
+            note_search(store.folder, self._words)
             runner = LabRunner(
                 own, store, self._places, by_name.__getitem__, self._metric, self._say
             )
@@ -149,7 +163,13 @@ class _Walk:
 
     def commits(self, folder: Path, build: str, good: str, bad: str) -> Ended:
         """Commits that git chooses."""
-        from wbscope.lab.bisectpoints import add_cell, commit_cell, of_cells, only_cell
+        from wbscope.lab.bisectpoints import (
+            add_cell,
+            commit_cell,
+            note_search,
+            of_cells,
+            only_cell,
+        )
         from wbscope.lab.bisectruns import Broken, LabRunner
         from wbscope.lab.gitsteps import Builds, Repository, git_search
         from wbscope.lab.judging import Judge
@@ -164,6 +184,7 @@ class _Walk:
         ends = [commit_cell(cell, one, cell.setup.kernel) for one in (first, last)]
         own = of_cells(self._matrix, "commit", ends, build)
         with opened(self._output, own, self._resume) as store, repository.as_it_was():
+            note_search(store.folder, self._words)
             builds = Builds(
                 repository, build, cell.setup.kernel, store.folder / "builds", self._say
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from wbscope.lab.matrix import Cell, Matrix
 from wbscope.lab.setup import Kernel
 from wbscope.lab.store import LAB_FILE, read_lab
 
-__all__ = ["add_cell", "axis_cells", "commit_cell", "of_cells", "only_cell"]
+__all__ = ["add_cell", "axis_cells", "commit_cell", "note_search", "of_cells", "only_cell"]
 
 _COMMIT_DIGITS = 12
 
@@ -97,6 +98,13 @@ def add_cell(folder: Path, cell: Cell) -> None:
     for axis, names in lab["axes"].items():
         if cell.values[axis] not in names:
             names.append(cell.values[axis])
+    write_whole(folder / LAB_FILE, json.dumps(lab, indent=1) + "\n")
+
+
+def note_search(folder: Path, command: Sequence[str]) -> None:
+    """How this folder came to be: not as many runs of each cell, but as many as it took."""
+    lab = read_lab(folder)
+    lab["searched"] = shlex.join(command)
     write_whole(folder / LAB_FILE, json.dumps(lab, indent=1) + "\n")
 
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from wbscope.base.errors import InputError
 from wbscope.compare.rundata import RunData
+from wbscope.lab.matrix import MOST_RUNS
 from wbscope.lab.store import FAILED, read_lab
 
 __all__ = ["CellRuns", "Finished", "read_finished"]
 
 _MATRIX = "matrix.toml"
-_RUN = re.compile(r"run-([1-9][0-9]{0,5})")
+_RUN = re.compile(r"run-([1-9][0-9]{0,3})")
 _MOST_CHARACTERS = 1 << 20
 
 
@@ -41,7 +42,8 @@ class CellRuns:
 class Finished:
     """A lab with what is finished in it.
 
-    wanted   runs of each cell
+    wanted   runs of each cell, at most
+    searched the command, where it made as many runs as its answer took
     metrics  those that the matrix is about; none = the usual ones
     matrix   the file as it was read
     """
@@ -56,6 +58,7 @@ class Finished:
     matrix: str
     metrics: tuple[str, ...]
     cells: tuple[CellRuns, ...]
+    searched: str = ""
 
     @property
     def made(self) -> int:
@@ -86,20 +89,25 @@ def read_finished(folder: Path) -> Finished:
             if any(cell["values"][axis] not in names for axis, names in axes.items()):
                 raise ValueError(f"cell {cell['name']} has values that no axis has")
         made = {cell["name"]: _runs(folder / cell["name"]) for cell in lab["cells"]}
-        wanted = max([int(told.get("runs", 1)), *(max(runs, default=0) for runs in made.values())])
+        searched = str(lab.get("searched", ""))
+        planned = 0 if searched else min(max(int(told.get("runs", 1)), 0), MOST_RUNS)
+        last = {name: max([planned, *runs]) for name, runs in made.items()}
         return Finished(
             folder=folder,
             title=str(lab["title"]),
             digest=str(lab["digest"]),
             version=str(lab["wbscope_version"]),
             axes=axes,
-            wanted=wanted,
+            wanted=max(last.values(), default=0),
             seed=int(told.get("seed", 0)),
             matrix=matrix,
             metrics=tuple(map(str, told.get("metrics", ()))),
-            cells=tuple(_cell(folder, cell, made[cell["name"]], wanted) for cell in lab["cells"]),
+            cells=tuple(
+                _cell(folder, cell, made[cell["name"]], last[cell["name"]]) for cell in lab["cells"]
+            ),
+            searched=searched,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InputError(
             "no-lab", str(folder), f"lab.json does not fit: {error}",
             fix="wbscope lab MATRIX.toml -o DIR    # makes one",
@@ -117,10 +125,14 @@ def _matrix(folder: Path) -> tuple[str, Mapping[str, Any]]:
 
 def _runs(cell: Path) -> dict[int, Path]:
     """Finished ones by number; a link is none, it may lead anywhere."""
-    found = {}
+    found: dict[int, Path] = {}
+    if cell.is_symlink():
+        return found
     for path in sorted(cell.glob("run-*")):
         match = _RUN.fullmatch(path.name)
-        if match and not path.is_symlink() and (path / "meta.json").is_file():
+        if match is None or int(match[1]) > MOST_RUNS or path.is_symlink():
+            continue
+        if (path / "meta.json").is_file():
             found[int(match[1])] = path
     return found
 

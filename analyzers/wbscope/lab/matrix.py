@@ -26,7 +26,7 @@ from wbscope.base.errors import InputError, UsageError
 from wbscope.base.units import parse_duration, parse_kib
 from wbscope.lab.setup import Disk, Kernel, Setup
 
-__all__ = ["Cell", "Matrix", "read_matrix"]
+__all__ = ["MOST_RUNS", "Cell", "Matrix", "read_matrix"]
 
 _KEYS = ("runs", "seed", "limit", "boots", "title", "metrics", "setup", "axis")
 _SETUP_KEYS = ("kernel", "memory", "cpus", "disk", "swap", "data", "sysctl", "cgroup", "prepare",
@@ -38,7 +38,7 @@ _DISK_KEYS = ("at", "size", "filesystem", "bytes_per_s", "iops", "read_bytes_per
 _MERGED = ("sysctl", "cgroup")
 _FILESYSTEMS = ("ext4", "xfs", "btrfs", "none")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-_MOST_RUNS, _MOST_CELLS = 1000, 10_000
+MOST_RUNS, _MOST_CELLS = 1000, 10_000
 _NS_PER_S = 10**9
 _GUEST_ONLY = ("memory", "cpus", "disk", "swap", "cgroup", "modules", "append", "programs")
 _EXAMPLES = {"metrics": "throttle_summary.*"}
@@ -113,7 +113,7 @@ class _Reader:
             for axis, name in chosen.items():
                 table = _merged(table, axes[axis][name])
             cells.append(Cell(chosen, self._setup(where, table)))
-        runs = self._count(document, "runs", 1, most=_MOST_RUNS)
+        runs = self._count(document, "runs", 1, most=MOST_RUNS)
         limit = self._duration(document, "limit", "5m")
         self._texts("the matrix", document, "metrics")  # those that a report tells
         return Matrix(

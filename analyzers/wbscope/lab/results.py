@@ -40,6 +40,7 @@ def kept_text(report: LabReport) -> str:
         "seed": lab.seed,
         "metrics": list(lab.metrics),
         "matrix": lab.matrix,
+        "searched": lab.searched,
         "cells": [
             {
                 "name": cell.name,
@@ -117,4 +118,5 @@ def _finished(path: Path, lab: Mapping[str, Any], runs: list[RunData]) -> Finish
         matrix=str(lab["matrix"]),
         metrics=tuple(map(str, lab["metrics"])),
         cells=tuple(cells),
+        searched=str(lab.get("searched", "")),
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ _MATRIX = "matrix.toml"
 _LOCK = ".lab.lock"
 _WHY = "why.json"
 _SCHEMA = 1
+# Names of axes as a matrix may have them, with commas: no folder but those of runs.
+_CELL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+,-]*")
 
 
 class Store:
@@ -144,7 +147,7 @@ def read_lab(folder: Path) -> dict[str, Any]:
         if lab["schema"] != _SCHEMA or not isinstance(lab["cells"], list):
             raise ValueError("of another version")
         for cell in lab["cells"]:
-            if Path(cell["name"]).name != cell["name"] or not isinstance(cell["values"], dict):
+            if _CELL.fullmatch(cell["name"]) is None or not isinstance(cell["values"], dict):
                 raise ValueError("a cell without a name")
         return dict(lab)
     except (OSError, ValueError, KeyError, TypeError) as error:

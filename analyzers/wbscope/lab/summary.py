@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
 from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import EvidenceError, UsageError
+from wbscope.base.errors import EvidenceError, InputError, UsageError
 from wbscope.base.result import Notice
 from wbscope.compare.comparison import ALPHA, Row, Sample, Side, contrast, metrics_of, sample_of
 from wbscope.compare.differences import differences, facts_text
 from wbscope.compare.load import Loader
 from wbscope.compare.policy import Rule, matches, wanted_by
-from wbscope.compare.rundata import Fact
+from wbscope.compare.rundata import Fact, RunData
 from wbscope.ingest.program import Observer
 from wbscope.lab.finished import CellRuns, Finished
 from wbscope.measure.metric import Metric
@@ -153,12 +153,19 @@ def lab_report(
     loader = Loader(wanted=wanted, watch=watch, allow_damaged=True)
     warnings: list[Notice] = []
     sides = {cell.name: _side(loader, cell, warnings) for cell in lab.cells if cell.runs}
+    if not any(side.runs for side in sides.values()):
+        raise EvidenceError(
+            "no-runs", str(lab.folder), "has no finished run that can be compared",
+            have=f"{warnings[0].run} {warnings[0].message}" if warnings else None,
+            fix=Phrase("take these away, and make them: wbscope lab MATRIX.toml with ",
+                       Argument("resume", True)),
+        )  # fmt: skip
     known = {m.name: m for m in metrics_of(run for side in sides.values() for run in side.runs)}
     names: dict[str, None] = {}
     for pattern in patterns:
         found = matches(pattern, known)
         if not found and metrics:
-            raise _unknown(pattern, lab)
+            raise _unknown(pattern, lab, sides)
         names |= dict.fromkeys(found)
     chosen = tuple(known[name] for name in names)
     return LabReport(
@@ -177,11 +184,11 @@ def lab_report(
 
 
 def _side(loader: Loader, cell: CellRuns, warnings: list[Notice]) -> Side:
-    """The cell's runs, without those that were read in part."""
+    """The cell's runs, without those that cannot be read, or in part only."""
     if cell.kept:
         side = Side(cell.name, tuple(loader.chosen(run) for run in cell.kept))
     else:
-        side = loader.side(cell.name, [str(run) for run in cell.runs])
+        side = Side(cell.name, tuple(_readable(loader, cell, warnings)))
     for run in side.runs:
         warnings += [Notice(n.slug, n.message, f"{cell.name} {run.name}") for n in run.warnings]
         if run.damaged:
@@ -190,11 +197,24 @@ def _side(loader: Loader, cell: CellRuns, warnings: list[Notice]) -> Side:
     return Side(cell.name, tuple(run for run in side.runs if not run.damaged))
 
 
-def _unknown(pattern: str, lab: Finished) -> UsageError:
+def _readable(loader: Loader, cell: CellRuns, warnings: list[Notice]) -> Iterator[RunData]:
+    """One run that is spoilt does not hide all others."""
+    for path in cell.runs:
+        try:
+            yield loader.side(cell.name, [str(path)]).runs[0]
+        except InputError as error:
+            told = f"is left out: {error.message}"
+            warnings.append(Notice("unreadable-run", told, f"{cell.name} {path.name}"))
+
+
+def _unknown(pattern: str, lab: Finished, sides: Mapping[str, Side]) -> UsageError:
     """With names like it among all that a run has."""
-    cell = next(cell for cell in lab.cells if cell.runs)
-    kept = cell.kept or Loader(allow_damaged=True).side("", [str(cell.runs[0])]).runs
-    known = kept[0].scalars
+    cell, run = next((cell, run) for cell in lab.cells if cell.name in sides
+                     for run in sides[cell.name].runs)  # fmt: skip
+    if not cell.kept:
+        path = next(path for path in cell.runs if path.name == run.name)
+        (run,) = Loader(allow_damaged=True).side("", [str(path)]).runs
+    known = run.scalars
     close = difflib.get_close_matches(pattern, known, n=3, cutoff=0.4)
     return UsageError(
         "unknown-metric", pattern, "is no metric of these runs",

@@ -31,7 +31,7 @@ _MACHINE = ("machine", "cpus_count", "memory_bytes", "swap_bytes", "page_bytes",
 
 
 def lab_mail(report: LabReport) -> str:
-    """The block; only lines of the matrix file may be longer than 72 columns."""
+    """The block; only commands and lines of the matrix file may be longer than 72 columns."""
     lines = [printable(report.lab.title), "", folded(tried_text(report), _WIDTH)]
     lines += [folded(line, _WIDTH) for line in made_lines(report)]
     lines += [folded(line, _WIDTH) for line in _recorded_on(report)]
@@ -42,7 +42,7 @@ def lab_mail(report: LabReport) -> str:
         lines += ["", *_of_metric(metric, report)]
     lines += [line for pair in _pairs(report) for line in ("", *pair)]
     if report.pairs:
-        lines += ["", folded(pairs_note(report), _WIDTH)]
+        lines += ["", folded(pairs_note(report, has_noise=False), _WIDTH)]
     return "\n".join([*lines, "", *_again(report)]) + "\n"
 
 
@@ -104,7 +104,7 @@ def _again(report: LabReport) -> Iterator[str]:
     lab = report.lab
     yield f"To reproduce, with wbscope {printable(lab.version)}:"
     yield ""
-    yield "  wbscope lab matrix.toml -o lab"
+    yield f"  {printable(lab.searched) or 'wbscope lab matrix.toml'} -o lab"
     yield "  wbscope lab report lab --style lkml"
     yield ""
     yield f"matrix.toml (digest of its cells {printable(lab.digest)}, seed {lab.seed}):"

@@ -75,6 +75,8 @@ def tried_text(report: LabReport) -> str:
     axes = [f"{axis} ({', '.join(names)})" for axis, names in lab.axes.items()]
     cells = "1 cell" if len(lab.cells) == 1 else f"{len(lab.cells)} cells"
     what = f"{' x '.join(axes)}: {cells}" if axes else "one cell"
+    if lab.searched:
+        return printable(f"{what}, {lab.made} runs, as many as a bisection took")
     wanted = lab.wanted * len(lab.cells)
     return printable(f"{what}, {lab.made} of {wanted} runs ({lab.wanted} of each cell, in turns)")
 
@@ -85,8 +87,23 @@ def made_lines(report: LabReport) -> Iterator[str]:
         for number, why in cell.failed.items():
             yield printable(f"failed: {cell.name} run {number}: {why}")
         if cell.missing:
-            numbers = ", ".join(map(str, cell.missing))
+            numbers = ", ".join(_spans(cell.missing))
             yield printable(f"not made: {cell.name} run {numbers}")
+
+
+def _spans(numbers: Sequence[int]) -> Iterator[str]:
+    """1, 3, 5 to 1000."""
+    first = last = numbers[0]
+    for number in (*numbers[1:], None):
+        if number == last + 1:
+            last = number
+            continue
+        if last - first > 1:
+            yield f"{first} to {last}"
+        else:
+            yield from map(str, range(first, last + 1))
+        if number is not None:
+            first = last = number
 
 
 def _doubts(report: LabReport) -> Iterator[str]:
@@ -214,12 +231,19 @@ def _pair_head(pair: Pair) -> str:
     return printable(f"{told} (recorded with other {pair.facts})" if pair.facts else told)
 
 
-def pairs_note(report: LabReport) -> str:
+def pairs_note(report: LabReport, has_noise: bool = True) -> str:
+    """What the columns of a change are."""
     count = sum(change.row.shift is not None for pair in report.pairs for change in pair.changes)
-    told = (
-        "change is the Hodges-Lehmann shift, interval what it can be with"
-        f" {100 - 100 * report.alpha:g} % confidence, over noise the change by the standard"
-        " deviation within the cells. Decided: the exact Mann-Whitney test, p at most"
+    sure = f"{100 - 100 * report.alpha:g} % confidence"
+    if has_noise:
+        told = (
+            f"change is the Hodges-Lehmann shift, interval what it can be with {sure},"
+            " over noise the change by the standard deviation within the cells."
+        )
+    else:
+        told = f"Changes are Hodges-Lehmann shifts, in brackets what they can be with {sure}."
+    told += (
+        " Decided: the exact Mann-Whitney test, p at most"
         f" {report.alpha:g}, for each line by itself"
     )
     if count > 1:

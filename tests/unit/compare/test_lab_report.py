@@ -104,11 +104,76 @@ def test_failed_and_missing_runs_are_told(cli: Cli, tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert "13 of 24 runs" in ran.out
     assert "failed: old,low run 3: the workload exited with 3\n" in ran.out
-    assert "not made: old,low run 2, 4, 5, 6\n" in ran.out
-    assert "not made: new,low run 1, 2, 3, 4, 5, 6\n" in ran.out
+    assert "not made: old,low run 2, 4 to 6\n" in ran.out
+    assert "not made: new,low run 1 to 6\n" in ran.out
     assert "of fewer than 6 runs the range" in " ".join(ran.out.split())
     assert "old,low      1  20.0 ms\n" in ran.out
     assert "new,low against" not in ran.out
+
+
+def test_a_spoilt_run_hides_no_other(cli: Cli, lab: Path) -> None:
+    """A run without its files, a trace that is none, one that is cut."""
+    (lab / "old,free/run-2/ops.txt").unlink()
+    (lab / "old,low/run-1/trace.dat").write_text("no trace\n")
+    (lab / "new,low/run-6/ops.txt").write_text("latency many ms lower\n")
+    ran = cli("lab", "report", lab)
+    assert ran.code == 0, ran.err
+    lines = " ".join(ran.out.split())
+    for run in ("old,free run-2", "old,low run-1", "new,low run-6"):
+        assert f"{run}: is left out: " in lines
+    assert "old,low 5 23.5 ms [21.5 to 25.5 ms]" in lines
+    document = cli("lab", "report", lab, "--json").document()
+    counts = {row["cell"]: row["n"] for row in document["rows"]}
+    assert counts == {"old,free": 5, "old,low": 5, "new,free": 6, "new,low": 5}
+    slugs = [warning["slug"] for warning in document["warnings"]]
+    assert slugs == ["unreadable-run"] * 3
+    unknown = cli("lab", "report", lab, "--metric", "ops.latancy_ns", "--json").error()
+    assert unknown["fix"] == f"--metric {METRIC}"
+
+
+def test_only_spoilt_runs_are_no_answer(cli: Cli, tmp_path: Path) -> None:
+    lab = new_lab(tmp_path / "lab", {"kernel": ["old"]}, {"old": [1.0]}, runs=1)
+    (lab / "old/run-1/ops.txt").unlink()
+    ran = cli("lab", "report", lab, "--json")
+    assert (ran.code, ran.error()["slug"]) == (4, "no-runs")
+    assert ran.error()["have"].startswith("old run-1 is left out: ")
+
+
+def test_one_run_of_one_cell(cli: Cli, tmp_path: Path) -> None:
+    lab = new_lab(tmp_path / "lab", {"kernel": ["old"]}, {"old": [1.0]}, runs=1)
+    for words in ((), ("--style", "lkml"), ("--style", "markdown"), ("--json",)):
+        ran = cli("lab", "report", lab, *words)
+        assert (ran.code, ran.err) == (0, "")
+    assert "No two cells with runs differ in one axis only." in cli("lab", "report", lab).out
+    told = cli("lab", "report", lab, "--json").document()["undecidable"]
+    assert told == "there is one cell with runs, and nothing to compare it with"
+    assert cli("lab", "report", lab, "-o", tmp_path / "pictures").code == 0
+
+
+@pytest.mark.parametrize("runs", ["1000000000", "inf", '"many"', "-3", "true"])
+def test_numbers_of_a_stranger(cli: Cli, lab: Path, runs: str) -> None:
+    """The folder may come from anybody: no number in it is a size."""
+    (lab / "matrix.toml").write_text(f"runs = {runs}\n")
+    shutil.copytree(lab / "old,low/run-1", lab / "old,low/run-999999")
+    ran = cli("lab", "report", lab, "--json")
+    if runs in ("inf", '"many"'):
+        assert (ran.code, ran.error()["slug"]) == (3, "no-lab")
+    else:
+        assert ran.document()["wanted_runs"] == (1000 if runs == "1000000000" else 6)
+        assert len(cli("lab", "report", lab).out) < 10_000
+        assert {row["n"] for row in ran.document()["rows"]} == {6}
+
+
+def test_no_folder_outside_is_read(cli: Cli, lab: Path, tmp_path: Path) -> None:
+    other = new_lab(tmp_path / "other", {"kernel": ["a"]}, {"a": [1.0, 2.0]}, runs=2)
+    shutil.rmtree(lab / "old,low")
+    (lab / "old,low").symlink_to(other / "a")
+    document = cli("lab", "report", lab, "--json").document()
+    assert "old,low" not in {row["cell"] for row in document["rows"]}
+    text = (lab / "lab.json").read_text()
+    for name in ("..", "", "../other/a", "/"):
+        (lab / "lab.json").write_text(text.replace('"old,low"', json.dumps(name)))
+        assert cli("lab", "report", lab, "--json").error()["slug"] == "no-lab"
 
 
 def test_two_runs_decide_nothing(cli: Cli, tmp_path: Path) -> None:
