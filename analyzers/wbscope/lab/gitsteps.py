@@ -94,6 +94,11 @@ class Repository:
             )  # fmt: skip
         return found.strip()
 
+    def head(self) -> tuple[str, ...]:
+        """What is checked out, as checkout takes it: a branch, or a commit without one."""
+        branch = self.git("symbolic-ref", "-q", "--short", "HEAD", allowed=(1,)).strip()
+        return (branch,) if branch else ("--detach", self.commit("HEAD"))
+
     def title(self, commit: str) -> str:
         """Short name and subject."""
         return self.git("log", "-1", "--format=%h %s", commit).strip()
@@ -131,16 +136,15 @@ class Repository:
     @contextmanager
     def as_it_was(self) -> Iterator[None]:
         """Whatever happens in it, the same branch is checked out afterwards."""
-        branch = self.git("symbolic-ref", "-q", "--short", "HEAD", allowed=(1,)).strip()
-        before = branch or self.commit("HEAD")
+        before = self.head()
         with Interrupts() as self._interrupts:
             try:
                 yield
             finally:
                 self._interrupts.hold()
                 # Where no bisection goes on, the first does nothing.
-                self.git("bisect", "reset", before)
-                self.git("checkout", "-q", *([] if branch else ["--detach"]), before)
+                self.git("bisect", "reset", before[-1])
+                self.git("checkout", "-q", *before)
 
 
 @dataclass
@@ -162,8 +166,9 @@ class Builds:
 
     def _build(self, commit: str, kept: Path) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        before = self.repository.commit("HEAD")
-        if before != commit:
+        before = self.repository.head()
+        is_there = self.repository.commit("HEAD") == commit
+        if not is_there:
             self.repository.git("checkout", "-q", "--detach", commit)
         try:
             self.told(f"building {self.repository.title(commit)}")
@@ -179,8 +184,8 @@ class Builds:
                 raise Broken(f"the build ended with {code}: see {log}")
             _keep(self.kernel, kept)
         finally:
-            if before != commit:
-                self.repository.git("checkout", "-q", "--detach", before)
+            if not is_there:
+                self.repository.git("checkout", "-q", *before)
 
     def _run(self, log: Path) -> int:
         """Its exit code; on a signal all that it started ends first."""

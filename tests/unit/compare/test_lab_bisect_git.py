@@ -11,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.bisects import Made, bisect, made_runs
+from wbscope.lab.gitsteps import Repository
 
 Cli = Callable[..., Any]
 
@@ -221,6 +223,22 @@ def test_ctrl_c_puts_the_checkout_back(
     made.interrupt = None
     ended = _along(cli, one, series, "--resume", "--json")
     assert ended.document()["first_bad"] == series.commits[7]
+
+
+def test_after_a_kill_git_knows_the_way_back(
+    cli: Cli, made: Made, one: Path, series: _Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a kill leaves it: nothing is put back, and the next start says what to do."""
+    before = series.checked_out
+    made.interrupt = 14
+    monkeypatch.setattr(Repository, "as_it_was", lambda _: nullcontext())
+    assert _along(cli, one, series).code == 130
+    monkeypatch.undo()
+    assert series.is_bisecting
+    refused = _along(cli, one, series, "--resume", "--json")
+    assert (refused.code, refused.error()["slug"]) == (2, "bisecting")
+    subprocess.run(["sh", "-c", refused.error()["fix"]], check=True, capture_output=True)
+    assert series.checked_out == before
 
 
 _BUILDING = """
