@@ -209,7 +209,9 @@ class _Walk:
         from wbscope.lab.judging import Plan
         from wbscope.lab.search import planned_tests
 
-        return Plan(self._margin, planned_tests(points), most_runs=self._most_runs)
+        plan = Plan(self._margin, planned_tests(points), most_runs=self._most_runs)
+        self._say(f"{points} points: {plan.least_runs} runs or more")
+        return plan
 
     def _told(self, test: Test[str]) -> None:
         self._say(f"{test.point}: {test.verdict} ({test.why})")

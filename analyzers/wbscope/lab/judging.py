@@ -78,6 +78,11 @@ class Plan:
         """Of a single comparison."""
         return self.alpha / (len(self.looks) * self.tests)
 
+    @property
+    def least_runs(self) -> int:
+        """Of a search in which the first look at each decides; the ends and the border are two."""
+        return self.looks[0] * (self.tests + 2)
+
 
 @dataclass(frozen=True)
 class Test(Generic[Point]):

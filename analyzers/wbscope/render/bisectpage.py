@@ -50,12 +50,14 @@ def bisect_text(
         ]
         result = Result("bisect", ("point", "runs", "median", "verdict", "why"), {}, rows)
         lines += ["", table_text(result, width).rstrip("\n")]
-    told = (
-        f"{found.runs} runs counted. A wrong one is named in at most {100 * plan.alpha:g} % of such"
-        f" searches, when all points before the border are as the good end and all behind it as"
-        f" the bad end; worse is by more than {100 * plan.margin:g} %, and one comparison is"
-        f" decided at p {plan.level:.2g}."
-    )
+    told = f"{found.runs} runs counted."
+    if found.ends is not None and found.ends.shift is not None:
+        told += (
+            f" A wrong one is named in at most {100 * plan.alpha:g} % of such searches, when all"
+            f" points before the border are as the good end and all behind it as the bad end;"
+            f" worse is by more than {100 * plan.margin:g} %, and one comparison is decided at"
+            f" p {plan.level:.2g}."
+        )
     return "\n".join([*lines, "", folded(told, width)]) + "\n"
 
 

@@ -106,6 +106,7 @@ def test_a_known_step_is_found(neutral: bool) -> None:
             found = _search(runner, points)
             assert (found.status, found.last_good, found.first_bad) == ("found", at - 1, at)
             assert found.runs == sum(map(len, runner.given.values()))
+            assert found.runs <= Plan(0.1, planned_tests(points)).least_runs == 42
             assert len(found.tests) <= 4  # log2(8) halvings, one more where they are uneven
             assert found.border is not None
             assert found.border.shift is not None

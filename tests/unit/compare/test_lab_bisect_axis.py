@@ -233,3 +233,16 @@ def test_a_report_of_its_runs(cli: Cli, made: Made, matrix: Path, tmp_path: Path
     command = f"wbscope lab bisect matrix.toml --metric {METRIC} --axis size --worse-by 10%"
     assert f"  {command} -o lab\n" in ran.out
     assert cli("lab", "report", tmp_path / "saved", "--style", "lkml").out == ran.out
+
+
+def test_an_end_that_fails_is_no_answer(cli: Cli, made: Made, matrix: Path, tmp_path: Path) -> None:
+    """And no more runs are made, until it is put right."""
+    made.fail = (201.0,)
+    ran = bisect(cli, matrix, tmp_path / "out", "--axis", "size")
+    assert (ran.code, made.latencies) == (4, [100, 201])
+    assert ran.out.startswith("no answer, an end could not be measured: e: run 1: the guest died")
+    assert ran.out.endswith("\n1 runs counted.\n")
+    assert ran.err.startswith("5 points: 36 runs or more\n")
+    made.fail = ()
+    assert bisect(cli, matrix, tmp_path / "out", "--axis", "size", "--resume").code == 0
+    assert len(made.latencies) == 36 + 1
