@@ -29,14 +29,17 @@ samplers=
 sample() {
   every=$1
   shift
-  (
-    # Seen also when the workload was killed, which runs no trap.
-    while sleep "$every" > /dev/null 2>&1 && kill -0 $$ 2> /dev/null; do
-      for path; do
-        { echo "# uptime=$(uptime_now)"; cat "$path"; } >> "$OUT/$(echo "${path#/}" | tr / _).samples"
+  # No child of the workload, whose `wait` would wait for it.
+  samplers="$samplers $(
+    (
+      # Seen also when the workload was killed, which runs no trap.
+      while sleep "$every" > /dev/null 2>&1 && kill -0 $$ 2> /dev/null; do
+        for path; do
+          { echo "# uptime=$(uptime_now)"; cat "$path"; } >> "$OUT/$(echo "${path#/}" | tr / _).samples"
+        done
       done
-    done
-  ) > /dev/null 2>&1 &
-  samplers="$samplers $!"
+    ) > /dev/null 2>&1 &
+    echo $!
+  )"
   trap 'kill $samplers 2> /dev/null' EXIT
 }

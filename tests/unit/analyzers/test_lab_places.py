@@ -138,7 +138,7 @@ def test_samples_end_with_the_workload(tmp_path: Path, shell: tuple[str, ...], e
     if shutil.which(shell[0]) is None:
         pytest.skip("no busybox")
     (tmp_path / "out").mkdir()
-    sampling = "sample 0.1 /proc/loadavg\nsample 0.1 /proc/uptime\nsleep 0.5"
+    sampling = "sample 0.1 /proc/loadavg\nsample 0.1 /proc/uptime\nsleep 0.5\nwait"
     text = f"{_SHELL.read_text()}\n{sampling}\n{end}\n"
     env = dict(os.environ, OUT=str(tmp_path / "out"), WBSCOPE_MARK=str(tmp_path))
     done = subprocess.run(
