@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ring-buffer pages of each CPU, from trace_pipe_raw into a file.
 
-One thread takes full pages into a large pipe, another one writes them, so that a slow disk loses
-no event while there is room in the pipe.  Pages are spliced, many in a call and without a copy,
+One thread takes full pages into pipes, another one writes them, so that a slow disk loses no
+event while there is memory for more pipes.  Pages are spliced, many in a call and without a copy,
 also into the file: directly, past the page cache, where the file system can.  A page that only
 read(2) takes costs a call each.  What is in the last, half-filled page comes by read(2) at the
 end.  The kernel marks in each page what was lost before it; the pages are kept as they are.
 Source: kernel/trace/trace.c, tracing_buffers_splice_read(); fs/splice.c,
-iter_file_splice_write(), which keeps the pipe locked while it writes: hence a second, short one.
+iter_file_splice_write(), which locks the pipe while it writes: hence many pipes, not a large one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import errno
 import fcntl
 import mmap
 import os
+import resource
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +35,7 @@ _PIPE_BYTES = 1 << 20
 _SHARE = 32  # of the available memory
 _MOST_WAITING_BYTES = 64 << 20
 _SLEEP_SECONDS = 0.05
-# Fewer pages than fill the short pipe are not written at once.
+# Fewer pages than fill half a pipe are not written at once.
 _GATHER_SECONDS = 0.25
 # A CPU whose pages cannot be written is tried again: somebody may make room.
 _RETRY_SECONDS = 0.5
@@ -74,6 +76,7 @@ class PageCopier:
         self._page_bytes = page_bytes(instance)
         self._ended = threading.Event()
         self._cpus: list[_Cpu] = []
+        _allow_files()
         paths = list(instance.cpus())
         waiting = _waiting_bytes(len(paths))
         for number, path in paths:
@@ -135,8 +138,7 @@ class PageCopier:
         while not self._ended.is_set():
             busy = False
             for cpu in cpus:
-                if cpu.is_due():
-                    busy |= self._guarded(cpu)
+                busy |= self._guarded(cpu)
             if not busy:
                 self._ended.wait(_SLEEP_SECONDS)
 
@@ -145,13 +147,13 @@ class PageCopier:
         if cpu.failed and time.monotonic() < cpu.retry_at:
             return False
         try:
-            cpu.write()
+            wrote = cpu.write()
             if last:
-                while cpu.take():
-                    cpu.write()
+                while cpu.take(last=True) or cpu.write():
+                    pass
                 cpu.read()
             cpu.failed = False
-            return cpu.waiting() >= _PIPE_BYTES
+            return wrote
         except OSError as error:
             cpu.failed = True
             cpu.retry_at = time.monotonic() + _RETRY_SECONDS
@@ -163,9 +165,9 @@ class PageCopier:
 
 
 def _waiting_bytes(cpus: int) -> int:
-    """Room of each CPU, of a size that a pipe can have."""
+    """Room of each CPU."""
     each = (memory_kib() << 10) // _SHARE // max(cpus, 1)
-    return max(_PIPE_BYTES, min(_MOST_WAITING_BYTES, 1 << max(each.bit_length() - 1, 0)))
+    return max(2 * _PIPE_BYTES, min(_MOST_WAITING_BYTES, each))
 
 
 def _go_first() -> None:
@@ -174,19 +176,30 @@ def _go_first() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
 
 
-def _pipe(size: int) -> tuple[int, int]:
-    ends = os.pipe2(os.O_CLOEXEC)
-    while size >= _PIPE_BYTES:
-        try:
-            fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, size)
-            break
-        except OSError:  # over the user's limit, or memory is in pieces
-            size //= 2
-    return ends
+def _allow_files() -> None:
+    """As many as there are pipes for, in a process that starts no program."""
+    with contextlib.suppress(OSError, ValueError):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+class _Pipe:
+    """Filled by one thread, then emptied by the other."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.output, self.input = os.pipe2(os.O_CLOEXEC)
+        with contextlib.suppress(OSError):  # over the user's limit: it stays smaller
+            fcntl.fcntl(self.input, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self.room = fcntl.fcntl(self.input, fcntl.F_GETPIPE_SZ)
+
+    def close(self) -> None:
+        os.close(self.output)
+        os.close(self.input)
 
 
 class _Cpu:
-    """Its files and pipes.  One thread takes, one writes; neither touches what the other counts."""
+    """Its files and pipes.  take() is of one thread, write() of another one."""
 
     def __init__(self, number: int, source: Path, target: Path, page: int, waiting: int) -> None:
         self.number = number
@@ -194,9 +207,6 @@ class _Cpu:
         self.failed = False
         self.told = False
         self.retry_at = 0.0
-        self._taken = 0
-        self._moved = 0  # from the large pipe into the short one
-        self._in_pipe = 0
         self._unwritten = 0  # of the page that only read(2) takes
         self._due_at = 0.0
         self._page = mmap.mmap(-1, page)  # aligned, as direct writes want it
@@ -205,57 +215,63 @@ class _Cpu:
         # A copier that was killed may have left a part of a page.
         os.ftruncate(self._target, os.lseek(self._target, 0, os.SEEK_END) // page * page)
         os.lseek(self._target, 0, os.SEEK_END)
-        self._from_large, self._to_large = _pipe(waiting)
-        self._from_short, self._to_short = _pipe(_PIPE_BYTES)
+        self._taking = _Pipe()
+        self._pipes = [self._taking]
+        self._most_pipes = waiting // _PIPE_BYTES
+        # What append() and popleft() do is safe between threads.
+        self._full: deque[_Pipe] = deque()
+        self._empty: deque[_Pipe] = deque()
 
     def is_direct(self) -> bool:
         return is_direct(self._target)
 
-    def take(self) -> int:
+    def take(self, last: bool = False) -> int:
         """Bytes of the full pages that are there, as far as there is room for them."""
-        try:
-            moved = os.splice(self._source, self._to_large, _PIPE_BYTES, flags=_SPLICE)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            # A CPU that can be plugged in and never was: it has a folder and no buffer.
-            if error.errno == errno.ENODEV:
-                return 0
-            raise
-        self._taken += moved
+        pipe = self._taking
+        moved = 0
+        if pipe.bytes < pipe.room:
+            try:
+                moved = os.splice(self._source, pipe.input, pipe.room - pipe.bytes, flags=_SPLICE)
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                # A CPU that can be plugged in and never was: it has a folder and no buffer.
+                if error.errno != errno.ENODEV:
+                    raise
+        pipe.bytes += moved
+        is_due = last or pipe.bytes * 2 >= pipe.room or time.monotonic() >= self._due_at
+        if pipe.bytes and is_due and (other := self._another()) is not None:
+            self._due_at = time.monotonic() + _GATHER_SECONDS
+            self._full.append(pipe)
+            self._taking = other
         return moved
 
-    def waiting(self) -> int:
-        """Bytes that are in the large pipe."""
-        return self._taken - self._moved
+    def _another(self) -> _Pipe | None:
+        """An empty pipe; None while the disk is too slow."""
+        with contextlib.suppress(IndexError):
+            return self._empty.popleft()
+        if len(self._pipes) >= self._most_pipes:
+            return None
+        try:
+            self._pipes.append(_Pipe())
+        except OSError:  # too many files
+            return None
+        return self._pipes[-1]
 
-    def is_due(self) -> bool:
-        """There is enough to write, or something for long enough."""
-        return self.waiting() >= _PIPE_BYTES or time.monotonic() >= self._due_at
-
-    def write(self) -> None:
-        """Everything that was taken when it was called."""
-        self._due_at = time.monotonic() + _GATHER_SECONDS
-        self._drain()
-        for _ in range(-(-self.waiting() // _PIPE_BYTES)):
-            try:
-                moved = os.splice(self._from_large, self._to_short, _PIPE_BYTES, flags=_SPLICE)
-            except BlockingIOError:
-                return
-            self._moved += moved
-            self._in_pipe += moved
-            self._drain()
-
-    def _drain(self) -> None:
-        """What could not be written before is still in the short pipe, or in the page."""
-        while self._in_pipe:
-            try:
-                done = os.splice(self._from_short, self._target, self._in_pipe)
-            except OSError as error:
-                go_plain(self._target, error)
-                continue
-            self._in_pipe -= done
-            self.bytes_count += done
+    def write(self) -> bool:
+        """What waits; False when nothing does."""
+        wrote = bool(self._full)
+        while self._full:
+            pipe = self._full[0]
+            while pipe.bytes:
+                try:
+                    done = os.splice(pipe.output, self._target, pipe.bytes)
+                except OSError as error:
+                    go_plain(self._target, error)
+                    continue
+                pipe.bytes -= done
+                self.bytes_count += done
+            self._empty.append(self._full.popleft())
         while self._unwritten:
             with memoryview(self._page) as page, page[-self._unwritten :] as rest:
                 try:
@@ -265,12 +281,13 @@ class _Cpu:
                     continue
             self._unwritten -= done
             self.bytes_count += done
+        return wrote
 
     def read(self) -> None:
-        """The page that is not full."""
+        """The page that is not full, when nothing else is left."""
         size = len(self._page)
         while True:
-            self._drain()
+            self.write()
             try:
                 page = os.read(self._source, size)
             except BlockingIOError:
@@ -285,7 +302,9 @@ class _Cpu:
             self._unwritten = size
 
     def close(self) -> None:
-        ends = (self._from_large, self._to_large, self._from_short, self._to_short)
-        for number in (self._source, self._target, *ends):
+        for pipe in self._pipes:
+            pipe.close()
+        self._pipes.clear()
+        for number in (self._source, self._target):
             with contextlib.suppress(OSError):
                 os.close(number)

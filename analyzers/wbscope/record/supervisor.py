@@ -203,7 +203,7 @@ def _own_threads() -> list[int]:
 def _held(plan: Plan, pauses: OwnPauses) -> list[str]:
     if not pauses.paused_ns():
         return []
-    held = f"the recorder was held in balance_dirty_pages for {pauses.paused_ns() / 1e9:.1f} s"
+    held = f"the recorder was held in balance_dirty_pages for {pauses.paused_ns() // 10**6} ms"
     if plan.backend == "trace-cmd":
         held += ", for trace-cmd writes through the page cache; the backend tracefs does not"
     return [held]
