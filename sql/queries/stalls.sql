@@ -21,6 +21,7 @@
 --   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
 --   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
 --   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
+--   |nfs:nfs_fsync_enter|nfs:nfs_writeback_inode_enter|fuse:fuse_request_send
 --   |syscalls:sys_enter_fsync
 --   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
 --   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
@@ -37,8 +38,8 @@
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name
 -- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
---   throttle, folio wait, journal, block queue, fsync, sync, write or blocked
---   outside throttling
+--   throttle, folio wait, journal, block queue, server, fsync, sync, write or
+--   blocked outside throttling
 -- @column   cause TEXT why the task waited here, or unknown
 -- @column   bdi TEXT backing device, or device, where the events tell
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; throttle only
@@ -54,6 +55,8 @@
 -- @column   global_share_ratio REAL share of the former in what both take away
 -- @column   journal_ratio REAL share of dur in which the journal committed
 -- @column   device_ratio REAL share of dur in which the device had requests
+-- @column   server_ratio REAL share of dur in which the server of NFS or FUSE
+--   had requests
 -- @column   kswapd_ratio REAL share of dur in which a kswapd was awake
 -- @metric   dur lower: how long a program stood still in one wait
 SELECT
@@ -75,6 +78,7 @@ SELECT
   s.global_share_ratio,
   s.journal_ratio,
   s.device_ratio,
+  s.server_ratio,
   s.kswapd_ratio
 FROM wb_stall AS s
 CROSS JOIN wb_bounds AS b

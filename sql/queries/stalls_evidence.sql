@@ -26,6 +26,7 @@
 --   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
 --   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
 --   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
+--   |nfs:nfs_fsync_enter|nfs:nfs_writeback_inode_enter|fuse:fuse_request_send
 --   |syscalls:sys_enter_fsync
 --   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
 --   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
@@ -63,6 +64,7 @@ WITH
       s.bdi,
       s.journal_ratio,
       s.device_ratio,
+      s.server_ratio,
       s.ref_seq
     FROM wb_stall AS s
     CROSS JOIN wb_bounds AS b
@@ -303,7 +305,7 @@ WITH
       'from start to end ' || s.span_ns || ' ns, of which its own ' || s.dur
         || ' ns'
     FROM chosen AS s
-    WHERE s.kind IN ('fsync', 'sync', 'write')
+    WHERE s.kind IN ('fsync', 'sync', 'write', 'server')
       AND s.dur IS NOT NULL
     UNION ALL
     SELECT
@@ -369,6 +371,15 @@ WITH
       'for ' || round(s.device_ratio, 3) || ' of its time'
     FROM chosen AS s
     WHERE s.device_ratio IS NOT NULL
+    UNION ALL
+    SELECT
+      s.wait_id,
+      7,
+      'server busy',
+      NULL,
+      'for ' || round(s.server_ratio, 3) || ' of its time'
+    FROM chosen AS s
+    WHERE s.server_ratio IS NOT NULL
     UNION ALL
     SELECT
       f.wait_id,

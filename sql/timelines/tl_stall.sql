@@ -17,6 +17,7 @@
 --   |writeback:folio_wait_writeback|writeback:wait_on_page_writeback
 --   |ext4:ext4_sync_file_enter|jbd2:jbd2_lock_buffer_stall
 --   |xfs:xfs_log_grant_sleep|xfs:xfs_log_cil_wait|block:block_rq_issue
+--   |nfs:nfs_fsync_enter|nfs:nfs_writeback_inode_enter|fuse:fuse_request_send
 --   |syscalls:sys_enter_fsync
 --   |syscalls:sys_enter_fdatasync|syscalls:sys_enter_sync
 --   |syscalls:sys_enter_syncfs|syscalls:sys_enter_sync_file_range
@@ -41,6 +42,7 @@
 -- @column   arg_global_share_ratio REAL as in stalls
 -- @column   arg_journal_ratio REAL as in stalls
 -- @column   arg_device_ratio REAL as in stalls
+-- @column   arg_server_ratio REAL as in stalls
 -- @column   arg_kswapd_ratio REAL as in stalls
 -- @column   arg_domain TEXT of a throttle: as in wb_throttle
 -- @column   arg_pause_ns INTEGER of a throttle: as in wb_throttle
@@ -95,6 +97,7 @@ SELECT
   round(s.global_share_ratio, 6) AS arg_global_share_ratio,
   round(s.journal_ratio, 6) AS arg_journal_ratio,
   round(s.device_ratio, 6) AS arg_device_ratio,
+  round(s.server_ratio, 6) AS arg_server_ratio,
   round(s.kswapd_ratio, 6) AS arg_kswapd_ratio,
   t.domain AS arg_domain,
   t.pause_ns AS arg_pause_ns,

@@ -309,16 +309,19 @@ WHERE t.complete_ts IS NOT NULL
 -- @view     wb_busy
 -- @shared
 -- @summary  Stretches of time in which a device had at least one request, a
---   journal committed (where its events were not recorded: had a request), or
---   kswapd of any node was awake.
+--   journal committed (where its events were not recorded: had a request), the
+--   server of a network or FUSE file system had a request, or kswapd of any
+--   node was awake.
 -- @grain    stretch; order resource, device, from_ts
--- @needs    wb_wait_request, raw_jbd2_start_commit, raw_jbd2_end_commit,
---   raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep, wb_bounds
+-- @needs    wb_wait_request, wb_server_request, raw_jbd2_start_commit,
+--   raw_jbd2_end_commit, raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep,
+--   raw_lost_events, wb_bounds
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
 --   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep
--- @column   resource TEXT device, journal or kswapd
--- @column   device TEXT major:minor; node for kswapd of any node
+-- @column   resource TEXT device, journal, server or kswapd
+-- @column   device TEXT major:minor; of a server the bdi; node for kswapd of
+--   any node
 -- @column   from_ts INTEGER ns, start
 -- @column   to_ts INTEGER ns, end
 -- @column   before_ns INTEGER sum of the stretches before this one
@@ -393,6 +396,11 @@ WITH
     FROM wb_wait_request AS r
     WHERE r.is_journal = 1
       AND NOT EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
+    UNION ALL
+    SELECT 'server', v.device, v.ts, v.until_ts
+    FROM wb_server_request AS v
+    WHERE v.end_ts IS NOT NULL
+      OR NOT EXISTS (SELECT 1 FROM raw_lost_events)
     UNION ALL
     SELECT 'kswapd', 'node', k.ts, coalesce(k.next_ts, b.last_ts)
     FROM kswapd_pair AS k

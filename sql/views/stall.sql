@@ -29,6 +29,7 @@
 -- @column   global_share_ratio REAL as in wb_throttle_cause
 -- @column   journal_ratio REAL share of dur in which the journal committed
 -- @column   device_ratio REAL share of dur in which the device had requests
+-- @column   server_ratio REAL share of dur in which the server had requests
 -- @column   kswapd_ratio REAL share of dur in which a kswapd was awake
 -- @column   ref_seq INTEGER of the event that says why
 -- @source   docs/stalls.md; mm/vmscan.c reclaim_throttle();
@@ -44,6 +45,7 @@ WITH
       b.own_ns,
       1.0 * b.journal_ns / b.own_ns AS journal_ratio,
       1.0 * b.device_ns / b.own_ns AS device_ratio,
+      1.0 * b.server_ns / b.own_ns AS server_ratio,
       1.0 * b.kswapd_ns / b.own_ns AS kswapd_ratio
     FROM wb_wait AS w
     CROSS JOIN wb_rule AS v
@@ -94,6 +96,7 @@ SELECT
     WHEN s.own_ns IS NULL THEN 'unknown'
     WHEN s.kind <> 'folio wait' AND s.journal_ratio >= r.most_ratio
       THEN 'journal commit'
+    WHEN s.server_ratio >= r.most_ratio THEN 'server latency'
     WHEN s.device_ratio >= r.most_ratio THEN 'device latency'
     ELSE 'unknown'
   END AS cause,
@@ -107,6 +110,7 @@ SELECT
   c.global_share_ratio,
   s.journal_ratio,
   s.device_ratio,
+  s.server_ratio,
   s.kswapd_ratio,
   s.ref_seq
 FROM shared AS s
@@ -326,9 +330,10 @@ CROSS JOIN wb_units AS u;
 
 -- @view     _wait_busy
 -- @summary  Each wait's own time, and how much of it a journal commit, a busy
---   device or an awake kswapd covers. Where the wait's events name no device,
---   the only one that commits or requests name is taken, if it is one; for
---   requests also where they name another one (a partition, a device mapper).
+--   device or server, or an awake kswapd covers. Where the wait's events name
+--   no device, the only one that commits or requests name is taken, if it is
+--   one; for requests also where they name another one (a partition, a device
+--   mapper), but no bdi of NFS or FUSE, which have no disk: 0:45.
 -- @grain    wait that keeps time of its own; order wait_id
 -- @needs    wb_wait, _wait_piece, wb_busy
 -- @column   wait_id INTEGER of wb_wait
@@ -336,6 +341,8 @@ CROSS JOIN wb_units AS u;
 -- @column   journal_ns INTEGER of that, while the journal committed; NULL =
 --   not recorded
 -- @column   device_ns INTEGER of that, while the device had requests; NULL =
+--   not recorded
+-- @column   server_ns INTEGER of that, while the server had requests; NULL =
 --   not recorded
 -- @column   kswapd_ns INTEGER of that, while kswapd of any node was awake;
 --   NULL = not recorded
@@ -362,7 +369,11 @@ WITH
     LEFT JOIN seen AS o
       ON o.resource = r.resource
       AND o.devices_count = 1
-      AND (w.device IS NULL OR r.resource <> 'journal')
+      AND r.resource <> 'server'
+      AND (
+        w.device IS NULL
+        OR (r.resource <> 'journal' AND w.device NOT GLOB '0:*')
+      )
     WHERE w.end_ts IS NOT NULL
       AND (
         (
@@ -373,7 +384,7 @@ WITH
         OR (
           r.resource <> 'kswapd'
           AND w.kind IN (
-            'folio wait', 'journal', 'fsync', 'sync', 'write',
+            'folio wait', 'journal', 'server', 'fsync', 'sync', 'write',
             'blocked outside throttling'
           )
         )
@@ -437,6 +448,7 @@ WITH
       CAST(c.wait_id AS INTEGER) AS wait_id,
       max(CASE WHEN c.resource = 'journal' THEN c.busy_ns END) AS journal_ns,
       max(CASE WHEN c.resource = 'device' THEN c.busy_ns END) AS device_ns,
+      max(CASE WHEN c.resource = 'server' THEN c.busy_ns END) AS server_ns,
       max(CASE WHEN c.resource = 'kswapd' THEN c.busy_ns END) AS kswapd_ns
     FROM covered AS c
     GROUP BY c.wait_id
@@ -446,7 +458,13 @@ WITH
     FROM _wait_piece AS p
     GROUP BY p.wait_id
   )
-SELECT o.wait_id, o.own_ns, s.journal_ns, s.device_ns, s.kswapd_ns
+SELECT
+  o.wait_id,
+  o.own_ns,
+  s.journal_ns,
+  s.device_ns,
+  s.server_ns,
+  s.kswapd_ns
 FROM own AS o
 LEFT JOIN shares AS s ON s.wait_id = o.wait_id;
 

@@ -8,9 +8,9 @@
 --   system call around it. No wait outlives its task.
 -- @grain    wait; order wait_id
 -- @needs    wb_throttle, _wait_pair, _wait_sleep, wb_wait_request,
---   wb_wait_outside, wb_rule, wb_task, wb_units, wb_bounds, raw_sched_switch,
---   raw_balance_dirty_pages, raw_folio_wait_writeback, raw_xfs_log_cil_wait,
---   raw_mm_vmscan_throttled,
+--   wb_server_wait, wb_wait_outside, wb_rule, wb_task, wb_units, wb_bounds,
+--   raw_sched_switch, raw_balance_dirty_pages, raw_folio_wait_writeback,
+--   raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall, raw_sched_process_exit
 -- @optional sched:sched_switch, sched:sched_process_exit
@@ -22,11 +22,11 @@
 -- @column   comm TEXT its name when the event fired
 -- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   kind TEXT throttle, direct reclaim, memcg reclaim, reclaim
---   throttle, folio wait, journal, block queue, fsync, sync, write or blocked
---   outside throttling
--- @column   rank INTEGER 4: one sleep; 3: reclaim; 2: own block request;
---   1: system call; 0: none of these. A wait of higher rank is inside those of
---   lower ranks
+--   throttle, folio wait, journal, block queue, server, fsync, sync, write or
+--   blocked outside throttling
+-- @column   rank INTEGER 4: one sleep; 3: reclaim; 2: own request to a disk or
+--   to the server of FUSE; 1: system call; 0: none of these. A wait of higher
+--   rank is inside those of lower ranks
 -- @column   what TEXT event or call that it is from
 -- @column   basis TEXT sched: between two sched_switch; events: between two
 --   events; reported: as long as its event says; measured, paused, intended:
@@ -157,6 +157,7 @@ WITH
         WHEN p.what LIKE 'memcg%' THEN 'memcg reclaim'
         WHEN p.what = 'xfs_log_grant' THEN 'journal'
         WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
+        WHEN p.what = 'nfs_wb_all' THEN 'server'
         WHEN p.what LIKE '%write%' THEN 'write'
         ELSE 'fsync'
       END,
@@ -299,6 +300,11 @@ WITH
       AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
     UNION ALL
     SELECT
+      v.seq, v.ts, v.end_ts, v.tid, 'server', 2, v.what, 'events', v.cut,
+      v.device, v.seq, NULL, v.ts
+    FROM wb_server_wait AS v
+    UNION ALL
+    SELECT
       o.seq,
       o.ts,
       o.end_ts,
@@ -426,7 +432,7 @@ SELECT
   -- The file system's fsync names the device of the system call around it.
   CASE
     WHEN a.device IS NULL
-      AND a.next_what = 'ext4_sync_file'
+      AND a.next_what IN ('ext4_sync_file', 'nfs_fsync')
       AND a.next_ts < a.end_ts
       THEN a.next_device
     ELSE a.device
@@ -572,8 +578,8 @@ WHERE t.before_seq IS NOT NULL
 
 -- @view     _wait_pair
 -- @summary  Spans of a task that have an event at either end: reclaim, system
---   calls, fsync in the file system, sleeps for log space, and the waits for
---   the flusher of February 2011.
+--   calls, fsync in the file system, files written to a server, sleeps for log
+--   space, and the waits for the flusher of February 2011.
 -- @grain    span; order seq
 -- @needs    raw_mm_vmscan_direct_reclaim_begin,
 --   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_memcg_reclaim_begin,
@@ -584,6 +590,7 @@ WHERE t.before_seq IS NOT NULL
 --   raw_writeback_balance_dirty_pages_waiting,
 --   raw_writeback_balance_dirty_pages_woken, raw_xfs_log_grant_sleep,
 --   raw_xfs_log_grant_wake, raw_ext4_sync_file_enter, raw_ext4_sync_file_exit,
+--   wb_server_step,
 --   raw_sys_enter_fsync, raw_sys_exit_fsync, raw_sys_enter_fdatasync,
 --   raw_sys_exit_fdatasync, raw_sys_enter_sync, raw_sys_exit_sync,
 --   raw_sys_enter_syncfs, raw_sys_exit_syncfs, raw_sys_enter_sync_file_range,
@@ -597,7 +604,8 @@ WHERE t.before_seq IS NOT NULL
 --   vmscan:mm_vmscan_memcg_softlimit_reclaim_begin,
 --   vmscan:mm_vmscan_node_reclaim_begin,
 --   writeback:writeback_balance_dirty_pages_waiting, xfs:xfs_log_grant_sleep,
---   ext4:ext4_sync_file_enter, syscalls:sys_enter_fsync,
+--   ext4:ext4_sync_file_enter, nfs:nfs_fsync_enter,
+--   nfs:nfs_writeback_inode_enter, syscalls:sys_enter_fsync,
 --   syscalls:sys_enter_fdatasync, syscalls:sys_enter_sync,
 --   syscalls:sys_enter_syncfs, syscalls:sys_enter_sync_file_range,
 --   syscalls:sys_enter_msync, syscalls:sys_enter_write,
@@ -670,6 +678,9 @@ WITH
     SELECT e.tid, e.seq, e.ts, 'ext4_sync_file', 1,
       e.dev_major || ':' || e.dev_minor
     FROM raw_ext4_sync_file_exit AS e
+    UNION ALL
+    SELECT e.tid, e.seq, e.ts, e.what, e.is_end, e.device
+    FROM wb_server_step AS e
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'fsync', 0, NULL
     FROM raw_sys_enter_fsync AS e

@@ -14,6 +14,7 @@ from pathlib import Path
 from .formats import EventFormat, Value, build_format
 from .kernel_events import OLD_NAMES, formats
 from .more_events import MORE_NAMES, more_formats
+from .server_events import SERVER_EVENTS
 from .tracedat import Trace
 
 __all__ = ["COMMIT", "DIRECT", "EXT4_SYNC", "FSYNC", "GRANT", "MEMCG", "MS", "SYNC", "WRITE"]
@@ -155,6 +156,7 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "sys_exit_fsync": ("syscalls", 821, _EXIT, _EXIT_TEXT),
     "sys_enter_sync": ("syscalls", 822, ("int __syscall_nr",), '" "'),
     "sys_exit_sync": ("syscalls", 823, _EXIT, _EXIT_TEXT),
+    **SERVER_EVENTS,
 }
 
 

@@ -17,7 +17,13 @@ from wbscope.ingest.formats import captured
 from wbscope.library.database import Recorded
 from wbscope.library.evidence import require_events
 from wbscope.library.library import load_library
-from wbscope.library.profiles import Profile, event_options, profile_of, read_profiles
+from wbscope.library.profiles import (
+    Profile,
+    event_options,
+    pattern_options,
+    profile_of,
+    read_profiles,
+)
 
 _SQL = REPOSITORY / "sql"
 _LIBRARY = load_library(_SQL)
@@ -173,3 +179,12 @@ def test_a_broken_list_of_profiles_is_an_error(tmp_path: Path, text: str) -> Non
     with pytest.raises(SetupError) as caught:
         read_profiles(path)
     assert caught.value.slug == "broken-sql-library"
+
+
+def test_events_of_file_systems_only_are_asked_for_by_their_options() -> None:
+    """Of one file system: trace-cmd would refuse those of the others."""
+    query = _LIBRARY.query("server_latency")
+    events = [name for group in query.events for name in group]
+    words = shlex.split(pattern_options(_LIBRARY.profiles[-1], events))
+    assert words == ["-e", "nfs:nfs_initiate_*"]
+    assert pattern_options(_LIBRARY.profiles[-1], ["fuse:fuse_request_end"]) == "-e fuse"

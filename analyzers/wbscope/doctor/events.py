@@ -24,10 +24,21 @@ _SYSTEM_FIXES = {
     "ext4": "modprobe ext4, if the run uses it",
     "jbd2": "modprobe jbd2, if the run uses it",
     "xfs": "modprobe xfs, if the run uses it",
+    "nfs": "modprobe nfs, if the run uses it",
+    "sunrpc": "modprobe sunrpc, if the run uses it",
+    "fuse": "6.12 or later, if the run uses FUSE",
 }
 _OTHER_FIX = "a kernel that has this subsystem built in, or its module loaded"
 _NO_SUCH_EVENT = "this kernel has no such event: none needed"
-_OF_FILE_SYSTEMS = ("ext4", "jbd2", "xfs")
+# Systems of events, and the file systems that have them.
+_OF_FILE_SYSTEMS = {
+    "ext4": ("ext4",),
+    "jbd2": ("ext4",),
+    "xfs": ("xfs",),
+    "nfs": ("nfs", "nfs4"),
+    "sunrpc": ("nfs", "nfs4"),
+    "fuse": ("fuse", "fuseblk"),
+}
 _NAMED = 4
 
 
@@ -96,10 +107,10 @@ def _missing(states: list[EventState]) -> Iterator[Check]:
 
 
 def _in_use(system: str) -> bool:
-    """jbd2 goes with ext4."""
     mounted = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
-    kinds = {line.split(" ")[2] for line in mounted}
-    return ("ext4" if system == "jbd2" else system) in kinds
+    # A kind of FUSE has its own name: fuse.sshfs.
+    kinds = {line.split(" ")[2].partition(".")[0] for line in mounted}
+    return not kinds.isdisjoint(_OF_FILE_SYSTEMS[system])
 
 
 def _some(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from wbscope.library.sqlfile import Column, SqlFile, broken_library, empty_file
 __all__ = ["PREVIOUS", "Catalog", "Event", "Field", "lead_columns", "raw_view", "read_catalog"]
 
 # Field names that SQL would read as keywords.
-_KEYWORDS = {"index", "limit", "order", "transaction"}
+_KEYWORDS = {"index", "limit", "order", "transaction", "unique"}
 _UNIT_WORDS = {
     "pages": "pages",
     "KiB/s": "KiB/s, as the kernel records",

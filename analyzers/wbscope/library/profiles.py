@@ -95,13 +95,32 @@ def pattern_options(profile: Profile, events: Iterable[str]) -> str:
     patterns of a profile have both.
     """
     wanted = list(events)
-    options = []
-    for option in profile.options:
-        pattern = shlex.split(option)[-1]
-        whole = pattern if ":" in pattern else f"{pattern}:*"
-        if any(fnmatchcase(event, whole) for event in wanted):
-            options.append(option)
-    return " ".join(options)
+    found = _matching((profile.options,), wanted)
+    if not found:
+        # Of one file system only: trace-cmd refuses events of those that are not there.
+        named = (text.partition(": ")[2] for text in profile.file_systems)
+        found = _matching((_split(text) for text in named), wanted)
+    return " ".join(found)
+
+
+def _matching(lists: Iterable[Sequence[str]], events: Sequence[str]) -> list[str]:
+    """The options of the first list that has one for any of the events."""
+    for options in lists:
+        found = []
+        for option in options:
+            pattern = shlex.split(option)[-1]
+            whole = pattern if ":" in pattern else f"{pattern}:*"
+            if any(fnmatchcase(event, whole) for event in events):
+                found.append(option)
+        if found:
+            return found
+    return []
+
+
+def _split(text: str) -> list[str]:
+    """Options one by one."""
+    words = shlex.split(text)
+    return [shlex.join(pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
 
 def _pattern(names: tuple[str, ...]) -> str:

@@ -1,0 +1,254 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Requests to the servers of NFS and FUSE.
+
+-- @view     wb_server_request
+-- @shared
+-- @summary  Requests that a client of NFS (WRITE and COMMIT), or a FUSE file
+--   system, sent to its server, from being sent to the answer. The time in
+--   which a request of NFS stands in the client's queue of the transport is
+--   part of it. Matched by file and offset, and by FUSE's own number.
+-- @grain    request; order seq
+-- @needs    raw_nfs_initiate_write, raw_nfs_writeback_done,
+--   raw_nfs_initiate_commit, raw_nfs_commit_done, raw_fuse_request_send,
+--   raw_fuse_request_end, wb_bounds
+-- @optional nfs:nfs_initiate_write, nfs:nfs_writeback_done,
+--   nfs:nfs_initiate_commit, nfs:nfs_commit_done, fuse:fuse_request_send,
+--   fuse:fuse_request_end
+-- @column   seq INTEGER of the event that sends it
+-- @column   ts INTEGER ns, sent
+-- @column   end_seq INTEGER of the answer; NULL = none in the trace
+-- @column   end_ts INTEGER ns, answered; NULL = no answer in the trace
+-- @column   until_ts INTEGER ns, end_ts or the trace's end
+-- @column   tid INTEGER thread that sent it, often a kworker
+-- @column   protocol TEXT nfs or fuse
+-- @column   device TEXT name of the bdi
+-- @column   op TEXT WRITE, COMMIT; of FUSE all others, too
+-- @column   bytes INTEGER data of a WRITE; NULL = another request
+-- @column   error INTEGER 0, or a negative errno; NULL = no answer
+-- @column   answer_tid INTEGER thread in which the answer came
+-- @source   fs/nfs/write.c; fs/fuse/dev.c; fs/fuse/inode.c fuse_bdi_init();
+--   include/uapi/linux/fuse.h
+-- @materialize
+CREATE VIEW wb_server_request AS
+WITH
+  steps AS (
+    SELECT
+      w.seq,
+      w.ts,
+      w.tid,
+      'nfs' AS protocol,
+      w.dev_major || ':' || w.dev_minor AS device,
+      'WRITE' AS op,
+      w.fileid AS key_1,
+      w."offset" AS key_2,
+      w.count AS bytes,
+      NULL AS error,
+      0 AS is_end
+    FROM raw_nfs_initiate_write AS w
+    UNION ALL
+    SELECT
+      d.seq,
+      d.ts,
+      d.tid,
+      'nfs',
+      d.dev_major || ':' || d.dev_minor,
+      'WRITE',
+      d.fileid,
+      d."offset",
+      NULL,
+      d.error,
+      1
+    FROM raw_nfs_writeback_done AS d
+    UNION ALL
+    SELECT
+      c.seq,
+      c.ts,
+      c.tid,
+      'nfs',
+      c.dev_major || ':' || c.dev_minor,
+      'COMMIT',
+      c.fileid,
+      c."offset",
+      NULL,
+      NULL,
+      0
+    FROM raw_nfs_initiate_commit AS c
+    UNION ALL
+    SELECT
+      e.seq,
+      e.ts,
+      e.tid,
+      'nfs',
+      e.dev_major || ':' || e.dev_minor,
+      'COMMIT',
+      e.fileid,
+      e."offset",
+      NULL,
+      e.error,
+      1
+    FROM raw_nfs_commit_done AS e
+    UNION ALL
+    SELECT
+      s.seq,
+      s.ts,
+      s.tid,
+      'fuse',
+      s.dev_major || ':' || s.dev_minor
+        || CASE WHEN s.dev_major > 0 THEN '-fuseblk' ELSE '' END,
+      CASE s.opcode
+        WHEN 1 THEN 'LOOKUP'
+        WHEN 2 THEN 'FORGET'
+        WHEN 3 THEN 'GETATTR'
+        WHEN 4 THEN 'SETATTR'
+        WHEN 12 THEN 'RENAME'
+        WHEN 14 THEN 'OPEN'
+        WHEN 15 THEN 'READ'
+        WHEN 16 THEN 'WRITE'
+        WHEN 17 THEN 'STATFS'
+        WHEN 18 THEN 'RELEASE'
+        WHEN 20 THEN 'FSYNC'
+        WHEN 21 THEN 'SETXATTR'
+        WHEN 22 THEN 'GETXATTR'
+        WHEN 25 THEN 'FLUSH'
+        WHEN 26 THEN 'INIT'
+        WHEN 35 THEN 'CREATE'
+        WHEN 36 THEN 'INTERRUPT'
+        WHEN 38 THEN 'DESTROY'
+        WHEN 42 THEN 'BATCH_FORGET'
+        WHEN 43 THEN 'FALLOCATE'
+        WHEN 47 THEN 'COPY_FILE_RANGE'
+        WHEN 50 THEN 'SYNCFS'
+        ELSE 'opcode ' || s.opcode
+      END,
+      s."unique",
+      0,
+      CASE WHEN s.opcode = 16 THEN s.len - 80 END,
+      NULL,
+      0
+    FROM raw_fuse_request_send AS s
+    UNION ALL
+    SELECT
+      a.seq,
+      a.ts,
+      a.tid,
+      'fuse',
+      a.dev_major || ':' || a.dev_minor
+        || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
+      NULL,
+      a."unique",
+      0,
+      NULL,
+      a.error,
+      1
+    FROM raw_fuse_request_end AS a
+  ),
+  paired AS (
+    SELECT
+      s.*,
+      lead(s.is_end) OVER request AS next_is_end,
+      lead(s.seq) OVER request AS next_seq,
+      lead(s.ts) OVER request AS next_ts,
+      lead(s.tid) OVER request AS next_tid,
+      lead(s.error) OVER request AS next_error
+    FROM steps AS s
+    WINDOW request AS (
+      PARTITION BY
+        s.protocol,
+        s.device,
+        -- The answer of FUSE does not say to what.
+        CASE WHEN s.protocol = 'nfs' THEN s.op END,
+        s.key_1,
+        s.key_2
+      ORDER BY s.seq
+    )
+  )
+SELECT
+  p.seq,
+  p.ts,
+  CASE WHEN p.next_is_end = 1 THEN p.next_seq END AS end_seq,
+  CASE WHEN p.next_is_end = 1 THEN p.next_ts END AS end_ts,
+  CASE WHEN p.next_is_end = 1 THEN p.next_ts ELSE b.last_ts END AS until_ts,
+  p.tid,
+  p.protocol,
+  p.device,
+  p.op,
+  p.bytes,
+  CASE WHEN p.next_is_end = 1 THEN p.next_error END AS error,
+  CASE WHEN p.next_is_end = 1 THEN p.next_tid END AS answer_tid
+FROM paired AS p
+CROSS JOIN wb_bounds AS b
+WHERE p.is_end = 0
+  -- It wants no answer.
+  AND p.op NOT IN ('FORGET', 'BATCH_FORGET', 'INTERRUPT');
+
+-- @view     wb_server_wait
+-- @shared
+-- @summary  Requests to the server of FUSE that the task which sent them waits
+--   for: not RELEASE, nor those of kworkers, nor what the server itself puts
+--   where it reads, which others had queued.
+-- @grain    request; order seq
+-- @needs    wb_server_request, wb_task, raw_lost_events
+-- @optional fuse:fuse_request_send, fuse:fuse_request_end
+-- @column   seq INTEGER of fuse_request_send
+-- @column   ts INTEGER ns, sent
+-- @column   end_ts INTEGER ns, answered, or the trace's end
+-- @column   tid INTEGER thread
+-- @column   what TEXT fuse, and the kind of request
+-- @column   device TEXT name of the bdi
+-- @column   cut TEXT end: no answer in the trace; NULL = whole
+-- @source   fs/fuse/dev.c request_wait_answer(), flush_bg_queue()
+CREATE VIEW wb_server_wait AS
+SELECT
+  v.seq,
+  v.ts,
+  v.until_ts AS end_ts,
+  v.tid,
+  'fuse ' || v.op AS what,
+  v.device,
+  CASE WHEN v.end_ts IS NULL THEN 'end' END AS cut
+FROM wb_server_request AS v
+LEFT JOIN wb_task AS t
+  ON t.tid = v.tid AND v.seq >= t.from_seq AND v.seq < t.until_seq
+WHERE v.protocol = 'fuse'
+  AND v.op NOT IN ('RELEASE', 'INIT')
+  AND v.tid NOT IN (
+    SELECT a.answer_tid
+    FROM wb_server_request AS a
+    WHERE a.protocol = 'fuse' AND a.answer_tid IS NOT NULL
+  )
+  AND (t.comm IS NULL OR t.comm NOT GLOB 'kworker/*')
+  AND (v.end_ts IS NOT NULL OR NOT EXISTS (SELECT 1 FROM raw_lost_events));
+
+-- @view     wb_server_step
+-- @shared
+-- @summary  Begin and end of what a task does with a file on NFS until it is on
+--   the server: fsync, and writing all of it at close().
+-- @grain    event; order seq
+-- @needs    raw_nfs_fsync_enter, raw_nfs_fsync_exit,
+--   raw_nfs_writeback_inode_enter, raw_nfs_writeback_inode_exit
+-- @optional nfs:nfs_fsync_enter, nfs:nfs_writeback_inode_enter
+-- @column   seq INTEGER of the event
+-- @column   ts INTEGER ns
+-- @column   tid INTEGER thread
+-- @column   what TEXT nfs_fsync or nfs_wb_all
+-- @column   is_end INTEGER 1: the end
+-- @column   device TEXT name of the bdi
+-- @source   fs/nfs/nfstrace.h; fs/nfs/write.c nfs_wb_all()
+CREATE VIEW wb_server_step AS
+SELECT
+  e.seq,
+  e.ts,
+  e.tid,
+  'nfs_fsync' AS what,
+  0 AS is_end,
+  e.dev_major || ':' || e.dev_minor AS device
+FROM raw_nfs_fsync_enter AS e
+UNION ALL
+SELECT e.seq, e.ts, e.tid, 'nfs_fsync', 1, e.dev_major || ':' || e.dev_minor
+FROM raw_nfs_fsync_exit AS e
+UNION ALL
+SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 0, e.dev_major || ':' || e.dev_minor
+FROM raw_nfs_writeback_inode_enter AS e
+UNION ALL
+SELECT e.seq, e.ts, e.tid, 'nfs_wb_all', 1, e.dev_major || ':' || e.dev_minor
+FROM raw_nfs_writeback_inode_exit AS e;
