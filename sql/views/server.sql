@@ -120,7 +120,7 @@ WITH
         WHEN 50 THEN 'SYNCFS'
         ELSE 'opcode ' || s.opcode
       END,
-      s."unique",
+      s.req,
       0,
       CASE WHEN s.opcode = 16 THEN s.len - 80 END,
       NULL,
@@ -135,7 +135,7 @@ WITH
       a.dev_major || ':' || a.dev_minor
         || CASE WHEN a.dev_major > 0 THEN '-fuseblk' ELSE '' END,
       NULL,
-      a."unique",
+      a.req,
       0,
       NULL,
       a.error,
