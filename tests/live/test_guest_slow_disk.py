@@ -120,9 +120,10 @@ def test_samples_are_not_held(guest: Recorder) -> None:
 
 
 def test_trace_cmd_says_how_long_it_was_held(guest: Recorder) -> None:
-    """It writes through the page cache, which cannot be helped."""
+    """It writes through the page cache, which cannot be helped: 15 s on 7.2, nothing on 6.1."""
     assert "trace-cmd rc=0" in _log(guest)
     meta = guest.meta("trace-cmd")
+    throttled_s = meta["recorder_throttled_ns"] / 1e9
     held = sum(s for comm, (_, s) in _pauses(guest, "trace-cmd").items() if comm == "trace-cmd")
-    assert meta["recorder_throttled_ns"] >= held * 1e9 > 0
-    assert "held in balance_dirty_pages" in str(meta["problems"])
+    assert held <= throttled_s < _seconds(guest, "trace-cmd")
+    assert ("held in balance_dirty_pages" in str(meta["problems"])) == (throttled_s > 0)

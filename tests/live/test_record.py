@@ -342,14 +342,14 @@ def test_lost_events_are_told_by_record(recorder: Recorder) -> None:
     """The recorder is stopped while more is written than the buffer holds."""
     go = recorder.folder / "go"
     command = (
-        "until [ -e $0 ]; do sleep 0.05; done;"
+        ": > $0.begun; until [ -e $0 ]; do sleep 0.05; done;"
         " dd if=/dev/zero of=/dev/null bs=1 count=40009 status=none; : > $0.done; sleep 1"
     )
     process = recorder.start(
         *("--backend", "tracefs", "--profile", "custom", "-e", "syscalls:sys_exit_write"),
         *("--buffer-size", "64K", "--json", "-o", "run", "--", "sh", "-c", command, go),
     )
-    assert wait_until(lambda: recorder.tracing_is_on(process.pid), 20)
+    assert wait_until((recorder.folder / "go.begun").exists, 20)
     (supervisor,) = recorder.supervisors(process.pid)
     os.kill(supervisor, signal.SIGSTOP)
     try:

@@ -127,20 +127,21 @@ def _record(
     task_io = TaskIo(folder, CLOCK_IDS[plan.clock])
     task_io.start()
     began_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
-    filtered = _started(backend, sampler, began)
-    pauses.follow([*_own_threads(), *trace_cmd_pids(plan.instance)])
     started = {
         "recorder_pid": os.getpid(),
-        "sampler_tid": sampler.tid,
+        "sampler_tid": sampler.start(),
         "started_ts_ns": began_ts,
         "task_io": task_io.facts(),
     }
     save_started(folder, started)
-    sampler.go(filtered)
+    filtered = _started(backend, sampler.tid, began)
     keep = backend.keep_alive()
     message = json.dumps({"ready": {"keeps": keep is not None}}).encode() + b"\n"
     with contextlib.suppress(OSError):
         socket.send_fds(link, [message], [] if keep is None else [keep])
+    sampler.go(filtered)
+    others = trace_cmd_pids(plan.instance) if plan.backend == "trace-cmd" else []
+    pauses.follow([*_own_threads(), *others])
     try:
         signal.signal(signal.SIGTERM, _terminate)
         told = json.loads(lines.readline() or '{"ended": "wbscope record killed"}')
@@ -219,9 +220,9 @@ def _is_alone(link: socket.socket) -> bool:
         return True
 
 
-def _started(backend: Backend, sampler: Sampler, began: list[Backend]) -> bool:
+def _started(backend: Backend, sampler_tid: int, began: list[Backend]) -> bool:
     try:
-        filtered = backend.start(sampler.start())
+        filtered = backend.start(sampler_tid)
     except (WbscopeError, OSError):
         backend.close()
         raise
