@@ -45,6 +45,10 @@ def report(
     against: Annotated[
         str | None, typer.Option("--against", metavar="CELL", help="With this one.")
     ] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option("--pairs", metavar="N", min=0, help="So many pairs of cells; default 12."),
+    ] = None,
     style: Annotated[
         LabStyle, typer.Option(help="lkml: 72 columns for a mailing list.")
     ] = LabStyle.text,
@@ -74,6 +78,9 @@ def report(
       wbscope lab report lab --save results.json
       wbscope lab report results.json
     """
+    if pairs is not None and (as_json or style is not LabStyle.text):
+        told = "is for the text, all pairs are in the other forms"
+        raise UsageError("two-formats", f"--pairs {pairs}", told, fix="--style text")
     if as_json and style is not LabStyle.text:
         told = f"--json --style {style.value}"
         raise UsageError("two-formats", told, "exclude each other, wanted one", fix="--json")
@@ -99,9 +106,12 @@ def report(
 
         text = lab_mail(made)
     else:
-        from wbscope.render.labpage import lab_markdown, lab_text
+        from wbscope.render.labpage import MOST_PAIRS, lab_markdown, lab_text
 
-        text = lab_markdown(made) if style is LabStyle.markdown else lab_text(made, page_width())
+        most = MOST_PAIRS if pairs is None else pairs
+        text = (
+            lab_markdown(made) if style is LabStyle.markdown else lab_text(made, page_width(), most)
+        )
     if output is not None:
         _write_pictures(output, _pictures(made))
     if save is not None:

@@ -26,6 +26,7 @@ from wbscope.render.printable import printable
 from wbscope.render.table import PAGE_WIDTH, table_text
 
 __all__ = [
+    "MOST_PAIRS",
     "cell_text",
     "change_cells",
     "heads_of",
@@ -41,10 +42,10 @@ __all__ = [
 _WIDE = 10_000
 _GAP = "  "
 # More are in the JSON document.
-_MOST_PAIRS = 12
+MOST_PAIRS = 12
 
 
-def lab_text(report: LabReport, width: int = PAGE_WIDTH) -> str:
+def lab_text(report: LabReport, width: int = PAGE_WIDTH, pairs: int = MOST_PAIRS) -> str:
     """The first screen: what was tried, what is missing, the cells; then the pairs."""
     title = printable(f"wbscope lab report: {report.lab.title}")
     lines = [title, folded(tried_text(report), width)]
@@ -52,7 +53,8 @@ def lab_text(report: LabReport, width: int = PAGE_WIDTH) -> str:
     lines += ["", *table_text(_cells(report), width).splitlines()]
     lines.append(folded(interval_note(report), width))
     lines += [folded(f"* {line}", width) for line in legend_lines(report)]
-    lines += ["", *_pairs_text(report, width)]
+    if pairs:
+        lines += ["", *_pairs_text(report, width, pairs)]
     return "\n".join(lines) + "\n"
 
 
@@ -207,21 +209,21 @@ def change_cells(change: Change, heads: dict[str, str]) -> list[str]:
 _HEADS = ("", "change", "interval", "over noise", "p", "n", "")
 
 
-def _pairs_text(report: LabReport, width: int) -> list[str]:
+def _pairs_text(report: LabReport, width: int, most: int) -> list[str]:
     if not report.pairs:
         return ["No two cells with runs differ in one axis only."]
     title = "Pairs that differ in one axis, the largest change over noise first"
     lines = [title, "-" * len(title)]
     if report.undecidable:
         lines.append(folded(report.undecidable, width))
-    for pair in report.pairs[:_MOST_PAIRS]:
+    for pair in report.pairs[:most]:
         lines += ["", folded(_pair_head(pair), width)]
         table = [
             list(_HEADS),
             *(change_cells(one, heads_of(report.metrics)) for one in pair.changes),
         ]
         lines += _aligned(table, width)
-    if (more := len(report.pairs) - _MOST_PAIRS) > 0:
+    if (more := len(report.pairs) - most) > 0:
         lines += ["", f"{more} more pairs: --json lists them"]
     return [*lines, "", folded(pairs_note(report), width)]
 

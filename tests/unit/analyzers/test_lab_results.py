@@ -105,3 +105,10 @@ def test_wrong_files(cli: Cli, lab: Path, tmp_path: Path) -> None:
         assert "no-lab" in done.err
     kept.write_text("no json")
     assert cli("lab", "report", str(kept)).code == 3
+
+
+def test_pairs_can_be_left_out(cli: Cli, lab: Path) -> None:
+    assert "limit: low against free" in _whole(cli, str(lab), "--pairs", "1")
+    assert "against" not in _whole(cli, str(lab), "--pairs", "0")
+    done = cli("lab", "report", str(lab), "--pairs", "0", "--json")
+    assert (done.code, "--pairs" in done.err) == (2, True)
