@@ -103,6 +103,12 @@ class Sampler:
         self._save()
         self._small_files.finish()
 
+    def problems(self) -> list[str]:
+        """What makes the series incomplete."""
+        if count := self._small_files.left_out:
+            return [f"{count} samples were not written: the disk of the run was too slow"]
+        return []
+
     def _run(self) -> None:
         self.tid = threading.get_native_id()
         reserve_names(self._folder)

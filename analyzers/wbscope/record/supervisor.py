@@ -172,7 +172,7 @@ def _record(
     left = remove_probes(instance.tracefs, plan.instance)
     problems += [*missed, *(f"probe {name} is in use and was not removed" for name in left)]
     problems += [*backend.problems, *(f"{name} is not as it was" for name in restored)]
-    problems += task_io.problems()
+    problems += [*task_io.problems(), *sampler.problems()]
     if not removed:
         problems.append(f"instance {plan.instance} is in use and was not removed")
     pauses.finish()

@@ -144,8 +144,8 @@ class TaskIo:
         found = []
         if self._lost:
             found.append("threads exited faster than taskstats was read; task_io lacks some")
-        if self._left_out:
-            found.append(f"{self._left_out} threads are not in task_io, which has no room for them")
+        if left_out := self._left_out + self._small_files.left_out:
+            found.append(f"{left_out} threads are not in task_io, which has no room for them")
         return found
 
     def facts(self) -> dict[str, Any]:

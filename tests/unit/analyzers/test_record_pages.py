@@ -134,3 +134,34 @@ def test_trace_without_all_pages_is_not_whole(
     backend.stop(Tail("boot", "Linux", 1))
     assert backend.is_whole == (not entries and not is_full)
     assert (folder / "trace.dat").exists()
+
+
+def test_a_slow_disk_does_not_hold_who_reads(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages are taken while none is written, until there are as many pipes as may be."""
+    monkeypatch.setattr(pages, "_MOST_WAITING_BYTES", 4 << 20)
+    data = os.urandom(9 << 20)
+    (instance.path / "per_cpu/cpu0/trace_pipe_raw").write_bytes(data)
+    copier = _copier(instance, tmp_path, [])
+    cpu = copier._cpus[0]
+    taken = 0
+    while moved := cpu.take():
+        taken += moved
+    assert taken == 4 << 20
+    assert cpu.bytes_count == 0
+    while cpu.write():
+        cpu.take()
+    copier.finish()
+    assert (copier.failed, copier.errors) == ([], [])
+    assert (tmp_path / "cpu0").read_bytes() == data
+
+
+def test_threads_copy_everything_in_order(instance: Instance, tmp_path: Path) -> None:
+    data = os.urandom((23 << 20) + _PAGE)
+    (instance.path / "per_cpu/cpu1/trace_pipe_raw").write_bytes(data)
+    copier = _copier(instance, tmp_path, [])
+    copier.start()
+    copier.finish()
+    assert copier.bytes_count() == 0  # of files that are closed
+    assert (tmp_path / "cpu1").read_bytes() == data

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small files of a recording: nobody waits for their disk, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from wbscope.record import small_files
+from wbscope.record.past_cache import DirectFile
+from wbscope.record.small_files import SmallFiles
+
+
+def test_lines_of_many_threads(tmp_path: Path) -> None:
+    files = SmallFiles(tmp_path)
+    files.start()
+
+    def tell(number: int) -> None:
+        for line in range(307):
+            files.append(f"file{number % 2}", f"{number} {line} \udcff\n")
+
+    threads = [threading.Thread(target=tell, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    files.finish()
+    for name in range(2):
+        lines = (tmp_path / f"file{name}").read_bytes().splitlines()
+        for number in (name, name + 2):  # in the order of each thread
+            own = [line for line in lines if line.startswith(b"%d " % number)]
+            assert own == [b"%d %d \xff" % (number, line) for line in range(307)]
+
+
+def test_written_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the one who finds the recorder killed."""
+    monkeypatch.setattr(small_files, "_GATHER_SECONDS", 0.01)
+    files, told = SmallFiles(tmp_path), []
+    files.start()
+    files.append("file", "line\n")
+    files.put("call", lambda: told.append(1))
+    deadline = time.monotonic() + 20
+    while not told and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (tmp_path / "file").read_bytes().rstrip(b"\0") == b"line\n"
+    files.finish()
+
+
+def test_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, full, calls = DirectFile.append, [True], []
+
+    def append(file: DirectFile, data: bytes) -> None:
+        if full[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file, data)
+
+    def call() -> None:
+        calls.append(full[0])
+        if full[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(small_files.DirectFile, "append", append)
+    files = SmallFiles(tmp_path)
+    files.append("file", "first\n")
+    files.put("call", lambda: calls.append(None))
+    files.put("call", call)  # stands for the one before
+    files._write()
+    files.append("file", "second\n")
+    full[0] = False
+    files.finish()
+    assert (tmp_path / "file").read_text() == "first\nsecond\n"
+    assert calls == [True, False]
+
+
+def test_memory_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_files, "_MOST_BYTES", 10)
+    files = SmallFiles(tmp_path)
+    for text in ("12345\n", "123\n", "no room\n"):
+        files.append("file", text)
+    assert files.left_out == 1
+    files._write()
+    files.append("file", "room\n")
+    files.finish()
+    assert (tmp_path / "file").read_text() == "12345\n123\nroom\n"
+
+
+def test_a_file_with_nothing_in_it_goes(tmp_path: Path) -> None:
+    files = SmallFiles(tmp_path)
+    files.create("empty")
+    files.finish()
+    assert not list(tmp_path.iterdir())
