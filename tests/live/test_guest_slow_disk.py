@@ -21,7 +21,7 @@ _CPUS = {"6.12": "1"}
 _SLOW_BYTES_PER_S = 256_000
 _LIMIT_BYTES = 16 << 20
 _SECONDS = 20
-# To start, to end, and to write the run: under emulation on a busy machine, more than half a minute.
+# To start, to end, and to write the run: beside other guests more than half a minute.
 # Who is held waits for a disk that takes more than a minute to get below the limit.
 _MOST_SECONDS = _SECONDS + 60
 _MOST_GAP_NS = 3 * 10**9
