@@ -4,7 +4,7 @@
 
 usage: kernel_build.py STEP [SERIES...]     STEP: fetch, apply, checkpatch, objects, image
 Everything is in build/kernels/SERIES: linux/ (the patched tree), pristine/ (the files that
-the series touches, as Debian has them), guest/ (what tools/record-samples/boot takes).
+the series touches, as Debian has them), guest/ (what tools/record-samples/boot.py takes).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def compile_objects(series: str) -> list[Path]:
 
 
 def build_image(series: str) -> Path:
-    """A guest folder for tools/record-samples/boot: kernel and programs."""
+    """A guest folder for tools/record-samples/boot.py: kernel and programs."""
     apply(series)
     tree, guest = configure(series), folder(series) / "guest"
     _make(tree, "bzImage")

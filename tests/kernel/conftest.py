@@ -62,10 +62,11 @@ def runs(booted: str, kernel_build: ModuleType, tmp_path_factory: pytest.TempPat
     drives = []
     for name, limit in (("data", ",throttling.bps-write=4000000"), ("swap", ""), ("keep", "")):
         subprocess.run(["truncate", "-s", "1G", disks / name], check=True)
-        drives.append(f"-drive file={disks / name},if=virtio,format=raw,cache=unsafe{limit}")
-    env = dict(os.environ, MEM="384", LIMIT="600", QEMU_MORE=" ".join(drives),
+        drives.append(f"file={disks / name},if=virtio,format=raw,cache=unsafe{limit}")
+    env = dict(os.environ, MEM="384", LIMIT="600", DRIVES=" ".join(drives),
                FILES=str(guest / "hog"))  # fmt: skip
-    boot = [_ROOT / "tools/record-samples/boot", "amd64", guest, _HERE / "scenario.sh", out]
+    boot = [sys.executable, _ROOT / "tools/record-samples/boot.py", "amd64", guest,
+            _HERE / "scenario.sh", out]  # fmt: skip
     done = subprocess.run(boot, env=env, capture_output=True, text=True, check=False)
     log = (out / "log").read_text() if (out / "log").exists() else ""
     assert "scenario rc=0" in log, f"{log}\n{(out / 'console').read_text()}\n{done.stderr}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,14 +55,14 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     scenario.write_text(_SCENARIO)
     subprocess.run(["truncate", "-s", "1G", swap], check=True)
     env = os.environ | {
-        "QEMU_MORE": f"-drive file={swap},if=virtio,format=raw,cache=unsafe",
+        "DRIVES": f"file={swap},if=virtio,format=raw,cache=unsafe",
         "SMP": _CPUS.get(request.param, "2"),
         "MEM": "256",
         "LIMIT": os.environ.get("WBSCOPE_GUEST_SECONDS", "400"),
     }
-    boot = REPOSITORY / "tools/record-samples/boot"
+    boot = [sys.executable, REPOSITORY / "tools/record-samples/boot.py"]
     for _ in range(3):  # emulation of 6.12 is not perfect
-        subprocess.run([boot, "amd64", kernel, scenario, out], env=env, capture_output=True)
+        subprocess.run([*boot, "amd64", kernel, scenario, out], env=env, capture_output=True)
         if (out / "log").exists():
             break
     log = (out / "log").read_text()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A QEMU guest with a stock kernel and wbscope in it: a disk with Python and the programs.
 
-The kernel and busybox come from tools/record-samples/fetch, the boot from its neighbour.
+The kernel and busybox come from tools/record-samples/fetch, the boot from the lab.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
+from wbscope.lab.emulator import drive, sparse
+from wbscope.lab.kernels import image_in
+from wbscope.lab.scenario import run_scenario
+from wbscope.lab.setup import Disk
+
 from .runs import REPOSITORY
 from .tools import ingester_path, require_program
 
@@ -29,7 +34,6 @@ _NOT_NEEDED = shutil.ignore_patterns(
     "__pycache__", "*.a", "turtledemo", "pydoc_data", "distutils",
 )  # fmt: skip
 _BOOTS = 3
-_BOOT = REPOSITORY / "tools/record-samples/boot"
 
 
 def guest_folders() -> dict[str, Path]:
@@ -93,37 +97,27 @@ def boot(
     /dev/vdd, without a file system.
     """
     out.mkdir(parents=True, exist_ok=True)
-    script = out / "scenario.sh"
-    script.write_text(_PROLOGUE + scenario)
-    data = out / "data.img"
-    subprocess.run(["truncate", "-s", "2G", data], check=True)
-    drives = (
-        f"-drive file={disk},if=virtio,format=raw,readonly=on"
-        f" -drive file={data},if=virtio,format=raw,cache=unsafe,throttling.bps-write={bytes_per_s}"
-    )
-    slow = out / "slow.img"
+    data, slow = out / "data.img", out / "slow.img"
+    sparse(data, 2 << 30)
+    drives = [drive(disk, read_only=True), drive(data, Disk("", bytes_per_s=bytes_per_s))]
     if slow_bytes_per_s:
-        subprocess.run(["truncate", "-s", "256M", slow], check=True)
-        drives += (
-            f" -drive file={slow},if=virtio,format=raw,cache=unsafe,"
-            f"throttling.bps-write={slow_bytes_per_s}"
-        )
-    env = dict(
-        os.environ,
-        QEMU_MORE=drives,
-        SMP=smp,
-        MEM="1024",
-        # QEMU hands wrong flags to an interrupt after cmpxchg16b, and the kernel panics.
-        CPU="max,-cx16",
-        LIMIT=os.environ.get("WBSCOPE_GUEST_SECONDS", "400"),
-    )
-    command = [str(_BOOT), "amd64", str(guest), str(script), str(out)]
+        sparse(slow, 256 << 20)
+        drives.append(drive(slow, Disk("", bytes_per_s=slow_bytes_per_s)))
     for _ in range(_BOOTS):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        why = run_scenario(
+            image_in(guest / "kernel"),
+            _PROLOGUE + scenario,
+            out,
+            start=guest / "root",
+            drives=drives,
+            memory_kib=1 << 20,
+            cpus=int(smp),
+            limit_s=float(os.environ.get("WBSCOPE_GUEST_SECONDS", "400")),
+        )
         if (out / "log").exists():
             break
         # Emulation is not perfect: 6.12 panics in code that it patches itself, now and then.
-        print(f"the guest did not end: {_last_lines(out / 'console')}", done.stderr)
+        print(f"the guest did not end: {_last_lines(out / 'console')}", why)
     data.unlink()
     slow.unlink(missing_ok=True)
 

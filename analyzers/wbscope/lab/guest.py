@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import shlex
 import shutil
-import signal
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from wbscope.base.children import dying_with_us
 from wbscope.base.errors import InputError, SetupError
+from wbscope.lab.emulator import drive, emulate, emulator, machine_of, sparse
 from wbscope.lab.initrd import make_initrd, static_busybox
 from wbscope.lab.kernels import Image
 from wbscope.lab.programs import call, find, last_line
@@ -32,15 +28,12 @@ __all__ = ["Booted", "boot", "require"]
 _WORKLOAD = Path(__file__).with_name("workload.sh")
 # Archives; sparse, so that only what is written takes room.
 _RECORDING_BYTES, _BESIDE_BYTES = 2 << 30, 512 << 20
-_TRY_SECONDS = 20.0
 _MODULES = ("virtio_pci", "virtio_blk")
 _MAKERS = {
     "ext4": ("mkfs.ext4", "-qF", "e2fsprogs"),
     "xfs": ("mkfs.xfs", "-qf", "xfsprogs"),
     "btrfs": ("mkfs.btrfs", "-qf", "btrfs-progs"),
 }
-_MACHINES = {"x86_64": ("q35", "ttyS0"), "aarch64": ("virt", "ttyAMA0")}
-_PACKAGES = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
 _MAIN = """\
 export DATA=/data OUT=/out LAB=/lab CGROUPS=/sys/fs/cgroup
 mkdir -p /out /sys/fs/cgroup
@@ -90,7 +83,7 @@ def require(setup: Setup, image: Image) -> None:
 
     Raises: SetupError for a program of this machine, InputError for a module of the kernel.
     """
-    _emulator()
+    emulator(machine_of())
     static_busybox()
     find("cpio", "cpio")
     for name in setup.programs:
@@ -118,16 +111,16 @@ def boot(
     swap = f"vd{chr(ord('c') + len(names))}" if setup.swap_kib else None
     recording, archive = work / "recording", work / "beside"
     for path, size in ((recording, _RECORDING_BYTES), (archive, _BESIDE_BYTES)):
-        _sparse(path, size)
-    drives = [_drive(recording), _drive(archive)]
+        sparse(path, size)
+    drives = [drive(recording), drive(archive)]
     for disk, name in zip(setup.disks, names, strict=True):
         path = work / name
-        _sparse(path, disk.size_kib << 10)
+        sparse(path, disk.size_kib << 10)
         _format(disk, path)
-        drives.append(_drive(path, disk))
+        drives.append(drive(path, disk))
     if swap is not None:
-        _sparse(work / swap, setup.swap_kib << 10)
-        drives.append(_drive(work / swap))
+        sparse(work / swap, setup.swap_kib << 10)
+        drives.append(drive(work / swap))
     files = {Path(name).name: Path(name).read_bytes() for name in setup.files}
     files |= {
         "main": _MAIN.replace("@steps@", "\n".join(_steps(setup, names, swap))).encode(),
@@ -145,7 +138,10 @@ def boot(
         last_disk=swap or (names[-1] if names else "vdb"),
     )
     console = work / "console"
-    ended = _qemu(setup, image, initrd, drives, console, limit_s)
+    ended = emulate(
+        machine_of(), image.vmlinuz, initrd, drives, memory_kib=setup.memory_kib, cpus=setup.cpus,
+        append=setup.append, console=console, limit_s=limit_s,
+    )  # fmt: skip
     said = _unpack(archive, work / "left", beside)
     told = console.read_text(errors="replace")
     stage, _, why = said[0].partition(" ")
@@ -193,11 +189,6 @@ def _shell(text: str) -> bytes:
     return os.fsencode(f"{_WORKLOAD.read_text(encoding='utf-8')}{text}\n")
 
 
-def _sparse(path: Path, size: int) -> None:
-    with path.open("wb") as file:
-        file.truncate(size)
-
-
 def _format(disk: Disk, path: Path) -> None:
     """Here, where it is fast."""
     if disk.filesystem == "none":
@@ -211,84 +202,6 @@ def _format(disk: Disk, path: Path) -> None:
             f"{program}: {last_line(done.stderr or done.stdout)}",
             fix="see mkfs and size of this disk in the matrix",
         )
-
-
-def _drive(path: Path, disk: Disk | None = None) -> str:
-    limits = ""
-    if disk is not None:
-        given = {
-            "bps-write": disk.bytes_per_s,
-            "iops-write": disk.iops,
-            "bps-read": disk.read_bytes_per_s,
-            "iops-read": disk.read_iops,
-        }
-        limits = "".join(f",throttling.{key}={value}" for key, value in given.items() if value)
-    # A comma would begin another option.
-    # On a full disk QEMU would stop the guest, for somebody to go on with it.
-    options = "if=virtio,format=raw,cache=unsafe,werror=report"
-    return f"file={str(path).replace(',', ',,')},{options}{limits}"
-
-
-def _qemu(
-    setup: Setup, image: Image, initrd: Path, drives: Sequence[str], console: Path, limit_s: float
-) -> str | None:
-    """Boot and wait; what went wrong with QEMU itself."""
-    machine = platform.machine()
-    kind, terminal = _MACHINES.get(machine, _MACHINES["x86_64"])
-    program = _emulator()
-    fast = _has_kvm(program, kind, image.vmlinuz)
-    # QEMU hands wrong flags to an interrupt after cmpxchg16b, and the kernel panics.
-    emulated = "max,-cx16" if machine == "x86_64" else "max"
-    command = [
-        program, "-M", kind, "-cpu", "host" if fast else emulated,
-        "-accel", "kvm" if fast else "tcg,thread=multi",
-        "-m", f"{setup.memory_kib}K", "-smp", str(setup.cpus),
-        "-kernel", str(image.vmlinuz), "-initrd", str(initrd),
-        "-append", f"console={terminal} panic=-1 rdinit=/init quiet no_timer_check {setup.append}",
-        "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
-        *(word for drive in drives for word in ("-drive", drive)),
-    ]  # fmt: skip
-    with console.open("wb") as out:
-        qemu = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            preexec_fn=dying_with_us(signal.SIGKILL),
-        )  # fmt: skip
-    try:
-        code = qemu.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        return f"it took longer than {limit_s:g} s, and was ended"
-    finally:
-        qemu.kill()
-        qemu.wait()
-    if code == 0:
-        return None
-    return f"QEMU ended with {code}: {last_line(console.read_text(errors='replace'))}"
-
-
-def _emulator() -> str:
-    machine = platform.machine()
-    return find(f"qemu-system-{machine}", _PACKAGES.get(machine, "qemu-system"))
-
-
-@cache
-def _has_kvm(program: str, kind: str, vmlinuz: Path) -> bool:
-    """Whether it works here, which /dev/kvm alone does not tell: on some machines QEMU aborts, on
-    others the firmware runs and the kernel stands still.  So this kernel has to get to its end,
-    the panic of one without a root file system.
-    """
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return False
-    command = [program, "-M", kind, "-accel", "kvm", "-cpu", "host", "-m", "256M",
-               "-kernel", str(vmlinuz), "-append", "panic=-1 quiet",
-               "-nodefaults", "-display", "none", "-no-reboot"]  # fmt: skip
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRY_SECONDS,
-            check=False, preexec_fn=dying_with_us(signal.SIGKILL),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
 
 
 def _unpack(archive: Path, left: Path, beside: Path) -> tuple[str, str]:

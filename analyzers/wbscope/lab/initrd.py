@@ -17,6 +17,8 @@ __all__ = ["make_initrd", "static_busybox"]
 
 _FOLDERS = ("proc", "sys", "dev", "tmp", "run", "etc", "mods", "bin", "sbin", "usr/bin", "usr/sbin",
             "lib", "lib64", "lab")  # fmt: skip
+# Folders of packages that newer ones have below /usr only.
+_MERGED = ("bin", "sbin", "lib", "lib32", "lib64")
 # Runs /lab/main when all disks are there, then powers off.  What it says goes to the console.
 _INIT = """\
 #!/bin/busybox sh
@@ -45,16 +47,25 @@ def make_initrd(
     programs: Iterable[str],
     files: Mapping[str, bytes],
     last_disk: str,
+    start: Path | None = None,
 ) -> None:
     """`files` lie in /lab of the guest; `main` among them is run.
+
+    `start` has unpacked packages of the guest's architecture, a static busybox among them; that of
+    this machine is taken when there is none.
 
     Raises: SetupError where busybox, cpio, or one of the programs is missing.
     """
     root = output.with_suffix(".root")
+    root.mkdir()
+    if start is not None:
+        _begin(root, start)
     for name in _FOLDERS:
-        (root / name).mkdir(parents=True)
-    shutil.copy(static_busybox(), root / "bin/busybox")
-    (root / "bin/sh").symlink_to("busybox")
+        (root / name).mkdir(parents=True, exist_ok=True)
+    if start is None:
+        shutil.copy(static_busybox(), root / "bin/busybox")
+    if not os.path.lexists(root / "bin/sh"):
+        (root / "bin/sh").symlink_to("busybox")
     for name in programs:
         _copy(root, Path(find(name, name)), Path("usr/bin") / Path(name).name)
     order = []
@@ -78,6 +89,22 @@ def make_initrd(
     with gzip.open(output, "wb", compresslevel=1) as packed:
         packed.write(archive)
     shutil.rmtree(root)
+
+
+def _begin(root: Path, start: Path) -> None:
+    """Packages of older suites have /lib, those of newer ones /usr/lib: one place for both."""
+    unused = shutil.ignore_patterns("share", "cache")
+    shutil.copytree(start, root, symlinks=True, dirs_exist_ok=True, ignore=unused)
+    for name in _MERGED:
+        place, merged = root / name, root / "usr" / name
+        merged.mkdir(parents=True, exist_ok=True)
+        if place.is_dir() and not place.is_symlink():
+            shutil.copytree(place, merged, symlinks=True, dirs_exist_ok=True)
+            shutil.rmtree(place)
+        if not place.is_symlink():
+            place.symlink_to(f"usr/{name}")
+    for name in ("var/run", "var/lib/trace-cmd"):
+        (root / name).mkdir(parents=True, exist_ok=True)
 
 
 def static_busybox() -> Path:

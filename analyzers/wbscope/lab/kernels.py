@@ -19,7 +19,7 @@ from wbscope.base.outputs import private_folder
 from wbscope.lab.programs import call, output_of
 from wbscope.lab.setup import Kernel
 
-__all__ = ["Image", "find_image"]
+__all__ = ["Image", "find_image", "image_in"]
 
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _MIRROR = "http://deb.debian.org/debian"
@@ -79,15 +79,16 @@ def unpacked(module: Path) -> bytes:
 def find_image(kernel: Kernel, say: Callable[[str], None]) -> Image:
     """Raises: SetupError when it cannot be fetched, InputError when there is none."""
     if kernel.debian is not None:
-        return _in_folder(_fetched(kernel.debian, kernel.package, say))
+        return image_in(_fetched(kernel.debian, kernel.package, say))
     if kernel.folder is not None:
-        return _in_folder(Path(kernel.folder))
+        return image_in(Path(kernel.folder))
     assert kernel.image is not None  # a kernel has one source, and is of a guest
     modules = None if kernel.modules is None else _modules_in(Path(kernel.modules))
     return Image(Path(kernel.image), modules)
 
 
-def _in_folder(folder: Path) -> Image:
+def image_in(folder: Path) -> Image:
+    """Of an unpacked package.  Raises: InputError where it has none."""
     images = [path for path in sorted(folder.rglob("vmlinu[xz]*")) if path.is_file()]
     if not images:
         raise InputError(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import InputError, SetupError, UsageError
-from wbscope.lab import guest, initrd, places, programs
+from wbscope.lab import emulator, guest, initrd, places, programs
 from wbscope.lab.kernels import Image
 from wbscope.lab.matrix import read_matrix
 from wbscope.lab.places import Failure, Places
@@ -72,7 +72,7 @@ _GUEST = 'kernel.folder = "kernel"\nprograms = ["memcached"]\n'
 def test_missing_programs(
     kernel: Path, machine: set[str], monkeypatch: pytest.MonkeyPatch, name: str, package: str
 ) -> None:
-    monkeypatch.setattr(guest.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(emulator.platform, "machine", lambda: "x86_64")
     where = Places(load_library(REPOSITORY / "sql"), print)
     where.check(_setup(kernel, _GUEST))
     machine.add(name)
@@ -152,7 +152,7 @@ def test_samples_end_with_the_workload(tmp_path: Path, shell: tuple[str, ...], e
     )
     assert done.returncode == (3 if end == "exit 3" else -9), done.stderr
     sampled = (tmp_path / "out/proc_loadavg.samples").read_text()
-    assert 2 <= sampled.count("# uptime=") <= 5
+    assert 1 <= sampled.count("# uptime=") <= 5
     deadline = time.monotonic() + 5
     while _running(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -180,5 +180,5 @@ def test_kvm_has_to_bring_a_kernel_to_its_end(
     program.write_text(f"#!/bin/sh\n{qemu}\n")
     program.chmod(0o755)
     monkeypatch.setattr(os, "access", lambda *_: True)
-    monkeypatch.setattr(guest, "_TRY_SECONDS", 5.0 if works else 0.5)
-    assert guest._has_kvm(str(program), "q35", tmp_path / "vmlinuz") is works
+    monkeypatch.setattr(emulator, "_TRY_SECONDS", 5.0 if works else 0.5)
+    assert emulator._has_kvm(str(program), "q35", tmp_path / "vmlinuz") is works
