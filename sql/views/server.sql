@@ -142,6 +142,34 @@ WITH
       1
     FROM raw_fuse_request_end AS a
   ),
+  -- Several COMMIT of a file can be on their way: the first answer is taken for
+  -- the first of them.
+  counted AS (
+    SELECT
+      s.*,
+      CASE
+        WHEN s.op = 'COMMIT' AND s.protocol = 'nfs'
+          THEN row_number() OVER (
+            PARTITION BY
+              s.protocol,
+              s.device,
+              s.op,
+              s.key_1,
+              s.key_2,
+              s.is_end,
+              s.first_seq > s.seq
+            ORDER BY s.seq
+          )
+      END AS key_3
+    FROM (
+      SELECT
+        e.*,
+        min(CASE WHEN e.is_end = 0 THEN e.seq END) OVER (
+          PARTITION BY e.protocol, e.device, e.op, e.key_1, e.key_2
+        ) AS first_seq
+      FROM steps AS e
+    ) AS s
+  ),
   paired AS (
     SELECT
       s.*,
@@ -150,7 +178,7 @@ WITH
       lead(s.ts) OVER request AS next_ts,
       lead(s.tid) OVER request AS next_tid,
       lead(s.error) OVER request AS next_error
-    FROM steps AS s
+    FROM counted AS s
     WINDOW request AS (
       PARTITION BY
         s.protocol,
@@ -158,7 +186,8 @@ WITH
         -- The answer of FUSE does not say to what.
         CASE WHEN s.protocol = 'nfs' THEN s.op END,
         s.key_1,
-        s.key_2
+        s.key_2,
+        s.key_3
       ORDER BY s.seq
     )
   )
