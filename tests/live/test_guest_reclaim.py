@@ -62,7 +62,10 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     }
     boot = [sys.executable, REPOSITORY / "tools/record-samples/boot.py"]
     for _ in range(3):  # emulation of 6.12 is not perfect
-        subprocess.run([*boot, "amd64", kernel, scenario, out], env=env, capture_output=True)
+        done = subprocess.run(
+            [*boot, "amd64", kernel, scenario, out], env=env, capture_output=True, text=True
+        )
+        print(done.stderr)
         if (out / "log").exists():
             break
     log = (out / "log").read_text()

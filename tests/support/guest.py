@@ -111,7 +111,7 @@ def boot(
             start=guest / "root",
             drives=drives,
             memory_kib=1 << 20,
-            cpus=int(smp),
+            cpus=smp,
             limit_s=float(os.environ.get("WBSCOPE_GUEST_SECONDS", "400")),
         )
         if (out / "log").exists():

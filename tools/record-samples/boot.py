@@ -44,7 +44,7 @@ def main() -> int:
         modules=os.environ.get("MODULES", "").split(),
         files={path.name: path.read_bytes() for path in given},
         memory_kib=int(os.environ.get("MEM", "768")) << 10,
-        cpus=int(os.environ.get("SMP", "2")),
+        cpus=os.environ.get("SMP", "2"),
         cpu=os.environ.get("CPU"),
         append=os.environ.get("APPEND", ""),
         limit_s=float(os.environ.get("LIMIT", "280")),

@@ -100,7 +100,7 @@ def emulate(
     drives: Sequence[str],
     *,
     memory_kib: int,
-    cpus: int,
+    cpus: int | str,
     append: str,
     console: Path,
     limit_s: float,
@@ -108,8 +108,9 @@ def emulate(
 ) -> str | None:
     """Boot and wait for the end; what went wrong with QEMU itself.
 
-    `cpu` is QEMU's word for another one, which is emulated then.  Raises: SetupError where QEMU is
-    missing.
+    `cpus` is what -smp takes, `cpu` is QEMU's word for another one, which is emulated then.
+
+    Raises: SetupError where QEMU is missing.
     """
     program = emulator(machine)
     is_ours = machine.name == platform.machine() and cpu is None

@@ -146,8 +146,16 @@ def boot(
     told = console.read_text(errors="replace")
     stage, _, why = said[0].partition(" ")
     if not stage:
-        why = ended or f"the guest stopped; its last line: {last_line(told)}"
+        why = ended or _last_words(told)
     return Booted(stage or None, why.strip(), recording, said[1], told)
+
+
+def _last_words(console: str) -> str:
+    """Why the kernel stopped; behind that line come registers and addresses."""
+    if "Initramfs unpacking failed" in console:
+        return "its memory is too small for the programs and files of the matrix; give it more"
+    panics = [line for line in console.splitlines() if "Kernel panic" in line]
+    return f"the guest stopped; its last line: {panics[0].strip() if panics else last_line(console)}"
 
 
 def _kinds(setup: Setup) -> list[str]:

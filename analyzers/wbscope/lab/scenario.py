@@ -49,15 +49,16 @@ def run_scenario(
     modules: Iterable[str] = (),
     files: Mapping[str, bytes] | None = None,
     memory_kib: int = 768 << 10,
-    cpus: int = 2,
+    cpus: int | str = 2,
     cpu: str | None = None,
     append: str = "",
     limit_s: float = 280.0,
 ) -> str | None:
     """What the text leaves in the guest's /out is in `out` afterwards, with `log` and `console`.
 
-    `drives` are /dev/vdb and so on; `files` lie in the guest's /files; `start` as make_initrd has
-    it. Returns what went wrong with QEMU; a guest that did not come to its end left no `log`.
+    `drives` are /dev/vdb and so on; `files` lie in the guest's /files; `start` is as make_initrd
+    has it; `cpus` may be all that QEMU's -smp takes. Returns what went wrong with QEMU; a guest
+    that did not come to its end left no `log`.
 
     Raises: SetupError where a program is missing.
     """

@@ -171,6 +171,19 @@ def _running(mark: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
+    ("console", "told"),
+    [
+        ("[1] Initramfs unpacking failed: write error\n[2] Kernel panic", "memory is too small"),
+        ("[1] Kernel panic - not syncing: x\n[2] Kernel Offset: 0", "last line: [1] Kernel panic"),
+        ("[1] booting\n\n", "last line: [1] booting"),
+        ("", "last line: nothing"),
+    ],
+)
+def test_why_a_guest_stopped(console: str, told: str) -> None:
+    assert told in guest._last_words(console)
+
+
+@pytest.mark.parametrize(
     ("qemu", "works"), [("exit 0", True), ("exit 1", False), ("exec sleep 30", False)]
 )
 def test_kvm_has_to_bring_a_kernel_to_its_end(
