@@ -155,7 +155,8 @@ def _last_words(console: str) -> str:
     if "Initramfs unpacking failed" in console:
         return "its memory is too small for the programs and files of the matrix; give it more"
     panics = [line for line in console.splitlines() if "Kernel panic" in line]
-    return f"the guest stopped; its last line: {panics[0].strip() if panics else last_line(console)}"
+    line = panics[0].strip() if panics else last_line(console)
+    return f"the guest stopped; its last line: {line}"
 
 
 def _kinds(setup: Setup) -> list[str]:
