@@ -88,7 +88,6 @@ for backend in tracefs trace-cmd; do
 done
 echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_background_bytes
 record record --print -- sh /tmp/three /p/data > /tmp/script
-ln -s /bb.bin/sh /bin/sh
 sh /tmp/script > /out/remote.tar
 echo "remote rc=$? $(left | wc -l)"
 sizes /out/remote.files
@@ -175,7 +174,10 @@ def test_known_workload_is_counted_exactly(guest: Recorder) -> None:
 def test_every_query_and_the_timeline(guest: Recorder) -> None:
     with wbscope.open(str(guest.folder / "deep")) as run:
         for query in run.library.queries():
-            if profile_of(query.events, run.library.profiles) is not None:
+            # There is no server in the guest.
+            if query.name != "server_latency" and (
+                profile_of(query.events, run.library.profiles) is not None
+            ):
                 assert run.query(query.name).columns, query.name
     done = guest.wbscope("timeline", "deep", "-o", "deep.pftrace")
     assert done.returncode == 0, done.stderr
@@ -195,8 +197,8 @@ def test_recorded_by_tracefs(guest: Recorder) -> None:
 @pytest.mark.parametrize("which", ["front", "recorder"])
 def test_killed_under_trace_cmd(guest: Recorder, which: str) -> None:
     log = _log(guest)
-    # The instance, its entry in the register, and two probes.
-    assert f"{which} had {32 << 20} 0  4\n" in log, log
+    # The instance, that of the recorder's own pauses, its entry in the register, two probes.
+    assert f"{which} had {32 << 20} 0  5\n" in log, log
     assert f"{which} left 0 20  0\n" in log, log
     meta = guest.meta(f"killed-{which}")
     assert meta["ended"] == ("wbscope record killed" if which == "front" else "recorder killed")
