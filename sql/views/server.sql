@@ -10,7 +10,7 @@
 -- @grain    request; order seq
 -- @needs    raw_nfs_initiate_write, raw_nfs_writeback_done,
 --   raw_nfs_initiate_commit, raw_nfs_commit_done, raw_fuse_request_send,
---   raw_fuse_request_end, wb_bounds
+--   raw_fuse_request_end, raw_lost_events, wb_bounds
 -- @optional nfs:nfs_initiate_write, nfs:nfs_writeback_done,
 --   nfs:nfs_initiate_commit, nfs:nfs_commit_done, fuse:fuse_request_send,
 --   fuse:fuse_request_end
@@ -142,33 +142,57 @@ WITH
       1
     FROM raw_fuse_request_end AS a
   ),
+  known AS (
+    SELECT
+      e.*,
+      min(CASE WHEN e.is_end = 0 THEN e.seq END) OVER key AS first_seq,
+      max(CASE WHEN e.is_end = 0 THEN e.key_1 END) OVER device AS top_key
+    FROM steps AS e
+    WINDOW
+      key AS (PARTITION BY e.protocol, e.device, e.op, e.key_1, e.key_2),
+      device AS (PARTITION BY e.protocol, e.device)
+  ),
   -- Several COMMIT of a file can be on their way: the first answer is taken for
-  -- the first of them.
+  -- the first of them. Linux 6.12 gives a request of FUSE its number after the
+  -- event, so it tells 0: numbers are given in the order of the events, and
+  -- those of requests sent before the trace are the least.
   counted AS (
     SELECT
-      s.*,
+      k.*,
       CASE
-        WHEN s.op = 'COMMIT' AND s.protocol = 'nfs'
+        WHEN k.op = 'COMMIT' AND k.protocol = 'nfs'
           THEN row_number() OVER (
             PARTITION BY
-              s.protocol,
-              s.device,
-              s.op,
-              s.key_1,
-              s.key_2,
-              s.is_end,
-              s.first_seq > s.seq
-            ORDER BY s.seq
+              k.protocol,
+              k.device,
+              k.op,
+              k.key_1,
+              k.key_2,
+              k.is_end,
+              k.first_seq > k.seq
+            ORDER BY k.seq
           )
+        -- Not where some of them are lost.
+        WHEN k.protocol = 'fuse' AND k.top_key = 0
+          AND EXISTS (SELECT 1 FROM raw_lost_events)
+          THEN -k.seq
+        WHEN k.protocol = 'fuse' AND k.top_key = 0 AND k.is_end = 1
+          THEN row_number() OVER (
+            PARTITION BY k.protocol, k.device, k.is_end ORDER BY k.key_1
+          ) - 1
+        WHEN k.protocol = 'fuse' AND k.top_key = 0
+          THEN row_number() OVER (
+            PARTITION BY k.protocol, k.device, k.is_end ORDER BY k.seq
+          ) - 1 + max(k.answers_count - k.sent_count, 0)
       END AS key_3
     FROM (
       SELECT
-        e.*,
-        min(CASE WHEN e.is_end = 0 THEN e.seq END) OVER (
-          PARTITION BY e.protocol, e.device, e.op, e.key_1, e.key_2
-        ) AS first_seq
-      FROM steps AS e
-    ) AS s
+        n.*,
+        sum(n.is_end) OVER device AS answers_count,
+        sum(1 - n.is_end) OVER device AS sent_count
+      FROM known AS n
+      WINDOW device AS (PARTITION BY n.protocol, n.device)
+    ) AS k
   ),
   paired AS (
     SELECT
@@ -185,7 +209,7 @@ WITH
         s.device,
         -- The answer of FUSE does not say to what.
         CASE WHEN s.protocol = 'nfs' THEN s.op END,
-        s.key_1,
+        CASE WHEN s.protocol = 'nfs' OR s.top_key > 0 THEN s.key_1 END,
         s.key_2,
         s.key_3
       ORDER BY s.seq

@@ -23,18 +23,18 @@ SERVER_EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "nfs_initiate_write": (
         "nfs",
         1104,
-        (*_PLACE, "unsigned int count", "unsigned long stable @40"),
+        (*_PLACE, "unsigned int count", "unsigned long stable"),
         _TEXT,
     ),
     "nfs_writeback_done": (
         "nfs",
         1105,
         (*_PLACE, "unsigned int arg_count", "unsigned int res_count", "int error",
-         "unsigned long stable @48"),
+         "unsigned long stable"),
         _TEXT,
     ),
     "nfs_initiate_commit": ("nfs", 1106, (*_PLACE, "unsigned int count"), _TEXT),
-    "nfs_commit_done": ("nfs", 1107, (*_PLACE, "int error", "unsigned long stable @40"), _TEXT),
+    "nfs_commit_done": ("nfs", 1107, (*_PLACE, "int error", "unsigned long stable"), _TEXT),
     "rpc_stats_latency": (
         "sunrpc",
         1110,
@@ -46,13 +46,13 @@ SERVER_EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "fuse_request_send": (
         "fuse",
         1120,
-        ("dev_t connection", "u64 unique @16", "unsigned int opcode", "unsigned int len"),
+        ("dev_t connection", "u64 unique", "unsigned int opcode", "unsigned int len"),
         '"req %llu opcode %u len %u", REC->unique, REC->opcode, REC->len',
     ),
     "fuse_request_end": (
         "fuse",
         1121,
-        ("dev_t connection", "u64 unique @16", "unsigned int len", "int error"),
+        ("dev_t connection", "u64 unique", "unsigned int len", "int error"),
         '"req %llu len %u error %d", REC->unique, REC->len, REC->error',
     ),
 }  # fmt: skip

@@ -14,6 +14,8 @@ By hand, ms from 10 s. The only disk, 8:0, has a request of tid 9 from 0 to 1000
   tid 5, fsync on FUSE  900 to 1000; WRITE 910 to 930, FSYNC 930 to 990 that fails: 20 ms of it are
                         its own: no event names its device, so it is the only disk's
   tid 6, RELEASE        995 to 999: nobody waits
+FUSE on 0:51 is of 6.12, whose requests tell no number: an answer to a request that was sent before
+the trace, then WRITE of a kworker 1010 to 1060 and 1020 to 1040, by the order of their numbers.
 The WRITE of tid 3 to 0:45 ends with an error; another, at 950, has no answer. Its calls stood 10
 and 30 ms in the client's queue, and 4 and 8 ms at the server; that of another program is left out.
 """
@@ -81,6 +83,11 @@ def make(folder: Path) -> None:
     _fuse(waits, 5, 10, 20, 930, 990, error=-5)
     _nfs(waits, 950, None, 196608)
     _fuse(waits, 6, 12, 18, 995, 999)
+    for ms in (1010, 1020):
+        sent = {"connection": device(0, 51), "unique": 0}
+        waits.add(ms, 21, "fuse_request_send", opcode=16, len=131152, **sent)
+    for ms, number in ((1015, 2), (1040, 6), (1060, 4)):
+        waits.add(ms, 22, "fuse_request_end", connection=device(0, 51), unique=number)
     waits.write(folder)
 
 
@@ -133,6 +140,7 @@ CHECKS = [
             _requests("0:50", "GETXATTR", 1, None, 0, 0, 50),
             _requests("0:50", "RELEASE", 1, None, 0, 0, 4),
             _requests("0:50", "WRITE", 3, 3 * 131072, 0, 0, 100),
+            _requests("0:51", "WRITE", 2, 2 * 131072, 0, 0, 50),
         ],
     ),
     Check(
@@ -152,6 +160,11 @@ CHECKS = [
         options=("--bdi", "0:45"),
         keep=lambda row: row["op"] == "COMMIT",
         rows=[{"latency_mean_ns": 75 * MS // 3, "latency_p50_ns": 15 * MS}],
+    ),
+    Check(
+        query="server_latency",
+        options=("--bdi", "0:51"),
+        rows=[{"latency_mean_ns": 35 * MS, "latency_p50_ns": 20 * MS}],
     ),
     Check(
         query="stalls_evidence",
