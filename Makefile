@@ -19,6 +19,8 @@ BROWSER   := chromium
 FUZZ_DEBS := clang libclang-rt-14-dev llvm
 # To boot stock kernels; then tests/live does.
 GUEST_DEBS := btrfs-progs cpio e2fsprogs fio kmod qemu-system-x86 xfsprogs xz-utils zstd
+# What experiments of examples/lab copy into their guests, and what builds the FUSE server.
+LAB_DEBS := busybox-static fsmark gcc libc6-dev libmemcached-tools linux-perf memcached
 # To compile and boot the patched kernels.
 KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod libc6-dev libelf-dev \
              libssl-dev patch perl qemu-system-x86 xz-utils
@@ -31,13 +33,13 @@ UNLOADED  := tests/fuzz
 # These want a port or the machine.
 ALONE     := tests/live tests/ui tests/viewer
 # Run by a target of their own: they fetch, compile and boot kernels.
-APART     := tests/kernel
+APART     := tests/kernel tests/lab
 FUZZ_BIN  := $(BUILD)/fuzz/bin
 
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test fresh programs guest-test guest-kernels kernel-test bench validate-gate fuzz lint clean
+.PHONY: help setup demo check test fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -73,13 +75,19 @@ fresh: ## make demo and make test in a new minimal Debian 12; QUICK=1 without ma
 
 # That the packages of the lists have the programs that are started: in a new root, as make fresh
 # does, for on one's own machine it installs them all. LISTS="DEBS TEST_DEBS"
-LISTS ?= DEBS TEST_DEBS FUZZ_DEBS GUEST_DEBS KERNEL_DEBS FRESH_DEBS
+LISTS ?= DEBS TEST_DEBS FUZZ_DEBS GUEST_DEBS LAB_DEBS KERNEL_DEBS FRESH_DEBS
 programs: | $(BUILD)/.debs
 	tools/install-debs $(foreach list,$(LISTS),$($(list)))
 	$(PYTHON) tools/check_programs.py --installed $(LISTS)
 
 guest-test: setup $(BIN)/.test-tools guest-kernels ## record in QEMU guests with stock kernels, some minutes each
 	$(BIN)/pytest -q $(wildcard tests/live/test_guest*.py)
+
+lab: setup $(BIN)/.test-tools ## one round of every experiment of examples/lab, about half an hour
+	tools/install-debs $(GUEST_DEBS) $(LAB_DEBS)
+	mkdir -p $(BUILD)/lab
+	$(CC) -O2 -Wall -static -o $(BUILD)/lab/passfs examples/lab/fuse/passfs.c
+	PATH=$(abspath $(BUILD)/lab):$$PATH $(BIN)/pytest -q tests/lab
 
 # KERNELS="6.1" fetches one; those of older Debian releases keep their number.
 KERNELS ?= 5.10 6.1 6.12 7.2
