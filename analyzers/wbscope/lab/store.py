@@ -121,8 +121,9 @@ def opened(folder: Path, matrix: Matrix, resume: bool) -> Iterator[Store]:
                 "lab-in-use", str(folder), "another command is making runs there",
                 fix="wait for its end, or stop it",
             ) from None  # fmt: skip
+        # The cells are the same; the number of runs, the title and comments may not be.
+        write_whole(folder / _MATRIX, matrix.path.read_text(encoding="utf-8"))
         if not (folder / LAB_FILE).exists():
-            write_whole(folder / _MATRIX, matrix.path.read_text(encoding="utf-8"))
             lab = {
                 "schema": _SCHEMA,
                 "wbscope_version": __version__,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.lab.execute import Progress, Summary, make_runs
+from wbscope.lab.finished import read_finished
 from wbscope.lab.matrix import Matrix, read_matrix
 from wbscope.lab.places import Failure
 from wbscope.lab.store import opened, read_lab
@@ -115,6 +116,15 @@ def test_a_kill_loses_no_finished_run(matrix: Matrix, tmp_path: Path) -> None:
     for name, changed in finished.items():
         assert (lab / name / "meta.json").stat().st_mtime_ns == changed
     assert not list(lab.glob("*/.*"))  # what the killed one left
+
+
+def test_more_runs_of_the_same_cells(matrix: Matrix, tmp_path: Path) -> None:
+    lab = tmp_path / "lab"
+    _make(matrix, lab, _Places())
+    matrix.path.write_text(matrix.path.read_text().replace("runs = 2", "runs = 3"))
+    summary = _make(read_matrix(matrix.path), lab, _Places(), resume=True)
+    assert (summary.made, summary.kept) == (2, 4)
+    assert read_finished(lab).wanted == 3
 
 
 class _FullDisk(_Places):
