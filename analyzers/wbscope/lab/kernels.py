@@ -83,6 +83,10 @@ def find_image(kernel: Kernel, say: Callable[[str], None]) -> Image:
     if kernel.folder is not None:
         return image_in(Path(kernel.folder))
     assert kernel.image is not None  # a kernel has one source, and is of a guest
+    if not Path(kernel.image).is_file():
+        raise InputError(
+            "no-kernel", kernel.image, "does not exist", fix='kernel.debian = "bookworm"'
+        )
     modules = None if kernel.modules is None else _modules_in(Path(kernel.modules))
     return Image(Path(kernel.image), modules)
 

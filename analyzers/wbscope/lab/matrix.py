@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -125,7 +126,7 @@ class _Reader:
             boots=self._count(document, "boots", 3, most=10),
             axes={axis: tuple(names) for axis, names in axes.items()},
             cells=tuple(cells),
-            digest=_digest(cells),
+            digest=_digest(cells, self._path.parent),
         )
 
     def _axes(self, value: Any) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -202,7 +203,8 @@ class _Reader:
         for key in ("folder", "image", "modules"):
             if key in table:
                 there = (self._path.parent / table[key]).resolve()
-                if not there.exists():
+                # An image may have to be built first; the check before the first run tells.
+                if key != "image" and not there.exists():
                     self._fail(f"{where}: kernel.{key}: {there} does not exist", example)
                 table = {**table, key: str(there)}
         return Kernel(**table)
@@ -370,12 +372,15 @@ def _plain(value: object) -> str:
     )
 
 
-def _digest(cells: Iterable[Cell]) -> str:
+def _digest(cells: Iterable[Cell], folder: Path) -> str:
     """Of what the cells are; with the content of files, without the folder's own name."""
+    base = folder.resolve()
     told = []
     for cell in cells:
         made = {one.name: getattr(cell.setup, one.name) for one in fields(Setup)}
-        made["kernel"] = str(cell.setup.kernel)
+        kernel = cell.setup.kernel
+        path = kernel.folder or kernel.image
+        made["kernel"] = os.path.relpath(path, base) if path else str(kernel)
         made["disks"] = [vars(disk) for disk in cell.setup.disks]
         made["files"] = [
             [Path(name).name, hashlib.sha256(Path(name).read_bytes()).hexdigest()]

@@ -58,6 +58,15 @@ def test_the_example_is_a_matrix() -> None:
         assert len(matrix.cells) * matrix.runs > 1
 
 
+def test_digest_does_not_depend_on_the_place(tmp_path: Path) -> None:
+    digests = set()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        digests.add(_read(tmp_path / name, _GOOD).digest)
+        digests.add(_read(tmp_path / name, _GOOD.replace('folder = "."', 'image = "x"')).digest)
+    assert len(digests) == 2
+
+
 def test_digest_is_of_what_the_cells_are(tmp_path: Path) -> None:
     digest = _read(tmp_path, _GOOD).digest
     assert _read(tmp_path, _GOOD.replace("runs = 3", "runs = 9 # more")).digest == digest

@@ -93,6 +93,14 @@ def test_a_kernel_without_the_file_system(kernel: Path, machine: set[str]) -> No
     Places(load_library(REPOSITORY / "sql"), print).check(_setup(kernel, text))
 
 
+def test_an_image_that_is_not_built(tmp_path: Path, machine: set[str]) -> None:
+    del machine
+    setup = _setup(tmp_path, 'kernel.image = "bzImage"\n')
+    with pytest.raises(InputError, match="does not exist") as error:
+        Places(load_library(REPOSITORY / "sql"), lambda _: None).check(setup)
+    assert error.value.subject == str(tmp_path / "bzImage")
+
+
 def test_a_profile_that_is_none(kernel: Path, machine: set[str]) -> None:
     assert not machine
     with pytest.raises(UsageError, match="profile"):
