@@ -145,11 +145,11 @@ WITH
   known AS (
     SELECT
       e.*,
-      min(CASE WHEN e.is_end = 0 THEN e.seq END) OVER key AS first_seq,
+      min(CASE WHEN e.is_end = 0 THEN e.seq END) OVER same AS first_seq,
       max(CASE WHEN e.is_end = 0 THEN e.key_1 END) OVER device AS top_key
     FROM steps AS e
     WINDOW
-      key AS (PARTITION BY e.protocol, e.device, e.op, e.key_1, e.key_2),
+      same AS (PARTITION BY e.protocol, e.device, e.op, e.key_1, e.key_2),
       device AS (PARTITION BY e.protocol, e.device)
   ),
   -- Several COMMIT of a file can be on their way: the first answer is taken for
