@@ -141,8 +141,9 @@ def test_counters_between_the_first_and_the_last_are_samples(
 
     (first_ts,) = rows(deep.recorded_db, "SELECT value FROM meta WHERE key = 'first_ts'")[0]
     samples = [
-        Sample(first_ts + 10**9 * second, {"nr_dirty": pages}, {"Dirty": 4 * pages})
-        for second, pages in ((1, 23), (2, 29), (3, 13))
+        # Before the end of the part, which is not whole seconds long.
+        Sample(first_ts + 10**6 * ms, {"nr_dirty": pages}, {"Dirty": 4 * pages})
+        for ms, pages in ((1000, 23), (2000, 29), (2900, 13))
     ]
     with Path(shutil.copyfile(deep.trace, tmp_path / "trace.pftrace")).open("ab") as out:
         out.writelines(bytes_field(1, packet) for packet in sample_packets(protos, samples))
