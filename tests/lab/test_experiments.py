@@ -36,7 +36,7 @@ def test_the_experiment_can_be_done_again(matrix: Path, tmp_path: Path, wbscope:
     if os.environ.get("WBSCOPE_LAB_RUNS") != "all":
         text = re.sub(r"^runs = .*", "runs = 1", text, flags=re.MULTILINE)
     file.write_text(text)
-    made = wbscope.run("lab", str(file), "-o", str(tmp_path / "lab"), timeout=None)
+    made = wbscope.run("lab", str(file), "-o", str(tmp_path / "lab"))
     assert made.returncode == 0, made.stderr
     told = wbscope.run("lab", "report", str(tmp_path / "lab"), "--json")
     rows = json.loads(told.stdout)["rows"]
