@@ -12,6 +12,8 @@
 --   that serves many at a time can do more also at 100 %.
 -- @filters  range, bdi
 -- @grain    device, op; order device, op
+-- @first    latency_p50_ns, latency_p99_ns, latency_max_ns,
+--   utilisation_ratio, count
 -- @needs    wb_block_request, wb_block_busy, wb_bounds, wb_params
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor

@@ -10,6 +10,7 @@
 --   throttled call again from its own numbers; residual_ratio is the share with
 --   another rate, and law lists them.
 -- @grain    comparison; order as listed
+-- @keys     source, what
 -- @needs    wb_check
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   writeback:bdi_dirty_ratelimit, block:block_rq_complete,

@@ -15,6 +15,7 @@
 --   callers) are left out.
 -- @filters  range, cgroup
 -- @grain    domain; order domain, cgroup_ino
+-- @keys     domain, cgroup_ino
 -- @needs    wb_domain_sum, raw_cgroup, wb_params
 -- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
 --   writeback:wb_domain_dirty_state

@@ -11,6 +11,8 @@
 -- @warns    wb_fairness_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, rate
+-- @first    rate_bytes_per_s, entitlement_bytes_per_s, slept_ratio,
+--   is_demand_limited, dirtied_estimate_bytes
 -- @needs    wb_task_rate, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch

@@ -7,6 +7,7 @@
 --   dirty pages in /proc/vmstat before the run: it follows vm.dirty_* and the
 --   size of memory, and is a little different each time.
 -- @grain    fact; order as listed
+-- @keys     key
 -- @needs    raw_meta, raw_meminfo, raw_vmstat, wb_hz, wb_units
 -- @column   key TEXT fact
 -- @column   value TEXT its value; NULL = not known

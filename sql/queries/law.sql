@@ -9,6 +9,7 @@
 --   exactly, are in wb_law_break with is_replayed = 0; check counts them.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    event; order seq
+-- @keys     ts, tid, comm
 -- @needs    wb_law_break, wb_task, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   writeback:bdi_dirty_ratelimit

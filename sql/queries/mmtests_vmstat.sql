@@ -11,6 +11,7 @@
 --   mmtests takes all that did not reach the swap device for file pages, also
 --   zero-filled ones and those that zswap took, which nobody wrote.
 -- @grain    counter; order as mmtests prints
+-- @keys     name
 -- @needs    wb_vmstat, reclaim_vmstat, reclaim_total, reclaim_destination,
 --   raw_event_format, raw_mm_vmscan_direct_reclaim_begin, wb_bounds, wb_kernel,
 --   wb_units

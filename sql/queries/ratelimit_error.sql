@@ -17,6 +17,7 @@
 -- @warns    wb_dirtied_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
+-- @first    error_ratio, target_bytes_per_s, actual_bytes_per_s
 -- @needs    raw_balance_dirty_pages, wb_throttle, wb_throttle_bounds,
 --   wb_throttle_total, wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages

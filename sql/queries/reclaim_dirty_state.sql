@@ -13,6 +13,8 @@
 --   patched kernel's mm_vmscan_reclaim_writeback has them all.
 -- @filters  range, tid, task
 -- @grain    reclaim invocation, zone, kind; order ts, zone, kind
+-- @keys     ts, tid, zone, kind
+-- @first    comm, reclaimer, node, events_count
 -- @needs    reclaim_write, reclaim_work, reclaim_writeback, raw_reclaim,
 --   raw_global_dirty_state, wb_task, wb_bounds, wb_params, wb_units
 -- @events   vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage|

@@ -3,6 +3,7 @@
 -- @summary  What the run was: kernel, machine, clock, length, events.
 -- @read     Facts about the recording that every number below depends on.
 -- @grain    fact; order as listed
+-- @keys     key
 -- @needs    raw_meta, raw_task, raw_meminfo, wb_bounds, wb_hz, wb_units
 -- @column   key TEXT fact
 -- @column   value TEXT its value

@@ -11,6 +11,8 @@
 -- @explain  stalls_evidence
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    stall; order ts
+-- @keys     ts, tid, comm, kind
+-- @first    cause, dur, bdi, cgroup_ino
 -- @needs    wb_stall, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting

@@ -9,6 +9,8 @@
 --   choose with --tid, --bdi, --from and --to.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    fact about a stall; order stall_ts
+-- @keys     stall_ts, tid, comm, kind, evidence
+-- @first    detail, before_ns
 -- @needs    wb_stall, wb_bounds, wb_params, wb_throttle_cause, wb_busy,
 --   wb_wait_request, wb_units, raw_balance_dirty_pages, raw_global_dirty_state,
 --   raw_mm_vmscan_throttled, raw_mm_vmscan_direct_reclaim_begin,

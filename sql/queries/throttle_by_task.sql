@@ -14,6 +14,8 @@
 -- @warns    wb_dirtied_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
+-- @first    throttled_ratio, slept_total_ns, call_max_ns,
+--   dirtied_estimate_bytes
 -- @needs    wb_throttle_total, wb_throttle, wb_task_dirtied, wb_task,
 --   wb_write_call, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages

@@ -8,6 +8,7 @@
 --   each task see throttle_by_task.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    one row; order tasks_count
+-- @first    throttled_ratio, slept_total_ns, call_max_ns
 -- @needs    wb_throttle_total, wb_throttle, wb_task, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages

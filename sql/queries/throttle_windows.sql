@@ -8,6 +8,7 @@
 --   and slept_max, the longest single wait, is small.
 -- @filters  window, range, bdi, tid, task, cgroup
 -- @grain    window, task under a name; order window_start_ns, tid
+-- @keys     window_start_ns, tid, comm
 -- @needs    wb_throttle_total, wb_throttle, wb_throttle_piece,
 --   wb_completion_wait, wb_window, wb_lost_window, wb_task, wb_bounds,
 --   wb_params

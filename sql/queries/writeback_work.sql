@@ -8,6 +8,7 @@
 --   row without finished_ts has no chunk that ended in the trace.
 -- @filters  range, bdi, cgroup
 -- @grain    work item; order its first event
+-- @keys     bdi, cgroup_ino, reason, queued_ts, started_ts
 -- @needs    wb_work, wb_bounds, wb_params, wb_units
 -- @events   writeback:writeback_start, writeback:writeback_written
 -- @optional writeback:writeback_queue, writeback:writeback_exec,

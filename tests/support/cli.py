@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 
 class Wbscope:
-    """The command under test, with a cache of its own. Answers are kept.
+    """The command under test, with a cache of its own, on pages 80 wide. Answers are kept.
 
     With --quick a command is a fork of a process with wbscope loaded. Else, with process=True and
     with $WBSCOPE it is a process of its own, as a user's is.
@@ -27,7 +27,7 @@ class Wbscope:
     def __init__(self, cache: Path, process: bool = False) -> None:
         self._program = wbscope_path()
         self._process = process or "WBSCOPE" in os.environ or "WBSCOPE_QUICK" not in os.environ
-        self.env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), NO_COLOR="1", COLUMNS="200")
+        self.env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), NO_COLOR="1", COLUMNS="80")
         self._answers: dict[tuple[str, ...], Document] = {}
 
     def run(

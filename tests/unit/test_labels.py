@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from wbscope.base.errors import UsageError
+from wbscope.base.result import Result
 from wbscope.record.bdis import bdis_text
-from wbscope.run.labels import Names
+from wbscope.run.joined import joined
+from wbscope.run.labels import Names, has_named
 
 _ROOT = Path(__file__).resolve().parents[2]
 _DEEP = _ROOT / "examples/deep"
@@ -27,6 +29,8 @@ def test_labels_say_device_and_mount_point() -> None:
     assert labels["bdi"]["8:0"] == "sda1 (/, ...)"
     assert labels["device"]["254:0"] == "vda (/data)"
     assert labels["cgroup_ino"][27] == "/small"
+    assert has_named(["victim_tid", "holder_bdi"])
+    assert not has_named(["tid", "comm", "swap_device_ratio"])
 
 
 @pytest.mark.parametrize(
@@ -111,3 +115,16 @@ def test_names_of_another_machine_are_refused(wbscope: Wbscope) -> None:
     result = wbscope.run("query", "fairness", _GATE, "--bdi", "/nowhere")
     assert result.returncode == 2
     assert "vda (/data) = 254:0" in result.stderr
+
+
+def test_names_of_several_runs_are_those_that_all_of_them_mean() -> None:
+    def answer(bdis: dict[str | int, str], *rows: tuple[str, int]) -> Result:
+        return Result("q", ("holder_bdi", "cgroup_ino"), {}, list(rows), labels={"bdi": bdis})
+
+    first = answer({"8:0": "sda (/)", "8:16": "sdb", "8:32": "sdc"}, ("8:0", 1), ("8:16", 1))
+    second = answer({"8:0": "sda (/)", "8:16": "sdb (/mnt)"}, ("8:0", 1), ("8:16", 1))
+    third = answer({}, ("8:48", 1))
+    labels = joined([("a", first), ("b", second), ("c", third)]).labels
+    assert labels == {"bdi": {"8:0": "sda (/)"}}
+    assert joined([("a", first), ("c", answer({}, ("8:0", 1)))]).labels == {"bdi": {"8:16": "sdb"}}
+    assert joined([("a", first), ("b", second)]).label("holder_bdi", "8:0") == "sda (/)"

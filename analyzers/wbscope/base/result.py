@@ -19,6 +19,7 @@ __all__ = [
     "Notice",
     "Result",
     "converter",
+    "leading_names",
     "typed_columns",
     "unique_names",
     "unit_of",
@@ -34,7 +35,7 @@ _SUFFIXES = (
     ("_ratio", "ratio"),
     ("_ts", "ns"),
 )
-
+_WINDOW = "window_start_ns"
 
 # Arrow, pandas, HTML: by the layers above, which this one must not import.
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {}
@@ -65,7 +66,9 @@ class Result:
     `fields` has each column's type and meaning: from the query's header, and for
     SQL of the user's own from the values. `start_ns` is the first event of the run on
     the trace clock, which the times of the rows are of; None: they are shown as they are.
-    `labels` are names that tables show in place of values, by column.
+    `labels` are names that tables show in place of values: by column, or by the end of
+    its name (bdi: also of holder_bdi). `keys` are the columns that tell rows apart,
+    `first` those that matter most: what tables for people begin with.
     """
 
     name: str
@@ -76,12 +79,19 @@ class Result:
     fields: tuple[Column, ...] = ()
     start_ns: int | None = None
     labels: Mapping[str, Mapping[str | int, str]] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
 
     def label(self, column: str, value: Any) -> str | None:
         """The name of a value that has one."""
-        if column not in self.labels or not isinstance(value, str | int):
-            return None
-        return self.labels[column].get(value)
+        return self.names_in(column).get(value) if isinstance(value, str | int) else None
+
+    def names_in(self, column: str) -> Mapping[str | int, str]:
+        """What the values of a column are called."""
+        if not self.labels or column in self.labels:
+            return self.labels.get(column, {})
+        ends = (end for end in self.labels if column.endswith(f"_{end}"))
+        return self.labels.get(next(ends, ""), {})
 
     def is_text(self, column: str, value: Any) -> bool:
         """Whether a table shows it as words, which stand on the left."""
@@ -100,6 +110,20 @@ class Result:
                     cells[place] -= self.start_ns
             rows.append(tuple(cells))
         return replace(self, rows=rows, start_ns=None)
+
+    def only(self, columns: Sequence[str]) -> Result:
+        """These of its columns, in this order."""
+        if tuple(columns) == self.columns:
+            return self
+        places = [self.columns.index(name) for name in columns]
+        fields = {field.name: field for field in self.fields}
+        return replace(
+            self,
+            columns=tuple(columns),
+            units={name: self.units[name] for name in columns if name in self.units},
+            rows=[tuple(row[place] for place in places) for row in self.rows],
+            fields=tuple(fields[name] for name in columns if name in fields),
+        )
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as dictionaries by column name."""
@@ -140,6 +164,14 @@ def converter(make: Callable[[Result], Any]) -> Callable[[Result], Any]:
     """Decorates what a result is turned into by the layers above, under the function's name."""
     _CONVERTERS[make.__name__] = make
     return make
+
+
+def leading_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """What a row is about where nobody says so: the window, and columns before any number."""
+    count = 0
+    while count < len(columns) and (columns[count] == _WINDOW or not unit_of(columns[count])):
+        count += 1
+    return tuple(columns[: max(1, count)])
 
 
 def typed_columns(

@@ -195,9 +195,7 @@ def _put_together(answers: Sequence[_Answer], index: int, several: bool) -> Resu
         for answer in answers
         if answer.lacks is not None
     )
-    return Result(
-        whole.name, whole.columns, whole.units, whole.rows, whole.warnings + missing, whole.fields
-    )
+    return replace(whole, warnings=whole.warnings + missing)
 
 
 def _check_explain(library: Library, file: SqlFile, form: Format) -> None:

@@ -39,7 +39,8 @@ class Session:
         selects = [file.select, warnings_select(name, file.warns)]
         rows, warnings = self.engine.answer(file.name, needs, [*file.needs, *own], selects)
         result = result_of(name, rows, notices_of(warnings), file.columns)
-        return replace(result, start_ns=self.engine.recorded.meta.get("first_ts"))
+        start_ns = self.engine.recorded.meta.get("first_ts")
+        return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of this run: lost events, damage."""

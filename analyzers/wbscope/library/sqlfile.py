@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import SetupError
-from wbscope.base.result import Column
+from wbscope.base.result import Column, leading_names
 
 __all__ = [
     "Column",
@@ -113,6 +113,8 @@ class SqlFile:
     `previous` asks ingest for prev_seq: of the same task (tid) or of any;
     `indexes` are columns that it makes indexes of. `key` is the integer column
     that tells a view's rows apart: made into a table, they are found by it.
+    `keys` are the columns that tell a query's rows apart, `first` those that matter most:
+    tables for people begin with them.
     """
 
     path: Path
@@ -144,6 +146,8 @@ class SqlFile:
     previous: str
     indexes: tuple[tuple[str, ...], ...]
     key: str
+    keys: tuple[str, ...]
+    first: tuple[str, ...]
     drawing: Drawing
 
     def sql(self) -> str:
@@ -185,7 +189,7 @@ _TEXTS = (
 )  # fmt: skip
 _LISTS = (
     "needs", "filters", "events", "optional", "columns", "metrics", "source_events", "fields",
-    "indexes",
+    "indexes", "keys", "first",
 )  # fmt: skip
 
 
@@ -276,6 +280,8 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         previous=_text(tags, "previous"),
         indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
         key=_key(place, tags, columns),
+        keys=_named(place, tags, "keys", columns) or leading_names([c.name for c in columns]),
+        first=_named(place, tags, "first", columns),
         drawing=_drawing(place, tags),
     )
 
@@ -375,6 +381,15 @@ def _key(place: _Place, tags: dict[str, list[str]], columns: tuple[Column, ...])
     if name and name not in [column.name for column in columns]:
         raise place.broken(f"@key {name} is no @column")
     return name
+
+
+def _named(
+    place: _Place, tags: dict[str, list[str]], tag: str, columns: tuple[Column, ...]
+) -> tuple[str, ...]:
+    names = _words(tags, tag)
+    if strange := set(names) - {column.name for column in columns}:
+        raise place.broken(f"@{tag} {min(strange)} is no @column")
+    return names
 
 
 def _column(place: _Place, line: str) -> Column:

@@ -7,7 +7,7 @@ from wbscope.base.result import Result
 from wbscope.base.units import format_value, short_name
 from wbscope.render.printable import printable
 
-__all__ = ["body", "headings", "is_text"]
+__all__ = ["body", "column_texts", "headings", "is_text"]
 
 
 def headings(result: Result) -> list[str]:
@@ -15,16 +15,18 @@ def headings(result: Result) -> list[str]:
     return [short_name(name, result.units.get(name)) for name in result.columns]
 
 
+def column_texts(result: Result, index: int) -> list[str]:
+    """The cells of one column, safe to show."""
+    name = result.columns[index]
+    unit, names = result.units.get(name), result.names_in(name)
+    values = (row[index] for row in result.rows)
+    return [printable(names.get(value) or format_value(name, unit, value)) for value in values]
+
+
 def body(result: Result) -> list[list[str]]:
-    """Each row's cells, safe to show."""
-    units = [result.units.get(name) for name in result.columns]
-    return [
-        [
-            printable(result.label(name, value) or format_value(name, unit, value))
-            for name, unit, value in zip(result.columns, units, row, strict=True)
-        ]
-        for row in result.rows
-    ]
+    """Each row's cells."""
+    texts = [column_texts(result, index) for index in range(len(result.columns))]
+    return [list(row) for row in zip(*texts, strict=True)]
 
 
 def is_text(result: Result) -> list[bool]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from html import escape
 
 from wbscope.base.result import Result, converter
+from wbscope.render.arrange import arranged
 from wbscope.render.cells import body, headings, is_text
 from wbscope.render.messages import warning_text
 
@@ -18,7 +19,7 @@ _SHOWN = 100
 @converter
 def html_table(result: Result) -> str:
     """Warnings, the first rows with times from the run's start, meanings as tooltips."""
-    result = result.from_start()
+    result = arranged(result.from_start())
     meanings = result.descriptions()
     told = "".join(f"<p><b>{escape(warning_text(n))}</b></p>" for n in result.warnings)
     heads = "".join(

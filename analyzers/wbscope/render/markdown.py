@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from wbscope.base.result import Result
+from wbscope.render.arrange import arranged
 from wbscope.render.cells import body, headings, is_text
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
@@ -24,6 +25,7 @@ def markdown_text(result: Result) -> str:
         lines.append("")
     if not result.rows:
         return "\n".join([*lines, "(no rows)"]) + "\n"
+    result = arranged(result)
     marks = ["---" if text else "---:" for text in is_text(result)]
     heads = [plain(printable(heading)) for heading in headings(result)]
     table = [heads, marks, *([plain(cell) for cell in row] for row in body(result))]

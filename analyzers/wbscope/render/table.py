@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 
 from wbscope.base.result import Result
-from wbscope.base.units import format_value, short_name
-from wbscope.render.printable import printable
+from wbscope.render.arrange import arranged, main_rows
+from wbscope.render.cells import column_texts, headings, is_text
 
 __all__ = ["PAGE_WIDTH", "table_text"]
 
@@ -20,113 +21,150 @@ PAGE_WIDTH = 80
 _GAP = "  "
 # Text wider than this is folded when its table does not fit otherwise.
 _FOLD = 36
-_WINDOW = "window_start_ns"
-_SIDE = "is_incidental"
+# So narrow are keys folded to need fewer blocks; narrower only where nothing else has room.
+_NARROW = 12
+_NARROWEST = 6
+_PIECE = re.compile(r"[^_/:=,.-]*[_/:=,.-]+|[^_/:=,.-]+")
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """A column before it is laid out; `width` is that of its widest text."""
+
+    words: str
+    texts: list[str]
+    right: bool
+    width: int
+
+    def at_most(self, fold: int) -> int:
+        """How wide it gets when its text is folded there; numbers stay whole."""
+        body = self.width if self.right else min(self.width, fold)
+        return max(body, self.least())
+
+    def least(self) -> int:
+        """Words of the heading stay whole, too."""
+        return max(map(len, self.words.split()), default=1)
 
 
 @dataclass(frozen=True)
 class _Column:
-    name: str
+    """The lines of each cell."""
+
     header: list[str]
     cells: list[list[str]]
     right: bool
     width: int
 
 
-def table_text(result: Result, width: int = PAGE_WIDTH) -> str:
-    """The table; columns that do not fit follow in blocks with the same keys."""
+def table_text(result: Result, width: int | None = PAGE_WIDTH, *, whole: bool = False) -> str:
+    """The table; columns that do not fit follow in blocks, each with all keys.
+
+    width   of the page; None: as wide as the table is
+    whole   all rows and columns, those about tasks that wrote on the side too
+    """
     if not result.rows:
         return "(no rows)\n"
-    result, left_out = _without_side(_windows_first(result))
-    columns = [_column(result, index, None) for index in range(len(result.columns))]
-    if _total(columns) > width:
-        columns = [_column(result, i, _FOLD) for i in range(len(result.columns))]
-    blocks = _blocks(columns, _key_count(result), width)
-    text = "\n".join(_block_text(block, len(result.rows)) for block in blocks)
+    shown, left_out = (result, 0) if whole else main_rows(result)
+    text = "\n".join(_block_text(block, len(shown.rows)) for block in _blocks(shown, width))
     if left_out == 0:
         return text
-    return f"{text}{left_out} more wrote a few KiB on the side: JSON and CSV list them\n"
+    are = "row is" if left_out == 1 else "rows are"
+    told = f"{left_out} more {are} about tasks that wrote a few KiB; JSON and CSV have them all"
+    return f"{text}{told}\n"
 
 
-def _without_side(result: Result) -> tuple[Result, int]:
-    """Without rows about tasks that wrote on the side, when there are others; how many they are."""
-    if result.name == "sql" or _SIDE not in result.columns:
-        return result, 0
-    place = result.columns.index(_SIDE)
-    rows = [row for row in result.rows if not row[place]] or result.rows
-    columns = result.columns[:place] + result.columns[place + 1 :]
-    cut = [row[:place] + row[place + 1 :] for row in rows]
-    return replace(result, columns=columns, rows=cut), len(result.rows) - len(rows)
+def _blocks(result: Result, width: int | None) -> list[list[_Column]]:
+    made = arranged(result)
+    columns = [
+        _Texts(words, texts := column_texts(made, index), not text, max(map(cell_len, texts)))
+        for index, (words, text) in enumerate(zip(headings(made), is_text(made), strict=True))
+    ]
+    if width is None or _total([max(c.width, c.least()) for c in columns]) <= width:
+        return [[_folded(column, None) for column in columns]]
+    count = len(made.keys)
+    if not result.keys:
+        # Nobody said that these are keys: they leave room for something else.
+        while count > 1 and _total([c.at_most(_FOLD) for c in columns[:count]]) > width // 2:
+            count -= 1
+    keys, rest = columns[:count], columns[count:]
+    whole = [_folded(column, _FOLD) for column in columns]
+    if not rest or _total([column.width for column in whole]) <= width:
+        return [whole]
+    if len(set(zip(*(key.texts for key in keys), strict=True))) < len(made.rows):
+        keys = [_row_numbers(len(made.rows)), *keys]
+    fold = _fold_of_keys(keys, rest, width)
+    repeated = [_folded(key, fold) for key in keys]
+    room = width - _total([key.width for key in repeated]) - len(_GAP)
+    values = [_folded(column, min(_FOLD, max(_NARROW, room))) for column in rest]
+    pieces = _pieces([column.width for column in values], room)
+    return [[*repeated, *values[start:end]] for start, end in pieces]
 
 
-def _windows_first(result: Result) -> Result:
-    """A query that answers by window only when asked to says which one last: here it is first.
+def _fold_of_keys(keys: Sequence[_Texts], rest: Sequence[_Texts], width: int) -> int:
+    """Where texts of keys are folded, when they take more than half of the page.
 
-    Where no window was asked for, the column has no value and is left out.
+    As wide as can be with the fewest blocks.
     """
-    last = len(result.columns) - 1
-    if result.name == "sql" or result.columns[last:] != (_WINDOW,):
-        return result
-    order = list(range(last))
-    if any(row[last] is not None for row in result.rows):
-        order.insert(1 if result.columns[0] == "run" else 0, last)
-    return replace(
-        result,
-        columns=tuple(result.columns[i] for i in order),
-        rows=[tuple(row[i] for i in order) for row in result.rows],
-    )
+    if _total([key.at_most(_FOLD) for key in keys]) <= width // 2:
+        return _FOLD
+    widths = [column.at_most(_FOLD) for column in rest]
+    widest = max(column.at_most(_NARROW) for column in rest)
+
+    def room(fold: int) -> int:
+        return width - _total([key.at_most(fold) for key in keys]) - len(_GAP)
+
+    least = len(_pieces(widths, room(_NARROW)))
+    for fold in range(_FOLD, _NARROWEST, -1):
+        fits = room(fold) >= widest
+        if fits and (fold <= _NARROW or len(_pieces(widths, room(fold))) == least):
+            return fold
+    return _NARROWEST
 
 
-def _column(result: Result, index: int, fold: int | None) -> _Column:
-    name = result.columns[index]
-    unit = result.units.get(name)
-    values = [row[index] for row in result.rows]
-    words = short_name(name, unit)
-    texts = (result.label(name, v) or format_value(name, unit, v) for v in values)
-    cells = [_fold(printable(text), fold) for text in texts]
+def _pieces(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """The columns of each block, from and to."""
+    starts, used = [0], 0
+    for place, width in enumerate(widths):
+        used += width + (len(_GAP) if place > starts[-1] else 0)
+        if used > room and place > starts[-1]:
+            starts.append(place)
+            used = width
+    return list(zip(starts, [*starts[1:], len(widths)], strict=True))
+
+
+def _row_numbers(count: int) -> _Texts:
+    return _Texts("#", [str(i + 1) for i in range(count)], right=True, width=len(str(count)))
+
+
+def _folded(column: _Texts, fold: int | None) -> _Column:
+    cells = [_fold(text, None if column.right else fold) for text in column.texts]
     body = max(cell_len(line) for cell in cells for line in cell)
-    longest_word = max(len(word) for word in words.split() or [""])
-    header = textwrap.wrap(words, max(body, longest_word, 1)) or [""]
-    return _Column(
-        name=name,
-        header=header,
-        cells=cells,
-        right=not any(result.is_text(name, value) for value in values),
-        width=max(body, *(len(line) for line in header)),
-    )
+    header = textwrap.wrap(column.words, max(body, column.least())) or [""]
+    width = max(body, *(len(line) for line in header))
+    return _Column(header, cells, column.right, width)
 
 
 def _fold(text: str, fold: int | None) -> list[str]:
+    """Lines of at most so many characters; a word that is longer is broken behind one of _/:=,.-"""
     if fold is None or len(text) <= fold:
         return [text]
-    return textwrap.wrap(text, fold)
+    lines = [""]
+    for word in text.split(" "):
+        pieces = [word] if len(word) <= fold else _PIECE.findall(word)
+        gap = " " if lines[-1] else ""
+        for piece in pieces:
+            if len(lines[-1] + gap + piece) > fold and lines[-1]:
+                lines.append("")
+                gap = ""
+            lines[-1] += gap + piece
+            gap = ""
+            while len(lines[-1]) > fold:
+                lines[-1:] = [lines[-1][:fold], lines[-1][fold:]]
+    return lines
 
 
-def _key_count(result: Result) -> int:
-    """Leading columns that say what a row is about: the window, and those before any number."""
-    count = 0
-    for column in result.columns:
-        if column in result.units and column != _WINDOW:
-            break
-        count += 1
-    return max(1, count)
-
-
-def _blocks(columns: list[_Column], key_count: int, width: int) -> list[list[_Column]]:
-    # Keys are repeated in each block and must leave room for something else.
-    while key_count > 1 and _total(columns[:key_count]) > width // 2:
-        key_count -= 1
-    keys, rest = columns[:key_count], columns[key_count:]
-    blocks: list[list[_Column]] = [list(keys)]
-    for column in rest:
-        if len(blocks[-1]) > len(keys) and _total([*blocks[-1], column]) > width:
-            blocks.append(list(keys))
-        blocks[-1].append(column)
-    return blocks
-
-
-def _total(columns: Sequence[_Column]) -> int:
-    return sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1)
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _block_text(columns: list[_Column], row_count: int) -> str:

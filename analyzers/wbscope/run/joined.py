@@ -49,5 +49,24 @@ def joined(answers: Sequence[tuple[str, Result]]) -> Result:
             replace(notice, run=run) for run, result in answers for notice in result.warnings
         ),
         fields=(_RUN, *first.fields),
-        labels=first.labels if all(r.labels == first.labels for _, r in answers) else {},
+        labels=_common([result for _, result in answers]),
+        keys=(_RUN.name, *first.keys),
+        first=first.first,
     )
+
+
+def _common(results: Sequence[Result]) -> dict[str, dict[str | int, str]]:
+    """Names that mean the same in all runs with such a value; others stay as they are."""
+    common: dict[str, dict[str | int, str]] = {}
+    for end in {end for result in results for end in result.labels}:
+        values = [(result, _values(result, end)) for result in results]
+        for value in set().union(*(held for _, held in values)):
+            names = {r.labels.get(end, {}).get(value) for r, held in values if value in held}
+            if len(names) == 1 and (name := names.pop()) is not None:
+                common.setdefault(end, {})[value] = name
+    return common
+
+
+def _values(result: Result, end: str) -> set[str | int]:
+    places = [i for i, name in enumerate(result.columns) if f"_{name}".endswith(f"_{end}")]
+    return {row[place] for row in result.rows for place in places if row[place] is not None}

@@ -12,10 +12,10 @@ from wbscope.base.errors import UsageError
 from wbscope.library.contents import cgroup_paths, file_texts
 from wbscope.library.sqlite import SqliteEngine
 
-__all__ = ["NAMED", "Names", "names_of"]
+__all__ = ["Names", "has_named", "names_of"]
 
-# Columns whose values may have names.
-NAMED = ("bdi", "device", "cgroup_ino")
+# Columns whose values may have names; so may those whose names end in one: holder_bdi.
+_NAMED = ("bdi", "device", "cgroup_ino")
 
 _MOUNT = re.compile(r"^\d+ \d+ (\d+:\d+) \S+ (\S+) .*? - (\S+) /dev/(\S+)", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([0-7]{3})")
@@ -32,10 +32,10 @@ class Names:
     cgroups: Mapping[int, str] = field(default_factory=dict)
 
     def labels(self) -> dict[str, dict[str | int, str]]:
-        """What tables show in place of a value, by column: vda (/data)."""
+        """What tables show in place of a value, by the end of the column's name: vda (/data)."""
         bdis: dict[str | int, str] = {bdi: self._bdi(bdi) for bdi in self.devices}
         cgroups: dict[str | int, str] = dict(self.cgroups.items())
-        return dict(zip(NAMED, (bdis, bdis, cgroups), strict=True))
+        return dict(zip(_NAMED, (bdis, bdis, cgroups), strict=True))
 
     def bdi(self, text: str) -> str:
         """The bdi of a number, device (vda, /dev/vda) or mount point.
@@ -81,6 +81,11 @@ class Names:
         places = self.mounts.get(bdi, ())
         more = ", ..." if len(places) > 1 else ""
         return f"{self.devices[bdi]} ({places[0]}{more})" if places else self.devices[bdi]
+
+
+def has_named(columns: Iterable[str]) -> bool:
+    """Whether one of the columns may hold what has a name."""
+    return any(column.endswith(_NAMED) for column in columns)
 
 
 def names_of(engine: SqliteEngine) -> Names:

@@ -27,7 +27,7 @@ from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.empty import unfiltered, why_empty
 from wbscope.run.filters import Filters, parse_filters
 from wbscope.run.ingested import database_of
-from wbscope.run.labels import NAMED, Names, names_of
+from wbscope.run.labels import Names, has_named, names_of
 from wbscope.run.source import Source, find_source
 
 __all__ = ["Run", "open_run"]
@@ -84,7 +84,7 @@ class Run:
             cgroup_ino=self.names().cgroup(cgroup) if isinstance(cgroup, str) else cgroup,
         )
         result = self._session.query(name, params)
-        if not set(NAMED).isdisjoint(result.columns):
+        if has_named(result.columns):
             result = replace(result, labels=self.names().labels())
         if result.rows or params == unfiltered(params):
             return result

@@ -53,6 +53,33 @@ def test_metrics_have_a_direction_and_a_meaning(tmp_path: Path) -> None:
     )
 
 
+_COLUMNS = "".join(f"-- @column {name}\n" for name in ("a TEXT x", "b TEXT x", "c_ns INTEGER x"))
+
+
+@pytest.mark.parametrize(
+    ("tags", "keys", "first"),
+    [
+        ("", ("a", "b"), ()),
+        ("-- @keys a\n-- @first c_ns,\n--   b\n", ("a",), ("c_ns", "b")),
+    ],
+)
+def test_what_tables_begin_with(
+    tmp_path: Path, tags: str, keys: tuple[str, ...], first: tuple[str, ...]
+) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(f"-- @query q\n{tags}{_COLUMNS}SELECT 1;\n")
+    assert read_sql_file(path)[0].keys == keys
+    assert read_sql_file(path)[0].first == first
+
+
+@pytest.mark.parametrize("tag", ["keys", "first"])
+def test_a_table_begins_with_columns_only(tmp_path: Path, tag: str) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(f"-- @query q\n-- @{tag} a, nothing\n{_COLUMNS}SELECT 1;\n")
+    with pytest.raises(SetupError, match=f"@{tag} nothing is no @column"):
+        read_sql_file(path)
+
+
 def test_plain_comment_ends_a_tag(tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
     path.write_text("-- @query q\n-- @read one\n-- a remark\n--   more of it\nSELECT 1;\n")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from wbscope.base.result import Result, unit_of
@@ -82,11 +83,11 @@ def test_rows_of_nothing_but_names() -> None:
 
 def test_the_window_of_an_answer_by_window_comes_first() -> None:
     columns = ("bdi", "tasks_count", "window_start_ns")
-    whole, windows = make(columns, ("8:0", 2, None)), make(columns, ("8:0", 2, 10_000_000_000))
+    keys = ("window_start_ns", "bdi")
+    whole = replace(make(columns, ("8:0", 2, None)), keys=keys)
+    windows = replace(make(columns, ("8:0", 2, 10_000_000_000)), keys=keys)
     assert table_text(whole).splitlines() == ["bdi  tasks", "---  -----", "8:0      2"]
     assert table_text(windows).splitlines()[-1] == "10.000000 s  8:0      2"
-    of_run = make(("run", *columns), ("a.db", "8:0", 2, 10_000_000_000))
-    assert table_text(of_run).splitlines()[-1].split() == ["a.db", "10.000000", "s", "8:0", "2"]
     own = Result("sql", columns, {}, whole.rows)
     assert table_text(own).splitlines()[-1].split() == ["8:0", "2", "-"]
 
@@ -99,7 +100,7 @@ def test_those_who_wrote_on_the_side_are_counted_only() -> None:
     text = table_text(_who([("dd", 9, 0), ("sh", 1, 1), ("cat", 1, 1)]))
     assert text.splitlines()[2:] == [
         "dd        9",
-        "2 more wrote a few KiB on the side: JSON and CSV list them",
+        "2 more rows are about tasks that wrote a few KiB; JSON and CSV have them all",
     ]
     assert "incidental" not in text
 
@@ -114,3 +115,57 @@ def test_a_value_with_a_name_is_shown_by_it() -> None:
     result = Result("stalls", ("bdi", "cgroup_ino"), {}, [("8:0", 1), ("8:16", 27)], labels=labels)
     lines = table_text(result).splitlines()
     assert [line.split() for line in lines[-2:]] == [["sda", "(/)", "/"], ["8:16", "27"]]
+
+
+def _waits() -> Result:
+    columns = ("tid", "comm", "cause", *(f"value{i}_bytes" for i in range(9)), "share_ratio")
+    causes = ("over the limit of its memory cgroup", "above the setpoint of the whole machine")
+    rows = [(174, "writer-of-logs", cause, *range(9), 0.5) for cause in causes]
+    return replace(make(columns, *rows), keys=columns[:3], first=("share_ratio", "value8_bytes"))
+
+
+def test_each_block_has_all_keys_folded_where_they_are_long() -> None:
+    for width in (80, 60):
+        blocks = table_text(_waits(), width).split("\n\n")
+        assert len(blocks) > 1
+        for block in blocks:
+            assert all(len(line) <= width for line in block.splitlines())
+            assert all(word in block for word in ("tid", "comm", "cause", "memory", "machine"))
+
+
+def test_what_matters_most_stands_behind_the_keys() -> None:
+    for width in (80, 200, None):
+        assert table_text(_waits(), width).split()[:5] == [
+            "tid",
+            "comm",
+            "cause",
+            "share",
+            "value8",
+        ]
+
+
+def test_a_page_without_end_has_one_line_a_row() -> None:
+    assert len(table_text(_waits(), None).splitlines()) == 2 + len(_waits().rows)
+
+
+def test_rows_without_keys_are_numbered_in_blocks() -> None:
+    columns = ("comm", *(f"value{i}_bytes" for i in range(12)))
+    result = replace(make(columns, ("dd", *range(12)), ("dd", *range(12))), name="sql")
+    for block in table_text(result).split("\n\n"):
+        assert [line.split()[:2] for line in block.splitlines()[2:]] == [["1", "dd"], ["2", "dd"]]
+    assert "#" not in table_text(result, None)
+
+
+def test_names_are_those_of_columns_with_the_same_end() -> None:
+    labels: dict[str, dict[str | int, str]] = {"bdi": {"8:0": "sda (/)"}, "cgroup_ino": {1: "/"}}
+    columns = ("holder_bdi", "victim_cgroup_ino", "ino")
+    result = Result("blame", columns, {}, [("8:0", 1, 1)], labels=labels)
+    assert table_text(result).splitlines()[-1].split() == ["sda", "(/)", "/", "1"]
+
+
+def test_long_words_are_broken_behind_their_marks() -> None:
+    columns = ("comm", "what", *(f"value{i}_bytes" for i in range(5)))
+    name = "writeback_balance_dirty_pages_waiting_for_nobody"
+    text = table_text(make(columns, ("dd", name, *range(5))))
+    assert "writeback_balance_dirty_pages_" in text.split()
+    assert "waiting_for_nobody" in text.split()
