@@ -565,7 +565,7 @@ CROSS JOIN raw_global_dirty_state AS l ON l.seq = c.last_seq;
 --   each window.
 -- @grain    window, task under a name; order window_index, task_id
 -- @needs    raw_global_dirty_state, raw_balance_dirty_pages, wb_throttle_total,
---   wb_task, wb_bounds, wb_params
+--   wb_window_seq, wb_task, wb_bounds, wb_params
 -- @optional writeback:global_dirty_state
 -- @column   window_index INTEGER of wb_window
 -- @column   task_id INTEGER of wb_task
@@ -577,19 +577,51 @@ WITH
     FROM wb_throttle_total AS a
     JOIN wb_task AS k ON k.task_id = a.task_id
   ),
+  -- Whether a tid is one task with one name.
+  plain AS (
+    SELECT 1 AS is_plain
+    WHERE NOT EXISTS (
+      SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
+    )
+  ),
+  -- Of most runs: records come in the order of windows, and few numbers are
+  -- sorted.
+  simple AS (
+    SELECT e.window_index, g.tid, count(*) AS calls
+    FROM wb_window_seq AS e
+    CROSS JOIN raw_global_dirty_state AS g
+      ON g.seq >= e.state_first_seq AND g.seq < e.state_after_seq
+    WHERE EXISTS (SELECT 1 FROM plain)
+    GROUP BY e.window_index, g.tid
+    UNION ALL
+    SELECT e.window_index, r.tid, -count(*)
+    FROM wb_window_seq AS e
+    CROSS JOIN raw_balance_dirty_pages AS r
+      ON r.seq >= e.throttle_first_seq AND r.seq < e.throttle_after_seq
+    WHERE EXISTS (SELECT 1 FROM plain)
+      AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
+    GROUP BY e.window_index, r.tid
+  ),
   seen AS (
     SELECT g.tid, g.seq, g.ts, 1 AS calls
     FROM raw_global_dirty_state AS g
+    WHERE NOT EXISTS (SELECT 1 FROM plain)
     UNION ALL
     SELECT r.tid, r.seq, r.ts, -1
     FROM raw_balance_dirty_pages AS r
-    WHERE EXISTS (SELECT 1 FROM raw_global_dirty_state)
+    WHERE NOT EXISTS (SELECT 1 FROM plain)
+      AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
   ),
   counted AS (
+    SELECT s.window_index, d.task_id, sum(s.calls) AS calls_count
+    FROM simple AS s
+    JOIN dirtier AS d ON d.tid = s.tid
+    GROUP BY s.window_index, d.task_id
+    UNION ALL
     SELECT
-      (s.ts - b.start_ts) / p.window_ns AS window_index,
+      (s.ts - b.start_ts) / p.window_ns,
       d.task_id,
-      sum(s.calls) AS calls_count
+      sum(s.calls)
     FROM seen AS s
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
