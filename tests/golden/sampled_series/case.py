@@ -15,6 +15,7 @@ By hand; the trace goes from 10 s to 14 s, windows are 2 s, samples lie at 10, 1
     12 s: 2 reads of 16 sectors, 50 ms busy, 10 ms of requests. loop0 did nothing
   window at 10 of throughput_by_device: (900 + 50) ms of 2 s = 0.475; in that at 12 there is no
     later sample; 12 sectors are completed in the first, 16 in the second
+  vmstat: nr_dirty (5 + 3) / 2 = 4 pages, pgscan_kswapd 7 pages in a second; meminfo tells no more
   cgroup 27 from 10 to 11 s: 8192 + 4096 bytes written by two disks, 400 ms of some, 100 ms of full
 """
 
@@ -292,6 +293,24 @@ CHECKS = [
             _moved("nr_dirty", None, 5, 3, "pages"),
             _moved("pgscan_kswapd", None, 2, 9, "count"),
             _moved("Dirty", None, 20 * _KIB, 12 * _KIB, "bytes"),
+        ],
+    ),
+    Check(
+        query="vmstat_samples",
+        rows=[
+            {
+                "window_start_ns": 10 * _S,
+                "source": "vmstat",
+                "name": name,
+                "samples_count": 2,
+                "level_bytes": level,
+                "gained_pages_per_s": gained,
+                "gained_bytes_per_s": None if gained is None else gained * 4096,
+            }
+            for name, level, gained in (
+                ("nr_dirty", 4 * 4096.0, None),
+                ("pgscan_kswapd", None, 7.0),
+            )
         ],
     ),
     _curve(

@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    dirty_pages
+-- @title    Dirty and writeback pages over time
+-- @summary  The dirty pages of the machine, those under writeback apart, and
+--   what they are held against.
+-- @read     dirty is what the kernel compares with its thresholds, dirty pages
+--   and those under writeback together, as mean and largest of each window;
+--   nr_dirty and nr_writeback are both of the window's last sample, so they
+--   add up to what was there then, not to the mean. dirty_position tells the
+--   place between freerun and limit.
+-- @filters  window, range
+-- @grain    window; order window_start_ns
+-- @needs    wb_dirty_window, raw_global_dirty_state, wb_window_seq,
+--   wb_lost_window, wb_units
+-- @events   writeback:global_dirty_state
+-- @column   window_start_ns INTEGER trace clock
+-- @column   nr_dirty_bytes INTEGER dirty page cache, last sample; NULL without
+--   a sample in the window
+-- @column   nr_writeback_bytes INTEGER under writeback, swap-out included, last
+--   sample
+-- @column   dirty_bytes INTEGER mean of dirty, under writeback and unstable
+-- @column   dirty_max_bytes INTEGER largest
+-- @column   bg_thresh_bytes INTEGER where the flusher starts
+-- @column   freerun_bytes INTEGER below, no task is throttled
+-- @column   setpoint_bytes INTEGER where it should settle
+-- @column   thresh_bytes INTEGER dirty threshold
+-- @column   limit_bytes INTEGER max(thresh, dirty_limit), where tasks stop
+-- @column   lost_gaps_count INTEGER gaps in the window, where events are lost
+-- @source   include/trace/events/writeback.h; mm/page-writeback.c
+--   domain_dirty_limits()
+WITH
+  -- Of windows that have samples: the last of them.
+  last_sample AS (
+    SELECT
+      e.window_index,
+      (
+        SELECT g.seq
+        FROM raw_global_dirty_state AS g
+        WHERE g.seq < e.state_after_seq
+        ORDER BY g.seq DESC
+        LIMIT 1
+      ) AS seq
+    FROM wb_window_seq AS e
+    WHERE e.state_after_seq > e.state_first_seq
+  )
+SELECT
+  d.window_start_ns,
+  g.nr_dirty * u.page_bytes AS nr_dirty_bytes,
+  g.nr_writeback * u.page_bytes AS nr_writeback_bytes,
+  d.dirty_bytes,
+  d.dirty_max_bytes,
+  d.bg_thresh_bytes,
+  d.freerun_bytes,
+  d.setpoint_bytes,
+  d.thresh_bytes,
+  d.limit_bytes,
+  coalesce(l.lost_gaps_count, 0) AS lost_gaps_count
+FROM wb_dirty_window AS d
+CROSS JOIN wb_units AS u
+LEFT JOIN last_sample AS s ON s.window_index = d.window_index
+LEFT JOIN raw_global_dirty_state AS g ON g.seq = s.seq
+LEFT JOIN wb_lost_window AS l ON l.window_index = d.window_index
+ORDER BY d.window_start_ns;

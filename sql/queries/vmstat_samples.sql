@@ -1,0 +1,98 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    vmstat_samples
+-- @title    Counters of /proc/vmstat over time
+-- @summary  Levels and speeds of the counters of /proc/vmstat and /proc/meminfo
+--   that tell of writeback and reclaim, from samples.
+-- @read     Needs no event, but samples of wbscope record. A level is the mean
+--   of the window's samples, a speed what was gained between two samples, a
+--   second apart as a rule; it counts in the window of the later one. The query
+--   samples has every counter.
+-- @filters  window, range
+-- @grain    window, source, counter; order window_start_ns, source, name
+-- @needs    wb_sample, wb_bounds, wb_params, wb_units
+-- @column   window_start_ns INTEGER trace clock; also before the first event
+-- @column   source TEXT vmstat; meminfo only where vmstat was not sampled
+-- @column   name TEXT counter
+-- @column   samples_count INTEGER samples in the window
+-- @column   level_bytes REAL mean; NULL = a counter that only grows
+-- @column   gained_pages_per_s REAL what it gained; NULL = a level, or first
+--   sample only
+-- @column   gained_bytes_per_s REAL the same in bytes
+-- @source   mm/vmstat.c vmstat_text
+WITH
+  told AS (
+    SELECT
+      s.source,
+      s.name,
+      s.ts,
+      s.value * CASE WHEN s.unit = 'bytes' THEN 1 ELSE u.page_bytes END
+        AS value_bytes,
+      s.name IN (
+        'nr_dirty', 'nr_writeback', 'nr_unstable', 'nr_free_pages',
+        'nr_dirty_threshold', 'nr_dirty_background_threshold',
+        'nr_inactive_file', 'nr_active_file', 'Dirty', 'Writeback', 'MemFree'
+      ) AS is_level
+    FROM wb_sample AS s
+    CROSS JOIN wb_units AS u
+    WHERE (
+      s.source = 'vmstat'
+      AND s.name IN (
+        'nr_dirty', 'nr_writeback', 'nr_unstable', 'nr_free_pages',
+        'nr_dirty_threshold', 'nr_dirty_background_threshold',
+        'nr_inactive_file', 'nr_active_file', 'nr_dirtied', 'nr_written',
+        'nr_vmscan_write', 'pswpin', 'pswpout', 'pgscan_kswapd',
+        'pgscan_direct', 'pgsteal_kswapd', 'pgsteal_direct'
+      )
+    ) OR (
+      s.source = 'meminfo'
+      AND s.name IN ('Dirty', 'Writeback', 'MemFree')
+      -- The same again, with as much as vmstat tells.
+      AND NOT EXISTS (SELECT 1 FROM wb_sample AS v WHERE v.source = 'vmstat')
+    )
+  ),
+  paired AS (
+    SELECT
+      t.*,
+      t.ts - lag(t.ts) OVER counter AS dur_ns,
+      t.value_bytes - lag(t.value_bytes) OVER counter AS gained_bytes
+    FROM told AS t
+    WINDOW counter AS (PARTITION BY t.source, t.name ORDER BY t.ts)
+  ),
+  placed AS (
+    SELECT
+      b.start_ts + (s.ts - b.start_ts) / p.window_ns * p.window_ns
+        - CASE WHEN (s.ts - b.start_ts) % p.window_ns < 0
+          THEN p.window_ns ELSE 0 END AS window_start_ns,
+      s.*
+    FROM paired AS s
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
+      AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
+  ),
+  summed AS (
+    SELECT
+      s.window_start_ns,
+      s.source,
+      s.name,
+      s.is_level,
+      count(*) AS samples_count,
+      avg(s.value_bytes) AS level_bytes,
+      1.0 * sum(s.gained_bytes) / sum(s.dur_ns) AS gained_bytes_per_ns
+    FROM placed AS s
+    GROUP BY s.window_start_ns, s.source, s.name, s.is_level
+  )
+SELECT
+  s.window_start_ns,
+  s.source,
+  s.name,
+  s.samples_count,
+  CASE WHEN s.is_level THEN s.level_bytes END AS level_bytes,
+  CASE WHEN NOT s.is_level
+    THEN s.gained_bytes_per_ns * u.second_ns / u.page_bytes
+  END AS gained_pages_per_s,
+  CASE WHEN NOT s.is_level THEN s.gained_bytes_per_ns * u.second_ns END
+    AS gained_bytes_per_s
+FROM summed AS s
+CROSS JOIN wb_units AS u
+ORDER BY s.window_start_ns, s.source, s.name;
