@@ -37,7 +37,7 @@ UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
 # options of them.
 LIBRARY = (
     "base", "stats", "plot", "library", "run", "ingest", "perfetto", "timeline", "measure",
-    "compare", "record", "doctor", "lab", "viewer",
+    "compare", "record", "doctor", "lab", "viewer", "explain",
 )  # fmt: skip
 # An option that stands behind one of these in a text is a part of a command.
 PROGRAM = re.compile(
@@ -48,6 +48,7 @@ TOLD = re.compile(r"(?:Error|Notice|Check|Refusal|Phrase)$")
 PRINTERS = {"print", "sys.stdout.write", "sys.stderr.write"}
 MAX_LINES = {".py": 500, ".cc": 500, ".h": 500}
 MAX_SQL_COLUMNS = 80
+SQL_FOLDERS = ("sql/views/", "sql/queries/", "sql/timelines/", "sql/findings/")
 MAX_SUBJECT_LINES = 800  # of a file of sql/views
 # How many levels of public views a public view may stand on; private steps do not count, and the
 # views that everything reads are the ground.
@@ -85,7 +86,7 @@ THRESHOLD = re.compile(
 )
 SELECT_LIST = re.compile(r"\bSELECT\b(?:\s+DISTINCT\b)?(.*?)(?:\bFROM\b|;|\Z)", re.DOTALL)
 TAG = re.compile(r"--\s+@(\w+)\s*(.*)")
-OBJECT = re.compile(r"^--\s+@(?:view|query|timeline)\s+(\w+)\s*$", re.MULTILINE)
+OBJECT = re.compile(r"^--\s+@(?:view|query|timeline|finding)\s+(\w+)\s*$", re.MULTILINE)
 
 Finding = tuple[int, str, str]  # line, what, fix
 
@@ -215,7 +216,7 @@ def loose_options(text: str) -> list[str]:
     ]
 
 
-# Rules for sql/views, sql/queries and sql/timelines.
+# Rules for the folders of sql/ with objects.
 
 
 def objects_of(text: str) -> dict[str, str]:
@@ -433,7 +434,7 @@ def rules(path: str) -> list[Callable[[str, str], Iterator[Finding]]]:
         chosen.append(check_python)
         if path.split("/")[2] in LIBRARY:
             chosen.append(check_texts)
-    if path.startswith(("sql/views/", "sql/queries/", "sql/timelines/")) and name.suffix == ".sql":
+    if path.startswith(SQL_FOLDERS) and name.suffix == ".sql":
         chosen.append(check_sql)
     return chosen
 

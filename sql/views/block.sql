@@ -326,6 +326,7 @@ WHERE t.complete_ts IS NOT NULL
 -- @column   to_ts INTEGER ns, end
 -- @column   before_ns INTEGER sum of the stretches before this one
 -- @source   block/blk-mq.c; fs/jbd2/commit.c; mm/vmscan.c kswapd()
+-- @index    resource device from_ts
 -- @materialize
 CREATE VIEW wb_busy AS
 WITH

@@ -2,6 +2,7 @@
 -- Dirty pages of each domain that throttles: the machine and memory cgroups.
 
 -- @view     wb_domain_sum
+-- @shared
 -- @summary  What the events say of each domain in the time of interest, summed
 --   up.
 -- @grain    domain; order domain, cgroup_ino

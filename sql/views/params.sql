@@ -150,6 +150,31 @@ FROM named AS n;
 --   average: a jiffy at HZ=100, and as long for a CPU
 -- @column   law_ratio REAL this share of events may have another rate than the
 --   control law gives: numbers change within a call
+-- @column   stale_ns INTEGER what a wb held says nothing of what it holds when
+--   it is older than this: a disk writes tens of MB in that time
+-- @column   pause_max_ns INTEGER limits that the device writes out in less time
+--   than this are too small for it: one pause takes as long (MAX_PAUSE)
+-- @column   new_bdi_ns INTEGER so long after its first throttled task the
+--   kernel's bandwidth of a wb is mostly its first guess: it averages over 3 s
+-- @column   overrated_factor REAL the kernel's bandwidth of a wb is wrong when
+--   the device writes so many times less
+-- @column   storm_per_s INTEGER a device whose fsyncs come so many a second
+--   waits for its journal all the time
+-- @column   handed_ratio REAL the block layer holds requests back when it has
+--   this share of the limit, and the device has nothing to do
+-- @column   few_pages_count INTEGER fewer pages than this are nothing: 1 MiB
+--   where pages have 4 KiB
+-- @column   loss_least_ns INTEGER time that is lost in all tasks together and
+--   is worth a word
+-- @column   long_call_ns INTEGER a call that holds a task for so long is felt
+--   by whoever waits for it; a healthy writer is held for pause_max_ns at most
+-- @column   worth_most_ns INTEGER dirty pages that take the disk longer than
+--   this make whoever syncs wait so long, and are lost in a crash
+-- @column   fair_least_ratio REAL Jain's index from which on shares count as
+--   equal
+-- @column   held_least_ratio REAL share of its time from which on a light
+--   writer is held up
+-- @column   lost_most_ratio REAL share of events whose loss changes no verdict
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
 --   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
 CREATE VIEW wb_rule AS
@@ -177,5 +202,18 @@ SELECT
   0.05 AS same_ratio,
   16 AS few_calls_count,
   20 * u.ms_ns AS sleep_late_ns,
-  0.03 AS law_ratio
+  0.03 AS law_ratio,
+  2 * u.second_ns AS stale_ns,
+  200 * u.ms_ns AS pause_max_ns,
+  3 * u.second_ns AS new_bdi_ns,
+  4.0 AS overrated_factor,
+  10 AS storm_per_s,
+  0.75 AS handed_ratio,
+  256 AS few_pages_count,
+  100 * u.ms_ns AS loss_least_ns,
+  u.second_ns / 2 AS long_call_ns,
+  5 * u.second_ns AS worth_most_ns,
+  0.8 AS fair_least_ratio,
+  0.2 AS held_least_ratio,
+  0.001 AS lost_most_ratio
 FROM wb_units AS u;

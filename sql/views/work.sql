@@ -270,6 +270,7 @@ CROSS JOIN wb_units AS u
 LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;
 
 -- @view     wb_release
+-- @shared
 -- @summary  Which waits belong to which work of the flushers. ordered: the task
 --   queued the work and waits for it in a system call such as sync. written:
 --   while the work was done, the task slept in balance_dirty_pages() for the

@@ -7,7 +7,7 @@ import re
 import shlex
 import sqlite3
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wbscope.base.errors import InputError
 from wbscope.library.database import Recorded, plain_tables
@@ -45,6 +45,8 @@ class Definitions:
     params: Params
     shown: str
     schema: str = "main."
+    # SELECTs that take the place of those of the library.
+    texts: dict[str, str] = field(default_factory=dict)
 
     def statements(
         self,
@@ -89,7 +91,7 @@ class Definitions:
         if name == PARAMS:
             return Definition(name, (_view(name, self._params(connection, file)),))
         if not file.materialize or name not in materialize:
-            return Definition(name, (_view(name, file.select),))
+            return Definition(name, (_view(name, self.texts.get(name, file.select)),))
         indexes = tuple(index_statement(file, columns, "temp.") for columns in file.indexes)
         if not file.columns:
             create = f"CREATE TEMP TABLE {name} AS\n{file.select}"

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 from wbscope.library.database import Recorded
 from wbscope.library.params import Params, quote
 
-__all__ = ["PARAMS", "WARNINGS", "Engine", "Rows", "warnings_select"]
+__all__ = ["FINDINGS", "PARAMS", "WARNINGS", "Engine", "Rows", "warnings_select"]
 
 # The view that holds the filters, and the one that tells what to know of the rows.
 PARAMS = "wb_params"
 WARNINGS = "wb_warning"
+# The view that holds the findings in words, which no SQL makes.
+FINDINGS = "wb_finding"
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 """Names of the columns, and the rows."""
@@ -35,6 +37,9 @@ class Engine(Protocol):
 
     def use(self, params: Params) -> None:
         """Answer with these filters from now on; before the first call there are none."""
+
+    def put(self, name: str, select: str) -> None:
+        """Let this view be that SELECT, until other filters are used."""
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]

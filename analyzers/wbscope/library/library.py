@@ -20,7 +20,9 @@ from wbscope.library.sqlfile import SqlFile, broken_library, read_sql_file
 __all__ = ["ENGINES", "Library", "load_library"]
 
 ENGINES = ("sqlite", "perfetto")
-_FOLDERS = ("views", "queries", "timelines")
+_FOLDERS = ("views", "queries", "findings", "timelines")
+# What is asked, not built upon.
+_QUESTIONS = ("query", "finding")
 _CATALOG = "catalog/events.toml"
 _PROFILES = "catalog/profiles.toml"
 
@@ -41,13 +43,17 @@ class Library:
         """The canned queries, by name."""
         return self._of_kind("query")
 
+    def findings(self) -> list[SqlFile]:
+        """The rules of findings, by name."""
+        return self._of_kind("finding")
+
     def timelines(self) -> list[SqlFile]:
         """The timeline views, in the order in which they are shown."""
         return sorted(self._of_kind("timeline"), key=lambda file: (file.order, file.name))
 
     def objects(self) -> list[str]:
-        """The names of all views: everything but the queries."""
-        return [name for name, file in self.files.items() if file.kind != "query"]
+        """The names of all views: everything but the queries and findings."""
+        return [name for name, file in self.files.items() if file.kind not in _QUESTIONS]
 
     def query(self, name: str) -> SqlFile:
         """The query of this name; QueryError with the closest names otherwise."""
@@ -158,7 +164,7 @@ def find_sql_dir() -> Path:
 def _check_needs(files: dict[str, SqlFile]) -> None:
     for file in files.values():
         for need in file.needs:
-            if need not in files or files[need].kind == "query":
+            if need not in files or files[need].kind in _QUESTIONS:
                 told = f"{file.name}: @needs {need}, which no view defines"
                 raise broken_library(file.path, told)
             if files[need].is_private() and files[need].path != file.path:

@@ -16,6 +16,7 @@ __all__ = [
     "Params",
     "check_filters",
     "quote",
+    "quote_any",
     "wide_enough",
     "windows_in",
 ]
@@ -108,3 +109,10 @@ def quote(value: int | str | None) -> str:
     if "\0" in value or not value.isprintable():
         raise UsageError("unprintable-text", repr(value), "holds characters that no name can have")
     return "'" + value.replace("'", "''") + "'"
+
+
+def quote_any(value: Any) -> str:
+    """A value of a run as an SQL literal: its texts may hold any character."""
+    if isinstance(value, str):
+        return "'" + value.replace("\0", "").replace("'", "''") + "'"
+    return repr(value) if isinstance(value, float) else quote(value)

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
-from wbscope.library.engine import WARNINGS, Engine, Rows, warnings_select
+from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, warnings_select
 from wbscope.library.evidence import require_events
+from wbscope.library.finding import Finding, find_all, findings_select, no_label
 from wbscope.library.library import Library
 from wbscope.library.params import Params, check_filters
 from wbscope.library.sqlfile import Column
+from wbscope.library.template import Label
 
 __all__ = ["Session", "notices_of", "result_of"]
 
@@ -24,9 +26,10 @@ class Session:
         self._library = library
         self._shown = shown
 
-    def query(self, name: str, params: Params | None = None) -> Result:
+    def query(self, name: str, params: Params | None = None, label: Label = no_label) -> Result:
         """Run a canned query after checking that its events were recorded.
 
+        `label` has the names that texts of findings use.
         Raises: QueryError, EvidenceError; UsageError for a filter that the query does not take.
         """
         params = params or Params()
@@ -34,6 +37,9 @@ class Session:
         require_events(file, self.engine.recorded, self._shown, self._library.profiles)
         check_filters(file, params.filters())
         self.engine.use(params)
+        if FINDINGS in file.needs:
+            found = self.findings(params, label)
+            self.engine.put(FINDINGS, findings_select(found, self._shown))
         own = [file.warns] if file.warns else []
         needs = [*file.needs, *own, WARNINGS]
         selects = [file.select, warnings_select(name, file.warns)]
@@ -41,6 +47,10 @@ class Session:
         result = result_of(name, rows, notices_of(warnings), file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")
         return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
+
+    def findings(self, params: Params | None = None, label: Label = no_label) -> list[Finding]:
+        """What is worth telling of the run, what has to be told first to begin with."""
+        return find_all(self.engine, self._library, self._shown, params or Params(), label)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of this run: lost events, damage."""

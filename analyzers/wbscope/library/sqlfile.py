@@ -16,6 +16,7 @@ from typing import Any
 
 from wbscope.base.errors import SetupError
 from wbscope.base.result import Column, leading_names
+from wbscope.library.rule import Rule, read_rule
 
 __all__ = [
     "Column",
@@ -29,7 +30,8 @@ __all__ = [
 ]
 
 _WINDOW = "window_start_ns"
-KINDS = ("raw", "view", "query", "timeline")
+KINDS = ("raw", "view", "query", "timeline", "finding")
+_SELECTS = ("query", "finding")  # the rest are views
 DIRECTIONS = ("lower", "higher", "neutral")
 
 _OBJECT = re.compile(rf"--\s+@({'|'.join(KINDS)})\s+(\w+)\s*$")
@@ -112,7 +114,8 @@ class SqlFile:
     whose events are so frequent that ingest loads them only when asked to.
     `previous` asks ingest for prev_seq: of the same task (tid) or of any;
     `indexes` are columns that it makes indexes of. `key` is the integer column
-    that tells a view's rows apart: made into a table, they are found by it.
+    that tells a view's rows apart: made into a table, they are found by it. `rule` is what a
+    finding says.
     `keys` are the columns that tell a query's rows apart, `first` those that matter most:
     tables for people begin with them.
     """
@@ -149,10 +152,11 @@ class SqlFile:
     keys: tuple[str, ...]
     first: tuple[str, ...]
     drawing: Drawing
+    rule: Rule | None
 
     def sql(self) -> str:
         """The statement that it is."""
-        return f"{self.select};" if self.kind == "query" else self.create_view()
+        return f"{self.select};" if self.kind in _SELECTS else self.create_view()
 
     def create_view(self) -> str:
         """The statement that makes it a view."""
@@ -204,6 +208,7 @@ def empty_file(**facts: Any) -> SqlFile:
         "shared": False,
         "extra": False,
         "drawing": _NOT_DRAWN,
+        "rule": None,
     }
     return SqlFile(**(nothing | facts))
 
@@ -283,6 +288,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         keys=_named(place, tags, "keys", columns) or leading_names([c.name for c in columns]),
         first=_named(place, tags, "first", columns),
         drawing=_drawing(place, tags),
+        rule=_rule(place, tags, columns) if kind == "finding" else None,
     )
 
 
@@ -314,7 +320,7 @@ def _select(place: _Place, kind: str, statement: str) -> str:
     body = statement[:-1].rstrip()
     if any(_is_code(line) and line.rstrip().endswith(";") for line in body.splitlines()):
         raise place.broken("has two statements, wanted a header before each")
-    if kind == "query":
+    if kind in _SELECTS:
         return body
     match = _CREATE_VIEW.fullmatch(body)
     if match is None or match[1] != place.name:
@@ -390,6 +396,13 @@ def _named(
     if strange := set(names) - {column.name for column in columns}:
         raise place.broken(f"@{tag} {min(strange)} is no @column")
     return names
+
+
+def _rule(place: _Place, tags: dict[str, list[str]], columns: tuple[Column, ...]) -> Rule:
+    try:
+        return read_rule(tags, [column.name for column in columns])
+    except ValueError as error:
+        raise place.broken(str(error)) from error
 
 
 def _column(place: _Place, line: str) -> Column:

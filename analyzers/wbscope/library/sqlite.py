@@ -59,6 +59,12 @@ class SqliteEngine:
             self._params = None  # no set of filters is in force if opening fails
             self._open(params)
 
+    def put(self, name: str, select: str) -> None:
+        """Let this view be that SELECT, until other filters are used."""
+        self._definitions.texts[name] = select
+        if self.made.pop(name, None) is not None:
+            self._connection.execute(f"DROP VIEW temp.{name}")
+
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
     ) -> list[Rows]:

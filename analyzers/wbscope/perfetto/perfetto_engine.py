@@ -22,7 +22,7 @@ from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.engine import PARAMS, Rows
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library
-from wbscope.library.params import Params, quote, wide_enough
+from wbscope.library.params import Params, quote, quote_any, wide_enough
 from wbscope.library.sqlfile import SqlFile
 from wbscope.perfetto.ingest import died, ingest_facts, load
 from wbscope.perfetto.perfetto_sql import create, indexes
@@ -46,6 +46,7 @@ class PerfettoEngine:
         self._shown = str(source.path)
         self._library = library
         self._params = Params()
+        self._texts: dict[str, str] = {}  # SELECTs that take the place of those of the library
         self._made: dict[str, str] = {}  # the text of each object that is there
         self._open = ExitStack()
         try:
@@ -73,7 +74,13 @@ class PerfettoEngine:
 
     def use(self, params: Params) -> None:
         """Answer with these filters from now on."""
+        if params != self._params:
+            self._texts.clear()
         self._params = params
+
+    def put(self, name: str, select: str) -> None:
+        """Let this view be that SELECT, until other filters are used."""
+        self._texts[name] = select
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
@@ -115,7 +122,7 @@ class PerfettoEngine:
         return [(name, self._statement(self._library.files[name])) for name in closure]
 
     def _statement(self, file: SqlFile) -> str:
-        select = None
+        select = self._texts.get(file.name)
         if file.name == PARAMS:
             row = self._ask(file.select)
             values = dict(zip(row[0], row[1][0], strict=True)) | self._params.given()
@@ -134,7 +141,7 @@ class PerfettoEngine:
         if not rows:
             typed = (f"CAST(NULL AS {c.type}) AS {c.name}" for c in file.columns)
             return f"SELECT {', '.join(typed)} WHERE 0"
-        values = ",\n".join(f"({', '.join(map(_literal, row))})" for row in rows)
+        values = ",\n".join(f"({', '.join(map(quote_any, row))})" for row in rows)
         return f"WITH facts({listed}) AS (VALUES\n{values})\nSELECT {listed} FROM facts"
 
     def _rows(self, sql: str) -> Rows:
@@ -156,12 +163,3 @@ class PerfettoEngine:
             lines[-1][:200] if lines else "trace processor",
             f"on {self._shown}, with Perfetto's trace processor (a bug in sql/)",
         ) from error
-
-
-def _literal(value: Any) -> str:
-    """A fact as SQL: texts of a stranger's file may hold any character."""
-    if isinstance(value, str):
-        return "'" + value.replace("\0", "").replace("'", "''") + "'"
-    if isinstance(value, float):
-        return repr(value)
-    return quote(value)

@@ -26,8 +26,9 @@ _KEYWORDS = {"group", "index", "limit", "order", "transaction"}
 
 
 def object_name(file: SqlFile) -> str:
-    """Views keep their names; a query becomes a view of its own."""
-    return f"{QUERY_PREFIX}{file.name}" if file.kind == "query" else file.name
+    """Views keep their names; a query or finding becomes a view of its own."""
+    prefix = {"query": QUERY_PREFIX, "finding": f"{QUERY_PREFIX}finding_"}.get(file.kind, "")
+    return f"{prefix}{file.name}"
 
 
 def perfetto_type(column: Column) -> str:

@@ -37,6 +37,14 @@ class Names:
         cgroups: dict[str | int, str] = dict(self.cgroups.items())
         return dict(zip(_NAMED, (bdis, bdis, cgroups), strict=True))
 
+    def label(self, column: str, value: object) -> str | None:
+        """What a table shows in place of one value of a column of this name."""
+        if column.endswith("cgroup_ino"):
+            return self.cgroups.get(value) if isinstance(value, int) else None
+        if column.endswith(_NAMED) and value in self.devices:
+            return self._bdi(str(value))
+        return None
+
     def bdi(self, text: str) -> str:
         """The bdi of a number, device (vda, /dev/vda) or mount point.
 

@@ -12,12 +12,13 @@ from typing import Self
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.result import Notice, Result
-from wbscope.base.span import Span
+from wbscope.base.span import WHOLE, Span
 from wbscope.base.units import format_value, parse_duration
 from wbscope.ingest.program import Observer
 from wbscope.library.contents import columns_of, file_texts, last_record, tables_of
 from wbscope.library.database import Recorded
 from wbscope.library.engine import Engine
+from wbscope.library.finding import Finding
 from wbscope.library.library import ENGINES, Library, load_library
 from wbscope.library.own_sql import run_select
 from wbscope.library.params import DEFAULT_WINDOW_NS, MOST_WINDOWS, Params, windows_in
@@ -83,13 +84,21 @@ class Run:
             comm_glob=filters.comm_glob,
             cgroup_ino=self.names().cgroup(cgroup) if isinstance(cgroup, str) else cgroup,
         )
-        result = self._session.query(name, params)
+        result = self._session.query(name, params, self._label)
         if has_named(result.columns):
             result = replace(result, labels=self.names().labels())
         if result.rows or params == unfiltered(params):
             return result
         told = why_empty(params, self._session.query(name, unfiltered(params)))
         return replace(result, warnings=(*result.warnings, *told))
+
+    def findings(self, span: Span = WHOLE) -> list[Finding]:
+        """What is worth telling of the run, or of a part of it, what matters most first.
+
+        Raises: UsageError for a part that no event can be in.
+        """
+        t0_ns, t1_ns = self.on_clock(span)
+        return self._session.findings(Params(t0_ns=t0_ns, t1_ns=t1_ns), self._label)
 
     def sql(
         self, statement: str, timeout: str | None = None, most_rows: int | None = None
@@ -186,6 +195,10 @@ class Run:
                 fix=f"wbscope.open({self.name!r})",
             )
         return self._opened
+
+    def _label(self, column: str, value: object) -> str | None:
+        """What people call a value of this column: vda (/data)."""
+        return self.names().label(column, value)
 
     def _sqlite(self, what: str) -> SqliteEngine:
         """The engine for what only a database can answer."""

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The findings of a run: what each rule of sql/findings tells, in words, and what to change."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wbscope.base.errors import EvidenceError
+from wbscope.library.engine import Engine
+from wbscope.library.evidence import require_events
+from wbscope.library.library import Library
+from wbscope.library.params import Params, quote_any
+from wbscope.library.rule import SEVERITIES, Check, Rule
+from wbscope.library.sqlfile import SqlFile
+from wbscope.library.template import Label
+
+__all__ = [
+    "NOTHING_WRONG",
+    "NO_VERDICT",
+    "Advice",
+    "Finding",
+    "Proof",
+    "find_all",
+    "findings_select",
+    "no_label",
+]
+
+# The one that is told when no other is more than a note, and the one that forbids all advice.
+NOTHING_WRONG, NO_VERDICT = "nothing_wrong", "no_verdict"
+_QUIET = ("note", "ok")
+# Which rules have waits.
+_TOTALS = "wb_loss_total"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to change. `settings` are pairs of knob and value, `now` what they are, as far as known.
+
+    `expect` says what should change then, and which way; empty: not predicted.
+    """
+
+    text: str
+    settings: tuple[tuple[str, str], ...]
+    now: tuple[str, ...]
+    costs: str
+    expect: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A canned query with its filters, and which facts its rows have to give."""
+
+    query: str
+    options: tuple[tuple[str, str], ...]
+    checks: tuple[Check, ...]
+
+    def command(self, shown: str) -> str:
+        """What a user types to see the numbers."""
+        words = [word for option in self.options for word in option]
+        return shlex.join(["wbscope", "query", self.query, shown, *words])
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing worth telling.
+
+    `id` is the rule; `facts` are the columns of its row; times are those of the trace clock, None
+    where it is not about a part of the time. `told` are the facts that stand in the text.
+    """
+
+    id: str
+    title: str
+    severity: str
+    confidence: str
+    cost_task_ns: int
+    text: str
+    evidence: tuple[Proof, ...]
+    advice: Advice | None
+    facts: Mapping[str, Any]
+    told: tuple[str, ...]
+    first_ts: int | None
+    last_ts: int | None
+
+
+def no_label(_column: str, _value: Any) -> None:
+    """Values as they are."""
+
+
+def find_all(
+    engine: Engine, library: Library, shown: str, params: Params, label: Label
+) -> list[Finding]:
+    """What is worth telling of a run: by severity, then by what it cost.
+
+    A rule whose events were not recorded is not asked.
+    """
+    engine.use(params)
+    has_waits = _rules_with_waits(engine, library)
+    found: list[Finding] = []
+    for file in library.findings():
+        rule = _rule_of(file)
+        if (rule.when and rule.when not in has_waits) or not _is_recorded(file, engine, shown):
+            continue
+        ((columns, rows),) = engine.answer(file.name, file.needs, file.needs, [file.select])
+        for row in rows:
+            one = _finding(file, rule, dict(zip(columns, row, strict=True)), label)
+            if one is not None:
+                found.append(one)
+    if any(one.severity not in _QUIET for one in found):
+        found = [one for one in found if one.id != NOTHING_WRONG]
+    return sorted(found, key=_place)
+
+
+def _place(one: Finding) -> tuple[bool, int, int, str]:
+    """What says whether to read on at all comes first, then severity, then cost."""
+    is_first = one.id in (NO_VERDICT, NOTHING_WRONG)
+    return (not is_first, SEVERITIES.index(one.severity), -one.cost_task_ns, one.id)
+
+
+def _rules_with_waits(engine: Engine, library: Library) -> set[str]:
+    if _TOTALS not in library.files:
+        return set()
+    select = f"SELECT DISTINCT finding FROM {_TOTALS}"
+    ((_, rows),) = engine.answer(_TOTALS, [_TOTALS], [_TOTALS], [select])
+    return {str(row[0]) for row in rows}
+
+
+def _rule_of(file: SqlFile) -> Rule:
+    assert file.rule is not None  # read with the file
+    return file.rule
+
+
+def _is_recorded(file: SqlFile, engine: Engine, shown: str) -> bool:
+    try:
+        require_events(file, engine.recorded, shown, ())
+    except EvidenceError:
+        return False
+    return True
+
+
+def _finding(file: SqlFile, rule: Rule, facts: dict[str, Any], label: Label) -> Finding | None:
+    text = rule.sentence.fill(facts, label)
+    if text is None:
+        return None
+    return Finding(
+        id=file.name,
+        title=file.title,
+        severity=facts.get("severity") or rule.severity,
+        confidence=facts.get("confidence") or rule.confidence,
+        cost_task_ns=facts.get("cost_task_ns") or 0,
+        text=text,
+        evidence=tuple(_proofs(rule, facts)),
+        advice=_advice(rule, facts, label),
+        facts=facts,
+        told=tuple(dict.fromkeys(rule.sentence.told(facts))),
+        first_ts=facts.get("first_ts"),
+        last_ts=facts.get("last_ts"),
+    )
+
+
+def _proofs(rule: Rule, facts: Mapping[str, Any]) -> Sequence[Proof]:
+    """With filters as they are written on the command line; without one whose fact is missing."""
+    return [
+        Proof(
+            one.query,
+            tuple(
+                (option, value)
+                for option, template in one.options
+                if (value := template.fill(facts, no_label)) is not None
+            ),
+            one.checks,
+        )
+        for one in rule.evidence
+    ]
+
+
+def _advice(rule: Rule, facts: Mapping[str, Any], label: Label) -> Advice | None:
+    text = rule.advice.fill(facts, label) if rule.advice is not None else None
+    if text is None:
+        return None
+    settings = []
+    for setting in rule.settings:
+        # A path and a number for the machine, so without names.
+        knob, value = setting.knob.fill(facts, no_label), setting.value.fill(facts, no_label)
+        if knob and value:
+            settings.append((knob, value))
+    pieces = (one.knob.fill(facts, no_label) for one in rule.now)
+    values = (one.value.fill(facts, no_label) for one in rule.now)
+    now = (f"{k} = {v}" if v else k for k, v in zip(pieces, values, strict=True) if k)
+    return Advice(
+        text,
+        tuple(settings),
+        tuple(now),
+        (rule.costs.fill(facts, label) if rule.costs is not None else None) or "",
+        rule.expect,
+    )
+
+
+def findings_select(found: Iterable[Finding], shown: str) -> str:
+    """The rows of wb_finding."""
+    names = (
+        "place", "id", "title", "severity", "confidence", "cost_task_ns", "text", "evidence",
+        "advice", "first_ts", "last_ts",
+    )  # fmt: skip
+    rows = []
+    for place, one in enumerate(found, 1):
+        evidence = "; ".join(proof.command(shown) for proof in one.evidence) or None
+        values = (
+            place, one.id, one.title, one.severity, one.confidence, one.cost_task_ns, one.text,
+            evidence, one.advice and _advice_text(one.advice), one.first_ts, one.last_ts,
+        )  # fmt: skip
+        told = (f"{quote_any(v)} AS {name}" for v, name in zip(values, names, strict=True))
+        rows.append(f"SELECT {', '.join(told)}")
+    return (
+        "\nUNION ALL\n".join(rows) or f"SELECT {', '.join(f'NULL AS {n}' for n in names)} WHERE 0"
+    )
+
+
+def _advice_text(advice: Advice) -> str:
+    """In one line, for tables."""
+    settings = "; ".join(f"{knob} = {value}" for knob, value in advice.settings)
+    return f"{advice.text} {settings}".strip()

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the header of a finding says besides its columns: sentence, evidence, advice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wbscope.library.template import Template, read_template
+
+__all__ = ["SEVERITIES", "Check", "Evidence", "Rule", "Setting", "Term", "read_rule"]
+
+# From what has to be told first.
+SEVERITIES = ("severe", "warning", "note", "ok")
+CONFIDENCES = ("measured", "inferred")
+
+_EVIDENCE = re.compile(r"(\w+)((?: --[\w-]+ \S+)*)(?:: (.+))?")
+_CHECK = re.compile(r"(\w+) = (.+)")
+_TERM = re.compile(r"(sum|max|mean|count)\(([^()]+)\)|(\d+)|(\w+)")
+_OPERATORS = ("+", "-", "/")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number made of the rows of a query, of another fact, or a constant.
+
+    `aggregate` of `column` over the rows in which each column of `where` has its value; a mean is
+    weighted by `weight`, a count is of different values. Without an aggregate `column` is a fact,
+    or a whole number.
+    """
+
+    aggregate: str
+    column: str
+    weight: str
+    where: tuple[tuple[str, Template], ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A fact is what the terms make, worked out from left to right."""
+
+    fact: str
+    first: Term
+    steps: tuple[tuple[str, Term], ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A canned query with filters, and what its rows have to say of the facts."""
+
+    query: str
+    options: tuple[tuple[str, Template], ...]
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Something to set, and to what."""
+
+    knob: Template
+    value: Template
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The texts of a finding. `when` names the rule of wb_loss that must have waits."""
+
+    severity: str
+    confidence: str
+    when: str
+    sentence: Template
+    evidence: tuple[Evidence, ...]
+    advice: Template | None
+    settings: tuple[Setting, ...]
+    now: tuple[Setting, ...]
+    costs: Template | None
+    expect: str
+
+
+def read_rule(tags: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Rule:
+    """From the tags of a header.
+
+    Raises: ValueError with what is wrong.
+    """
+
+    def text(tag: str) -> str:
+        return " ".join(tags.get(tag, []))
+
+    severity, confidence = text("severity"), text("confidence")
+    if severity not in SEVERITIES:
+        raise ValueError(f"@severity is '{severity}', wanted one of {', '.join(SEVERITIES)}")
+    if confidence not in CONFIDENCES:
+        raise ValueError(f"@confidence is '{confidence}', wanted one of {', '.join(CONFIDENCES)}")
+    if not text("sentence"):
+        raise ValueError("has no @sentence")
+    rule = Rule(
+        severity=severity,
+        confidence=confidence,
+        when=text("when"),
+        sentence=read_template(text("sentence")),
+        evidence=tuple(_evidence(line) for line in tags.get("evidence", [])),
+        advice=read_template(text("advice")) if text("advice") else None,
+        settings=tuple(_setting(line) for line in tags.get("set", [])),
+        now=tuple(_setting(line) for line in tags.get("now", [])),
+        costs=read_template(text("costs")) if text("costs") else None,
+        expect=text("expect"),
+    )
+    for template in _templates(rule):
+        for name in template.names():
+            if name not in columns:
+                raise ValueError(f"{{{name}}} is no @column")
+    return rule
+
+
+def _templates(rule: Rule) -> list[Template]:
+    found = [rule.sentence, *(one for one in (rule.advice, rule.costs) if one is not None)]
+    for setting in (*rule.settings, *rule.now):
+        found += [setting.knob, setting.value]
+    for evidence in rule.evidence:
+        found += [template for _, template in evidence.options]
+        for check in evidence.checks:
+            terms = [check.first, *(term for _, term in check.steps)]
+            found += [template for term in terms for _, template in term.where]
+    return found
+
+
+def _setting(line: str) -> Setting:
+    # A piece may hold both: [vm.dirty_bytes = {bytes}]; it is told as a whole then.
+    knob, found, value = line.partition(" = ")
+    if not found:
+        raise ValueError(f"'{line}' sets nothing, wanted KNOB = VALUE")
+    if line.startswith("["):
+        return Setting(read_template(line), read_template(""))
+    return Setting(read_template(knob), read_template(value))
+
+
+def _evidence(line: str) -> Evidence:
+    match = _EVIDENCE.fullmatch(line)
+    if match is None:
+        raise ValueError(f"@evidence is '{line}', wanted QUERY [--option VALUE]: FACT = ...")
+    words = match[2].split()
+    options = tuple((words[i], read_template(words[i + 1])) for i in range(0, len(words), 2))
+    checks = tuple(_check(one) for one in (match[3] or "").split("; ") if one)
+    return Evidence(match[1], options, checks)
+
+
+def _check(text: str) -> Check:
+    match = _CHECK.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"'{text}' is no check, wanted FACT = sum(COLUMN, COLUMN=VALUE ...)")
+    words = re.split(r" ([+\-/]) ", match[2])
+    steps = tuple((words[i], _term(words[i + 1])) for i in range(1, len(words), 2))
+    return Check(match[1], _term(words[0]), steps)
+
+
+def _term(text: str) -> Term:
+    match = _TERM.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"'{text}' is no number of a query, wanted sum(COLUMN, COLUMN=VALUE ...)")
+    if not match[1]:
+        return Term("", match[3] or match[4], "", ())
+    words = [word.strip() for word in match[2].split(",")]
+    names = [word for word in words if "=" not in word]
+    where = tuple(
+        (name.strip(), read_template(value))
+        for name, _, value in (word.partition("=") for word in words if "=" in word)
+    )
+    return Term(match[1], names[0], names[1] if len(names) > 1 else "", where)

@@ -1,0 +1,114 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   cgroup_starves
+-- @title     A cgroup's pages hold up another cgroup
+-- @summary   Tasks were held up while their own wb held less than its share of
+--   free run, or while their disk had nothing to do: pages of another cgroup,
+--   on the same device, filled the machine's pool. severe where that was most
+--   of the time that they were held up.
+-- @when      cgroup_starves
+-- @severity  severe
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} on {bdi} for pages of another
+--   cgroup: {own_share_ratio} of the dirty pages were their own[ and
+--   {holder_share_ratio} those of {holder_cgroup_ino}].
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=cgroup_starves,
+--   bdi={bdi}, cgroup_ino={cgroup_ino}); own_share_ratio =
+--   mean(own_share_ratio, total_ns, finding=cgroup_starves, bdi={bdi},
+--   cgroup_ino={cgroup_ino}); holder_share_ratio = mean(holder_share_ratio,
+--   total_ns, finding=cgroup_starves, bdi={bdi}, cgroup_ino={cgroup_ino})
+-- @evidence  blame --cgroup {cgroup_ino}
+-- @advice    Give {holder_cgroup_ino} a memory.high: it then has dirty limits
+--   of its own, a share of that memory, and cannot fill the machine's pool.
+-- @set       memory.high of {holder_cgroup_ino} = {proposed_bytes:raw}
+-- @costs     The cgroup keeps less of its files in memory, and its writers are
+--   held up earlier.
+-- @expect    throttled_ratio of {tasks} lower
+-- @needs     wb_loss, wb_loss_total, wb_dirty_extent, wb_bounds, wb_rule
+-- @events    writeback:balance_dirty_pages
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT severe or warning
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device that they write to
+-- @column    cgroup_ino INTEGER the cgroup that they write from
+-- @column    own_share_ratio REAL what their own wb held meanwhile
+-- @column    holder_bdi TEXT the same device
+-- @column    holder_cgroup_ino INTEGER the cgroup whose pages filled the pool
+-- @column    holder_share_ratio REAL what that wb held
+-- @column    proposed_bytes INTEGER memory whose share of dirty pages is half
+--   of the machine's limit
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    docs/findings.md
+WITH
+  starved AS (
+    SELECT l.*
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding = 'cgroup_starves'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+  ),
+  share AS (
+    SELECT
+      s.bdi,
+      s.cgroup_ino,
+      sum(s.dur * s.own_share_ratio) / sum(s.dur) AS own_share_ratio,
+      sum(s.dur * s.holder_share_ratio)
+        / nullif(
+          sum(CASE WHEN s.holder_share_ratio IS NOT NULL THEN s.dur END), 0
+        ) AS holder_share_ratio
+    FROM starved AS s
+    GROUP BY s.bdi, s.cgroup_ino
+  ),
+  holder AS (
+    SELECT
+      s.bdi,
+      s.cgroup_ino,
+      s.holder_bdi,
+      s.holder_cgroup_ino,
+      row_number() OVER (
+        PARTITION BY s.bdi, s.cgroup_ino
+        ORDER BY
+          total(s.dur * s.holder_share_ratio) DESC,
+          s.holder_bdi,
+          s.holder_cgroup_ino
+      ) AS place
+    FROM starved AS s
+    WHERE s.holder_bdi IS NOT NULL
+    GROUP BY s.bdi, s.cgroup_ino, s.holder_bdi, s.holder_cgroup_ino
+  ),
+  held AS (
+    SELECT l.bdi, l.cgroup_ino, sum(l.dur) AS dur
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.kind = 'throttle'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+      AND l.task_id IN (SELECT s.task_id FROM starved AS s)
+    GROUP BY l.bdi, l.cgroup_ino
+  )
+SELECT
+  t.cost_task_ns,
+  CASE WHEN t.cost_task_ns >= v.most_ratio * w.dur THEN 'severe'
+    ELSE 'warning'
+  END AS severity,
+  t.tasks,
+  t.bdi,
+  t.cgroup_ino,
+  s.own_share_ratio,
+  h.holder_bdi,
+  h.holder_cgroup_ino,
+  s.holder_share_ratio,
+  -- A cgroup's limit is a fifth of its memory, where nothing says otherwise.
+  CAST(m.thresh_bytes * 5 / 2 AS INTEGER) AS proposed_bytes,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_dirty_extent AS m
+JOIN share AS s ON s.bdi = t.bdi AND s.cgroup_ino IS t.cgroup_ino
+JOIN held AS w ON w.bdi = t.bdi AND w.cgroup_ino IS t.cgroup_ino
+LEFT JOIN holder AS h ON h.bdi = t.bdi
+  AND h.cgroup_ino IS t.cgroup_ino AND h.place = 1
+WHERE t.finding = 'cgroup_starves' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   device_idle
+-- @title     The device is idle while its writers wait
+-- @summary   Tasks were held up while pages were under writeback and their
+--   device had no request: something above the disk holds the requests back,
+--   such as io.max, io.latency or blk-throttle of cgroup v1.
+-- @when      device_idle
+-- @severity  warning
+-- @confidence inferred
+-- @sentence  {tasks} waited {cost_task_ns} although {bdi} had nothing to do for
+--   {idle_ratio} of that time: their pages were under writeback and held back
+--   above the disk, as io.max does[ (cgroup {limited_cgroup_ino})].
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=device_idle,
+--   bdi={bdi}, cgroup_ino={cgroup_ino}); idle_ratio = 1 - mean(device_ratio,
+--   total_ns, finding=device_idle, bdi={bdi}, cgroup_ino={cgroup_ino})
+-- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}][;
+--   {bdi} can write {disk_bytes_per_s}]. If it has to stay, let the program
+--   write no faster.
+-- @set       io.max of {limited_cgroup_ino} = wbps=max
+-- @costs     Others on that disk get less of it.
+-- @expect    throttle_summary.slept_total_ns lower
+-- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_bounds, wb_rule
+-- @events    writeback:balance_dirty_pages, block:block_rq_issue
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    cgroup_ino INTEGER cgroup that owns the wb
+-- @column    limited_cgroup_ino INTEGER the same; NULL = the root, which has no
+--   io.max
+-- @column    idle_ratio REAL share of the waits without a request on the device
+-- @column    disk_bytes_per_s REAL what it writes while it is busy
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    block/blk-throttle.c
+SELECT
+  t.cost_task_ns,
+  t.tasks,
+  t.bdi,
+  t.cgroup_ino,
+  nullif(t.cgroup_ino, 1) AS limited_cgroup_ino,
+  1 - t.device_ratio AS idle_ratio,
+  d.disk_bytes_per_s,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+WHERE t.finding = 'device_idle'
+  AND t.cost_task_ns >= v.loss_least_ns
+  -- Between two requests a disk is idle for a moment, too.
+  AND t.cost_task_ns >= v.most_ratio * (
+    SELECT sum(l.dur)
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.kind = 'throttle'
+      AND l.bdi = t.bdi
+      AND l.cgroup_ino IS t.cgroup_ino
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+  )
+ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

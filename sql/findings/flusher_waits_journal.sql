@@ -1,0 +1,35 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   flusher_waits_journal
+-- @title     The flusher waits for the journal
+-- @summary   A flusher thread was blocked while the journal committed: it
+--   starts no writing meanwhile, and the dirty pages of all its files stay.
+-- @when      flusher_waits_journal
+-- @severity  note
+-- @confidence measured
+-- @sentence  The flusher stood still for {cost_task_ns} while the journal[ of
+--   {bdi}] committed, the longest time for {longest_ns}; nobody wrote dirty
+--   pages meanwhile.
+-- @evidence  lost_time: cost_task_ns = sum(total_ns,
+--   finding=flusher_waits_journal, bdi={bdi}); longest_ns = max(max_ns,
+--   finding=flusher_waits_journal, bdi={bdi})
+-- @needs     wb_loss_total, wb_rule
+-- @events    sched:sched_switch
+-- @column    cost_task_ns INTEGER time that flushers lost to it
+-- @column    tasks TEXT flusher threads
+-- @column    bdi TEXT the device; NULL = not known
+-- @column    longest_ns INTEGER longest wait
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    fs/jbd2/transaction.c start_this_handle()
+SELECT
+  t.cost_task_ns,
+  t.tasks,
+  t.bdi,
+  t.longest_ns,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+WHERE t.finding = 'flusher_waits_journal'
+  AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   fsync_storm
+-- @title     Too many fsyncs
+-- @summary   Ten fsyncs a second and more waited on one device: each waits for
+--   a commit of the journal, and the device does little else.
+-- @when      fsync_storm
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {tasks} called fsync {fsyncs_count} times and waited
+--   {cost_task_ns}: {mean_ns} for each, on {bdi}.
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=fsync_storm,
+--   bdi={bdi}); fsyncs_count = sum(stalls_count, finding=fsync_storm,
+--   kind=fsync, bdi={bdi}); mean_ns = sum(total_ns, finding=fsync_storm,
+--   bdi={bdi}) / sum(stalls_count, finding=fsync_storm, kind=fsync, bdi={bdi})
+-- @advice    Let programs sync less often: group what belongs together into one
+--   fsync (commit_delay, group commit, batches), or put the journal on a device
+--   with a write cache that survives a power loss.
+-- @set       fsyncs a second = a tenth
+-- @costs     What was not yet synced is lost in a crash.
+-- @expect    stalls_by_task.total_ns lower
+-- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule
+-- @optional  syscalls:sys_enter_fsync, ext4:ext4_sync_file_enter
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    fsyncs_count INTEGER fsyncs that waited
+-- @column    mean_ns INTEGER time lost for each
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    fs/ext4/fsync.c ext4_sync_file()
+WITH
+  called AS (
+    SELECT l.bdi, count(*) AS fsyncs_count
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding = 'fsync_storm'
+      AND l.kind = 'fsync'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+    GROUP BY l.bdi
+  )
+SELECT
+  t.cost_task_ns,
+  t.tasks,
+  t.bdi,
+  c.fsyncs_count,
+  t.cost_task_ns / c.fsyncs_count AS mean_ns,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+JOIN called AS c ON c.bdi = t.bdi
+WHERE t.finding = 'fsync_storm' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   journal_commit
+-- @title     Tasks wait for the journal to commit
+-- @summary   Tasks waited in fsync, write or a system call without events while
+--   the journal of their file system committed: with data=ordered a commit
+--   writes the data of all files first that it has blocks of.
+-- @when      journal_commit
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} for the journal[ of {bdi}] to
+--   commit, the longest {longest_ns}[; it writes {disk_bytes_per_s}, and up to
+--   {dirty_max_bytes} were dirty].
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=journal_commit,
+--   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
+-- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
+-- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
+-- @advice    Let the flusher write earlier, so that a commit finds less to
+--   write.
+-- @set       vm.dirty_background_bytes = {background_bytes:raw}
+-- @now       [vm.dirty_background_bytes =
+--   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
+--   {background_percent:raw}]
+-- @costs     Files that are deleted or written again soon are written more
+--   often.
+-- @expect    stalls_by_task.max_ns lower
+-- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
+--   wb_rule
+-- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT warning or note
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device; NULL = not known
+-- @column    longest_ns INTEGER longest wait
+-- @column    disk_bytes_per_s REAL what the device writes while it is busy
+-- @column    dirty_max_bytes INTEGER most that was dirty
+-- @column    background_bytes INTEGER what it writes in half a second
+-- @column    dirty_background_bytes INTEGER setting now; NULL = not set
+-- @column    background_percent INTEGER setting now; NULL = not set
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    fs/jbd2/commit.c jbd2_journal_commit_transaction()
+SELECT
+  t.cost_task_ns,
+  CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
+    AS severity,
+  t.tasks,
+  t.bdi,
+  t.longest_ns,
+  d.disk_bytes_per_s,
+  m.dirty_max_bytes,
+  s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes / 2 AS INTEGER))
+    AS background_bytes,
+  s.dirty_background_bytes,
+  s.dirty_background_ratio AS background_percent,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_dirty_extent AS m
+LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi;

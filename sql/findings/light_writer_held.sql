@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   light_writer_held
+-- @title     A light writer is held up beside a greedy one
+-- @summary   A task that asked for less than its fair share was throttled for a
+--   fifth of its time and more: at the limit the kernel stops everybody.
+-- @severity  note
+-- @confidence measured
+-- @sentence  {light_task} wrote only {light_bytes_per_s} to {bdi} and was held
+--   up for {slept_ratio} of its time, beside {greedy_task} with
+--   {greedy_bytes_per_s}.
+-- @evidence  fairness_tasks --bdi {bdi}: light_bytes_per_s =
+--   max(rate_bytes_per_s, tid={light_tid}, bdi={bdi}); slept_ratio =
+--   max(slept_ratio, tid={light_tid}, bdi={bdi}); greedy_bytes_per_s =
+--   max(rate_bytes_per_s, tid={greedy_tid}, bdi={bdi})
+-- @advice    Slow the greedy writer down before the kernel stops everybody:
+--   give it a cgroup with memory.high, or a rate limit of its own.
+-- @needs     wb_task_rate, wb_rule
+-- @events    writeback:balance_dirty_pages
+-- @optional  sched:sched_switch
+-- @column    cost_task_ns INTEGER 0: its waits are told of by the finding that
+--   has their cause
+-- @column    bdi TEXT the device
+-- @column    light_task TEXT the lightest of them
+-- @column    light_tid INTEGER its thread
+-- @column    light_bytes_per_s REAL its rate
+-- @column    slept_ratio REAL share of its time that it was throttled
+-- @column    greedy_task TEXT who wrote most
+-- @column    greedy_tid INTEGER its thread
+-- @column    greedy_bytes_per_s REAL its rate
+-- @source    mm/page-writeback.c balance_dirty_pages()
+WITH
+  ranked AS (
+    SELECT
+      r.*,
+      row_number() OVER (
+        PARTITION BY r.bdi, r.cgroup_ino
+        ORDER BY r.rate_bytes_per_s DESC, r.tid
+      ) AS fast_place
+    FROM wb_task_rate AS r
+  ),
+  light AS (
+    SELECT
+      r.*,
+      row_number() OVER (
+        PARTITION BY r.bdi, r.cgroup_ino ORDER BY r.rate_bytes_per_s, r.tid
+      ) AS place
+    FROM wb_task_rate AS r
+    CROSS JOIN wb_rule AS v
+    WHERE r.is_demand_limited = 1 AND r.slept_ratio >= v.held_least_ratio
+  )
+SELECT
+  0 AS cost_task_ns,
+  l.bdi,
+  l.comm || ' ' || l.tid AS light_task,
+  l.tid AS light_tid,
+  l.rate_bytes_per_s AS light_bytes_per_s,
+  l.slept_ratio,
+  g.comm || ' ' || g.tid AS greedy_task,
+  g.tid AS greedy_tid,
+  g.rate_bytes_per_s AS greedy_bytes_per_s
+FROM light AS l
+CROSS JOIN wb_rule AS v
+JOIN ranked AS g
+  ON g.bdi = l.bdi AND g.cgroup_ino IS l.cgroup_ino AND g.fast_place = 1
+WHERE l.place = 1
+  AND g.task_id <> l.task_id
+  AND coalesce(g.is_demand_limited, 0) = 0
+  AND l.rate_bytes_per_s <= v.most_ratio * g.rate_bytes_per_s
+ORDER BY l.slept_ratio DESC, l.bdi, l.tid;

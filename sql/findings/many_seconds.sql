@@ -1,0 +1,88 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   many_seconds
+-- @title     More dirty pages than the disk writes in seconds
+-- @summary   What was dirty takes the disk 5 s and more to write (big memory,
+--   USB sticks): whoever calls sync or fsync waits for it, and a crash loses
+--   it. A warning where somebody waited, else a note.
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {dirty_max_bytes} were dirty, which {bdi} takes {dirty_max_ns} to
+--   write[: {tasks} waited {sync_ns} for it in sync or fsync].
+-- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
+-- @evidence  disk_rates: dirty_max_ns = max(dirty_max_ns, bdi={bdi})
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
+--   bdi={bdi}); sync_ns = sum(total_ns, finding=many_seconds, bdi={bdi})
+-- @advice    Lower the limits to what {bdi} writes in two seconds and in half a
+--   second.
+-- @set       vm.dirty_bytes = {proposed_bytes:raw}
+-- @set       vm.dirty_background_bytes = {background_bytes:raw}
+-- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
+--   {dirty_percent:raw}]
+-- @now       [vm.dirty_background_bytes =
+--   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
+--   {background_percent:raw}]
+-- @costs     A copy is slowed down to the disk's speed earlier, and other,
+--   faster disks have the same limits.
+-- @expect    copy_and_sync.sync_ns lower
+-- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
+--   wb_rule, wb_units
+-- @events    writeback:global_dirty_state
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT warning or note
+-- @column    tasks TEXT who lost it; NULL = nobody
+-- @column    bdi TEXT the device
+-- @column    sync_ns INTEGER time that all tasks waited; NULL = nobody did
+-- @column    dirty_max_bytes INTEGER most that was dirty
+-- @column    dirty_max_ns INTEGER how long the device takes to write it
+-- @column    proposed_bytes INTEGER what the device writes in two seconds
+-- @column    background_bytes INTEGER what it writes in half a second
+-- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
+-- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
+-- @column    dirty_background_bytes INTEGER as dirty_bytes
+-- @column    background_percent INTEGER as dirty_percent
+-- @column    first_ts INTEGER ns, start of the first wait; NULL = none
+-- @column    last_ts INTEGER ns, end of the last; NULL = none
+-- @source    mm/page-writeback.c domain_dirty_limits()
+WITH
+  -- Of several disks the slowest that wrote for a good part of the run, and
+  -- those that somebody waited for.
+  worth AS (
+    SELECT
+      d.bdi,
+      d.disk_bytes_per_s,
+      CAST(m.dirty_max_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
+        AS dirty_max_ns,
+      m.dirty_max_bytes,
+      row_number() OVER (ORDER BY d.disk_bytes_per_s, d.bdi) AS place
+    FROM wb_disk_rate AS d
+    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN wb_units AS u
+    CROSS JOIN wb_rule AS v
+    WHERE d.busy_ns >= v.long_call_ns
+  )
+SELECT
+  coalesce(t.cost_task_ns, 0) AS cost_task_ns,
+  CASE WHEN t.cost_task_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
+    AS severity,
+  t.tasks,
+  w.bdi,
+  t.cost_task_ns AS sync_ns,
+  w.dirty_max_bytes,
+  w.dirty_max_ns,
+  s.round_bytes * (1 + CAST(2 * w.disk_bytes_per_s / s.round_bytes AS INTEGER))
+    AS proposed_bytes,
+  s.round_bytes * (1 + CAST(w.disk_bytes_per_s / 2 / s.round_bytes AS INTEGER))
+    AS background_bytes,
+  s.dirty_bytes,
+  s.dirty_ratio AS dirty_percent,
+  s.dirty_background_bytes,
+  s.dirty_background_ratio AS background_percent,
+  t.first_ts,
+  t.last_ts
+FROM worth AS w
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_dirty_setting AS s
+LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
+WHERE w.dirty_max_ns >= v.worth_most_ns
+  AND (w.place = 1 OR t.cost_task_ns >= v.loss_least_ns)
+ORDER BY cost_task_ns DESC, w.bdi;

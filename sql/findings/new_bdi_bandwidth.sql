@@ -1,0 +1,75 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   new_bdi_bandwidth
+-- @title     The kernel takes a new device for a fast one
+-- @summary   Tasks were held up in the first 3 s in which their wb was
+--   throttled, while the kernel believed it to write at least four times what
+--   it does: a new wb starts at 100 MiB/s, so writers run into the limit.
+-- @when      new_bdi_bandwidth
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} in the first seconds of writing to
+--   {bdi}, when the kernel took it for a disk of {believed_bytes_per_s}; it
+--   writes {disk_bytes_per_s}[, and one write was held for {call_max_ns}].
+-- @evidence  lost_time: cost_task_ns = sum(total_ns,
+--   finding=new_bdi_bandwidth, bdi={bdi})
+-- @evidence  disk_rates: believed_bytes_per_s = max(believed_bytes_per_s,
+--   bdi={bdi})
+-- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
+-- @evidence  throttle_by_task: call_max_ns = max(call_max_ns, bdi={bdi})
+-- @advice    Let {bdi} hold less of the pool from the start, by a udev rule for
+--   such disks: {max_percent} % of the limit is what it writes in a second.
+-- @set       /sys/class/bdi/{bdi}/max_ratio = {max_percent:raw}
+-- @now       /sys/class/bdi/{bdi}/max_ratio = 100
+-- @costs     Copies to {bdi} are slowed down earlier.
+-- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth, wb_throttle,
+--   wb_dirty_extent, wb_bounds, wb_rule
+-- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT warning or note
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    believed_bytes_per_s INTEGER highest avg_write_bw
+-- @column    disk_bytes_per_s REAL what it writes while it is busy
+-- @column    call_max_ns INTEGER longest call of balance_dirty_pages()
+-- @column    max_percent INTEGER per cent of the limit that it writes in a
+--   second
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    mm/backing-dev.c INIT_BW; mm/page-writeback.c
+--   wb_update_write_bandwidth()
+WITH
+  longest AS (
+    SELECT t.bdi, max(t.call_ns) AS call_max_ns
+    FROM wb_throttle AS t
+    CROSS JOIN wb_bounds AS b
+    WHERE t.is_step = 1 AND t.ts >= b.start_ts AND t.ts < b.end_ts
+    GROUP BY t.bdi
+  ),
+  believed AS (
+    SELECT w.bdi, max(w.avg_write_bw_bytes_per_s) AS bytes_per_s
+    FROM wb_bandwidth AS w
+    CROSS JOIN wb_bounds AS b
+    WHERE w.ts >= b.start_ts AND w.ts < b.end_ts
+    GROUP BY w.bdi
+  )
+SELECT
+  t.cost_task_ns,
+  CASE WHEN l.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
+    AS severity,
+  t.tasks,
+  t.bdi,
+  e.bytes_per_s AS believed_bytes_per_s,
+  d.disk_bytes_per_s,
+  l.call_max_ns,
+  max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes + 0.5 AS INTEGER))
+    AS max_percent,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+LEFT JOIN believed AS e ON e.bdi = t.bdi
+LEFT JOIN longest AS l ON l.bdi = t.bdi
+CROSS JOIN wb_dirty_extent AS m
+WHERE t.finding = 'new_bdi_bandwidth' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   no_verdict
+-- @title     The trace is not whole
+-- @summary   Events were lost, or a part of the trace is damaged: what is told
+--   are lower bounds, and no advice is given.
+-- @severity  severe
+-- @confidence measured
+-- @sentence  No verdict, the trace is not whole:[ the ring buffer overran
+--   {gaps_count:time} and {lost_count:event} are lost;][ the ring buffer
+--   overran {unknown_gaps_count:time} and nobody knows how many events that
+--   cost;][ it is {state};] what follows are lower bounds.
+-- @evidence  trace_state: gaps_count = max(gaps_count); lost_count =
+--   max(lost_count); unknown_gaps_count = max(unknown_gaps_count)
+-- @advice    Record again with a larger buffer.
+-- @set       record --buffer = {buffer_text}
+-- @needs     wb_trace_state
+-- @column    cost_task_ns INTEGER 0
+-- @column    gaps_count INTEGER gaps, where their events are counted
+-- @column    lost_count INTEGER events lost
+-- @column    unknown_gaps_count INTEGER gaps, where they are not
+-- @column    state TEXT damaged or not whole
+-- @column    buffer_text TEXT what record would take
+-- @source    docs/findings.md
+SELECT
+  0 AS cost_task_ns,
+  s.gaps_count,
+  s.lost_count,
+  s.unknown_gaps_count,
+  s.state,
+  '64M' AS buffer_text
+FROM wb_trace_state AS s
+WHERE s.matters = 1
+ORDER BY s.gaps_count;

@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   no_writeback
+-- @title     Writers wait and nothing is written
+-- @summary   Tasks were held up while no page was under writeback and their
+--   device had no request: nobody had started to write. For most of the time
+--   that they were held up, or it is the moment before the flusher wakes.
+-- @when      no_writeback
+-- @severity  severe
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} while nothing was written to {bdi}:
+--   no page was under writeback and the disk had no request, for
+--   {share_ratio} of the time that its writers were held up.
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=no_writeback,
+--   bdi={bdi}); share_ratio = sum(total_ns, finding=no_writeback, bdi={bdi}) /
+--   sum(total_ns, kind=throttle, bdi={bdi})
+-- @advice    The kernel does not start background writeback here. Mainline lost
+--   that start for devices over a strict limit in early 2026 (64dd89ae01f2) and
+--   has it again since cece9dc61daa: use a kernel with that.
+-- @set       /sys/class/bdi/{bdi}/strict_limit = 0
+-- @costs     {bdi} may fill more of the pool that all writers share.
+-- @expect    throttle_summary.slept_total_ns lower
+-- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule
+-- @events    writeback:balance_dirty_pages, writeback:global_dirty_state,
+--   block:block_rq_issue
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    share_ratio REAL share of the time that its writers were held up
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    mm/page-writeback.c balance_dirty_pages():
+--   wb_start_background_writeback()
+WITH
+  held AS (
+    SELECT l.bdi, sum(l.dur) AS dur
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.kind = 'throttle' AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    GROUP BY l.bdi
+  )
+SELECT
+  t.cost_task_ns,
+  t.tasks,
+  t.bdi,
+  1.0 * t.cost_task_ns / h.dur AS share_ratio,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+JOIN held AS h ON h.bdi = t.bdi
+WHERE t.finding = 'no_writeback'
+  AND t.cost_task_ns >= v.loss_least_ns
+  AND t.cost_task_ns >= v.most_ratio * h.dur
+ORDER BY t.cost_task_ns DESC, t.bdi;

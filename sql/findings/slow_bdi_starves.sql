@@ -1,0 +1,120 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   slow_bdi_starves
+-- @title     Pages of one device hold up writers of another
+-- @summary   Tasks were held up while their own wb held less than its share of
+--   free run, or while their own disk had nothing to do: pages of another
+--   device filled the machine's pool. severe where that was most of the time
+--   that they were held up.
+-- @when      slow_bdi_starves
+-- @severity  severe
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} on {bdi} for pages that are not
+--   theirs: {own_share_ratio} of the dirty pages were their own[ and
+--   {holder_share_ratio} those of {holder_bdi}][, which writes only
+--   {holder_bytes_per_s}].
+-- @evidence  lost_time: cost_task_ns = sum(total_ns,
+--   finding=slow_bdi_starves, bdi={bdi}); own_share_ratio =
+--   mean(own_share_ratio, total_ns, finding=slow_bdi_starves, bdi={bdi});
+--   holder_share_ratio = mean(holder_share_ratio, total_ns,
+--   finding=slow_bdi_starves, bdi={bdi})
+-- @evidence  blame --bdi {bdi}
+-- @evidence  disk_rates: holder_bytes_per_s = max(disk_bytes_per_s,
+--   bdi={holder_bdi})
+-- @advice    Let {holder_bdi} hold less: {max_percent} % of the limit is what
+--   it writes in a second.
+-- @set       /sys/class/bdi/{holder_bdi}/strict_limit = 1
+-- @set       /sys/class/bdi/{holder_bdi}/max_ratio = {max_percent:raw}
+-- @now       /sys/class/bdi/{holder_bdi}/strict_limit = 0
+-- @now       /sys/class/bdi/{holder_bdi}/max_ratio = 100
+-- @costs     Writers to {holder_bdi} are held up earlier. strict_limit is there
+--   from 6.2 on.
+-- @expect    throttled_ratio of {tasks} lower
+-- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_bounds,
+--   wb_rule
+-- @events    writeback:balance_dirty_pages
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT severe or warning
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device that they write to
+-- @column    own_share_ratio REAL what their own wb held meanwhile
+-- @column    holder_bdi TEXT the device whose pages filled the pool; NULL = not
+--   known
+-- @column    holder_cgroup_ino INTEGER the cgroup that owns that wb
+-- @column    holder_share_ratio REAL what that wb held
+-- @column    holder_bytes_per_s REAL what the holder writes while it is busy
+-- @column    max_percent INTEGER per cent of the limit that the holder writes
+--   in a second
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    docs/findings.md
+WITH
+  starved AS (
+    SELECT l.*
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding = 'slow_bdi_starves'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+  ),
+  share AS (
+    SELECT
+      s.bdi,
+      sum(s.dur * s.own_share_ratio) / sum(s.dur) AS own_share_ratio,
+      sum(s.dur * s.holder_share_ratio)
+        / nullif(
+          sum(CASE WHEN s.holder_share_ratio IS NOT NULL THEN s.dur END), 0
+        ) AS holder_share_ratio
+    FROM starved AS s
+    GROUP BY s.bdi
+  ),
+  holder AS (
+    SELECT
+      s.bdi,
+      s.holder_bdi,
+      s.holder_cgroup_ino,
+      row_number() OVER (
+        PARTITION BY s.bdi
+        ORDER BY
+          total(s.dur * s.holder_share_ratio) DESC,
+          s.holder_bdi,
+          s.holder_cgroup_ino
+      ) AS place
+    FROM starved AS s
+    WHERE s.holder_bdi IS NOT NULL
+    GROUP BY s.bdi, s.holder_bdi, s.holder_cgroup_ino
+  ),
+  held AS (
+    SELECT l.bdi, sum(l.dur) AS dur
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.kind = 'throttle'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+      AND l.task_id IN (SELECT s.task_id FROM starved AS s)
+    GROUP BY l.bdi
+  )
+SELECT
+  t.cost_task_ns,
+  CASE WHEN t.cost_task_ns >= v.most_ratio * w.dur THEN 'severe'
+    ELSE 'warning'
+  END AS severity,
+  t.tasks,
+  t.bdi,
+  s.own_share_ratio,
+  h.holder_bdi,
+  h.holder_cgroup_ino,
+  s.holder_share_ratio,
+  d.disk_bytes_per_s AS holder_bytes_per_s,
+  max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes + 0.5 AS INTEGER))
+    AS max_percent,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_dirty_extent AS m
+JOIN share AS s ON s.bdi = t.bdi
+JOIN held AS w ON w.bdi = t.bdi
+LEFT JOIN holder AS h ON h.bdi = t.bdi AND h.place = 1
+LEFT JOIN wb_disk_rate AS d ON d.bdi = h.holder_bdi
+WHERE t.finding = 'slow_bdi_starves' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi;

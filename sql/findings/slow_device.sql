@@ -1,0 +1,62 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   slow_device
+-- @title     A device is slower than its writers
+-- @summary   Tasks were held up at the machine's limits while their own device
+--   had requests all the time and its own wb held its share: they want more
+--   than the device can write. A warning where one write was held for long, as
+--   it is when writers run into the limit; else throttling did its work.
+-- @when      slow_device
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} for {bdi}, which[ writes
+--   {disk_bytes_per_s} and] is slower than its writers[; one write was held for
+--   {call_max_ns}].
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
+--   bdi={bdi})
+-- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
+-- @evidence  throttle_by_task: call_max_ns = max(call_max_ns, bdi={bdi})
+-- @advice    No setting makes {bdi} faster[: let the writers give it no more
+--   than {disk_bytes_per_s}], or let them write behind themselves
+--   (sync_file_range, O_DIRECT), so that no write waits for another's pages.
+-- @set       the writers' rate = {disk_bytes_per_s}
+-- @costs     The program takes as long as the disk does, which it does anyway.
+-- @expect    throttle_summary.call_max_ns lower
+-- @needs     wb_loss_total, wb_disk_rate, wb_throttle, wb_bounds, wb_rule
+-- @events    writeback:balance_dirty_pages
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT warning or note
+-- @column    confidence TEXT inferred where the device's requests were not
+--   recorded
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    disk_bytes_per_s REAL what it writes while it is busy
+-- @column    call_max_ns INTEGER longest call of balance_dirty_pages()
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    mm/page-writeback.c balance_dirty_pages()
+WITH
+  longest AS (
+    SELECT t.bdi, max(t.call_ns) AS call_max_ns
+    FROM wb_throttle AS t
+    CROSS JOIN wb_bounds AS b
+    WHERE t.is_step = 1 AND t.ts >= b.start_ts AND t.ts < b.end_ts
+    GROUP BY t.bdi
+  )
+SELECT
+  t.cost_task_ns,
+  CASE WHEN l.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
+    AS severity,
+  CASE WHEN t.device_ratio IS NULL THEN 'inferred' ELSE 'measured' END
+    AS confidence,
+  t.tasks,
+  t.bdi,
+  d.disk_bytes_per_s,
+  l.call_max_ns,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+LEFT JOIN longest AS l ON l.bdi = t.bdi
+WHERE t.finding = 'slow_device' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   small_limit
+-- @title     The dirty limit is too small for the disk
+-- @summary   Tasks were held up at a limit that their device writes in less
+--   than the longest pause (200 ms): writers stop and the disk runs empty in
+--   turns.
+-- @when      small_limit
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} at a limit of {thresh_bytes}, which
+--   {bdi} writes in {thresh_ns}: the disk had nothing to do for
+--   {idle_ratio} of that time.
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=small_limit,
+--   bdi={bdi}); idle_ratio = 1 - mean(device_ratio, total_ns,
+--   finding=small_limit, bdi={bdi})
+-- @evidence  dirty_limits: thresh_bytes = max(thresh_bytes)
+-- @evidence  disk_rates: thresh_ns = max(thresh_ns, bdi={bdi})
+-- @advice    Raise the limit to what {bdi} writes in a second.
+-- @set       vm.dirty_bytes = {proposed_bytes:raw}
+-- @set       vm.dirty_background_bytes = {background_bytes:raw}
+-- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
+--   {dirty_percent:raw}]
+-- @now       [vm.dirty_background_bytes =
+--   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
+--   {background_percent:raw}]
+-- @costs     Up to {proposed_bytes} more may be lost in a crash, and sync waits
+--   for them.
+-- @expect    throttle_summary.slept_total_ns lower
+-- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
+--   wb_rule, wb_units
+-- @events    writeback:balance_dirty_pages
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    thresh_bytes INTEGER mean dirty threshold of the machine
+-- @column    thresh_ns INTEGER how long the device takes to write it
+-- @column    idle_ratio REAL share of the waits without a request on the device
+-- @column    proposed_bytes INTEGER what the device writes in a second
+-- @column    background_bytes INTEGER half of that
+-- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
+-- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
+-- @column    dirty_background_bytes INTEGER as dirty_bytes
+-- @column    background_percent INTEGER as dirty_percent
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    mm/page-writeback.c MAX_PAUSE
+SELECT
+  t.cost_task_ns,
+  t.tasks,
+  t.bdi,
+  m.thresh_bytes,
+  CAST(m.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
+    AS thresh_ns,
+  1 - t.device_ratio AS idle_ratio,
+  s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER))
+    AS proposed_bytes,
+  s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER)) / 2
+    AS background_bytes,
+  s.dirty_bytes,
+  s.dirty_ratio AS dirty_percent,
+  s.dirty_background_bytes,
+  s.dirty_background_ratio AS background_percent,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
+CROSS JOIN wb_dirty_setting AS s
+JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+CROSS JOIN wb_dirty_extent AS m
+WHERE t.finding = 'small_limit' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi;

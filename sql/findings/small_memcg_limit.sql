@@ -1,0 +1,65 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   small_memcg_limit
+-- @title     A memory cgroup is too small for the burst
+-- @summary   Tasks were held up by the dirty limits of their own memory cgroup,
+--   or waited while it reclaimed its memory; the machine had room.
+-- @when      small_memcg_limit
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} for the limits of the cgroup
+--   {cgroup_ino}[: its tasks dirtied {burst_bytes}, and it had
+--   {dirty_max_bytes} dirty at most].
+-- @evidence  lost_time: cost_task_ns = sum(total_ns,
+--   finding=small_memcg_limit, cgroup_ino={cgroup_ino})
+-- @evidence  throttle_by_task --cgroup {cgroup_ino}: burst_bytes =
+--   sum(dirtied_estimate_bytes)
+-- @evidence  dirty_domains: dirty_max_bytes = max(dirty_max_bytes,
+--   domain=memcg, cgroup_ino={cgroup_ino})
+-- @advice    Give the cgroup more memory: its dirty limits are a share of it
+--   (vm.dirty_ratio of memory.max).
+-- @set       memory.max of {cgroup_ino} = {proposed_bytes:raw}
+-- @costs     Memory that others then do not have.
+-- @expect    throttle_summary.slept_total_ns lower
+-- @needs     wb_loss_total, wb_task_dirtied, wb_domain_sum, wb_dirty_setting,
+--   wb_rule
+-- @events    writeback:balance_dirty_pages
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    cgroup_ino INTEGER the cgroup
+-- @column    burst_bytes INTEGER what its tasks dirtied
+-- @column    dirty_max_bytes INTEGER most that it had dirty
+-- @column    proposed_bytes INTEGER memory whose free run holds the burst
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    mm/page-writeback.c mdtc_calc_avail()
+WITH
+  burst AS (
+    SELECT d.cgroup_ino, sum(d.estimate_bytes) AS bytes
+    FROM wb_task_dirtied AS d
+    GROUP BY d.cgroup_ino
+  ),
+  widest AS (
+    SELECT m.cgroup_ino, max(m.dirty_max_bytes) AS bytes
+    FROM wb_domain_sum AS m
+    WHERE m.domain = 'memcg'
+    GROUP BY m.cgroup_ino
+  )
+SELECT
+  t.cost_task_ns,
+  t.tasks,
+  t.bdi,
+  t.cgroup_ino,
+  b.bytes AS burst_bytes,
+  w.bytes AS dirty_max_bytes,
+  -- Free run ends at the mean of both thresholds: of 20 and 10 % by default.
+  s.round_bytes * (1 + b.bytes * 7 / s.round_bytes) AS proposed_bytes,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_dirty_setting AS s
+LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
+LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino
+WHERE t.finding = 'small_memcg_limit' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

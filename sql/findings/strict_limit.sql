@@ -1,0 +1,57 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   strict_limit
+-- @title     A device's own limit stops its writers
+-- @summary   Tasks were held up by the limit of their own bdi (strict_limit and
+--   max_ratio; FUSE has it always), with room in the machine and in the disk.
+-- @when      strict_limit
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} for the own limit of {bdi}
+--   (strict_limit, max_ratio), though the machine had room[ and the disk
+--   nothing to do for {idle_ratio} of that time].
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=strict_limit,
+--   bdi={bdi}); idle_ratio = 1 - mean(device_ratio, total_ns,
+--   finding=strict_limit, bdi={bdi})
+-- @advice    Lift the limit, or raise max_ratio to what the disk writes in a
+--   second ({max_percent} %).
+-- @set       /sys/class/bdi/{bdi}/strict_limit = 0
+-- @set       /sys/class/bdi/{bdi}/max_ratio = {max_percent:raw}
+-- @now       /sys/class/bdi/{bdi}/strict_limit = 1
+-- @costs     {bdi} may fill more of the pool that all writers share.
+-- @expect    throttle_summary.slept_total_ns lower
+-- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_rule
+-- @events    writeback:balance_dirty_pages
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    idle_ratio REAL share of the waits without a request on the device
+-- @column    max_percent INTEGER per cent of the limit that it writes in a
+--   second
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    mm/page-writeback.c wb_position_ratio(): BDI_CAP_STRICTLIMIT
+SELECT
+  t.cost_task_ns,
+  t.tasks,
+  t.bdi,
+  1 - t.device_ratio AS idle_ratio,
+  min(
+    100,
+    max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes + 0.5 AS INTEGER))
+  ) AS max_percent,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+CROSS JOIN wb_dirty_extent AS m
+WHERE t.finding = 'strict_limit'
+  AND t.cost_task_ns >= v.loss_least_ns
+  -- Where the disk is what limits, a few waits begin while it has just ended.
+  AND t.cost_task_ns >= v.most_ratio * (
+    SELECT sum(o.cost_task_ns)
+    FROM wb_loss_total AS o
+    WHERE o.bdi = t.bdi
+      AND o.finding IN ('strict_limit', 'slow_device', 'no_writeback')
+  )
+ORDER BY t.cost_task_ns DESC, t.bdi;

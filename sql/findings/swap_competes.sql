@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   swap_competes
+-- @title     Swap competes with the files for the disk
+-- @summary   Memory was short, and swap lies on a disk that files are written
+--   to: tasks waited in reclaim, for swap's pages and for the disk.
+-- @when      swap_competes
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {tasks} waited {cost_task_ns} for memory: {swapped_count} pages of
+--   swap went to[ {swap_bdi},] the disk that the files are written to.
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=swap_competes)
+-- @evidence  reclaim_destinations: swapped_count = max(pages_count,
+--   destination=swap device)
+-- @advice    Put swap on another device or on zram; until then let reclaim take
+--   pages of files rather than swap.
+-- @set       vm.swappiness = 1
+-- @now       [vm.swappiness = {swappiness:raw}]
+-- @costs     Files leave memory earlier, and are read again.
+-- @expect    mmtests_vmstat Swap Outs lower
+-- @needs     wb_loss, wb_loss_total, wb_throttle_total, wb_bounds,
+--   wb_swap_device, reclaim_destination,
+--   wb_dirty_setting, wb_rule
+-- @optional  vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
+--   vmscan:mm_vmscan_direct_reclaim_begin
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT severe where most of it was lost by tasks that were
+--   never throttled for dirtying; else warning
+-- @column    tasks TEXT who lost it
+-- @column    swap_bdi TEXT the device that swap lies on; NULL = not known
+-- @column    swapped_count INTEGER pages that went to the swap device
+-- @column    swappiness INTEGER vm.swappiness now; NULL = not known
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    mm/vmscan.c, mm/page_io.c swap_writepage()
+SELECT
+  t.cost_task_ns,
+  CASE
+    WHEN t.cost_task_ns * v.most_ratio <= (
+      SELECT sum(l.dur)
+      FROM wb_loss AS l
+      CROSS JOIN wb_bounds AS b
+      WHERE l.finding = t.finding
+        AND l.task_id NOT IN (SELECT a.task_id FROM wb_throttle_total AS a)
+        AND l.ts >= b.start_ts
+        AND l.ts < b.end_ts
+    )
+      THEN 'severe'
+    ELSE 'warning'
+  END AS severity,
+  t.tasks,
+  (SELECT min(w.bdi) FROM wb_swap_device AS w) AS swap_bdi,
+  d.device_count AS swapped_count,
+  s.swappiness,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN reclaim_destination AS d
+WHERE t.finding = 'swap_competes' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC;

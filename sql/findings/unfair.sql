@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   unfair
+-- @title     Equal writers got unequal shares
+-- @summary   Writers of one wb that asked for more than they got did not get
+--   the same: Jain's index against their max-min fair shares is below 0.8.
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {slow_task} got {slow_bytes_per_s} of {bdi} and {fast_task} got
+--   {fast_bytes_per_s}, although both asked for more: Jain's index is
+--   {jain_ratio}.
+-- @evidence  fairness_tasks --bdi {bdi}: slow_bytes_per_s =
+--   max(rate_bytes_per_s, tid={slow_tid}, bdi={bdi}); fast_bytes_per_s =
+--   max(rate_bytes_per_s, tid={fast_tid}, bdi={bdi})
+-- @evidence  fairness: jain_ratio = max(jain_weighted_ratio, bdi={bdi},
+--   cgroup_ino={cgroup_ino})
+-- @advice    Give each writer a cgroup with io.weight, or look at what the slow
+--   one waits for besides: query stalls_by_task.
+-- @needs     wb_task_rate, wb_rule
+-- @events    writeback:balance_dirty_pages
+-- @optional  sched:sched_switch
+-- @column    cost_task_ns INTEGER 0: who got less did not stand still longer
+-- @column    bdi TEXT the device
+-- @column    cgroup_ino INTEGER cgroup that owns the wb
+-- @column    slow_task TEXT who got least
+-- @column    slow_tid INTEGER its thread
+-- @column    slow_bytes_per_s REAL its rate
+-- @column    fast_task TEXT who got most
+-- @column    fast_tid INTEGER its thread
+-- @column    fast_bytes_per_s REAL its rate
+-- @column    jain_ratio REAL Jain's index of rate over entitlement
+-- @source    R. Jain et al., A Quantitative Measure of Fairness, DEC-TR-301
+WITH
+  share AS (
+    SELECT
+      r.*,
+      r.rate_bytes_per_s / r.entitlement_bytes_per_s AS x,
+      row_number() OVER (
+        PARTITION BY r.bdi, r.cgroup_ino
+        ORDER BY r.is_demand_limited, r.rate_bytes_per_s, r.tid
+      ) AS slow_place,
+      row_number() OVER (
+        PARTITION BY r.bdi, r.cgroup_ino
+        ORDER BY r.is_demand_limited, r.rate_bytes_per_s DESC, r.tid
+      ) AS fast_place
+    FROM wb_task_rate AS r
+    WHERE r.entitlement_bytes_per_s > 0
+  ),
+  indexed AS (
+    SELECT
+      s.bdi,
+      s.cgroup_ino,
+      sum(s.x) * sum(s.x) / nullif(count(*) * sum(s.x * s.x), 0) AS jain,
+      sum(CASE s.is_demand_limited WHEN 0 THEN 1 ELSE 0 END) AS greedy_count
+    FROM share AS s
+    GROUP BY s.bdi, s.cgroup_ino
+  )
+SELECT
+  0 AS cost_task_ns,
+  i.bdi,
+  i.cgroup_ino,
+  a.comm || ' ' || a.tid AS slow_task,
+  a.tid AS slow_tid,
+  a.rate_bytes_per_s AS slow_bytes_per_s,
+  z.comm || ' ' || z.tid AS fast_task,
+  z.tid AS fast_tid,
+  z.rate_bytes_per_s AS fast_bytes_per_s,
+  i.jain AS jain_ratio
+FROM indexed AS i
+CROSS JOIN wb_rule AS v
+JOIN share AS a
+  ON a.bdi = i.bdi AND a.cgroup_ino IS i.cgroup_ino AND a.slow_place = 1
+JOIN share AS z
+  ON z.bdi = i.bdi AND z.cgroup_ino IS i.cgroup_ino AND z.fast_place = 1
+WHERE i.jain < v.fair_least_ratio
+  AND i.greedy_count > 1
+ORDER BY i.jain, i.bdi, i.cgroup_ino;

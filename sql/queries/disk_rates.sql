@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    disk_rates
+-- @title    How fast each device writes
+-- @summary  What each device writes while it has something to do.
+-- @read     rate is written bytes over the time in which the device had a
+--   request: what it can do, however seldom it was asked. Limits are worth so
+--   many seconds of it.
+-- @filters  bdi
+-- @grain    device; order bdi
+-- @needs    wb_disk_rate, wb_dirty_extent, wb_bandwidth, wb_params, wb_units
+-- @optional block:block_rq_issue, block:block_rq_complete,
+--   writeback:global_dirty_state, writeback:bdi_dirty_ratelimit
+-- @column   bdi TEXT device
+-- @column   disk_bytes_per_s REAL written bytes over the time with a request;
+--   of NFS and FUSE the fastest sample
+-- @column   written_bytes INTEGER all that it wrote
+-- @column   busy_ns INTEGER time with a request; NULL = not recorded
+-- @column   believed_bytes_per_s INTEGER highest avg_write_bw, what the kernel
+--   thought that it writes; NULL = not told
+-- @column   thresh_ns INTEGER how long it takes to write the machine's dirty
+--   threshold
+-- @column   dirty_max_ns INTEGER how long it takes to write the most that was
+--   dirty
+-- @column   gap_ns INTEGER how long it takes to write what lies between the
+--   background threshold and the dirty threshold
+-- @column   basis TEXT requests, block samples or bdi samples
+-- @metric   disk_bytes_per_s higher: how fast the disk wrote while it had
+--   something to do
+WITH
+  believed AS (
+    SELECT w.bdi, max(w.avg_write_bw_bytes_per_s) AS bytes_per_s
+    FROM wb_bandwidth AS w
+    GROUP BY w.bdi
+  )
+SELECT
+  d.bdi,
+  d.disk_bytes_per_s,
+  CAST(d.written_bytes AS INTEGER) AS written_bytes,
+  d.busy_ns,
+  b.bytes_per_s AS believed_bytes_per_s,
+  CAST(e.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
+    AS thresh_ns,
+  CAST(e.dirty_max_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
+    AS dirty_max_ns,
+  CAST(
+    (e.thresh_bytes - e.bg_thresh_bytes) * u.second_ns / d.disk_bytes_per_s
+    AS INTEGER
+  ) AS gap_ns,
+  d.basis
+FROM wb_disk_rate AS d
+CROSS JOIN wb_params AS p
+CROSS JOIN wb_units AS u
+CROSS JOIN wb_dirty_extent AS e
+LEFT JOIN believed AS b ON b.bdi = d.bdi
+WHERE p.bdi IS NULL OR d.bdi = p.bdi
+ORDER BY d.bdi;

@@ -1,0 +1,85 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    lost_time
+-- @title    Time that tasks lost, by finding
+-- @order    12
+-- @summary  The waits of each task under the finding that tells of them.
+-- @read     Each wait is under one finding only, so the rows add up. finding
+--   `-` is what no rule tells of, such as a task's own reads. Kernel threads
+--   are left out, but for flushers that wait for a journal.
+-- @filters  range, bdi, tid, task, cgroup
+-- @grain    finding, task under a name, kind, cause, bdi; order total_ns
+--   descending
+-- @needs    wb_loss, wb_bounds, wb_params
+-- @events   writeback:balance_dirty_pages
+--   |vmscan:mm_vmscan_direct_reclaim_begin
+--   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
+--   |writeback:folio_wait_writeback|ext4:ext4_sync_file_enter
+--   |jbd2:jbd2_lock_buffer_stall|xfs:xfs_log_grant_sleep|block:block_rq_issue
+--   |nfs:nfs_fsync_enter|fuse:fuse_request_send|syscalls:sys_enter_fsync
+--   |syscalls:sys_enter_sync|sched:sched_switch
+-- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
+--   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
+-- @column   finding TEXT id of the finding; NULL = none tells of it
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   kind TEXT of wait, as in stalls
+-- @column   cause TEXT as in stalls
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; throttle only
+-- @column   stalls_count INTEGER waits
+-- @column   total_ns INTEGER sum of their own times
+-- @column   max_ns INTEGER longest
+-- @column   device_ratio REAL share of that time in which the device had
+--   requests; NULL = not recorded
+-- @column   own_share_ratio REAL throttle: of the pool, what the task's own wb
+--   held, weighted by time
+-- @column   holder_share_ratio REAL throttle: what the other wb held that held
+--   most; NULL = none is known
+-- @metric   total_ns lower: how long a program stood still for this reason
+SELECT
+  l.finding,
+  l.tid,
+  l.comm,
+  l.kind,
+  l.cause,
+  l.bdi,
+  l.cgroup_ino,
+  count(*) AS stalls_count,
+  sum(l.dur) AS total_ns,
+  max(l.dur) AS max_ns,
+  sum(l.dur * l.device_ratio)
+    / nullif(sum(CASE WHEN l.device_ratio IS NOT NULL THEN l.dur END), 0)
+    AS device_ratio,
+  sum(l.dur * l.own_share_ratio)
+    / nullif(sum(CASE WHEN l.own_share_ratio IS NOT NULL THEN l.dur END), 0)
+    AS own_share_ratio,
+  sum(l.dur * l.holder_share_ratio)
+    / nullif(sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END), 0)
+    AS holder_share_ratio
+FROM wb_loss AS l
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS p
+WHERE l.ts >= b.start_ts
+  AND l.ts < b.end_ts
+  AND (p.bdi IS NULL OR l.bdi = p.bdi)
+  AND (p.tid IS NULL OR l.tid = p.tid)
+  AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
+  AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
+GROUP BY
+  l.finding,
+  l.tid,
+  l.comm,
+  l.task_id,
+  l.kind,
+  l.cause,
+  l.bdi,
+  l.cgroup_ino
+ORDER BY
+  total_ns DESC,
+  l.finding,
+  l.tid,
+  l.task_id,
+  l.kind,
+  l.cause,
+  l.bdi,
+  l.cgroup_ino;

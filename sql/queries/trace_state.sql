@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    trace_state
+-- @title    Is the trace whole?
+-- @summary  Events that were lost, and damage: whether numbers can be believed.
+-- @read     matters 1: so much is lost that no verdict is given.
+-- @grain    one row
+-- @needs    wb_trace_state
+-- @column   gaps_count INTEGER times that the ring buffer overran; NULL = none,
+--   or their events are not counted
+-- @column   lost_count INTEGER events that are lost; NULL likewise
+-- @column   unknown_gaps_count INTEGER times that it overran, and nobody knows
+--   how many events that cost; NULL = none
+-- @column   lost_ratio REAL lost events over all that happened
+-- @column   state TEXT damaged, read only in part; NULL = whole
+-- @column   matters INTEGER 1: no verdict
+SELECT
+  s.gaps_count,
+  s.lost_count,
+  s.unknown_gaps_count,
+  s.lost_ratio,
+  s.state,
+  s.matters
+FROM wb_trace_state AS s
+ORDER BY s.matters;

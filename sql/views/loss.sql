@@ -1,0 +1,686 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The time that tasks of users lost, each wait under the finding that tells of
+-- it (sql/findings).
+
+-- @view     wb_loss
+-- @summary  Waits of tasks, each with the finding that tells of it. No wait is
+--   told of twice, so what findings cost can be added up.
+-- @grain    wait of a task that is no kernel thread, and those of flushers for
+--   a journal; order wait_id
+-- @needs    _loss
+-- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
+--   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
+-- @column   wait_id INTEGER of wb_stall
+-- @column   ts INTEGER ns, trace clock, start
+-- @column   dur INTEGER ns, its own time
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   task_id INTEGER of wb_task
+-- @column   kind TEXT as in wb_wait
+-- @column   cause TEXT as in wb_stall
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim the
+--   one that the task writes from, if it is one
+-- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
+-- @column   holder_bdi TEXT throttle: of the wb, other than the task's own,
+--   that held most of the pool; NULL = none is known
+-- @column   holder_cgroup_ino INTEGER of that wb
+-- @column   own_share_ratio REAL throttle: of the pool, held by the task's wb
+-- @column   holder_share_ratio REAL throttle: of the pool, held by the holder;
+--   0 = none is known
+-- @column   device_ratio REAL share of dur in which the device had requests;
+--   NULL = not recorded
+-- @column   nr_writeback INTEGER throttle: pages under writeback when it was
+--   decided; NULL = not recorded
+-- @column   disk_bytes_per_s REAL what the device writes while it is busy
+-- @source   docs/findings.md
+CREATE VIEW wb_loss AS
+SELECT
+  l.wait_id,
+  l.ts,
+  l.dur,
+  l.tid,
+  l.comm,
+  l.task_id,
+  l.kind,
+  l.cause,
+  l.bdi,
+  l.cgroup_ino,
+  l.finding,
+  l.holder_bdi,
+  l.holder_cgroup_ino,
+  l.own_share_ratio,
+  l.holder_share_ratio,
+  l.device_ratio,
+  l.nr_writeback,
+  l.disk_bytes_per_s
+FROM _loss AS l;
+
+-- @view     wb_finding
+-- @shared
+-- @summary  The findings of the run in words. The runner replaces this view by
+--   the rows that sql/findings makes; the text below is the default.
+-- @grain    finding; order place
+-- @needs
+-- @column   place INTEGER 1 = to be told first
+-- @column   id TEXT rule, a file of sql/findings
+-- @column   title TEXT in a few words
+-- @column   severity TEXT severe, warning, note or ok
+-- @column   confidence TEXT measured or inferred
+-- @column   cost_task_ns INTEGER time that all tasks together lost to it
+-- @column   text TEXT what is wrong, with the numbers
+-- @column   evidence TEXT commands that show the numbers
+-- @column   advice TEXT what to change; NULL = nothing
+-- @column   first_ts INTEGER ns, trace clock; NULL = not about a part of time
+-- @column   last_ts INTEGER ns, trace clock; NULL likewise
+CREATE VIEW wb_finding AS
+SELECT
+  NULL AS place,
+  NULL AS id,
+  NULL AS title,
+  NULL AS severity,
+  NULL AS confidence,
+  NULL AS cost_task_ns,
+  NULL AS text,
+  NULL AS evidence,
+  NULL AS advice,
+  NULL AS first_ts,
+  NULL AS last_ts
+FROM (SELECT 0 AS is_told) AS t
+WHERE t.is_told = 1;
+
+-- @view     wb_loss_total
+-- @shared
+-- @summary  What each finding cost, and whom, in the time of interest. Findings
+--   about a device are apart by device, those about a cgroup by cgroup.
+-- @grain    finding, bdi, cgroup; order finding, bdi, cgroup_ino
+-- @needs    _loss, wb_bounds
+-- @column   finding TEXT rule of sql/findings
+-- @column   bdi TEXT backing device; NULL = the finding is not about one
+-- @column   cgroup_ino INTEGER cgroup; NULL = the finding is not about one
+-- @column   cost_task_ns INTEGER time that all tasks together lost
+-- @column   stalls_count INTEGER waits
+-- @column   longest_ns INTEGER longest of them
+-- @column   tasks_count INTEGER tasks that lost it
+-- @column   tasks TEXT their names: dd 399; 4 dd; dd and fio; dd, fio and 2
+--   more
+-- @column   first_ts INTEGER ns, start of the first wait
+-- @column   last_ts INTEGER ns, end of the last
+-- @column   device_ratio REAL share of the time in which the device had
+--   requests; NULL = not recorded
+-- @materialize
+CREATE VIEW wb_loss_total AS
+WITH
+  chosen AS (
+    SELECT
+      l.finding,
+      CASE
+        WHEN l.finding NOT IN (
+          'swap_competes', 'reclaim_meets_dirty', 'direct_reclaim'
+        )
+          THEN l.bdi
+      END AS bdi,
+      CASE
+        WHEN l.finding IN ('small_memcg_limit', 'cgroup_starves', 'device_idle')
+          THEN l.cgroup_ino
+      END AS cgroup_ino,
+      l.tid,
+      l.task_id,
+      l.comm,
+      l.ts,
+      l.dur,
+      l.device_ratio
+    FROM _loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
+  ),
+  per_task AS (
+    SELECT c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id,
+      sum(c.dur) AS dur
+    FROM chosen AS c
+    GROUP BY c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id
+  ),
+  per_name AS (
+    SELECT
+      t.finding,
+      t.bdi,
+      t.cgroup_ino,
+      t.comm,
+      count(*) AS tasks_count,
+      min(t.tid) AS tid,
+      sum(t.dur) AS dur,
+      row_number() OVER (
+        PARTITION BY t.finding, t.bdi, t.cgroup_ino
+        ORDER BY sum(t.dur) DESC, t.comm
+      ) AS place
+    FROM per_task AS t
+    GROUP BY t.finding, t.bdi, t.cgroup_ino, t.comm
+  ),
+  named AS (
+    SELECT
+      n.finding,
+      n.bdi,
+      n.cgroup_ino,
+      sum(n.tasks_count) AS tasks_count,
+      count(*) AS names_count,
+      max(CASE n.place WHEN 1 THEN n.comm END) AS first_comm,
+      max(CASE n.place WHEN 1 THEN n.tid END) AS first_tid,
+      max(CASE n.place WHEN 1 THEN n.tasks_count END) AS first_count,
+      max(CASE n.place WHEN 2 THEN n.comm END) AS second_comm,
+      max(CASE n.place WHEN 2 THEN n.tasks_count END) AS second_count
+    FROM per_name AS n
+    GROUP BY n.finding, n.bdi, n.cgroup_ino
+  ),
+  summed AS (
+    SELECT
+      c.finding,
+      c.bdi,
+      c.cgroup_ino,
+      sum(c.dur) AS cost_task_ns,
+      count(*) AS stalls_count,
+      max(c.dur) AS longest_ns,
+      min(c.ts) AS first_ts,
+      max(c.ts + c.dur) AS last_ts,
+      sum(c.dur * c.device_ratio)
+        / nullif(sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END), 0)
+        AS device_ratio
+    FROM chosen AS c
+    GROUP BY c.finding, c.bdi, c.cgroup_ino
+  )
+SELECT
+  s.finding,
+  s.bdi,
+  s.cgroup_ino,
+  s.cost_task_ns,
+  s.stalls_count,
+  s.longest_ns,
+  n.tasks_count,
+  CASE
+    WHEN n.tasks_count = 1 THEN n.first_comm || ' ' || n.first_tid
+    WHEN n.names_count = 1 THEN n.tasks_count || ' ' || n.first_comm
+    WHEN n.names_count = 2 THEN
+      CASE n.first_count WHEN 1 THEN '' ELSE n.first_count || ' ' END
+        || n.first_comm || ' and '
+        || CASE n.second_count WHEN 1 THEN '' ELSE n.second_count || ' ' END
+        || n.second_comm
+    ELSE
+      CASE n.first_count WHEN 1 THEN '' ELSE n.first_count || ' ' END
+        || n.first_comm || ', '
+        || CASE n.second_count WHEN 1 THEN '' ELSE n.second_count || ' ' END
+        || n.second_comm || ' and '
+        || (n.tasks_count - n.first_count - n.second_count) || ' more'
+  END AS tasks,
+  s.first_ts,
+  s.last_ts,
+  s.device_ratio
+FROM summed AS s
+JOIN named AS n
+  ON n.finding = s.finding
+  AND n.bdi IS s.bdi
+  AND n.cgroup_ino IS s.cgroup_ino;
+
+-- @view     wb_disk_rate
+-- @shared
+-- @summary  How fast each device writes while it has something to do.
+-- @grain    device; order bdi
+-- @key      bdi
+-- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_units
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT major:minor
+-- @column   disk_bytes_per_s REAL written bytes over the time with a request;
+--   of the samples of a bdi (NFS, FUSE) the fastest
+-- @column   written_bytes REAL all that it wrote in the run
+-- @column   busy_ns INTEGER time with a request
+-- @column   basis TEXT requests, block samples or bdi samples
+-- @materialize
+CREATE VIEW wb_disk_rate AS
+WITH
+  written AS (
+    SELECT d.device, sum(d.bytes) AS bytes
+    FROM wb_block_done AS d
+    WHERE d.op = 'write'
+    GROUP BY d.device
+  ),
+  busy AS (
+    SELECT b.device, sum(b.to_ts - b.from_ts) AS busy_ns
+    FROM wb_busy AS b
+    WHERE b.resource = 'device'
+    GROUP BY b.device
+  ),
+  known AS (
+    SELECT
+      w.device AS bdi,
+      1 AS grade,
+      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0) AS bytes_per_s,
+      1.0 * w.bytes AS bytes,
+      b.busy_ns
+    FROM written AS w
+    JOIN busy AS b ON b.device = w.device
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      s.device,
+      2,
+      1.0 * sum(s.written_bytes) * u.second_ns / nullif(sum(s.busy_ns), 0),
+      1.0 * sum(s.written_bytes),
+      sum(s.busy_ns)
+    FROM wb_block_sample AS s
+    CROSS JOIN wb_units AS u
+    WHERE s.device IS NOT NULL
+    GROUP BY s.device, u.second_ns
+    UNION ALL
+    SELECT
+      s.bdi,
+      3,
+      max(s.written_bytes_per_s),
+      1.0 * sum(s.written_bytes),
+      NULL
+    FROM wb_bdi_sample AS s
+    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
+    GROUP BY s.bdi
+  ),
+  best AS (
+    SELECT
+      k.*,
+      row_number() OVER (PARTITION BY k.bdi ORDER BY k.grade) AS place
+    FROM known AS k
+    WHERE k.bytes_per_s > 0
+  )
+SELECT
+  b.bdi,
+  b.bytes_per_s AS disk_bytes_per_s,
+  b.bytes AS written_bytes,
+  b.busy_ns,
+  CASE b.grade
+    WHEN 1 THEN 'requests'
+    WHEN 2 THEN 'block samples'
+    ELSE 'bdi samples'
+  END AS basis
+FROM best AS b
+WHERE b.place = 1;
+
+-- @view     _loss
+-- @summary  wb_loss.
+-- @grain    wait of a task that is no kernel thread, and those of flushers for
+--   a journal; order wait_id
+-- @key      wait_id
+-- @needs    wb_stall, wb_throttle_total, _loss_throttle, _loss_machine,
+--   _loss_journal, wb_swap_device, wb_disk_rate
+-- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
+--   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
+-- @column   wait_id INTEGER of wb_stall
+-- @column   ts INTEGER ns, trace clock, start
+-- @column   dur INTEGER ns, its own time
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   task_id INTEGER of wb_task
+-- @column   kind TEXT as in wb_wait
+-- @column   cause TEXT as in wb_stall
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim the
+--   one that the task writes from, if it is one
+-- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
+-- @column   holder_bdi TEXT throttle: of the wb, other than the task's own,
+--   that held most of the pool; NULL = none is known
+-- @column   holder_cgroup_ino INTEGER of that wb
+-- @column   own_share_ratio REAL throttle: of the pool, held by the task's wb
+-- @column   holder_share_ratio REAL throttle: of the pool, held by the holder;
+--   0 = none is known
+-- @column   device_ratio REAL share of dur in which the device had requests;
+--   NULL = not recorded
+-- @column   nr_writeback INTEGER throttle: pages under writeback when it was
+--   decided; NULL = not recorded
+-- @column   disk_bytes_per_s REAL what the device writes while it is busy
+-- @source   docs/findings.md
+-- @materialize
+CREATE VIEW _loss AS
+WITH
+  member AS (
+    SELECT a.task_id, min(a.cgroup_ino) AS cgroup_ino, min(a.bdi) AS bdi
+    FROM wb_throttle_total AS a
+    WHERE a.cgroup_ino > 1
+    GROUP BY a.task_id
+    HAVING min(a.cgroup_ino) = max(a.cgroup_ino)
+  ),
+  only_disk AS (
+    SELECT min(d.bdi) AS bdi FROM wb_disk_rate AS d HAVING count(*) = 1
+  ),
+  placed AS (
+    SELECT
+      s.wait_id,
+      s.ts,
+      s.dur,
+      s.tid,
+      s.comm,
+      s.task_id,
+      s.kind,
+      s.cause,
+      s.bdi,
+      s.cgroup_ino,
+      s.device_ratio AS stall_device_ratio,
+      CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
+      s.comm GLOB 'kworker/*' AS is_flusher,
+      s.comm GLOB 'kworker/*'
+        OR s.comm GLOB 'jbd2/*'
+        OR s.comm GLOB 'xfs*/*'
+        OR s.comm GLOB 'btrfs-*'
+        OR s.comm GLOB 'kswapd[0-9]*'
+        OR s.comm GLOB 'kcompactd[0-9]*'
+        OR s.comm GLOB 'flush-*'
+        OR s.comm GLOB 'loop[0-9]*'
+        OR s.comm GLOB 'ksoftirqd/*'
+        OR s.comm GLOB 'migration/*'
+        OR s.comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd')
+        AS is_kernel
+    FROM wb_stall AS s
+    WHERE s.dur > 0
+  ),
+  told AS (
+    SELECT
+      p.*,
+      t.finding AS throttle_finding,
+      t.holder_bdi,
+      t.holder_cgroup_ino,
+      t.own_share_ratio,
+      t.holder_share_ratio,
+      coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
+      t.nr_writeback,
+      d.disk_bytes_per_s,
+      j.is_storm,
+      m.is_swapping,
+      m.is_shared_swap,
+      m.is_meeting_dirty,
+      EXISTS (SELECT 1 FROM wb_swap_device AS w WHERE w.bdi = p.bdi)
+        OR p.bdi = '(unknown)' AS is_on_swap_device
+    FROM placed AS p
+    CROSS JOIN _loss_machine AS m
+    LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
+    LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
+    LEFT JOIN only_disk AS o ON 1 = 1
+    LEFT JOIN _loss_journal AS j ON j.device = coalesce(p.bdi, o.bdi)
+    WHERE p.is_kernel = 0
+      OR (p.is_flusher = 1 AND p.cause IN ('journal commit', 'journal full'))
+  )
+SELECT
+  t.wait_id,
+  t.ts,
+  t.dur,
+  t.tid,
+  t.comm,
+  t.task_id,
+  t.kind,
+  t.cause,
+  CASE
+    WHEN t.kind = 'memcg reclaim' THEN w.bdi
+    WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
+    -- With one disk there is no other that it can have waited for.
+    ELSE coalesce(t.bdi, o.bdi)
+  END AS bdi,
+  CASE t.kind WHEN 'memcg reclaim' THEN w.cgroup_ino ELSE t.cgroup_ino END
+    AS cgroup_ino,
+  CASE
+    WHEN t.is_flusher THEN 'flusher_waits_journal'
+    WHEN t.kind = 'throttle' THEN t.throttle_finding
+    WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN
+      CASE
+        WHEN t.is_shared_swap = 1 THEN 'swap_competes'
+        WHEN t.is_meeting_dirty = 1 OR t.cause = 'writeback behind reclaim'
+          THEN 'reclaim_meets_dirty'
+        ELSE 'direct_reclaim'
+      END
+    WHEN t.kind = 'memcg reclaim' THEN 'small_memcg_limit'
+    WHEN t.cause IN ('journal commit', 'journal full') THEN
+      CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
+    WHEN t.cause = 'server latency' THEN 'slow_server'
+    -- Folios of the swap cache have no bdi.
+    WHEN t.is_swapping = 1 AND t.is_on_swap_device
+      AND t.kind IN ('folio wait', 'block queue')
+      THEN 'swap_competes'
+    WHEN t.kind IN ('fsync', 'sync', 'folio wait') THEN
+      CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
+        ELSE 'many_seconds'
+      END
+  END AS finding,
+  t.holder_bdi,
+  t.holder_cgroup_ino,
+  t.own_share_ratio,
+  t.holder_share_ratio,
+  t.device_ratio,
+  t.nr_writeback,
+  t.disk_bytes_per_s
+FROM told AS t
+LEFT JOIN member AS w ON w.task_id = t.task_id
+LEFT JOIN only_disk AS o ON 1 = 1;
+
+-- @view     _loss_throttle
+-- @summary  Each sleep of a throttled task with the finding that tells of it:
+--   the first rule that fits.
+-- @grain    balance_dirty_pages event that a task slept after; order seq
+-- @key      seq
+-- @needs    wb_throttle_cause, wb_throttle, wb_pool_share, wb_busy,
+--   wb_disk_rate, wb_rule, wb_units, raw_global_dirty_state
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the event
+-- @column   finding TEXT rule
+-- @column   holder_bdi TEXT as in wb_loss
+-- @column   holder_cgroup_ino INTEGER as in wb_loss
+-- @column   own_share_ratio REAL as in wb_loss
+-- @column   holder_share_ratio REAL as in wb_loss
+-- @column   device_ratio REAL as in wb_loss
+-- @column   nr_writeback INTEGER as in wb_loss
+-- @materialize
+CREATE VIEW _loss_throttle AS
+WITH
+  other AS (
+    SELECT
+      p.seq,
+      p.holder_bdi,
+      p.holder_cgroup_ino,
+      p.share_ratio,
+      row_number() OVER (
+        PARTITION BY p.seq
+        ORDER BY p.share_ratio DESC, p.holder_bdi, p.holder_cgroup_ino
+      ) AS place
+    FROM wb_pool_share AS p
+    WHERE p.is_own = 0 AND p.holder_bdi IS NOT NULL
+  ),
+  -- Devices whose requests were recorded.
+  watched AS (
+    SELECT DISTINCT b.device FROM wb_busy AS b WHERE b.resource = 'device'
+  ),
+  -- Time with requests up to the start and the end of each sleep: that of the
+  -- last stretch that had begun.
+  busy AS (
+    SELECT
+      c.seq,
+      (
+        SELECT b.before_ns + min(c.sleep_ts + c.slept_ns, b.to_ts) - b.from_ts
+        FROM wb_busy AS b
+        WHERE b.resource = 'device'
+          AND b.device = c.bdi
+          AND b.from_ts <= c.sleep_ts + c.slept_ns
+        ORDER BY b.from_ts DESC
+        LIMIT 1
+      ) AS until_end_ns,
+      (
+        SELECT b.before_ns + min(c.sleep_ts, b.to_ts) - b.from_ts
+        FROM wb_busy AS b
+        WHERE b.resource = 'device'
+          AND b.device = c.bdi
+          AND b.from_ts <= c.sleep_ts
+        ORDER BY b.from_ts DESC
+        LIMIT 1
+      ) AS until_start_ns,
+      c.slept_ns
+    FROM wb_throttle_cause AS c
+    JOIN watched AS w ON w.device = c.bdi
+  ),
+  first_of_wb AS (
+    SELECT c.bdi, coalesce(c.cgroup_ino, 1) AS cgroup_ino, min(c.ts) AS ts
+    FROM wb_throttle_cause AS c
+    GROUP BY c.bdi, coalesce(c.cgroup_ino, 1)
+  ),
+  placed AS (
+    SELECT
+      c.seq,
+      c.ts,
+      c.bdi,
+      coalesce(c.cgroup_ino, 1) AS cgroup_ino,
+      c.cause,
+      c.avg_write_bw_bytes_per_s,
+      o.is_innocent,
+      o.share_ratio AS own_share_ratio,
+      h.holder_bdi,
+      h.holder_cgroup_ino,
+      CASE WHEN o.share_ratio IS NOT NULL THEN coalesce(h.share_ratio, 0.0) END
+        AS holder_share_ratio,
+      1.0 * (coalesce(b.until_end_ns, 0) - coalesce(b.until_start_ns, 0))
+        / b.slept_ns AS device_ratio,
+      d.disk_bytes_per_s,
+      c.ts - f.ts AS since_first_ns,
+      t.limit_bytes,
+      -- The call itself asked for it shortly before its event.
+      (
+        SELECT g.nr_writeback
+        FROM raw_global_dirty_state AS g
+        WHERE g.seq < c.seq AND g.seq >= c.seq - 256 AND g.tid = c.tid
+        ORDER BY g.seq DESC
+        LIMIT 1
+      ) AS nr_writeback
+    FROM wb_throttle_cause AS c
+    JOIN wb_throttle AS t ON t.seq = c.seq
+    LEFT JOIN wb_pool_share AS o ON o.seq = c.seq AND o.is_own = 1
+    LEFT JOIN other AS h ON h.seq = c.seq AND h.place = 1
+    LEFT JOIN busy AS b ON b.seq = c.seq
+    LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
+    LEFT JOIN first_of_wb AS f
+      ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1)
+  )
+SELECT
+  p.seq,
+  CASE
+    -- The wb's own limit, whatever the machine's pool holds.
+    WHEN p.cause = 'strictlimit' THEN
+      CASE
+        WHEN p.nr_writeback = 0 AND p.device_ratio = 0 THEN 'no_writeback'
+        WHEN p.device_ratio >= v.most_ratio THEN 'slow_device'
+        ELSE 'strict_limit'
+      END
+    WHEN p.cause = 'memcg domain' THEN
+      CASE
+        WHEN p.device_ratio < v.most_ratio AND p.nr_writeback > 0
+          THEN 'device_idle'
+        ELSE 'small_memcg_limit'
+      END
+    -- Alone it would not wait, or its own disk could write.
+    WHEN p.own_share_ratio < v.most_ratio
+      AND (p.is_innocent = 1 OR p.device_ratio < v.most_ratio) THEN
+      CASE WHEN p.holder_bdi = p.bdi THEN 'cgroup_starves'
+        ELSE 'slow_bdi_starves'
+      END
+    -- Nearly all of the pool was given to the block layer, and not to the disk.
+    WHEN p.device_ratio < v.most_ratio
+      AND p.nr_writeback * u.page_bytes > p.limit_bytes * v.handed_ratio
+      THEN 'device_idle'
+    WHEN p.limit_bytes * u.second_ns < p.disk_bytes_per_s * v.pause_max_ns
+      THEN 'small_limit'
+    WHEN p.nr_writeback = 0 AND p.device_ratio = 0 THEN 'no_writeback'
+    WHEN p.device_ratio < v.most_ratio AND p.nr_writeback > 0
+      THEN 'device_idle'
+    WHEN p.since_first_ns < v.new_bdi_ns
+      AND p.avg_write_bw_bytes_per_s > p.disk_bytes_per_s * v.overrated_factor
+      THEN 'new_bdi_bandwidth'
+    ELSE 'slow_device'
+  END AS finding,
+  p.holder_bdi,
+  p.holder_cgroup_ino,
+  p.own_share_ratio,
+  p.holder_share_ratio,
+  p.device_ratio,
+  p.nr_writeback
+FROM placed AS p
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u;
+
+-- @view     _loss_machine
+-- @summary  What the machine's memory did in the run.
+-- @grain    one row
+-- @needs    reclaim_destination, raw_mm_vmscan_write_folio, wb_vmstat,
+--   wb_swap_device,
+--   wb_throttle_total, wb_busy, wb_rule
+-- @column   is_swapping INTEGER 1: pages went to a swap device
+-- @column   is_shared_swap INTEGER 1: and it is a disk that dirty pages are
+--   written to as well, or the only disk
+-- @column   is_meeting_dirty INTEGER 1: reclaim met dirty pages or pages under
+--   writeback
+-- @materialize
+CREATE VIEW _loss_machine AS
+WITH
+  swapped AS (
+    SELECT
+      coalesce(
+        d.device_count,
+        (
+          SELECT count(*)
+          FROM raw_mm_vmscan_write_folio AS w
+          WHERE w.reclaim_flags & 3 = 1
+        )
+      ) >= v.few_pages_count AS is_swapping
+    FROM reclaim_destination AS d
+    CROSS JOIN wb_rule AS v
+  ),
+  disk AS (
+    SELECT count(DISTINCT b.device) AS disks_count
+    FROM wb_busy AS b
+    WHERE b.resource = 'device'
+  )
+SELECT
+  s.is_swapping,
+  CASE
+    WHEN s.is_swapping = 1
+      AND (
+        EXISTS (
+          SELECT 1
+          FROM wb_swap_device AS w
+          JOIN wb_throttle_total AS a ON a.bdi = w.bdi
+        )
+        OR (k.disks_count = 1 AND NOT EXISTS (SELECT 1 FROM wb_swap_device))
+      )
+      THEN 1
+    ELSE 0
+  END AS is_shared_swap,
+  CASE
+    WHEN EXISTS (
+        SELECT 1
+        FROM wb_vmstat AS g
+        WHERE g.name = 'nr_vmscan_immediate_reclaim'
+          AND g.gained_count >= v.few_pages_count
+      )
+      THEN 1
+    ELSE 0
+  END AS is_meeting_dirty
+FROM swapped AS s
+CROSS JOIN disk AS k
+CROSS JOIN wb_rule AS v;
+
+-- @view     _loss_journal
+-- @summary  Whether each device's journal is asked to commit again and again.
+-- @grain    device with a journal; order device
+-- @key      device
+-- @needs    wb_stall, wb_bounds, wb_rule, wb_units
+-- @column   device TEXT major:minor
+-- @column   fsyncs_count INTEGER fsyncs that waited
+-- @column   is_storm INTEGER 1: so many a second (wb_rule)
+-- @materialize
+CREATE VIEW _loss_journal AS
+SELECT
+  s.bdi AS device,
+  count(*) AS fsyncs_count,
+  count(*) * u.second_ns
+    >= v.storm_per_s * (b.last_ts - b.first_ts) AS is_storm
+FROM wb_stall AS s
+CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
+WHERE s.kind = 'fsync' AND s.bdi IS NOT NULL
+GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts;

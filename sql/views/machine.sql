@@ -1,0 +1,263 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the recorder noted of the machine: settings, devices, swap. Without
+-- these files the views have no rows.
+
+-- @view     wb_setting
+-- @shared
+-- @summary  Values of /proc/sys/vm when the recording began.
+-- @grain    setting; order name
+-- @key      name
+-- @needs    _text_line
+-- @column   name TEXT such as vm.dirty_bytes
+-- @column   value INTEGER the number that its value begins with
+-- @source   Documentation/admin-guide/sysctl/vm.rst
+-- @materialize
+CREATE VIEW wb_setting AS
+SELECT
+  substr(l.line, 1, instr(l.line, ' = ') - 1) AS name,
+  CAST(substr(l.line, instr(l.line, ' = ') + 3) AS INTEGER) AS value
+FROM _text_line AS l
+WHERE l.file = 'sysctls' AND l.line GLOB 'vm.* = [0-9]*'
+GROUP BY 1;
+
+-- @view     wb_device
+-- @shared
+-- @summary  What backing devices are called: name and first mount point.
+-- @grain    backing device; order bdi
+-- @key      bdi
+-- @needs    _text_line
+-- @column   bdi TEXT as events name it: major:minor
+-- @column   device TEXT its name, such as vda; NULL = not known
+-- @column   mount TEXT first mount point; NULL = not known
+-- @source   man 5 proc: mountinfo; docs/record.md
+-- @materialize
+CREATE VIEW wb_device AS
+WITH
+  -- bdis: number, name, place, kind.
+  noted AS (
+    SELECT
+      l.number,
+      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
+      substr(l.line, instr(l.line, ' ') + 1) AS rest
+    FROM _text_line AS l
+    WHERE l.file = 'bdis' AND l.line GLOB '[0-9]*:[0-9]* * * *'
+  ),
+  -- mounts: id, parent, number, root, place, ..., "-", kind, source.
+  behind_id AS (
+    SELECT l.number, substr(l.line, instr(l.line, ' ') + 1) AS rest, l.line
+    FROM _text_line AS l
+    WHERE l.file = 'mounts'
+      AND l.line GLOB '* - * /dev/*'
+      AND NOT EXISTS (SELECT 1 FROM noted)
+  ),
+  behind_parent AS (
+    SELECT m.number, substr(m.rest, instr(m.rest, ' ') + 1) AS rest, m.line
+    FROM behind_id AS m
+  ),
+  numbered AS (
+    SELECT
+      m.number,
+      substr(m.rest, 1, instr(m.rest, ' ') - 1) AS bdi,
+      substr(m.rest, instr(m.rest, ' ') + 1) AS rest,
+      substr(m.line, instr(m.line, ' /dev/') + 6) AS source
+    FROM behind_parent AS m
+  ),
+  placed AS (
+    SELECT
+      n.number,
+      n.bdi,
+      substr(n.rest, 1, instr(n.rest, ' ') - 1) AS device,
+      substr(n.rest, instr(n.rest, ' ') + 1) AS rest
+    FROM noted AS n
+    UNION ALL
+    SELECT
+      m.number,
+      m.bdi,
+      substr(m.source, 1, instr(m.source || ' ', ' ') - 1),
+      substr(m.rest, instr(m.rest, ' ') + 1)
+    FROM numbered AS m
+  ),
+  ranked AS (
+    SELECT
+      p.bdi,
+      p.device,
+      substr(p.rest, 1, instr(p.rest || ' ', ' ') - 1) AS mount,
+      row_number() OVER (PARTITION BY p.bdi ORDER BY p.number) AS place
+    FROM placed AS p
+  )
+SELECT r.bdi, r.device, replace(r.mount, '\040', ' ') AS mount
+FROM ranked AS r
+WHERE r.place = 1;
+
+-- @view     wb_dirty_setting
+-- @shared
+-- @summary  The settings of dirty limits; of a pair of bytes and ratio, the one
+--   that is in force.
+-- @grain    one row
+-- @needs    wb_setting, wb_units
+-- @column   dirty_bytes INTEGER vm.dirty_bytes; NULL = the ratio is in force,
+--   or nothing tells
+-- @column   dirty_ratio INTEGER vm.dirty_ratio, per cent; NULL likewise
+-- @column   dirty_background_bytes INTEGER vm.dirty_background_bytes; NULL
+--   likewise
+-- @column   dirty_background_ratio INTEGER vm.dirty_background_ratio; NULL
+--   likewise
+-- @column   swappiness INTEGER vm.swappiness; NULL = nothing tells
+-- @column   watermark_scale_factor INTEGER vm.watermark_scale_factor; NULL =
+--   nothing tells
+-- @column   round_bytes INTEGER 1 MiB: what is proposed is a multiple of it
+-- @source   Documentation/admin-guide/sysctl/vm.rst
+CREATE VIEW wb_dirty_setting AS
+SELECT
+  nullif(
+    max(CASE s.name WHEN 'vm.dirty_bytes' THEN s.value END), 0
+  ) AS dirty_bytes,
+  nullif(
+    max(CASE s.name WHEN 'vm.dirty_ratio' THEN s.value END), 0
+  ) AS dirty_ratio,
+  nullif(
+    max(CASE s.name WHEN 'vm.dirty_background_bytes' THEN s.value END), 0
+  ) AS dirty_background_bytes,
+  nullif(
+    max(CASE s.name WHEN 'vm.dirty_background_ratio' THEN s.value END), 0
+  ) AS dirty_background_ratio,
+  max(CASE s.name WHEN 'vm.swappiness' THEN s.value END) AS swappiness,
+  max(CASE s.name WHEN 'vm.watermark_scale_factor' THEN s.value END)
+    AS watermark_scale_factor,
+  u.kib_bytes * u.kib_bytes AS round_bytes
+FROM wb_units AS u
+LEFT JOIN wb_setting AS s ON 1 = 1
+GROUP BY u.kib_bytes;
+
+-- @view     wb_trace_state
+-- @shared
+-- @summary  Whether the trace is whole, and if not, whether that matters.
+-- @grain    one row
+-- @needs    raw_lost_events, raw_meta, wb_rule
+-- @column   gaps_count INTEGER times that the ring buffer overran; NULL = none,
+--   or their events are not counted
+-- @column   lost_count INTEGER events that are lost; NULL likewise
+-- @column   unknown_gaps_count INTEGER times that it overran, and nobody knows
+--   how many events that cost; NULL = none
+-- @column   lost_ratio REAL lost events over all that happened
+-- @column   state TEXT damaged, read only in part; NULL = whole
+-- @column   matters INTEGER 1: damaged, or more is lost than wb_rule lets pass
+CREATE VIEW wb_trace_state AS
+WITH
+  gap AS (
+    SELECT
+      count(*) AS gaps_count,
+      sum(l.count) AS lost_count,
+      count(*) - count(l.count) AS unknown_count
+    FROM raw_lost_events AS l
+  ),
+  known AS (
+    SELECT
+      (
+        SELECT CAST(m.value AS INTEGER)
+        FROM raw_meta AS m
+        WHERE m.key = 'events_count'
+      ) AS events_count,
+      EXISTS (
+        SELECT 1 FROM raw_meta AS m WHERE m.key = 'damaged' AND m.value = 1
+      ) AS is_damaged
+  )
+SELECT
+  CASE WHEN g.gaps_count > 0 AND g.unknown_count = 0 THEN g.gaps_count END
+    AS gaps_count,
+  CASE WHEN g.gaps_count > 0 AND g.unknown_count = 0 THEN g.lost_count END
+    AS lost_count,
+  CASE WHEN g.unknown_count > 0 THEN g.gaps_count END AS unknown_gaps_count,
+  1.0 * g.lost_count / (k.events_count + g.lost_count) AS lost_ratio,
+  CASE WHEN k.is_damaged THEN 'damaged, and was read only in part' END AS state,
+  CASE
+    WHEN k.is_damaged OR g.unknown_count > 0 THEN 1
+    WHEN g.lost_count > v.lost_most_ratio * (k.events_count + g.lost_count)
+      THEN 1
+    ELSE 0
+  END AS matters
+FROM gap AS g
+CROSS JOIN known AS k
+CROSS JOIN wb_rule AS v;
+
+-- @view     wb_swap_device
+-- @shared
+-- @summary  Where swap lies: on its partition's disk, or on the disk of the
+--   file system with the swap file.
+-- @grain    swap area; order path
+-- @needs    _text_line, wb_device, raw_sample
+-- @column   bdi TEXT major:minor; NULL = not known, but none that is mounted
+-- @column   path TEXT of the partition or file
+-- @source   /proc/swaps
+-- @materialize
+CREATE VIEW wb_swap_device AS
+WITH
+  area AS (
+    SELECT substr(l.line, 1, instr(l.line, ' ') - 1) AS path
+    FROM _text_line AS l
+    WHERE l.file = 'swaps' AND l.line GLOB '/* *'
+  ),
+  disk AS (
+    SELECT
+      s.object AS name,
+      max(CASE WHEN s.name = 'dev_major' THEN s.value END) || ':'
+        || max(CASE WHEN s.name = 'dev_minor' THEN s.value END) AS bdi
+    FROM raw_sample AS s
+    WHERE s.source = 'block' AND s.name IN ('dev_major', 'dev_minor')
+    GROUP BY s.object
+  ),
+  -- The mount point that the file's path has most of.
+  held AS (
+    SELECT
+      a.path,
+      d.bdi,
+      row_number() OVER (
+        PARTITION BY a.path ORDER BY length(d.mount) DESC, d.bdi
+      ) AS place
+    FROM area AS a
+    JOIN wb_device AS d
+      ON d.mount = '/' OR a.path GLOB d.mount || '/*'
+    WHERE a.path NOT GLOB '/dev/*'
+  )
+SELECT
+  coalesce(min(d.bdi), min(n.bdi)) AS bdi,
+  a.path
+FROM area AS a
+-- A partition's name begins with its disk's.
+LEFT JOIN disk AS d
+  ON a.path = '/dev/' || d.name OR a.path GLOB '/dev/' || d.name || '[0-9p]*'
+LEFT JOIN wb_device AS n
+  ON a.path = '/dev/' || n.device
+  OR a.path GLOB '/dev/' || n.device || '[0-9p]*'
+WHERE a.path GLOB '/dev/*'
+GROUP BY a.path
+UNION ALL
+SELECT h.bdi, h.path FROM held AS h WHERE h.place = 1;
+
+-- @view     _text_line
+-- @summary  Lines of the small files that tell of the machine. Of files with
+--   more lines than anybody reads, the first.
+-- @grain    line; order file, number
+-- @needs    raw_text_file
+-- @column   file TEXT name of the file
+-- @column   number INTEGER of the line
+-- @column   line TEXT without its end
+-- @materialize
+CREATE VIEW _text_line AS
+WITH RECURSIVE
+  cut(file, number, line, rest) AS (
+    SELECT f.name, 0, '', f.text || char(10)
+    FROM raw_text_file AS f
+    WHERE f.name IN ('sysctls', 'bdis', 'mounts', 'swaps')
+    UNION ALL
+    SELECT
+      c.file,
+      c.number + 1,
+      substr(c.rest, 1, instr(c.rest, char(10)) - 1),
+      substr(c.rest, instr(c.rest, char(10)) + 1)
+    FROM cut AS c
+    WHERE c.rest <> '' AND c.number < 2000
+  )
+SELECT c.file, c.number, c.line
+FROM cut AS c
+WHERE c.line <> '';
