@@ -50,7 +50,7 @@ lacks the events is left out with a warning, and the exit code is 4.
 
 | option | what is written |
 |---|---|
-| | a table for people, 80 columns wide where it does not go to a terminal |
+| | a table for people, as wide as the terminal; in a pipe or a file as wide as it is |
 | `--json` | one document: `schema`, `query`, `run` (or `runs`), `units`, `rows`, `warnings` |
 | `--csv` | a line of names, then the rows; nothing between two commas is NULL |
 | `--markdown` | the table for people, its warnings as quotations above it |
@@ -58,6 +58,13 @@ lacks the events is left out with a warning, and the exit code is 4.
 
 `-o FILE` writes to a file instead, which is there whole or not at all; one that exists is only
 replaced with `--force`.
+
+`--columns ts,dur,cause`, `--sort=-dur` (the largest first) and `--limit 10` choose columns and
+rows in every format. A table that is wider than `--width N`, else `COLUMNS`, else the terminal,
+goes on below in blocks; each repeats the columns that tell rows apart, or numbers the rows.
+Tables begin with what matters most; JSON, CSV and Parquet have all columns in the order given
+here. What is longer than the screen goes through `$WBSCOPE_PAGER`, `$PAGER` or `less -FRX`,
+unless `--no-pager` is given.
 
 "Needs": without these events there is no answer. "Better with": with these it is more exact.
 "Record profile": the smallest of the [profiles](#profiles) that has them.

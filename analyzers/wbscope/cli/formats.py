@@ -6,21 +6,24 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import check_output, private_output, write_whole
-from wbscope.base.result import Result
-from wbscope.cli.output import note, page_width, show_warnings, write_stdout
+from wbscope.base.result import Notice, Result
+from wbscope.cli.choice import ALL, Choice
+from wbscope.cli.output import note, show_warnings, table_width
+from wbscope.cli.pager import page
 from wbscope.cli.wording import answer_in_options
+from wbscope.render.arrange import SIDE, main_rows
 from wbscope.render.csvtable import csv_text
 from wbscope.render.jsondoc import document, result_body
 from wbscope.render.markdown import markdown_text
-from wbscope.render.table import PAGE_WIDTH, table_text
+from wbscope.render.table import side_text, table_text
 
-__all__ = ["Explained", "Format", "write_result"]
+__all__ = ["Explained", "Format", "write_result", "write_text"]
 
 _STDOUT = "-"
 
@@ -35,7 +38,11 @@ class Explained:
 
 @dataclass(frozen=True)
 class Format:
-    """What the options say; `parquet` and `output` are file names, '-' is stdout."""
+    """What the options say; `parquet` and `output` are file names, '-' is stdout.
+
+    `choice` is what is shown of the rows, `width` that of the page if it was asked for,
+    `pager` whether long text on a terminal may go through one.
+    """
 
     as_json: bool = False
     as_csv: bool = False
@@ -43,6 +50,9 @@ class Format:
     parquet: str | None = None
     output: str = _STDOUT
     force: bool = False
+    choice: Choice = ALL
+    width: int | None = None
+    pager: bool = True
 
     def check(self, inputs: Iterable[str]) -> None:
         """Refuse two formats at once and files that cannot be written, before any work."""
@@ -59,6 +69,10 @@ class Format:
         if len(chosen) > 1:
             found = " ".join(chosen)
             raise UsageError("two-formats", found, "exclude each other, wanted one", fix=chosen[0])
+        if chosen and self.width is not None:
+            found = f"{chosen[0]} --width {self.width}"
+            told = "the width is one of a table of text, which this is not"
+            raise UsageError("two-formats", found, told, fix=chosen[0])
         if self.parquet is not None and self.output != _STDOUT:
             raise UsageError(
                 "two-outputs",
@@ -85,6 +99,11 @@ class Format:
         return self.as_json or self.as_csv or self.parquet is not None
 
     @property
+    def page_width(self) -> int | None:
+        """What tables have to fit; None: nothing."""
+        return table_width(self.width, to_file=self.file is not None)
+
+    @property
     def file(self) -> Path | None:
         """The file that is written, None for stdout."""
         name = self.output if self.parquet is None else self.parquet
@@ -105,28 +124,46 @@ def write_result(
     form: Format,
     explained: Explained | None = None,
 ) -> None:
-    """The result in the format that was asked for; warnings before any number."""
+    """What was chosen of the result, in the format that was asked for."""
     result = answer_in_options(result)
-    # These two carry their warnings with them.
-    if not form.as_json and not form.as_markdown:
-        show_warnings(result.warnings)
+    # A table leaves some rows out by itself, unless they are asked for.
+    is_table = not (form.is_raw or form.as_markdown)
+    whole = not is_table or form.choice.names(SIDE)
+    result, beside = (result, 0) if whole else main_rows(result)
+    rows = form.choice.rows_of(result)
+    cut = len(result) - len(rows)
+    if cut and explained is not None:
+        explained = replace(explained, result=_about(rows, explained.result))
+    result = form.choice.columns_of(rows)
     if form.parquet is not None:
+        show_warnings(result.warnings)
         _write_parquet(result, form)
-    elif form.file is None:
-        write_stdout(_text(kind, head, result, form, explained, page_width()))
     else:
-        write_whole(form.file, _text(kind, head, result, form, explained, PAGE_WIDTH))
+        text = (
+            _table(result, form, explained, beside)
+            if is_table
+            else _text(kind, head, result, form, explained)
+        )
+        # These two carry their warnings with them.
+        warnings = () if form.as_json or form.as_markdown else result.warnings
+        write_text(text, form, warnings)
     if form.file is not None and not form.as_json:
         note(f"wrote {form.file}: {len(result)} rows")
+    if cut:
+        note(f"{len(rows)} of {cut + len(rows)} rows: --limit left out {cut}")
+
+
+def write_text(text: str, form: Format, warnings: Iterable[Notice] = ()) -> None:
+    """Where the options say, warnings before any number; long text goes through a pager."""
+    if form.file is None:
+        page(text, warnings=warnings, pager=form.pager and not form.is_raw)
+        return
+    show_warnings(warnings)
+    write_whole(form.file, text)
 
 
 def _text(
-    kind: str,
-    head: dict[str, Any],
-    result: Result,
-    form: Format,
-    explained: Explained | None,
-    width: int,
+    kind: str, head: dict[str, Any], result: Result, form: Format, explained: Explained | None
 ) -> str:
     if form.as_json:
         body = result_body(result)
@@ -136,14 +173,30 @@ def _text(
         return document(kind, head, body)
     if form.as_csv:
         return csv_text(result)
-    if form.as_markdown:
-        below = f"\n## {explained.title}\n\n{markdown_text(explained.result)}" if explained else ""
-        return markdown_text(result) + below
-    text = table_text(result, width)
-    if explained is not None:
-        title = explained.title
-        text += f"\n{title}\n{'=' * len(title)}\n{table_text(explained.result, width)}"
-    return text
+    below = f"\n## {explained.title}\n\n{markdown_text(explained.result)}" if explained else ""
+    return markdown_text(result) + below
+
+
+def _table(result: Result, form: Format, explained: Explained | None, beside: int) -> str:
+    width = form.page_width
+    text = table_text(result, width, whole=True) + side_text(beside)
+    if explained is None:
+        return text
+    title = explained.title
+    return f"{text}\n{title}\n{'=' * len(title)}\n{table_text(explained.result, width)}"
+
+
+def _about(shown: Result, evidence: Result) -> Result:
+    """Evidence of the rows that are shown: it has their keys, as ts or as stall_ts."""
+    pairs = [
+        (place, shown.columns.index(key))
+        for key in shown.keys
+        for place, name in enumerate(evidence.columns)
+        if name == key or name.endswith(f"_{key}")
+    ]
+    known = {tuple(row[key] for _, key in pairs) for row in shown.rows}
+    rows = [row for row in evidence.rows if tuple(row[place] for place, _ in pairs) in known]
+    return replace(evidence, rows=rows)
 
 
 def _write_parquet(result: Result, form: Format) -> None:

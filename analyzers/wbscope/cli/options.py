@@ -10,21 +10,26 @@ import typer
 
 __all__ = [
     "ClockOption",
+    "ColumnsOption",
     "CsvOption",
     "EngineName",
     "EngineOption",
     "ForceOption",
     "FromOption",
     "JsonOption",
+    "LimitOption",
     "MarkdownOption",
+    "NoPagerOption",
     "NoUnpackLimitOption",
     "OutputOption",
     "ParquetOption",
     "QuietOption",
     "RunArgument",
     "RunsArgument",
+    "SortOption",
     "TimeRangeOption",
     "ToOption",
+    "WidthOption",
 ]
 
 
@@ -59,6 +64,21 @@ NoUnpackLimitOption = Annotated[
         "--no-unpack-limit",
         help="Also a compressed trace of which a thousand times its size comes out.",
     ),
+]
+ColumnsOption = Annotated[
+    str | None, typer.Option(metavar="NAME,...", help="Only these columns, in this order.")
+]
+SortOption = Annotated[
+    str | None,
+    typer.Option(metavar="[-]NAME,...", help="Sort by these; with '-', the largest first."),
+]
+LimitOption = Annotated[str | None, typer.Option(metavar="N", help="Only the first N rows.")]
+WidthOption = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Columns of the page; else COLUMNS or the terminal's."),
+]
+NoPagerOption = Annotated[
+    bool, typer.Option("--no-pager", help="Long text on a terminal as it is, not in $PAGER.")
 ]
 _TIME = "2s: from the first event; @12.5s: by the trace clock"
 FromOption = Annotated[

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,8 +23,12 @@ __all__ = [
     "page_width",
     "progress_bar",
     "show_warnings",
+    "table_width",
     "write_stdout",
 ]
+
+# On less, words do not fit.
+_LEAST_WIDTH = 20
 
 
 def write_stdout(text: str) -> None:
@@ -69,10 +73,28 @@ def show_warnings(warnings: Iterable[Notice]) -> None:
 
 
 def page_width() -> int:
-    """The terminal's width; 80 columns when the output goes elsewhere."""
+    """For sentences and pages made of them: $COLUMNS, the terminal's width, else 80."""
+    return table_width() or PAGE_WIDTH
+
+
+def table_width(asked: int | None = None, *, to_file: bool = False) -> int | None:
+    """What a table has to fit: as asked, $COLUMNS, the terminal's width; None in a pipe or file."""
+    return asked or _columns() or (None if to_file else _terminal_width())
+
+
+def _columns() -> int | None:
+    text = os.environ.get("COLUMNS", "")
+    return max(_LEAST_WIDTH, int(text)) if re.fullmatch(r"0*[1-9][0-9]{0,6}", text) else None
+
+
+def _terminal_width() -> int | None:
     if sys.stdout is None or not sys.stdout.isatty():
-        return PAGE_WIDTH
-    return shutil.get_terminal_size((PAGE_WIDTH, 24)).columns
+        return None
+    try:
+        width = os.get_terminal_size(sys.stdout.fileno()).columns
+    except OSError:
+        return None
+    return max(_LEAST_WIDTH, width) if width else None
 
 
 def progress_bar(source: str, hidden: bool) -> ProgressBar:

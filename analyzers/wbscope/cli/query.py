@@ -12,22 +12,28 @@ import typer
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Notice, Result
 from wbscope.base.units import parse_number
+from wbscope.cli.choice import parse_choice, parse_width
 from wbscope.cli.formats import Explained, Format, write_result
 from wbscope.cli.options import (
     ClockOption,
+    ColumnsOption,
     CsvOption,
     EngineName,
     EngineOption,
     ForceOption,
     FromOption,
     JsonOption,
+    LimitOption,
     MarkdownOption,
+    NoPagerOption,
     OutputOption,
     ParquetOption,
     QuietOption,
     RunsArgument,
+    SortOption,
     TimeRangeOption,
     ToOption,
+    WidthOption,
 )
 from wbscope.cli.output import progress_bar
 from wbscope.library.library import Library, load_library
@@ -82,6 +88,10 @@ def query(
         bool, typer.Option("--explain", help="Also what the rows were decided on.")
     ] = False,
     clock: ClockOption = False,
+    columns: ColumnsOption = None,
+    sort: SortOption = None,
+    limit: LimitOption = None,
+    width: WidthOption = None,
     engine: EngineOption = EngineName.sqlite,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -89,6 +99,7 @@ def query(
     parquet: ParquetOption = None,
     output: OutputOption = "-",
     force: ForceOption = False,
+    no_pager: NoPagerOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Answer a canned query, of one run or of several.
@@ -106,14 +117,30 @@ def query(
       wbscope query stalls RUN --time-range @5712.3s..@5714s --clock
       wbscope query fairness before.db after.db --markdown
       wbscope query stalls RUN --task 123 --explain
+      wbscope query stalls RUN --sort=-dur --limit 10 --columns ts,dur,comm,cause
       wbscope query throughput RUN --parquet throughput.parquet
       wbscope query fairness trace.pftrace --engine perfetto
     """
-    form = Format(as_json, as_csv, as_markdown, parquet, output, force)
+    choice = parse_choice(columns, sort, limit)
+    form = Format(
+        as_json,
+        as_csv,
+        as_markdown,
+        parquet,
+        output,
+        force,
+        choice,
+        parse_width(width),
+        not no_pager,
+    )
     form.check(runs)
     library = load_library()
     # What can be refused at once must not wait for an ingest.
     file = library.query(name)
+    several = len(runs) > 1
+    known = [*(["run"] if several else []), *(column.name for column in file.columns)]
+    if file.columns:
+        choice.check(name, known, f"wbscope query {name} RUN")
     if explain:
         _check_explain(library, file, form)
     filters = parse_filters(
@@ -130,7 +157,6 @@ def query(
     names = short_names(runs)
     sources = [find_source(run) for run in runs]  # one that is not there must not wait for others
     asked = [name, file.explain] if explain else [name]
-    several = len(runs) > 1
     answers = []
     for source, shown in zip(sources, names, strict=True):
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
@@ -16,7 +17,7 @@ from wbscope.library.guard import check_one_select
 from wbscope.library.statements import Statement
 from wbscope.render.jsondoc import document, result_body, rows_body
 from wbscope.render.markdown import markdown_text
-from wbscope.render.table import PAGE_WIDTH, table_text
+from wbscope.render.table import table_text
 from wbscope.run.run import Run
 
 __all__ = ["run_script"]
@@ -53,9 +54,9 @@ def run_script(
                 write_stdout(_command(run, statement, form))
             continue
         with _named(source, number, statement), time_limit(limit_ns):
-            result = run.select(statement.text, limit_ns)
+            result = _chosen(run.select(statement.text, limit_ns), form)
             if as_they_come:
-                text = _text(result, form, number, page_width())
+                text = _text(result, form, number)
                 write_stdout(("\n" if number > 1 else "") + text)
         results.append(result)
     if as_they_come:
@@ -63,7 +64,7 @@ def run_script(
     if form.as_json:
         text = _document(run, source, statements, results)
     else:
-        parts = (_text(r, form, number, PAGE_WIDTH) for number, r in enumerate(results, 1))
+        parts = (_text(r, form, number) for number, r in enumerate(results, 1))
         text = "\n".join(parts)
         show_warnings(run.warnings())
     if form.file is None:
@@ -76,7 +77,7 @@ def run_script(
 
 def _command(run: Run, statement: Statement, form: Format) -> str:
     """What a line such as .schema wb_throttle shows; it is text and nothing else."""
-    if form != Format():
+    if replace(form, pager=True) != Format():
         raise UsageError(
             "text-only",
             statement.text.split()[0],
@@ -90,14 +91,19 @@ def _command(run: Run, statement: Statement, form: Format) -> str:
     return answer(statement.text, Objects(run), page_width())
 
 
-def _text(result: Result, form: Format, number: int, width: int) -> str:
+def _chosen(result: Result, form: Format) -> Result:
+    form.choice.check("the answer", result.columns, "wbscope sql RUN -f FILE")
+    shown = form.choice.of(result)
+    if cut := len(result) - len(shown):
+        note(f"{len(shown)} of {len(result)} rows: --limit left out {cut}")
+    return shown
+
+
+def _text(result: Result, form: Format, number: int) -> str:
     if not form.as_markdown:
-        return table_text(result, width)
+        return table_text(result, form.page_width)
     # The warnings are the same each time: once is enough.
-    warnings = result.warnings if number == 1 else ()
-    return markdown_text(
-        Result(result.name, result.columns, result.units, result.rows, warnings, result.fields)
-    )
+    return markdown_text(result if number == 1 else replace(result, warnings=()))
 
 
 def _document(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,16 +16,22 @@ from typer.core import TyperCommand
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.units import parse_duration
 from wbscope.base.watch import hold, time_limit
+from wbscope.cli.choice import parse_choice, parse_width
 from wbscope.cli.formats import Format, write_result
 from wbscope.cli.options import (
+    ColumnsOption,
     CsvOption,
     ForceOption,
     JsonOption,
+    LimitOption,
     MarkdownOption,
+    NoPagerOption,
     OutputOption,
     ParquetOption,
     QuietOption,
     RunArgument,
+    SortOption,
+    WidthOption,
 )
 from wbscope.cli.output import progress_bar
 from wbscope.cli.script import run_script
@@ -65,12 +72,17 @@ def sql(
     timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Stop a statement after this time.")
     ] = None,
+    columns: ColumnsOption = None,
+    sort: SortOption = None,
+    limit: LimitOption = None,
+    width: WidthOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     as_markdown: MarkdownOption = False,
     parquet: ParquetOption = None,
     output: OutputOption = "-",
     force: ForceOption = False,
+    no_pager: NoPagerOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run SELECTs on the tables of a run and all views.
@@ -88,11 +100,16 @@ def sql(
       wbscope sql RUN --csv --timeout 30s < question.sql
       wbscope sql RUN -f questions.sql --markdown
     """
-    form = Format(as_json, as_csv, as_markdown, parquet, output, force)
+    choice = parse_choice(columns, sort, limit)
+    # What is read in a pager takes its time.
+    pager = not no_pager and timeout is None
+    form = Format(
+        as_json, as_csv, as_markdown, parquet, output, force, choice, parse_width(width), pager
+    )
     form.check([run] if file in (None, _STDIN) else [run, str(file)])
     limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
     if statement is None and file is None and _is_terminal():
-        _interactive(run, limit_ns, form, quiet)
+        _interactive(run, limit_ns, form, quiet, pager=not no_pager)
         return
     source, statements = _statements(statement, file)
     if len(statements) == 1 and not statements[0].is_command:
@@ -110,6 +127,7 @@ def sql(
             open_run(run, observer=bar) as opened,
         ):
             result = opened.select(text, limit_ns)
+        choice.check("the answer", result.columns, 'wbscope sql RUN "SELECT ..."')
         write_result("sql", {"sql": text, "run": run}, result, form)
 
 
@@ -132,12 +150,12 @@ def _statements(statement: str | None, file: str | None) -> tuple[str, list[Stat
     return source, split_statements(text) or [Statement(text, 1)]
 
 
-def _interactive(run: str, limit_ns: int | None, form: Format, quiet: bool) -> None:
-    if form != Format():
+def _interactive(run: str, limit_ns: int | None, form: Format, quiet: bool, *, pager: bool) -> None:
+    if replace(form, pager=True) != Format():
         raise UsageError(
             "no-statement",
             "wbscope sql",
-            "the prompt prints tables; another format or a file needs a statement",
+            "the prompt prints whole tables; another format, a choice or a file needs a statement",
             fix=f"{_EXAMPLE} --json",
         )
     if not sys.stdout.isatty():
@@ -151,7 +169,7 @@ def _interactive(run: str, limit_ns: int | None, form: Format, quiet: bool) -> N
     ):
         opened = open_run(run, observer=bar)
     with opened, hold():
-        Shell(opened, limit_ns).run()
+        Shell(opened, limit_ns, pager).run()
 
 
 def _is_terminal() -> bool:

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from wbscope.base.result import Result, leading_names
 
-__all__ = ["arranged", "main_rows"]
+__all__ = ["SIDE", "arranged", "main_rows"]
 
 _WINDOW = "window_start_ns"
-_SIDE = "is_incidental"
+# Of a task that wrote on the side.
+SIDE = "is_incidental"
 
 
 def arranged(result: Result) -> Result:
@@ -33,11 +34,11 @@ def arranged(result: Result) -> Result:
 
 def main_rows(result: Result) -> tuple[Result, int]:
     """Without rows about tasks that wrote on the side, when there are others; how many they are."""
-    if result.name == "sql" or _SIDE not in result.columns:
+    if result.name == "sql" or SIDE not in result.columns:
         return result, 0
-    place = result.columns.index(_SIDE)
+    place = result.columns.index(SIDE)
     rows = [row for row in result.rows if not row[place]] or result.rows
-    cut = replace(result, rows=rows).only([name for name in result.columns if name != _SIDE])
+    cut = replace(result, rows=rows).only([name for name in result.columns if name != SIDE])
     return cut, len(result.rows) - len(rows)
 
 

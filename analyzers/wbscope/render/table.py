@@ -14,7 +14,7 @@ from wbscope.base.result import Result
 from wbscope.render.arrange import arranged, main_rows
 from wbscope.render.cells import column_texts, headings, is_text
 
-__all__ = ["PAGE_WIDTH", "table_text"]
+__all__ = ["PAGE_WIDTH", "side_text", "table_text"]
 
 PAGE_WIDTH = 80
 
@@ -66,11 +66,15 @@ def table_text(result: Result, width: int | None = PAGE_WIDTH, *, whole: bool = 
         return "(no rows)\n"
     shown, left_out = (result, 0) if whole else main_rows(result)
     text = "\n".join(_block_text(block, len(shown.rows)) for block in _blocks(shown, width))
-    if left_out == 0:
-        return text
-    are = "row is" if left_out == 1 else "rows are"
-    told = f"{left_out} more {are} about tasks that wrote a few KiB; JSON and CSV have them all"
-    return f"{text}{told}\n"
+    return text + side_text(left_out)
+
+
+def side_text(count: int) -> str:
+    """What is said of rows about tasks that wrote on the side, which are not shown."""
+    if count == 0:
+        return ""
+    are = "row is" if count == 1 else "rows are"
+    return f"{count} more {are} about tasks that wrote a few KiB; JSON and CSV have them all\n"
 
 
 def _blocks(result: Result, width: int | None) -> list[list[_Column]]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from pathlib import Path
 from types import FrameType
@@ -17,7 +16,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from wbscope.base.errors import WbscopeError
 from wbscope.base.result import Notice
 from wbscope.base.watch import time_limit
-from wbscope.cli.output import note, page_width, show_warnings, write_stdout
+from wbscope.cli.output import note, page_width, show_warnings
+from wbscope.cli.pager import page
 from wbscope.cli.shell.commands import QUIT, answer
 from wbscope.cli.shell.complete import SqlCompleter
 from wbscope.cli.shell.objects import Objects
@@ -33,15 +33,17 @@ _PROMPT = "wbscope> "
 _MORE = "    ...> "
 # As many as anybody scrolls through; more would only fill the memory.
 _MOST_ROWS = 10_000
-_LINES_ABOVE_PROMPT = 2
+# Lines of the screen that the prompt takes.
+_SPARE = 2
 
 
 class Shell:
     """One session at the terminal."""
 
-    def __init__(self, run: Run, limit_ns: int | None) -> None:
+    def __init__(self, run: Run, limit_ns: int | None, pager: bool) -> None:
         self._run = run
         self._limit_ns = limit_ns
+        self._pager = pager
         self._objects = Objects(run)
         self._told: tuple[Notice, ...] = ()
         self._ended = False
@@ -82,7 +84,7 @@ class Shell:
 
     def _answer(self, text: str) -> None:
         if text.lstrip().startswith("."):
-            _show(answer(text.strip(), self._objects, page_width()))
+            self._show(answer(text.strip(), self._objects, page_width()))
             return
         for statement in split_statements(text):
             try:
@@ -92,8 +94,11 @@ class Shell:
             except KeyboardInterrupt:
                 note("stopped")
                 raise
-            _show(text)
+            self._show(text)
             show_warnings(notice for notice in result.warnings if notice not in self._told)
+
+    def _show(self, text: str) -> None:
+        page(text, pager=self._pager, spare_lines=_SPARE)
 
     def _session(self) -> PromptSession[str]:
         return PromptSession(
@@ -153,15 +158,3 @@ def _history() -> History:
         note(f"statements are not kept: {path}: {error.strerror}")
         return InMemoryHistory()
     return _KeptHistory(str(path))
-
-
-def _show(text: str) -> None:
-    """Text that is longer than the screen goes through $PAGER."""
-    height = shutil.get_terminal_size().lines - _LINES_ABOVE_PROMPT
-    if text.count("\n") <= height:
-        write_stdout(text)
-        return
-    # Imported here: most answers are short.
-    from rich.pager import SystemPager
-
-    SystemPager().show(text)
