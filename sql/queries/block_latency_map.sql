@@ -11,6 +11,7 @@
 -- @filters  window, range, bdi
 -- @grain    window, device, op, class of lengths; order window_start_ns,
 --   device, op, at_least_ns
+-- @keys     window_start_ns, device, op, at_least_ns
 -- @needs    wb_block_request, wb_window, wb_lost_window, wb_bounds, wb_params
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   window_start_ns INTEGER trace clock

@@ -9,6 +9,8 @@
 --   worth knowing.
 -- @filters  range
 -- @grain    finding; order as listed
+-- @keys     id
+-- @first    severity, text, cost_task_ns
 -- @needs    wb_finding
 -- @column   id TEXT rule, a file of sql/findings
 -- @column   severity TEXT severe, warning, note or ok

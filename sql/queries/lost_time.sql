@@ -9,6 +9,8 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    finding, task under a name, kind, cause, bdi; order total_ns
 --   descending
+-- @keys     finding, tid, comm, kind, cause, bdi
+-- @first    total_ns, stalls_count
 -- @needs    wb_loss, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 --   |vmscan:mm_vmscan_direct_reclaim_begin
