@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import wbscope as library
 from support.cli import Wbscope
-from wbscope.base.errors import UsageError
+from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Result
 from wbscope.record.bdis import bdis_text
+from wbscope.run.filters import Filters
 from wbscope.run.joined import joined
 from wbscope.run.labels import Names, has_named
 
@@ -128,3 +130,30 @@ def test_names_of_several_runs_are_those_that_all_of_them_mean() -> None:
     assert labels == {"bdi": {"8:0": "sda (/)"}}
     assert joined([("a", first), ("c", answer({}, ("8:0", 1)))]).labels == {"bdi": {"8:16": "sdb"}}
     assert joined([("a", first), ("b", second)]).label("holder_bdi", "8:0") == "sda (/)"
+
+
+def _named(folder: Path) -> set[str]:
+    """Columns of all answers in which a device or a cgroup that has a name is shown by it."""
+    named = set()
+    with library.open(folder) as run:
+        names = run.names()
+        for query in run.library.queries():
+            try:
+                answer = run.ask(query.name, Filters())
+            except EvidenceError:
+                continue
+            for column in answer.columns:
+                known = names.cgroups if column.endswith("cgroup_ino") else names.devices
+                values = {row[0] for row in answer.only([column]).rows} & set(known)
+                if values and column.endswith(("bdi", "device", "cgroup_ino")):
+                    assert all(answer.label(column, value) for value in values), query.name
+                    named.add(column)
+    return named
+
+
+def test_every_column_of_devices_and_cgroups_has_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    assert {"bdi", "device", "victim_bdi", "holder_bdi"} <= _named(_GATE)
+    assert {"cgroup_ino", "victim_cgroup_ino", "holder_cgroup_ino"} <= _named(_DEEP)
