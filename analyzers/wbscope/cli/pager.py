@@ -57,7 +57,7 @@ def _command() -> str:
 
 
 def _is_long(text: str, spare_lines: int) -> bool:
-    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return False
     screen = shutil.get_terminal_size()
     room = screen.lines - spare_lines

@@ -97,10 +97,15 @@ def test_long_text_goes_through_the_pager(terminal: Terminal, many_tasks: Path, 
         ([], {"WBSCOPE_PAGER": "cat"}),
         ([], {"WBSCOPE_PAGER": ""}),
         ([], {"TERM": "dumb"}),
+        ([], {"TERM": None}),
     ],
 )
 def test_no_pager(
-    terminal: Terminal, many_tasks: Path, pager: str, words: list[str], variables: dict[str, str]
+    terminal: Terminal,
+    many_tasks: Path,
+    pager: str,
+    words: list[str],
+    variables: dict[str, str | None],
 ) -> None:
     more = {"PAGER": pager, **variables}
     shown, code = _end(terminal("query", "throttle_by_task", many_tasks, *words, **more))
