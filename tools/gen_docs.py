@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make docs/queries.md and docs/views.md from the headers of the SQL library.
+"""Make docs/queries.md, docs/views.md and the rules in docs/findings.md from the SQL library.
 
 usage: gen_docs.py [--check]     --check writes nothing and exits 1 when a page
                                  is not current
@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "analyzers"))
 
 from wbscope.base.result import unit_of  # noqa: E402
 from wbscope.library.library import Library, load_library  # noqa: E402
+from wbscope.library.rule import SEVERITIES, Rule  # noqa: E402
 from wbscope.library.sqlfile import SqlFile  # noqa: E402
 from wbscope.render.querypage import facts  # noqa: E402
 
@@ -309,11 +310,37 @@ def view_page(library: Library) -> str:
     return "\n".join([*lines, *raw_rows(library)]) + "\n"
 
 
+def finding_page(library: Library) -> str:
+    """docs/findings.md: what is written by hand stays, the rules behind the mark are made."""
+    by_hand = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8").split(GENERATED)[0]
+    lines = [f"{by_hand}{GENERATED}", ""]
+    for severity in SEVERITIES:
+        for file in library.findings():
+            if file.rule is not None and file.rule.severity == severity:
+                lines += finding_entry(file, file.rule)
+    return "\n".join(lines)
+
+
+def finding_entry(file: SqlFile, rule: Rule) -> list[str]:
+    settings = ", ".join(f"`{one.knob.source}`" for one in rule.settings)
+    lines = [
+        f"### {file.name}",
+        f"{file.title}. {file.summary}",
+        "",
+        f'- {rule.severity}, {rule.confidence}: "{rule.sentence.source}"',
+        f"- Evidence: {', '.join(f'`{one.query}`' for one in rule.evidence) or 'none'}",
+    ]
+    if rule.advice is not None:
+        lines.append(f"- Advice: {rule.advice.source}{f' ({settings})' if settings else ''}")
+    return [*lines, ""]
+
+
 def main() -> int:
     library = load_library(ROOT / "sql")
     pages = {
         ROOT / "docs" / "queries.md": query_page(library),
         ROOT / "docs" / "views.md": view_page(library),
+        ROOT / "docs" / "findings.md": finding_page(library),
     }
     stale = [
         path

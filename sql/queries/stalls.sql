@@ -13,7 +13,7 @@
 -- @grain    stall; order ts
 -- @keys     ts, tid, comm, kind
 -- @first    cause, dur, bdi, cgroup_ino
--- @needs    wb_stall, wb_bounds, wb_params
+-- @needs    wb_stall, wb_loss, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin
@@ -60,6 +60,12 @@
 -- @column   server_ratio REAL share of dur in which the server of NFS or FUSE
 --   had requests
 -- @column   kswapd_ratio REAL share of dur in which a kswapd was awake
+-- @column   finding TEXT finding that tells of it, as in lost_time; NULL = none
+-- @column   holder_bdi TEXT throttle: the wb, other than its own, whose dirty
+--   pages filled most of the pool that it waited for; NULL = none is known
+-- @column   holder_cgroup_ino INTEGER cgroup of that wb
+-- @column   holder_share_ratio REAL what that wb held of the pool
+-- @column   stall_id INTEGER number of the wait, for explain --stall
 -- @metric   dur lower: how long a program stood still in one wait
 SELECT
   s.ts,
@@ -81,8 +87,14 @@ SELECT
   s.journal_ratio,
   s.device_ratio,
   s.server_ratio,
-  s.kswapd_ratio
+  s.kswapd_ratio,
+  l.finding,
+  l.holder_bdi,
+  l.holder_cgroup_ino,
+  l.holder_share_ratio,
+  s.wait_id AS stall_id
 FROM wb_stall AS s
+LEFT JOIN wb_loss AS l ON l.wait_id = s.wait_id
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 WHERE s.ts >= b.start_ts

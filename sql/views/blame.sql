@@ -416,7 +416,7 @@ WHERE t.is_step = 1
 -- @summary  The wbs that hold dirty pages, numbered.
 -- @grain    bdi, cgroup; order wb_id
 -- @key      wb_id
--- @needs    wb_throttle_total, wb_bdi_sample
+-- @needs    wb_throttle, wb_bdi_sample
 -- @events   writeback:balance_dirty_pages
 -- @column   wb_id INTEGER 1, 2, 3 ...
 -- @column   bdi TEXT backing device
@@ -425,8 +425,9 @@ WHERE t.is_step = 1
 CREATE VIEW _pool_wb AS
 WITH
   seen AS (
-    SELECT a.bdi, coalesce(a.cgroup_ino, 1) AS cgroup_ino
-    FROM wb_throttle_total AS a
+    SELECT t.bdi, coalesce(t.cgroup_ino, 1) AS cgroup_ino
+    FROM wb_throttle AS t
+    WHERE t.is_step = 1
     UNION
     SELECT s.bdi, coalesce(s.cgroup_ino, 1)
     FROM wb_bdi_sample AS s

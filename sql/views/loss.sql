@@ -304,7 +304,7 @@ WHERE b.place = 1;
 -- @grain    wait of a task that is no kernel thread, and those of flushers for
 --   a journal; order wait_id
 -- @key      wait_id
--- @needs    wb_stall, wb_throttle_total, _loss_throttle, _loss_machine,
+-- @needs    wb_stall, wb_throttle, _loss_throttle, _loss_machine,
 --   _loss_journal, wb_swap_device, wb_disk_rate
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
@@ -336,11 +336,11 @@ WHERE b.place = 1;
 CREATE VIEW _loss AS
 WITH
   member AS (
-    SELECT a.task_id, min(a.cgroup_ino) AS cgroup_ino, min(a.bdi) AS bdi
-    FROM wb_throttle_total AS a
-    WHERE a.cgroup_ino > 1
-    GROUP BY a.task_id
-    HAVING min(a.cgroup_ino) = max(a.cgroup_ino)
+    SELECT t.task_id, min(t.cgroup_ino) AS cgroup_ino, min(t.bdi) AS bdi
+    FROM wb_throttle AS t
+    WHERE t.is_step = 1 AND t.cgroup_ino > 1
+    GROUP BY t.task_id
+    HAVING min(t.cgroup_ino) = max(t.cgroup_ino)
   ),
   only_disk AS (
     SELECT min(d.bdi) AS bdi FROM wb_disk_rate AS d HAVING count(*) = 1
@@ -606,8 +606,7 @@ CROSS JOIN wb_units AS u;
 -- @summary  What the machine's memory did in the run.
 -- @grain    one row
 -- @needs    reclaim_destination, raw_mm_vmscan_write_folio, wb_vmstat,
---   wb_swap_device,
---   wb_throttle_total, wb_busy, wb_rule
+--   wb_swap_device, wb_throttle, wb_busy, wb_rule
 -- @column   is_swapping INTEGER 1: pages went to a swap device
 -- @column   is_shared_swap INTEGER 1: and it is a disk that dirty pages are
 --   written to as well, or the only disk
@@ -642,7 +641,9 @@ SELECT
         EXISTS (
           SELECT 1
           FROM wb_swap_device AS w
-          JOIN wb_throttle_total AS a ON a.bdi = w.bdi
+          WHERE w.bdi IN (
+            SELECT t.bdi FROM wb_throttle AS t WHERE t.is_step = 1
+          )
         )
         OR (k.disks_count = 1 AND NOT EXISTS (SELECT 1 FROM wb_swap_device))
       )

@@ -25,6 +25,7 @@ from wbscope.cli import (
     compare,
     convert,
     doctor,
+    explain,
     gate,
     ingest,
     lab,
@@ -66,6 +67,7 @@ app.command()(query.query)
 app.command(cls=sql.SqlCommand)(sql.sql)
 app.command()(queries.queries)
 app.command()(report.report)
+app.command()(explain.explain)
 app.command()(check.check)
 app.command()(timeline.timeline)
 app.command()(convert.convert)

@@ -15,10 +15,10 @@ from wbscope.base.units import format_value, parse_duration, parse_kib
 from wbscope.cli.options import JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
 from wbscope.cli.wording import warnings_in_options
+from wbscope.explain.report import build_report
 from wbscope.library.library import load_library
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.render.reportpage import report_text
-from wbscope.run.report import build_report
 from wbscope.run.run import open_run
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ __all__ = ["Proven", "prove"]
 
 # Sums of floats depend on the order of their terms.
 _SAME = 1e-9
+_AGGREGATES: dict[str, Callable[[Iterable[float]], float]] = {"sum": sum, "max": max, "min": min}
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _term(term: Term, rows: Result, facts: Mapping[str, Any]) -> float | None:
         return float(len(set(values)))
     if not values:
         return None
-    return float(sum(values) if term.aggregate == "sum" else max(values))
+    return float(_AGGREGATES[term.aggregate](values))
 
 
 def _mean(pairs: Sequence[tuple[Any, Any]]) -> float | None:

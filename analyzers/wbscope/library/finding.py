@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wbscope.base.errors import EvidenceError
@@ -30,7 +30,7 @@ __all__ = [
 
 # The one that is told when no other is more than a note, and the one that forbids all advice.
 NOTHING_WRONG, NO_VERDICT = "nothing_wrong", "no_verdict"
-_QUIET = ("note", "ok")
+_QUIET = ("note", "ok", "fact")
 # Which rules have waits.
 _TOTALS = "wb_loss_total"
 
@@ -110,6 +110,9 @@ def find_all(
                 found.append(one)
     if any(one.severity not in _QUIET for one in found):
         found = [one for one in found if one.id != NOTHING_WRONG]
+    if any(one.id == NO_VERDICT for one in found):
+        # Nobody changes a setting because of events that are missing.
+        found = [one if one.id == NO_VERDICT else replace(one, advice=None) for one in found]
     return sorted(found, key=_place)
 
 

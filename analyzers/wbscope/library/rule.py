@@ -12,12 +12,12 @@ from wbscope.library.template import Template, read_template
 __all__ = ["SEVERITIES", "Check", "Evidence", "Rule", "Setting", "Term", "read_rule"]
 
 # From what has to be told first.
-SEVERITIES = ("severe", "warning", "note", "ok")
+SEVERITIES = ("severe", "warning", "note", "ok", "fact")
 CONFIDENCES = ("measured", "inferred")
 
 _EVIDENCE = re.compile(r"(\w+)((?: --[\w-]+ \S+)*)(?:: (.+))?")
 _CHECK = re.compile(r"(\w+) = (.+)")
-_TERM = re.compile(r"(sum|max|mean|count)\(([^()]+)\)|(\d+)|(\w+)")
+_TERM = re.compile(r"(sum|max|min|mean|count)\(([^()]+)\)|(\d+)|(\w+)")
 _OPERATORS = ("+", "-", "/")
 
 

@@ -3,20 +3,30 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
+from dataclasses import replace
 from typing import Any
 
 from wbscope.base.result import Result, unit_of
 from wbscope.base.units import format_value, short_name
+from wbscope.explain.report import Report, Section
+from wbscope.library.sqlfile import SqlFile
+from wbscope.render.arrange import main_rows
 from wbscope.render.jsondoc import document, notices, result_body
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
 from wbscope.render.querypage import metric_records, metric_text
 from wbscope.render.table import PAGE_WIDTH, table_text
-from wbscope.run.report import Report, Section
+from wbscope.render.verdictdoc import finding_record
+from wbscope.render.verdicttext import verdict_text
 
 __all__ = ["report_json", "report_text"]
 
+# Of a table in the short report.
+_ROWS = 8
+# Columns that say how long a task stood still.
+_LOST = ("slept_total_ns", "total_ns", "throttled_ns")
 # For a reader who does not know the kernel's words; the sections use them as they are.
 _WORDS = {
     "bdi": "a disk, or another device or server that pages are written to",
@@ -36,22 +46,20 @@ _WORDS = {
 
 
 def report_text(report: Report, width: int = PAGE_WIDTH, *, clock: bool = False) -> str:
-    """Warnings before any number, then the facts, then each question's table.
+    """The verdict before any table; definitions once, and only where all tables are there.
 
     Times count from the run's first event, or (clock) are those of the trace clock.
     """
-    lines = [f"wbscope report: {printable(report.run)}"]
-    if report.part_ns is not None:
-        start, end = (format_value("ts", "ns", ns) for ns in report.part_ns)
-        lines.append(f"only from {start} to {end} of the run")
-    lines.append("")
-    lines += [_fill(warning_text(notice), width) for notice in report.warnings]
-    if report.warnings:
-        lines.append("")
-    lines += [*_summary_lines(report.summary), ""]
+    lines = [verdict_text(report.verdict, width)]
+    if report.is_full:
+        lines += [*_summary_lines(report.summary), ""]
     for section in report.sections:
         lines.append(_section_text(section, report, width, clock))
-    lines.append(_words_text(width))
+    if report.is_full:
+        lines.append(_words_text(width))
+    else:
+        told = "All tables and columns: --full; other tables: --section NAME"
+        lines.append(f"{_fill(told, width)}\n")
     return "\n".join(lines)
 
 
@@ -63,9 +71,12 @@ def report_json(report: Report) -> str:
         "rows": [_section_record(section) for section in report.sections],
         "warnings": notices(report.warnings),
     }
+    verdict = report.verdict
     head: dict[str, Any] = {"run": report.run}
-    if report.part_ns is not None:
-        head["part_ns"] = list(report.part_ns)
+    if verdict.part_ns is not None:
+        head["part_ns"] = list(verdict.part_ns)
+    findings = (*verdict.findings, *verdict.facts)
+    head["verdict"] = [finding_record(one, verdict) for one in findings]
     return document("report", head, body)
 
 
@@ -88,11 +99,40 @@ def _section_text(section: Section, report: Report, width: int, clock: bool) -> 
         own = [n for n in section.result.warnings if n not in report.warnings]
         lines += [_fill(warning_text(notice), width) for notice in own]
         result = section.result if clock else section.result.from_start()
-        lines.append(table_text(result, width).rstrip("\n"))
-        if section.query.read:
-            lines.append(_fill(f"How to read it: {section.query.read}", width))
-        lines += [_fill(f"* {metric_text(metric)}", width) for metric in section.query.metrics]
+        if report.is_full:
+            lines.append(table_text(result, width).rstrip("\n"))
+            lines += _meaning(section.query, width)
+        else:
+            lines += _short_table(result, report.run, width)
     return "\n".join(lines) + "\n"
+
+
+def _meaning(query: SqlFile, width: int) -> list[str]:
+    lines = [_fill(f"How to read it: {query.read}", width)] if query.read else []
+    return lines + [_fill(f"* {metric_text(metric)}", width) for metric in query.metrics]
+
+
+def _short_table(result: Result, run: str, width: int) -> list[str]:
+    """The rows that say something: who lost nothing is one line, and long tables end."""
+    main, side = main_rows(result)
+    lost = [row for row in main.rows if _has_lost(main, row)]
+    idle = len(main.rows) - len(lost)
+    shown = replace(main, rows=lost[:_ROWS])
+    lines = [table_text(shown, width, blocks=1).rstrip("\n")]
+    if idle:
+        lines.append(f"{idle} more lost nothing")
+    if side:
+        lines.append(f"{side} more wrote a few KiB on the side")
+    if len(lost) > _ROWS:
+        command = shlex.join(["wbscope", "query", result.name, run])
+        lines.append(f"{len(lost) - _ROWS} more rows: {command}")
+    return lines
+
+
+def _has_lost(result: Result, row: tuple[Any, ...]) -> bool:
+    """Whether the task of a row stood still; a row that is of no task always counts."""
+    places = [result.columns.index(name) for name in _LOST if name in result.columns]
+    return "tid" not in result.columns or not places or any(row[place] for place in places)
 
 
 def _words_text(width: int) -> str:

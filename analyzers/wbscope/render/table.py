@@ -56,16 +56,24 @@ class _Column:
     width: int
 
 
-def table_text(result: Result, width: int | None = PAGE_WIDTH, *, whole: bool = False) -> str:
+def table_text(
+    result: Result,
+    width: int | None = PAGE_WIDTH,
+    *,
+    whole: bool = False,
+    blocks: int | None = None,
+) -> str:
     """The table; columns that do not fit follow in blocks, each with all keys.
 
     width   of the page; None: as wide as the table is
     whole   all rows and columns, those about tasks that wrote on the side too
+    blocks  at most so many, so that columns that matter less are left out
     """
     if not result.rows:
         return "(no rows)\n"
     shown, left_out = (result, 0) if whole else main_rows(result)
-    text = "\n".join(_block_text(block, len(shown.rows)) for block in _blocks(shown, width))
+    made = _blocks(shown, width)[:blocks]
+    text = "\n".join(_block_text(block, len(shown.rows)) for block in made)
     return text + side_text(left_out)
 
 

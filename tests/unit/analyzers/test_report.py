@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wbscope.run.report import page_window_ns
+from wbscope.explain.report import page_window_ns
 
 Cli = Callable[..., Any]
 
 
 def test_sections_come_in_order_and_a_missing_event_is_said(cli: Cli, database: Path) -> None:
-    ran = cli("report", database)
+    ran = cli("report", database, "--full")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.splitlines()[:5] == [
-        f"wbscope report: {database}",
+    assert ran.out.splitlines()[:6] == [
+        f"{database}: no verdict, for no rule could be asked",
+        "6.1.0",
         "",
         "kernel  6.1.0",
         "length  2.00 s",
@@ -31,6 +32,19 @@ def test_sections_come_in_order_and_a_missing_event_is_said(cli: Cli, database: 
     assert "* pause_total_ns (ns, lower is better): time that the kernel held the" in ran.out
     assert "warning[lower-bound]: pages are a lower bound" in ran.out
     assert "The window length" not in ran.out
+
+
+def test_the_short_report_has_one_block_of_each_table(cli: Cli, database: Path) -> None:
+    out = cli("report", database).out
+    assert "Who was throttled\n" in out
+    assert "How to read it" not in out
+    assert "Words\n" not in out
+
+
+def test_a_section_that_is_no_query_is_refused(cli: Cli, database: Path) -> None:
+    ran = cli("report", database, "--section", "throtle_by_task")
+    assert ran.code == 2
+    assert "throttle_by_task" in ran.err
 
 
 def test_json_has_a_row_for_each_section(cli: Cli, database: Path) -> None:
@@ -61,7 +75,7 @@ def test_report_to_a_file(cli: Cli, database: Path, tmp_path: Path) -> None:
 def test_report_of_a_trace(cli: Cli, trace: Path) -> None:
     ran = cli("report", trace)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith(f"wbscope report: {trace}\n")
+    assert ran.out.startswith(f"{trace}: no verdict, for no rule could be asked\n")
 
 
 @pytest.mark.parametrize(

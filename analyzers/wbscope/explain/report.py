@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: what the run was, then every query with an @order, in that order."""
+"""The report: the verdict, then the tables behind it, or every query with an @order."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Notice, Result
 from wbscope.base.span import WHOLE, Span
+from wbscope.explain.verdict import Verdict, verdict_of
 from wbscope.library.sqlfile import SqlFile
 from wbscope.run.filters import Filters
 from wbscope.run.run import Run
@@ -16,6 +18,9 @@ __all__ = ["Report", "Section", "build_report", "page_window_ns"]
 
 
 _SUMMARY = "run_summary"
+# Tables of the first screen and the next one.
+_TABLES = 3
+_USUAL = ("lost_time", "throttle_by_task", "dirty_limits", "fairness")
 _SECOND_NS = 10**9
 # Lengths of windows that people think in, in s; the first that fits a page is taken.
 _WINDOWS = (2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 21600)
@@ -34,36 +39,57 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """Warnings that hold for the whole run come before any number.
+    """The verdict, and the tables behind it.
 
-    `part_ns` is the part of the time that the answers are of, from the run's first event.
+    `is_full` where all of them are there; else `sections` are those that show what the first
+    finding says, or those that were named.
     """
 
     run: str
-    warnings: tuple[Notice, ...]
+    verdict: Verdict
     summary: Result
     sections: tuple[Section, ...]
-    part_ns: tuple[int, int] | None = None
+    is_full: bool
+
+    @property
+    def warnings(self) -> tuple[Notice, ...]:
+        """What holds for the whole run: it comes before any number."""
+        return self.verdict.warnings
 
 
-def build_report(run: Run, span: Span = WHOLE) -> Report:
-    """Ask all of them for a part of the time; one that lacks its events does not stop the rest.
+def build_report(
+    run: Run, span: Span = WHOLE, sections: Sequence[str] = (), *, full: bool = False
+) -> Report:
+    """The verdict and its three tables, those of the queries that are named, or all.
 
-    Raises: UsageError for a part that no event can be in.
+    A question that lacks its events does not stop the rest.
+    Raises: UsageError for a part that no event can be in, QueryError for no query.
     """
-    warnings = run.warnings()
-    queries = [query for query in run.library.queries() if query.order > 0]
-    queries.sort(key=lambda query: query.order)
-    part_ns = _part(run, span)
-    start, end = part_ns or (0, run.duration_ns())
+    named = [run.library.query(name) for name in sections]
+    verdict = verdict_of(run, span)
+    if full:
+        queries = [query for query in run.library.queries() if query.order > 0]
+        queries.sort(key=lambda query: query.order)
+    else:
+        queries = named or _behind(verdict, run)
+    start, end = verdict.part_ns or (0, run.duration_ns())
     asked = Filters(window_ns=page_window_ns(end - start), span=span)
     return Report(
         run=run.name,
-        warnings=warnings,
+        verdict=verdict,
         summary=run.ask(_SUMMARY, Filters()),
         sections=tuple(_section(run, query, asked) for query in queries),
-        part_ns=part_ns,
+        is_full=full,
     )
+
+
+def _behind(verdict: Verdict, run: Run) -> list[SqlFile]:
+    """The tables of the first finding: its evidence, then those that tell most of any run."""
+    first = verdict.first
+    wanted = [proof.query for proof in first.evidence] if first is not None else []
+    known = {query.name: query for query in run.library.queries()}
+    names = dict.fromkeys([*wanted, *_USUAL])
+    return [known[name] for name in names if name in known][:_TABLES]
 
 
 def page_window_ns(duration_ns: int) -> int:
@@ -72,15 +98,6 @@ def page_window_ns(duration_ns: int) -> int:
         if duration_ns <= _MOST_WINDOWS * window * _SECOND_NS:
             return window * _SECOND_NS
     return -(-duration_ns // (_MOST_WINDOWS * _SECOND_NS)) * _SECOND_NS
-
-
-def _part(run: Run, span: Span) -> tuple[int, int] | None:
-    if not span:
-        return None
-    first, last = run.bounds()
-    t0_ns, t1_ns = run.on_clock(span)
-    start = first if t0_ns is None else t0_ns
-    return start - first, (last + 1 if t1_ns is None else t1_ns) - first
 
 
 def _section(run: Run, query: SqlFile, asked: Filters) -> Section:

@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   fair
+-- @title     Whether writers shared the disk fairly
+-- @summary   Jain's index of the rates of the writers of one wb: against their
+--   max-min fair shares where it is known what they asked for, else plain.
+-- @severity  fact
+-- @confidence measured
+-- @sentence  The {tasks_count} writers of {bdi} got[ {weighted_ratio} of fair
+--   shares][ {plain_ratio} of equal shares] (Jain's index), from
+--   {slow_bytes_per_s} to {fast_bytes_per_s}.
+-- @evidence  fairness --bdi {bdi}: tasks_count = max(tasks_count, bdi={bdi},
+--   cgroup_ino={cgroup_ino}); weighted_ratio = max(jain_weighted_ratio,
+--   bdi={bdi}, cgroup_ino={cgroup_ino}); plain_ratio = max(jain_ratio,
+--   bdi={bdi}, cgroup_ino={cgroup_ino})
+-- @evidence  fairness_tasks --bdi {bdi}: fast_bytes_per_s =
+--   max(rate_bytes_per_s, bdi={bdi}, cgroup_ino={cgroup_ino});
+--   slow_bytes_per_s = min(rate_bytes_per_s, bdi={bdi},
+--   cgroup_ino={cgroup_ino})
+-- @needs     wb_task_rate
+-- @events    writeback:balance_dirty_pages
+-- @optional  sched:sched_switch
+-- @column    cost_task_ns INTEGER 0
+-- @column    bdi TEXT the device
+-- @column    cgroup_ino INTEGER cgroup that owns the wb
+-- @column    tasks_count INTEGER writers
+-- @column    weighted_ratio REAL Jain's index of rate over entitlement; NULL =
+--   nothing tells what they asked for
+-- @column    plain_ratio REAL Jain's index of the rates; NULL where the other
+--   is known
+-- @column    slow_bytes_per_s REAL lowest rate
+-- @column    fast_bytes_per_s REAL highest rate
+-- @source    R. Jain et al., A Quantitative Measure of Fairness, DEC-TR-301
+WITH
+  share AS (
+    SELECT
+      r.bdi,
+      r.cgroup_ino,
+      r.dirtied_basis,
+      r.rate_bytes_per_s AS rate,
+      r.rate_bytes_per_s / r.entitlement_bytes_per_s AS x
+    FROM wb_task_rate AS r
+  ),
+  indexed AS (
+    SELECT
+      s.bdi,
+      s.cgroup_ino,
+      count(*) AS tasks_count,
+      sum(s.x) * sum(s.x) / nullif(count(s.x) * sum(s.x * s.x), 0) AS weighted,
+      sum(s.rate) * sum(s.rate) / nullif(count(*) * sum(s.rate * s.rate), 0)
+        AS plain,
+      min(s.rate) AS slow,
+      max(s.rate) AS fast
+    FROM share AS s
+    GROUP BY s.bdi, s.cgroup_ino
+    HAVING count(*) > 1 AND max(s.dirtied_basis = 'bound') = 0
+  )
+SELECT
+  0 AS cost_task_ns,
+  i.bdi,
+  i.cgroup_ino,
+  i.tasks_count,
+  i.weighted AS weighted_ratio,
+  CASE WHEN i.weighted IS NULL THEN i.plain END AS plain_ratio,
+  i.slow AS slow_bytes_per_s,
+  i.fast AS fast_bytes_per_s
+FROM indexed AS i
+ORDER BY i.tasks_count DESC, i.bdi, i.cgroup_ino;

@@ -1,0 +1,46 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   overview
+-- @title     What the run was
+-- @summary   What the machine dirtied and wrote, and how long tasks stood
+--   still.
+-- @severity  fact
+-- @confidence measured
+-- @sentence  In {duration_ns} the machine dirtied {dirtied_bytes} and wrote
+--   {written_bytes}[; {tasks_count:task} stood still for {lost_ns} in all].
+-- @evidence  throughput: dirtied_bytes = sum(dirtied_bytes); written_bytes =
+--   sum(written_bytes)
+-- @evidence  lost_time: lost_ns = sum(total_ns); tasks_count = count(tid)
+-- @evidence  trace_state: duration_ns = max(duration_ns)
+-- @needs     wb_dirty_flow, wb_loss, wb_bounds
+-- @events    writeback:global_dirty_state
+-- @column    cost_task_ns INTEGER 0
+-- @column    duration_ns INTEGER length of the time of interest
+-- @column    dirtied_bytes INTEGER pages dirtied
+-- @column    written_bytes INTEGER pages whose writeback ended
+-- @column    tasks_count INTEGER tasks that waited; NULL = none
+-- @column    lost_ns INTEGER their waits; NULL = none
+-- @source    docs/findings.md
+WITH
+  flow AS (
+    SELECT
+      sum(f.dirtied_bytes) AS dirtied_bytes,
+      sum(f.written_bytes) AS written_bytes
+    FROM wb_dirty_flow AS f
+  ),
+  loss AS (
+    SELECT nullif(count(DISTINCT l.tid), 0) AS tasks_count, sum(l.dur) AS dur
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.ts >= b.start_ts AND l.ts < b.end_ts
+  )
+SELECT
+  0 AS cost_task_ns,
+  min(b.end_ts, b.last_ts) - b.start_ts AS duration_ns,
+  f.dirtied_bytes,
+  f.written_bytes,
+  l.tasks_count,
+  l.dur AS lost_ns
+FROM flow AS f
+CROSS JOIN loss AS l
+CROSS JOIN wb_bounds AS b
+ORDER BY f.dirtied_bytes;

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of the recorded runs: first screen, evidence, no advice on a trace that is not whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.cli import Wbscope
+from support.runs import REPOSITORY, RecordedRun
+from wbscope.explain.proving import prove
+
+_FIRST_SCREEN = 24
+_EXAMPLES = REPOSITORY / "examples"
+
+
+def test_every_number_is_that_of_its_evidence(
+    recorded: RecordedRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    with wbscope.open(recorded.folder) as run:
+        for one in run.findings():
+            assert all(proven.holds for proven in prove(run, one)), one
+
+
+def test_the_first_screen_is_one(recorded: RecordedRun, wbscope: Wbscope) -> None:
+    done = wbscope.run("report", str(recorded.folder))
+    head = done.stdout.split("\n\nTime that tasks lost")[0].splitlines()
+    verdict = done.stdout[: done.stdout.index("wbscope explain")].splitlines()
+    assert len(verdict) <= _FIRST_SCREEN
+    assert head[0].startswith(f"{recorded.folder}: ")
+    # Two runs of words, then at most three tables, which are underlined.
+    tables = [line for line in done.stdout.splitlines() if set(line) == {"="}]
+    assert len(tables) <= 3
+    assert max(map(len, verdict)) <= 80
+
+
+def test_sections_are_the_tables_that_are_named(wbscope: Wbscope) -> None:
+    run = str(_EXAMPLES / "four-equal-writers")
+    done = wbscope.run("report", run, "--section", "fairness", "--section", "pause_distribution")
+    assert done.returncode == 0, done.stderr
+    assert "Who was throttled\n" not in done.stdout
+    assert done.stdout.index("Fairness between") < done.stdout.index("How long the pauses")
+
+
+def test_a_trace_that_lost_events_gets_no_advice(wbscope: Wbscope, tmp_path: Path) -> None:
+    lost = next((REPOSITORY / "tests/data/traces/6.1-amd64-v7-lost").glob("trace.dat*"))
+    done = wbscope.run("explain", str(lost), "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert json.loads(done.stdout)["is_whole"] is False
+    assert rows[0]["id"] == "no_verdict"
+    assert [row["id"] for row in rows if row["advice"]] == ["no_verdict"]
+
+
+def test_a_damaged_trace_gets_no_advice(wbscope: Wbscope, tmp_path: Path) -> None:
+    content = bytearray((_EXAMPLES / "four-equal-writers/trace.dat").read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 64] = b"\xff" * 64
+    cut = tmp_path / "trace.dat"
+    cut.write_bytes(content)
+    done = wbscope.run("explain", str(cut), "--json")
+    rows = json.loads(done.stdout)["rows"]
+    assert rows[0]["id"] == "no_verdict"
+    assert all(row["advice"] is None for row in rows if row["id"] != "no_verdict")
+    refused = wbscope.run("explain", str(cut), "--sysctl-d")
+    assert refused.returncode == 4
+    assert "error[no-advice]" in refused.stderr
+
+
+def test_the_story_of_a_stall(wbscope: Wbscope) -> None:
+    run = str(_EXAMPLES / "deep")
+    listed = json.loads(wbscope.run("query", "stalls", run, "--task", "dd", "--json").stdout)[
+        "rows"
+    ]
+    throttled = [row for row in listed if row["kind"] == "throttle"]
+    longest = max(throttled, key=lambda row: row["dur"])
+    document = json.loads(
+        wbscope.run("explain", run, "--stall", str(longest["stall_id"]), "--json").stdout
+    )
+    assert document["schema"] == "wbscope.stall/1"
+    times = [row["at_ns"] for row in document["rows"]]
+    assert times == sorted(times)
+    assert document["facts"]["dur"] == longest["dur"]
+    told = " ".join(row["text"] for row in document["rows"])
+    assert f"dd {longest['tid']} goes on after" in told
+    assert longest["cause"] in told
+    missing = wbscope.run("explain", run, "--stall", "1")
+    assert missing.returncode == 4
+    assert "error[no-such-stall]" in missing.stderr
+
+
+def test_settings_of_the_advice(wbscope: Wbscope, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(_EXAMPLES / "four-equal-writers", run)
+    out = tmp_path / "90-wbscope.conf"
+    done = wbscope.run("explain", str(run), "--sysctl-d", "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    settings = [line for line in out.read_text().splitlines() if not line.startswith("#")]
+    assert settings
+    for line in settings:
+        knob, value = line.split(" = ")
+        assert knob.startswith("vm.dirty_")
+        assert value.isdecimal()
+    profile = wbscope.run("explain", str(run), "--tuned").stdout
+    assert profile.startswith("[main]\n")
+    assert "[sysctl]\n" in profile
+
+
+def test_words_that_exclude_each_other(wbscope: Wbscope) -> None:
+    run = str(_EXAMPLES / "four-equal-writers")
+    done = wbscope.run("explain", run, "--tuned", "--markdown")
+    assert done.returncode == 2
+    assert "error[two-formats]" in done.stderr

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first finding names the injected cause, and its numbers are those of its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.corpus import cases, unpack
+from support.runs import REPOSITORY
+from support.verdicts import BEGIN, END, RULE_OF, cause_of, confusion, is_healthy
+from wbscope.explain.proving import prove
+from wbscope.run.run import Run
+
+_PAGE = REPOSITORY / "docs/findings.md"
+_LEAST_RIGHT = 0.9
+_QUIET = {"note", "ok", "fact"}
+
+
+@pytest.fixture(params=cases(), ids=lambda case: case.name)
+def corpus_run(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Path, Run]]:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    with wbscope.open(unpack(request.param, tmp_path)) as run:
+        yield request.param, run
+
+
+def test_healthy_runs_have_no_more_than_notes(corpus_run: tuple[Path, Run]) -> None:
+    case, run = corpus_run
+    loud = [one for one in run.findings() if one.severity not in _QUIET]
+    assert not (loud and is_healthy(case)), loud
+    assert loud or is_healthy(case)
+
+
+def test_every_number_is_that_of_its_evidence(corpus_run: tuple[Path, Run]) -> None:
+    _, run = corpus_run
+    _assert_proven(run)
+
+
+@pytest.mark.slow
+def test_the_first_finding_names_the_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    found = []
+    for case in cases():
+        with wbscope.open(unpack(case, tmp_path)) as run:
+            found.append((cause_of(case), run.findings()[0].id))
+    right = sum(RULE_OF[cause] == rule for cause, rule in found)
+    assert right >= _LEAST_RIGHT * len(found), found
+    text = _PAGE.read_text()
+    before, rest = text.split(BEGIN)
+    made = f"{before}{BEGIN}\n{confusion(found)}\n{END}{rest.split(END)[1]}"
+    if pytestconfig.getoption("--update-docs"):
+        _PAGE.write_text(made)
+    assert text == made, "run this test with --update-docs"
+
+
+def _assert_proven(run: Run) -> None:
+    """Each fact that is told has a query that says the same."""
+    told = 0
+    for one in run.findings():
+        proven = prove(run, one)
+        wrong = [p for p in proven if not p.holds]
+        assert not wrong
+        known = {p.fact for p in proven}
+        for name in one.told:
+            value = one.facts[name]
+            if isinstance(value, int | float) and not name.endswith(("cgroup_ino", "tid")):
+                assert name in known, f"{one.id} tells {name} without evidence"
+                told += 1
+    assert told > 0
