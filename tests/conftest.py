@@ -58,10 +58,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """All that a job in the background or of nohup starts would ignore Ctrl-C as it does."""
+    for name in ("COLUMNS", "WBSCOPE_PAGER"):  # of the terminal that pytest was started in
+        os.environ.pop(name, None)
     if config.getoption("--quick") and "WBSCOPE_QUICK" not in os.environ:
         os.environ["WBSCOPE_QUICK"] = "1"  # one kill of each kind
         _compile_engines_once(config)
+    # All that a job in the background or of nohup starts would ignore Ctrl-C as it does.
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # not inherited
