@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,9 @@ from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 
 __all__ = [
+    "AxisUnit",
+    "axis_unit",
+    "duration_argument",
     "format_beside",
     "format_value",
     "is_instant",
@@ -20,8 +24,10 @@ __all__ = [
     "parse_number",
     "parse_quantity",
     "prefix_step",
+    "round_window_ns",
     "seconds",
     "short_name",
+    "tick_text",
 ]
 
 _BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -263,3 +269,55 @@ def _factors(unit: str) -> dict[str, float]:
 def seconds(nanoseconds: float) -> float:
     """For tables and calls that have seconds by tradition."""
     return nanoseconds / _NS_PER_S
+
+
+@dataclass(frozen=True)
+class AxisUnit:
+    """What the numbers of an axis are in: MiB/s, and how much one of it is."""
+
+    name: str
+    size: float
+
+    def label(self, value: float) -> str:
+        """A round value without the unit, which the axis has once."""
+        return f"{value / self.size:,.6g}"
+
+
+def axis_unit(unit: str, most: float) -> AxisUnit:
+    """The unit that suits an axis up to this value; the axis has one unit for all ticks."""
+    size = abs(most)
+    if unit == "ratio":
+        return AxisUnit("%", 0.01)
+    if unit == "ns":
+        fits = [name for name in ("ns", "us", "ms", "s") if size >= _DURATIONS[name]]
+        name = fits[-1] if fits else "ns"
+        return AxisUnit(name, float(_DURATIONS[name]))
+    if unit in ("bytes", "bytes/s"):
+        power = 0
+        while power < len(_BINARY) and size >= 1024 ** (power + 1):
+            power += 1
+        name = "B" if power == 0 else _BINARY[power - 1]
+        return AxisUnit(name + unit.removeprefix("bytes"), float(1024**power))
+    return AxisUnit("" if unit == "count" else unit, 1.0)
+
+
+def tick_text(unit: str, value: float) -> str:
+    """A tick of an axis over many powers: each has its own unit, 100 us, 10 ms, 1 s."""
+    one = axis_unit(unit, value)
+    return f"{one.label(value)} {one.name}".rstrip()
+
+
+def round_window_ns(least_ns: float) -> int:
+    """The shortest window of 1, 2 or 5 and zeros that is not below this."""
+    step = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * step >= least_ns:
+                return factor * step
+        step *= 10
+
+
+def duration_argument(ns: int) -> str:
+    """As parse_duration() takes it, without a rest: 50ms."""
+    name = next(name for name in ("s", "ms", "us", "ns") if ns % _DURATIONS[name] == 0)
+    return f"{ns // _DURATIONS[name]}{name}"

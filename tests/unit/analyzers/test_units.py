@@ -6,7 +6,14 @@ from __future__ import annotations
 import pytest
 from wbscope.base.errors import UsageError
 from wbscope.base.result import unique_names, unit_of
-from wbscope.base.units import format_value, parse_duration
+from wbscope.base.units import (
+    axis_unit,
+    duration_argument,
+    format_value,
+    parse_duration,
+    round_window_ns,
+    tick_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +98,50 @@ def test_duration_beyond_64_bits() -> None:
 
 def test_same_names_are_told_apart() -> None:
     assert unique_names(["a", "a", "b", "a", "a:1"]) == ("a", "a:1", "b", "a:2", "a:1:1")
+
+
+@pytest.mark.parametrize(
+    ("unit", "most", "name", "value", "label"),
+    [
+        ("bytes", 60 << 20, "MiB", 40 << 20, "40"),
+        ("bytes/s", 1 << 30, "GiB/s", 3 << 29, "1.5"),
+        ("bytes", 0, "B", 0, "0"),
+        ("bytes", -(2 << 10), "KiB", -512, "-0.5"),
+        ("ns", 200_000_000, "ms", 150_000_000, "150"),
+        ("ns", 26_000_000_000, "s", 500_000_000, "0.5"),
+        ("ns", 0, "ns", 0, "0"),
+        ("ratio", 1, "%", 0.25, "25"),
+        ("count", 2_000_000, "", 150_000, "150,000"),
+        ("pages/s", 10, "pages/s", 5, "5"),
+    ],
+)
+def test_axis_has_one_unit(unit: str, most: float, name: str, value: float, label: str) -> None:
+    one = axis_unit(unit, most)
+    assert (one.name, one.label(value)) == (name, label)
+
+
+def test_ticks_of_powers_have_their_own() -> None:
+    powers = [1, 1000, 10_000_000, 10**9, 10**10]
+    assert [tick_text("ns", power) for power in powers] == ["1 ns", "1 us", "10 ms", "1 s", "10 s"]
+
+
+@pytest.mark.parametrize(
+    ("least", "window"),
+    [
+        (1, 1),
+        (1.5, 2),
+        (3, 5),
+        (5, 5),
+        (5.01, 10),
+        (34_948_003.9, 50_000_000),
+        (10**15 + 1, 2 * 10**15),
+    ],
+)
+def test_windows_are_round(least: float, window: int) -> None:
+    assert round_window_ns(least) == window
+    assert parse_duration("window", duration_argument(window)) == window
+
+
+def test_durations_are_written_without_a_rest() -> None:
+    lengths = [1, 1500, 50_000_000, 2 * 10**9, 60 * 10**9]
+    assert [duration_argument(ns) for ns in lengths] == ["1ns", "1500ns", "50ms", "2s", "60s"]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask a run for its figures: one query each, in windows that suit the length of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wbscope.base.errors import EvidenceError
+from wbscope.base.result import Result
+from wbscope.base.span import WHOLE, Span
+from wbscope.base.units import duration_argument, round_window_ns
+from wbscope.library.evidence import require_events
+from wbscope.plot.figure import Figure
+from wbscope.plot.paneldata import Grid, PanelData, panels
+from wbscope.run.filters import Filters
+from wbscope.run.run import Run
+
+__all__ = ["Asked", "Lacking", "ask_figure", "why_not"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A figure with its numbers; `window` as the command line takes it, None without windows."""
+
+    figure: Figure
+    result: Result
+    grid: Grid
+    panels: tuple[PanelData, ...]
+    window: str | None
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Why a figure cannot be drawn of this run, in one line."""
+
+    figure: Figure
+    error: EvidenceError
+
+
+def ask_figure(run: Run, figure: Figure, span: Span = WHOLE) -> Asked | Lacking:
+    """The numbers of a figure, for a part of the run.
+
+    Raises: UsageError for a part that no event can be in.
+    """
+    first, last = run.bounds()
+    t0_ns, t1_ns = run.on_clock(span)
+    from_ns = 0 if t0_ns is None else t0_ns - first
+    to_ns = (last + 1 if t1_ns is None else t1_ns) - first
+    window_ns = None
+    if figure.windows:
+        window_ns = round_window_ns(max(figure.least_window_ns, (to_ns - from_ns) / figure.windows))
+    # A query that takes no part of the time is of the whole run, and says so in its warnings.
+    query = run.library.query(figure.query)
+    asked = Filters(window_ns=window_ns, span=span if "range" in query.filters else WHOLE)
+    try:
+        result = run.ask(figure.query, asked)
+    except EvidenceError as error:
+        return Lacking(figure, error)
+    grid = Grid(from_ns, to_ns, window_ns)
+    made = panels(figure, result, grid)
+    if not made:
+        return Lacking(figure, _nothing(run, figure))
+    window = None if window_ns is None else duration_argument(window_ns)
+    return Asked(figure, result, grid, made, window)
+
+
+def why_not(run: Run, figure: Figure) -> EvidenceError | None:
+    """Why the run cannot have this figure, without asking where its events tell."""
+    query = run.library.query(figure.query)
+    try:
+        require_events(query, run.recorded(), run.name, run.library.profiles)
+    except EvidenceError as error:
+        return error
+    if query.events:
+        return None
+    # Only its rows tell whether samples were taken.
+    asked = ask_figure(run, figure)
+    return asked.error if isinstance(asked, Lacking) else None
+
+
+def _nothing(run: Run, figure: Figure) -> EvidenceError:
+    return EvidenceError(
+        "nothing-to-draw",
+        figure.name,
+        f"has nothing to draw: {figure.no_rows}",
+        fix=f"wbscope query {figure.query} {run.name}",
+    )
