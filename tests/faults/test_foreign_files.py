@@ -22,6 +22,7 @@ _COMMANDS = {
     "ingest": ["ingest", "{trace}", "-o", "run.db"],
     "ingest --force": ["ingest", "{trace}", "-o", "run.db", "--force"],
     "timeline": ["timeline", "{trace}", "-o", "run.pftrace"],
+    "plot": ["plot", "{trace}", "task-wait", "-o", ".", "--format", "svg"],
     "convert": ["convert", "{trace}", "-o", "config"],
     "open": ["open", "{trace}", "--no-browser", "--wait", "100ms"],
     "compare": ["compare", "{trace}", "--against", "{trace}"],
@@ -65,6 +66,7 @@ def test_foreign_files_survive(place: Place, folder: Path, name: str) -> None:
     assert not gone
     new = {path.split("/")[0] for path in after} - {path.split("/")[0] for path in before}
     outputs = {"fairness.csv", "report.txt", "run.db", "run.pftrace", "config", "package"}
+    outputs |= {"task-wait.svg"}
     assert new <= outputs | {"wbscope", ".local", ".cache"}
 
 

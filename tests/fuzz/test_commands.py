@@ -31,6 +31,7 @@ from support.runs import REPOSITORY
 from support.tools import ingester_path, missing
 from wbscope.library.library import load_library
 from wbscope.perfetto.find import wasm_engine
+from wbscope.plot.figures import FIGURES
 
 _MUTANTS = int(os.environ.get("WBSCOPE_MUTANTS", "480"))
 _PERFETTO = int(os.environ.get("WBSCOPE_PERFETTO_MUTANTS", "24"))
@@ -64,6 +65,7 @@ class Place:
     run: str
     output: str
     query: str
+    figure: str
 
 
 def _query(place: Place) -> list[str]:
@@ -80,6 +82,7 @@ _VERBS: dict[str, Callable[[Place], list[str]]] = {
     "timeline": lambda place: ["timeline", place.run, "-o", place.output],
     "query": _query,
     "gate": _gate,
+    "plot": lambda place: ["plot", place.run, place.figure, "-o", f"{place.output}.d", "--json"],
 }
 _GOOD_CODES = {"gate": (0, 1, 3, 4)}
 
@@ -157,7 +160,8 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
     good = _folder_of("values", "four-equal-writers", folder / "good")
     with Commands(folder / "work") as started:
         for verb, words in _VERBS.items():
-            place = Place(str(good), str(folder / "good.pftrace"), "throttle_by_task")
+            output = str(folder / "good.pftrace")
+            place = Place(str(good), output, "throttle_by_task", "global_dirty_state")
             assert started.warm(*words(place)) in (0, 1), verb
         started.forget()
         yield started
@@ -206,7 +210,8 @@ def _run_verbs(commands: Commands, run: Path, number: int) -> list[tuple[str, st
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
     before = _contents(run)
-    place = Place(str(run), str(made / "x.pftrace"), _QUERIES[number % len(_QUERIES)])
+    query, figure = _QUERIES[number % len(_QUERIES)], FIGURES[number % len(FIGURES)].name
+    place = Place(str(run), str(made / "x.pftrace"), query, figure)
     commands.forget()
     found = []
     for verb, words in _VERBS.items():

@@ -29,6 +29,7 @@ from wbscope.cli import (
     gate,
     ingest,
     lab,
+    plot,
     queries,
     query,
     record,
@@ -69,6 +70,7 @@ app.command()(queries.queries)
 app.command()(report.report)
 app.command()(explain.explain)
 app.command()(check.check)
+app.command()(plot.plot)
 app.command()(timeline.timeline)
 app.command()(convert.convert)
 app.command("open")(open_verb.open_command)

@@ -101,7 +101,7 @@ class Repository:
 
     def title(self, commit: str) -> str:
         """Short name and subject."""
-        return self.git("log", "-1", "--format=%h %s", commit).strip()
+        return self.git("log", "-1", "--pretty=%h %s", commit).strip()
 
     def check(self, good: str, bad: str) -> int:
         """How many commits are between the two, the bad one included.

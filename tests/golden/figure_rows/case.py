@@ -52,8 +52,10 @@ def make(folder: Path) -> None:
         )  # fmt: skip
 
     def call(ms: int, tid: int, *numbers: int) -> None:
-        names = ("dirty", "bdi_dirty", "task_ratelimit", "dirty_ratelimit", "dirtied")
-        names += ("paused", "pause", "period", "think")
+        names = [
+            "dirty", "bdi_dirty", "task_ratelimit", "dirty_ratelimit", "dirtied",
+            "paused", "pause", "period", "think",
+        ]  # fmt: skip
         waits.add(
             ms, tid, "balance_dirty_pages", bdi="8:0", cgroup_ino=1, limit=1000, setpoint=900,
             bdi_setpoint=90, **dict(zip(names, numbers, strict=True)),

@@ -17,8 +17,8 @@ from wbscope.render.messages import error_text
 
 Cli = Callable[..., Any]
 VERBS = [
-    *("record", "doctor", "ingest", "query", "sql", "queries", "report", "check"),
-    *("timeline", "convert", "open", "compare", "gate", "sql-package", "lab", "baseline"),
+    *("record", "doctor", "ingest", "query", "sql", "queries", "report", "explain", "check"),
+    *("plot", "timeline", "convert", "open", "compare", "gate", "sql-package", "lab", "baseline"),
 ]
 
 

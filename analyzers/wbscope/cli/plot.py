@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope plot: figures of a run as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wbscope.base.errors import EvidenceError, SetupError, UsageError, WbscopeError
+from wbscope.base.outputs import check_output, private_output
+from wbscope.base.result import Notice
+from wbscope.base.span import Span, parse_span
+from wbscope.cli.options import (
+    ForceOption,
+    FromOption,
+    JsonOption,
+    QuietOption,
+    TimeRangeOption,
+    ToOption,
+)
+from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
+from wbscope.cli.wording import error_in_options, option, warnings_in_options
+from wbscope.plot.asked import Asked, Lacking, ask_figure, why_not
+from wbscope.plot.figure import Figure
+from wbscope.plot.figures import find_figures
+from wbscope.render.figurepage import figure_list
+from wbscope.render.jsondoc import document, rows_body
+from wbscope.run.run import Run, open_run
+
+__all__ = ["plot"]
+
+
+class PictureFormat(StrEnum):
+    """What kind of file a figure becomes."""
+
+    png = "png"
+    svg = "svg"
+    pdf = "pdf"
+
+
+def plot(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN", help="Run folder, trace.dat or .db.", show_default=False),
+    ] = None,
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FIGURE", help="Only these figures.", show_default=False),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="DIR", help="Folder for the pictures."),
+    ] = None,
+    formats: Annotated[
+        list[PictureFormat] | None,
+        typer.Option("--format", help="Kind of picture; repeatable. png by default."),
+    ] = None,
+    as_list: Annotated[
+        bool, typer.Option("--list", help="Print the figures, and those that RUN can have.")
+    ] = False,
+    start: FromOption = None,
+    end: ToOption = None,
+    time_range: TimeRangeOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Draw figures of the run as PNG, SVG or PDF.
+
+    Each figure is one query, and a picture in the folder: NAME.png. A figure whose
+    events RUN lacks is left out. Without -o, the figures are listed.
+
+    \b
+    Examples:
+      wbscope plot --list
+      wbscope plot RUN -o pictures
+      wbscope plot RUN global_dirty_state task-wait -o pictures --format svg
+      wbscope plot RUN -o pictures --from 10s --to 20s --force
+    """
+    chosen = find_figures(figures or [])
+    span = parse_span(start, end, time_range)
+    kinds = [kind.value for kind in dict.fromkeys(formats or [PictureFormat.png])]
+    if as_list or output is None:
+        if as_list and output is not None:
+            raise UsageError(
+                "two-choices", "--list -o", "are two choices, wanted one", fix="--list"
+            )
+        if not as_list and run is None:
+            raise UsageError(
+                "usage", "wbscope plot", "has no RUN to draw", fix="wbscope plot RUN -o DIR"
+            )
+        _print_list(run, chosen, as_json=as_json, quiet=quiet)
+        return
+    if run is None:
+        raise UsageError(
+            "usage", f"-o {output}", "has no RUN to draw", fix=f"wbscope plot RUN -o {output}"
+        )
+    folder = _folder(Path(output))
+    files = {
+        (figure.name, kind): folder / f"{figure.name}.{kind}" for figure in chosen for kind in kinds
+    }
+    for file in files.values():
+        if folder.is_dir():
+            check_output(file, force, [Path(run)], file.name)
+    with (
+        progress_bar(run, hidden=quiet or as_json) as bar,
+        open_run(run, observer=bar) as opened,
+    ):
+        asked = [ask_figure(opened, figure, span) for figure in chosen]
+        _write(opened, asked, folder, kinds, span, as_json=as_json)
+
+
+def _print_list(run: str | None, chosen: Sequence[Figure], *, as_json: bool, quiet: bool) -> None:
+    reasons: list[WbscopeError | None] | None = None
+    if run is not None:
+        with (
+            progress_bar(run, hidden=quiet or as_json) as bar,
+            open_run(run, observer=bar) as opened,
+        ):
+            show_warnings(() if as_json else opened.warnings())
+            found = [why_not(opened, figure) for figure in chosen]
+            reasons = [None if error is None else error_in_options(error) for error in found]
+    if not as_json:
+        write_stdout(figure_list(chosen, reasons, page_width()))
+        return
+    rows: list[dict[str, Any]] = []
+    for number, figure in enumerate(chosen):
+        row: dict[str, Any] = {"name": figure.name, "title": figure.title, "query": figure.query}
+        if reasons is not None:
+            error = reasons[number]
+            row["is_there"] = error is None
+            row["why_not"] = None if error is None else error.message
+        rows.append(row)
+    write_stdout(document("figures", {} if run is None else {"run": run}, rows_body(rows, [])))
+
+
+def _folder(folder: Path) -> Path:
+    """Where pictures go: a folder, or a name where there is room for one."""
+    if folder.is_dir():
+        return folder
+    if folder.exists() or folder.is_symlink():
+        raise UsageError(
+            "output-is-file", str(folder), "is a file, wanted a folder", fix="-o pictures"
+        )
+    if not folder.parent.is_dir():
+        raise SetupError(
+            "no-output-folder",
+            str(folder),
+            f"folder {folder.parent} does not exist",
+            fix=f"mkdir -p {folder.parent}",
+        )
+    return folder
+
+
+def _write(
+    run: Run,
+    asked: Sequence[Asked | Lacking],
+    folder: Path,
+    kinds: Sequence[str],
+    span: Span,
+    *,
+    as_json: bool,
+) -> None:
+    from wbscope.plot.picture import picture
+
+    drawn = [one for one in asked if isinstance(one, Asked)]
+    lacking = [one for one in asked if isinstance(one, Lacking)]
+    warnings = list(dict.fromkeys(n for one in drawn for n in one.result.warnings))
+    if not as_json:
+        show_warnings(warnings or run.warnings())
+    skipped = [_skipped(one) for one in lacking]
+    if not as_json:
+        show_warnings(skipped)
+    if not drawn:
+        raise _nothing(run, lacking)
+    folder.mkdir(exist_ok=True)
+    rows = []
+    for one in drawn:
+        made = picture(
+            one.panels, one.grid, one.figure.title, _small_print(run, one, span),
+            [n.message for n in warnings_in_options(one.result.warnings)], kinds,
+        )  # fmt: skip
+        for kind, content in made.items():
+            file = folder / f"{one.figure.name}.{kind}"
+            with private_output(file) as private:
+                private.write_bytes(content)
+            rows.append(
+                {"figure": one.figure.name, "query": one.figure.query, "window": one.window,
+                 "rows": len(one.result), "output": str(file)}
+            )  # fmt: skip
+    if as_json:
+        body = rows_body(rows, [*warnings, *skipped])
+        write_stdout(document("plot", {"run": run.name}, body))
+        return
+    pictures, figures = _counted(len(rows), "picture"), _counted(len(drawn), "figure")
+    note(f"wrote {pictures} of {figures} to {folder}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _small_print(run: Run, one: Asked, span: Span) -> list[str]:
+    """The run, and what prints the numbers; a path would be another one elsewhere."""
+    name = Path(run.name).resolve().name
+    if name == "trace.dat":
+        name = Path(run.name).resolve().parent.name
+    words = f"wbscope query {one.figure.query} RUN"
+    if one.window is not None:
+        words += f" --window {one.window}"
+    if span:
+        words += f" {span.words().spoken(option)}"
+    kernel = run.recorded().meta.get("kernel_release")
+    return [f"{name}{f', Linux {kernel}' if kernel else ''}; numbers: {words}"]
+
+
+def _skipped(one: Lacking) -> Notice:
+    error = error_in_options(one.error)
+    return Notice(error.slug, f"{one.figure.name} left out: {error.message}")
+
+
+def _nothing(run: Run, lacking: Sequence[Lacking]) -> EvidenceError:
+    if len(lacking) == 1:
+        return lacking[0].error
+    return EvidenceError(
+        "nothing-to-draw",
+        run.name,
+        f"has nothing for any of {len(lacking)} figures",
+        fix=f"wbscope plot {run.name} --list",
+    )
