@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
@@ -55,6 +57,12 @@ def test_names_of_figures() -> None:
     assert error.value.exit_code == 2
     with pytest.raises(UsageError, match="is none of the"):
         find_figures(["qqqqqq"])
+
+
+def test_numbers_need_no_matplotlib() -> None:
+    code = "import sys, wbscope.plot.asked, wbscope.plot.thin; print('matplotlib' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"
 
 
 def _figure(*marks: Mark, **values: Any) -> Figure:
