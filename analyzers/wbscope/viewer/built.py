@@ -17,6 +17,7 @@ from wbscope.run.run import Run, open_run
 from wbscope.run.source import find_source
 from wbscope.timeline.export import write_timeline
 from wbscope.viewer.commands import Command, any_of
+from wbscope.viewer.look import Look
 from wbscope.viewer.startup import startup_commands
 
 __all__ = ["View", "view_of"]
@@ -24,28 +25,36 @@ __all__ = ["View", "view_of"]
 
 @dataclass(frozen=True)
 class View:
-    """A trace for the UI, what the UI calls it, what is done with it at start."""
+    """A trace for the UI, what the UI calls it, what is done with it at start.
+
+    `shown` is what the UI shows first, from and to on the trace clock; None: all of it.
+    """
 
     trace: Path
     name: str
     commands: tuple[Command, ...]
     warnings: tuple[Notice, ...]
+    shown: tuple[int, int] | None = None
 
 
-def view_of(text: str, observer: Observer | None = None, span: Span = WHOLE) -> View:
-    """The timeline of a run, or a part of it.
+def view_of(
+    text: str, observer: Observer | None = None, span: Span = WHOLE, look: Look | None = None
+) -> View:
+    """The timeline of a run, or a part of it, with a look at a time of it.
 
     A Perfetto trace without ftrace events is shown as it is, and as a whole only.
+    Raises: UsageError for a time that the run does not have.
     """
     source = find_source(text)
     path = source.path.resolve()
     name = f"{path.name if source.folder else path.stem}.pftrace"
     try:
         with open_run(source, observer=observer) as run:
+            shown = None if look is None else look.on_clock(*run.bounds())
             timeline, warnings = _timeline(run, span)
-            return View(timeline, name, tuple(startup_commands(run, span)), warnings)
+            return View(timeline, name, tuple(startup_commands(run, span)), warnings, shown)
     except InputError as error:
-        if error.slug != "no-ftrace-events" or span:
+        if error.slug != "no-ftrace-events" or span or look:
             raise
         notice = Notice(error.slug, f"{text} {error.message}; shown as it is")
         expand = Command("ExpandTracksByRegex", (any_of(["Writeback"]),))

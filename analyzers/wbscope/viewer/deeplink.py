@@ -28,13 +28,20 @@ class Ui:
     address: str
     origin: str
 
-    def link(self, trace: str, commands: Iterable[Command]) -> str:
-        """Opens the trace of that address, then runs the commands."""
+    def link(
+        self, trace: str, commands: Iterable[Command], look: tuple[int, int] | None = None
+    ) -> str:
+        """Opens the trace of that address, then runs the commands.
+
+        look  what is shown first: from and to on the trace clock, within the trace
+        """
         records = [command.record() for command in commands]
         arguments = f"url={quote(trace, safe='')}"
         if records:
             text = json.dumps(records, separators=(",", ":"), ensure_ascii=False)
             arguments += f"&startupCommands={quote(text, safe='')}"
+        if look is not None:
+            arguments += f"&visStart={look[0]}&visEnd={look[1]}"
         return f"{self.address}/#!/?{arguments}"
 
 
