@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wbscope report: all answers of a run on one page."""
+"""wbscope report: all answers of a run on one page, or those of several runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.span import parse_span
 from wbscope.cli.options import (
@@ -17,25 +18,48 @@ from wbscope.cli.options import (
     JsonOption,
     NoPagerOption,
     QuietOption,
-    RunArgument,
+    RunsArgument,
     TimeRangeOption,
     ToOption,
 )
 from wbscope.cli.output import note, page_width, progress_bar
 from wbscope.cli.pager import page
-from wbscope.explain.report import build_report
-from wbscope.render.reportpage import report_json, report_text
+from wbscope.cli.reportpages import page_of
+from wbscope.explain.report import Report, build_report
+from wbscope.render.reportmarkdown import report_markdown
+from wbscope.render.reportpage import report_json, report_text, reports_json
+from wbscope.render.runpage import RunPage
 from wbscope.render.table import PAGE_WIDTH
+from wbscope.run.joined import short_names
 from wbscope.run.run import open_run
+from wbscope.run.source import find_source
 
 __all__ = ["report"]
 
+_STDOUT = "-"
+_TEXT, _HTML, _MARKDOWN, _JSON = "text", "html", "markdown", "json"
+# What a file is, by the end of its name; any other is text.
+_FORMATS = {
+    ".txt": _TEXT,
+    ".html": _HTML,
+    ".htm": _HTML,
+    ".md": _MARKDOWN,
+    ".markdown": _MARKDOWN,
+    ".json": _JSON,
+}
+
 
 def report(
-    run: RunArgument,
+    runs: RunsArgument,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="'-' is stdout.")
-    ] = "-",
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help=".html is a page with figures; .md, .json, .txt; '-' is stdout.",
+        ),
+    ] = _STDOUT,
     full: Annotated[bool, typer.Option("--full", help="All tables, with their meaning.")] = False,
     section: Annotated[
         list[str] | None,
@@ -56,29 +80,71 @@ def report(
     of the first finding. A question whose events were not recorded says so.
     Times count from the first event; --json has those of the trace clock, in ns.
 
+    With -o report.html, one file with figures and all tables, to read in any
+    browser, to keep and to send. Several runs stand side by side on it.
+
     \b
     Examples:
       wbscope report trace.dat
+      wbscope report RUN -o report.html
+      wbscope report before after -o both.html
       wbscope report RUN --full -o report.txt
       wbscope report RUN --section fairness --section throttle_windows
       wbscope report RUN --from 10s --to 20s
       wbscope report RUN --json
     """
+    form = _format(output, as_json)
     span = parse_span(start, end, time_range)
-    to_stdout = output == "-"
+    to_stdout = output == _STDOUT
     if not to_stdout:
-        check_output(Path(output), force, [Path(run)], "report.txt")
-    with (
-        progress_bar(run, hidden=quiet or as_json) as bar,
-        open_run(run, observer=bar) as opened,
-    ):
-        built = build_report(opened, span, section or (), full=full or as_json)
-    if as_json:
-        text = report_json(built)
+        example = f"report{next(end for end, one in _FORMATS.items() if one == form)}"
+        check_output(Path(output), force, [Path(run) for run in runs], example)
+    names = short_names(runs)
+    sources = [find_source(run) for run in runs]  # one that is not there: before an ingest
+    pages: list[RunPage] = []
+    reports: list[Report] = []
+    for source, name in zip(sources, names, strict=True):
+        with (
+            progress_bar(str(source.path), hidden=quiet or as_json) as bar,
+            open_run(source, observer=bar) as opened,
+        ):
+            try:
+                if form == _HTML:
+                    pages.append(page_of(opened, name, span, section or ()))
+                else:
+                    whole = full or (form == _JSON and not section)
+                    reports.append(build_report(opened, span, section or (), full=whole))
+            except UsageError as error:  # such as --from after its end: other runs may be longer
+                error.at = f"run {name}" if len(runs) > 1 else error.at
+                raise
+    if form == _HTML:
+        from wbscope.render.reporthtml import report_html
+
+        text = report_html(pages, clock=clock)
+    elif form == _JSON:
+        text = report_json(reports[0]) if len(reports) == 1 else reports_json(reports)
+    elif form == _MARKDOWN:
+        text = "\n".join(report_markdown(one, clock=clock) for one in reports)
     else:
-        text = report_text(built, page_width() if to_stdout else PAGE_WIDTH, clock=clock)
+        width = page_width() if to_stdout else PAGE_WIDTH
+        text = "\n".join(report_text(one, width, clock=clock) for one in reports)
     if to_stdout:
         page(text, pager=not no_pager and not as_json)
         return
     write_whole(Path(output), text)
     note(f"wrote {output}")
+
+
+def _format(output: str, as_json: bool) -> str:
+    """By the end of the file's name, so that no file holds what its name does not say."""
+    named = _FORMATS.get(Path(output).suffix.lower(), _TEXT) if output != _STDOUT else _TEXT
+    if not as_json:
+        return named
+    if named in (_HTML, _MARKDOWN):
+        raise UsageError(
+            "two-formats",
+            f"--json -o {output}",
+            f"is JSON in a file whose name says {Path(output).suffix}",
+            fix=f"-o {output}",
+        )
+    return _JSON

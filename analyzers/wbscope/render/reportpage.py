@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from wbscope.render.table import PAGE_WIDTH, table_text
 from wbscope.render.verdictdoc import finding_record
 from wbscope.render.verdicttext import verdict_text
 
-__all__ = ["report_json", "report_text"]
+__all__ = ["report_json", "report_text", "reports_json"]
 
 # Of a table in the short report.
 _ROWS = 8
@@ -65,6 +66,16 @@ def report_text(report: Report, width: int = PAGE_WIDTH, *, clock: bool = False)
 
 def report_json(report: Report) -> str:
     """One object a section; a skipped one has `skipped` instead of rows."""
+    return document("report", *_content(report))
+
+
+def reports_json(reports: Sequence[Report]) -> str:
+    """wbscope.reports/1: `runs` has what report_json() says of each."""
+    runs = [{**head, **body} for head, body in map(_content, reports)]
+    return document("reports", {"runs": runs}, {"warnings": []})
+
+
+def _content(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
     body = {
         "units": {},
         "summary": result_body(report.summary)["rows"],
@@ -77,7 +88,7 @@ def report_json(report: Report) -> str:
         head["part_ns"] = list(verdict.part_ns)
     findings = (*verdict.findings, *verdict.facts)
     head["verdict"] = [finding_record(one, verdict) for one in findings]
-    return document("report", head, body)
+    return head, body
 
 
 def _summary_lines(summary: Result) -> list[str]:

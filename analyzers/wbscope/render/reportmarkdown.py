@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a run as Markdown: the verdict, then the tables behind it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from wbscope.explain.report import Report, Section
+from wbscope.render.arrange import main_rows
+from wbscope.render.markdown import markdown_text, plain
+from wbscope.render.printable import printable
+from wbscope.render.table import side_text
+from wbscope.render.verdictdoc import explain_markdown
+
+__all__ = ["report_markdown"]
+
+# Of a table that is to be read in an issue.
+_ROWS = 20
+
+
+def report_markdown(report: Report, *, clock: bool = False) -> str:
+    """Times count from the first event, or (clock) are those of the trace clock."""
+    tables = (_section(section, report, clock) for section in report.sections)
+    return "\n".join([explain_markdown(report.verdict), *tables])
+
+
+def _section(section: Section, report: Report, clock: bool) -> str:
+    lines = [f"## {plain(section.query.title or section.query.name)}", ""]
+    if section.skipped is not None:
+        lines.append(f"Not answered: {plain(printable(section.skipped.message))}")
+    if section.result is not None:
+        result = section.result if clock else section.result.from_start()
+        own = tuple(n for n in result.warnings if n not in report.warnings)
+        main, side = main_rows(replace(result, warnings=own))
+        shown = main if report.is_full else replace(main, rows=main.rows[:_ROWS])
+        lines.append(markdown_text(shown).rstrip("\n"))
+        told = [side_text(side).strip()] if side else []
+        if cut := len(main.rows) - len(shown.rows):
+            command = shlex.join(["wbscope", "query", result.name, report.run])
+            told.append(f"{cut} more rows: `{printable(command)}`")
+        lines += [line for text in told for line in ("", text)]
+    return "\n".join(lines) + "\n"
