@@ -49,7 +49,7 @@ def test_help_lists_every_verb_with_a_whole_sentence(cli: Cli) -> None:
         (["query", "--bad"], "No such option: --bad"),
         (["timeline", "RUN"], "Missing option '-o'"),
         (["convert", "RUN"], "Missing option '-o'"),
-        (["report", "a", "b"], "unexpected extra argument"),
+        (["explain", "a", "b"], "unexpected extra argument"),
     ],
 )
 def test_wrong_usage(cli: Cli, words: list[str], message: str) -> None:
@@ -177,7 +177,7 @@ def test_query_text_json_csv(cli: Cli, database: Path) -> None:
 def test_lost_events_come_before_any_number(cli: Cli, new_database: Callable[..., Path]) -> None:
     lost = new_database(lost_events_count=9)
     assert cli("query", "throttle_by_task", lost).err.startswith("warning[lost-events]: 9 ")
-    report = cli("report", lost).out
+    report = cli("report", lost, "--full").out
     assert report.index("warning[lost-events]: 9 ") < report.index("kernel  6.1.0")
     assert report.count("lost-events") == 1
 
