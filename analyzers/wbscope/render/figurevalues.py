@@ -21,25 +21,31 @@ _DIGITS = 9
 class Drawn:
     """A series with its looks; `color` names a colour, which a dark page may have another one of.
 
-    dashes  lengths of strokes and gaps; () = a whole line
+    dashes   lengths of strokes and gaps; () = a whole line
+    stepped  each value holds until the next, as those of the kind step do
     """
 
     series: Series
     color: str
     dashes: tuple[float, ...] = ()
+    stepped: bool = False
 
 
 def drawn_of(panel: PanelData, colors: dict[tuple[str, ...], str]) -> list[Drawn]:
     """What is drawn of a panel, in the order of the legend.
 
     Tasks beyond the chief ones are one: of curves from the lowest to the highest of them, of
-    areas their sum.
+    areas their sum, of single points the lowest and the highest.
     """
     styles = styled(panel, colors)
     chief = [style for style in styles if style.color != OTHERS]
     rest = [style.series for style in styles if style.color == OTHERS]
-    drawn = [Drawn(replace(one.series, label=one.label or ""), one.color) for one in chief]
-    drawn += [Drawn(one, OTHERS) for one in _together(rest)]
+    drawn = [
+        Drawn(replace(one.series, label=one.label or ""), one.color, (), one.series.kind == "step")
+        for one in chief
+    ]
+    is_stepped = any(one.kind == "step" for one in rest)
+    drawn += [Drawn(one, OTHERS, (), is_stepped) for one in _together(rest)]
     for one in panel.series:
         if one.kind == "limit" and any(value is not None for value in one.y):
             color, line = limit_style(one.column)
@@ -73,6 +79,10 @@ def _together(rest: Sequence[Series]) -> list[Series]:
             continue
         low = tuple(min(ys) if ys else None for ys in known)
         high = tuple(max(ys) if ys else None for ys in known)
+        if same[0].kind == "points":
+            made.append(Series("points", column, f"{label}, highest", ("", ""), tuple(times), high))
+            made.append(Series("points", column, f"{label}, lowest", ("", ""), tuple(times), low))
+            continue
         label += ", lowest to highest"
         made.append(Series("band", column, label, ("", ""), tuple(times), low, high))
     return made
@@ -105,9 +115,9 @@ def record_of(panel: PanelData, drawn: Iterable[Drawn], pixels: int) -> dict[str
         series = thin(one.series, pixels)
         x: list[Any] = list(series.x)
         y, upper = [_short(v) for v in series.y], [_short(v) for v in series.upper]
-        if series.kind == "step" and panel.window_ns and x:
+        if one.stepped and panel.window_ns and x:
             # The last window is as long as the others.
-            x, y = [*x, x[-1] + panel.window_ns], [*y, y[-1]]
+            x, y, upper = [*x, x[-1] + panel.window_ns], [*y, y[-1]], [*upper, *upper[-1:]]
         steps = [b - a for a, b in zip([0, *x], x, strict=False)]
         if steps not in times:
             times.append(steps)
@@ -120,6 +130,8 @@ def record_of(panel: PanelData, drawn: Iterable[Drawn], pixels: int) -> dict[str
         }
         if series.kind == "band":
             record["upper"] = upper
+        if one.stepped:
+            record["stepped"] = True
         if one.dashes:
             record["dashes"] = list(one.dashes)
         records.append(record)

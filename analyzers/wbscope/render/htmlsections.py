@@ -69,8 +69,9 @@ def _table(
         given.append((page.name, result))
     made = _body(_joined(given, pages), title, pages, clock) if given else _nothing(title)
     made["id"] = f"table-{query.name}"
-    made["told"] = [f"How to read it: {query.read}"] if query.read else []
-    made["told"] += [metric_text(metric) for metric in query.metrics]
+    if given:
+        read = [f"How to read it: {query.read}"] if query.read else []
+        made["told"] = [*read, *map(metric_text, query.metrics), *made["told"]]
     made["doubts"] = [warning_text(notice) for notice in doubts]
     for page, section in answers:
         if section.skipped is not None:

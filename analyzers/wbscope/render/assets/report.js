@@ -103,7 +103,9 @@
   // Figures: one cursor and one time axis for all of them.
 
   const HEIGHT = 200;
-  const ORDER = { band: 0, area: 1, limit: 2 }; // the others lie on top
+  // Shades lie below, then limits, then what stands for many tasks, then the chief ones.
+  const ORDER = { band: 0, area: 1, limit: 2 };
+  const depth = (one) => ORDER[one.kind] ?? (one.color === "#999999" ? 3 : 4);
   const view = { from: data.from, to: data.to };
   const charts = new Map(); // id of the figure -> Chart
   const marks = new Map(); // number of the run -> [from, to]
@@ -121,7 +123,7 @@
       const times = this.panel.times.map(timesOf);
       this.series = this.panel.series.map((one, number) => ({ ...one, number, times: times[one.x], shown: true }));
       this.drawn = [...this.series].sort(
-        (a, b) => (ORDER[a.kind] ?? 3) - (ORDER[b.kind] ?? 3) || a.number - b.number);
+        (a, b) => depth(a) - depth(b) || a.number - b.number);
       this.build();
       this.legend();
       new ResizeObserver(() => this.resize()).observe(place);
@@ -152,7 +154,7 @@
         const base = { scale: "y", stroke, width: 1.6, points: { show: false } };
         one.columns = [series.length];
         if (one.kind === "band") {
-          const edge = { ...base, width: 0 };
+          const edge = { ...base, width: 0, ...(one.stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}) };
           series.push(edge, edge);
           one.columns.push(series.length - 1);
           bands.push({ series: [series.length - 1, series.length - 2], fill: () => `${color(one.color)}2e` });
@@ -168,7 +170,7 @@
           series.push({ ...base, paths: () => null, points: { show: true, size: 5, width: 0, fill: stroke, stroke } });
           continue;
         }
-        if (one.kind === "step") {
+        if (one.stepped) {
           series.push({ ...base, paths: uPlot.paths.stepped({ align: 1 }) });
           continue;
         }
