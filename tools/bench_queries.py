@@ -79,6 +79,10 @@ def repeat(database: Path, events: int) -> int:
             (copies,),
         )
         db.execute(
+            "UPDATE event_task SET loaded_count = loaded_count * ?1, last_seq = last_seq + ?2",
+            (copies, step["seq"] * (copies - 1)),
+        )
+        db.execute(
             "UPDATE meta SET value = value + ? WHERE key = 'last_ts'", (step["ts"] * (copies - 1),)
         )
         db.execute("UPDATE task SET last_ts = last_ts + ?", (step["ts"] * (copies - 1),))

@@ -49,8 +49,9 @@ constexpr const char* kUsage =
     "\"name\"; without any, events are only counted. FROM and TO are ns of the trace clock, or +ns\n"
     "after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
     "column with the seq of the row before, by the same thread or by any; --index makes an index of\n"
-    "it. --no-unpack-limit reads a file of which a thousand times its size comes out. The program\n"
-    "\"wbscope\" is the front end to this one.\n";
+    "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file\n"
+    "of which a thousand times its size comes out. The program \"wbscope\" is the front end to\n"
+    "this one.\n";
 
 [[noreturn]] void usage_error(const std::string& text,
                               const std::string& object = "wbscope-ingest") {
@@ -142,10 +143,12 @@ void parse_prev_seq(const std::string& text, wbscope::PreviousChoice& previous) 
 }
 
 void parse_index(const std::string& text, wbscope::EventIndexes& indexes) {
+  constexpr std::string_view kWhere = " WHERE ";
   const auto equals = text.find('=');
+  const auto where = std::min(text.find(kWhere), text.size());
   std::vector<std::string> columns;
-  if (equals != std::string::npos) {
-    std::istringstream list(text.substr(equals + 1));
+  if (equals < where) {
+    std::istringstream list(text.substr(equals + 1, where - equals - 1));
     for (std::string column; std::getline(list, column, ',');) columns.push_back(column);
   }
   const bool named = std::none_of(columns.begin(), columns.end(),
@@ -153,7 +156,9 @@ void parse_index(const std::string& text, wbscope::EventIndexes& indexes) {
   if (columns.empty() || !named || text.substr(0, equals).find(':') == std::string::npos) {
     usage_error("found \"" + text + "\", wanted system:name=COLUMN,COLUMN...", "--index");
   }
-  indexes.add(text.substr(0, equals), std::move(columns));
+  const std::string condition =
+      where == text.size() ? "" : text.substr(where + kWhere.size());
+  indexes.add(text.substr(0, equals), std::move(columns), condition);
 }
 
 void parse_time_range(const std::string& text, wbscope::TimeBounds& bounds) {

@@ -21,7 +21,7 @@
 -- @set       /sys/class/bdi/{bdi}/max_ratio = {max_percent:raw}
 -- @now       /sys/class/bdi/{bdi}/max_ratio = 100
 -- @costs     Copies to {bdi} are slowed down earlier.
--- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth, wb_throttle,
+-- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth, wb_throttle_longest,
 --   wb_dirty_extent, wb_bounds, wb_rule
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -38,13 +38,6 @@
 -- @source    mm/backing-dev.c INIT_BW; mm/page-writeback.c
 --   wb_update_write_bandwidth()
 WITH
-  longest AS (
-    SELECT t.bdi, max(t.call_ns) AS call_max_ns
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
-    WHERE t.is_step = 1 AND t.ts >= b.start_ts AND t.ts < b.end_ts
-    GROUP BY t.bdi
-  ),
   believed AS (
     SELECT w.bdi, max(w.avg_write_bw_bytes_per_s) AS bytes_per_s
     FROM wb_bandwidth AS w
@@ -69,7 +62,7 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN believed AS e ON e.bdi = t.bdi
-LEFT JOIN longest AS l ON l.bdi = t.bdi
+LEFT JOIN wb_throttle_longest AS l ON l.bdi = t.bdi
 CROSS JOIN wb_dirty_extent AS m
 WHERE t.finding = 'new_bdi_bandwidth' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

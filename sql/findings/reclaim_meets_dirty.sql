@@ -24,7 +24,7 @@
 --   {background_percent:raw}]
 -- @costs     Writers are slowed down to the disk's speed earlier.
 -- @expect    nr_vmscan_immediate_reclaim lower
--- @needs     wb_loss, wb_loss_total, wb_throttle, wb_bounds,
+-- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_bounds,
 --   wb_vmstat, wb_dirty_extent, wb_dirty_setting,
 --   wb_rule
 -- @optional  vmscan:mm_vmscan_direct_reclaim_begin, vmscan:mm_vmscan_throttled,
@@ -53,7 +53,7 @@ SELECT
       CROSS JOIN wb_bounds AS b
       WHERE l.finding = t.finding
         AND l.task_id NOT IN (
-          SELECT h.task_id FROM wb_throttle AS h WHERE h.is_step = 1
+          SELECT h.task_id FROM wb_throttle_cost AS h
         )
         AND l.ts >= b.start_ts
         AND l.ts < b.end_ts

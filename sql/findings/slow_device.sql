@@ -21,7 +21,7 @@
 -- @set       the writers' rate = {disk_bytes_per_s}
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_throttle, wb_bounds, wb_rule
+-- @needs     wb_loss_total, wb_disk_rate, wb_throttle_longest, wb_rule
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -34,14 +34,6 @@
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages()
-WITH
-  longest AS (
-    SELECT t.bdi, max(t.call_ns) AS call_max_ns
-    FROM wb_throttle AS t
-    CROSS JOIN wb_bounds AS b
-    WHERE t.is_step = 1 AND t.ts >= b.start_ts AND t.ts < b.end_ts
-    GROUP BY t.bdi
-  )
 SELECT
   t.cost_task_ns,
   CASE WHEN l.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
@@ -57,6 +49,6 @@ SELECT
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN longest AS l ON l.bdi = t.bdi
+LEFT JOIN wb_throttle_longest AS l ON l.bdi = t.bdi
 WHERE t.finding = 'slow_device' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

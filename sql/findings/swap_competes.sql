@@ -17,7 +17,7 @@
 -- @now       [vm.swappiness = {swappiness:raw}]
 -- @costs     Files leave memory earlier, and are read again.
 -- @expect    mmtests_vmstat Swap Outs lower
--- @needs     wb_loss, wb_loss_total, wb_throttle, wb_bounds,
+-- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_bounds,
 --   wb_swap_device, reclaim_destination,
 --   wb_dirty_setting, wb_rule
 -- @optional  vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
@@ -41,7 +41,7 @@ SELECT
       CROSS JOIN wb_bounds AS b
       WHERE l.finding = t.finding
         AND l.task_id NOT IN (
-          SELECT h.task_id FROM wb_throttle AS h WHERE h.is_step = 1
+          SELECT h.task_id FROM wb_throttle_cost AS h
         )
         AND l.ts >= b.start_ts
         AND l.ts < b.end_ts

@@ -7,7 +7,7 @@
 --   draws. A pause of 0 or less is none and not counted.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    length of a pause; order pause_ns
--- @needs    wb_throttle, wb_task, wb_bounds, wb_params
+-- @needs    wb_throttle_cost, wb_task, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @column   pause_ns INTEGER intended sleep
 -- @column   pauses_count INTEGER pauses of this length
@@ -15,12 +15,11 @@
 WITH
   pause_count AS (
     SELECT c.pause_ns, count(*) AS pauses_count
-    FROM wb_throttle AS c
+    FROM wb_throttle_cost AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     JOIN wb_task AS t ON t.task_id = c.task_id
-    WHERE c.is_step = 1
-      AND c.pause_ns > 0
+    WHERE c.pause_ns > 0
       AND c.ts >= b.start_ts
       AND c.ts < b.end_ts
       AND (p.bdi IS NULL OR c.bdi = p.bdi)

@@ -18,7 +18,7 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
 -- @first    error_ratio, target_bytes_per_s, actual_bytes_per_s
--- @needs    raw_balance_dirty_pages, wb_throttle, wb_throttle_bounds,
+-- @needs    raw_balance_dirty_pages, wb_throttle_cost, wb_throttle_bounds,
 --   wb_throttle_total, wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
@@ -180,15 +180,14 @@ WITH
         THEN c.accounted_bytes ELSE 0 END) AS held_bytes,
       sum(CASE WHEN r.task_ratelimit > 0 AND c.pause_ns < 0
         THEN c.accounted_bytes ELSE 0 END) AS late_bytes
-    FROM wb_throttle AS c
+    FROM wb_throttle_cost AS c
     JOIN wb_throttle_total AS a
       ON a.task_id = c.task_id
       AND a.bdi = c.bdi
       AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
     CROSS JOIN raw_balance_dirty_pages AS n ON n.seq = c.seq
     CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
-    WHERE c.is_step = 1
-      AND c.accounted_bytes > 0
+    WHERE c.accounted_bytes > 0
       AND c.seq > a.first_seq
       AND c.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
     GROUP BY a.task_id, a.bdi, a.cgroup_ino

@@ -16,7 +16,7 @@
 -- @grain    task under a name, bdi, cgroup; order slept_total_ns descending
 -- @first    throttled_ratio, slept_total_ns, call_max_ns,
 --   dirtied_estimate_bytes
--- @needs    wb_throttle_total, wb_throttle, wb_task_dirtied, wb_task,
+-- @needs    wb_throttle_total, wb_throttle_cost, wb_task_dirtied, wb_task,
 --   wb_write_call, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done, writeback:global_dirty_state,
@@ -89,9 +89,9 @@ WITH
       c.slept_basis,
       c.call_ns,
       c.accounted_bytes
-    FROM wb_throttle AS c
+    FROM wb_throttle_cost AS c
     CROSS JOIN wb_bounds AS b
-    WHERE c.is_step = 1 AND c.ts >= b.start_ts AND c.ts < b.end_ts
+    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
   ),
   -- How often each pause was: they are whole ms, so there are few.
   pause_count AS (

@@ -9,7 +9,7 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    one row; order tasks_count
 -- @first    throttled_ratio, slept_total_ns, call_max_ns
--- @needs    wb_throttle_total, wb_throttle, wb_task, wb_bounds,
+-- @needs    wb_throttle_total, wb_throttle_cost, wb_task, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done, sched:sched_switch
@@ -56,12 +56,11 @@ WITH
   ),
   chosen AS (
     SELECT c.task_id, c.pause_ns, c.sleep_ts, c.slept_ns, c.call_ns
-    FROM wb_throttle AS c
+    FROM wb_throttle_cost AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     JOIN counted AS k ON k.task_id = c.task_id
-    WHERE c.is_step = 1
-      AND c.ts >= b.start_ts
+    WHERE c.ts >= b.start_ts
       AND c.ts < b.end_ts
       AND (p.bdi IS NULL OR c.bdi = p.bdi)
       AND (p.cgroup_ino IS NULL OR c.cgroup_ino = p.cgroup_ino)

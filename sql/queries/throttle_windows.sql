@@ -9,7 +9,7 @@
 -- @filters  window, range, bdi, tid, task, cgroup
 -- @grain    window, task under a name; order window_start_ns, tid
 -- @keys     window_start_ns, tid, comm
--- @needs    wb_throttle_total, wb_throttle, wb_throttle_piece,
+-- @needs    wb_throttle_total, wb_throttle_cost, wb_throttle_piece,
 --   wb_completion_wait, wb_window, wb_lost_window, wb_task, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages|
@@ -104,11 +104,10 @@ WITH
       0,
       0,
       t.accounted_bytes
-    FROM wb_throttle AS t
+    FROM wb_throttle_cost AS t
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
-    WHERE t.is_step = 1
-      AND t.accounted_bytes > 0
+    WHERE t.accounted_bytes > 0
       AND t.ts >= b.start_ts
       AND t.ts < b.end_ts
       AND (p.bdi IS NULL OR t.bdi = p.bdi)

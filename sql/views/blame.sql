@@ -7,7 +7,7 @@
 --   what the task's own wb holds of it; what others hold is their last event or
 --   sample, if it is not too old (wb_rule.stale_ns), and the rest is unknown.
 -- @grain    sleep of a throttled task, holder; order seq, share_ratio
--- @needs    _pool_sleep, _pool_wb, _pool_sample, wb_rule
+-- @needs    _pool_sleep, _pool_wb, _pool_other, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -45,7 +45,7 @@ WITH
       )
     UNION ALL
     SELECT NULL, p.ts, p.wb_id, p.sample_id
-    FROM _pool_sample AS p
+    FROM _pool_other AS p
   ),
   reached AS (
     SELECT
@@ -62,7 +62,7 @@ WITH
     SELECT r.seq, r.wb_id, p.wb_dirty_bytes AS held_bytes, p.basis
     FROM reached AS r
     CROSS JOIN wb_rule AS v
-    JOIN _pool_sample AS p ON p.sample_id = r.sample_id
+    JOIN _pool_other AS p ON p.sample_id = r.sample_id
     WHERE r.seq IS NOT NULL
       AND r.ts - p.ts <= v.stale_ns
       AND p.wb_dirty_bytes > 0
@@ -416,7 +416,7 @@ WHERE t.is_step = 1
 -- @summary  The wbs that hold dirty pages, numbered.
 -- @grain    bdi, cgroup; order wb_id
 -- @key      wb_id
--- @needs    wb_throttle, wb_bdi_sample
+-- @needs    wb_throttle_cost, wb_bdi_sample
 -- @events   writeback:balance_dirty_pages
 -- @column   wb_id INTEGER 1, 2, 3 ...
 -- @column   bdi TEXT backing device
@@ -426,8 +426,7 @@ CREATE VIEW _pool_wb AS
 WITH
   seen AS (
     SELECT t.bdi, coalesce(t.cgroup_ino, 1) AS cgroup_ino
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1
+    FROM wb_throttle_cost AS t
     UNION
     SELECT s.bdi, coalesce(s.cgroup_ino, 1)
     FROM wb_bdi_sample AS s
@@ -440,11 +439,10 @@ SELECT
 FROM seen AS s;
 
 -- @view     _pool_sample
--- @summary  What each wb held, by the events of its own tasks while they are
---   throttled, and by the samples of debugfs.
+-- @summary  _pool_told, numbered.
 -- @grain    sample; order sample_id
 -- @key      sample_id
--- @needs    wb_throttle, wb_bdi_sample, _pool_wb
+-- @needs    _pool_told
 -- @events   writeback:balance_dirty_pages
 -- @column   sample_id INTEGER grows with the time within a wb
 -- @column   wb_id INTEGER of _pool_wb
@@ -453,6 +451,49 @@ FROM seen AS s;
 -- @column   basis TEXT events or samples
 -- @materialize
 CREATE VIEW _pool_sample AS
+SELECT
+  row_number() OVER (ORDER BY t.wb_id, t.ts, t.basis DESC) AS sample_id,
+  t.wb_id,
+  t.ts,
+  t.wb_dirty_bytes,
+  t.basis
+FROM _pool_told AS t;
+
+-- @view     _pool_other
+-- @summary  _pool_sample where there is more than one wb; empty else, as no wb
+--   has another beside it.
+-- @grain    sample; order sample_id
+-- @key      sample_id
+-- @needs    _pool_told, _pool_wb
+-- @events   writeback:balance_dirty_pages
+-- @column   sample_id INTEGER grows with the time within a wb
+-- @column   wb_id INTEGER of _pool_wb
+-- @column   ts INTEGER ns, trace clock
+-- @column   wb_dirty_bytes INTEGER dirty pages and those under writeback
+-- @column   basis TEXT events or samples
+-- @materialize
+CREATE VIEW _pool_other AS
+SELECT
+  row_number() OVER (ORDER BY t.wb_id, t.ts, t.basis DESC) AS sample_id,
+  t.wb_id,
+  t.ts,
+  t.wb_dirty_bytes,
+  t.basis
+FROM _pool_wb AS w
+CROSS JOIN _pool_told AS t
+WHERE w.wb_id = 2;
+
+-- @view     _pool_told
+-- @summary  What each wb held, by the events of its own tasks while they are
+--   throttled, and by the samples of debugfs.
+-- @grain    sample; order wb_id, ts
+-- @needs    wb_throttle, wb_bdi_sample, _pool_wb
+-- @events   writeback:balance_dirty_pages
+-- @column   wb_id INTEGER of _pool_wb
+-- @column   ts INTEGER ns, trace clock
+-- @column   wb_dirty_bytes INTEGER dirty pages and those under writeback
+-- @column   basis TEXT events or samples
+CREATE VIEW _pool_told AS
 WITH
   -- From 6.10 on a bdi's own row is the sum of those of its cgroups.
   split AS (
@@ -473,11 +514,6 @@ WITH
         s.cgroup_ino IS NOT NULL OR s.bdi NOT IN (SELECT p.bdi FROM split AS p)
       )
   )
-SELECT
-  row_number() OVER (ORDER BY w.wb_id, t.ts, t.basis DESC) AS sample_id,
-  w.wb_id,
-  t.ts,
-  t.wb_dirty_bytes,
-  t.basis
+SELECT w.wb_id, t.ts, t.wb_dirty_bytes, t.basis
 FROM told AS t
 JOIN _pool_wb AS w ON w.bdi = t.bdi AND w.cgroup_ino = t.cgroup_ino;

@@ -7,7 +7,7 @@
 --   wb are compared with one another, so all have the same basis: the best one
 --   that tells of each of them.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
--- @needs    wb_throttle, wb_throttle_total, wb_probe_call, wb_task,
+-- @needs    wb_throttle_cost, wb_throttle_total, wb_probe_call, wb_task,
 --   wb_write_call, wb_bounds, wb_params, wb_rule, _dirtied_charge,
 --   _dirtied_machine,
 --   _dirtied_look, _dirtied_fio, raw_task_io
@@ -19,6 +19,10 @@
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
 -- @column   charged_bytes INTEGER by balance_dirty_pages events; a lower bound
+-- @column   first_charged_bytes INTEGER of that, by its first event
+-- @column   slept_ns INTEGER sum of its sleeps; NULL = it was never charged or
+--   held up
+-- @column   slept_until_ts INTEGER ns, end of the last one
 -- @column   estimate_bytes INTEGER what it dirtied, by the basis
 -- @column   basis TEXT probe: each call of balance_dirty_pages(), exact up to
 --   the last call; proc_io: the kernel's account of the thread; fio: of the
@@ -45,9 +49,8 @@ CREATE VIEW wb_task_dirtied AS
 WITH
   first_charge AS (
     SELECT t.seq, t.accounted_bytes
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1
-      AND t.seq IN (SELECT a.first_seq FROM wb_throttle_total AS a)
+    FROM wb_throttle_cost AS t
+    WHERE t.seq IN (SELECT a.first_seq FROM wb_throttle_total AS a)
   ),
   wrote AS (
     SELECT
@@ -60,6 +63,8 @@ WITH
       a.first_ts,
       a.last_ts,
       coalesce(c.charged_bytes, 0) AS charged_bytes,
+      c.slept_ns,
+      c.slept_until_ts,
       -- A task's count of dirtied pages is of all wbs, so the only call for one
       -- can be charged what was dirtied of another.
       CASE
@@ -293,6 +298,9 @@ SELECT
   s.bdi,
   s.cgroup_ino,
   s.charged_bytes,
+  coalesce(f.accounted_bytes, 0) AS first_charged_bytes,
+  s.slept_ns,
+  s.slept_until_ts,
   CAST(coalesce(e.bytes, s.charged_bytes) + 0.5 AS INTEGER) AS estimate_bytes,
   CASE e.grade
     WHEN 1 THEN 'probe'
@@ -356,8 +364,8 @@ LEFT JOIN job AS j ON j.task_id = s.task_id;
 --   calls in free run and stands at the end of their window; the parts add up
 --   to the whole.
 -- @grain    charge, or window with calls in free run; order task_id, ts
--- @needs    wb_task_dirtied, wb_throttle, wb_probe_call, wb_task, wb_bounds,
---   wb_params, wb_window, _dirtied_free_call
+-- @needs    wb_task_dirtied, wb_throttle_cost, wb_probe_call, wb_task,
+--   wb_bounds, wb_params, wb_window, _dirtied_free_call
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
 -- @column   window_index INTEGER of wb_window
@@ -404,7 +412,7 @@ SELECT
         THEN 1.0 * d.estimate_bytes / d.charged_bytes
       ELSE 1.0
     END
-FROM wb_throttle AS t
+FROM wb_throttle_cost AS t
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS q
 JOIN wb_task_dirtied AS d
@@ -412,8 +420,7 @@ JOIN wb_task_dirtied AS d
   AND d.bdi = t.bdi
   AND coalesce(d.cgroup_ino, 0) = coalesce(t.cgroup_ino, 0)
   AND d.basis <> 'probe'
-WHERE t.is_step = 1
-  AND t.accounted_bytes > 0
+WHERE t.accounted_bytes > 0
   AND t.ts >= b.start_ts
   AND t.ts < b.end_ts
 UNION ALL
@@ -433,15 +440,18 @@ WHERE d.basis NOT IN ('probe', 'bound')
   AND d.estimate_bytes > d.charged_bytes;
 
 -- @view     _dirtied_charge
--- @summary  What the events of the time of interest charge to each task.
+-- @summary  What the events of the time of interest charge to each task, and
+--   how long they held it up.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_key
--- @needs    wb_throttle, wb_bounds
+-- @needs    wb_throttle_cost, wb_bounds
 -- @events   writeback:balance_dirty_pages
 -- @column   task_id INTEGER of wb_task
 -- @column   bdi TEXT backing device
 -- @column   cgroup_key INTEGER cgroup that owns the wb; 0 = not told
 -- @column   charged_bytes INTEGER sum of accounted_bytes
 -- @column   pause_max_ns INTEGER longest pause; 0 or less = none
+-- @column   slept_ns INTEGER sum of the sleeps
+-- @column   slept_until_ts INTEGER ns, end of the last one
 -- @materialize
 CREATE VIEW _dirtied_charge AS
 SELECT
@@ -449,10 +459,12 @@ SELECT
   t.bdi,
   coalesce(t.cgroup_ino, 0) AS cgroup_key,
   sum(t.accounted_bytes) AS charged_bytes,
-  max(t.pause_ns) AS pause_max_ns
-FROM wb_throttle AS t
+  max(t.pause_ns) AS pause_max_ns,
+  sum(t.slept_ns) AS slept_ns,
+  max(t.sleep_ts + t.slept_ns) AS slept_until_ts
+FROM wb_throttle_cost AS t
 CROSS JOIN wb_bounds AS b
-WHERE t.is_step = 1 AND t.ts >= b.start_ts AND t.ts < b.end_ts
+WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
 GROUP BY t.task_id, t.bdi, coalesce(t.cgroup_ino, 0);
 
 -- @view     _dirtied_machine
@@ -494,7 +506,8 @@ CROSS JOIN wb_units AS u;
 --   each loop of each call of balance_dirty_pages() does, in free run too.
 -- @grain    task under a name; order task_id
 -- @key      task_id
--- @needs    raw_global_dirty_state, wb_throttle_total, wb_task, wb_params
+-- @needs    raw_global_dirty_state, raw_event_task, wb_throttle_total, wb_task,
+--   wb_params
 -- @optional writeback:global_dirty_state
 -- @column   task_id INTEGER of wb_task
 -- @column   looks_count INTEGER global_dirty_state events
@@ -522,11 +535,10 @@ WITH
       )
   ),
   simple AS (
-    SELECT g.tid, count(*) AS looks_count, min(g.seq) AS first_seq,
-      max(g.seq) AS last_seq
-    FROM raw_global_dirty_state AS g
-    WHERE EXISTS (SELECT 1 FROM plain)
-    GROUP BY g.tid
+    SELECT e.tid, e.loaded_count AS looks_count, e.first_seq, e.last_seq
+    FROM raw_event_task AS e
+    WHERE substr(e.event, instr(e.event, ':') + 1) = 'global_dirty_state'
+      AND EXISTS (SELECT 1 FROM plain)
   ),
   counted AS (
     SELECT d.task_id, d.tid, s.looks_count, s.first_seq, s.last_seq

@@ -432,36 +432,41 @@ FROM limited AS s;
 -- @view     wb_dirty_extent
 -- @shared
 -- @summary  The machine's dirty pages and thresholds in the time of interest,
---   in one look. Thresholds are means of the samples; those of real-time tasks,
---   a quarter above, are in them.
+--   in one look. Thresholds are those at the ends of its windows, means of
+--   them; those of real-time tasks, a quarter above, are in them.
 -- @grain    one row
--- @needs    wb_dirty_sample, wb_params, wb_units
+-- @needs    raw_global_dirty_state, _dirty_edge, wb_params, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   samples_count INTEGER samples
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
 -- @column   bg_thresh_bytes INTEGER mean of where the flusher starts
 -- @column   thresh_bytes INTEGER mean of the dirty threshold
--- @column   limit_max_bytes INTEGER highest max(thresh, dirty_limit)
+-- @column   limit_max_bytes INTEGER highest max(thresh, dirty_limit) of them
 -- @materialize
 CREATE VIEW wb_dirty_extent AS
 SELECT
   e.samples_count,
   e.dirty_max * u.page_bytes AS dirty_max_bytes,
-  CAST(e.bg_thresh * u.page_bytes AS INTEGER) AS bg_thresh_bytes,
-  CAST(e.thresh * u.page_bytes AS INTEGER) AS thresh_bytes,
-  e.limit_max * u.page_bytes AS limit_max_bytes
+  CAST(t.bg_thresh * u.page_bytes AS INTEGER) AS bg_thresh_bytes,
+  CAST(t.thresh * u.page_bytes AS INTEGER) AS thresh_bytes,
+  t.limit_max * u.page_bytes AS limit_max_bytes
 FROM (
   SELECT
     count(*) AS samples_count,
-    max(s.dirty) AS dirty_max,
-    avg(s.bg_thresh) AS bg_thresh,
-    avg(s.thresh) AS thresh,
-    max(s.hard_limit) AS limit_max
+    max(s.nr_dirty + s.nr_writeback + coalesce(s.nr_unstable, 0)) AS dirty_max
   FROM wb_params AS p
-  CROSS JOIN wb_dirty_sample AS s
+  CROSS JOIN raw_global_dirty_state AS s
   WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
     AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
 ) AS e
+CROSS JOIN (
+  SELECT
+    avg(s.bg_thresh) AS bg_thresh,
+    avg(s.thresh) AS thresh,
+    max(max(s.thresh, s.dirty_limit)) AS limit_max
+  FROM _dirty_edge AS w
+  JOIN raw_global_dirty_state AS s ON s.seq = w.last_seq
+) AS t
 CROSS JOIN wb_units AS u;
 
 -- @view     wb_dirty_boost

@@ -6,8 +6,8 @@
 --   max-min fair share of what all of them together got. Tasks that wrote on
 --   the side (wb_rule) are left out.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
--- @needs    wb_throttle_total, wb_throttle, wb_task_dirtied, wb_task, _idle,
---   wb_bounds, wb_units, wb_rule, raw_sched_switch
+-- @needs    wb_throttle_total, wb_task_dirtied, wb_task, _idle, wb_units,
+--   wb_rule, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   bdi TEXT backing device
@@ -45,61 +45,41 @@ WITH
     SELECT DISTINCT s.prev_pid AS tid
     FROM raw_sched_switch AS s
   ),
-  charged AS (
+  dirtying AS (
     SELECT
       a.bdi,
       a.cgroup_ino,
-      a.task_id,
-      a.first_ts,
-      a.last_ts,
-      -- The first event's pages were dirtied before it, so before the time
-      -- that the rate is taken over.
-      sum(CASE WHEN c.seq > a.first_seq THEN c.accounted_bytes ELSE 0 END)
-        AS dirtied_bytes,
-      sum(c.slept_ns) AS slept_ns,
-      max(c.sleep_ts + c.slept_ns) AS slept_until_ts
-    FROM wb_throttle AS c
-    CROSS JOIN wb_bounds AS b
-    JOIN wb_throttle_total AS a
-      ON a.task_id = c.task_id
-      AND a.bdi = c.bdi
-      AND coalesce(a.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
-    WHERE c.is_step = 1 AND c.ts >= b.start_ts AND c.ts < b.end_ts
-    GROUP BY a.bdi, a.cgroup_ino, a.task_id, a.first_ts, a.last_ts
-  ),
-  dirtying AS (
-    SELECT
-      c.bdi,
-      c.cgroup_ino,
       k.tid,
       k.comm,
-      c.task_id,
-      c.first_ts AS from_ts,
-      max(c.slept_until_ts, c.last_ts) AS to_ts,
-      c.last_ts - c.first_ts AS active_ns,
-      c.dirtied_bytes,
-      c.slept_ns,
+      a.task_id,
+      a.first_ts AS from_ts,
+      max(d.slept_until_ts, a.last_ts) AS to_ts,
+      a.last_ts - a.first_ts AS active_ns,
+      -- The first event's pages were dirtied before it, so before the time
+      -- that the rate is taken over.
+      d.charged_bytes - d.first_charged_bytes AS dirtied_bytes,
+      d.slept_ns,
       d.estimate_bytes,
       d.basis,
       d.coverage_ratio,
       d.is_fio,
       d.asked_bytes_per_s,
       CASE
-        WHEN d.basis = 'bound' THEN c.dirtied_bytes
+        WHEN d.basis = 'bound' THEN d.charged_bytes - d.first_charged_bytes
         ELSE d.estimate_bytes - d.first_bytes
       END AS rate_bytes,
       CASE
-        WHEN d.basis = 'bound' THEN c.last_ts - c.first_ts
+        WHEN d.basis = 'bound' THEN a.last_ts - a.first_ts
         ELSE d.to_ts - d.from_ts
       END AS rate_ns,
       d.fio_bytes_per_s
-    FROM charged AS c
-    JOIN wb_task AS k ON k.task_id = c.task_id
+    FROM wb_throttle_total AS a
+    JOIN wb_task AS k ON k.task_id = a.task_id
     JOIN wb_task_dirtied AS d
-      ON d.task_id = c.task_id
-      AND d.bdi = c.bdi
-      AND coalesce(d.cgroup_ino, 0) = coalesce(c.cgroup_ino, 0)
-    WHERE d.is_incidental = 0
+      ON d.task_id = a.task_id
+      AND d.bdi = a.bdi
+      AND coalesce(d.cgroup_ino, 0) = coalesce(a.cgroup_ino, 0)
+    WHERE d.is_incidental = 0 AND d.slept_ns IS NOT NULL
   ),
   task_rate AS (
     SELECT
@@ -254,7 +234,7 @@ LEFT JOIN level AS l
 --   (wb_params.by_window). A sleep is taken as starting at its event.
 -- @grain    window, bdi, cgroup, task under a name; order window_start_ns, bdi,
 --   cgroup_ino, tid
--- @needs    wb_throttle, wb_task_dirtied, wb_dirtied_part, wb_task,
+-- @needs    wb_throttle_cost, wb_task_dirtied, wb_dirtied_part, wb_task,
 --   wb_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
@@ -274,10 +254,9 @@ WITH
     SELECT w.window_index, t.bdi, t.cgroup_ino, t.task_id, 0.0 AS bytes
     FROM wb_params AS p
     CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_throttle AS t
+    CROSS JOIN wb_throttle_cost AS t
     CROSS JOIN wb_window AS w
     WHERE p.by_window = 1
-      AND t.is_step = 1
       AND t.slept_ns > 0
       AND t.ts < b.end_ts
       AND t.ts + t.slept_ns > b.start_ts

@@ -304,7 +304,7 @@ WHERE b.place = 1;
 -- @grain    wait of a task that is no kernel thread, and those of flushers for
 --   a journal; order wait_id
 -- @key      wait_id
--- @needs    wb_stall, wb_throttle, _loss_throttle, _loss_machine,
+-- @needs    wb_stall, wb_throttle_cost, _loss_throttle, _loss_machine,
 --   _loss_journal, wb_swap_device, wb_disk_rate
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
@@ -337,8 +337,8 @@ CREATE VIEW _loss AS
 WITH
   member AS (
     SELECT t.task_id, min(t.cgroup_ino) AS cgroup_ino, min(t.bdi) AS bdi
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1 AND t.cgroup_ino > 1
+    FROM wb_throttle_cost AS t
+    WHERE t.cgroup_ino > 1
     GROUP BY t.task_id
     HAVING min(t.cgroup_ino) = max(t.cgroup_ino)
   ),
@@ -457,7 +457,7 @@ LEFT JOIN only_disk AS o ON 1 = 1;
 --   the first rule that fits.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
--- @needs    wb_throttle_cause, wb_throttle, wb_pool_share, wb_busy,
+-- @needs    wb_throttle_cause, wb_pool_share, wb_busy,
 --   wb_disk_rate, wb_rule, wb_units, raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
@@ -538,7 +538,7 @@ WITH
         / b.slept_ns AS device_ratio,
       d.disk_bytes_per_s,
       c.ts - f.ts AS since_first_ns,
-      t.limit_bytes,
+      c.limit_bytes,
       -- The call itself asked for it shortly before its event.
       (
         SELECT g.nr_writeback
@@ -548,7 +548,6 @@ WITH
         LIMIT 1
       ) AS nr_writeback
     FROM wb_throttle_cause AS c
-    JOIN wb_throttle AS t ON t.seq = c.seq
     LEFT JOIN wb_pool_share AS o ON o.seq = c.seq AND o.is_own = 1
     LEFT JOIN other AS h ON h.seq = c.seq AND h.place = 1
     LEFT JOIN busy AS b ON b.seq = c.seq
@@ -606,7 +605,7 @@ CROSS JOIN wb_units AS u;
 -- @summary  What the machine's memory did in the run.
 -- @grain    one row
 -- @needs    reclaim_destination, raw_mm_vmscan_write_folio, wb_vmstat,
---   wb_swap_device, wb_throttle, wb_busy, wb_rule
+--   wb_swap_device, wb_throttle_cost, wb_busy, wb_rule
 -- @column   is_swapping INTEGER 1: pages went to a swap device
 -- @column   is_shared_swap INTEGER 1: and it is a disk that dirty pages are
 --   written to as well, or the only disk
@@ -642,7 +641,7 @@ SELECT
           SELECT 1
           FROM wb_swap_device AS w
           WHERE w.bdi IN (
-            SELECT t.bdi FROM wb_throttle AS t WHERE t.is_step = 1
+            SELECT t.bdi FROM wb_throttle_cost AS t
           )
         )
         OR (k.disks_count = 1 AND NOT EXISTS (SELECT 1 FROM wb_swap_device))

@@ -64,8 +64,8 @@ WHERE EXISTS (
 -- @summary  Long think times of throttled tasks that sched_switch did not
 --   watch.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, raw_sched_switch, wb_bounds, wb_rule,
---   wb_units
+-- @needs    raw_balance_dirty_pages, wb_throttle_told, raw_sched_switch,
+--   wb_bounds, wb_rule, wb_units
 -- @optional writeback:balance_dirty_pages
 -- @column   seq INTEGER of the balance_dirty_pages event that tells it
 -- @column   ts INTEGER ns, start: not before the end of the last pause
@@ -84,7 +84,7 @@ WITH
       r.bdi,
       r.ts - r.paused * u.ms_ns AS end_ts,
       r.think * u.ms_ns AS think_ns
-    FROM raw_balance_dirty_pages AS r
+    FROM wb_throttle_told AS r
     CROSS JOIN wb_units AS u
     CROSS JOIN wb_rule AS v
     WHERE r.think * u.ms_ns >= v.silent_least_ns

@@ -155,6 +155,7 @@ FROM _wait_piece AS p;
 --   or unknown; see docs/stalls.md
 -- @column   domain TEXT whose limits decided: global or memcg; NULL = the
 --   events do not tell; as in wb_throttle
+-- @column   limit_bytes INTEGER as in wb_throttle
 -- @column   bandwidth_ts INTEGER ns, the last bdi_dirty_ratelimit of this wb
 -- @column   avg_write_bw_bytes_per_s INTEGER that it told
 -- @column   top_write_bw_bytes_per_s INTEGER highest of its last 16 updates
@@ -317,6 +318,7 @@ SELECT
     ELSE 'slow bdi bandwidth'
   END AS cause,
   s.domain,
+  s.limit_bytes,
   s.bandwidth_ts,
   s.avg_write_bw_bytes_per_s,
   s.top_write_bw_bytes_per_s,

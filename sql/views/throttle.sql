@@ -113,6 +113,51 @@ CROSS JOIN wb_units AS u
 LEFT JOIN _throttle_charge AS c ON c.seq = r.seq
 LEFT JOIN _throttle_domain AS d ON d.seq = r.seq;
 
+-- @view     wb_throttle_cost
+-- @shared
+-- @summary  Of wb_throttle what each event cost its task, without the state
+--   that it was decided on, for questions about sleeps and charged pages alone.
+-- @grain    event that charged pages, slept or went round; order seq
+-- @needs    _throttle_charge
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_first INTEGER as in wb_throttle
+-- @column   is_last INTEGER as in wb_throttle
+-- @column   pause_ns INTEGER as in wb_throttle
+-- @column   paused_ns INTEGER as in wb_throttle
+-- @column   sleep_ts INTEGER as in wb_throttle
+-- @column   slept_ns INTEGER as in wb_throttle
+-- @column   slept_basis TEXT as in wb_throttle
+-- @column   call_ns INTEGER as in wb_throttle
+-- @column   is_async INTEGER as in wb_throttle
+-- @column   accounted_bytes INTEGER as in wb_throttle
+CREATE VIEW wb_throttle_cost AS
+SELECT
+  c.seq,
+  c.ts,
+  c.tid,
+  c.task_id,
+  c.bdi,
+  c.cgroup_ino,
+  c.is_first,
+  c.is_last,
+  c.pause_ns,
+  c.paused_ns,
+  c.sleep_ts,
+  c.slept_ns,
+  c.slept_basis,
+  c.call_ns,
+  c.is_async,
+  c.accounted_bytes
+FROM _throttle_charge AS c;
+
 -- @view     wb_throttle_unseen
 -- @shared
 -- @summary  Calls of balance_dirty_pages() that waited, as a patched kernel
@@ -134,59 +179,6 @@ WHERE d.wait_ns > 0
     FROM _throttle_done AS t
     WHERE t.done_seq IS NOT NULL AND t.wait_ns > 0
   );
-
--- @view     wb_hz
--- @shared
--- @summary  The kernel's HZ: what the recorder read, else inferred from the
---   times of balance_dirty_pages, which are whole jiffies in ms. NULL when
---   nothing was read and fewer than three different times were seen, or they
---   fit more than one HZ.
--- @grain    one row
--- @needs    raw_balance_dirty_pages, wb_units, raw_meta
--- @column   hz INTEGER jiffies in a second, or NULL
--- @column   jiffy_ns INTEGER ns in a jiffy, or NULL
--- @source   mm/page-writeback.c: pause * 1000 / HZ, truncated
--- @materialize
-CREATE VIEW wb_hz AS
-WITH
-  time_ms AS (
-    SELECT b.pause AS ms FROM raw_balance_dirty_pages AS b WHERE b.pause > 0
-    UNION
-    SELECT b.paused FROM raw_balance_dirty_pages AS b WHERE b.paused > 0
-    UNION
-    SELECT b.period FROM raw_balance_dirty_pages AS b WHERE b.period > 0
-  ),
-  fits AS (
-    SELECT
-      count(*) AS times_count,
-      sum(CASE WHEN ms % 10 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_100,
-      sum(CASE WHEN ms % 4 = 0 THEN 1 ELSE 0 END) = count(*) AS fits_250,
-      sum(CASE WHEN ms % 10 IN (0, 3, 6) THEN 1 ELSE 0 END) = count(*)
-        AS fits_300
-    FROM time_ms
-  ),
-  inferred AS (
-    SELECT
-      CASE
-        WHEN f.times_count < 3 OR (f.fits_100 AND f.fits_250) THEN NULL
-        WHEN f.fits_100 THEN 100
-        WHEN f.fits_250 THEN 250
-        WHEN f.fits_300 THEN 300
-        ELSE 1000
-      END AS hz
-    FROM fits AS f
-  ),
-  known AS (
-    SELECT
-      coalesce(
-        (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
-        i.hz
-      ) AS hz
-    FROM inferred AS i
-  )
-SELECT k.hz, u.second_ns / k.hz AS jiffy_ns
-FROM known AS k
-CROSS JOIN wb_units AS u;
 
 -- @view     wb_throttle_domain
 -- @shared
@@ -452,7 +444,7 @@ LEFT JOIN wb_task AS k
 --   run do nothing. In the kernel's units.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, _throttle_done
+-- @needs    raw_balance_dirty_pages, wb_throttle_told, _throttle_done
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done
 -- @column   seq INTEGER order of all records
@@ -533,18 +525,13 @@ SELECT
   d.wait_ts,
   d.call_ns,
   d.basis AS done_basis
-FROM raw_balance_dirty_pages AS c
+FROM wb_throttle_told AS c
 LEFT JOIN raw_balance_dirty_pages AS n
   ON c.pause > 0 AND n.prev_seq = c.seq
 LEFT JOIN raw_balance_dirty_pages AS p
   ON c.paused > 0 AND p.seq = c.prev_seq
 LEFT JOIN _throttle_done AS d ON d.seq = c.seq
-WHERE c.pause > 0
-  OR c.paused > 0
-  OR c.pause < -1000
-  OR c.period <> 0
-  OR c.period IS NULL
-  OR c.pause IS NULL;
+WHERE c.is_step = 1;
 
 -- @view     _throttle_sleep
 -- @summary  The sleep that followed a balance_dirty_pages event. The task runs

@@ -43,8 +43,8 @@ FROM wb_params AS p;
 -- @summary  All balance_dirty_pages events of a task and wb in the time of
 --   interest, counted.
 -- @grain    task under a name, bdi, cgroup; order task_id, bdi, cgroup_ino
--- @needs    raw_balance_dirty_pages, wb_throttle_bounds, wb_task, wb_cgroup,
---   wb_params
+-- @needs    raw_balance_dirty_pages, raw_event_task, wb_throttle_bounds,
+--   wb_task, wb_cgroup, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @column   tid INTEGER thread
 -- @column   task_id INTEGER of wb_task: the task under its name then
@@ -68,18 +68,66 @@ WITH
         SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
       )
   ),
-  -- Counted from an index that ingest made, in its order; the plus keeps SQLite
-  -- from going through the table by seq.
+  -- Most tasks write to one wb: ingest counted their events. Its index tells
+  -- which wb that is.
+  ends AS (
+    SELECT
+      e.tid,
+      e.loaded_count,
+      e.first_seq,
+      e.last_seq,
+      (
+        SELECT r.seq
+        FROM raw_balance_dirty_pages AS r
+        WHERE r.tid = e.tid
+        ORDER BY r.tid, r.bdi, r.cgroup_ino
+        LIMIT 1
+      ) AS low_seq,
+      (
+        SELECT r.seq
+        FROM raw_balance_dirty_pages AS r
+        WHERE r.tid = e.tid
+        ORDER BY r.tid DESC, r.bdi DESC, r.cgroup_ino DESC
+        LIMIT 1
+      ) AS high_seq
+    FROM raw_event_task AS e
+    WHERE substr(e.event, instr(e.event, ':') + 1) = 'balance_dirty_pages'
+      AND EXISTS (SELECT 1 FROM plain)
+  ),
+  placed AS MATERIALIZED (
+    SELECT
+      e.tid,
+      e.loaded_count,
+      e.first_seq,
+      e.last_seq,
+      l.bdi,
+      l.cgroup_ino,
+      l.bdi IS h.bdi AND l.cgroup_ino IS h.cgroup_ino AS is_single
+    FROM ends AS e
+    CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = e.low_seq
+    CROSS JOIN raw_balance_dirty_pages AS h ON h.seq = e.high_seq
+  ),
   simple AS (
+    SELECT
+      p.tid,
+      p.bdi,
+      p.cgroup_ino,
+      p.loaded_count AS events_count,
+      p.first_seq,
+      p.last_seq
+    FROM placed AS p
+    WHERE p.is_single = 1
+    UNION ALL
     SELECT
       r.tid,
       r.bdi,
       r.cgroup_ino,
-      count(*) AS events_count,
-      min(r.seq) AS first_seq,
-      max(r.seq) AS last_seq
-    FROM raw_balance_dirty_pages AS r
-    WHERE EXISTS (SELECT 1 FROM plain)
+      count(*),
+      min(r.seq),
+      max(r.seq)
+    FROM placed AS p
+    CROSS JOIN raw_balance_dirty_pages AS r ON r.tid = p.tid
+    WHERE p.is_single = 0
     GROUP BY r.tid, r.bdi, r.cgroup_ino
   ),
   counted AS (
@@ -142,12 +190,30 @@ FROM counted AS c
 CROSS JOIN raw_balance_dirty_pages AS f ON f.seq = c.first_seq
 CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
 
+-- @view     wb_throttle_longest
+-- @shared
+-- @summary  The longest call of balance_dirty_pages() for each device in the
+--   time of interest.
+-- @grain    bdi; order bdi
+-- @key      bdi
+-- @needs    wb_throttle_cost, wb_bounds
+-- @events   writeback:balance_dirty_pages
+-- @column   bdi TEXT backing device
+-- @column   call_max_ns INTEGER as call_ns of wb_throttle
+-- @materialize
+CREATE VIEW wb_throttle_longest AS
+SELECT t.bdi, max(t.call_ns) AS call_max_ns
+FROM wb_throttle_cost AS t
+CROSS JOIN wb_bounds AS b
+WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
+GROUP BY t.bdi;
+
 -- @view     wb_throttle_piece
 -- @shared
 -- @summary  Sleeps of throttled tasks, taken as starting at their event (or
 --   where the call waited, if that was before), cut at the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @needs    wb_throttle, wb_completion_wait, wb_window, wb_bounds,
+-- @needs    wb_throttle_cost, wb_completion_wait, wb_window, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
@@ -174,8 +240,8 @@ WITH
       t.cgroup_ino,
       min(t.sleep_ts, t.ts) AS ts,
       t.slept_ns
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1 AND t.slept_ns > 0
+    FROM wb_throttle_cost AS t
+    WHERE t.slept_ns > 0
     UNION ALL
     SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns
     FROM wb_completion_wait AS w

@@ -7,7 +7,7 @@
 --   began first keeps the time, so the fsync of a file system is part of the
 --   system call around it. No wait outlives its task.
 -- @grain    wait; order wait_id
--- @needs    wb_throttle, _wait_pair, _wait_sleep, wb_wait_request,
+-- @needs    wb_throttle_cost, _wait_pair, _wait_sleep, wb_wait_request,
 --   wb_server_wait, wb_wait_outside, wb_rule, wb_task, wb_units, wb_bounds,
 --   raw_sched_switch, raw_balance_dirty_pages, raw_folio_wait_writeback,
 --   raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
@@ -140,9 +140,9 @@ WITH
       t.seq AS ref_seq,
       NULL AS reason,
       t.ts AS event_ts
-    FROM wb_throttle AS t
+    FROM wb_throttle_cost AS t
     CROSS JOIN wb_bounds AS b
-    WHERE t.is_step = 1 AND t.slept_ns > 0
+    WHERE t.slept_ns > 0
     UNION ALL
     -- It is the sleeps of a write that are waits; the rest of it copies data.
     SELECT

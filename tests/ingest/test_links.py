@@ -66,6 +66,32 @@ def test_indexes(tmp_path: Path) -> None:
     assert _ask(output, made) == [("ix_ev_balance_dirty_pages__tid__pause",)]
 
 
+def test_an_index_of_some_rows(tmp_path: Path) -> None:
+    output = tmp_path / "run.db"
+    some = "WHERE pause > 0 OR think = 7"
+    lacks = f"{_STATE}=nr_dirty,no_such_field {some}"
+    done = _ingest(output, "--index", f"{_PAUSE}=seq,pause {some}", "--index", lacks)
+    assert done.returncode == 0, done.stderr
+    made = "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name LIKE 'ix!_%' ESCAPE '!'"
+    ((sql,),) = _ask(output, made)
+    assert sql.endswith(f'("seq", "pause") {some}')
+
+
+@pytest.mark.parametrize("kept", ["tid", "any"])
+def test_rows_of_each_task_are_counted(tmp_path: Path, kept: str) -> None:
+    output = tmp_path / "run.db"
+    done = _ingest(output, "--prev-seq", f"{_PAUSE}={kept}", "--prev-seq", f"{_STATE}={kept}")
+    assert done.returncode == 0, done.stderr
+    of_tables = " UNION ALL ".join(
+        f"SELECT '{event}', tid, count(*), min(seq), max(seq) FROM ev_{event.partition(':')[2]}"
+        " GROUP BY tid"
+        for event in (_PAUSE, _STATE)
+    )
+    wanted = _ask(output, f"SELECT * FROM ({of_tables}) ORDER BY 1, 2")
+    assert len(wanted) > 5
+    assert _ask(output, "SELECT * FROM event_task ORDER BY event, tid") == wanted
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -77,6 +103,7 @@ def test_indexes(tmp_path: Path) -> None:
         ("--index", f"{_PAUSE}="),
         ("--index", f"{_PAUSE}=tid,,bdi"),
         ("--index", "balance_dirty_pages=tid"),
+        ("--index", f"{_PAUSE} WHERE pause = 0"),
     ],
 )
 def test_wrong_requests(tmp_path: Path, option: str, value: str) -> None:

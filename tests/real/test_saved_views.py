@@ -212,3 +212,17 @@ def test_a_cache_entry_has_no_views(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             find = "SELECT count(*) FROM sqlite_schema WHERE name = 'wb_throttle'"
             found += connection.execute(find).fetchone()
     assert found == [0]
+
+
+def test_events_that_tell_something_are_found_by_an_index(plain: sqlite3.Connection) -> None:
+    """The catalog's condition is that of the view, word by word, or SQLite reads all rows."""
+    plan = plain.execute("EXPLAIN QUERY PLAN SELECT count(*) FROM wb_throttle_told").fetchall()
+    assert "INDEX ix_ev_balance_dirty_pages__seq__pause" in str(plan)
+    wanted = plain.execute(
+        "SELECT seq FROM ev_balance_dirty_pages WHERE pause > 0 OR paused > 0 OR pause < -1000"
+        " OR period <> 0 OR think >= (SELECT silent_least_ns FROM wb_rule) / 1000000"
+        " ORDER BY +seq"
+    ).fetchall()
+    assert len(wanted) > 10
+    found = plain.execute("SELECT seq FROM wb_throttle_told ORDER BY seq").fetchall()
+    assert found == wanted

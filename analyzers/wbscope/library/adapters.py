@@ -45,6 +45,7 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
         extra=event.extra,
         previous=event.previous,
         indexes=tuple(tuple(columns.split()) for columns in event.indexes),
+        notable=event.notable,
     )
 
 

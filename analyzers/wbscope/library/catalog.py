@@ -81,6 +81,7 @@ class Event:
     extra: bool = False
     previous: str = ""
     indexes: tuple[str, ...] = ()
+    notable: str = ""
 
     @property
     def short(self) -> str:
@@ -141,6 +142,7 @@ def _event(entry: dict[str, Any]) -> Event:
         not entry.get("profile", True),
         entry.get("previous", ""),
         tuple(entry.get("indexes", [])),
+        entry.get("notable", ""),
     )
 
 

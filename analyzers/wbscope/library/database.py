@@ -18,7 +18,7 @@ from wbscope.library.guard import stoppable
 __all__ = ["SCHEMA_VERSION", "Recorded", "open_database", "plain_tables", "translate"]
 
 # The layout of tables that this version reads; wbscope-ingest writes it to meta.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 # Larger ones are no text of a record; a few megabytes in each row would fill the disk.
 _MOST_VALUE_BYTES = 1 << 20

@@ -111,6 +111,10 @@ class Library:
                     options += ["--prev-seq", f"{event}={file.previous}"]
                 for columns in file.indexes:
                     options += ["--index", f"{event}={','.join(columns)}"]
+                if file.notable:
+                    columns, _, where = file.notable.partition(" WHERE ")
+                    listed = ",".join(columns.split())
+                    options += ["--index", f"{event}={listed} WHERE {where}"]
         return options
 
     def _of_kind(self, kind: str) -> list[SqlFile]:

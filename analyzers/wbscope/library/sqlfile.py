@@ -113,7 +113,8 @@ class SqlFile:
     `source_events` that has a table, or over `source_table`. `extra` is one
     whose events are so frequent that ingest loads them only when asked to.
     `previous` asks ingest for prev_seq: of the same task (tid) or of any;
-    `indexes` are columns that it makes indexes of. `key` is the integer column
+    `indexes` are columns that it makes indexes of, and `notable` an index of few rows: COLUMNS
+    WHERE CONDITION. `key` is the integer column
     that tells a view's rows apart: made into a table, they are found by it. `rule` is what a
     finding says.
     `keys` are the columns that tell a query's rows apart, `first` those that matter most:
@@ -148,6 +149,7 @@ class SqlFile:
     extra: bool
     previous: str
     indexes: tuple[tuple[str, ...], ...]
+    notable: str
     key: str
     keys: tuple[str, ...]
     first: tuple[str, ...]
@@ -189,7 +191,7 @@ class _Place:
 _NOT_DRAWN = Drawing("", "", "", (), False, False)
 _TEXTS = (
     "subject", "kind", "name", "select", "summary", "grain", "title", "read", "explain", "warns",
-    "source",    "source_table", "source_view", "previous", "key",
+    "source",    "source_table", "source_view", "previous", "key", "notable",
 )  # fmt: skip
 _LISTS = (
     "needs", "filters", "events", "optional", "columns", "metrics", "source_events", "fields",
@@ -284,6 +286,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         extra="extra" in tags,
         previous=_text(tags, "previous"),
         indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
+        notable="",
         key=_key(place, tags, columns),
         keys=_named(place, tags, "keys", columns) or leading_names([c.name for c in columns]),
         first=_named(place, tags, "first", columns),

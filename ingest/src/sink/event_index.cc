@@ -16,7 +16,7 @@ std::vector<std::string> columns_of(Database& db, const std::string& table) {
 }
 
 void create_index(Database& db, const std::string& table,
-                  const std::vector<std::string>& wanted) {
+                  const std::vector<std::string>& wanted, const std::string& where) {
   const auto present = columns_of(db, table);
   std::string name = "ix_" + table;
   std::string list;
@@ -24,25 +24,27 @@ void create_index(Database& db, const std::string& table,
     if (std::find(present.begin(), present.end(), column) != present.end()) {
       name += "__" + column;
       list += (list.empty() ? "" : ", ") + quoted(column);
-    } else if (list.empty()) {
+    } else if (list.empty() || !where.empty()) {
       return;
     }
   }
   db.exec("CREATE INDEX IF NOT EXISTS " + quoted(name) + " ON " + quoted(table) + " (" + list +
-          ")");
+          ")" + (where.empty() ? "" : " WHERE " + where));
 }
 
 }  // namespace
 
 void EventIndexes::create(Database& db, const EventCatalog& catalog,
                           const std::vector<bool>& loaded) const {
-  for (const auto& [event, columns] : wanted_) {
+  for (const auto& [event, columns, where] : wanted_) {
     for (std::size_t i = 0; i < catalog.events.size() && i < loaded.size(); ++i) {
       const EventPlan& plan = catalog.events[i];
       const bool is_meant =
           plan.full_name() == event ||
           (plan.system.empty() && event.substr(event.find(':') + 1) == plan.name);
-      if (is_meant && loaded[i] && !columns.empty()) create_index(db, plan.table, columns);
+      if (is_meant && loaded[i] && !columns.empty()) {
+        create_index(db, plan.table, columns, where);
+      }
     }
   }
 }

@@ -14,17 +14,24 @@ namespace wbscope {
 
 class EventIndexes {
  public:
-  // event: "system:name"; columns: as its table has them, from the first on.
-  void add(std::string event, std::vector<std::string> columns) {
-    wanted_.emplace_back(std::move(event), std::move(columns));
+  // event: "system:name"; columns: as its table has them, from the first on;
+  // where: of which rows, in words of SQL; empty: of all.
+  void add(std::string event, std::vector<std::string> columns, std::string where = {}) {
+    wanted_.push_back({std::move(event), std::move(columns), std::move(where)});
   }
 
   // Makes those of loaded events. A column that a kernel does not record is
-  // left out, and an index without its first column is not made.
+  // left out, and an index without its first column is not made; one of some
+  // rows only with all of its columns.
   void create(Database& db, const EventCatalog& catalog, const std::vector<bool>& loaded) const;
 
  private:
-  std::vector<std::pair<std::string, std::vector<std::string>>> wanted_;
+  struct Wanted {
+    std::string event;
+    std::vector<std::string> columns;
+    std::string where;
+  };
+  std::vector<Wanted> wanted_;
 };
 
 }  // namespace wbscope

@@ -55,6 +55,7 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
                          const PreviousChoice& previous)
     : statements_(db),
       times_(db),
+      task_counts_(db),
       catalog_(catalog),
       order_(order),
       printk_(std::move(printk)),
@@ -65,6 +66,9 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
     const auto columns = columns_of(catalog.events[i]);
     PreviousRow& row = tables_[i].previous;
     row = PreviousRow(previous.of(catalog.events[i].system, catalog.events[i].name));
+    if (row.is_kept()) {
+      tables_[i].task_counts = task_counts_.add(catalog.events[i].full_name());
+    }
     create_event_table(db, catalog.events[i].table, columns, row.is_kept());
     tables_[i].insert = std::make_unique<EventInsert>(statements_, catalog.events[i].table,
                                                       columns, row.is_kept());
@@ -81,6 +85,7 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
   EventLead& lead = table.rows.back().lead;
   lead.prev_seq = table.previous.replace(lead);
   times_.note(lead.seq, ts);
+  task_counts_.note(table.task_counts, tid, lead.seq);
   table.data.insert(table.data.end(), record.begin(), record.end());
   pending_bytes_ += record.size();
   ++loaded_[event];
@@ -125,6 +130,9 @@ void EventWriter::flush_all() {
   for (std::uint32_t event = 0; event < tables_.size(); ++event) flush(event);
 }
 
-void EventWriter::finish() { flush_all(); }
+void EventWriter::finish() {
+  flush_all();
+  task_counts_.flush();
+}
 
 }  // namespace wbscope

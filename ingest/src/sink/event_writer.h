@@ -16,6 +16,7 @@
 #include "sink/event_table.h"
 #include "sink/previous_row.h"
 #include "sink/symbols.h"
+#include "sink/task_counts.h"
 #include "sink/time_index.h"
 
 namespace wbscope {
@@ -23,7 +24,8 @@ namespace wbscope {
 class EventWriter {
  public:
   // Makes the table of each wanted event. printk: formats of binary printk;
-  // previous: the events with a column prev_seq.
+  // previous: the events with a column prev_seq, whose
+  // rows are counted by task too.
   EventWriter(Database& db, const EventCatalog& catalog, const std::vector<bool>& wanted,
               ByteOrder order, PrintkFormats printk = {}, const PreviousChoice& previous = {});
 
@@ -50,6 +52,7 @@ class EventWriter {
     std::vector<Row> rows;
     std::vector<std::byte> data;  // the records of rows
     PreviousRow previous;
+    std::uint32_t task_counts = TaskCounts::kNotCounted;
   };
 
   void flush(std::uint32_t event);
@@ -57,6 +60,7 @@ class EventWriter {
 
   InsertStatements statements_;
   TimeIndex times_;
+  TaskCounts task_counts_;
   const EventCatalog& catalog_;
   ByteOrder order_;
   PrintkFormats printk_;

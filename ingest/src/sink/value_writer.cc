@@ -52,6 +52,10 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
   event->name = name;
   event->table = event_table_name(system, name, tables_);
   event->previous = PreviousRow(previous_.of(system, name));
+  if (event->previous.is_kept()) {
+    event->task_counts = task_counts_.add(system.empty() ? std::string(name)
+                                                         : std::string(system) + ":" + std::string(name));
+  }
   events_.push_back(std::move(event));
   const auto index = static_cast<std::uint32_t>(events_.size() - 1);
   by_name_.emplace(std::move(key), index);
@@ -174,6 +178,7 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
   EventLead& lead = event.rows.back().lead;
   lead.prev_seq = event.previous.replace(lead);
   times_.note(seq, ts);
+  task_counts_.note(event.task_counts, tid, seq);
   event.stored.resize(first + event.fields.size());
   for (const auto& [field, value] : cells) {
     if (field < event.fields.size()) {
@@ -244,6 +249,7 @@ void ValueWriter::flush(Event& event) {
 
 void ValueWriter::finish() {
   for (const auto& event : events_) flush(*event);
+  task_counts_.flush();
 }
 
 EventCatalog ValueWriter::catalog() const {

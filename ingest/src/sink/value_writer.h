@@ -22,6 +22,7 @@
 #include "sink/event_table.h"
 #include "sink/previous_row.h"
 #include "sink/run_writer.h"
+#include "sink/task_counts.h"
 #include "sink/time_index.h"
 
 namespace wbscope {
@@ -43,9 +44,10 @@ class ValueWriter {
   // write() and count() only count its records, all events together.
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  // previous: the events with a column prev_seq.
+  // previous: the events with a column prev_seq, whose rows are counted by task
+  // too.
   explicit ValueWriter(Database& db, PreviousChoice previous = {})
-      : db_(db), statements_(db), times_(db), previous_(std::move(previous)) {}
+      : db_(db), statements_(db), times_(db), task_counts_(db), previous_(std::move(previous)) {}
 
   // Finds an event, or declares it. system is "" when the source does not tell.
   [[nodiscard]] std::uint32_t event(std::string_view system, std::string_view name);
@@ -120,6 +122,7 @@ class ValueWriter {
     std::vector<Stored> stored;
     std::vector<char> bytes;
     PreviousRow previous;
+    std::uint32_t task_counts = TaskCounts::kNotCounted;
     std::uint64_t counted = 0;
     std::uint64_t loaded = 0;
     std::size_t batch_rows = 32;  // the table's own once it is made
@@ -133,6 +136,7 @@ class ValueWriter {
   Database& db_;
   InsertStatements statements_;
   TimeIndex times_;
+  TaskCounts task_counts_;
   PreviousChoice previous_;
   std::vector<std::unique_ptr<Event>> events_;
   std::unordered_map<std::string, std::uint32_t> by_name_;

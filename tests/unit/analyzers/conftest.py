@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from wbscope.cli.main import main
+from wbscope.library.database import SCHEMA_VERSION
 from wbscope.library.library import Library, load_library
 
 SCHEMA = """
@@ -243,7 +244,7 @@ class FakeIngester:
 def make_database(path: Path, **meta: object) -> Path:
     """Three pauses of two tasks; keyword arguments go to table meta."""
     values = {
-        "schema_version": 5,
+        "schema_version": SCHEMA_VERSION,
         "wbscope_version": "0.1.0",
         "source_name": "trace.dat",
         "kernel_release": "6.1.0",
