@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time every canned query, and the timeline, of a run with a million events.
+"""Time every canned query, the verdict and the timeline of a run with a million events.
 
 usage: bench_queries.py [--events N] [--runs N] [--example NAME] [--markdown FILE]
 
@@ -36,9 +36,11 @@ from wbscope.library.library import load_library
 GOAL_ALL_SECONDS = 3.0
 GOAL_ONE_SECONDS = 1.0
 GOAL_VIEW_SECONDS = 2.0
+GOAL_VERDICT_SECONDS = 2.0
 TABLE = "ev_balance_dirty_pages"
 # One copy begins so long after the end of the one before.
 GAP_NS = 1_000_000
+VERDICT = "verdict"
 
 
 def ingest(example: str, database: Path) -> None:
@@ -153,6 +155,9 @@ class Clock:
         for name in names:
             self._ask("alone again", [name])
         self._ask("session again", names)
+        self._forget()
+        self._judge("alone")
+        self._judge("alone again")
 
     def seconds(self, how: str, name: str) -> float:
         return statistics.median(self._seconds[how, name])
@@ -179,6 +184,12 @@ class Clock:
                 self._seconds[how, name].append(now - start)
                 start = now
         self._seconds[how, names[-1]].append(time.perf_counter() - start)
+
+    def _judge(self, how: str) -> None:
+        start = time.perf_counter()
+        with wbscope.open(self._run) as run:
+            run.findings()
+        self._seconds[how, VERDICT].append(time.perf_counter() - start)
 
     def _forget(self) -> None:
         shutil.rmtree(self._cache, ignore_errors=True)
@@ -257,6 +268,10 @@ def main() -> int:
             f"(goal {GOAL_ALL_SECONDS:.0f} s), slowest alone: "
             f"{clock.slowest('alone' + how, names)} (goal {GOAL_ONE_SECONDS:.0f} s)"
         )
+    lines.append(
+        f"verdict of report and explain: {clock.seconds('alone', VERDICT):.2f} s (goal "
+        f"{GOAL_VERDICT_SECONDS:.0f} s), asked again {clock.seconds('alone again', VERDICT):.2f} s"
+    )
     seconds = statistics.median(each for each, _ in drawn)
     lines.append(f"timeline of that run: {seconds:.1f} s, {drawn[0][1]:.0f} MiB")
     lines.append(

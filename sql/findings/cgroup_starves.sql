@@ -17,9 +17,13 @@
 --   cgroup_ino={cgroup_ino}); holder_share_ratio = mean(holder_share_ratio,
 --   total_ns, finding=cgroup_starves, bdi={bdi}, cgroup_ino={cgroup_ino})
 -- @evidence  blame --cgroup {cgroup_ino}
--- @advice    Give {holder_cgroup_ino} a memory.high: it then has dirty limits
---   of its own, a share of that memory, and cannot fill the machine's pool.
--- @set       memory.high of {holder_cgroup_ino} = {proposed_bytes:raw}
+-- @advice    Give {holder_cgroup_ino} a memory.high of {proposed_bytes}: it
+--   then has dirty limits of its own, a share of that memory, and cannot fill
+--   the machine's pool.
+-- @set       /sys/fs/cgroup{holder_cgroup_ino:path}/memory.high =
+--   {proposed_bytes:raw}
+-- @now       /sys/fs/cgroup{holder_cgroup_ino:path}/memory.high = max
+--   (the default; not recorded)
 -- @costs     The cgroup keeps less of its files in memory, and its writers are
 --   held up earlier.
 -- @expect    throttled_ratio of {tasks} lower

@@ -14,9 +14,10 @@
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); idle_ratio = 1 - mean(device_ratio,
 --   total_ns, finding=device_idle, bdi={bdi}, cgroup_ino={cgroup_ino})
 -- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}][;
---   {bdi} can write {disk_bytes_per_s}]. If it has to stay, let the program
---   write no faster.
--- @set       io.max of {limited_cgroup_ino} = wbps=max
+--   while {bdi} had requests it wrote {disk_bytes_per_s}]. If it has to stay,
+--   let the program write no faster.
+-- @set       /sys/fs/cgroup{limited_cgroup_ino:path}/io.max = {bdi:raw}
+--   wbps=max
 -- @costs     Others on that disk get less of it.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_bounds, wb_rule

@@ -14,14 +14,17 @@
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
--- @advice    Let the flusher write earlier, so that a commit finds less to
---   write.
+-- @advice    Lower the limits, so that a commit finds no more than the disk
+--   writes in two seconds.
+-- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
+-- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
+--   {dirty_percent:raw}]
 -- @now       [vm.dirty_background_bytes =
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
--- @costs     Files that are deleted or written again soon are written more
---   often.
+-- @costs     Writers are slowed down to the disk's speed earlier, those of
+--   faster disks too.
 -- @expect    stalls_by_task.max_ns lower
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
 --   wb_rule
@@ -33,7 +36,10 @@
 -- @column    longest_ns INTEGER longest wait
 -- @column    disk_bytes_per_s REAL what the device writes while it is busy
 -- @column    dirty_max_bytes INTEGER most that was dirty
+-- @column    proposed_bytes INTEGER what it writes in two seconds
 -- @column    background_bytes INTEGER what it writes in half a second
+-- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
+-- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column    dirty_background_bytes INTEGER setting now; NULL = not set
 -- @column    background_percent INTEGER setting now; NULL = not set
 -- @column    first_ts INTEGER ns, start of the first wait
@@ -48,8 +54,12 @@ SELECT
   t.longest_ns,
   d.disk_bytes_per_s,
   m.dirty_max_bytes,
+  s.round_bytes * (1 + CAST(2 * d.disk_bytes_per_s / s.round_bytes AS INTEGER))
+    AS proposed_bytes,
   s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes / 2 AS INTEGER))
     AS background_bytes,
+  s.dirty_bytes,
+  s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
   s.dirty_background_ratio AS background_percent,
   t.first_ts,

@@ -18,8 +18,9 @@
 -- @evidence  throttle_by_task: call_max_ns = max(call_max_ns, bdi={bdi})
 -- @advice    Let {bdi} hold less of the pool from the start, by a udev rule for
 --   such disks: {max_percent} % of the limit is what it writes in a second.
--- @set       /sys/class/bdi/{bdi}/max_ratio = {max_percent:raw}
--- @now       /sys/class/bdi/{bdi}/max_ratio = 100
+-- @set       /sys/class/bdi/{bdi:raw}/max_ratio = {max_percent:raw}
+-- @now       /sys/class/bdi/{bdi:raw}/max_ratio = 100
+--   (the default; not recorded)
 -- @costs     Copies to {bdi} are slowed down earlier.
 -- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth, wb_throttle_longest,
 --   wb_dirty_extent, wb_bounds, wb_rule
@@ -32,7 +33,7 @@
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    call_max_ns INTEGER longest call of balance_dirty_pages()
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
---   second
+--   second; NULL = all of it and more
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/backing-dev.c INIT_BW; mm/page-writeback.c
@@ -54,8 +55,11 @@ SELECT
   e.bytes_per_s AS believed_bytes_per_s,
   d.disk_bytes_per_s,
   l.call_max_ns,
-  max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes + 0.5 AS INTEGER))
-    AS max_percent,
+  -- A second of the disk is more than the pool: no ratio helps.
+  CASE
+    WHEN d.disk_bytes_per_s < m.thresh_bytes
+      THEN max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes AS INTEGER))
+  END AS max_percent,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t

@@ -16,7 +16,7 @@
 -- @advice    The kernel does not start background writeback here. Mainline lost
 --   that start for devices over a strict limit in early 2026 (64dd89ae01f2) and
 --   has it again since cece9dc61daa: use a kernel with that.
--- @set       /sys/class/bdi/{bdi}/strict_limit = 0
+-- @set       /sys/class/bdi/{bdi:raw}/strict_limit = 0
 -- @costs     {bdi} may fill more of the pool that all writers share.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule

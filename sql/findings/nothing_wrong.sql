@@ -6,10 +6,10 @@
 -- @severity  ok
 -- @confidence measured
 -- @sentence  Nothing is wrong:[ at most {dirty_max_bytes} were dirty, of a
---   limit of {thresh_bytes}, and] {calm}[tasks were held up for {held_ns},
+--   limit of {limit_max_bytes}, and] {calm}[tasks were held up for {held_ns},
 --   never longer than {longest_ns} at a time].
--- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes); thresh_bytes
---   = max(thresh_bytes)
+-- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes);
+--   limit_max_bytes = max(limit_max_bytes)
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle); longest_ns =
 --   max(max_ns, kind=throttle)
 -- @needs     wb_loss, wb_dirty_extent, wb_bounds
@@ -19,7 +19,7 @@
 -- @column    held_ns INTEGER the same; NULL = nobody
 -- @column    longest_ns INTEGER longest single wait
 -- @column    dirty_max_bytes INTEGER most that was dirty
--- @column    thresh_bytes INTEGER mean dirty threshold
+-- @column    limit_max_bytes INTEGER highest limit
 -- @source    docs/findings.md
 SELECT
   coalesce(sum(l.dur), 0) AS cost_task_ns,
@@ -27,10 +27,10 @@ SELECT
   sum(l.dur) AS held_ns,
   max(l.dur) AS longest_ns,
   m.dirty_max_bytes,
-  m.thresh_bytes
+  m.limit_max_bytes
 FROM wb_dirty_extent AS m
 CROSS JOIN wb_bounds AS b
 LEFT JOIN wb_loss AS l
   ON l.kind = 'throttle' AND l.ts >= b.start_ts AND l.ts < b.end_ts
-GROUP BY m.dirty_max_bytes, m.thresh_bytes
+GROUP BY m.dirty_max_bytes, m.limit_max_bytes
 ORDER BY cost_task_ns;

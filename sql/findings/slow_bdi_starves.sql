@@ -22,10 +22,12 @@
 --   bdi={holder_bdi})
 -- @advice    Let {holder_bdi} hold less: {max_percent} % of the limit is what
 --   it writes in a second.
--- @set       /sys/class/bdi/{holder_bdi}/strict_limit = 1
--- @set       /sys/class/bdi/{holder_bdi}/max_ratio = {max_percent:raw}
--- @now       /sys/class/bdi/{holder_bdi}/strict_limit = 0
--- @now       /sys/class/bdi/{holder_bdi}/max_ratio = 100
+-- @set       /sys/class/bdi/{holder_bdi:raw}/strict_limit = 1
+-- @set       /sys/class/bdi/{holder_bdi:raw}/max_ratio = {max_percent:raw}
+-- @now       /sys/class/bdi/{holder_bdi:raw}/strict_limit = 0
+--   (the default; not recorded)
+-- @now       /sys/class/bdi/{holder_bdi:raw}/max_ratio = 100
+--   (the default; not recorded)
 -- @costs     Writers to {holder_bdi} are held up earlier. strict_limit is there
 --   from 6.2 on.
 -- @expect    throttled_ratio of {tasks} lower

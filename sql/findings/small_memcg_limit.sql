@@ -16,8 +16,9 @@
 -- @evidence  dirty_domains: dirty_max_bytes = max(dirty_max_bytes,
 --   domain=memcg, cgroup_ino={cgroup_ino})
 -- @advice    Give the cgroup more memory: its dirty limits are a share of it
---   (vm.dirty_ratio of memory.max).
--- @set       memory.max of {cgroup_ino} = {proposed_bytes:raw}
+--   (vm.dirty_ratio of memory.max)[, and {proposed_bytes} have room for this
+--   burst].
+-- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.max = {proposed_bytes:raw}
 -- @costs     Memory that others then do not have.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss_total, wb_task_dirtied, wb_domain_sum, wb_dirty_setting,

@@ -14,9 +14,9 @@
 --   finding=strict_limit, bdi={bdi})
 -- @advice    Lift the limit, or raise max_ratio to what the disk writes in a
 --   second ({max_percent} %).
--- @set       /sys/class/bdi/{bdi}/strict_limit = 0
--- @set       /sys/class/bdi/{bdi}/max_ratio = {max_percent:raw}
--- @now       /sys/class/bdi/{bdi}/strict_limit = 1
+-- @set       /sys/class/bdi/{bdi:raw}/strict_limit = 0
+-- @set       /sys/class/bdi/{bdi:raw}/max_ratio = {max_percent:raw}
+-- @now       /sys/class/bdi/{bdi:raw}/strict_limit = 1
 -- @costs     {bdi} may fill more of the pool that all writers share.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_rule

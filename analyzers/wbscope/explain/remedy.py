@@ -69,7 +69,8 @@ def undo_of(finding: Finding) -> tuple[str, ...]:
     """Commands that put back what the advice of a finding changes, as far as it is known."""
     if finding.advice is None:
         return ()
-    before = [one.partition(" = ") for one in finding.advice.now]
+    # What is only the default is said so in brackets.
+    before = [one.partition(" (")[0].partition(" = ") for one in finding.advice.now]
     return tuple(
         f"sysctl -w {knob}={value}" if _is_sysctl(knob) else f"echo {value} > {knob}"
         for knob, _, value in before

@@ -185,20 +185,18 @@ def _advice(rule: Rule, facts: Mapping[str, Any], label: Label) -> Advice | None
         return None
     settings = []
     for setting in rule.settings:
-        # A path and a number for the machine, so without names.
-        knob, value = setting.knob.fill(facts, no_label), setting.value.fill(facts, no_label)
+        # A path and a number for the machine; a cgroup has its path there.
+        knob, value = (one.fill(facts, label) for one in (setting.knob, setting.value))
         if knob and value:
             settings.append((knob, value))
-    pieces = (one.knob.fill(facts, no_label) for one in rule.now)
-    values = (one.value.fill(facts, no_label) for one in rule.now)
+    pieces = (one.knob.fill(facts, label) for one in rule.now)
+    values = (one.value.fill(facts, label) for one in rule.now)
     now = (f"{k} = {v}" if v else k for k, v in zip(pieces, values, strict=True) if k)
-    return Advice(
-        text,
-        tuple(settings),
-        tuple(now),
-        (rule.costs.fill(facts, label) if rule.costs is not None else None) or "",
-        rule.expect,
+    costs, expect = (
+        (one.fill(facts, label) if one is not None else None) or ""
+        for one in (rule.costs, rule.expect)
     )
+    return Advice(text, tuple(settings), tuple(now), costs, expect)
 
 
 def findings_select(found: Iterable[Finding], shown: str) -> str:

@@ -112,9 +112,9 @@ class Library:
                 for columns in file.indexes:
                     options += ["--index", f"{event}={','.join(columns)}"]
                 if file.notable:
-                    columns, _, where = file.notable.partition(" WHERE ")
-                    listed = ",".join(columns.split())
-                    options += ["--index", f"{event}={listed} WHERE {where}"]
+                    listed, _, where = file.notable.partition(" WHERE ")
+                    names = ",".join(listed.split())
+                    options += ["--index", f"{event}={names} WHERE {where}"]
         return options
 
     def _of_kind(self, kind: str) -> list[SqlFile]:

@@ -75,7 +75,7 @@ class Rule:
     settings: tuple[Setting, ...]
     now: tuple[Setting, ...]
     costs: Template | None
-    expect: str
+    expect: Template | None
 
 
 def read_rule(tags: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Rule:
@@ -104,7 +104,7 @@ def read_rule(tags: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Rule
         settings=tuple(_setting(line) for line in tags.get("set", [])),
         now=tuple(_setting(line) for line in tags.get("now", [])),
         costs=read_template(text("costs")) if text("costs") else None,
-        expect=text("expect"),
+        expect=read_template(text("expect")) if text("expect") else None,
     )
     for template in _templates(rule):
         for name in template.names():
@@ -114,7 +114,8 @@ def read_rule(tags: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Rule
 
 
 def _templates(rule: Rule) -> list[Template]:
-    found = [rule.sentence, *(one for one in (rule.advice, rule.costs) if one is not None)]
+    others = (rule.advice, rule.costs, rule.expect)
+    found = [rule.sentence, *(one for one in others if one is not None)]
     for setting in (*rule.settings, *rule.now):
         found += [setting.knob, setting.value]
     for evidence in rule.evidence:

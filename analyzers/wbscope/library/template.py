@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sentences with holes: the text of a finding, filled with the facts of one row.
 
-{name} is a fact, written for people; {name:raw} as it is; {count:task} with its noun, "3 tasks".
+{name} is a fact, written for people; {name:raw} as it is; {name:path} only by its name, such as
+the path of a cgroup, which not every run knows; {count:task} with its noun, "3 tasks".
 What stands in [ ] is left out when a fact in it is not known.
 """
 
@@ -21,7 +22,7 @@ Label = Callable[[str, Any], str | None]
 """What people call the value of a column, where it has a name: vda (/data)."""
 
 _TOKEN = re.compile(r"\{(\w+)(?::(\w+))?\}|\[|\]|[^{}\[\]]+")
-_RAW = "raw"
+_RAW, _PATH = "raw", "path"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class _Hole:
             return None
         if self.how == _RAW:
             return str(value)
+        if self.how == _PATH:
+            return label(self.name, value)
         if self.how:
             return f"{value} {self.how}{'' if value == 1 else 's'}"
         return label(self.name, value) or format_value(self.name, unit_of(self.name), value)

@@ -86,7 +86,10 @@ def head_line(verdict: Verdict) -> str:
         if key in known and known[key] != "unknown":
             unit = unit_of(key)
             value = format_value(key, unit, int(known[key])) if unit else known[key]
-            words = {"cpus": f"{value} CPUs", "events_count": f"{value} events"}
+            words = {
+                "cpus": f"{value} CPU{'' if value == '1' else 's'}",
+                "events_count": f"{value} event{'' if value == '1' else 's'}",
+            }
             facts.append(words.get(key, value))
     return " | ".join(facts)
 
