@@ -15,9 +15,9 @@
 --   bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  throttle_by_task: call_max_ns = max(call_max_ns, bdi={bdi})
--- @advice    No setting makes {bdi} faster[: let the writers give it no more
---   than {disk_bytes_per_s}], or let them write behind themselves
---   (sync_file_range, O_DIRECT), so that no write waits for another's pages.
+-- @advice    No setting makes {bdi} faster. Let its writers[ give it no more
+--   than {disk_bytes_per_s}, or] write behind themselves (sync_file_range,
+--   O_DIRECT), so that no write waits for another's pages.
 -- @set       the writers' rate = {disk_bytes_per_s}
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower

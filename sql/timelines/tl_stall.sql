@@ -7,7 +7,7 @@
 -- @summary  Every wait on the track of its thread, with its cause and with what
 --   the kernel knew when it decided.
 -- @grain    stall; order ts
--- @needs    wb_stall, wb_throttle, wb_release
+-- @needs    wb_stall, wb_throttle, wb_release, wb_loss
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin
@@ -44,6 +44,11 @@
 -- @column   arg_device_ratio REAL as in stalls
 -- @column   arg_server_ratio REAL as in stalls
 -- @column   arg_kswapd_ratio REAL as in stalls
+-- @column   arg_finding TEXT rule of sql/findings that tells of it
+-- @column   arg_holder_bdi TEXT of a throttle: the wb, other than its own,
+--   whose dirty pages filled most of the pool
+-- @column   arg_holder_cgroup_ino INTEGER cgroup of that wb
+-- @column   arg_holder_share_ratio REAL what that wb held of the pool
 -- @column   arg_domain TEXT of a throttle: as in wb_throttle
 -- @column   arg_pause_ns INTEGER of a throttle: as in wb_throttle
 -- @column   arg_paused_ns INTEGER of a throttle: as in wb_throttle
@@ -99,6 +104,10 @@ SELECT
   round(s.device_ratio, 6) AS arg_device_ratio,
   round(s.server_ratio, 6) AS arg_server_ratio,
   round(s.kswapd_ratio, 6) AS arg_kswapd_ratio,
+  l.finding AS arg_finding,
+  l.holder_bdi AS arg_holder_bdi,
+  l.holder_cgroup_ino AS arg_holder_cgroup_ino,
+  round(l.holder_share_ratio, 6) AS arg_holder_share_ratio,
   t.domain AS arg_domain,
   t.pause_ns AS arg_pause_ns,
   t.paused_ns AS arg_paused_ns,
@@ -114,4 +123,5 @@ SELECT
   t.wb_setpoint_bytes AS arg_wb_setpoint_bytes
 FROM wb_stall AS s
 LEFT JOIN wb_throttle AS t ON s.kind = 'throttle' AND t.seq = s.ref_seq
+LEFT JOIN wb_loss AS l ON l.wait_id = s.wait_id
 LEFT JOIN arrow AS a ON a.wait_id = s.wait_id;
