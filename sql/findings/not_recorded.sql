@@ -7,6 +7,7 @@
 -- @confidence measured
 -- @sentence  Whether anybody was throttled cannot be said: the trace was
 --   recorded without balance_dirty_pages.
+-- @evidence  event_counts
 -- @advice    Record with a profile.
 -- @set       record --profile = writeback
 -- @needs     raw_event_format, raw_event_counts

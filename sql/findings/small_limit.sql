@@ -35,7 +35,8 @@
 -- @column    thresh_bytes INTEGER mean dirty threshold of the machine
 -- @column    thresh_ns INTEGER how long the device takes to write it
 -- @column    idle_ratio REAL share of the waits without a request on the device
--- @column    proposed_bytes INTEGER what the device writes in a second
+-- @column    proposed_bytes INTEGER what the device writes in a second; a fifth
+--   of the memory at most
 -- @column    background_bytes INTEGER half of that
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
@@ -44,6 +45,19 @@
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c MAX_PAUSE
+WITH
+  -- A disk that was seen in bursts only may look faster than it is.
+  proposed AS (
+    SELECT
+      d.bdi,
+      min(
+        s.round_bytes
+          * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER)),
+        coalesce(s.most_bytes, 9223372036854775807)
+      ) AS bytes
+    FROM wb_disk_rate AS d
+    CROSS JOIN wb_dirty_setting AS s
+  )
 SELECT
   t.cost_task_ns,
   t.tasks,
@@ -52,10 +66,8 @@ SELECT
   CAST(m.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
     AS thresh_ns,
   1 - t.device_ratio AS idle_ratio,
-  s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER))
-    AS proposed_bytes,
-  s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes AS INTEGER)) / 2
-    AS background_bytes,
+  p.bytes AS proposed_bytes,
+  p.bytes / 2 AS background_bytes,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
@@ -67,6 +79,7 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_dirty_setting AS s
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+JOIN proposed AS p ON p.bdi = t.bdi
 CROSS JOIN wb_dirty_extent AS m
 WHERE t.finding = 'small_limit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -11,15 +11,10 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=swap_competes)
 -- @evidence  reclaim_destinations: swapped_count = max(pages_count,
 --   destination=swap device)
--- @advice    Put swap on another device or on zram; until then let reclaim take
---   pages of files rather than swap.
--- @set       vm.swappiness = 1
--- @now       [vm.swappiness = {swappiness:raw}]
--- @costs     Files leave memory earlier, and are read again.
--- @expect    mmtests_vmstat Swap Outs lower
+-- @advice    Put swap on another device or on zram, or let less run at a time.
+--   A low vm.swappiness does not help where all else in memory is in use.
 -- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_bounds,
---   wb_swap_device, reclaim_destination,
---   wb_dirty_setting, wb_rule
+--   wb_swap_device, reclaim_destination, wb_rule
 -- @optional  vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
 --   vmscan:mm_vmscan_direct_reclaim_begin
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -28,7 +23,6 @@
 -- @column    tasks TEXT who lost it
 -- @column    swap_bdi TEXT the device that swap lies on; NULL = not known
 -- @column    swapped_count INTEGER pages that went to the swap device
--- @column    swappiness INTEGER vm.swappiness now; NULL = not known
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/vmscan.c, mm/page_io.c swap_writepage()
@@ -52,12 +46,10 @@ SELECT
   t.tasks,
   (SELECT min(w.bdi) FROM wb_swap_device AS w) AS swap_bdi,
   d.device_count AS swapped_count,
-  s.swappiness,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN reclaim_destination AS d
 WHERE t.finding = 'swap_competes' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

@@ -94,7 +94,7 @@ WHERE r.place = 1;
 -- @summary  The settings of dirty limits; of a pair of bytes and ratio, the one
 --   that is in force.
 -- @grain    one row
--- @needs    wb_setting, wb_units
+-- @needs    wb_setting, wb_units, raw_meminfo
 -- @column   dirty_bytes INTEGER vm.dirty_bytes; NULL = the ratio is in force,
 --   or nothing tells
 -- @column   dirty_ratio INTEGER vm.dirty_ratio, per cent; NULL likewise
@@ -102,10 +102,11 @@ WHERE r.place = 1;
 --   likewise
 -- @column   dirty_background_ratio INTEGER vm.dirty_background_ratio; NULL
 --   likewise
--- @column   swappiness INTEGER vm.swappiness; NULL = nothing tells
 -- @column   watermark_scale_factor INTEGER vm.watermark_scale_factor; NULL =
 --   nothing tells
 -- @column   round_bytes INTEGER 1 MiB: what is proposed is a multiple of it
+-- @column   most_bytes INTEGER a fifth of the memory, which is the limit by
+--   default: no more is proposed; NULL = nothing tells
 -- @source   Documentation/admin-guide/sysctl/vm.rst
 CREATE VIEW wb_dirty_setting AS
 SELECT
@@ -121,10 +122,16 @@ SELECT
   nullif(
     max(CASE s.name WHEN 'vm.dirty_background_ratio' THEN s.value END), 0
   ) AS dirty_background_ratio,
-  max(CASE s.name WHEN 'vm.swappiness' THEN s.value END) AS swappiness,
   max(CASE s.name WHEN 'vm.watermark_scale_factor' THEN s.value END)
     AS watermark_scale_factor,
-  u.kib_bytes * u.kib_bytes AS round_bytes
+  u.kib_bytes * u.kib_bytes AS round_bytes,
+  (
+    SELECT
+      i.value * u.kib_bytes / 5 / (u.kib_bytes * u.kib_bytes)
+        * (u.kib_bytes * u.kib_bytes)
+    FROM raw_meminfo AS i
+    WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
+  ) AS most_bytes
 FROM wb_units AS u
 LEFT JOIN wb_setting AS s ON 1 = 1
 GROUP BY u.kib_bytes;

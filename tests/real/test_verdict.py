@@ -12,6 +12,7 @@ import wbscope
 from support.cli import Wbscope
 from support.runs import REPOSITORY, RecordedRun
 from wbscope.explain.proving import prove
+from wbscope.library.library import load_library
 
 _FIRST_SCREEN = 24
 _EXAMPLES = REPOSITORY / "examples"
@@ -115,3 +116,16 @@ def test_words_that_exclude_each_other(wbscope: Wbscope) -> None:
     done = wbscope.run("explain", run, "--tuned", "--markdown")
     assert done.returncode == 2
     assert "error[two-formats]" in done.stderr
+
+
+def test_there_are_rules_enough_and_each_is_whole() -> None:
+    rules = {file.name: file.rule for file in load_library().findings()}
+    assert len([rule for rule in rules.values() if rule and rule.severity != "fact"]) >= 18
+    for name, rule in rules.items():
+        assert rule is not None
+        assert rule.evidence, name
+        told = {check.fact for one in rule.evidence for check in one.checks}
+        numbers = {n for n in rule.sentence.names() if n.endswith(("_ns", "_bytes", "_count"))}
+        assert numbers <= told, (name, numbers - told)
+        changes = any(one.knob.source.startswith(("vm.", "/sys/")) for one in rule.settings)
+        assert rule.costs is not None or not changes, name
