@@ -15,7 +15,6 @@
 -- @advice    Let programs sync less often: group what belongs together into one
 --   fsync (commit_delay, group commit, batches), or put the journal on a device
 --   with a write cache that survives a power loss.
--- @set       fsyncs a second = a tenth
 -- @costs     What was not yet synced is lost in a crash.
 -- @expect    stalls_by_task.total_ns lower
 -- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule

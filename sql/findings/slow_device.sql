@@ -18,7 +18,6 @@
 -- @advice    No setting makes {bdi} faster. Let its writers[ give it no more
 --   than {disk_bytes_per_s}, or] write behind themselves (sync_file_range,
 --   O_DIRECT), so that no write waits for another's pages.
--- @set       the writers' rate = {disk_bytes_per_s}
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
 -- @needs     wb_loss_total, wb_disk_rate, wb_throttle_longest, wb_rule

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,22 @@ def assert_equal(ours: Result | tuple[Any, ...], theirs: Result | tuple[Any, ...
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_query(both: Both, name: str) -> None:
-    assert_equal(answer(both.perfetto, name), answer(both.sqlite, name))
+    ours, theirs = answer(both.perfetto, name), answer(both.sqlite, name)
+    if name == "findings":  # with commands that name the run
+        assert isinstance(ours, Result)
+        assert isinstance(theirs, Result)
+        assert ours.rows
+        ours, theirs = without_name(ours, both.perfetto), without_name(theirs, both.sqlite)
+    assert_equal(ours, theirs)
+
+
+def without_name(result: Result, run: Run) -> Result:
+    place = result.columns.index("evidence")
+    rows = [
+        (*row[:place], row[place] and row[place].replace(run.name, "RUN"), *row[place + 1 :])
+        for row in result.rows
+    ]
+    return replace(result, rows=rows)
 
 
 @pytest.mark.parametrize(("name", "filters", "any_row"), FILTERS)

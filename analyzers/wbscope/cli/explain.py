@@ -33,7 +33,7 @@ from wbscope.explain.verdict import verdict_of
 from wbscope.render.proofpage import proof_text
 from wbscope.render.table import PAGE_WIDTH
 from wbscope.render.verdictdoc import explain_json, explain_markdown, story_json
-from wbscope.render.verdicttext import explain_text, story_text
+from wbscope.render.verdicttext import explain_text, story_text, verdict_text
 from wbscope.run.run import Run, open_run
 
 __all__ = ["explain"]
@@ -46,6 +46,9 @@ def explain(
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Ask the queries that are named, and compare.")
+    ] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="One screen, as the report begins.")
     ] = False,
     sysctl_d: Annotated[
         bool, typer.Option("--sysctl-d", help="The advice as a file for /etc/sysctl.d.")
@@ -73,6 +76,7 @@ def explain(
     \b
     Examples:
       wbscope explain RUN
+      wbscope explain RUN --short
       wbscope explain RUN --stall 97444     # ids: wbscope query stalls RUN
       wbscope explain RUN --check
       wbscope explain RUN --sysctl-d -o 90-wbscope.conf
@@ -80,6 +84,7 @@ def explain(
     forms = {
         "--stall": stall is not None,
         "--check": check,
+        "--short": short,
         "--sysctl-d": sysctl_d,
         "--tuned": tuned,
         "--markdown": as_markdown,
@@ -120,7 +125,7 @@ def _text(run: Run, span: Span, width: int, forms: list[str]) -> str:
         return sysctl_text(verdict)
     if "--tuned" in forms:
         return tuned_text(verdict)
-    return explain_text(verdict, width)
+    return verdict_text(verdict, width) if "--short" in forms else explain_text(verdict, width)
 
 
 def _check_forms(given: list[str]) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,11 +26,17 @@ Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 class Engine(Protocol):
     """One run, and the filters that the views are made with.
 
-    `database` is the run's, or what takes its place; `recorded` tells which events there are.
+    `database` is the run's, or what takes its place, and `facts` a connection to it; `shown` is
+    what the user calls the run. `recorded` tells which events there are.
     Errors are WbscopeError: no other layer knows those of an engine.
     """
 
     database: Path
+    shown: str
+
+    @property
+    def facts(self) -> sqlite3.Connection:
+        """The tables that are not events: files of the run folder, cgroups."""
 
     @property
     def recorded(self) -> Recorded:

@@ -43,6 +43,11 @@ class SqliteEngine:
         return self._connection
 
     @property
+    def facts(self) -> sqlite3.Connection:
+        """The same: the run's database has all tables."""
+        return self._connection
+
+    @property
     def recorded(self) -> Recorded:
         """Which events were recorded, how many, and the run's meta data."""
         return self._recorded

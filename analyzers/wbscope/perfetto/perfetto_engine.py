@@ -36,14 +36,14 @@ from wbscope.run.source import Source
 __all__ = ["PerfettoEngine"]
 
 # Facts that the trace processor has itself, in a better or the same form.
-_OF_TRACE_PROCESSOR = {"task", "buffer"}
+_OF_TRACE_PROCESSOR = {"task", "buffer", "event_task"}
 
 
 class PerfettoEngine:
     """An Engine: one trace processor with one trace. Views that no filter changes are kept."""
 
     def __init__(self, source: Source, library: Library, observer: Observer | None = None) -> None:
-        self._shown = str(source.path)
+        self.shown = str(source.path)
         self._library = library
         self._params = Params()
         self._texts: dict[str, str] = {}  # SELECTs that take the place of those of the library
@@ -55,8 +55,8 @@ class PerfettoEngine:
             self.database = self._open.enter_context(scratch_folder()) / "facts.db"
             load(self._processor, source, None if observer is None else observer.advance)
             ingest_facts(self._processor, source, self.database)
-            self._facts, facts = open_database(self.database, self._shown)
-            self._open.callback(self._facts.close)
+            self.facts, facts = open_database(self.database, self.shown)
+            self._open.callback(self.facts.close)
         except BaseException:
             self.close()
             raise
@@ -87,11 +87,11 @@ class PerfettoEngine:
     ) -> list[Rows]:
         """Make these views and give the rows of each SELECT."""
         try:
-            with stoppable(self._facts):
+            with stoppable(self.facts):
                 self._make(names)
                 return [self._rows(select) for select in selects]
         except sqlite3.Error as error:
-            raise translate(error, self._shown) from error
+            raise translate(error, self.shown) from error
 
     def statements(self, names: Iterable[str]) -> list[str]:
         """What makes these views in another trace processor with the same trace."""
@@ -137,7 +137,7 @@ class PerfettoEngine:
         wanted = listed = ", ".join(column.name for column in file.columns)
         if file.source_table == "event_counts":
             wanted = "event, count, count"
-        rows = self._facts.execute(f"SELECT {wanted} FROM main.{file.source_table}").fetchall()
+        rows = self.facts.execute(f"SELECT {wanted} FROM main.{file.source_table}").fetchall()
         if not rows:
             typed = (f"CAST(NULL AS {c.type}) AS {c.name}" for c in file.columns)
             return f"SELECT {', '.join(typed)} WHERE 0"
@@ -152,7 +152,7 @@ class PerfettoEngine:
         try:
             return self._processor.table(sql)
         except TraceProcessorDied as error:
-            raise died(self._processor, self._shown, error) from error
+            raise died(self._processor, self.shown, error) from error
         except TraceProcessorError as error:
             self._bug(error)
 
@@ -161,5 +161,5 @@ class PerfettoEngine:
         raise InternalError(
             "library-sql",
             lines[-1][:200] if lines else "trace processor",
-            f"on {self._shown}, with Perfetto's trace processor (a bug in sql/)",
+            f"on {self.shown}, with Perfetto's trace processor (a bug in sql/)",
         ) from error

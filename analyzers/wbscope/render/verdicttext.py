@@ -133,8 +133,8 @@ def _details(one: Finding, verdict: Verdict, width: int) -> list[str]:
     lines += _listed("now", advice.now, room)
     lines += _fill(advice.costs, room, "costs: ") if advice.costs else []
     lines += _listed("try", trial_of(one, verdict.run), room)
-    expected = advice.expect or "not predicted"
-    lines += _fill(expected, room, "expect: ") if advice.settings else []
+    expected = advice.expect or ("not predicted" if advice.settings else "")
+    lines += _fill(expected, room, "expect: ") if expected else []
     lines += _listed("undo", undo_of(one), room)
     return lines
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.library.contents import cgroup_paths, file_texts
-from wbscope.library.sqlite import SqliteEngine
+from wbscope.library.engine import Engine
 
 __all__ = ["Names", "has_named", "names_of"]
 
@@ -96,9 +96,9 @@ def has_named(columns: Iterable[str]) -> bool:
     return any(column.endswith(_NAMED) for column in columns)
 
 
-def names_of(engine: SqliteEngine) -> Names:
+def names_of(engine: Engine) -> Names:
     """From the files `bdis` or `mounts` of the run folder, and its cgroups."""
-    texts = file_texts(engine.connection, engine.shown, ["bdis", "mounts"])
+    texts = file_texts(engine.facts, engine.shown, ["bdis", "mounts"])
     lines: Iterable[tuple[str, str, str]]
     if "bdis" in texts:
         words = (line.split(" ") for line in texts["bdis"].splitlines())
@@ -110,7 +110,7 @@ def names_of(engine: SqliteEngine) -> Names:
     for bdi, device, place in lines:
         devices.setdefault(bdi, device)
         mounts[bdi] = (*mounts.get(bdi, ()), _ESCAPED.sub(_character, place))
-    paths = cgroup_paths(engine.connection, engine.shown)
+    paths = cgroup_paths(engine.facts, engine.shown)
     cgroups = {ino: "/" + path.removeprefix(_ROOT).strip("/") for ino, path in paths.items()}
     return Names(devices, mounts, cgroups)
 

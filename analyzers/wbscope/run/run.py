@@ -139,8 +139,7 @@ class Run:
     def names(self) -> Names:
         """What its backing devices and cgroups are called; read once."""
         if self._names is None:
-            engine = self._session.engine
-            self._names = names_of(engine) if isinstance(engine, SqliteEngine) else Names()
+            self._names = names_of(self._session.engine)
         return self._names
 
     def recorded(self) -> Recorded:

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the README says of its first example in words is what the queries answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.runs import REPOSITORY
+
+_EXAMPLE = REPOSITORY / "examples/four-equal-writers"
+_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4}
+
+
+def test_the_sentence_on_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    text = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    told = re.search(
+        r"Each `dd` spent (\d+) to (\d+) % of its life asleep in `balance_dirty_pages\(\)`. No single"
+        r" pause is longer than (\d+) ms, yet for (\w+) of them one write was held for ([\d.]+) s",
+        text,
+    )
+    assert told is not None
+    with wbscope.open(_EXAMPLE) as run:
+        rows = list(run.query("throttle_by_task").records())
+    ratios = sorted(row["throttled_ratio"] for row in rows)
+    assert [round(100 * ratios[0]), round(100 * ratios[-1])] == [int(told[1]), int(told[2])]
+    assert max(row["pause_max_ns"] for row in rows) == int(told[3]) * 10**6
+    held = [row for row in rows if f"{row['call_max_ns'] / 1e9:.1f}" == told[5]]
+    assert len(held) == _WORDS[told[4]]
+    assert max(row["call_max_ns"] for row in rows) < (float(told[5]) + 0.1) * 1e9
