@@ -18,8 +18,9 @@ def test_the_sentence_on_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
     text = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
     told = re.search(
-        r"Each `dd` spent (\d+) to (\d+) % of its life asleep in `balance_dirty_pages\(\)`. No single"
-        r" pause is longer than (\d+) ms, yet for (\w+) of them one write was held for ([\d.]+) s",
+        r"Each `dd` spent (\d+) to (\d+) % of its life asleep in `balance_dirty_pages\(\)`."
+        r" No single pause is longer than (\d+) ms, yet for (\w+) of them one write was held for"
+        r" ([\d.]+) s",
         text,
     )
     assert told is not None

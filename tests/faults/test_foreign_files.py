@@ -19,6 +19,8 @@ _COMMANDS = {
     "query -o": ["query", "fairness", "{trace}", "--csv", "-o", "fairness.csv"],
     "sql": ["sql", "{trace}", "SELECT count(*) FROM wb_throttle"],
     "report": ["report", "{trace}", "-o", "report.txt"],
+    "report -o html": ["report", "{trace}", "-o", "report.html"],
+    "explain": ["explain", "{trace}", "-o", "verdict.txt"],
     "ingest": ["ingest", "{trace}", "-o", "run.db"],
     "ingest --force": ["ingest", "{trace}", "-o", "run.db", "--force"],
     "timeline": ["timeline", "{trace}", "-o", "run.pftrace"],
@@ -66,7 +68,7 @@ def test_foreign_files_survive(place: Place, folder: Path, name: str) -> None:
     assert not gone
     new = {path.split("/")[0] for path in after} - {path.split("/")[0] for path in before}
     outputs = {"fairness.csv", "report.txt", "run.db", "run.pftrace", "config", "package"}
-    outputs |= {"task-wait.svg"}
+    outputs |= {"task-wait.svg", "report.html", "verdict.txt"}
     assert new <= outputs | {"wbscope", ".local", ".cache"}
 
 

@@ -79,6 +79,8 @@ def _gate(place: Place) -> list[str]:
 # Each verb that answers about a run. A new one is one line.
 _VERBS: dict[str, Callable[[Place], list[str]]] = {
     "report": lambda place: ["report", place.run],
+    "report -o": lambda place: ["report", place.run, "-o", f"{place.output}.html", "--force"],
+    "explain": lambda place: ["explain", place.run, "--json"],
     "timeline": lambda place: ["timeline", place.run, "-o", place.output],
     "query": _query,
     "gate": _gate,
@@ -242,16 +244,20 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def _output_problems(verb: str, ended: Ended, made: Path) -> Iterator[str]:
     """A file that is whole, or none."""
-    names = sorted(path.name for path in made.iterdir())
-    if verb != "timeline":
+    suffix = {"timeline": ".pftrace", "report -o": ".html"}.get(verb, "")
+    names = sorted(path.name for path in made.iterdir() if path.suffix == suffix)
+    if not suffix:
         if ended.code == 0 and not ended.out:
             yield "exit 0 without a result"
         return
-    wanted = ["x.pftrace"] if ended.code == 0 else []
+    wanted = ["x.pftrace" + suffix.removeprefix(".pftrace")] if ended.code == 0 else []
     if ended.stopped:
         pass  # what a killed command leaves is for tests/faults
     elif names != wanted:
         yield f"exit {ended.code}, and the files {names}"
+    elif verb == "report -o":
+        if wanted and "</html>" not in (made / wanted[0]).read_text(encoding="utf-8"):
+            yield "exit 0, and half a page"
     elif wanted:
         try:
             packets_of((made / "x.pftrace").read_bytes())

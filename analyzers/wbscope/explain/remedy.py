@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 
@@ -14,6 +15,9 @@ __all__ = ["sysctl_text", "trial_of", "tuned_text", "undo_of"]
 
 _SYSCTL = "vm."
 _SYSFS = "/sys/"
+# Names of cgroups and devices are those of a trace, which may be a stranger's: in a file they are
+# lines of their own, in a command words.
+_PLAIN = re.compile(r"[\w./:@+=-][\w./:@+= -]*")
 
 
 def sysctl_text(verdict: Verdict) -> str:
@@ -54,9 +58,7 @@ def trial_of(finding: Finding, run: str) -> tuple[str, ...]:
         return ()
     sysctls = [f"{knob}={value}" for knob, value in finding.advice.settings if _is_sysctl(knob)]
     files = [
-        f"echo {value} > {knob}"
-        for knob, value in finding.advice.settings
-        if knob.startswith(_SYSFS)
+        _echo(knob, value) for knob, value in finding.advice.settings if knob.startswith(_SYSFS)
     ]
     if not sysctls and not files:
         return ()
@@ -70,12 +72,16 @@ def undo_of(finding: Finding) -> tuple[str, ...]:
     if finding.advice is None:
         return ()
     # What is only the default is said so in brackets.
-    before = [one.partition(" (")[0].partition(" = ") for one in finding.advice.now]
+    before = [one.partition(" (the default")[0].rpartition(" = ") for one in finding.advice.now]
     return tuple(
-        f"sysctl -w {knob}={value}" if _is_sysctl(knob) else f"echo {value} > {knob}"
+        shlex.join(["sysctl", "-w", f"{knob}={value}"]) if _is_sysctl(knob) else _echo(knob, value)
         for knob, _, value in before
         if _is_sysctl(knob) or knob.startswith(_SYSFS)
     )
+
+
+def _echo(knob: str, value: str) -> str:
+    return f"echo {shlex.quote(value)} > {shlex.quote(knob)}"
 
 
 def _is_sysctl(knob: str) -> bool:
@@ -88,7 +94,8 @@ def _settings(verdict: Verdict, begin: str) -> Iterator[tuple[Finding, str, str]
     for finding in _advising(verdict):
         assert finding.advice is not None
         for knob, value in finding.advice.settings:
-            if knob.startswith(begin) and knob not in seen:
+            is_plain = _PLAIN.fullmatch(knob) and _PLAIN.fullmatch(value)
+            if knob.startswith(begin) and is_plain and knob not in seen:
                 seen.add(knob)
                 yield finding, knob, value
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 import pytest
@@ -126,6 +127,17 @@ def test_a_trial_and_how_to_undo_it() -> None:
         "echo 100 > /sys/class/bdi/8:0/max_ratio",
     )
     assert trial_of(_finding({"the rate": "1 MiB/s"}), "RUN") == ()
+
+
+def test_names_of_a_stranger_are_words_of_a_command_and_no_lines_of_a_file() -> None:
+    strange = "/sys/fs/cgroup/x; rm -rf ~\nvm.panic_on_oom = 1/memory.max"
+    one = _finding({strange: "7; reboot", "vm.dirty_bytes": "7"}, f"{strange} = max")
+    (echo, _, _), (undo,) = trial_of(one, "RUN"), undo_of(one)
+    assert shlex.split(echo) == ["echo", "7; reboot", ">", strange]
+    assert shlex.split(undo) == ["echo", "max", ">", strange]
+    assert "rm" not in tuned_text(_verdict(one)) + sysctl_text(_verdict(one))
+    idle = _finding({"/sys/fs/cgroup/a/io.max": "8:0 wbps=max"})
+    assert "/sys/fs/cgroup/a/io.max=8:0 wbps=max\n" in tuned_text(_verdict(idle))
 
 
 def test_files_with_the_advice() -> None:
