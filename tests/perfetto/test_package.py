@@ -14,7 +14,7 @@ from support.perfetto_engine import PerfettoEngine, TraceProcessorError
 from support.runs import REPOSITORY
 from support.twins import Twin
 from wbscope.library.sqlfile import SqlFile
-from wbscope.perfetto.package import module_of
+from wbscope.perfetto.package import module_of, modules
 from wbscope.perfetto.perfetto_library import perfetto_library
 from wbscope.perfetto.perfetto_sql import has_schema, object_name, perfetto_type
 
@@ -88,6 +88,24 @@ def test_every_module_is_included_by_one(fresh: Callable[[], PerfettoEngine]) ->
     engine.query("INCLUDE PERFETTO MODULE wbscope.library")
     for file in FILES:
         engine.query(f"SELECT 1 FROM {object_name(file)} LIMIT 1")
+
+
+def test_no_module_nests_deep() -> None:
+    """In a browser the engine ends without a word when modules include each other 18 deep."""
+    texts = modules(LIBRARY)
+    included = {
+        name: re.findall(r"^INCLUDE PERFETTO MODULE (.*);$", text, re.MULTILINE)
+        for name, text in texts.items()
+    }
+
+    def depth(name: str, seen: set[str]) -> int:
+        if name in seen:
+            return 0
+        seen.add(name)
+        return 1 + max((depth(below, seen) for below in included[name]), default=0)
+
+    deepest = max((depth(name, set()), name) for name in included)
+    assert deepest[0] <= 9, deepest
 
 
 def test_a_query_includes_what_it_needs(fresh: Callable[[], PerfettoEngine]) -> None:
