@@ -63,7 +63,7 @@ def trial_of(finding: Finding, run: str) -> tuple[str, ...]:
     if not sysctls and not files:
         return ()
     words = [word for one in sysctls for word in ("--sysctl", one)]
-    record = shlex.join(["wbscope", "record", *words, "-o", "TRIAL", "--", "COMMAND"])
+    record = shlex.join(["wbscope", "record", *words, "-o", "TRIAL"]) + " -- COMMAND"
     return (*files, record, f"wbscope compare TRIAL --against {run}")
 
 
