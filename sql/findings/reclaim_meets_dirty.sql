@@ -23,9 +23,9 @@
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
 -- @costs     Writers are slowed down to the disk's speed earlier.
--- @expect    nr_vmscan_immediate_reclaim lower
+-- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_bounds,
---   wb_vmstat, wb_dirty_extent, wb_dirty_setting,
+--   wb_vmstat, wb_dirty_extent, wb_dirty_setting, reclaim_destination,
 --   wb_rule
 -- @optional  vmscan:mm_vmscan_direct_reclaim_begin, vmscan:mm_vmscan_throttled,
 --   writeback:global_dirty_state
@@ -35,6 +35,8 @@
 -- @column    tasks TEXT who lost it
 -- @column    immediate_count INTEGER dirty pages that reclaim put off; NULL =
 --   no vmstat files
+-- @column    expected TEXT what should fall; NULL = not predicted, as pages went
+--   to swap, and those on the way there are counted too
 -- @column    proposed_bytes INTEGER a quarter of the dirty threshold
 -- @column    background_bytes INTEGER half of that
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
@@ -67,6 +69,9 @@ SELECT
     FROM wb_vmstat AS g
     WHERE g.name = 'nr_vmscan_immediate_reclaim'
   ) AS immediate_count,
+  CASE
+    WHEN coalesce(r.device_count, 0) = 0 THEN 'nr_vmscan_immediate_reclaim lower'
+  END AS expected,
   s.round_bytes * (1 + m.thresh_bytes / 4 / s.round_bytes) AS proposed_bytes,
   s.round_bytes * (1 + m.thresh_bytes / 4 / s.round_bytes) / 2
     AS background_bytes,
@@ -80,5 +85,6 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN reclaim_destination AS r
 WHERE t.finding = 'reclaim_meets_dirty' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

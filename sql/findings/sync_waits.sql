@@ -2,32 +2,85 @@
 -- @finding   sync_waits
 -- @title     sync waits for the disk
 -- @summary   Tasks waited in sync or fsync for the disk to write what had
---   gathered, and that was not much (else many_seconds tells it).
+--   gathered, and that was not much (else many_seconds tells it). A warning
+--   where one waited long beside writers that were throttled: it stands in the
+--   queue of the disk behind their pages; else a note.
 -- @when      many_seconds
--- @severity  note
+-- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} in sync or fsync until what was
---   dirty was on the disk[ {bdi}].
+--   dirty was on the disk[ {bdi}], the longest {longest_ns}[, while {writers}
+--   wrote more than it takes].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
---   bdi={bdi})
--- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_rule, wb_units
+--   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi})
+-- @advice    Lower the limits, so that little is queued before what has to be
+--   on the disk now.
+-- @set       vm.dirty_bytes = {proposed_bytes:raw}
+-- @set       vm.dirty_background_bytes = {background_bytes:raw}
+-- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
+--   {dirty_percent:raw}]
+-- @now       [vm.dirty_background_bytes =
+--   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
+--   {background_percent:raw}]
+-- @costs     Writers are slowed down to the disk's speed earlier, those of
+--   faster disks too.
+-- @expect    stalls_by_task.max_ns lower
+-- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_dirty_extent,
+--   wb_dirty_setting, wb_rule, wb_units
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT warning or note
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device; NULL = not known
+-- @column    longest_ns INTEGER longest wait
+-- @column    writers TEXT names of the tasks that were throttled for pages of
+--   this device during a wait of half a second and more; NULL = none
+-- @column    proposed_bytes INTEGER what the device writes in two seconds
+-- @column    background_bytes INTEGER what it writes in half a second
+-- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
+-- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
+-- @column    dirty_background_bytes INTEGER setting now; NULL = not set
+-- @column    background_percent INTEGER setting now; NULL = not set
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    fs/sync.c
+WITH
+  beside AS (
+    SELECT f.bdi, group_concat(DISTINCT o.comm) AS writers
+    FROM wb_loss AS f
+    CROSS JOIN wb_rule AS v
+    JOIN wb_loss AS o
+      ON o.kind = 'throttle'
+      AND o.bdi = f.bdi
+      AND o.task_id <> f.task_id
+      AND o.ts < f.ts + f.dur
+      AND o.ts + o.dur > f.ts
+    WHERE f.finding = 'many_seconds' AND f.dur >= v.long_call_ns
+    GROUP BY f.bdi
+  )
 SELECT
   t.cost_task_ns,
+  CASE WHEN w.writers IS NULL THEN 'note' ELSE 'warning' END AS severity,
   t.tasks,
   t.bdi,
+  t.longest_ns,
+  w.writers,
+  s.round_bytes * (1 + CAST(2 * d.disk_bytes_per_s / s.round_bytes AS INTEGER))
+    AS proposed_bytes,
+  s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes / 2 AS INTEGER))
+    AS background_bytes,
+  s.dirty_bytes,
+  s.dirty_ratio AS dirty_percent,
+  s.dirty_background_bytes,
+  s.dirty_background_ratio AS background_percent,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN wb_dirty_setting AS s
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+LEFT JOIN beside AS w ON w.bdi = t.bdi
 WHERE t.finding = 'many_seconds'
   AND t.cost_task_ns >= v.loss_least_ns
   AND (

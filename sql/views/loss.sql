@@ -520,7 +520,7 @@ WITH
     FROM wb_throttle_cause AS c
     GROUP BY c.bdi, coalesce(c.cgroup_ino, 1)
   ),
-  placed AS (
+  placed AS MATERIALIZED (
     SELECT
       c.seq,
       c.ts,
@@ -538,7 +538,9 @@ WITH
         / b.slept_ns AS device_ratio,
       d.disk_bytes_per_s,
       c.ts - f.ts AS since_first_ns,
+      c.slept_ns,
       c.limit_bytes,
+      c.wb_limit_bytes,
       -- The call itself asked for it shortly before its event.
       (
         SELECT g.nr_writeback
@@ -554,6 +556,14 @@ WITH
     LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
     LEFT JOIN first_of_wb AS f
       ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1)
+  ),
+  strict AS (
+    SELECT
+      p.bdi,
+      sum(p.device_ratio * p.slept_ns) / sum(p.slept_ns) AS device_ratio
+    FROM placed AS p
+    WHERE p.cause = 'strictlimit'
+    GROUP BY p.bdi
   )
 SELECT
   p.seq,
@@ -562,6 +572,11 @@ SELECT
     WHEN p.cause = 'strictlimit' THEN
       CASE
         WHEN p.nr_writeback = 0 AND p.device_ratio = 0 THEN 'no_writeback'
+        -- The disk empties it at once, so that bursts of any size wait, and
+        -- then has nothing to do.
+        WHEN p.wb_limit_bytes * u.second_ns
+          < p.disk_bytes_per_s * v.pause_max_ns
+          AND s.device_ratio < v.busy_ratio THEN 'strict_limit'
         WHEN p.device_ratio >= v.most_ratio THEN 'slow_device'
         ELSE 'strict_limit'
       END
@@ -599,7 +614,8 @@ SELECT
   p.nr_writeback
 FROM placed AS p
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_units AS u;
+CROSS JOIN wb_units AS u
+LEFT JOIN strict AS s ON s.bdi = p.bdi;
 
 -- @view     _loss_machine
 -- @summary  What the machine's memory did in the run.

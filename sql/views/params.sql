@@ -162,6 +162,8 @@ FROM named AS n;
 --   waits for its journal all the time
 -- @column   handed_ratio REAL the block layer holds requests back when it has
 --   this share of the limit, and the device has nothing to do
+-- @column   busy_ratio REAL a device that is busy for this share of the time
+--   writes no more with a larger limit
 -- @column   few_pages_count INTEGER fewer pages than this are nothing: 1 MiB
 --   where pages have 4 KiB
 -- @column   loss_least_ns INTEGER time that is lost in all tasks together and
@@ -209,6 +211,7 @@ SELECT
   4.0 AS overrated_factor,
   10 AS storm_per_s,
   0.75 AS handed_ratio,
+  0.9 AS busy_ratio,
   256 AS few_pages_count,
   100 * u.ms_ns AS loss_least_ns,
   u.second_ns / 2 AS long_call_ns,

@@ -156,6 +156,8 @@ FROM _wait_piece AS p;
 -- @column   domain TEXT whose limits decided: global or memcg; NULL = the
 --   events do not tell; as in wb_throttle
 -- @column   limit_bytes INTEGER as in wb_throttle
+-- @column   wb_limit_bytes INTEGER this wb's share of the limit, by its share of
+--   the setpoint; NULL = its setpoint is not known
 -- @column   bandwidth_ts INTEGER ns, the last bdi_dirty_ratelimit of this wb
 -- @column   avg_write_bw_bytes_per_s INTEGER that it told
 -- @column   top_write_bw_bytes_per_s INTEGER highest of its last 16 updates
@@ -183,6 +185,7 @@ WITH
       t.domain,
       t.limit_bytes,
       t.setpoint_bytes,
+      t.wb_setpoint_bytes,
       t.dirty_bytes,
       t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
       t.task_ratelimit_bytes_per_s AS task_bytes_per_s
@@ -217,6 +220,7 @@ WITH
       NULL,
       NULL,
       w.cgroup_ino,
+      NULL,
       NULL,
       NULL,
       NULL,
@@ -319,6 +323,10 @@ SELECT
   END AS cause,
   s.domain,
   s.limit_bytes,
+  CAST(
+    1.0 * s.limit_bytes * s.wb_setpoint_bytes / nullif(s.setpoint_bytes, 0)
+    AS INTEGER
+  ) AS wb_limit_bytes,
   s.bandwidth_ts,
   s.avg_write_bw_bytes_per_s,
   s.top_write_bw_bytes_per_s,

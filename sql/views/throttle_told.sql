@@ -5,8 +5,9 @@
 -- @view     wb_throttle_told
 -- @shared
 -- @summary  The balance_dirty_pages events that tell something, in the kernel's
---   units: those of _throttle_step and those after a think time of 500 ms and
---   more. Most of a busy run tell nothing.
+--   units: those that charged dirtied pages, made the task sleep, went round
+--   the loop or came after a think time of 500 ms and more. Most of a busy run
+--   tell nothing.
 -- @grain    event; order seq
 -- @needs    raw_balance_dirty_pages
 -- @events   writeback:balance_dirty_pages

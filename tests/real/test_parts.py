@@ -154,8 +154,8 @@ def test_what_a_notebook_shows(first: int) -> None:
 
 
 def test_report_of_a_part(wbscope: Wbscope, first: int) -> None:
-    whole = wbscope.run("report", RUN).stdout
-    text = wbscope.run("report", RUN, "--time-range", "2s..6s").stdout
+    whole = wbscope.run("report", RUN, "--full").stdout
+    text = wbscope.run("report", RUN, "--full", "--time-range", "2s..6s").stdout
     assert text.splitlines()[1] == "only from 2.000000 s to 6.000000 s of the run"
     assert "only from" not in whole
     assert min(times(text)) == 2.0
@@ -168,5 +168,5 @@ def test_report_of_a_part(wbscope: Wbscope, first: int) -> None:
     assert named["throttle_by_task"]["rows"] == asked["rows"]
     (summary,) = [r for r in document["summary"] if r["key"] == "duration_ns"]
     assert int(summary["value"]) > 17 * 10**9
-    clock = wbscope.run("report", RUN, "--time-range", "2s..6s", "--clock").stdout
+    clock = wbscope.run("report", RUN, "--full", "--time-range", "2s..6s", "--clock").stdout
     assert min(times(clock)) == pytest.approx(first / 10**9 + 2, abs=1e-6)

@@ -191,7 +191,10 @@ def _advice(rule: Rule, facts: Mapping[str, Any], label: Label) -> Advice | None
             settings.append((knob, value))
     pieces = (one.knob.fill(facts, label) for one in rule.now)
     values = (one.value.fill(facts, label) for one in rule.now)
-    now = (f"{k} = {v}" if v else k for k, v in zip(pieces, values, strict=True) if k)
+    # What it would change is of no use where it cannot say to what.
+    is_open = bool(rule.settings) and not settings
+    told = zip(pieces, values, strict=True) if not is_open else ()
+    now = (f"{k} = {v}" if v else k for k, v in told if k)
     costs, expect = (
         (one.fill(facts, label) if one is not None else None) or ""
         for one in (rule.costs, rule.expect)
