@@ -15,6 +15,7 @@ import pytest
 from support.browser import UiPage, launch_browser
 from support.cli import Wbscope
 from support.runs import REPOSITORY
+from support.shortlink import long_link
 from support.tools import missing, wbscope_path
 from wbscope.perfetto.web import web_folder
 
@@ -38,6 +39,12 @@ class Opener:
 
     @contextmanager
     def __call__(self, run: Path, *options: str) -> Iterator[str]:
+        """The UI's own link, to which the one that is printed leads."""
+        with self.printed(run, *options) as link:
+            yield long_link(link)
+
+    @contextmanager
+    def printed(self, run: Path, *options: str) -> Iterator[str]:
         """The link; the command still serves, and has to end as told when it is interrupted."""
         command = [wbscope_path(), "open", run, "--no-browser", "--wait", "2m", *options]
         with subprocess.Popen(

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
+from support.shortlink import long_link
 from support.tools import missing, wbscope_path
 from wbscope.viewer.deeplink import PORT
 from wbscope.viewer.server import HOST
@@ -53,7 +54,7 @@ def opened(
 
 def link_of(process: subprocess.Popen[str]) -> dict[str, list[str]]:
     assert process.stdout is not None
-    link = process.stdout.readline().strip()
+    link = long_link(process.stdout.readline().strip())
     assert link.startswith(f"{UI}/#!/?"), link
     return parse_qs(link.partition("?")[2])
 
@@ -129,7 +130,7 @@ def test_ctrl_c_is_how_a_local_ui_ends(wbscope: Wbscope, run: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        link = process.stdout.readline().strip()
+        link = long_link(process.stdout.readline().strip())
         (url,) = parse_qs(link.partition("?")[2])["url"]
         parts = urlsplit(url)
         assert link.startswith(f"http://{parts.netloc}/#!/?url=")
@@ -155,7 +156,8 @@ def test_starts_the_browser(wbscope: Wbscope, run: Path, tmp_path: Path) -> None
         while not (tmp_path / "link").exists():
             assert time.monotonic() < until
             time.sleep(0.05)
-        assert parse_qs((tmp_path / "link").read_text().partition("?")[2])["url"] == [url]
+        link = long_link((tmp_path / "link").read_text())
+        assert parse_qs(link.partition("?")[2])["url"] == [url]
         load(url)
         process.communicate(timeout=20)
     assert process.returncode == 0
@@ -177,8 +179,30 @@ def test_without_a_browser(
     assert process.returncode == 0
 
 
-def test_the_document(wbscope: Wbscope, run: Path) -> None:
-    with opened(wbscope, run, "--no-browser", "--json") as process:
+def test_the_long_link(wbscope: Wbscope, run: Path) -> None:
+    """For those who want to see what the UI is told."""
+    with opened(wbscope, run, "--no-browser", "--long-link") as process:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip()
+        assert link.startswith(f"{UI}/#!/?url=")
+        load(parse_qs(link.partition("?")[2])["url"][0])
+        process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+def test_quiet(wbscope: Wbscope, run: Path) -> None:
+    """The link alone; the warning about the port is none of the notes."""
+    with opened(wbscope, run, "-q") as process:
+        load(link_of(process)["url"][0])
+        rest, told = process.communicate(timeout=20)
+    assert (process.returncode, rest) == (0, "")
+    assert [line.partition(":")[0] for line in told.splitlines()] == ["warning[other-port]"]
+
+
+@pytest.mark.parametrize("options", [(), ("-q",), ("--no-browser",), ("-q", "--no-browser")])
+def test_the_document(wbscope: Wbscope, run: Path, options: tuple[str, ...]) -> None:
+    """Nothing but the document, and no note that there is no screen."""
+    with opened(wbscope, run, "--json", *options) as process:
         assert process.stdout is not None
         text = ""
         while not text.endswith("}\n") or text.count("{") != text.count("}"):
@@ -187,6 +211,7 @@ def test_the_document(wbscope: Wbscope, run: Path) -> None:
         assert json.loads(text)["schema"] == "wbscope.open/1"
         assert row["origin"] == UI
         assert row["trace"] in parse_qs(row["link"].partition("?")[2])["url"]
+        assert long_link(row["short_link"]) == row["link"]
         load(row["trace"])
         rest, told = process.communicate(timeout=20)
     assert (process.returncode, rest, told) == (0, "", "")

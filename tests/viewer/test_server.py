@@ -201,6 +201,64 @@ def test_garbage_is_no_matter(server: TraceServer, capfd: pytest.CaptureFixture[
     assert capfd.readouterr() == ("", "")
 
 
+LINK = f"{UI}/#!/?url=http%3A%2F%2F127.0.0.1%3A9001%2Fx&startupCommands=%5B%5D"
+WINDOW: Headers = [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+
+
+@pytest.mark.parametrize("headers", [[], WINDOW, [*WINDOW, ("Sec-Fetch-Site", "cross-site")]])
+def test_the_short_path_leads_to_the_ui(server: TraceServer, headers: Headers) -> None:
+    short = server.lead_to(LINK)
+    assert short == server.address + server.short_path
+    for _ in range(2):  # a browser may ask before the user has pressed Enter
+        status, found, body = ask(server, headers, path=server.short_path)
+        assert (status, found["location"], body) == (302, LINK, b"")
+        assert found["cache-control"] == "no-cache"
+        assert found["referrer-policy"] == "no-referrer"
+        assert "access-control-allow-origin" not in found
+    assert not server.wait_loaded(0)
+    assert ask(server, [("Origin", UI)])[0] == 200
+    assert server.wait_loaded(5)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("Origin", UI)],
+        [("Origin", "null")],
+        [("Sec-Fetch-Mode", "cors")],
+        [("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "image")],
+        [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "iframe")],
+        [*WINDOW, ("Sec-Fetch-Dest", "document")],
+    ],
+)
+def test_no_page_may_follow_the_short_path(server: TraceServer, headers: Headers) -> None:
+    server.lead_to(LINK)
+    status, found, body = ask(server, headers, path=server.short_path)
+    assert status == 403
+    assert "location" not in found
+    assert len(body) < 100
+
+
+@pytest.mark.parametrize("path", ["{}/", "{}?x", "{}x", "/../{}", "/"])
+def test_there_is_no_path_like_the_short_one(server: TraceServer, path: str) -> None:
+    server.lead_to(LINK)
+    assert ask(server, [], path=path.format(server.short_path))[0] == 404
+
+
+def test_the_short_path_is_for_this_host_and_one_method(server: TraceServer) -> None:
+    assert ask(server, [], path=server.short_path)[0] == 404  # nothing to lead to yet
+    server.lead_to(LINK)
+    for host in (None, "localhost:{}", "example.org", "127.0.0.1"):
+        name = None if host is None else host.format(server.server_port)
+        assert ask(server, [], path=server.short_path, host=name)[0] == 421
+    assert ask(server, [], path=server.short_path, method="POST")[0] == 404
+    headers = [("Origin", UI), ("Access-Control-Request-Method", "GET")]
+    assert ask(server, headers, path=server.short_path, method="OPTIONS")[0] == 403
+    # Who knows one of the paths does not know the other.
+    assert len(server.short_path) > 20
+    assert server.short_path not in server.path
+
+
 def test_with_its_own_site(trace: Path) -> None:
     """Same origin: the browser says so in a header of its own, and no page can forge it."""
     with TraceServer(trace, "run.pftrace", site=find_site(), port=0) as server:

