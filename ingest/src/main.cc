@@ -38,7 +38,8 @@ constexpr const char* kUsage =
     "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
     "                             [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
-    "                             [--trace SRC --events GLOB...] [--force] [--json-lines]\n"
+    "                             [--trace SRC --events GLOB...] [--root NAME] [--shift NS]\n"
+    "                             [--sequence N] [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
     "                             [--prev-seq EVENT=tid|any]... [--index EVENT=COLUMN,...]...\n"
     "                             [--json-lines]\n"
@@ -50,7 +51,9 @@ constexpr const char* kUsage =
     "after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
     "column with the seq of the row before, by the same thread or by any; --index makes an index of\n"
     "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file\n"
-    "of which a thousand times its size comes out. The program \"wbscope\" is the front end to\n"
+    "of which a thousand times its size comes out. --root, --shift and --sequence put several\n"
+    "timelines in one trace: its name, what is added to each time, and a number for each (2, 3).\n"
+    "The program \"wbscope\" is the front end to\n"
     "this one.\n";
 
 [[noreturn]] void usage_error(const std::string& text,
@@ -130,6 +133,13 @@ std::uint64_t parse_limit(const std::string& text) {
     usage_error("found \"" + text + "\", wanted 1 to " + std::to_string(kMostRows), "--limit");
   }
   return *limit;
+}
+
+template <typename T>
+T whole_number(const std::string& option, const std::string& text) {
+  const auto value = number_in<T>(text);
+  if (!value) usage_error("found \"" + text + "\", wanted a whole number", option);
+  return *value;
 }
 
 void parse_prev_seq(const std::string& text, wbscope::PreviousChoice& previous) {
@@ -250,6 +260,12 @@ void run_timeline(Arguments args, const Reporter& reporter) {
       options.globs.push_back(checked_glob(args.value_of(word)));
     } else if (word == "--view") {
       options.views.push_back(args.value_of(word));
+    } else if (word == "--root") {
+      options.root = args.value_of(word);
+    } else if (word == "--shift") {
+      options.shift_ns = whole_number<std::int64_t>(word, args.value_of(word));
+    } else if (word == "--sequence") {
+      options.sequence = whole_number<std::uint32_t>(word, args.value_of(word));
     } else if (!take_common(word, args, options.database, options.output, options.force)) {
       usage_error("found argument \"" + word + "\" that timeline does not take");
     }

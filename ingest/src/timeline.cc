@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::size_t kMaxSetupBytes = 16u << 20;
 constexpr std::uint64_t kInterruptEvery = 4096;
+// More steps of time than the widest screens have pixels.
+constexpr std::int64_t kSteps = 8192;
 
 // The columns of every timeline view; those from kRank on may be left out.
 enum Column : std::size_t {
@@ -61,14 +63,16 @@ std::array<int, kColumns> find_columns(const Statement& rows, const std::string&
 struct MetaValues {
   std::string clock;
   std::int64_t first_ts = 0;
+  std::int64_t last_ts = 0;
 };
 
 MetaValues read_meta(Database& db) {
   MetaValues meta;
-  Statement rows(db, "SELECT key, value FROM meta WHERE key IN ('clock', 'first_ts')");
+  Statement rows(db, "SELECT key, value FROM meta WHERE key IN ('clock', 'first_ts', 'last_ts')");
   while (rows.step()) {
     if (rows.text(0) == "clock") meta.clock = std::string(rows.text(1));
     if (rows.text(0) == "first_ts") meta.first_ts = rows.integer(1);
+    if (rows.text(0) == "last_ts") meta.last_ts = rows.integer(1);
   }
   return meta;
 }
@@ -195,8 +199,17 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   if (!options.setup_path.empty()) db.exec(read_text_file(options.setup_path, kMaxSetupBytes));
   const MetaValues meta = read_meta(db);
   PacketOutput packets(output.temp_path(), output.path());
-  TrackEventWriter out(packets, meta.clock, meta.first_ts);
-  TrackTree tree(out, read_groups(db));
+  const std::uint32_t sequence = options.sequence == 0 ? kTrackEventSequence : options.sequence;
+  TrackEventWriter out(packets, meta.clock, meta.first_ts, sequence);
+  const std::int64_t step_ns =
+      meta.last_ts > meta.first_ts
+          ? static_cast<std::int64_t>((static_cast<std::uint64_t>(meta.last_ts) -
+                                       static_cast<std::uint64_t>(meta.first_ts)) /
+                                      kSteps)
+          : 0;
+  TrackTree tree(
+      out, read_groups(db),
+      {.root = options.root, .shift_ns = options.shift_ns, .step_ns = step_ns});
   read_threads(db, tree);
   std::uint64_t written = 0;
   for (std::size_t i = 0; i < options.views.size(); ++i) {
@@ -204,6 +217,7 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
     const ViewPlan plan = read_view_plan(db, options.views[i]);
     written += ViewExport(db, options.views[i], plan).run(tree);
   }
+  tree.finish();
   out.finish();
   if (!options.trace.empty()) written += write_events(options, packets);
   packets.finish();

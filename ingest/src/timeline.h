@@ -2,6 +2,7 @@
 // The job "timeline": rows of timeline views become a Perfetto trace.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,11 @@ struct TimelineOptions {
   std::vector<std::string> views;  // each with (ts, dur, track, name, value, unit, args)
   std::string trace;               // trace.dat or run folder whose events ride along; "": none
   std::vector<std::string> globs;  // on "system:name" or "name": those that do
+  // For two runs in one trace: the root's name instead of the views' own, with the
+  // threads below it; what is added to each time; the packet sequence.
+  std::string root;
+  std::int64_t shift_ns = 0;
+  std::uint32_t sequence = 0;  // 0: the usual one
   std::string output;
   bool force = false;
 };

@@ -20,9 +20,10 @@ std::string text(const Statement& rows, int column) { return std::string(rows.te
 std::map<std::string, GroupPlan, std::less<>> read_groups(Database& db) {
   std::map<std::string, GroupPlan, std::less<>> out;
   if (!has_table(db, "timeline_group")) return out;
-  Statement rows(db, "SELECT path, rank, description FROM temp.timeline_group");
+  Statement rows(db, "SELECT path, rank, description, is_top FROM temp.timeline_group");
   while (rows.step()) {
     out[text(rows, 0)] = {.rank = static_cast<std::int32_t>(rows.integer(1)),
+                          .is_top = rows.integer(3) != 0,
                           .description = text(rows, 2)};
   }
   return out;

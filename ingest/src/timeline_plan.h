@@ -16,7 +16,7 @@ struct ViewPlan {
 };
 
 // Each of these tables may be missing:
-//   timeline_group(path, rank, description)     groups of tracks
+//   timeline_group(path, rank, description, is_top)   groups of tracks
 //   timeline_view(name, place, track_group, level, is_flat, is_sorted)
 //   timeline_track(view, pattern, axis, description)   in the order of its rows
 //   timeline_thread(tid, pid, name, process_name)

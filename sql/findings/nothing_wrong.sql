@@ -15,7 +15,7 @@
 -- @needs     wb_loss, wb_dirty_extent, wb_bounds
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that tasks were throttled
--- @column    calm TEXT nobody was held up; empty where somebody was
+-- @column    calm TEXT no write was held up; empty where somebody was
 -- @column    held_ns INTEGER the same; NULL = nobody
 -- @column    longest_ns INTEGER longest single wait
 -- @column    dirty_max_bytes INTEGER most that was dirty
@@ -23,7 +23,7 @@
 -- @source    docs/findings.md
 SELECT
   coalesce(sum(l.dur), 0) AS cost_task_ns,
-  CASE WHEN sum(l.dur) > 0 THEN '' ELSE 'nobody was held up' END AS calm,
+  CASE WHEN sum(l.dur) > 0 THEN '' ELSE 'no write was held up' END AS calm,
   sum(l.dur) AS held_ns,
   max(l.dur) AS longest_ns,
   m.dirty_max_bytes,

@@ -6,8 +6,8 @@
 -- @when      small_memcg_limit
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for the limits of the cgroup
---   {cgroup_ino}[: its tasks dirtied {burst_bytes}, and it had
+-- @sentence  {tasks} waited {cost_task_ns} for the limits of the
+--   cgroup[ {cgroup_ino}][: its tasks dirtied {burst_bytes}, and it had
 --   {dirty_max_bytes} dirty at most].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=small_memcg_limit, cgroup_ino={cgroup_ino})
@@ -23,11 +23,12 @@
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss_total, wb_task_dirtied, wb_domain_sum, wb_dirty_setting,
 --   wb_rule
--- @events    writeback:balance_dirty_pages
+-- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
+-- @optional  writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
--- @column    cgroup_ino INTEGER the cgroup
+-- @column    cgroup_ino INTEGER the cgroup; NULL = not known
 -- @column    burst_bytes INTEGER what its tasks dirtied
 -- @column    dirty_max_bytes INTEGER most that it had dirty
 -- @column    proposed_bytes INTEGER memory whose free run holds the burst

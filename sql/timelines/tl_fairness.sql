@@ -1,25 +1,31 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_fairness
--- @title    Fairness
+-- @title    Fairness of each bdi
 -- @order    80
--- @group    Fairness: How evenly the throttled tasks of one bdi were treated,
---   in windows of 2 s.
--- @track    Jain's index of * [index]: 1 = all tasks were charged equal shares
---   in this window, 1/n = one of n had all
+-- @group    Fairness
+-- @track    Jain's index of *: in % of each window, as query fairness has it
+--   with --window; no bar: nothing to compare
 -- @summary  Jain's index of each window, by bdi and cgroup.
 -- @grain    window, bdi, cgroup; order ts
--- @needs    wb_fairness_window
+-- @flat
+-- @needs    wb_fairness_window, wb_window, wb_bounds
 -- @events   writeback:balance_dirty_pages
+-- @column   arg_jain_ratio REAL as in wb_fairness_window
+-- @column   arg_tasks_count INTEGER tasks that dirtied pages
 CREATE VIEW tl_fairness AS
 SELECT
   f.window_start_ns AS ts,
-  NULL AS dur,
+  min(w.window_end_ns, b.end_ts) - f.window_start_ns AS dur,
   'Writeback/Fairness/Jain''s index of '
     || replace(replace(f.bdi, '\', '\\'), '/', '\/')
     || CASE WHEN f.cgroup_ino > 1 THEN ' cgroup ' || f.cgroup_ino ELSE '' END
     AS track,
-  NULL AS name,
-  f.jain_ratio AS value,
-  'ratio' AS unit
+  'Jain ' || CAST(round(100 * f.jain_ratio) AS INTEGER) || ' %' AS name,
+  NULL AS value,
+  NULL AS unit,
+  f.jain_ratio AS arg_jain_ratio,
+  f.tasks_count AS arg_tasks_count
 FROM wb_fairness_window AS f
-WHERE f.jain_ratio IS NOT NULL;
+JOIN wb_window AS w ON w.window_start_ns = f.window_start_ns
+CROSS JOIN wb_bounds AS b
+WHERE f.tasks_count > 1 AND f.jain_ratio IS NOT NULL;

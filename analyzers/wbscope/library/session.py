@@ -58,9 +58,10 @@ class Session:
         (rows,) = self.engine.answer(WARNINGS, [WARNINGS], [WARNINGS], [warnings_select("*")])
         return notices_of(rows)
 
-    def statements(self, names: Iterable[str], params: Params | None = None) -> list[str]:
-        """What makes these views on another connection to the same run."""
-        self.engine.use(params or Params())
+    def statements(self, names: Iterable[str], told: Iterable[Finding] = ()) -> list[str]:
+        """What makes these views on another connection to the same run, with these findings."""
+        self.engine.use(Params())
+        self.engine.put(FINDINGS, findings_select(told, self._shown))
         return self.engine.statements(names)
 
 

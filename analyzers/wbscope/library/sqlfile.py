@@ -89,6 +89,7 @@ class Drawing:
     `group` is where its tracks are, `about` what that is; `level` tells of the groups between it
     and the tracks. Overlapping slices of one that is `flat` stand side by side, never in each
     other. The rows of each track of one that is `sorted` come in the order of time by themselves.
+    A `parent` draws on groups themselves, which the UI shows when they are closed, too.
     """
 
     group: str
@@ -97,6 +98,7 @@ class Drawing:
     tracks: tuple[Track, ...]
     is_flat: bool
     is_sorted: bool
+    is_parent: bool
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ class _Place:
         return broken_library(self.path, f"{self.name}: {message}")
 
 
-_NOT_DRAWN = Drawing("", "", "", (), False, False)
+_NOT_DRAWN = Drawing("", "", "", (), False, False, False)
 _TEXTS = (
     "subject", "kind", "name", "select", "summary", "grain", "title", "read", "explain", "warns",
     "source",    "source_table", "source_view", "previous", "key", "notable",
@@ -375,6 +377,7 @@ def _drawing(place: _Place, tags: dict[str, list[str]]) -> Drawing:
         tracks=tuple(_track(place, line) for line in tags.get("track", [])),
         is_flat="flat" in tags,
         is_sorted="sorted" in tags,
+        is_parent="parent" in tags,
     )
 
 

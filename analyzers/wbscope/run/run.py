@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -146,9 +146,12 @@ class Run:
         """Which events were recorded, how many, and the run's meta data."""
         return self._session.engine.recorded
 
-    def statements(self, views: list[str]) -> list[str]:
-        """The SQL that makes these views of the library over the database."""
-        return self._session.statements(views)
+    def statements(self, views: list[str], told: Iterable[Finding] = ()) -> list[str]:
+        """The SQL that makes these views of the library over the database.
+
+        `told` are the findings that wb_finding has there.
+        """
+        return self._session.statements(views, told)
 
     def on_clock(self, span: Span) -> tuple[int | None, int | None]:
         """First time and end of a part of the run on the trace clock; None as in `Params`.

@@ -17,11 +17,29 @@ from wbscope.ingest.program import run_ingester
 from wbscope.library.evidence import require_events
 from wbscope.run.run import Run
 from wbscope.run.source import Kind
-from wbscope.timeline.plan import part_name, part_statements, plan_statements
+from wbscope.timeline.plan import ORDER, part_name, part_statements, plan_statements
 
-__all__ = ["Timeline", "write_timeline"]
+__all__ = ["Beside", "Timeline", "write_timeline"]
 
 _THREADS = "wb_thread"
+_BEGIN_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A run that shares a trace with another: its time 0 is where it begins.
+
+    `place` tells their packets apart: 2, 3. Files of runs are joined one behind the other.
+    """
+
+    title: str
+    place: int
+
+    def options(self, first_ns: int) -> list[str]:
+        """For wbscope-ingest, of a run or part that begins at this time of its clock."""
+        # Not 0 itself: what began before the first event has a time below.
+        shift = f"--shift={_BEGIN_NS - first_ns}"
+        return ["--root", self.title, *shift.split("="), "--sequence", str(self.place)]
 
 
 @dataclass(frozen=True)
@@ -41,23 +59,27 @@ def write_timeline(
     force: bool = False,
     events: Sequence[str] | None = None,
     span: Span = WHOLE,
+    beside: Beside | None = None,
 ) -> Timeline:
     """Export every timeline view whose events were recorded, or the part of it in `span`.
 
     From a trace.dat, recorded events ride along: those that match a pattern in
-    `events`, by default those that the library reads.
+    `events`, by default those that the library reads. None do `beside` another run.
     Raises: EvidenceError without any; UsageError for a part that no event can be in.
     """
     check_output(output, force, [Path(run.name), run.database], "run.pftrace")
     t0_ns, t1_ns = run.on_clock(span)
     views, skipped = _available(run)
-    statements = [*run.statements([*views, _THREADS]), *plan_statements(run.library, views)]
+    statements = [
+        *run.statements([*views, _THREADS, ORDER], run.findings(span)),
+        *plan_statements(run.library, views),
+    ]
     drawn = views
     if span:
         statements += part_statements(views, t0_ns, t1_ns)
         drawn = [part_name(view) for view in views]
     setup = "".join(f"{statement};\n" for statement in statements)
-    globs = _globs(run, events)
+    globs = [] if beside else _globs(run, events)
     with (
         private_output(output) as private,
         passed_text(setup) as (script, name),
@@ -65,6 +87,8 @@ def write_timeline(
         arguments = ["timeline", str(run.database), "--setup", name]
         for view in drawn:
             arguments += ["--view", view]
+        if beside:
+            arguments += beside.options(t0_ns or run.bounds()[0])
         if globs and not span:
             arguments += ["--trace", str(run.source.trace), *_options(globs)]
         _, warnings = run_ingester([*arguments, "-o", str(private)], files=[script])
@@ -118,4 +142,6 @@ def _available(run: Run) -> tuple[list[str], list[EvidenceError]]:
             views.append(file.name)
     if not views and skipped:
         raise skipped[0]
+    # What draws on a group has to make it, before any track in it.
+    views.sort(key=lambda name: not run.library.files[name].drawing.is_parent)
     return views, skipped

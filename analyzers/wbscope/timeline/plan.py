@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator
 from wbscope.library.library import Library
 from wbscope.library.params import quote
 
-__all__ = ["ROOT", "part_name", "part_statements", "plan_statements"]
+__all__ = ["ORDER", "ROOT", "part_name", "part_statements", "plan_statements"]
 
 ROOT = "Writeback"
+# The view that says which groups come first in this run.
+ORDER = "wb_timeline_order"
+_MOST_FIRST = 100  # groups that ORDER may name
 _ABOUT = (
     "What wbscope makes of the recorded events: who waited and why, dirty pages and the limits"
     " that the kernel held against them, the flusher, the disks and reclaim. Waits are on the"
@@ -24,7 +27,7 @@ SELECT t.tid, t.pid, t.comm AS name, t.process_comm AS process_name FROM wb_thre
 
 def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
     """The SQL that makes the tables timeline_*: see ingest/src/timeline_plan.h."""
-    yield "CREATE TEMP TABLE timeline_group(path TEXT PRIMARY KEY, rank, description)"
+    yield ("CREATE TEMP TABLE timeline_group(path TEXT PRIMARY KEY, rank, description, is_top)")
     yield (
         "CREATE TEMP TABLE timeline_view"
         "(name TEXT PRIMARY KEY, place, track_group, level, is_flat, is_sorted)"
@@ -77,7 +80,12 @@ def _groups(library: Library) -> Iterator[str]:
         drawing = file.drawing
         if drawing.group:
             about[drawing.group] = about.get(drawing.group) or drawing.about
-    yield f"INSERT INTO timeline_group VALUES ({quote(ROOT)}, 0, {quote(_ABOUT)})"
+    yield f"INSERT INTO timeline_group VALUES ({quote(ROOT)}, 0, {quote(_ABOUT)}, 0)"
     for rank, (group, text) in enumerate(about.items()):
         path = quote(f"{ROOT}/{group}")
-        yield f"INSERT INTO timeline_group VALUES ({path}, {rank}, {quote(text)})"
+        yield f"INSERT INTO timeline_group VALUES ({path}, {_MOST_FIRST + rank}, {quote(text)}, 1)"
+    path = f"{quote(ROOT + '/')} || o.group_name"
+    yield (
+        f"UPDATE timeline_group SET rank = coalesce((SELECT o.place FROM {ORDER} AS o"
+        f" WHERE {path} = path), rank)"
+    )

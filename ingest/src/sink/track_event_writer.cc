@@ -42,7 +42,7 @@ constexpr std::uint32_t kPid = 1, kTid = 2, kThreadName = 5;
 
 namespace counter_descriptor {
 constexpr std::uint32_t kUnit = 3, kUnitName = 6, kYAxisShareKey = 7;
-constexpr std::int32_t kTimeNs = 1, kCount = 2, kSizeBytes = 3;
+constexpr std::int32_t kCount = 2;
 }  // namespace counter_descriptor
 
 namespace track_event {
@@ -66,12 +66,8 @@ void add_counter(const TrackDescription& track, pbf_writer& descriptor) {
   using namespace counter_descriptor;
   pbf_writer counter(descriptor, track_descriptor::kCounter);
   const std::string& unit = *track.unit;
-  if (unit == "ns") {
-    counter.add_enum(kUnit, kTimeNs);
-  } else if (unit == "count") {
+  if (unit == "count") {
     counter.add_enum(kUnit, kCount);
-  } else if (unit == "bytes") {
-    counter.add_enum(kUnit, kSizeBytes);
   } else {
     counter.add_string(kUnitName, unit);
   }
@@ -83,15 +79,18 @@ std::int32_t small(std::int64_t number) { return static_cast<std::int32_t>(numbe
 }  // namespace
 
 TrackEventWriter::TrackEventWriter(PacketOutput& output, std::string_view clock,
-                                   std::int64_t first_ts)
-    : output_(output) {
+                                   std::int64_t first_ts, std::uint32_t sequence)
+    : output_(output),
+      sequence_(sequence),
+      first_id_(std::uint64_t{sequence - kTrackEventSequence} << 32),
+      last_track_(first_id_) {
   const TraceClock shown = trace_clock(clock);
-  packet_ = clock_packet(shown, first_ts, kTrackEventSequence);
+  packet_ = clock_packet(shown, first_ts, sequence);
   put_packet();
 
   packet_.clear();
   pbf_writer out(packet_);
-  out.add_uint32(packet::kSequenceId, kTrackEventSequence);
+  out.add_uint32(packet::kSequenceId, sequence_);
   out.add_uint32(packet::kSequenceFlags, packet::kStateCleared);
   {
     pbf_writer defaults(out, packet::kDefaults);
@@ -104,7 +103,7 @@ TrackEventWriter::~TrackEventWriter() = default;
 
 std::uint64_t TrackEventWriter::add_track(const TrackDescription& track) {
   using namespace track_descriptor;
-  const std::uint64_t uuid = ++tracks_count_;
+  const std::uint64_t uuid = ++last_track_;
   std::string bytes;
   pbf_writer out(bytes);
   out.add_uint64(kUuid, uuid);
@@ -134,14 +133,14 @@ std::uint64_t TrackEventWriter::add_process(std::int64_t pid, std::string_view n
   using namespace process_descriptor;
   std::string bytes;
   pbf_writer out(bytes);
-  out.add_uint64(track_descriptor::kUuid, ++tracks_count_);
+  out.add_uint64(track_descriptor::kUuid, ++last_track_);
   {
     pbf_writer process(out, track_descriptor::kProcess);
     process.add_int32(kPid, small(pid));
     if (!name.empty()) process.add_string(kProcessName, replace_invalid_utf8(name));
   }
   put_track(bytes);
-  return tracks_count_;
+  return last_track_;
 }
 
 std::uint64_t TrackEventWriter::add_thread(std::int64_t pid, std::int64_t tid,
@@ -149,7 +148,7 @@ std::uint64_t TrackEventWriter::add_thread(std::int64_t pid, std::int64_t tid,
   using namespace thread_descriptor;
   std::string bytes;
   pbf_writer out(bytes);
-  out.add_uint64(track_descriptor::kUuid, ++tracks_count_);
+  out.add_uint64(track_descriptor::kUuid, ++last_track_);
   {
     pbf_writer thread(out, track_descriptor::kThread);
     thread.add_int32(kPid, small(pid));
@@ -157,7 +156,7 @@ std::uint64_t TrackEventWriter::add_thread(std::int64_t pid, std::int64_t tid,
     if (!name.empty()) thread.add_string(kThreadName, replace_invalid_utf8(name));
   }
   put_track(bytes);
-  return tracks_count_;
+  return last_track_;
 }
 
 std::uint64_t TrackEventWriter::intern(Interned& table, std::uint32_t field,
@@ -208,7 +207,7 @@ void TrackEventWriter::put_event(std::int64_t ts) {
   packet_.clear();
   pbf_writer out(packet_);
   out.add_uint64(packet::kTimestamp, static_cast<std::uint64_t>(ts));
-  out.add_uint32(packet::kSequenceId, kTrackEventSequence);
+  out.add_uint32(packet::kSequenceId, sequence_);
   out.add_uint32(packet::kSequenceFlags, packet::kNeedsState);
   if (!interned_.empty()) out.add_message(packet::kInternedData, interned_);
   out.add_message(packet::kTrackEvent, event_);
@@ -221,7 +220,7 @@ void TrackEventWriter::slice(std::uint64_t track, std::int64_t ts, std::int64_t 
   add_name(name);
   add_args(args);
   pbf_writer out(event_);
-  for (const std::uint64_t flow : flows) out.add_fixed64(track_event::kFlowIds, flow);
+  for (const std::uint64_t flow : flows) out.add_fixed64(track_event::kFlowIds, first_id_ + flow);
   put_event(ts);
 
   begin_event(track_event::kSliceEnd, track);
@@ -253,7 +252,7 @@ void TrackEventWriter::counter(std::uint64_t track, std::int64_t ts, double valu
 void TrackEventWriter::put_track(const std::string& descriptor) {
   packet_.clear();
   pbf_writer out(packet_);
-  out.add_uint32(packet::kSequenceId, kTrackEventSequence);
+  out.add_uint32(packet::kSequenceId, sequence_);
   out.add_message(packet::kTrackDescriptor, descriptor);
   put_packet();
 }

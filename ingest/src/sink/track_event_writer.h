@@ -15,7 +15,7 @@
 
 namespace wbscope {
 
-// What a track is; a unit makes it a counter.
+// What a track is; a unit, as people are shown it, makes it a counter.
 struct TrackDescription {
   static constexpr std::uint64_t kItself = UINT64_MAX;
   std::string name;
@@ -47,7 +47,10 @@ class TrackEventWriter {
  public:
   // Declares the clock of the time stamps, in the kernel's words ("boot", "mono",
   // ...); first_ts: a time of it. Raises: Error (exit 5).
-  TrackEventWriter(PacketOutput& output, std::string_view clock, std::int64_t first_ts);
+  // sequence: tells the packets, tracks and arrows of several outputs in one trace
+  // apart.
+  TrackEventWriter(PacketOutput& output, std::string_view clock, std::int64_t first_ts,
+                   std::uint32_t sequence = kTrackEventSequence);
   ~TrackEventWriter();
   TrackEventWriter(const TrackEventWriter&) = delete;
   TrackEventWriter& operator=(const TrackEventWriter&) = delete;
@@ -84,12 +87,14 @@ class TrackEventWriter {
   void flush();
 
   PacketOutput& output_;
+  std::uint32_t sequence_;
+  std::uint64_t first_id_;  // of tracks and arrows
   std::string packet_, event_, interned_;  // being made
   std::string pending_, compressed_;       // packets that are not yet in the file
   Interned event_names_;
   Interned annotation_names_;
   Interned annotation_texts_;
-  std::uint64_t tracks_count_ = 0;
+  std::uint64_t last_track_;
 };
 
 }  // namespace wbscope

@@ -46,6 +46,28 @@ std::int32_t rank_of(std::int64_t view, std::int64_t rule, std::int64_t place) {
       std::min<std::int64_t>(rank, std::numeric_limits<std::int32_t>::max()));
 }
 
+// The unit that people are shown, and the factor to it.
+std::pair<std::string, double> shown_unit(std::string_view unit) {
+  if (unit == "ns") return {"ms", 1e-6};
+  if (unit == "bytes") return {"MB", 1e-6};
+  if (unit == "bytes/s") return {"MB/s", 1e-6};
+  if (unit == "ratio") return {"%", 100};
+  return {std::string(unit), 1};
+}
+
+double number(const TrackTree::Value& value) {
+  return std::visit([](auto n) { return static_cast<double>(n); }, value);
+}
+
+std::string escaped(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '/' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 // A length that a slice can have: not negative, and not behind the end of time.
 std::int64_t length_of(const TrackRow& row) {
   const std::int64_t wanted = std::max(row.dur.value_or(0), std::int64_t{0});
@@ -65,20 +87,30 @@ std::uint64_t TrackTree::process(std::int64_t pid, std::string_view name) {
   return found->second;
 }
 
-TrackTree::Track& TrackTree::find(const TrackPlan& plan, const TrackRow& row, bool is_counter) {
-  if (!row.tid) {
-    Tracks& tracks = is_counter ? counters_ : tracks_;
-    if (const auto found = tracks.find(row.track); found != tracks.end()) return found->second;
-    return make(plan, row, is_counter, 0, tracks_);
+// The track of a row, if there is one.
+TrackTree::Track* TrackTree::known(const TrackRow& row, bool is_counter) {
+  if (row.tid) {
+    const auto thread = threads_.find(*row.tid);
+    if (thread == threads_.end()) return nullptr;
+    const auto found = thread->second.tracks.find(row.track);
+    return found == thread->second.tracks.end() ? nullptr : &found->second;
   }
+  Tracks& tracks = is_counter ? counters_ : tracks_;
+  if (const auto found = tracks.find(row.track); found != tracks.end()) return &found->second;
+  if (!is_counter || !groups_.contains(row.track)) return nullptr;
+  const auto group = tracks_.find(row.track);
+  const bool is_own = group != tracks_.end() && group->second.description.unit;
+  return is_own ? &group->second : nullptr;
+}
+
+TrackTree::Track& TrackTree::find(const TrackPlan& plan, const TrackRow& row, bool is_counter) {
+  if (Track* track = known(row, is_counter)) return *track;
+  if (!row.tid) return make(plan, row, is_counter, 0, tracks_);
   Thread& thread = threads_[*row.tid];
   if (thread.uuid == 0) {
     if (thread.plan.pid == 0) thread.plan.pid = *row.tid;
     process(thread.plan.pid, thread.plan.process_name);
     thread.uuid = out_.add_thread(thread.plan.pid, *row.tid, thread.plan.name);
-  }
-  if (const auto found = thread.tracks.find(row.track); found != thread.tracks.end()) {
-    return found->second;
   }
   return make(plan, row, is_counter, thread.uuid, thread.tracks);
 }
@@ -91,7 +123,8 @@ TrackTree::Track& TrackTree::make(const TrackPlan& plan, const TrackRow& row, bo
     const std::size_t end = part_end(row.track, from);
     const bool is_leaf = end == row.track.size();
     const std::string_view path = row.track.substr(0, end);
-    Tracks& level = is_leaf && is_counter && top == 0 ? counters_ : tracks;
+    const bool is_group = top == 0 && groups_.contains(path) && !tracks.contains(path);
+    Tracks& level = is_leaf && is_counter && top == 0 && !is_group ? counters_ : tracks;
     const auto found = level.find(path);
     if (found != level.end()) {
       if (is_leaf) return found->second;
@@ -100,7 +133,12 @@ TrackTree::Track& TrackTree::make(const TrackPlan& plan, const TrackRow& row, bo
       Track track;
       track.description =
           describe(plan, row, path, row.track.substr(from, end - from), is_leaf, is_counter);
-      track.description.parent = parent;
+      if (is_leaf && is_counter) track.factor = shown_unit(row.unit).second;
+      if (from == 0 && top == 0 && !placing_.root.empty()) track.description.name = placing_.root;
+      const auto group = groups_.find(path);
+      const bool is_top =
+          top == 0 && placing_.root.empty() && group != groups_.end() && group->second.is_top;
+      track.description.parent = is_top ? 0 : parent;
       parent = out_.add_track(track.description);
       track.lanes.push_back({.uuid = parent, .open_until = {}});
       Track& made = level.emplace(std::string(path), std::move(track)).first->second;
@@ -115,7 +153,7 @@ TrackDescription TrackTree::describe(const TrackPlan& plan, const TrackRow& row,
                                      bool is_counter) {
   TrackDescription out;
   out.name = unescaped(part);
-  if (is_leaf && is_counter) out.unit = std::string(row.unit);
+  if (is_leaf && is_counter) out.unit = shown_unit(row.unit).first;
   if (is_leaf && !is_counter) out.same_track = TrackDescription::kItself;
   // Before other tracks of the view come the groups in it.
   std::int64_t rule_at = 0;
@@ -154,7 +192,27 @@ TrackTree::Lane* TrackTree::free_lane(Track& track, std::int64_t ts, std::int64_
   return &track.lanes.back();
 }
 
-void TrackTree::slice(const TrackPlan& plan, const TrackRow& row) {
+// The row at its place: below the root that it is given, and moved in time. With
+// a root, the tracks of threads are below it, too.
+TrackRow TrackTree::placed(const TrackRow& row, std::string& path) const {
+  TrackRow out = row;
+  out.ts = static_cast<std::int64_t>(static_cast<std::uint64_t>(row.ts) +
+                                     static_cast<std::uint64_t>(placing_.shift_ns));
+  if (placing_.root.empty() || !row.tid) return out;
+  path = (groups_.empty() ? std::string() : groups_.begin()->first + "/") + "Threads/";
+  if (const auto thread = threads_.find(*row.tid); thread != threads_.end()) {
+    path += escaped(thread->second.plan.name) + " ";
+  }
+  path += std::to_string(*row.tid) + "/";
+  path += row.track;
+  out.track = path;
+  out.tid.reset();
+  return out;
+}
+
+void TrackTree::slice(const TrackPlan& plan, const TrackRow& given) {
+  std::string path;
+  const TrackRow row = placed(given, path);
   Track& track = find(plan, row, false);
   const std::int64_t dur = length_of(row);
   const std::int64_t end_ts = row.ts + dur;
@@ -167,27 +225,91 @@ void TrackTree::slice(const TrackPlan& plan, const TrackRow& row) {
   out_.slice(lane->uuid, row.ts, dur, row.name, row.args, row.flows);
 }
 
-void TrackTree::instant(const TrackPlan& plan, const TrackRow& row) {
+void TrackTree::instant(const TrackPlan& plan, const TrackRow& given) {
+  std::string path;
+  const TrackRow row = placed(given, path);
   Track& track = find(plan, row, false);
   out_.instant(track.lanes.front().uuid, row.ts, row.name, row.args);
 }
 
-void TrackTree::counter(const TrackPlan& plan, const TrackRow& row, Value value) {
-  Track& track = find(plan, row, true);
-  const auto put = [&](std::int64_t ts, const Value& what) {
-    const std::uint64_t uuid = track.lanes.front().uuid;
-    std::visit([&](auto number) { out_.counter(uuid, ts, number); }, what);
-  };
-  if (row.ts < track.last_ts) {
+void TrackTree::counter(const TrackPlan& plan, const TrackRow& given, Value value) {
+  std::string path;
+  const TrackRow row = placed(given, path);
+  Track* track = known(row, true);
+  if (track == nullptr) {
+    const auto key = std::pair(row.tid.value_or(-1), std::string(row.track));
+    const auto zero = zeros_.find(key);
+    if (number(value) == 0) {
+      if (zero == zeros_.end()) zeros_.emplace(key, row.ts);
+      return;
+    }
+    track = &find(plan, row, true);
+    if (zero != zeros_.end()) {
+      if (zero->second < row.ts) add_point(*track, {.ts = zero->second, .value = std::int64_t{0}});
+      zeros_.erase(zero);
+    }
+  }
+  add_point(*track, {.ts = row.ts, .value = value});
+}
+
+void TrackTree::add_point(Track& track, const Point& point) {
+  if (point.ts < track.last_ts) {
     // Of a trace whose times go back: what was left out may be missed now.
-    put(row.ts, value);
-    if (track.last) put(track.last_ts, *track.last);
+    draw_waiting(track);
+    draw(track, point);
+    if (track.last) draw(track, {.ts = track.last_ts, .value = *track.last});
     return;
   }
-  track.last_ts = row.ts;
-  if (track.last == value) return;
-  track.last = value;
-  put(row.ts, value);
+  track.last_ts = point.ts;
+  if (track.last == point.value) return;
+  track.last = point.value;
+  if (placing_.step_ns <= 0 || track.points_count < kExactPoints) {
+    draw(track, point);
+    return;
+  }
+  const std::int64_t step = point.ts / placing_.step_ns;
+  if (step != track.step) {
+    draw_waiting(track);
+    track.step = step;
+    draw(track, point);
+    return;
+  }
+  track.waiting.push_back(point);
+  constexpr std::size_t kMost = 3;
+  if (track.waiting.size() > kMost) thin(track.waiting);
+}
+
+// Keeps the lowest, the highest and the last.
+void TrackTree::thin(std::vector<Point>& points) {
+  const auto less = [](const Point& a, const Point& b) { return number(a.value) < number(b.value); };
+  const auto [lowest, highest] = std::minmax_element(points.begin(), points.end(), less);
+  std::vector<Point> kept{*std::min(lowest, highest)};
+  if (lowest != highest) kept.push_back(*std::max(lowest, highest));
+  if (kept.back().ts < points.back().ts) kept.push_back(points.back());
+  points = std::move(kept);
+}
+
+void TrackTree::draw_waiting(Track& track) {
+  for (const Point& point : track.waiting) draw(track, point);
+  track.waiting.clear();
+}
+
+void TrackTree::draw(Track& track, const Point& point) {
+  ++track.points_count;
+  const std::uint64_t uuid = track.lanes.front().uuid;
+  if (const auto* whole = std::get_if<std::int64_t>(&point.value); whole && track.factor == 1) {
+    out_.counter(uuid, point.ts, *whole);
+  } else {
+    out_.counter(uuid, point.ts, number(point.value) * track.factor);
+  }
+}
+
+void TrackTree::finish() {
+  for (auto& [path, track] : counters_) draw_waiting(track);
+  for (auto& [path, track] : tracks_) draw_waiting(track);
+  for (auto& [tid, thread] : threads_) {
+    for (auto& [path, track] : thread.tracks) draw_waiting(track);
+  }
 }
 
 }  // namespace wbscope

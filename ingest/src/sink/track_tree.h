@@ -31,6 +31,7 @@ struct TrackPlan {
 
 struct GroupPlan {
   std::int32_t rank = 0;
+  bool is_top = false;  // stands beside its parent, which the UI may show closed
   std::string description;
 };
 
@@ -50,23 +51,41 @@ struct TrackRow {
   TrackEventWriter::Flows flows;
 };
 
+// Where a tree is drawn.
+struct TreePlacing {
+  std::string root;           // instead of the first part of each path; "": as it is
+  std::int64_t shift_ns = 0;  // is added to each time
+  std::int64_t step_ns = 0;   // of time, for TrackTree::kExactPoints; 0: draw every point
+};
+
 class TrackTree {
  public:
   // Slices that overlap and do not nest go on lanes: tracks that the UI shows as
   // one. More of them at one time than this are not drawn but counted.
   static constexpr std::size_t kMostLanes = 256;
 
-  TrackTree(TrackEventWriter& out, std::map<std::string, GroupPlan, std::less<>> groups)
-      : out_(out), groups_(std::move(groups)) {}
+  // A counter that has had so many points draws at most four of each step of time
+  // from then on: the first, the lowest, the highest and the last.
+  static constexpr std::size_t kExactPoints = 4096;
+
+  TrackTree(TrackEventWriter& out, std::map<std::string, GroupPlan, std::less<>> groups,
+            TreePlacing placing = {})
+      : out_(out), groups_(std::move(groups)), placing_(std::move(placing)) {}
 
   void add_thread(std::int64_t tid, ThreadPlan thread);
 
   // Rows of one track come in the order of their times, longer slices first.
   void slice(const TrackPlan& plan, const TrackRow& row);
   void instant(const TrackPlan& plan, const TrackRow& row);
-  // A value that a track has already is not written again.
+  // A value that a track has already is not written again, and a track that is
+  // always 0 is left out. Values are in the view's unit and drawn in one for
+  // people: ns as ms, bytes as MB, a ratio in %. A counter on the path of a group
+  // is the group's own, if no other track was before it.
   using Value = std::variant<std::int64_t, double>;
   void counter(const TrackPlan& plan, const TrackRow& row, Value value);
+
+  // Writes what is waiting.
+  void finish();
 
   [[nodiscard]] std::uint64_t slices_left_out() const noexcept { return slices_left_out_; }
 
@@ -75,11 +94,20 @@ class TrackTree {
     std::uint64_t uuid = 0;
     std::vector<std::int64_t> open_until;  // ends of the slices that are open, outermost first
   };
+  struct Point {
+    std::int64_t ts = 0;
+    Value value;
+  };
   struct Track {
     TrackDescription description;
     std::vector<Lane> lanes;  // the first is the track itself
-    std::optional<Value> last;  // of a counter
+    // Of a counter:
+    double factor = 1;  // from the view's unit to the shown one
+    std::optional<Value> last;
     std::int64_t last_ts = INT64_MIN;
+    std::size_t points_count = 0;
+    std::int64_t step = INT64_MIN;  // the one that waiting is of
+    std::vector<Point> waiting;     // lowest, highest and last, if they are not the first
   };
   using Tracks = std::unordered_map<std::string, Track, StringHash, std::equal_to<>>;
   struct Thread {
@@ -94,6 +122,12 @@ class TrackTree {
   TrackDescription describe(const TrackPlan& plan, const TrackRow& row, std::string_view path,
                             std::string_view part, bool is_leaf, bool is_counter);
   std::uint64_t process(std::int64_t pid, std::string_view name);
+  Track* known(const TrackRow& row, bool is_counter);
+  TrackRow placed(const TrackRow& row, std::string& path) const;
+  void add_point(Track& track, const Point& point);
+  static void thin(std::vector<Point>& points);
+  void draw(Track& track, const Point& point);
+  void draw_waiting(Track& track);
   Lane* free_lane(Track& track, std::int64_t ts, std::int64_t end_ts, bool is_flat);
 
   TrackEventWriter& out_;
@@ -102,6 +136,9 @@ class TrackTree {
   std::map<std::int64_t, std::uint64_t> processes_;
   // A path can be of a track and of a counter: these are two.
   Tracks tracks_, counters_;
+  // Counters that were 0 so far, by path and thread, and since when.
+  std::map<std::pair<std::int64_t, std::string>, std::int64_t, std::less<>> zeros_;
+  TreePlacing placing_;
   std::uint64_t slices_left_out_ = 0;
 };
 

@@ -19,9 +19,9 @@ using testing::written;
 template <typename Fill>
 Decoded drawn(Fill fill) {
   return written("boot", [&](TrackEventWriter& writer) {
-    TrackTree tree(writer, {{"Writeback", {.rank = 0, .description = "all"}},
-                            {"Writeback/Second", {.rank = 1, .description = "two"}},
-                            {"Writeback/First", {.rank = 0, .description = "one"}}});
+    TrackTree tree(writer, {{"Writeback", {.rank = 0, .is_top = false, .description = "all"}},
+                            {"Writeback/Second", {.rank = 1, .is_top = false, .description = "two"}},
+                            {"Writeback/First", {.rank = 0, .is_top = false, .description = "one"}}});
     fill(tree);
   });
 }
@@ -100,7 +100,7 @@ TEST(TrackTree, RulesByName) {
   });
   EXPECT_EQ(track_named(out, "limit").share_key, "b");
   EXPECT_EQ(track_named(out, "limit").description, "the limit");
-  EXPECT_EQ(track_named(out, "limit").unit, 3);
+  EXPECT_EQ(track_named(out, "limit").unit_name, "MB");
   EXPECT_EQ(track_named(out, "of dd").share_key, "");
   EXPECT_EQ(track_named(out, "of dd").description, "of a task");
   EXPECT_EQ(track_named(out, "none").description, "");
@@ -180,7 +180,7 @@ TEST(TrackTree, CounterWhoseTimesGoBack) {
   ASSERT_EQ(out.events.size(), 3u);
   EXPECT_EQ(out.events[1].ts, 20u);
   EXPECT_EQ(out.events[2].ts, 30u);  // it was left out, and is needed now
-  EXPECT_EQ(out.events[2].value, "5");
+  EXPECT_EQ(out.events[2].value, "0.000005");  // MB
 }
 
 TEST(TrackTree, PathOfATrackAndOfACounter) {
@@ -213,6 +213,115 @@ TEST(TrackTree, TracksOfThreads) {
   EXPECT_EQ(out.tracks[2].parent, out.tracks[1].uuid);
   // Nothing is known of the other one: a process of its own.
   EXPECT_EQ(out.tracks[4].of, (std::map<std::string, std::string>{{"pid", "99"}, {"tid", "99"}}));
+}
+
+TEST(TrackTree, UnitsOfPeople) {
+  const Decoded out = drawn([](TrackTree& tree) {
+    for (const char* unit : {"ns", "bytes", "bytes/s", "ratio", "count", "pages"}) {
+      TrackRow one = row(unit, 1);
+      one.track = std::string_view(unit) == "bytes/s" ? "rate" : unit;
+      one.unit = unit;
+      tree.counter({}, one, std::int64_t{2});
+    }
+  });
+  ASSERT_EQ(out.events.size(), 6u);
+  EXPECT_EQ(track_named(out, "ns").unit_name, "ms");
+  EXPECT_EQ(out.events[0].value, "0.000002");
+  EXPECT_EQ(track_named(out, "rate").unit_name, "MB/s");
+  EXPECT_EQ(out.events[2].value, "0.000002");
+  EXPECT_EQ(track_named(out, "ratio").unit_name, "%");
+  EXPECT_EQ(out.events[3].value, "200.000000");
+  EXPECT_EQ(track_named(out, "count").unit, 2);
+  EXPECT_EQ(out.events[4].value, "2");
+  EXPECT_EQ(track_named(out, "pages").unit_name, "pages");
+}
+
+// The UI draws a group that has data of its own when it is closed, too.
+TEST(TrackTree, GroupsHaveDataOfTheirOwn) {
+  const Decoded out = drawn([](TrackTree& tree) {
+    const TrackPlan plan;
+    tree.slice(plan, row("Writeback", 1, 5));
+    tree.counter(plan, counted("Writeback/Second", 1), std::int64_t{4});
+    tree.counter(plan, counted("Writeback/Second", 2), std::int64_t{6});
+    tree.counter(plan, counted("Writeback/Second/x", 1), std::int64_t{4});
+    tree.slice(plan, row("Writeback/Second/y", 1, 1));
+  });
+  ASSERT_EQ(out.tracks.size(), 4u);
+  const Track& second = track_named(out, "Second");
+  EXPECT_TRUE(second.is_counter);
+  EXPECT_EQ(second.description, "two");
+  EXPECT_EQ(second.rank, 1);
+  EXPECT_EQ(second.parent, track_named(out, "Writeback").uuid);
+  EXPECT_EQ(track_named(out, "x").parent, second.uuid);
+  EXPECT_EQ(track_named(out, "y").parent, second.uuid);
+  EXPECT_EQ(out.events[3].track, second.uuid);
+}
+
+TEST(TrackTree, CountersThatAreZeroAreLeftOut) {
+  const Decoded out = drawn([](TrackTree& tree) {
+    tree.counter({}, counted("zero", 1), std::int64_t{0});
+    tree.counter({}, counted("zero", 9), 0.0);
+    tree.counter({}, counted("late", 1), std::int64_t{0});
+    tree.counter({}, counted("late", 2), std::int64_t{0});
+    tree.counter({}, counted("late", 7), std::int64_t{3});
+    tree.counter({}, counted("late", 8), std::int64_t{0});
+  });
+  ASSERT_EQ(out.tracks.size(), 1u);
+  EXPECT_EQ(out.tracks[0].name, "late");
+  ASSERT_EQ(out.events.size(), 3u);
+  EXPECT_EQ(out.events[0].ts, 1u);
+  EXPECT_EQ(out.events[1].ts, 7u);
+  EXPECT_EQ(out.events[2].ts, 8u);
+}
+
+TEST(TrackTree, RootOfARunBesideAnother) {
+  const Decoded out = written("boot", [](TrackEventWriter& writer) {
+    TrackTree tree(writer, {{"Writeback", {.rank = 0, .is_top = false, .description = "all"}}},
+                   {.root = "A: first", .shift_ns = -100, .step_ns = 0});
+    tree.add_thread(12, {.pid = 10, .name = "a/b", .process_name = "fio"});
+    tree.slice({}, row("Writeback/t", 150, 1));
+    TrackRow waits = row("waits", 160, 1);
+    waits.tid = 12;
+    tree.slice({}, waits);
+  });
+  ASSERT_EQ(out.tracks.size(), 5u);
+  EXPECT_EQ(out.tracks[0].name, "A: first");
+  EXPECT_EQ(out.tracks[0].description, "all");
+  EXPECT_EQ(track_named(out, "Threads").parent, out.tracks[0].uuid);
+  EXPECT_EQ(track_named(out, "waits").parent, track_named(out, "a/b 12").uuid);
+  for (const Track& track : out.tracks) EXPECT_TRUE(track.of.empty());  // of no process
+  EXPECT_EQ(out.events[0].ts, 50u);
+  EXPECT_EQ(out.events[2].ts, 60u);
+}
+
+// Of many points in a step of time the peaks stay, at their own times.
+TEST(TrackTree, ManyPointsAreThinnedOut) {
+  constexpr std::int64_t kMany = 100'000, kStep = 1000;
+  const auto value_at = [](std::int64_t at) {
+    return at == 77'777 ? std::int64_t{1'000'000} : at == 88'888 ? std::int64_t{-5} : 10 + at % 7;
+  };
+  const Decoded out = written("boot", [&](TrackEventWriter& writer) {
+    TrackTree tree(writer, {}, {.root = "", .shift_ns = 0, .step_ns = kStep});
+    for (std::int64_t at = 0; at < kMany; ++at) {
+      TrackRow one = row("c", at);
+      one.unit = "count";
+      tree.counter({}, one, value_at(at));
+    }
+    tree.finish();
+  });
+  EXPECT_LE(out.events.size(), TrackTree::kExactPoints + 4 * (kMany / kStep));
+  std::int64_t last_ts = -1;
+  std::size_t peaks = 0;
+  for (std::size_t i = 0; i < out.events.size(); ++i) {
+    const auto ts = static_cast<std::int64_t>(out.events[i].ts);
+    EXPECT_GT(ts, last_ts);
+    last_ts = ts;
+    EXPECT_EQ(out.events[i].value, std::to_string(value_at(ts)));
+    if (i < TrackTree::kExactPoints) EXPECT_EQ(ts, static_cast<std::int64_t>(i));
+    peaks += ts == 77'777 || ts == 88'888;
+  }
+  EXPECT_EQ(peaks, 2u);
+  EXPECT_EQ(last_ts, kMany - 1);
 }
 
 // Times of a hostile trace must not overflow (UBSan watches).
