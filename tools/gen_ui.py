@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT / "analyzers"))
 from wbscope.perfetto.package import PACKAGE, modules  # noqa: E402
 from wbscope.perfetto.perfetto_library import perfetto_library  # noqa: E402
 from wbscope.viewer.commands import Command  # noqa: E402
+from wbscope.viewer.workspaces import DEFAULT_WORKSPACE  # noqa: E402
 
 SOURCE = ROOT / "ui" / "macros.toml"
 EXTENSION = ROOT / "ui" / "extension"
@@ -47,12 +48,16 @@ def sql_modules(source: dict[str, Any]) -> dict[str, str]:
 
 def macro(entry: dict[str, Any], known: set[str]) -> dict[str, Any]:
     """A macro as the UI reads it."""
-    run = [include([*entry["include"], DRAWN], known)]
-    if "expand" in entry:
-        run.append(Command("ExpandTracksByRegex", (names(entry["expand"]),)))
-    if "pin" in entry:
-        run.append(Command("PinTracksByRegex", (names(entry["pin"]),)))
-    run += [command(step) for step in entry["steps"]]
+    title = entry["name"]
+    run = [
+        include([*entry["include"], DRAWN], known),
+        # From here, whatever is shown now; copying makes the workspace too.
+        Command("SwitchWorkspace", (DEFAULT_WORKSPACE,)),
+        Command("CopyTracksToWorkspaceByRegexWithAncestors", (names(entry["show"]), title)),
+        Command("SwitchWorkspace", (title,)),
+        Command("ExpandTracksByRegex", (names(entry["open"]),)),
+        *(command(step) for step in entry["steps"]),
+    ]
     return {
         "id": f"{PACKAGE}.{entry['id']}",
         "name": entry["name"],

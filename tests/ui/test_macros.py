@@ -7,6 +7,7 @@ by the way that such a UI has for packages of others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from support.twins import builder_of
 from wbscope.viewer.deeplink import Ui
 from wbscope.viewer.server import TraceServer
 from wbscope.viewer.site import find_site
+from wbscope.viewer.workspaces import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -59,10 +61,23 @@ def timeline(browser: Browser, wbscope_open: Any) -> Iterator[UiPage]:
 
 
 def run(ui: UiPage, name: str) -> tuple[list[str], list[str]]:
-    """What a macro has pinned, and the tabs it has opened."""
-    pinned, tabs = ui.pinned(), ui.tabs()
+    """What a macro has pinned in its workspace, and the tabs it has opened."""
+    tabs = ui.tabs()
     ui.run(f"dev.perfetto.UserMacro.{name}")
-    return ui.pinned()[len(pinned) :], ui.tabs()[len(tabs) :]
+    assert workspace(ui) == MACROS[name]["name"]
+    return ui.pinned(), ui.tabs()[len(tabs) :]
+
+
+def workspace(ui: UiPage) -> str:
+    """The title of the one that is shown."""
+    title: str = ui.page.evaluate("() => self.app.trace.workspace.title")
+    return title
+
+
+def in_default(ui: UiPage) -> tuple[list[tuple[str, ...]], list[str], set[str]]:
+    """Tracks, pins and open groups of the UI's own workspace."""
+    ui.run("dev.perfetto.SwitchWorkspace", DEFAULT_WORKSPACE)
+    return ui.tracks(), ui.pinned(), ui.expanded()
 
 
 def test_picture(recorded: UiPage, take_picture: Callable[[UiPage, str], None]) -> None:
@@ -75,6 +90,7 @@ def test_picture(recorded: UiPage, take_picture: Callable[[UiPage, str], None]) 
 
 @pytest.mark.parametrize("name", MACROS)
 def test_draws_on_a_trace_of_perfetto(recorded: UiPage, name: str) -> None:
+    before = in_default(recorded)
     pinned, tabs = run(recorded, name)
     titles = [
         f"{step.get('slices', step.get('counters'))}: {step['each']} = "
@@ -87,28 +103,41 @@ def test_draws_on_a_trace_of_perfetto(recorded: UiPage, name: str) -> None:
         assert list(dict.fromkeys(kinds)) == titles
         assert len(kinds) == len(pinned)
     assert len(tabs) == sum("table" in step for step in STEPS[name])
+    assert in_default(recorded) == before
     assert recorded.dialogs() == []
     assert recorded.errors == []
 
 
 @pytest.mark.parametrize("name", MACROS)
 def test_arranges_a_timeline(timeline: UiPage, name: str) -> None:
-    """The tracks are there already: they are opened and pinned, and nothing is drawn twice."""
+    """The tracks are there already: they are copied and opened, and nothing is drawn twice."""
     (entry,) = (entry for entry in SOURCE["macro"] if f"wbscope.{entry['id']}" == name)
+    before = in_default(timeline)
     pinned, tabs = run(timeline, name)
     assert len(tabs) == sum("table" in step for step in STEPS[name])
-    drawn = [track for track in pinned if " = " in track]
     if not any(step.get("always") and "table" not in step for step in STEPS[name]):
-        assert drawn == []
-    opened = {"Writeback", "What to look at"} | timeline.expanded()
-    here = {path[-1] for path in timeline.tracks()}
-    assert {group for group in entry.get("expand", []) if group in here} <= opened
+        assert pinned == []
+    else:
+        assert all(" = " in track for track in pinned)
+    shown = re.compile(f"^(?:{'|'.join(entry['show'])})$")
+    copied = [path for path in timeline.tracks() if path[0] == "Writeback"]
+    assert len(set(copied)) == len(copied), "a track is below another that is copied"
+    wanted = [path for path in before[0] if any(shown.fullmatch(part) for part in path)]
+    assert [path for path in copied if len(path) > 1] == [p for p in wanted if len(p) > 1]
+    groups = {path[-1] for path in copied if any(other[:-1] == path for other in copied)}
+    opened = re.compile(f"^(?:{'|'.join(entry['open'])})$")
+    assert timeline.expanded() >= {group for group in groups if opened.fullmatch(group)}
+    # The first view is as it was: macros do not pile up pins there.
+    assert in_default(timeline) == before
     assert timeline.dialogs() == []
     assert timeline.errors == []
 
 
-def test_every_macro_pins_what_there_is(timeline: UiPage) -> None:
+def test_every_macro_shows_what_there_is(timeline: UiPage) -> None:
+    tracks, _, _ = in_default(timeline)
+    names = {path[-1] for path in tracks}
     for entry in SOURCE["macro"]:
-        timeline.run("dev.perfetto.UnpinAllTracks")
-        pinned, _ = run(timeline, f"wbscope.{entry['id']}")
-        assert pinned or entry["id"] in {"Reclaim", "Doubts", "TaskStory"}, entry["id"]
+        shown = re.compile(f"^(?:{'|'.join(entry['show'])})$")
+        assert any(map(shown.fullmatch, names)), entry["id"]
+    titles = timeline.page.evaluate("() => self.app.trace.workspaces.all.map((w) => w.title)")
+    assert len(set(titles)) == len(titles)

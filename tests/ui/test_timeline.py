@@ -141,13 +141,16 @@ def test_a_selected_stall_tells_its_cause(shown: Shown, wbscope: Wbscope) -> Non
 
 def test_startup_commands_ran(shown: Shown) -> None:
     commands = json.loads(parse_qs(shown.link.partition("?")[2])["startupCommands"][0])
-    assert {command["id"] for command in commands} == {
-        "dev.perfetto.ExpandTracksByRegex",
-        "dev.perfetto.PinTracksByRegex",
+    assert {command["id"].removeprefix("dev.perfetto.") for command in commands} == {
+        "ExpandTracksByRegex",
+        "PinTracksByRegex",
+        "CopyTracksToWorkspaceByRegexWithAncestors",
+        "SwitchWorkspace",
+        "RunQueryAndShowTab",
     }
     pinned = shown.ui.pinned()
     # Each command pins one track: a name that is not there, or is there twice, would show.
-    assert len(pinned) == len(commands) - 1
+    assert len(pinned) == sum(command["id"].endswith(".PinTracksByRegex") for command in commands)
     assert len(set(pinned)) == len(pinned)
     assert "Writeback" in shown.ui.expanded()
 

@@ -265,7 +265,7 @@ def test_the_timeline_is_kept(wbscope: Wbscope, run: Path, tmp_path: Path) -> No
     assert len(first) == 1
     assert kept() == first
     view = library / "timelines" / "tl_fairness.sql"
-    view.write_text(view.read_text().replace("'ratio' AS unit", "'share' AS unit"))
+    view.write_text(view.read_text().replace("SELECT\n", "SELECT ALL\n"))
     second = kept()
     assert len(second) == 2
     copied = tmp_path / "run"

@@ -18,6 +18,7 @@ from wbscope.run.source import find_source
 from wbscope.timeline.export import write_timeline
 from wbscope.viewer.commands import Command, any_of
 from wbscope.viewer.look import Look
+from wbscope.viewer.starttabs import file_summary
 from wbscope.viewer.startup import startup_commands
 
 __all__ = ["View", "view_of"]
@@ -58,7 +59,7 @@ def view_of(
             raise
         notice = Notice(error.slug, f"{text} {error.message}; shown as it is")
         expand = Command("ExpandTracksByRegex", (any_of(["Writeback"]),))
-        return View(source.trace, name, (expand,), (notice,))
+        return View(source.trace, name, (expand, file_summary()), (notice,))
 
 
 def _timeline(run: Run, span: Span) -> tuple[Path, tuple[Notice, ...]]:
