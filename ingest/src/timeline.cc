@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::size_t kMaxSetupBytes = 16u << 20;
 constexpr std::uint64_t kInterruptEvery = 4096;
-// More steps of time than the widest screens have pixels.
-constexpr std::int64_t kSteps = 8192;
+// As many steps of time as the timeline has pixels on a wide screen.
+constexpr std::int64_t kSteps = 2048;
 
 // The columns of every timeline view; those from kRank on may be left out.
 enum Column : std::size_t {
@@ -37,6 +37,8 @@ constexpr std::array<std::string_view, kColumns> kColumnNames{
     "ts", "dur", "track", "name", "value", "unit", "rank", "tid", "flows"};
 // Columns that are named so are the arguments of a slice, without this word.
 constexpr std::string_view kArgument = "arg_";
+// And of this one each line is: NAME=VALUE.
+constexpr std::string_view kMoreArguments = "arg_more";
 
 std::array<int, kColumns> find_columns(const Statement& rows, const std::string& view) {
   std::array<int, kColumns> at{};
@@ -98,7 +100,9 @@ class ViewExport {
         at_(find_columns(rows_, view)) {
     for (int i = 0; i < rows_.columns(); ++i) {
       const auto name = rows_.column_name(i);
-      if (name.starts_with(kArgument)) {
+      if (name == kMoreArguments) {
+        more_at_ = i;
+      } else if (name.starts_with(kArgument)) {
         argument_at_.emplace_back(name.substr(kArgument.size()), i);
       }
     }
@@ -167,12 +171,21 @@ class ViewExport {
         args_.push_back({key, rows_.text(at)});
       }
     }
+    if (more_at_ < 0 || rows_.is_null(more_at_)) return;
+    for (std::string_view left = rows_.text(more_at_); !left.empty();) {
+      const std::string_view line = left.substr(0, left.find('\n'));
+      left.remove_prefix(std::min(left.size(), line.size() + 1));
+      const std::size_t middle = line.find('=');
+      if (middle == std::string_view::npos || middle == 0) continue;
+      args_.push_back({line.substr(0, middle), line.substr(middle + 1)});
+    }
   }
 
   const TrackPlan& plan_;
   Statement rows_;
   std::array<int, kColumns> at_;
   std::vector<std::pair<std::string, int>> argument_at_;
+  int more_at_ = -1;
   std::vector<TrackArgument> args_;
   std::vector<std::uint64_t> flows_;
 };
@@ -184,7 +197,7 @@ std::uint64_t write_events(const TimelineOptions& options, PacketOutput& packets
   const EventChoice choice(options.globs, false);
   const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
   const TraceWritten events =
-      writer.write(packets, {.choice = choice, .bounds = {}, .threads = threads},
+      writer.write(packets, {.choice = choice, .bounds = {}, .threads = threads, .is_small = true},
                    [](std::uint64_t) { throw_if_interrupted(); });
   return events.written;
 }

@@ -35,8 +35,8 @@
 -- @column    tasks TEXT who lost it
 -- @column    immediate_count INTEGER dirty pages that reclaim put off; NULL =
 --   no vmstat files
--- @column    expected TEXT what should fall; NULL = not predicted, as pages went
---   to swap, and those on the way there are counted too
+-- @column    expected TEXT what should fall; NULL = not predicted, as pages
+--   went to swap, and those on the way there are counted too
 -- @column    proposed_bytes INTEGER a quarter of the dirty threshold
 -- @column    background_bytes INTEGER half of that
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
@@ -70,7 +70,8 @@ SELECT
     WHERE g.name = 'nr_vmscan_immediate_reclaim'
   ) AS immediate_count,
   CASE
-    WHEN coalesce(r.device_count, 0) = 0 THEN 'nr_vmscan_immediate_reclaim lower'
+    WHEN coalesce(r.device_count, 0) = 0
+      THEN 'nr_vmscan_immediate_reclaim lower'
   END AS expected,
   s.round_bytes * (1 + m.thresh_bytes / 4 / s.round_bytes) AS proposed_bytes,
   s.round_bytes * (1 + m.thresh_bytes / 4 / s.round_bytes) / 2

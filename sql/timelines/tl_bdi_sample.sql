@@ -25,6 +25,25 @@ WITH
     UNION ALL SELECT 3, 'dirtied', 'bytes/s'
     UNION ALL SELECT 4, 'written', 'bytes/s'
     UNION ALL SELECT 5, 'write_bw', 'bytes/s'
+  ),
+  told AS (
+    SELECT
+      s.ts,
+      s.dur_ns,
+      s.bdi,
+      s.cgroup_ino,
+      s.dirty_bytes,
+      s.writeback_bytes,
+      s.wb_thresh_bytes,
+      s.dirtied_bytes_per_s,
+      s.written_bytes_per_s,
+      s.write_bw_bytes_per_s
+    FROM wb_bdi_sample AS s
+    UNION ALL
+    -- Behind the last sample nothing is known.
+    SELECT max(s.ts) + 1, 0, s.bdi, s.cgroup_ino, 0, 0, 0, 0, 0, 0
+    FROM wb_bdi_sample AS s
+    GROUP BY s.bdi, s.cgroup_ino
   )
 SELECT
   s.ts - CASE WHEN c.place IN (3, 4) THEN s.dur_ns ELSE 0 END AS ts,
@@ -46,6 +65,6 @@ SELECT
     WHEN 5 THEN s.write_bw_bytes_per_s
   END AS value,
   c.unit
-FROM wb_bdi_sample AS s
+FROM told AS s
 CROSS JOIN curve AS c
 WHERE c.place NOT IN (3, 4) OR s.dur_ns IS NOT NULL;

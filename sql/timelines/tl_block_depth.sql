@@ -8,7 +8,7 @@
 -- @summary  How many requests of each disk are queued, and in the device.
 -- @grain    change of one curve; order ts
 -- @sorted
--- @needs    wb_wait_request
+-- @needs    wb_wait_request, wb_device
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @optional block:block_rq_insert
 CREATE VIEW tl_block_depth AS
@@ -38,10 +38,16 @@ WITH
 SELECT
   c.ts,
   NULL AS dur,
-  'Writeback/Block requests/' || c.device || c.part AS track,
+  'Writeback/Block requests/'
+    || replace(
+      replace(coalesce(d.device || ' ', '') || c.device, '\', '\\'),
+      '/',
+      '\/'
+    ) || c.part AS track,
   NULL AS name,
   sum(c.step) OVER (
     PARTITION BY c.device, c.part ORDER BY c.ts ROWS UNBOUNDED PRECEDING
   ) AS value,
   'count' AS unit
-FROM change AS c;
+FROM change AS c
+LEFT JOIN wb_device AS d ON d.bdi = c.device;

@@ -42,4 +42,17 @@ SELECT
   c.unit
 FROM wb_block_sample AS s
 CROSS JOIN curve AS c
-CROSS JOIN wb_units AS u;
+CROSS JOIN wb_units AS u
+UNION ALL
+-- Behind the last sample nothing is known.
+SELECT
+  max(s.ts),
+  NULL,
+  'Writeback/Disks/' || replace(replace(s.disk, '\', '\\'), '/', '\/')
+    || '/' || c.name,
+  NULL,
+  0,
+  c.unit
+FROM wb_block_sample AS s
+CROSS JOIN curve AS c
+GROUP BY s.disk, c.name, c.unit;

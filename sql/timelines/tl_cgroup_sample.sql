@@ -48,6 +48,9 @@ WITH
     FROM wb_cgroup_sample AS s
     CROSS JOIN curve AS c
     CROSS JOIN wb_units AS u
+  ),
+  last_told AS (
+    SELECT max(s.ts) AS ts FROM wb_cgroup_sample AS s
   )
 SELECT
   t.ts,
@@ -57,4 +60,11 @@ SELECT
   t.value,
   t.unit
 FROM told AS t
-WHERE t.value IS NOT NULL AND t.ts IS NOT NULL;
+WHERE t.value IS NOT NULL AND t.ts IS NOT NULL
+UNION ALL
+-- Behind the last sample nothing is known.
+SELECT l.ts, NULL, t.track, NULL, 0, min(t.unit)
+FROM told AS t
+CROSS JOIN last_told AS l
+WHERE t.unit <> 'bytes'
+GROUP BY t.track, l.ts;

@@ -8,8 +8,8 @@
 --   page that a file system dirties again is taken off
 -- @track    written since start [bytes]: pages whose writeback ended, swap
 --   included
--- @track    dirtied - written [bytes]: the gap between the two
--- @track    unexplained gap [bytes]: the gap without what is still dirty or
+-- @track    dirtied - written [gap]: the gap between the two
+-- @track    unexplained gap [gap]: the gap without what is still dirty or
 --   being written: grows when dirty data is deleted, or was dirtied again
 -- @summary  Pages dirtied and written since the start, and the gap between.
 -- @grain    sample of one curve; order ts

@@ -1,10 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_dirty_pages
 -- @title    Dirty pages
--- @order    30
--- @group    Dirty pages: Dirty pages of the machine and what the kernel holds
---   against them. Above freerun tasks are throttled, at the limit they stand
---   still; the kernel steers towards the setpoint.
+-- @order    31
+-- @group    Dirty pages
+-- @track    position: 0 where free run ends, 100 at the limit; below 0 nobody
+--   is throttled, and the kernel steers towards the setpoint, 50
+-- @track    setpoint of limit [percent]: in % of the limit; as the next two on
+--   the scale of the group's own curve
+-- @track    freerun of limit [percent]: likewise; below, nobody is throttled
+-- @track    bg_thresh of limit [percent]: likewise; the flusher works above
 -- @track    dirty + writeback [bytes]: what the kernel compares with its
 --   thresholds, NFS unstable pages included
 -- @track    dirty [bytes]: pages of files that are to be written
@@ -26,16 +30,20 @@
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirty_pages AS
 WITH
-  curve(place, track) AS (
-    SELECT 0, 'Writeback/Dirty pages/dirty + writeback'
-    UNION ALL SELECT 1, 'Writeback/Dirty pages/dirty'
-    UNION ALL SELECT 2, 'Writeback/Dirty pages/writeback'
-    UNION ALL SELECT 3, 'Writeback/Dirty pages/limit'
-    UNION ALL SELECT 4, 'Writeback/Dirty pages/setpoint'
-    UNION ALL SELECT 5, 'Writeback/Dirty pages/freerun'
-    UNION ALL SELECT 6, 'Writeback/Dirty pages/thresh'
-    UNION ALL SELECT 7, 'Writeback/Dirty pages/thresh - thresh\/4'
-    UNION ALL SELECT 8, 'Writeback/Dirty pages/bg_thresh'
+  curve(place, track, unit) AS (
+    SELECT 0, 'Writeback/Dirty pages/dirty + writeback', 'bytes'
+    UNION ALL SELECT 1, 'Writeback/Dirty pages/dirty', 'bytes'
+    UNION ALL SELECT 2, 'Writeback/Dirty pages/writeback', 'bytes'
+    UNION ALL SELECT 3, 'Writeback/Dirty pages/limit', 'bytes'
+    UNION ALL SELECT 4, 'Writeback/Dirty pages/setpoint', 'bytes'
+    UNION ALL SELECT 5, 'Writeback/Dirty pages/freerun', 'bytes'
+    UNION ALL SELECT 6, 'Writeback/Dirty pages/thresh', 'bytes'
+    UNION ALL SELECT 7, 'Writeback/Dirty pages/thresh - thresh\/4', 'bytes'
+    UNION ALL SELECT 8, 'Writeback/Dirty pages/bg_thresh', 'bytes'
+    UNION ALL SELECT 9, 'Writeback/Dirty pages/position', 'ratio'
+    UNION ALL SELECT 10, 'Writeback/Dirty pages/setpoint of limit', 'ratio'
+    UNION ALL SELECT 11, 'Writeback/Dirty pages/freerun of limit', 'ratio'
+    UNION ALL SELECT 12, 'Writeback/Dirty pages/bg_thresh of limit', 'ratio'
   )
 SELECT
   d.ts,
@@ -52,8 +60,13 @@ SELECT
     WHEN 6 THEN d.thresh_bytes
     WHEN 7 THEN d.thresh_bytes - d.thresh_bytes / 4
     WHEN 8 THEN d.bg_thresh_bytes
+    WHEN 9 THEN 1.0 * (d.dirty_bytes - d.freerun_bytes)
+      / nullif(d.limit_bytes - d.freerun_bytes, 0)
+    WHEN 10 THEN 1.0 * d.setpoint_bytes / nullif(d.limit_bytes, 0)
+    WHEN 11 THEN 1.0 * d.freerun_bytes / nullif(d.limit_bytes, 0)
+    WHEN 12 THEN 1.0 * d.bg_thresh_bytes / nullif(d.limit_bytes, 0)
   END AS value,
-  'bytes' AS unit
+  c.unit
 FROM wb_dirty_state AS d
 CROSS JOIN curve AS c
 -- Thresholds of a real-time task are higher than those of all others.

@@ -3,8 +3,9 @@
 -- @title    Work of the flushers
 -- @order    100
 -- @group    Flusher work: What the kernel's writing threads did, by bdi and by
---   the reason why. Arrows lead to tasks that slept for it, and
---   come from those that ordered it.
+--   the reason why, and the commits of journals. Arrows lead from their ends to
+--   the ends of waits for them.
+-- @track    journal of *: commits of this journal
 -- @track    *: work of this reason: background (above bg_thresh), periodic (old
 --   pages), sync (ordered), vmscan (reclaim met dirty pages) and others; before
 --   ordered work the time that it stood in the queue
@@ -12,7 +13,7 @@
 --   queue.
 -- @grain    work item; order ts
 -- @flat
--- @needs    wb_work, wb_release, wb_bounds, wb_task
+-- @needs    wb_work, wb_release, wb_bounds, wb_task, wb_device
 -- @events   writeback:writeback_start, writeback:writeback_written
 -- @optional writeback:writeback_queue, writeback:writeback_exec
 -- @column   arg_tid INTEGER thread of the flusher; NULL = not known
@@ -30,19 +31,24 @@ CREATE VIEW tl_flusher AS
 WITH
   listed AS (
     SELECT
-      r.work_seq,
+      r.source_id AS work_seq,
       group_concat(r.flow, ' ') OVER (
-        PARTITION BY r.work_seq ORDER BY r.flow ROWS UNBOUNDED PRECEDING
+        PARTITION BY r.source_id ORDER BY r.flow ROWS UNBOUNDED PRECEDING
       ) AS flows,
-      row_number() OVER (PARTITION BY r.work_seq ORDER BY r.flow DESC) AS place
+      row_number() OVER (PARTITION BY r.source_id ORDER BY r.flow DESC) AS place
     FROM wb_release AS r
+    WHERE r.source = 'work'
   ),
   arrow AS (SELECT l.work_seq, l.flows FROM listed AS l WHERE l.place = 1),
   item AS (
     SELECT
       w.*,
       'Writeback/Flusher work/'
-        || replace(replace(w.bdi, '\', '\\'), '/', '\/')
+        || replace(
+          replace(coalesce(d.device || ' ', '') || w.bdi, '\', '\\'),
+          '/',
+          '\/'
+        )
         || CASE
           WHEN w.cgroup_ino > 1 THEN ' cgroup ' || w.cgroup_ino
           ELSE ''
@@ -50,6 +56,7 @@ WITH
         || ' ' || replace(replace(w.reason, '\', '\\'), '/', '\/') AS track,
       t.comm
     FROM wb_work AS w
+    LEFT JOIN wb_device AS d ON d.bdi = w.bdi
     LEFT JOIN wb_task AS t
       ON t.tid = w.tid AND w.seq >= t.from_seq AND w.seq < t.until_seq
   )

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_pool
 -- @title    Whose dirty pages fill the pool
--- @order    32
+-- @order    33
 -- @group    Dirty pages
 -- @track    held by * [held]: what this wb held of the machine's dirty pages,
 --   mean of the window; those of a window add up to all of them
@@ -15,8 +15,8 @@ WITH
   holder AS (
     SELECT DISTINCT p.bdi, p.cgroup_ino FROM wb_pool_window AS p
   ),
-  told AS (
-    SELECT DISTINCT p.window_index FROM wb_pool_window AS p
+  first_told AS (
+    SELECT min(p.window_index) AS window_index FROM wb_pool_window AS p
   )
 SELECT
   w.window_start_ns AS ts,
@@ -34,10 +34,10 @@ SELECT
   -- A counter keeps its value, so one that holds nothing has to say so.
   coalesce(p.held_bytes, 0) AS value,
   'bytes' AS unit
-FROM told AS t
-JOIN wb_window AS w ON w.window_index = t.window_index
+FROM first_told AS t
+JOIN wb_window AS w ON w.window_index >= t.window_index
 CROSS JOIN holder AS h
 LEFT JOIN wb_pool_window AS p
-  ON p.window_index = t.window_index
+  ON p.window_index = w.window_index
   AND p.bdi IS h.bdi
   AND p.cgroup_ino IS h.cgroup_ino;

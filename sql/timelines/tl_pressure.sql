@@ -26,4 +26,18 @@ SELECT
   'ratio' AS unit
 FROM wb_pressure_sample AS s
 CROSS JOIN curve AS c
-WHERE c.place = 0 OR s.full_ns IS NOT NULL;
+WHERE c.place = 0 OR s.full_ns IS NOT NULL
+UNION ALL
+-- Behind the last sample nothing is known.
+SELECT
+  max(s.ts),
+  NULL,
+  'Writeback/Pressure/' || replace(replace(s.resource, '\', '\\'), '/', '\/')
+    || c.name,
+  NULL,
+  0,
+  'ratio'
+FROM wb_pressure_sample AS s
+CROSS JOIN curve AS c
+WHERE c.place = 0 OR s.full_ns IS NOT NULL
+GROUP BY s.resource, c.name;

@@ -3,10 +3,11 @@
 -- @title    nr_vmscan_write
 -- @order    122
 -- @group    Reclaim
--- @track    nr_vmscan_write * total: folios that reclaim itself gave away to be
---   written, summed up; not all reach a device: in the group vmstat, pswpout
+-- @track    vmscan_write/s *: folios that reclaim itself gave away to be
+--   written (nr_vmscan_write), of each second, by zone, by who reclaimed and by
+--   what the folios were; not all reach a device: in the group vmstat, pswpout
 --   was written to swap, swpout_zero was zero-filled, zswpout went to zswap
--- @track    nr_vmscan_write * per second: the same, of each second
+-- @track    vmscan_write *: the same, summed up, by zone
 -- @summary  Folios that reclaim gave away to be written, by zone: sum so far,
 --   and per second.
 -- @grain    sample of one curve; order ts
@@ -18,9 +19,8 @@ WITH
   zoned AS (
     SELECT
       r.ts,
-      CASE WHEN r.node IS NULL THEN r.zone
-        ELSE 'node ' || r.node || ' ' || r.zone
-      END AS place
+      r.zone || coalesce(' node ' || r.node, '') AS place,
+      r.reclaimer || ' ' || r.kind AS who
     FROM reclaim_write AS r
   ),
   summed AS (
@@ -34,13 +34,13 @@ WITH
   ),
   per_second AS (
     SELECT
-      z.place,
+      z.place || ' ' || z.who AS place,
       (z.ts - b.first_ts) / u.second_ns AS second_index,
       count(*) AS folios_count
     FROM zoned AS z
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_units AS u
-    GROUP BY z.place, 2
+    GROUP BY 1, 2
   ),
   stepped AS (
     SELECT
@@ -63,7 +63,7 @@ WITH
 SELECT
   s.ts,
   NULL AS dur,
-  'Writeback/Reclaim/nr_vmscan_write ' || s.place || ' total' AS track,
+  'Writeback/Reclaim/vmscan_write ' || s.place AS track,
   NULL AS name,
   max(s.folios_so_far) AS value,
   'count' AS unit
@@ -73,7 +73,7 @@ UNION ALL
 SELECT
   b.first_ts + n.second_index * u.second_ns,
   NULL,
-  'Writeback/Reclaim/nr_vmscan_write ' || n.place || ' per second',
+  'Writeback/Reclaim/vmscan_write\/s ' || n.place,
   NULL,
   n.folios_count,
   'folios/s'

@@ -2,12 +2,14 @@
 -- @timeline tl_stall
 -- @title    Waits on the threads
 -- @order    22
--- @track    Writeback stalls: waits of this thread from begin to end, one in
---   the other, named by their kind and cause
+-- @track    Writeback stalls: system calls of this thread that write or sync,
+--   calls of balance_dirty_pages() in them, and its waits from begin to end,
+--   one in the other; a mark at the end of a wait leads to what ended it
 -- @summary  Every wait on the track of its thread, with its cause and with what
---   the kernel knew when it decided.
--- @grain    stall; order ts
--- @needs    wb_stall, wb_throttle, wb_release, wb_loss
+--   the kernel knew when it decided, in the calls that held the thread.
+-- @grain    stall, call or end of a stall; order ts
+-- @needs    wb_stall, wb_stall_why, wb_throttle_call, wb_release,
+--   wb_loss, wb_write_call, wb_sync_call, wb_rule
 -- @events   writeback:balance_dirty_pages
 --   |writeback:writeback_balance_dirty_pages_waiting
 --   |vmscan:mm_vmscan_direct_reclaim_begin
@@ -26,7 +28,8 @@
 --   |syscalls:sys_enter_pwritev|syscalls:sys_enter_pwritev2
 -- @optional sched:sched_switch, writeback:writeback_start,
 --   writeback:writeback_written, writeback:bdi_dirty_ratelimit
--- @column   arg_kind TEXT as in stalls
+-- @column   arg_why TEXT in a sentence
+-- @column   arg_kind TEXT as in stalls; else call or system call
 -- @column   arg_cause TEXT as in stalls
 -- @column   arg_what TEXT event, system call or journal step
 -- @column   arg_bdi TEXT backing device; NULL = not known
@@ -36,6 +39,10 @@
 -- @column   arg_basis TEXT how it was measured, as in stalls
 -- @column   arg_cut TEXT start or end: under way when the trace began or ended;
 --   NULL = neither
+-- @column   arg_slept_ns INTEGER of a call: all its pauses
+-- @column   arg_pauses_count INTEGER of a call: how many
+-- @column   arg_written_bytes INTEGER of a write system call: its result
+-- @column   arg_fd INTEGER of a write system call: its descriptor
 -- @column   arg_pos_ratio REAL as in stalls
 -- @column   arg_global_pos_ratio REAL as in stalls
 -- @column   arg_wb_pos_ratio REAL as in stalls
@@ -66,18 +73,33 @@
 -- @column   arg_wb_setpoint_bytes INTEGER of a throttle: as in wb_throttle
 CREATE VIEW tl_stall AS
 WITH
-  listed AS (
+  -- What the UI shows of a duration in a name.
+  held AS (
     SELECT
-      r.wait_id,
-      group_concat(r.flow, ' ') OVER (
-        PARTITION BY r.wait_id ORDER BY r.flow ROWS UNBOUNDED PRECEDING
-      ) AS flows,
-      row_number() OVER (PARTITION BY r.wait_id ORDER BY r.flow DESC) AS place
-    FROM wb_release AS r
+      c.*,
+      CASE
+        WHEN c.call_ns >= 1e9 THEN printf('%.2f s', c.call_ns / 1e9)
+        ELSE printf('%d ms', round(c.call_ns / 1e6))
+      END AS length
+    FROM wb_throttle_call AS c
   ),
-  arrow AS (SELECT l.wait_id, l.flows FROM listed AS l WHERE l.place = 1)
+  -- Of system calls those that held the thread, and that are no wait.
+  called AS (
+    SELECT
+      w.ts,
+      w.end_ts,
+      w.tid,
+      'write(' || coalesce(w.fd || ', ', '') || w.written_bytes || ')' AS name,
+      w.fd,
+      w.written_bytes,
+      'write' AS kind
+    FROM wb_write_call AS w
+    UNION ALL
+    SELECT c.ts, c.end_ts, c.tid, c.call || '()', NULL, NULL, 'fsync'
+    FROM wb_sync_call AS c
+  )
 SELECT
-  s.ts,
+  s.ts AS ts,
   s.span_ns AS dur,
   'Writeback stalls' AS track,
   s.kind || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END
@@ -86,7 +108,8 @@ SELECT
   NULL AS unit,
   NULL AS rank,
   s.tid AS tid,
-  a.flows AS flows,
+  NULL AS flows,
+  y.why AS arg_why,
   s.kind AS arg_kind,
   s.cause AS arg_cause,
   s.what AS arg_what,
@@ -96,6 +119,10 @@ SELECT
   s.dur AS arg_own_ns,
   s.basis AS arg_basis,
   s.cut AS arg_cut,
+  NULL AS arg_slept_ns,
+  NULL AS arg_pauses_count,
+  NULL AS arg_written_bytes,
+  NULL AS arg_fd,
   round(s.pos_ratio, 6) AS arg_pos_ratio,
   round(s.global_pos_ratio, 6) AS arg_global_pos_ratio,
   round(s.wb_pos_ratio, 6) AS arg_wb_pos_ratio,
@@ -108,20 +135,188 @@ SELECT
   l.holder_bdi AS arg_holder_bdi,
   l.holder_cgroup_ino AS arg_holder_cgroup_ino,
   round(l.holder_share_ratio, 6) AS arg_holder_share_ratio,
-  t.domain AS arg_domain,
-  t.pause_ns AS arg_pause_ns,
-  t.paused_ns AS arg_paused_ns,
-  t.period_ns AS arg_period_ns,
-  t.think_ns AS arg_think_ns,
-  t.dirtied_bytes AS arg_dirtied_bytes,
-  t.dirty_ratelimit_bytes_per_s AS arg_dirty_ratelimit_bytes_per_s,
-  t.task_ratelimit_bytes_per_s AS arg_task_ratelimit_bytes_per_s,
-  t.dirty_bytes AS arg_dirty_bytes,
-  t.setpoint_bytes AS arg_setpoint_bytes,
-  t.limit_bytes AS arg_limit_bytes,
-  t.wb_dirty_bytes AS arg_wb_dirty_bytes,
-  t.wb_setpoint_bytes AS arg_wb_setpoint_bytes
+  y.domain AS arg_domain,
+  y.pause_ns AS arg_pause_ns,
+  y.paused_ns AS arg_paused_ns,
+  y.period_ns AS arg_period_ns,
+  y.think_ns AS arg_think_ns,
+  y.dirtied_bytes AS arg_dirtied_bytes,
+  y.dirty_ratelimit_bytes_per_s AS arg_dirty_ratelimit_bytes_per_s,
+  y.task_ratelimit_bytes_per_s AS arg_task_ratelimit_bytes_per_s,
+  y.dirty_bytes AS arg_dirty_bytes,
+  y.setpoint_bytes AS arg_setpoint_bytes,
+  y.limit_bytes AS arg_limit_bytes,
+  y.wb_dirty_bytes AS arg_wb_dirty_bytes,
+  y.wb_setpoint_bytes AS arg_wb_setpoint_bytes
 FROM wb_stall AS s
-LEFT JOIN wb_throttle AS t ON s.kind = 'throttle' AND t.seq = s.ref_seq
+JOIN wb_stall_why AS y ON y.wait_id = s.wait_id
 LEFT JOIN wb_loss AS l ON l.wait_id = s.wait_id
-LEFT JOIN arrow AS a ON a.wait_id = s.wait_id;
+UNION ALL
+SELECT
+  c.ts,
+  c.end_ts - c.ts,
+  'Writeback stalls',
+  'balance_dirty_pages ' || c.length || ': ' || c.cause,
+  NULL,
+  NULL,
+  NULL,
+  c.tid,
+  NULL,
+  'held for ' || c.length || ' by ' || c.pauses_count
+    || CASE c.pauses_count WHEN 1 THEN ' pause, ' ELSE ' pauses, ' END
+    || 'mostly: ' || c.cause,
+  'call',
+  c.cause,
+  'balance_dirty_pages',
+  c.bdi,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  c.slept_ns,
+  c.pauses_count,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL
+FROM held AS c
+UNION ALL
+SELECT
+  c.ts,
+  c.end_ts - c.ts,
+  'Writeback stalls',
+  c.name,
+  NULL,
+  NULL,
+  NULL,
+  c.tid,
+  NULL,
+  NULL,
+  'system call',
+  NULL,
+  c.name,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  c.written_bytes,
+  c.fd,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL
+FROM called AS c
+CROSS JOIN wb_rule AS r
+WHERE c.end_ts - c.ts >= r.call_least_ns
+  AND NOT EXISTS (
+    SELECT 1
+    FROM wb_stall AS s
+    WHERE s.tid = c.tid AND s.ts = c.ts AND s.kind IN ('write', 'fsync', 'sync')
+  )
+UNION ALL
+SELECT
+  r.wait_end_ts,
+  0,
+  'Writeback stalls',
+  'ended by ' || r.source,
+  NULL,
+  NULL,
+  NULL,
+  s.tid,
+  r.flow,
+  'ended by ' || CASE r.source
+    WHEN 'commit' THEN 'a commit of the journal'
+    WHEN 'work' THEN 'work of the flusher'
+    ELSE 'a request of the device'
+  END,
+  'end',
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL,
+  NULL
+FROM wb_release AS r
+CROSS JOIN wb_rule AS v
+JOIN wb_stall AS s
+  ON s.wait_id = r.wait_id AND s.span_ns >= v.call_least_ns;

@@ -3,24 +3,60 @@
 -- @title    Rate limit of each task
 -- @order    41
 -- @group    Bandwidth
--- @track    task_ratelimit of * [rate]: rate that this task was allowed to
---   dirty pages at; 0 = it stood at the limit
--- @summary  What each task was allowed, on the axis of its bdi's bandwidth.
--- @grain    balance_dirty_pages event; order ts
--- @sorted
+-- @track    task_ratelimit of *: rate that this task was allowed to dirty pages
+--   at; 0 = it stood at the limit, or has ended
+-- @track    pos_ratio of * [pos_ratio]: that rate in % of the base rate of its
+--   bdi; below 100 there are more dirty pages than the kernel wants
+-- @summary  What each task was allowed, and that in % of its bdi's base rate.
+-- @grain    sample of one curve; order ts
 -- @needs    wb_throttle, wb_task_label
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_task_ratelimit AS
+WITH
+  curve(place, name, unit) AS (
+    SELECT 0, 'task_ratelimit of ', 'bytes/s'
+    UNION ALL SELECT 1, 'pos_ratio of ', 'ratio'
+  ),
+  told AS (
+    SELECT
+      t.ts,
+      t.bdi,
+      t.cgroup_ino,
+      k.task_id,
+      k.path,
+      t.task_ratelimit_bytes_per_s AS rate,
+      1.0 * t.task_ratelimit_bytes_per_s
+        / nullif(t.dirty_ratelimit_bytes_per_s, 0) AS pos_ratio
+    FROM wb_task_label AS k
+    CROSS JOIN wb_throttle AS t ON t.tid = k.tid
+    WHERE t.seq >= k.from_seq AND t.seq < k.until_seq
+    UNION ALL
+    -- After its last pause on this wb nothing is allowed or refused.
+    SELECT
+      max(t.sleep_ts + t.slept_ns, t.ts) + 1,
+      t.bdi,
+      t.cgroup_ino,
+      k.task_id,
+      k.path,
+      0,
+      0
+    FROM wb_task_label AS k
+    JOIN (
+      SELECT l.task_id, l.bdi, l.cgroup_ino, max(l.seq) AS seq
+      FROM wb_throttle AS l
+      GROUP BY l.task_id, l.bdi, l.cgroup_ino
+    ) AS e ON e.task_id = k.task_id
+    JOIN wb_throttle AS t ON t.seq = e.seq
+  )
 SELECT
   t.ts,
   NULL AS dur,
   'Writeback/Bandwidth/' || replace(replace(t.bdi, '\', '\\'), '/', '\/')
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
-    || '/task_ratelimit of ' || k.path AS track,
+    || '/' || c.name || t.path AS track,
   NULL AS name,
-  t.task_ratelimit_bytes_per_s AS value,
-  'bytes/s' AS unit,
-  k.task_id AS rank
-FROM wb_task_label AS k
-CROSS JOIN wb_throttle AS t ON t.tid = k.tid
-WHERE t.seq >= k.from_seq AND t.seq < k.until_seq;
+  CASE c.place WHEN 0 THEN t.rate ELSE t.pos_ratio END AS value,
+  c.unit,
+  t.task_id AS rank
+FROM told AS t
+CROSS JOIN curve AS c;

@@ -20,16 +20,15 @@ WITH
     SELECT
       t.tid,
       t.task_id,
-      min(t.first_ts) AS first_ts,
-      max(t.last_ts) AS last_ts
+      min(t.first_ts) AS first_ts
     FROM wb_throttle_total AS t
     GROUP BY t.tid, t.task_id
   ),
   cell AS (
     SELECT w.window_index, l.task_id, 0 AS slept_ns, 0 AS dirtied_bytes
     FROM life AS l
-    JOIN wb_window AS w
-      ON w.window_start_ns <= l.last_ts AND w.window_end_ns > l.first_ts
+    -- To the last one: a curve keeps its value until it is told another.
+    JOIN wb_window AS w ON w.window_end_ns > l.first_ts
     UNION ALL
     SELECT s.window_index, s.task_id, s.to_ts - s.from_ts, 0
     FROM wb_throttle_piece AS s
@@ -65,7 +64,8 @@ SELECT
     WHEN 0
       THEN 1.0 * s.slept_ns
         / (min(w.window_end_ns, b.end_ts) - w.window_start_ns)
-    WHEN 1 THEN 1.0 * s.dirtied_bytes / nullif(s.all_bytes, 0)
+    WHEN 1
+      THEN coalesce(1.0 * s.dirtied_bytes / nullif(s.all_bytes, 0), 0)
   END AS value,
   'ratio' AS unit,
   s.task_id AS rank

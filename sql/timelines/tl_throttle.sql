@@ -3,16 +3,16 @@
 -- @title    Throttled tasks
 -- @order    50
 -- @group    Throttled tasks: What balance_dirty_pages() asked of each task,
---   call by call. The sleeps themselves are slices on the threads.
+--   call by call, until the end of its last pause. The sleeps themselves are
+--   slices on the threads.
 -- @level    One task and the bdi, or cgroup on it, that it writes to
--- @track    pause [time]: sleep that was asked for; 0 = none was due, negative
+-- @track    pause: sleep that was asked for; 0 = none was due, negative
 --   = the task lost more time elsewhere, as in a journal, than its pages cost
--- @track    paused [time]: time that the call had taken until then; above 0 the
+-- @track    paused: time that the call had taken until then; above 0 the
 --   kernel went round its loop at the limit
 -- @track    dirtied: pages that the task brought to this call
 -- @summary  pause, paused and dirtied of every balance_dirty_pages event.
 -- @grain    sample of one curve; order ts
--- @sorted
 -- @needs    wb_throttle, wb_task_label
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_throttle AS
@@ -21,11 +21,43 @@ WITH
     SELECT 0, 'pause', 'ns'
     UNION ALL SELECT 1, 'paused', 'ns'
     UNION ALL SELECT 2, 'dirtied', 'bytes'
+  ),
+  told AS (
+    SELECT
+      t.ts,
+      t.bdi,
+      t.cgroup_ino,
+      k.task_id,
+      k.path,
+      t.pause_ns,
+      t.paused_ns,
+      t.dirtied_bytes
+    FROM wb_task_label AS k
+    CROSS JOIN wb_throttle AS t ON t.tid = k.tid
+    WHERE t.seq >= k.from_seq AND t.seq < k.until_seq
+    UNION ALL
+    -- The task's last pause on this wb ends, and nothing is asked any more.
+    SELECT
+      max(t.sleep_ts + t.slept_ns, t.ts) + 1,
+      t.bdi,
+      t.cgroup_ino,
+      k.task_id,
+      k.path,
+      0,
+      0,
+      0
+    FROM wb_task_label AS k
+    JOIN (
+      SELECT l.task_id, l.bdi, l.cgroup_ino, max(l.seq) AS seq
+      FROM wb_throttle AS l
+      GROUP BY l.task_id, l.bdi, l.cgroup_ino
+    ) AS e ON e.task_id = k.task_id
+    JOIN wb_throttle AS t ON t.seq = e.seq
   )
 SELECT
   t.ts,
   NULL AS dur,
-  'Writeback/Throttled tasks/' || k.path || ' on '
+  'Writeback/Throttled tasks/' || t.path || ' on '
     || replace(replace(t.bdi, '\', '\\'), '/', '\/')
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
     || '/' || c.name AS track,
@@ -36,8 +68,6 @@ SELECT
     WHEN 2 THEN t.dirtied_bytes
   END AS value,
   c.unit AS unit,
-  k.task_id AS rank
-FROM wb_task_label AS k
-CROSS JOIN wb_throttle AS t ON t.tid = k.tid
-CROSS JOIN curve AS c
-WHERE t.seq >= k.from_seq AND t.seq < k.until_seq;
+  t.task_id AS rank
+FROM told AS t
+CROSS JOIN curve AS c;

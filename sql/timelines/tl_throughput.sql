@@ -6,8 +6,8 @@
 --   machine and of each disk.
 -- @track    dirtied [rate]: pages that were dirtied
 -- @track    written [rate]: pages whose writeback ended, swap included
--- @track    dirtied to written: pages dirtied for each page written; above 1
---   dirty pages pile up, or are dirtied again
+-- @track    dirtied to written: pages dirtied for each page written; above
+--   100 % dirty pages pile up, or are dirtied again
 -- @summary  Pages dirtied and written in each window.
 -- @grain    sample of one curve; order ts
 -- @needs    wb_dirty_flow
@@ -25,11 +25,14 @@ SELECT
   'Writeback/Throughput/' || c.name AS track,
   NULL AS name,
   CASE c.place
-    WHEN 0 THEN 1.0 * w.dirtied_bytes_per_s
-    WHEN 1 THEN 1.0 * w.written_bytes_per_s
-    WHEN 2 THEN 1.0 * w.dirtied_bytes_per_s / nullif(w.written_bytes_per_s, 0)
+    -- A window that tells nothing must not keep the value of another.
+    WHEN 0 THEN 1.0 * coalesce(w.dirtied_bytes_per_s, 0)
+    WHEN 1 THEN 1.0 * coalesce(w.written_bytes_per_s, 0)
+    WHEN 2 THEN coalesce(
+      1.0 * w.dirtied_bytes_per_s / nullif(w.written_bytes_per_s, 0),
+      0
+    )
   END AS value,
   c.unit AS unit
 FROM wb_dirty_flow AS w
-CROSS JOIN curve AS c
-WHERE w.dirtied_bytes_per_s IS NOT NULL;
+CROSS JOIN curve AS c;

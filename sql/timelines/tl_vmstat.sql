@@ -3,15 +3,17 @@
 -- @title    vmstat
 -- @order    140
 -- @group    vmstat: Counters of /proc/vmstat that have to do with writeback and
---   reclaim, sampled by wbscope record and from the files beside the trace.
---   When those were read is not known: vmstat.before is drawn at the first
---   event, vmstat.after at the last.
+--   reclaim. Curves where wbscope record sampled them, else one bar with what
+--   each was before and after the trace.
+-- @track    before and after: vmstat.before and vmstat.after; when they were
+--   read is not known
 -- @track    nr_*: /proc/vmstat; pages
 -- @track    *: /proc/vmstat
 -- @summary  /proc/vmstat before, in and after the run: counters of writeback
 --   and reclaim that changed.
 -- @grain    counter and sample; order ts
--- @needs    raw_vmstat, wb_bounds
+-- @needs    raw_vmstat, wb_vmstat, wb_bounds
+-- @column   arg_more TEXT a line for each counter: before, after and the change
 CREATE VIEW tl_vmstat AS
 WITH
   chosen AS (
@@ -37,6 +39,21 @@ WITH
       OR v.name GLOB 'pgrotated'
     GROUP BY v.name
     HAVING min(v.value) < max(v.value) OR count(*) = 1
+  ),
+  is_sampled AS (
+    SELECT count(*) AS samples FROM raw_vmstat AS v WHERE v.sample = 'sampled'
+  ),
+  change AS (
+    SELECT
+      v.name || '=' || v.before_value || ' -> ' || v.after_value
+        || printf(' (%+d)', v.gained_count) AS line
+    FROM wb_vmstat AS v
+    WHERE v.gained_count <> 0 AND v.name IN (SELECT c.name FROM chosen AS c)
+    ORDER BY v.name
+  ),
+  bar AS (
+    SELECT count(*) AS changes_count, group_concat(c.line, char(10)) AS arg_more
+    FROM change AS c
   )
 SELECT
   CASE v.sample
@@ -49,8 +66,24 @@ SELECT
     AS track,
   NULL AS name,
   v.value,
-  'count' AS unit
+  'count' AS unit,
+  NULL AS arg_more
 FROM raw_vmstat AS v
 CROSS JOIN wb_bounds AS b
-WHERE v.name IN (SELECT c.name FROM chosen AS c)
-  AND v.value IS NOT NULL;
+CROSS JOIN is_sampled AS s
+WHERE s.samples > 0
+  AND v.name IN (SELECT c.name FROM chosen AS c)
+  AND v.value IS NOT NULL
+UNION ALL
+SELECT
+  b.first_ts,
+  b.last_ts - b.first_ts,
+  'Writeback/vmstat/before and after',
+  r.changes_count || ' counters changed',
+  NULL,
+  NULL,
+  r.arg_more
+FROM bar AS r
+CROSS JOIN wb_bounds AS b
+CROSS JOIN is_sampled AS s
+WHERE s.samples = 0 AND r.changes_count > 0;

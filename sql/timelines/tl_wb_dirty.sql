@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @timeline tl_wb_dirty
 -- @title    Dirty pages of each bdi
--- @order    31
+-- @order    32
 -- @group    Dirty pages
 -- @track    wb_dirty * [bytes]: dirty and writeback pages of this bdi, or of
 --   one cgroup on it, when a task was throttled

@@ -5,6 +5,7 @@
 -- @summary  Waits of tasks without double counting, each with its cause.
 -- @grain    wait that keeps time of its own, or whose end no event tells; order
 --   wait_id
+-- @key      wait_id
 -- @needs    wb_wait, _wait_busy, wb_throttle_cause, wb_wait_request,
 --   wb_rule
 -- @column   wait_id INTEGER of wb_wait
@@ -156,8 +157,8 @@ FROM _wait_piece AS p;
 -- @column   domain TEXT whose limits decided: global or memcg; NULL = the
 --   events do not tell; as in wb_throttle
 -- @column   limit_bytes INTEGER as in wb_throttle
--- @column   wb_limit_bytes INTEGER this wb's share of the limit, by its share of
---   the setpoint; NULL = its setpoint is not known
+-- @column   wb_limit_bytes INTEGER this wb's share of the limit, by its share
+--   of the setpoint; NULL = its setpoint is not known
 -- @column   bandwidth_ts INTEGER ns, the last bdi_dirty_ratelimit of this wb
 -- @column   avg_write_bw_bytes_per_s INTEGER that it told
 -- @column   top_write_bw_bytes_per_s INTEGER highest of its last 16 updates

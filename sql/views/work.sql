@@ -270,67 +270,83 @@ CROSS JOIN wb_units AS u
 LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;
 
 -- @view     wb_release
--- @shared
--- @summary  Which waits belong to which work of the flushers. ordered: the task
---   queued the work and waits for it in a system call such as sync. written:
---   while the work was done, the task slept in balance_dirty_pages() for the
---   same wb, for the first time since the work began. Such a sleep ends by a
---   timer, not by the flusher, but its length follows what the flusher wrote.
--- @grain    wait and work item; order wait_id, work_seq
--- @needs    wb_work, wb_stall
--- @events   writeback:writeback_start, writeback:writeback_written
+-- @summary  What ended waits: the last request of the device, the commit of the
+--   journal or the work of a flusher that ended in the wait, and that the wait
+--   was for. A throttled sleep is ended by a timer and has none.
+-- @grain    wait; order wait_id
+-- @needs    wb_work, wb_stall, wb_wait_request, wb_busy
+-- @optional block:block_rq_complete, jbd2:jbd2_end_commit,
+--   writeback:writeback_written
 -- @column   wait_id INTEGER of wb_stall
--- @column   work_seq INTEGER of wb_work
--- @column   kind TEXT ordered or written
+-- @column   wait_end_ts INTEGER ns, its end
+-- @column   source TEXT request, commit or work
+-- @column   source_ts INTEGER ns, end of that: at or before the end of the wait
+-- @column   source_id INTEGER seq of wb_wait_request or of wb_work, or from_ts
+--   of the commit in wb_busy
 -- @column   flow INTEGER number of the arrow between the two
--- @source   mm/page-writeback.c balance_dirty_pages(); fs/fs-writeback.c
---   wb_wait_for_completion()
+-- @source   fs/fs-writeback.c wb_wait_for_completion(); fs/jbd2/journal.c
+--   jbd2_log_wait_commit(); mm/filemap.c folio_wait_writeback()
 -- @materialize
 CREATE VIEW wb_release AS
 WITH
-  -- A sleep belongs to the last work of its wb that began before it.
-  wb_step AS (
+  wait AS (
     SELECT
-      w.bdi,
-      coalesce(w.cgroup_ino, 1) AS cgroup_ino,
-      w.started_ts AS ts,
-      0 AS is_wait,
-      w.seq AS work_seq,
-      NULL AS wait_id,
-      NULL AS tid
-    FROM wb_work AS w
-    WHERE w.started_ts IS NOT NULL
+      s.wait_id,
+      s.ts,
+      s.ts + s.span_ns AS end_ts,
+      s.tid,
+      s.kind,
+      s.cause,
+      s.bdi,
+      s.ref_seq
+    FROM wb_stall AS s
+    WHERE s.span_ns IS NOT NULL
+      AND s.kind NOT IN (
+        'throttle', 'direct reclaim', 'memcg reclaim', 'reclaim throttle'
+      )
+  ),
+  ended AS (
+    SELECT
+      'request' AS source,
+      q.seq AS source_id,
+      q.device,
+      q.end_ts AS ts
+    FROM wb_wait_request AS q
+    WHERE q.issue_ts IS NOT NULL
+    UNION ALL
+    SELECT 'commit', b.from_ts, b.device, b.to_ts
+    FROM wb_busy AS b
+    WHERE b.resource = 'journal'
+  ),
+  numbered AS (
+    SELECT
+      e.*,
+      row_number() OVER (ORDER BY e.source, e.ts, e.source_id) AS place
+    FROM ended AS e
+  ),
+  step AS (
+    SELECT n.source, n.device, n.ts, 0 AS is_wait, n.place, NULL AS wait_id
+    FROM numbered AS n
     UNION ALL
     SELECT
-      s.bdi,
-      coalesce(s.cgroup_ino, 1),
-      s.ts,
+      CASE w.cause WHEN 'journal commit' THEN 'commit' ELSE 'request' END,
+      w.bdi,
+      w.end_ts,
       1,
       NULL,
+      w.wait_id
+    FROM wait AS w
+    WHERE w.kind <> 'block queue' AND w.bdi IS NOT NULL
+      AND w.cause IN ('journal commit', 'device latency')
+  ),
+  last_end AS (
+    SELECT
       s.wait_id,
-      s.tid
-    FROM wb_stall AS s
-    WHERE s.kind = 'throttle' AND s.span_ns IS NOT NULL
-  ),
-  began AS (
-    SELECT
-      s.*,
-      max(s.work_seq) OVER (
-        PARTITION BY s.bdi, s.cgroup_ino ORDER BY s.ts, s.is_wait DESC
+      max(s.place) OVER (
+        PARTITION BY s.source, s.device ORDER BY s.ts, s.is_wait
         ROWS UNBOUNDED PRECEDING
-      ) AS last_work_seq
-    FROM wb_step AS s
-  ),
-  first_sleep AS (
-    SELECT
-      b.wait_id,
-      b.ts,
-      b.last_work_seq,
-      lag(b.last_work_seq) OVER (
-        PARTITION BY b.bdi, b.cgroup_ino, b.tid ORDER BY b.ts, b.wait_id
-      ) AS before_work_seq
-    FROM began AS b
-    WHERE b.is_wait = 1
+      ) AS place
+    FROM step AS s
   ),
   -- Who queues work and waits for it does so within one wait.
   task_step AS (
@@ -339,35 +355,59 @@ WITH
       w.queued_ts AS ts,
       1 AS is_work,
       w.seq AS work_seq,
+      w.finished_ts,
       NULL AS wait_id
     FROM wb_work AS w
-    WHERE w.queued_tid IS NOT NULL
+    WHERE w.queued_tid IS NOT NULL AND w.finished_ts IS NOT NULL
     UNION ALL
-    SELECT s.tid, s.ts, 0, NULL, s.wait_id
-    FROM wb_stall AS s
-    WHERE s.kind IN ('sync', 'fsync') AND s.span_ns IS NOT NULL
+    SELECT w.tid, w.ts, 0, NULL, NULL, w.wait_id
+    FROM wait AS w
+    WHERE w.kind IN ('sync', 'fsync')
   ),
   -- The ids of waits of one rank grow with time.
   within AS (
     SELECT
       t.work_seq,
       t.ts,
+      t.finished_ts,
       max(t.wait_id) OVER (
         PARTITION BY t.tid ORDER BY t.ts, t.is_work ROWS UNBOUNDED PRECEDING
       ) AS wait_id
     FROM task_step AS t
+  ),
+  found AS (
+    -- Its own request.
+    SELECT w.wait_id, 1 AS choice, n.source, n.source_id, n.ts
+    FROM wait AS w
+    JOIN numbered AS n ON n.source = 'request' AND n.source_id = w.ref_seq
+    WHERE w.kind = 'block queue'
+    UNION ALL
+    SELECT i.wait_id, 2, 'work', i.work_seq, i.finished_ts
+    FROM within AS i
+    WHERE i.work_seq IS NOT NULL
+    UNION ALL
+    SELECT l.wait_id, 3, n.source, n.source_id, n.ts
+    FROM last_end AS l
+    JOIN numbered AS n ON n.place = l.place
+    WHERE l.wait_id IS NOT NULL
+  ),
+  ranked AS (
+    SELECT
+      f.*,
+      w.end_ts,
+      row_number() OVER (
+        PARTITION BY f.wait_id ORDER BY f.choice, f.ts DESC, f.source_id
+      ) AS place
+    FROM found AS f
+    JOIN wait AS w
+      ON w.wait_id = f.wait_id AND f.ts >= w.ts AND f.ts <= w.end_ts
   )
 SELECT
-  f.wait_id,
-  f.last_work_seq AS work_seq,
-  'written' AS kind,
-  f.wait_id * 2 AS flow
-FROM first_sleep AS f
-JOIN wb_work AS w ON w.seq = f.last_work_seq
-WHERE (f.before_work_seq IS NULL OR f.before_work_seq <> f.last_work_seq)
-  AND (w.finished_ts IS NULL OR f.ts < w.finished_ts)
-UNION ALL
-SELECT i.wait_id, i.work_seq, 'ordered', i.work_seq * 2 + 1
-FROM within AS i
-JOIN wb_stall AS s ON s.wait_id = i.wait_id
-WHERE i.work_seq IS NOT NULL AND s.ts + s.span_ns >= i.ts;
+  r.wait_id,
+  r.end_ts AS wait_end_ts,
+  r.source,
+  r.ts AS source_ts,
+  r.source_id,
+  r.wait_id AS flow
+FROM ranked AS r
+WHERE r.place = 1;

@@ -22,24 +22,26 @@ from wbscope.timeline.plan import ORDER, part_name, part_statements, plan_statem
 __all__ = ["Beside", "Timeline", "write_timeline"]
 
 _THREADS = "wb_thread"
-_BEGIN_NS = 1_000_000_000
+# Events with more records than this ride along only when asked for: they would be most of the file.
+_MOST_RIDING = 100_000
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A run that shares a trace with another: its time 0 is where it begins.
+    """A run that shares a trace with another.
 
-    `place` tells their packets apart: 2, 3. Files of runs are joined one behind the other.
+    `place` tells their packets apart: 2, 3; files of runs are joined one behind the other. The
+    first event of each is drawn at `begin_ns`: take that of one of them.
     """
 
     title: str
     place: int
+    begin_ns: int
 
     def options(self, first_ns: int) -> list[str]:
         """For wbscope-ingest, of a run or part that begins at this time of its clock."""
-        # Not 0 itself: what began before the first event has a time below.
-        shift = f"--shift={_BEGIN_NS - first_ns}"
-        return ["--root", self.title, *shift.split("="), "--sequence", str(self.place)]
+        shift = ["--shift", str(self.begin_ns - first_ns)]
+        return ["--root", self.title, *shift, "--sequence", str(self.place)]
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ def write_timeline(
         drawn = [part_name(view) for view in views]
     setup = "".join(f"{statement};\n" for statement in statements)
     globs = [] if beside else _globs(run, events)
+    too_many = _too_many(run, globs, events)
+    globs = [event for event in globs if event not in too_many]
     with (
         private_output(output) as private,
         passed_text(setup) as (script, name),
@@ -98,7 +102,7 @@ def write_timeline(
         output=output,
         views=tuple(views),
         skipped=tuple(skipped),
-        warnings=(*run.warnings(), *warnings),
+        warnings=(*run.warnings(), *warnings, *_stayed(too_many, run)),
     )
 
 
@@ -108,6 +112,21 @@ def _globs(run: Run, chosen: Sequence[str] | None) -> list[str]:
     if source.kind is not Kind.TRACE or not source.has_formats():
         return []  # nothing but a trace.dat can be written record by record
     return run.library.events() if chosen is None else list(chosen)
+
+
+def _too_many(run: Run, globs: Sequence[str], chosen: Sequence[str] | None) -> list[str]:
+    """Of those that nobody chose the events whose records would be most of the file."""
+    if chosen is not None:
+        return []
+    counts = run.recorded().counts
+    return [event for event in globs if counts.get(event, (0, 0))[0] > _MOST_RIDING]
+
+
+def _stayed(events: Sequence[str], run: Run) -> list[Notice]:
+    counts = run.recorded().counts
+    told = ", ".join(f"{event} ({counts[event][0]} records)" for event in events)
+    text = f"drawn as curves and slices, but left out as events: {told}; name them to have them"
+    return [Notice("events-left-out", text)] if events else []
 
 
 def _options(globs: Sequence[str]) -> list[str]:

@@ -83,9 +83,9 @@ def _groups(library: Library) -> Iterator[str]:
     yield f"INSERT INTO timeline_group VALUES ({quote(ROOT)}, 0, {quote(_ABOUT)}, 0)"
     for rank, (group, text) in enumerate(about.items()):
         path = quote(f"{ROOT}/{group}")
-        yield f"INSERT INTO timeline_group VALUES ({path}, {_MOST_FIRST + rank}, {quote(text)}, 1)"
+        yield f"INSERT INTO timeline_group VALUES ({path}, {_MOST_FIRST + rank}, {quote(text)}, 0)"
     path = f"{quote(ROOT + '/')} || o.group_name"
     yield (
-        f"UPDATE timeline_group SET rank = coalesce((SELECT o.place FROM {ORDER} AS o"
-        f" WHERE {path} = path), rank)"
+        f"UPDATE timeline_group AS g SET rank = o.place, is_top = o.is_top FROM {ORDER} AS o"
+        f" WHERE g.path = {path}"
     )

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All records of trace.dat files into one Perfetto trace.
+#include "perfetto/compressed_packets.h"
 #include "perfetto/trace_writer.h"
 
 #include <algorithm>
@@ -260,11 +261,12 @@ TraceWriter::Plans TraceWriter::judge(const TimeBounds& bounds) const {
 struct TraceWriter::Worker {
   RecordBlock block;
   PacketBuffers buffers;
+  std::string compressed;
   std::vector<std::unique_ptr<EventEncoder>> encoders;  // by source
 };
 
 void TraceWriter::write_lanes(PacketOutput& output, std::vector<Worker>& workers,
-                              const OnProgress& on_progress) {
+                              bool is_small, const OnProgress& on_progress) {
   for (auto& worker : workers) {
     worker.encoders.clear();
     for (std::size_t s = 0; s < sources_.size(); ++s) {
@@ -283,6 +285,10 @@ void TraceWriter::write_lanes(PacketOutput& output, std::vector<Worker>& workers
     if (lane.stream.cpu() < FtracePackets::kMaxCpus) {
       lane.made = spare.take();
       lane.packets.write(worker.block, *worker.encoders[lane.source], worker.buffers, lane.made);
+      if (is_small && !lane.made.empty()) {
+        compress_packets(lane.made, Effort::kSmall, worker.compressed);
+        lane.made = worker.compressed;
+      }
     }
     consumed += lane.stream.consumed() - lane.consumed;
     lane.consumed = lane.stream.consumed();
@@ -308,7 +314,7 @@ TraceWritten TraceWriter::write(PacketOutput& output, const TraceWriterOptions& 
   const auto write_once = [&] {
     bool is_doubtful = prepare(options, plans);
     write_heads(output);
-    write_lanes(output, workers, on_progress);
+    write_lanes(output, workers, options.is_small, on_progress);
     for (const auto& lane : lanes_) is_doubtful = is_doubtful || lane->stream.is_doubtful();
     return is_doubtful;
   };

@@ -4,11 +4,10 @@
 // protos/perfetto/trace/track_event/*.proto of Perfetto.
 #include "sink/track_event_writer.h"
 
-#include <zlib.h>
-
 #include <protozero/pbf_writer.hpp>
 
 #include "base/utf8.h"
+#include "perfetto/compressed_packets.h"
 #include "perfetto/trace_clock.h"
 
 namespace wbscope {
@@ -20,7 +19,7 @@ constexpr std::uint32_t kTracePacket = 1;
 
 namespace packet {
 constexpr std::uint32_t kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11,
-                        kInternedData = 12, kSequenceFlags = 13, kCompressedPackets = 50,
+                        kInternedData = 12, kSequenceFlags = 13,
                         kTimestampClockId = 58, kDefaults = 59, kTrackDescriptor = 60;
 constexpr std::uint32_t kStateCleared = 1, kNeedsState = 2;
 }  // namespace packet
@@ -266,15 +265,8 @@ void TrackEventWriter::put_packet() {
 // a tenth.
 void TrackEventWriter::flush() {
   if (pending_.empty()) return;
-  uLongf bytes = compressBound(pending_.size());
-  compressed_.resize(bytes);
-  const auto* from = reinterpret_cast<const Bytef*>(pending_.data());
-  auto* to = reinterpret_cast<Bytef*>(compressed_.data());
-  if (compress2(to, &bytes, from, pending_.size(), Z_BEST_SPEED) != Z_OK) throw std::bad_alloc();
-  compressed_.resize(bytes);
-  std::string whole;
-  pbf_writer(whole).add_bytes(packet::kCompressedPackets, compressed_);
-  output_.append_packet(whole);
+  compress_packets(pending_, Effort::kSmall, compressed_);
+  output_.append({compressed_});
   pending_.clear();
 }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets of a Perfetto trace as one packet that holds them compressed.
+// Field number: protos/perfetto/trace/trace_packet.proto of Perfetto.
+#include "perfetto/compressed_packets.h"
+
+#include <zlib.h>
+
+#include <new>
+#include <protozero/pbf_writer.hpp>
+
+namespace wbscope {
+
+void compress_packets(std::string_view packets, Effort effort, std::string& out) {
+  constexpr std::uint32_t kTracePacket = 1, kCompressedPackets = 50;
+  constexpr int kLevel = 6;
+  uLongf bytes = compressBound(packets.size());
+  std::string compressed(bytes, '\0');
+  const auto* from = reinterpret_cast<const Bytef*>(packets.data());
+  auto* to = reinterpret_cast<Bytef*>(compressed.data());
+  const int level = effort == Effort::kFast ? Z_BEST_SPEED : kLevel;
+  if (compress2(to, &bytes, from, packets.size(), level) != Z_OK) throw std::bad_alloc();
+  std::string packet;
+  protozero::pbf_writer(packet).add_bytes(kCompressedPackets, compressed.data(), bytes);
+  out.clear();
+  protozero::pbf_writer(out).add_message(kTracePacket, packet);
+}
+
+}  // namespace wbscope
