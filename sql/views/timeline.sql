@@ -53,8 +53,14 @@ WITH
     SELECT
       r.group_name,
       2 + row_number() OVER (ORDER BY r.subject_place, r.step),
-      CASE WHEN r.subject_place = 1 AND r.step < 2 THEN 1 ELSE 0 END
+      CASE
+        WHEN r.subject_place = 1 AND r.step < 2 THEN 1
+        -- Top groups are in the order of their names: not before Reclaim.
+        WHEN r.group_name = 'Fairness' AND f.group_name <> 'Reclaim' THEN 1
+        ELSE 0
+      END
     FROM ranked AS r
+    JOIN ranked AS f ON f.subject_place = 1 AND f.step = 0
   )
 SELECT l.group_name, l.place, l.is_top
 FROM listed AS l;
