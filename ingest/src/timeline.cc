@@ -213,7 +213,11 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   const MetaValues meta = read_meta(db);
   PacketOutput packets(output.temp_path(), output.path());
   const std::uint32_t sequence = options.sequence == 0 ? kTrackEventSequence : options.sequence;
-  TrackEventWriter out(packets, meta.clock, meta.first_ts, sequence);
+  // The clock is told of where the times are drawn: of several timelines in one trace, it never
+  // goes back.
+  const auto begin_ts = static_cast<std::int64_t>(static_cast<std::uint64_t>(meta.first_ts) +
+                                                  static_cast<std::uint64_t>(options.shift_ns));
+  TrackEventWriter out(packets, meta.clock, begin_ts, sequence);
   const std::int64_t step_ns =
       meta.last_ts > meta.first_ts
           ? static_cast<std::int64_t>((static_cast<std::uint64_t>(meta.last_ts) -

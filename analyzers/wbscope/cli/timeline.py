@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from wbscope.cli.output import note, progress_bar, show_warnings, write_stdout
 from wbscope.render.jsondoc import document, rows_body
 from wbscope.run.run import open_run
 from wbscope.timeline.export import Timeline, write_timeline
+from wbscope.timeline.two_runs import write_two_timelines
 
 __all__ = ["timeline"]
 
@@ -35,6 +37,10 @@ def timeline(
         str,
         typer.Option("-o", "--output", metavar="X.pftrace", show_default=False),
     ],
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="RUN", help="Another run beside it, from the same 0 s."),
+    ] = None,
     events: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,6 +71,7 @@ def timeline(
       wbscope timeline RUN -o run.pftrace --force
       wbscope timeline RUN -o run.pftrace --events '*'
       wbscope timeline RUN -o part.pftrace --from 10s --to 20s
+      wbscope timeline NEW --against OLD -o both.pftrace
     """
     if events and no_events:
         raise UsageError(
@@ -73,22 +80,34 @@ def timeline(
             "are two choices, wanted one",
             fix="--no-events",
         )
-    span = parse_span(start, end, time_range)
-    check_output(Path(output), force, [Path(run)], "run.pftrace")
-    with (
-        progress_bar(run, hidden=quiet or as_json) as bar,
-        open_run(run, observer=bar) as opened,
-    ):
-        done = write_timeline(
-            opened, Path(output), force=force, events=() if no_events else events, span=span
+    if events and against is not None:
+        raise UsageError(
+            "two-choices",
+            "--events --against",
+            "exclude each other: recorded events of two runs have the same CPUs and threads",
+            fix="--against RUN",
         )
+    span = parse_span(start, end, time_range)
+    sources = [run] if against is None else [run, against]
+    check_output(Path(output), force, [Path(text) for text in sources], "run.pftrace")
+    with ExitStack() as stack:
+        bar = stack.enter_context(progress_bar(run, hidden=quiet or as_json))
+        opened, *others = (stack.enter_context(open_run(text, observer=bar)) for text in sources)
+        if others:
+            done = write_two_timelines(opened, others[0], Path(output), force=force, span=span)
+        else:
+            chosen = () if no_events else events
+            done = write_timeline(opened, Path(output), force=force, events=chosen, span=span)
     warnings = [*done.warnings, *_skipped(done)]
     if as_json:
         row = {"output": str(done.output), "views": list(done.views)}
-        write_stdout(document("timeline", {"run": run}, rows_body([row], warnings)))
+        asked = {"run": run} if against is None else {"run": run, "against": against}
+        write_stdout(document("timeline", asked, rows_body([row], warnings)))
         return
     show_warnings(warnings)
-    note(f"wrote {done.output}: {len(done.views)} of {len(done.views) + len(done.skipped)} views")
+    skipped = {error.subject for error in done.skipped}
+    views = len({*done.views, *map(str, skipped)})
+    note(f"wrote {done.output}: {len(done.views)} of {views} views")
 
 
 def _skipped(done: Timeline) -> list[Notice]:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wbscope.base.cache import CACHE_FIX, cache_entry, trim_cache, used
@@ -16,12 +18,13 @@ from wbscope.library.database import SCHEMA_VERSION
 from wbscope.run.run import Run, open_run
 from wbscope.run.source import find_source
 from wbscope.timeline.export import write_timeline
+from wbscope.timeline.two_runs import group_names, write_two_timelines
 from wbscope.viewer.commands import Command, any_of
 from wbscope.viewer.look import Look
 from wbscope.viewer.starttabs import file_summary
-from wbscope.viewer.startup import startup_commands
+from wbscope.viewer.startup import startup_commands, startup_commands_of_two
 
-__all__ = ["View", "view_of"]
+__all__ = ["View", "view_of", "view_of_two"]
 
 
 @dataclass(frozen=True)
@@ -62,20 +65,72 @@ def view_of(
         return View(source.trace, name, (expand, file_summary()), (notice,))
 
 
+def view_of_two(
+    text: str,
+    against: str,
+    observer: Observer | None = None,
+    span: Span = WHOLE,
+    look: Look | None = None,
+) -> View:
+    """Two runs as two groups that begin at the same time; a look is at a time of the first.
+
+    Raises: UsageError for a time that one of them does not have.
+    """
+    with (
+        open_run(find_source(text), observer=observer) as first,
+        open_run(find_source(against), observer=observer) as second,
+    ):
+        shown = None if look is None else look.on_clock(*first.bounds())
+        timeline, warnings = _two_timelines(first, second, span)
+        titles = group_names(first, second)
+        commands = tuple(startup_commands_of_two({titles[0]: first, titles[1]: second}, span))
+        name = "-against-".join(title.partition(": ")[2] for title in titles)
+        return View(timeline, f"{Path(name).name}.pftrace", commands, warnings, shown)
+
+
+def _two_timelines(first: Run, second: Run, span: Span) -> tuple[Path, tuple[Notice, ...]]:
+    titles = group_names(first, second)
+    versions = [*_versions(first), *titles]
+    if span:
+        versions += [str(run.on_clock(span)) for run in (first, second)]
+    inputs = [find_ingester(), *first.source.inputs(), *second.source.inputs()]
+    entry = cache_entry(inputs, versions, ".pftrace")
+    if not used(entry):
+        with _told_of_cache():
+            write_two_timelines(first, second, entry, force=True, span=span)
+        trim_cache(keep=entry)
+    warnings = (
+        replace(notice, run=title)
+        for run, title in zip((first, second), titles, strict=True)
+        for notice in run.warnings()
+    )
+    return entry, tuple(warnings)
+
+
 def _timeline(run: Run, span: Span) -> tuple[Path, tuple[Notice, ...]]:
     """From the cache, or built; and what has to be known of it."""
-    versions = ["timeline", __version__, str(SCHEMA_VERSION), run.library.digest()]
+    versions = _versions(run)
     if span:
         versions.append(str(run.on_clock(span)))
     inputs = [find_ingester(), *run.source.inputs()]
     entry = cache_entry(inputs, versions, ".pftrace")
     if used(entry):
         return entry, run.warnings()
-    try:
+    with _told_of_cache():
         warnings = write_timeline(run, entry, force=True, span=span).warnings
+    trim_cache(keep=entry)
+    return entry, warnings
+
+
+def _versions(run: Run) -> list[str]:
+    return ["timeline", __version__, str(SCHEMA_VERSION), run.library.digest()]
+
+
+@contextmanager
+def _told_of_cache() -> Iterator[None]:
+    try:
+        yield
     except SetupError as error:
         if error.slug == "cannot-write":
             error.fix = CACHE_FIX  # the user gave no -o
         raise
-    trim_cache(keep=entry)
-    return entry, warnings

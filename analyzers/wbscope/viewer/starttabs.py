@@ -7,7 +7,7 @@ letter. A file that is opened without its run has it as slices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from wbscope.base.errors import EvidenceError
@@ -25,7 +25,7 @@ from wbscope.run.filters import Filters
 from wbscope.run.run import Run
 from wbscope.viewer.commands import Command
 
-__all__ = ["file_summary", "literals", "shortened", "summary_commands"]
+__all__ = ["file_summary", "literals", "shortened", "summaries_of_two", "summary_commands"]
 
 Row = tuple[str, ...]
 
@@ -50,11 +50,13 @@ WITH verdict AS (
   SELECT
     coalesce(extract_arg(s.arg_set_id, 'debug.severity'), '') AS severity,
     extract_arg(s.arg_set_id, 'debug.cost_task_ns') AS cost,
-    extract_arg(s.arg_set_id, 'debug.text') AS said,
+    CASE t.name WHEN 'Writeback' THEN '' ELSE substr(t.name, 1, 3) END
+      || extract_arg(s.arg_set_id, 'debug.text') AS said,
     extract_arg(s.arg_set_id, 'debug.advice') AS advice
   FROM slice AS s
   JOIN track AS t ON t.id = s.track_id
-  WHERE t.name = 'Writeback' AND extract_arg(s.arg_set_id, 'debug.rule') IS NOT NULL
+  WHERE (t.name = 'Writeback' OR t.name GLOB '[AB]: *')
+    AND extract_arg(s.arg_set_id, 'debug.rule') IS NOT NULL
 ),
 waiter AS (
   SELECT
@@ -96,16 +98,27 @@ ORDER BY place, cost DESC
 
 def summary_commands(run: Run, span: Span = WHOLE) -> list[Command]:
     """The verdict and who was throttled; the tab of the verdict is in front."""
-    verdict = verdict_of(run, span)
     tasks = _tasks(run, span)
-    commands = []
-    if tasks is not None and tasks.rows:
-        rows = [tuple(row) for row in body(_first(tasks, _MOST_TASKS))]
-        sql = _SAID_OF_TASKS + literals(headings(tasks), rows)
-        commands.append(Command("RunQueryAndShowTab", (sql, "Who was throttled")))
-    wrong, facts = _verdict_rows(verdict)
-    sql = _SAID + literals(_VERDICT, [*wrong, *_told_tasks(tasks), *facts])
-    return [*commands, Command("RunQueryAndShowTab", (sql, "Verdict"))]
+    wrong, facts = _verdict_rows(verdict_of(run, span))
+    return [
+        *_task_table([("", tasks)]),
+        _table(_SAID, _VERDICT, [*wrong, *_told_tasks(tasks), *facts], "Verdict"),
+    ]
+
+
+def summaries_of_two(runs: Mapping[str, Run], span: Span = WHOLE) -> list[Command]:
+    """The same of several runs, by the names of their groups."""
+    tasks = {name: _tasks(run, span) for name, run in runs.items()}
+    first: list[Row] = []
+    rest: list[Row] = []
+    for name, run in runs.items():
+        wrong, facts = _verdict_rows(verdict_of(run, span))
+        first += [(name, *row) for row in wrong]
+        rest += [(name, *row) for row in (*_told_tasks(tasks[name]), *facts)]
+    return [
+        *_task_table(list(tasks.items())),
+        _table(_SAID, ("group", *_VERDICT), [*first, *rest], "Verdicts"),
+    ]
 
 
 def file_summary() -> Command:
@@ -172,8 +185,25 @@ def _told_tasks(tasks: Result | None) -> list[Row]:
     return rows[:_TOLD_TASKS]
 
 
-def _first(result: Result, most: int) -> Result:
-    return replace(result, rows=result.rows[:most])
+def _task_table(named: Sequence[tuple[str, Result | None]]) -> list[Command]:
+    """Who was throttled, by group where there are several; nothing where nobody was."""
+    known = [(name, result) for name, result in named if result is not None and result.rows]
+    if not known:
+        return []
+    # Of several: the columns that all have.
+    columns = [c for c in known[0][1].columns if all(c in result.columns for _, result in known)]
+    rows: list[Row] = []
+    for name, result in known:
+        shown = replace(result.only(columns), rows=result.only(columns).rows[:_MOST_TASKS])
+        rows += [(name, *cells) for cells in body(shown)]
+    words = ["group", *headings(known[0][1].only(columns))]
+    if len(named) == 1:
+        rows, words = [row[1:] for row in rows], words[1:]
+    return [_table(_SAID_OF_TASKS, words, rows, "Who was throttled")]
+
+
+def _table(said: str, columns: Sequence[str], rows: Iterable[Row], title: str) -> Command:
+    return Command("RunQueryAndShowTab", (said + literals(columns, rows), title))
 
 
 def literals(columns: Sequence[str], rows: Iterable[Row]) -> str:

@@ -13,11 +13,14 @@ from typing import Any
 from wbscope.base.span import WHOLE, Span
 from wbscope.run.run import Run
 from wbscope.viewer.commands import Command, any_of
-from wbscope.viewer.starttabs import summary_commands
+from wbscope.viewer.starttabs import summaries_of_two, summary_commands
 from wbscope.viewer.waits import LEAST_SHARE, QUEUE, longest_waiters, waits_of
 from wbscope.viewer.workspaces import workspace_commands
 
-__all__ = ["startup_commands"]
+__all__ = ["startup_commands", "startup_commands_of_two"]
+
+# What a UI puts tracks of nobody's into, the verdict of a run among them.
+_OUTER = "Global Track Events"
 
 _THROTTLE = "throttle"
 _RECLAIM = ("direct reclaim", "memcg reclaim", "reclaim throttle")
@@ -30,18 +33,30 @@ def startup_commands(run: Run, span: Span = WHOLE) -> list[Command]:
     return [*workspace_commands(rows), *_first_view(rows), *summary_commands(run, span)]
 
 
+def startup_commands_of_two(runs: Mapping[str, Run], span: Span = WHOLE) -> list[Command]:
+    """Both groups opened, those of their groups that tell most one below the other, and verdicts.
+
+    runs  by the names of their groups
+    """
+    return [
+        Command("ExpandTracksByRegex", (any_of(list(runs)),)),
+        *(Command("PinTracksByRegex", (any_of([name]),)) for name in ("Stalls", "Dirty pages")),
+        *summaries_of_two(runs, span),
+    ]
+
+
 def _first_view(rows: list[dict[str, Any]]) -> list[Command]:
     """Pin the tasks that waited longest; open the groups that say why."""
     kinds = _kinds(rows)
     pinned = [f"stalls of {task}" for task in longest_waiters(rows)]
-    groups = ["Writeback"]
+    groups = [_OUTER, "Writeback"]
     if _THROTTLE in kinds or not kinds:
         pinned += ["tasks in throttle", "dirty + writeback"]
-        groups += ["Dirty pages", "Fairness"]
+        groups.append("Fairness")
     if kinds & {*_RECLAIM}:
         groups.append("Reclaim")
     if kinds & {*_DISK}:
-        groups += ["Flusher work", "Block requests"]
+        groups.append("Flusher work")
     return [
         Command("ExpandTracksByRegex", (any_of(groups),)),
         *(Command("PinTracksByRegex", (any_of([name]),)) for name in pinned),

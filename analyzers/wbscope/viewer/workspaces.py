@@ -18,7 +18,7 @@ __all__ = ["DEFAULT_WORKSPACE", "Workspace", "workspace_commands", "workspaces_o
 DEFAULT_WORKSPACE = "Default Workspace"
 """The UI's own name of the workspace that it starts with."""
 
-_ROOT = "Writeback"
+_ROOTS = ("Global Track Events", "Writeback")
 _LOOK = "What to look at"
 _STALLS = "Stalls"
 
@@ -47,7 +47,7 @@ _WORKSPACES = (
             "Dirty pages", "Bandwidth", "Throttled tasks", "Fairness", "Flusher work",
             "Memory cgroups",
         ),
-        opened=("Dirty pages",),
+        opened=(),
     ),
     Workspace(
         "Reclaim",
@@ -61,7 +61,7 @@ _WORKSPACES = (
         kinds=("fsync", "sync", "journal", "folio wait", "server"),
         causes=("journal commit",),
         groups=("Flusher work", "Block requests", "Disks", "Throughput"),
-        opened=("Flusher work", "Block requests"),
+        opened=("Flusher work",),
     ),
 )  # fmt: skip
 
@@ -87,7 +87,7 @@ def workspace_commands(rows: Sequence[Mapping[str, Any]]) -> list[Command]:
             # Makes the workspace; what stands above a track comes with it.
             Command("CopyTracksToWorkspaceByRegexWithAncestors", (any_of(names), one.title)),
             Command("SwitchWorkspace", (one.title,)),
-            Command("ExpandTracksByRegex", (any_of([_ROOT, _STALLS, *one.opened]),)),
+            Command("ExpandTracksByRegex", (any_of([*_ROOTS, _STALLS, *one.opened]),)),
             Command("SwitchWorkspace", (DEFAULT_WORKSPACE,)),
         ]
     return commands
