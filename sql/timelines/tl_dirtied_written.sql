@@ -14,7 +14,7 @@
 -- @summary  Pages dirtied and written since the start, and the gap between.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_dirty_state
+-- @needs    wb_dirty_drawn
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirtied_written AS
 WITH
@@ -29,7 +29,7 @@ WITH
       d.dirtied_total_bytes,
       d.written_total_bytes,
       d.nr_dirty_bytes + d.nr_writeback_bytes AS cached_bytes
-    FROM wb_dirty_state AS d
+    FROM wb_dirty_drawn AS d
     ORDER BY d.seq
     LIMIT 1
   ),
@@ -39,7 +39,7 @@ WITH
       d.dirtied_total_bytes - o.dirtied_total_bytes AS dirtied,
       d.written_total_bytes - o.written_total_bytes AS written,
       d.nr_dirty_bytes + d.nr_writeback_bytes - o.cached_bytes AS growth
-    FROM wb_dirty_state AS d
+    FROM wb_dirty_drawn AS d
     CROSS JOIN origin AS o
   )
 SELECT

@@ -26,7 +26,7 @@
 -- @summary  Dirty and writeback pages of the machine against their thresholds.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_dirty_state
+-- @needs    wb_dirty_drawn
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirty_pages AS
 WITH
@@ -67,7 +67,7 @@ SELECT
     WHEN 12 THEN 1.0 * d.bg_thresh_bytes / nullif(d.limit_bytes, 0)
   END AS value,
   c.unit
-FROM wb_dirty_state AS d
+FROM wb_dirty_drawn AS d
 CROSS JOIN curve AS c
 -- Thresholds of a real-time task are higher than those of all others.
 WHERE c.place <= 2 OR d.is_boosted = 0;

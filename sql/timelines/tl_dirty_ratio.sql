@@ -9,7 +9,7 @@
 -- @sorted
 -- @summary  Dirty and writeback pages of the machine in % of the limit.
 -- @grain    sample; order ts
--- @needs    wb_dirty_state
+-- @needs    wb_dirty_drawn
 -- @events   writeback:global_dirty_state
 CREATE VIEW tl_dirty_ratio AS
 SELECT
@@ -19,6 +19,6 @@ SELECT
   NULL AS name,
   1.0 * d.dirty_bytes / nullif(d.limit_bytes, 0) AS value,
   'ratio' AS unit
-FROM wb_dirty_state AS d
+FROM wb_dirty_drawn AS d
 -- Thresholds of a real-time task are higher than those of all others.
 WHERE d.is_boosted = 0;

@@ -7,7 +7,7 @@
 --   setpoint, AT THE LIMIT (writers stand still)
 -- @summary  In which part of the control range the machine's dirty pages are.
 -- @grain    stretch of one state; order ts
--- @needs    wb_dirty_state
+-- @needs    wb_dirty_drawn
 -- @events   writeback:global_dirty_state
 -- @column   arg_why TEXT the numbers at its begin
 -- @column   arg_dirty_bytes INTEGER at its begin
@@ -31,7 +31,7 @@ WITH
         WHEN d.dirty_bytes > d.freerun_bytes THEN 'below setpoint'
         ELSE 'free run'
       END AS state
-    FROM wb_dirty_state AS d
+    FROM wb_dirty_drawn AS d
     -- Thresholds of a real-time task are higher than those of all others.
     WHERE d.is_boosted = 0 AND d.limit_bytes IS NOT NULL
   ),

@@ -12,7 +12,7 @@
 -- @track    wb_setpoint * [bytes]: the bdi's share of the setpoint
 -- @summary  Dirty pages of memory cgroups against their own limits.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle, raw_cgroup
+-- @needs    wb_throttle_drawn, raw_cgroup
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 CREATE VIEW tl_memcg AS
@@ -31,7 +31,7 @@ WITH
       t.setpoint_bytes,
       t.wb_dirty_bytes,
       t.wb_setpoint_bytes
-    FROM wb_throttle AS t
+    FROM wb_throttle_drawn AS t
     LEFT JOIN (
       SELECT c.cgroup_ino, min(c.path) AS path
       FROM raw_cgroup AS c

@@ -9,7 +9,7 @@
 --   bdi; below 100 there are more dirty pages than the kernel wants
 -- @summary  What each task was allowed, and that in % of its bdi's base rate.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle, wb_task_label
+-- @needs    wb_throttle_drawn
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_task_ratelimit AS
 WITH
@@ -22,31 +22,21 @@ WITH
       t.ts,
       t.bdi,
       t.cgroup_ino,
-      k.task_id,
-      k.path,
+      t.task_id,
+      t.path,
       t.task_ratelimit_bytes_per_s AS rate,
       1.0 * t.task_ratelimit_bytes_per_s
         / nullif(t.dirty_ratelimit_bytes_per_s, 0) AS pos_ratio
-    FROM wb_task_label AS k
-    CROSS JOIN wb_throttle AS t ON t.tid = k.tid
-    WHERE t.seq >= k.from_seq AND t.seq < k.until_seq
+    FROM wb_throttle_drawn AS t
     UNION ALL
-    -- After its last pause on this wb nothing is allowed or refused.
-    SELECT
-      max(t.sleep_ts + t.slept_ns, t.ts) + 1,
-      t.bdi,
-      t.cgroup_ino,
-      k.task_id,
-      k.path,
-      0,
-      0
-    FROM wb_task_label AS k
-    JOIN (
-      SELECT l.task_id, l.bdi, l.cgroup_ino, max(l.seq) AS seq
-      FROM wb_throttle AS l
+    -- After the task's last pause on this wb nothing is asked any more.
+    SELECT t.end_ts + 1, t.bdi, t.cgroup_ino, t.task_id, t.path, 0, 0
+    FROM (
+      SELECT max(l.seq) AS seq
+      FROM wb_throttle_drawn AS l
       GROUP BY l.task_id, l.bdi, l.cgroup_ino
-    ) AS e ON e.task_id = k.task_id
-    JOIN wb_throttle AS t ON t.seq = e.seq
+    ) AS e
+    CROSS JOIN wb_throttle_drawn AS t ON t.seq = e.seq
   )
 SELECT
   t.ts,

@@ -13,7 +13,7 @@
 -- @track    dirtied: pages that the task brought to this call
 -- @summary  pause, paused and dirtied of every balance_dirty_pages event.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle, wb_task_label
+-- @needs    wb_throttle_drawn
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_throttle AS
 WITH
@@ -27,32 +27,21 @@ WITH
       t.ts,
       t.bdi,
       t.cgroup_ino,
-      k.task_id,
-      k.path,
+      t.task_id,
+      t.path,
       t.pause_ns,
       t.paused_ns,
       t.dirtied_bytes
-    FROM wb_task_label AS k
-    CROSS JOIN wb_throttle AS t ON t.tid = k.tid
-    WHERE t.seq >= k.from_seq AND t.seq < k.until_seq
+    FROM wb_throttle_drawn AS t
     UNION ALL
-    -- The task's last pause on this wb ends, and nothing is asked any more.
-    SELECT
-      max(t.sleep_ts + t.slept_ns, t.ts) + 1,
-      t.bdi,
-      t.cgroup_ino,
-      k.task_id,
-      k.path,
-      0,
-      0,
-      0
-    FROM wb_task_label AS k
-    JOIN (
-      SELECT l.task_id, l.bdi, l.cgroup_ino, max(l.seq) AS seq
-      FROM wb_throttle AS l
+    -- After the task's last pause on this wb nothing is asked any more.
+    SELECT t.end_ts + 1, t.bdi, t.cgroup_ino, t.task_id, t.path, 0, 0, 0
+    FROM (
+      SELECT max(l.seq) AS seq
+      FROM wb_throttle_drawn AS l
       GROUP BY l.task_id, l.bdi, l.cgroup_ino
-    ) AS e ON e.task_id = k.task_id
-    JOIN wb_throttle AS t ON t.seq = e.seq
+    ) AS e
+    CROSS JOIN wb_throttle_drawn AS t ON t.seq = e.seq
   )
 SELECT
   t.ts,

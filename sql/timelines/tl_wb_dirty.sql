@@ -9,7 +9,7 @@
 -- @summary  Dirty pages of each wb against its share of the setpoint.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_throttle
+-- @needs    wb_throttle_drawn
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_wb_dirty AS
 WITH
@@ -30,5 +30,5 @@ SELECT
     WHEN 1 THEN t.wb_setpoint_bytes
   END AS value,
   'bytes' AS unit
-FROM wb_throttle AS t
+FROM wb_throttle_drawn AS t
 CROSS JOIN curve AS c;

@@ -29,7 +29,6 @@
 -- @column   is_boosted INTEGER 1: thresholds of a real-time caller; see
 --   wb_dirty_boost
 -- @source   mm/page-writeback.c domain_dirty_limits(), domain_poll_intv()
--- @materialize
 CREATE VIEW wb_dirty_state AS
 WITH
   told AS (

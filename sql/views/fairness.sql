@@ -321,6 +321,7 @@ WHERE coalesce(d.is_incidental, 0) = 0;
 -- @column   tasks_count INTEGER tasks that dirtied pages in the window
 -- @column   jain_ratio REAL 1 = equal shares, 1/n = one task has all; NULL =
 --   events tell too little of what the machine dirtied (wb_rule)
+-- @materialize
 CREATE VIEW wb_fairness_window AS
 WITH
   share AS (

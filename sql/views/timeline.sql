@@ -2,6 +2,7 @@
 -- What timelines add to the other views: what comes first, sentences, calls.
 
 -- @view     wb_timeline_order
+-- @shared
 -- @summary  Groups of the timeline that come first in this run: those about
 --   what its tasks waited for longest.
 -- @grain    group; order place
@@ -66,6 +67,7 @@ SELECT l.group_name, l.place, l.is_top
 FROM listed AS l;
 
 -- @view     wb_stall_why
+-- @shared
 -- @summary  Each wait in a sentence: what the kernel saw when it decided, or
 --   what the task waited for.
 -- @grain    wait; order wait_id
@@ -93,6 +95,13 @@ FROM listed AS l;
 -- @materialize
 CREATE VIEW wb_stall_why AS
 WITH
+  -- Few of millions of events.
+  state AS MATERIALIZED (
+    SELECT t.*
+    FROM wb_stall AS s
+    CROSS JOIN wb_throttle AS t ON t.seq = s.ref_seq
+    WHERE s.kind = 'throttle'
+  ),
   told AS (
     SELECT
       s.wait_id,
@@ -125,7 +134,7 @@ WITH
       t.wb_setpoint_bytes
     FROM wb_stall AS s
     CROSS JOIN wb_units AS u
-    LEFT JOIN wb_throttle AS t ON s.kind = 'throttle' AND t.seq = s.ref_seq
+    LEFT JOIN state AS t ON t.seq = s.ref_seq AND s.kind = 'throttle'
     LEFT JOIN wb_device AS d ON d.bdi = s.bdi
   )
 SELECT
@@ -186,6 +195,7 @@ SELECT
 FROM told AS t;
 
 -- @view     wb_throttle_call
+-- @shared
 -- @summary  Calls of balance_dirty_pages() that slept: how long each held its
 --   task up, all its pauses together.
 -- @grain    call; order tid, ts
@@ -206,6 +216,22 @@ FROM told AS t;
 -- @materialize
 CREATE VIEW wb_throttle_call AS
 WITH
+  -- Most calls have one event.
+  single AS (
+    SELECT
+      c.seq,
+      min(c.ts, c.sleep_ts) AS first_ts,
+      c.sleep_ts + c.slept_ns AS end_ts,
+      c.tid,
+      c.task_id,
+      c.bdi,
+      c.call_ns,
+      c.slept_ns,
+      1 AS pauses_count,
+      c.seq AS worst_seq
+    FROM wb_throttle_cost AS c
+    WHERE c.is_first = 1 AND c.is_last = 1 AND c.slept_ns > 0
+  ),
   numbered AS (
     SELECT
       c.*,
@@ -213,6 +239,7 @@ WITH
         PARTITION BY c.tid ORDER BY c.seq ROWS UNBOUNDED PRECEDING
       ) AS call
     FROM wb_throttle_cost AS c
+    WHERE c.is_first = 0 OR c.is_last = 0
   ),
   ranked AS (
     SELECT
@@ -222,7 +249,7 @@ WITH
       ) AS place
     FROM numbered AS n
   ),
-  call AS (
+  several AS (
     SELECT
       max(r.seq) AS seq,
       min(min(r.ts, r.sleep_ts)) AS first_ts,
@@ -237,6 +264,11 @@ WITH
     FROM ranked AS r
     GROUP BY r.tid, r.call
     HAVING sum(r.slept_ns) > 0
+  ),
+  call AS (
+    SELECT s.* FROM single AS s
+    UNION ALL
+    SELECT s.* FROM several AS s
   ),
   placed AS (
     SELECT
@@ -262,3 +294,246 @@ SELECT
   p.pauses_count
 FROM placed AS p
 LEFT JOIN wb_throttle_cause AS k ON k.seq = p.worst_seq;
+
+-- @view     wb_step
+-- @summary  As many steps of the run as a wide screen has pixels, and the
+--   records of each. More than four points of a curve in one are not seen.
+-- @grain    step; order step_index
+-- @key      step_index
+-- @needs    raw_global_dirty_state, raw_time_index, wb_bounds
+-- @optional writeback:global_dirty_state
+-- @column   step_index INTEGER 0 to 2047
+-- @column   state_first_seq INTEGER its first global_dirty_state, or the first
+--   behind it
+-- @column   state_after_seq INTEGER the first of the next step
+-- @materialize
+CREATE VIEW wb_step AS
+WITH RECURSIVE
+  border(step_index, ts) AS (
+    SELECT 0, b.first_ts
+    FROM wb_bounds AS b
+    WHERE b.first_ts IS NOT NULL
+    UNION ALL
+    SELECT
+      s.step_index + 1,
+      b.first_ts + (b.last_ts - b.first_ts) * (s.step_index + 1) / 2048
+    FROM border AS s
+    CROSS JOIN wb_bounds AS b
+    WHERE s.step_index < 2047
+  ),
+  -- A record shortly before; the search goes on from there.
+  near AS (
+    SELECT
+      b.step_index,
+      b.ts,
+      coalesce(
+        (
+          SELECT i.seq
+          FROM raw_time_index AS i
+          WHERE i.ts < b.ts
+          ORDER BY i.ts DESC, i.seq DESC
+          LIMIT 1
+        ),
+        0
+      ) AS seq
+    FROM border AS b
+  ),
+  found AS (
+    SELECT
+      n.step_index,
+      (
+        SELECT g.seq
+        FROM raw_global_dirty_state AS g
+        WHERE g.seq >= n.seq AND g.ts >= n.ts
+        ORDER BY g.seq
+        LIMIT 1
+      ) AS seq
+    FROM near AS n
+  )
+SELECT
+  f.step_index,
+  f.seq AS state_first_seq,
+  coalesce(
+    lead(f.seq) OVER (ORDER BY f.step_index),
+    (SELECT max(g.seq) FROM raw_global_dirty_state AS g) + 1
+  ) AS state_after_seq
+FROM found AS f;
+
+-- @view     wb_dirty_drawn
+-- @summary  Of wb_dirty_state what a curve of the whole run can show: all of
+--   some ten thousand rows, else of each step the first, the last, and those
+--   with the most and the least dirty pages and pages under writeback.
+-- @grain    event; order seq
+-- @key      seq
+-- @needs    raw_global_dirty_state, wb_step, wb_dirty_state
+-- @events   writeback:global_dirty_state
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   until_ts INTEGER ns, as in wb_dirty_state
+-- @column   nr_dirty_bytes INTEGER as in wb_dirty_state
+-- @column   nr_writeback_bytes INTEGER as in wb_dirty_state
+-- @column   dirty_bytes INTEGER as in wb_dirty_state
+-- @column   bg_thresh_bytes INTEGER as in wb_dirty_state
+-- @column   thresh_bytes INTEGER as in wb_dirty_state
+-- @column   limit_bytes INTEGER as in wb_dirty_state
+-- @column   freerun_bytes INTEGER as in wb_dirty_state
+-- @column   setpoint_bytes INTEGER as in wb_dirty_state
+-- @column   dirtied_total_bytes INTEGER as in wb_dirty_state
+-- @column   written_total_bytes INTEGER as in wb_dirty_state
+-- @column   is_boosted INTEGER as in wb_dirty_state
+-- @materialize
+CREATE VIEW wb_dirty_drawn AS
+WITH
+  size AS (SELECT count(*) AS samples FROM raw_global_dirty_state AS g),
+  -- A value and where it was, as one number: the largest of them has both.
+  extreme AS (
+    SELECT
+      s.step_index,
+      s.state_first_seq AS base,
+      min(g.seq) AS first_seq,
+      max(g.seq) AS last_seq,
+      max(
+        (g.nr_dirty + g.nr_writeback) * 4294967296 + g.seq - s.state_first_seq
+      ) AS most_dirty,
+      min(
+        (g.nr_dirty + g.nr_writeback) * 4294967296 + g.seq - s.state_first_seq
+      ) AS least_dirty,
+      max(g.nr_writeback * 4294967296 + g.seq - s.state_first_seq)
+        AS most_writeback,
+      min(g.nr_writeback * 4294967296 + g.seq - s.state_first_seq)
+        AS least_writeback
+    FROM wb_step AS s
+    CROSS JOIN raw_global_dirty_state AS g
+      ON g.seq >= s.state_first_seq AND g.seq < s.state_after_seq
+    WHERE (SELECT z.samples FROM size AS z) > 40000
+    GROUP BY s.step_index
+  ),
+  chosen AS (
+    SELECT g.seq
+    FROM raw_global_dirty_state AS g
+    WHERE (SELECT z.samples FROM size AS z) <= 40000
+    UNION
+    SELECT e.first_seq FROM extreme AS e
+    UNION
+    SELECT e.last_seq FROM extreme AS e
+    UNION
+    SELECT e.base + e.most_dirty % 4294967296 FROM extreme AS e
+    UNION
+    SELECT e.base + e.least_dirty % 4294967296 FROM extreme AS e
+    UNION
+    SELECT e.base + e.most_writeback % 4294967296 FROM extreme AS e
+    UNION
+    SELECT e.base + e.least_writeback % 4294967296 FROM extreme AS e
+  )
+SELECT
+  d.seq,
+  d.ts,
+  d.until_ts,
+  d.nr_dirty_bytes,
+  d.nr_writeback_bytes,
+  d.dirty_bytes,
+  d.bg_thresh_bytes,
+  d.thresh_bytes,
+  d.limit_bytes,
+  d.freerun_bytes,
+  d.setpoint_bytes,
+  d.dirtied_total_bytes,
+  d.written_total_bytes,
+  d.is_boosted
+FROM chosen AS c
+CROSS JOIN wb_dirty_state AS d ON d.seq = c.seq;
+
+-- @view     wb_throttle_drawn
+-- @summary  Of wb_throttle what the curves of tasks can show: all of some ten
+--   thousand events, else of those that tell something (wb_throttle_told), of
+--   each task, wb and step of wb_step, the first, the last, and those with the
+--   longest pause, most pages and the highest and lowest rate; with the task's
+--   name as tracks have it.
+-- @grain    event; order seq
+-- @key      seq
+-- @needs    raw_balance_dirty_pages, wb_throttle_told, wb_throttle,
+--   wb_task_label, wb_bounds
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task
+-- @column   path TEXT of wb_task_label
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER as in wb_throttle
+-- @column   domain TEXT as in wb_throttle
+-- @column   end_ts INTEGER ns, end of the sleep that followed; ts without one
+-- @column   pause_ns INTEGER as in wb_throttle
+-- @column   paused_ns INTEGER as in wb_throttle
+-- @column   dirtied_bytes INTEGER as in wb_throttle
+-- @column   dirty_ratelimit_bytes_per_s INTEGER as in wb_throttle
+-- @column   task_ratelimit_bytes_per_s INTEGER as in wb_throttle
+-- @column   dirty_bytes INTEGER as in wb_throttle
+-- @column   limit_bytes INTEGER as in wb_throttle
+-- @column   setpoint_bytes INTEGER as in wb_throttle
+-- @column   wb_dirty_bytes INTEGER as in wb_throttle
+-- @column   wb_setpoint_bytes INTEGER as in wb_throttle
+-- @materialize
+CREATE VIEW wb_throttle_drawn AS
+WITH
+  size AS (SELECT count(*) AS events FROM raw_balance_dirty_pages AS r),
+  -- A value and where it was, as one number: the largest of them has both.
+  extreme AS (
+    SELECT
+      min(t.seq) AS first_seq,
+      max(t.seq) AS last_seq,
+      max(max(t.pause, 0) * 4294967296 + t.seq) AS longest_pause,
+      max(max(t.paused, 0) * 4294967296 + t.seq) AS longest_call,
+      max(t.dirtied * 4294967296 + t.seq) AS most_dirtied,
+      max(t.task_ratelimit * 4294967296 + t.seq) AS highest_rate,
+      min(t.task_ratelimit * 4294967296 + t.seq) AS lowest_rate
+    FROM wb_throttle_told AS t
+    CROSS JOIN wb_bounds AS b
+    WHERE (SELECT z.events FROM size AS z) > 40000
+    GROUP BY
+      t.tid, t.bdi, t.cgroup_ino, t.cgroup_path,
+      (t.ts - b.first_ts) * 2048 / nullif(b.last_ts - b.first_ts, 0)
+  ),
+  chosen AS (
+    SELECT r.seq
+    FROM raw_balance_dirty_pages AS r
+    WHERE (SELECT z.events FROM size AS z) <= 40000
+    UNION
+    SELECT e.first_seq FROM extreme AS e
+    UNION
+    SELECT e.last_seq FROM extreme AS e
+    UNION
+    SELECT e.longest_pause % 4294967296 FROM extreme AS e
+    UNION
+    SELECT e.longest_call % 4294967296 FROM extreme AS e
+    UNION
+    SELECT e.most_dirtied % 4294967296 FROM extreme AS e
+    UNION
+    SELECT e.highest_rate % 4294967296 FROM extreme AS e
+    UNION
+    SELECT e.lowest_rate % 4294967296 FROM extreme AS e
+  )
+SELECT
+  t.seq,
+  t.ts,
+  t.tid,
+  k.task_id,
+  k.path,
+  t.bdi,
+  t.cgroup_ino,
+  t.domain,
+  max(t.sleep_ts + t.slept_ns, t.ts) AS end_ts,
+  t.pause_ns,
+  t.paused_ns,
+  t.dirtied_bytes,
+  t.dirty_ratelimit_bytes_per_s,
+  t.task_ratelimit_bytes_per_s,
+  t.dirty_bytes,
+  t.limit_bytes,
+  t.setpoint_bytes,
+  t.wb_dirty_bytes,
+  t.wb_setpoint_bytes
+FROM chosen AS c
+CROSS JOIN wb_throttle AS t ON t.seq = c.seq
+LEFT JOIN wb_task_label AS k
+  ON k.tid = t.tid AND t.seq >= k.from_seq AND t.seq < k.until_seq;

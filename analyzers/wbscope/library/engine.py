@@ -57,8 +57,11 @@ class Engine(Protocol):
         question is called in an error.
         """
 
-    def statements(self, names: Iterable[str]) -> list[str]:
-        """What makes these views elsewhere, over the same run."""
+    def statements(self, names: Iterable[str], *, kept: bool = False) -> list[str]:
+        """What makes these views elsewhere, over the same run.
+
+        With `kept` they may read tables that this engine has made and keeps in a file.
+        """
 
     def close(self) -> None:
         """Let go of the run; once is enough."""

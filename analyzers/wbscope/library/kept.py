@@ -15,6 +15,7 @@ from wbscope.base.errors import SetupError
 from wbscope.library.definitions import index_statement
 from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
+from wbscope.library.params import quote
 
 __all__ = ["KeptTables"]
 
@@ -92,6 +93,20 @@ class KeptTables:
                 self._copy(connection, name)
             connection.execute("COMMIT")
             trim_cache(self._entry)
+
+    def statements(self, wanted: frozenset[str]) -> tuple[list[str], frozenset[str]]:
+        """What gives another connection the wanted tables that are kept, and which these are."""
+        if self._entry is None or not used(self._entry):
+            return [], frozenset()
+        with contextlib.suppress(sqlite3.Error):
+            with contextlib.closing(sqlite3.connect(_uri(self._entry, "ro"), uri=True)) as kept:
+                rows = kept.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+                names = frozenset(name for (name,) in rows if self._is_usable(name)) & wanted
+            # Opened as the other connection's own file is: to be read only.
+            attach = f"ATTACH {quote(str(self._entry))} AS {_SCHEMA}"
+            views = (f"CREATE TEMP VIEW {n} AS SELECT * FROM {_SCHEMA}.{n}" for n in sorted(names))
+            return [attach, *views], names
+        return [], frozenset()
 
     def _copy(self, connection: sqlite3.Connection, name: str) -> None:
         there = f"SELECT 1 FROM {_SCHEMA}.sqlite_schema WHERE name = ?"

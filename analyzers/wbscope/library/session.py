@@ -58,11 +58,13 @@ class Session:
         (rows,) = self.engine.answer(WARNINGS, [WARNINGS], [WARNINGS], [warnings_select("*")])
         return notices_of(rows)
 
-    def statements(self, names: Iterable[str], told: Iterable[Finding] = ()) -> list[str]:
+    def statements(
+        self, names: Iterable[str], told: Iterable[Finding] = (), *, kept: bool = False
+    ) -> list[str]:
         """What makes these views on another connection to the same run, with these findings."""
         self.engine.use(Params())
         self.engine.put(FINDINGS, findings_select(told, self._shown))
-        return self.engine.statements(names)
+        return self.engine.statements(names, kept=kept)
 
 
 def notices_of(rows: Rows) -> tuple[Notice, ...]:

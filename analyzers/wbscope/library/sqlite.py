@@ -85,16 +85,26 @@ class SqliteEngine:
         except sqlite3.Error as error:
             raise self._library_error(about, error) from error
 
-    def statements(self, names: Iterable[str]) -> list[str]:
-        """What makes these views on another connection to the same file."""
+    def statements(self, names: Iterable[str], *, kept: bool = False) -> list[str]:
+        """What makes these views on another connection to the same file.
+
+        With `kept`, tables that took long to make are taken from where they are kept.
+        """
+        names = list(names)
+        given: frozenset[str] = frozenset()
+        ready: list[str] = []
         try:
+            if kept:
+                self._kept.save(self._connection)
+                closure = frozenset(self.library.closure(names))
+                ready, given = self._kept.statements(closure)
             with stoppable(self._connection):
                 made = self._definitions.statements(
-                    self._connection, names, frozenset(self.library.closure(names))
+                    self._connection, names, frozenset(self.library.closure(names, given)), given
                 )
         except sqlite3.Error as error:
             raise self._library_error("timeline", error) from error
-        return [statement for definition in made for statement in definition.statements]
+        return [*ready, *(statement for definition in made for statement in definition.statements)]
 
     def close(self) -> None:
         """Close the database; what took long to make is kept for another session."""

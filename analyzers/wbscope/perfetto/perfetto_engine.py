@@ -93,8 +93,8 @@ class PerfettoEngine:
         except sqlite3.Error as error:
             raise translate(error, self.shown) from error
 
-    def statements(self, names: Iterable[str]) -> list[str]:
-        """What makes these views in another trace processor with the same trace."""
+    def statements(self, names: Iterable[str], *, kept: bool = False) -> list[str]:
+        """What makes these views in another trace processor with the same trace; none is kept."""
         return [
             part
             for name, statement in self._statements(names)

@@ -146,12 +146,15 @@ class Run:
         """Which events were recorded, how many, and the run's meta data."""
         return self._session.engine.recorded
 
-    def statements(self, views: list[str], told: Iterable[Finding] = ()) -> list[str]:
+    def statements(
+        self, views: list[str], told: Iterable[Finding] = (), *, kept: bool = False
+    ) -> list[str]:
         """The SQL that makes these views of the library over the database.
 
-        `told` are the findings that wb_finding has there.
+        `told` are the findings that wb_finding has there. With `kept` tables that this session
+        has made are read from the cache, as long as it has them.
         """
-        return self._session.statements(views, told)
+        return self._session.statements(views, told, kept=kept)
 
     def on_clock(self, span: Span) -> tuple[int | None, int | None]:
         """First time and end of a part of the run on the trace clock; None as in `Params`.

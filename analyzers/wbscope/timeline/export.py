@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wbscope.base.children import passed_text
-from wbscope.base.errors import EvidenceError
+from wbscope.base.errors import EvidenceError, WbscopeError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import run_ingester
 from wbscope.library.evidence import require_events
+from wbscope.library.finding import Finding
 from wbscope.run.run import Run
 from wbscope.run.source import Kind
 from wbscope.timeline.plan import ORDER, part_name, part_statements, plan_statements
@@ -24,6 +25,8 @@ __all__ = ["Beside", "Timeline", "write_timeline"]
 _THREADS = "wb_thread"
 # Events with more records than this ride along only when asked for: they would be most of the file.
 _MOST_RIDING = 100_000
+
+_Part = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -72,30 +75,23 @@ def write_timeline(
     check_output(output, force, [Path(run.name), run.database], "run.pftrace")
     t0_ns, t1_ns = run.on_clock(span)
     views, skipped = _available(run)
-    statements = [
-        *run.statements([*views, _THREADS, ORDER], run.findings(span)),
-        *plan_statements(run.library, views),
-    ]
-    drawn = views
-    if span:
-        statements += part_statements(views, t0_ns, t1_ns)
-        drawn = [part_name(view) for view in views]
-    setup = "".join(f"{statement};\n" for statement in statements)
+    found = run.findings(span)
     globs = [] if beside else _globs(run, events)
     too_many = _too_many(run, globs, events)
     globs = [event for event in globs if event not in too_many]
-    with (
-        private_output(output) as private,
-        passed_text(setup) as (script, name),
-    ):
-        arguments = ["timeline", str(run.database), "--setup", name]
-        for view in drawn:
-            arguments += ["--view", view]
-        if beside:
-            arguments += beside.options(t0_ns or run.bounds()[0])
-        if globs and not span:
-            arguments += ["--trace", str(run.source.trace), *_options(globs)]
-        _, warnings = run_ingester([*arguments, "-o", str(private)], files=[script])
+    options = [part for view in views for part in ("--view", part_name(view) if span else view)]
+    if beside:
+        options += beside.options(t0_ns or run.bounds()[0])
+    if globs and not span:
+        options += ["--trace", str(run.source.trace), *_options(globs)]
+    with private_output(output) as private:
+        try:
+            warnings = _draw(run, _setup(run, views, found, (t0_ns, t1_ns), True), options, private)
+        except WbscopeError:
+            # What the cache kept may be gone or damaged.
+            warnings = _draw(
+                run, _setup(run, views, found, (t0_ns, t1_ns), False), options, private
+            )
         if globs and span:
             _append_events(run, private, globs, (t0_ns, t1_ns))
     return Timeline(
@@ -104,6 +100,25 @@ def write_timeline(
         skipped=tuple(skipped),
         warnings=(*run.warnings(), *warnings, *_stayed(too_many, run)),
     )
+
+
+def _setup(
+    run: Run, views: Sequence[str], found: Sequence[Finding], part: _Part, kept: bool
+) -> str:
+    """The SQL that makes what is drawn, and says how."""
+    statements = [
+        *run.statements([*views, _THREADS, ORDER], found, kept=kept),
+        *plan_statements(run.library, views),
+    ]
+    if part != (None, None):
+        statements += part_statements(views, *part)
+    return "".join(f"{statement};\n" for statement in statements)
+
+
+def _draw(run: Run, setup: str, options: Sequence[str], output: Path) -> list[Notice]:
+    with passed_text(setup) as (script, name):
+        arguments = ["timeline", str(run.database), "--setup", name, *options, "--force"]
+        return run_ingester([*arguments, "-o", str(output)], files=[script])[1]
 
 
 def _globs(run: Run, chosen: Sequence[str] | None) -> list[str]:
@@ -133,9 +148,7 @@ def _options(globs: Sequence[str]) -> list[str]:
     return [part for glob in globs for part in ("--events", glob)]
 
 
-def _append_events(
-    run: Run, timeline: Path, globs: Sequence[str], part: tuple[int | None, int | None]
-) -> None:
+def _append_events(run: Run, timeline: Path, globs: Sequence[str], part: _Part) -> None:
     """Those of a part of the time: Perfetto traces, one behind the other, are one trace.
 
     What is wrong with the trace was told when the database was made.
