@@ -46,13 +46,15 @@ def startup_commands_of_two(runs: Mapping[str, Run], span: Span = WHOLE) -> list
 
 
 def _first_view(rows: list[dict[str, Any]]) -> list[Command]:
-    """Pin the tasks that waited longest; open the groups that say why."""
+    """Pin the tasks that waited longest; open the groups that say why.
+
+    Closed, "Stalls", "Dirty pages" and "Fairness" show a curve that says most of what is in them.
+    """
     kinds = _kinds(rows)
     pinned = [f"stalls of {task}" for task in longest_waiters(rows)]
     groups = [_OUTER, "Writeback"]
     if _THROTTLE in kinds or not kinds:
         pinned += ["tasks in throttle", "dirty + writeback"]
-        groups.append("Fairness")
     if kinds & {*_RECLAIM}:
         groups.append("Reclaim")
     if kinds & {*_DISK}:
