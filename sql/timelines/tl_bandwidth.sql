@@ -18,7 +18,7 @@
 -- @summary  The kernel's estimates of bandwidth and its rate limits, by bdi and
 --   cgroup.
 -- @grain    sample of one curve; order ts
--- @needs    wb_bandwidth
+-- @needs    wb_bandwidth, wb_device
 -- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
 CREATE VIEW tl_bandwidth AS
 WITH
@@ -33,7 +33,12 @@ WITH
 SELECT
   r.ts,
   NULL AS dur,
-  'Writeback/Bandwidth/' || replace(replace(r.bdi, '\', '\\'), '/', '\/')
+  'Writeback/Bandwidth/'
+    || replace(
+      replace(coalesce(d.device || ' ', '') || r.bdi, '\', '\\'),
+      '/',
+      '\/'
+    )
     || CASE WHEN r.cgroup_ino > 1 THEN ' cgroup ' || r.cgroup_ino ELSE '' END
     || '/' || c.name AS track,
   NULL AS name,
@@ -47,4 +52,5 @@ SELECT
   END AS value,
   'bytes/s' AS unit
 FROM wb_bandwidth AS r
-CROSS JOIN curve AS c;
+CROSS JOIN curve AS c
+LEFT JOIN wb_device AS d ON d.bdi = r.bdi;

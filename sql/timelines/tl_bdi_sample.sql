@@ -15,7 +15,7 @@
 -- @summary  Dirty and writeback pages of each bdi against its threshold, and
 --   what was written against the estimate.
 -- @grain    sample of one curve; order ts
--- @needs    wb_bdi_sample
+-- @needs    wb_bdi_sample, wb_device
 CREATE VIEW tl_bdi_sample AS
 WITH
   curve(place, name, unit) AS (
@@ -48,7 +48,12 @@ WITH
 SELECT
   s.ts - CASE WHEN c.place IN (3, 4) THEN s.dur_ns ELSE 0 END AS ts,
   NULL AS dur,
-  'Writeback/Backing devices/' || replace(replace(s.bdi, '\', '\\'), '/', '\/')
+  'Writeback/Backing devices/'
+    || replace(
+      replace(coalesce(d.device || ' ', '') || s.bdi, '\', '\\'),
+      '/',
+      '\/'
+    )
     || CASE
       WHEN s.cgroup_ino = 1 THEN ' root cgroup'
       WHEN s.cgroup_ino > 1 THEN ' cgroup ' || s.cgroup_ino
@@ -67,4 +72,5 @@ SELECT
   c.unit
 FROM told AS s
 CROSS JOIN curve AS c
+LEFT JOIN wb_device AS d ON d.bdi = s.bdi
 WHERE c.place NOT IN (3, 4) OR s.dur_ns IS NOT NULL;

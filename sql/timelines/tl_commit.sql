@@ -6,8 +6,9 @@
 -- @track    journal of *: commits of this device's journal
 -- @summary  Commits of journals; arrows lead to the waits that they ended.
 -- @grain    commit; order ts
--- @needs    wb_busy, wb_release, wb_device
+-- @needs    wb_busy, wb_release, wb_device, raw_jbd2_start_commit
 -- @events   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
+-- @column   arg_why TEXT how long it took, and who waited
 -- @column   arg_bdi TEXT device of the journal
 -- @column   arg_waits_count INTEGER waits that ended with it
 CREATE VIEW tl_commit AS
@@ -44,9 +45,19 @@ SELECT
   NULL AS rank,
   NULL AS tid,
   a.flows AS flows,
+  printf('the journal committed for %.1f ms', (b.to_ts - b.from_ts) / 1e6)
+    || coalesce(
+      '; ' || a.waits_count || CASE a.waits_count
+        WHEN 1 THEN ' wait ended with it'
+        ELSE ' waits ended with it'
+      END,
+      ''
+    ) AS arg_why,
   b.device AS arg_bdi,
   a.waits_count AS arg_waits_count
 FROM wb_busy AS b
 LEFT JOIN wb_device AS d ON d.bdi = b.device
 LEFT JOIN arrow AS a ON a.from_ts = b.from_ts
-WHERE b.resource = 'journal';
+WHERE b.resource = 'journal'
+  -- Else the stretches are told from requests.
+  AND EXISTS (SELECT 1 FROM raw_jbd2_start_commit);

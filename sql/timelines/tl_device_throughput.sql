@@ -8,7 +8,8 @@
 -- @track    * read [rate]: what this disk read
 -- @summary  Bytes that each disk completed in each window.
 -- @grain    window, device; order ts
--- @needs    wb_block_done, wb_window, wb_bounds, wb_params, wb_units
+-- @needs    wb_block_done, wb_window, wb_bounds, wb_params, wb_units,
+--   wb_device
 -- @events   block:block_rq_complete
 CREATE VIEW tl_device_throughput AS
 WITH
@@ -44,7 +45,12 @@ WITH
 SELECT
   w.window_start_ns AS ts,
   NULL AS dur,
-  'Writeback/Throughput/' || d.device || c.name AS track,
+  'Writeback/Throughput/'
+    || replace(
+      replace(coalesce(n.device || ' ', '') || d.device, '\', '\\'),
+      '/',
+      '\/'
+    ) || c.name AS track,
   NULL AS name,
   1.0 * u.second_ns
     * CASE c.place WHEN 0 THEN d.written_bytes ELSE d.read_bytes END
@@ -54,4 +60,5 @@ FROM done AS d
 JOIN wb_window AS w ON w.window_index = d.window_index
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_units AS u
-CROSS JOIN curve AS c;
+CROSS JOIN curve AS c
+LEFT JOIN wb_device AS n ON n.bdi = d.device;

@@ -12,6 +12,7 @@
 -- @events   vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_node_reclaim_begin
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive
+-- @column   arg_why TEXT what it did
 -- @column   arg_tid INTEGER thread
 -- @column   arg_comm TEXT its name then
 -- @column   arg_what TEXT direct_reclaim, node_reclaim, memcg_reclaim or the
@@ -81,6 +82,11 @@ SELECT
   s.comm AS name,
   NULL AS value,
   NULL AS unit,
+  printf('%s frees memory for %.1f ms', s.comm, (s.end_ts - s.ts) / 1e6)
+    || coalesce(
+      ': ' || s.reclaimed_count || ' of ' || s.scanned_count || ' pages',
+      ''
+    ) AS arg_why,
   s.tid AS arg_tid,
   s.comm AS arg_comm,
   s.what AS arg_what,

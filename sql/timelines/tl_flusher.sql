@@ -16,6 +16,7 @@
 -- @needs    wb_work, wb_release, wb_bounds, wb_task, wb_device
 -- @events   writeback:writeback_start, writeback:writeback_written
 -- @optional writeback:writeback_queue, writeback:writeback_exec
+-- @column   arg_why TEXT what it did
 -- @column   arg_tid INTEGER thread of the flusher; NULL = not known
 -- @column   arg_comm TEXT its name then
 -- @column   arg_bdi TEXT backing device; NULL = not known
@@ -70,6 +71,10 @@ SELECT
   NULL AS rank,
   NULL AS tid,
   a.flows AS flows,
+  printf(
+    'wrote %.1f MB in %.1f ms for ', i.bytes / 1e6,
+    (coalesce(i.finished_ts, b.last_ts) - i.started_ts) / 1e6
+  ) || i.reason AS arg_why,
   CASE WHEN i.comm IS NOT NULL THEN i.tid END AS arg_tid,
   i.comm AS arg_comm,
   i.bdi AS arg_bdi,
@@ -96,6 +101,7 @@ SELECT
   NULL,
   NULL,
   NULL,
+  'ordered, and waits for the flusher',
   NULL,
   NULL,
   i.bdi,

@@ -10,6 +10,7 @@
 -- @grain    window; order ts
 -- @needs    wb_fairness_window, wb_window, wb_bounds
 -- @events   writeback:balance_dirty_pages
+-- @column   arg_why TEXT in a sentence
 -- @column   arg_jain_ratio REAL as in wb_fairness_window
 -- @column   arg_tasks_count INTEGER tasks that dirtied pages
 -- @column   arg_bdi TEXT backing device
@@ -33,6 +34,8 @@ SELECT
   'Jain ' || CAST(round(100 * r.jain_ratio) AS INTEGER) || ' %' AS name,
   NULL AS value,
   NULL AS unit,
+  r.tasks_count || ' tasks dirtied pages of ' || r.bdi || ' with '
+    || printf('%.1f %%', 100 * r.jain_ratio) || ' of equal shares' AS arg_why,
   r.jain_ratio AS arg_jain_ratio,
   r.tasks_count AS arg_tasks_count,
   r.bdi AS arg_bdi,

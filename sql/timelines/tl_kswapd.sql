@@ -10,6 +10,7 @@
 -- @needs    reclaim_kswapd
 -- @events   vmscan:mm_vmscan_kswapd_wake
 -- @optional vmscan:mm_vmscan_kswapd_sleep, vmscan:mm_vmscan_lru_shrink_inactive
+-- @column   arg_why TEXT what it did
 -- @column   arg_tid INTEGER thread
 -- @column   arg_comm TEXT its name then
 -- @column   arg_node INTEGER memory node
@@ -30,6 +31,12 @@ SELECT
   NULL AS value,
   NULL AS unit,
   c.node AS rank,
+  printf(
+    'awake for %.1f ms', (c.end_ts - c.ts) / 1e6
+  ) || coalesce(
+    ': ' || c.reclaimed_count || ' of ' || c.scanned_count || ' pages freed',
+    ''
+  ) AS arg_why,
   c.tid AS arg_tid,
   c.comm AS arg_comm,
   c.node AS arg_node,

@@ -12,7 +12,7 @@
 -- @track    wb_setpoint * [bytes]: the bdi's share of the setpoint
 -- @summary  Dirty pages of memory cgroups against their own limits.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle_drawn, raw_cgroup
+-- @needs    wb_throttle_drawn, raw_cgroup, wb_device
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 CREATE VIEW tl_memcg AS
@@ -51,7 +51,11 @@ SELECT
   NULL AS dur,
   n.parent || c.name
     || CASE
-      WHEN c.place > 2 THEN replace(replace(n.bdi, '\', '\\'), '/', '\/')
+      WHEN c.place > 2 THEN replace(
+      replace(coalesce(d.device || ' ', '') || n.bdi, '\', '\\'),
+      '/',
+      '\/'
+    )
       ELSE ''
     END AS track,
   NULL AS name,
@@ -64,4 +68,5 @@ SELECT
   END AS value,
   'bytes' AS unit
 FROM named AS n
-CROSS JOIN curve AS c;
+CROSS JOIN curve AS c
+LEFT JOIN wb_device AS d ON d.bdi = n.bdi;

@@ -7,7 +7,7 @@
 --   mean of the window; those of a window add up to all of them
 -- @summary  The machine's dirty pages, split by the wb that holds them.
 -- @grain    window, bdi, cgroup; order ts
--- @needs    wb_pool_window, wb_window
+-- @needs    wb_pool_window, wb_window, wb_device
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 CREATE VIEW tl_pool AS
@@ -24,7 +24,11 @@ SELECT
   'Writeback/Dirty pages/held by '
     || CASE
       WHEN h.bdi IS NULL THEN 'nobody known'
-      ELSE replace(replace(h.bdi, '\', '\\'), '/', '\/')
+      ELSE replace(
+          replace(coalesce(d.device || ' ', '') || h.bdi, '\', '\\'),
+          '/',
+          '\/'
+        )
         || CASE
           WHEN h.cgroup_ino > 1 THEN ' cgroup ' || h.cgroup_ino
           ELSE ''
@@ -37,6 +41,7 @@ SELECT
 FROM first_told AS t
 JOIN wb_window AS w ON w.window_index >= t.window_index
 CROSS JOIN holder AS h
+LEFT JOIN wb_device AS d ON d.bdi = h.bdi
 LEFT JOIN wb_pool_window AS p
   ON p.window_index = w.window_index
   AND p.bdi IS h.bdi

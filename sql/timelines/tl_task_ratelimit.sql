@@ -9,7 +9,7 @@
 --   bdi; below 100 there are more dirty pages than the kernel wants
 -- @summary  What each task was allowed, and that in % of its bdi's base rate.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle_drawn
+-- @needs    wb_throttle_drawn, wb_device
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_task_ratelimit AS
 WITH
@@ -41,7 +41,12 @@ WITH
 SELECT
   t.ts,
   NULL AS dur,
-  'Writeback/Bandwidth/' || replace(replace(t.bdi, '\', '\\'), '/', '\/')
+  'Writeback/Bandwidth/'
+    || replace(
+      replace(coalesce(d.device || ' ', '') || t.bdi, '\', '\\'),
+      '/',
+      '\/'
+    )
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
     || '/' || c.name || t.path AS track,
   NULL AS name,
@@ -49,4 +54,5 @@ SELECT
   c.unit,
   t.task_id AS rank
 FROM told AS t
-CROSS JOIN curve AS c;
+CROSS JOIN curve AS c
+LEFT JOIN wb_device AS d ON d.bdi = t.bdi;

@@ -13,7 +13,7 @@
 -- @track    dirtied: pages that the task brought to this call
 -- @summary  pause, paused and dirtied of every balance_dirty_pages event.
 -- @grain    sample of one curve; order ts
--- @needs    wb_throttle_drawn
+-- @needs    wb_throttle_drawn, wb_device
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_throttle AS
 WITH
@@ -47,7 +47,11 @@ SELECT
   t.ts,
   NULL AS dur,
   'Writeback/Throttled tasks/' || t.path || ' on '
-    || replace(replace(t.bdi, '\', '\\'), '/', '\/')
+    || replace(
+      replace(coalesce(d.device || ' ', '') || t.bdi, '\', '\\'),
+      '/',
+      '\/'
+    )
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
     || '/' || c.name AS track,
   NULL AS name,
@@ -59,4 +63,5 @@ SELECT
   c.unit AS unit,
   t.task_id AS rank
 FROM told AS t
-CROSS JOIN curve AS c;
+CROSS JOIN curve AS c
+LEFT JOIN wb_device AS d ON d.bdi = t.bdi;

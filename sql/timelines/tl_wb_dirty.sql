@@ -9,7 +9,7 @@
 -- @summary  Dirty pages of each wb against its share of the setpoint.
 -- @grain    sample of one curve; order ts
 -- @sorted
--- @needs    wb_throttle_drawn
+-- @needs    wb_throttle_drawn, wb_device
 -- @events   writeback:balance_dirty_pages
 CREATE VIEW tl_wb_dirty AS
 WITH
@@ -21,7 +21,11 @@ SELECT
   t.ts,
   NULL AS dur,
   'Writeback/Dirty pages/' || c.name
-    || replace(replace(t.bdi, '\', '\\'), '/', '\/')
+    || replace(
+      replace(coalesce(d.device || ' ', '') || t.bdi, '\', '\\'),
+      '/',
+      '\/'
+    )
     || CASE WHEN t.cgroup_ino > 1 THEN ' cgroup ' || t.cgroup_ino ELSE '' END
     AS track,
   NULL AS name,
@@ -31,4 +35,5 @@ SELECT
   END AS value,
   'bytes' AS unit
 FROM wb_throttle_drawn AS t
-CROSS JOIN curve AS c;
+CROSS JOIN curve AS c
+LEFT JOIN wb_device AS d ON d.bdi = t.bdi;
