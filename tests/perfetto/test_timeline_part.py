@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
 from support.runs import example
-from support.timeline import engine_counters, engine_slices
+from support.timeline import ROOT, Slice, engine_counters, engine_slices
 
 NAMES = ["deep", "four-equal-writers"]
 PART = (1_000_000_000, 2_500_000_000)
@@ -23,6 +24,14 @@ def drawn(wbscope: Wbscope, run: Path, output: Path, *options: str) -> PerfettoE
     return engine
 
 
+def without_advice(slices: list[Slice]) -> list[Slice]:
+    return sorted(
+        replace(one, args=tuple(arg for arg in one.args if arg[0] != "advice"))
+        for one in slices
+        if one.track != ROOT
+    )
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_part_of_the_time(wbscope: Wbscope, name: str, tmp_path: Path) -> None:
     run = example(name).folder
@@ -33,15 +42,17 @@ def test_a_part_of_the_time(wbscope: Wbscope, name: str, tmp_path: Path) -> None
         drawn(wbscope, run, tmp_path / "whole.pftrace") as whole,
         drawn(wbscope, run, tmp_path / "part.pftrace", *options) as part,
     ):
-        slices = engine_slices(whole)
+        # Verdict and advice are those of the part: the next test.
+        slices = without_advice(engine_slices(whole))
         cut = [s for s in slices if s.ts < t1 and (s.ts >= t0 or s.ts + s.dur > t0)]
-        assert sorted(engine_slices(part)) == sorted(cut)
+        assert without_advice(engine_slices(part)) == cut
         assert 0 < len(cut) < len(slices)
         assert any(s.ts < t0 for s in cut)
         counters = engine_counters(whole)
         cut_counters = {c for c in counters if t0 <= c.ts < t1}
         found = engine_counters(part)
-        assert cut_counters <= set(found)
+        shown = {c.track for c in cut_counters if c.value}  # one that is 0 is left out
+        assert {c for c in cut_counters if c.track in shown} <= set(found)
         assert 0 < len(cut_counters) < len(counters)
         for sample in set(found) - cut_counters:  # as before: left out where the curve goes on
             before = [c for c in counters if c.track == sample.track and c.ts < t0]
@@ -55,6 +66,35 @@ def test_a_part_of_the_time(wbscope: Wbscope, name: str, tmp_path: Path) -> None
         assert part.table(broken)[1] == whole.table(broken)[1]
     sizes = [(tmp_path / f"{name}.pftrace").stat().st_size for name in ("part", "whole")]
     assert sizes[0] < sizes[1] / 2
+
+
+def told(wbscope: Wbscope, run: Path, *options: str) -> set[str]:
+    """The first findings, but for those that only give numbers."""
+    rows = wbscope.query("findings", run, *options)[:3]
+    return {row["text"] for row in rows if row["severity"] in ("severe", "warning", "ok")}
+
+
+@pytest.mark.parametrize("part", [("1s", "2500ms"), ("1s", None), (None, "2500ms")], ids=str)
+def test_the_verdict_is_that_of_the_part(
+    wbscope: Wbscope, part: tuple[str | None, str | None], tmp_path: Path
+) -> None:
+    """As long as the part, or the UI would show the whole time."""
+    run = example("deep").folder
+    meta = {row["key"]: row["value"] for row in wbscope.sql(run, "SELECT key, value FROM meta")}
+    options = [
+        word
+        for option, at in zip(("--from", "--to"), part, strict=True)
+        if at is not None
+        for word in (option, at)
+    ]
+    wanted = told(wbscope, run, *options)
+    assert wanted != told(wbscope, run)
+    with drawn(wbscope, run, tmp_path / "x.pftrace", *options, "--no-events") as engine:
+        found = [one for one in engine_slices(engine) if one.track == ROOT]
+    assert {one.name for one in found} == wanted
+    start = int(meta["first_ts"]) + (PART[0] if part[0] else 0)
+    end = int(meta["first_ts"]) + PART[1] if part[1] else int(meta["last_ts"])
+    assert {(one.ts, one.ts + one.dur) for one in found} == {(start, end)}
 
 
 def test_a_part_without_events(wbscope: Wbscope, tmp_path: Path) -> None:
