@@ -118,7 +118,11 @@ WITH
       printf('%.1f MB', t.wb_dirty_bytes / 1e6) AS wb_dirty,
       printf('%.2f MB/s', t.task_ratelimit_bytes_per_s / 1e6) AS rate,
       printf('%d ms', t.pause_ns / u.ms_ns) AS pause,
-      printf('%.1f MB', t.dirtied_bytes / 1e6) AS dirtied,
+      CASE
+        WHEN t.dirtied_bytes >= 1e6
+          THEN printf('%.1f MB', t.dirtied_bytes / 1e6)
+        ELSE printf('%.0f KB', t.dirtied_bytes / 1e3)
+      END AS dirtied,
       t.domain,
       t.pause_ns,
       t.paused_ns,

@@ -270,11 +270,13 @@ CROSS JOIN wb_units AS u
 LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;
 
 -- @view     wb_release
+-- @shared
 -- @summary  What ended waits: the last request of the device, the commit of the
 --   journal or the work of a flusher that ended in the wait, and that the wait
 --   was for. A throttled sleep is ended by a timer and has none.
 -- @grain    wait; order wait_id
--- @needs    wb_work, wb_stall, wb_wait_request, wb_busy
+-- @needs    wb_work, wb_stall, wb_wait_request, wb_busy,
+--   raw_jbd2_start_commit
 -- @optional block:block_rq_complete, jbd2:jbd2_end_commit,
 --   writeback:writeback_written
 -- @column   wait_id INTEGER of wb_stall
@@ -317,6 +319,8 @@ WITH
     SELECT 'commit', b.from_ts, b.device, b.to_ts
     FROM wb_busy AS b
     WHERE b.resource = 'journal'
+      -- Not recorded, they are told from requests: these end the waits then.
+      AND EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
   ),
   numbered AS (
     SELECT
@@ -329,7 +333,11 @@ WITH
     FROM numbered AS n
     UNION ALL
     SELECT
-      CASE w.cause WHEN 'journal commit' THEN 'commit' ELSE 'request' END,
+      CASE
+        WHEN w.cause = 'journal commit'
+          AND EXISTS (SELECT 1 FROM raw_jbd2_start_commit) THEN 'commit'
+        ELSE 'request'
+      END,
       w.bdi,
       w.end_ts,
       1,
