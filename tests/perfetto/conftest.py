@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
+from support.perfetto_engine import PerfettoEngine
 from support.pftrace import Event, events_of
-from support.runs import RecordedRun, example, part_of
+from support.runs import REPOSITORY, RecordedRun, drawn_runs, example, part_of
+from support.timeline import Wanted, timeline_views, wanted_timeline
 from support.tools import missing
 from support.twins import Twin, make_twin
 from wbscope.perfetto.find import wasm_engine
@@ -19,6 +22,21 @@ from wbscope.perfetto.find import wasm_engine
 MakeTwin = Callable[[str], Twin]
 Example = Callable[[str], RecordedRun]
 FromRun = Callable[[RecordedRun], Path]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A run's timeline: its file without events, what that should show, and the engine with it.
+
+    Asking `database` is faster than asking the run, and there are many questions.
+    """
+
+    run: RecordedRun
+    database: Path
+    file: Path
+    wanted: Wanted
+    engine: PerfettoEngine
+
 
 # Every row is compared here, many times: of a run with so large a trace, only some seconds are.
 LONG_BYTES = (2 if os.environ.get("WBSCOPE_QUICK") else 3) << 20
@@ -114,3 +132,39 @@ def converted(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Fro
         return trace
 
     return make
+
+
+@pytest.fixture(scope="session")
+def drawn(
+    shortened: Callable[[RecordedRun], RecordedRun],
+    wbscope: Wbscope,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[RecordedRun], tuple[RecordedRun, Path, Path, Wanted]]:
+    """Makes a run's database and timeline, once."""
+
+    @cache
+    def make(whole: RecordedRun) -> tuple[RecordedRun, Path, Path, Wanted]:
+        run = shortened(whole)
+        folder = tmp_path_factory.mktemp("timeline")
+        database, file = folder / "run.db", folder / "run.pftrace"
+        for command in (["ingest"], ["timeline", "--no-events"]):
+            output = file if "timeline" in command else database
+            done = wbscope.run(*command, run.folder, "-o", output)
+            assert done.returncode == 0, done.stderr
+        views = timeline_views(REPOSITORY / "sql")
+        return run, database, file, wanted_timeline(wbscope, database, run.folder, views)
+
+    return make
+
+
+@pytest.fixture(scope="module", params=drawn_runs() or (None,), ids=str)
+def exported(
+    request: pytest.FixtureRequest,
+    drawn: Callable[[RecordedRun], tuple[RecordedRun, Path, Path, Wanted]],
+) -> Iterator[Exported]:
+    if request.param is None:
+        missing("there is no recorded run in examples/ nor in $WBSCOPE_RUNS")
+    run, database, file, wanted = drawn(request.param)
+    with PerfettoEngine() as engine:
+        engine.load(file)
+        yield Exported(run, database, file, wanted, engine)

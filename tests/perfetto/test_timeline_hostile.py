@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
+from support.runs import REPOSITORY
 from support.timeline import (
+    curves_of,
+    difference_of_curves,
+    drawn_path,
     engine_counters,
     engine_slices,
     engine_tracks,
-    expected_tracks,
-    timeline_rows,
+    timeline_views,
+    wanted_timeline,
 )
 from support.wait_events import Waits
-from wbscope.library.library import load_library
 
 NAMES = {
     11: "a/b\\",
@@ -47,18 +50,20 @@ def test_names_arrive_as_they_are(wbscope: Wbscope, tmp_path: Path) -> None:
     hostile_run(tmp_path)
     result = wbscope.run("timeline", tmp_path, "-o", tmp_path / "x.pftrace", "--no-events")
     assert result.returncode == 0, result.stderr
-    views = [file.name for file in load_library().timelines()]
-    slices, counters = expected_tracks(timeline_rows(wbscope, tmp_path / "trace.dat", views))
+    views = timeline_views(REPOSITORY / "sql")
+    wanted = wanted_timeline(wbscope, tmp_path / "trace.dat", tmp_path, views)
     shown = {row["tid"]: row["comm"] for row in wbscope.sql(tmp_path, "SELECT * FROM wb_thread")}
     with PerfettoEngine() as engine:
         engine.load(tmp_path / "x.pftrace")
         assert engine.query(PROBLEMS) == []
-        assert engine_slices(engine) == slices
-        assert engine_counters(engine) == counters
+        assert engine_slices(engine) == wanted.slices
+        found = curves_of(engine_counters(engine))
+        assert difference_of_curves(found, wanted.curves, wanted.step_ns) == ""
         tracks = {(t.parent, t.name) for t in engine_tracks(engine)}
         comms = dict(engine_comms(engine))
+    tops = {name for name, is_top in wanted.places.items() if is_top}
     for tid, comm in shown.items():
-        assert ("Writeback/Stalls", f"stalls of {comm} {tid}") in tracks
+        assert (drawn_path("Writeback/Stalls", tops), f"stalls of {comm} {tid}") in tracks
         assert comms[tid] == comm
     bdi = r"Writeback/Bandwidth/8:0\/|\\"
     assert (bdi, f"task_ratelimit of {shown[11]} 11") in tracks
@@ -93,8 +98,11 @@ def test_run_with_hardly_any_events(
         engine.load(tmp_path / "x.pftrace")
         assert engine.query(PROBLEMS) == []
         drawn = {row["name"] for row in engine.query("SELECT name FROM slice")}
+    told = {row["text"] for row in wbscope.query("findings", tmp_path)}
+    assert any("cannot be said" in text for text in told)
+    assert told <= drawn
     if events == ("xfs_log_cil_wait",):
-        assert drawn == {"journal: journal commit"}
+        assert drawn == {"journal: journal commit", *told}
 
 
 def test_gaps_and_slices_cut_at_the_end(wbscope: Wbscope, tmp_path: Path) -> None:

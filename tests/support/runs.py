@@ -14,7 +14,7 @@ from .report import ReportEvent, parse_report, report_lines
 from .split import cut_time
 from .tools import missing, require_program, run
 
-__all__ = ["REPOSITORY", "RecordedRun", "all_runs", "example", "part_of"]
+__all__ = ["REPOSITORY", "RecordedRun", "all_runs", "drawn_runs", "example", "part_of"]
 
 REPOSITORY = Path(__file__).parents[2]
 _ORACLE_EVENTS = (
@@ -108,6 +108,13 @@ def all_runs() -> tuple[RecordedRun, ...]:
     return tuple(
         RecordedRun(trace.parent) for root in roots for trace in sorted(root.glob("*/trace.dat"))
     )
+
+
+@cache
+def drawn_runs() -> tuple[RecordedRun, ...]:
+    """Every run folder there is, and those of the patched kernel."""
+    patched = sorted(REPOSITORY.glob("examples/patched-kernel/*/trace.dat"))
+    return (*all_runs(), *(RecordedRun(trace.parent) for trace in patched))
 
 
 def example(name: str) -> RecordedRun:

@@ -11,37 +11,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .cli import Wbscope
+from wbscope.run.run import open_run
+
+from .cli import Document, Wbscope
 from .perfetto_engine import PerfettoEngine, Row
 
-__all__ = ["GROUPS", "CounterSample", "Slice", "TrackInfo", "arguments", "engine_counters"]
+__all__ = ["ROOT", "CounterSample", "Curves", "Slice", "TrackInfo", "Wanted", "arguments"]
 __all__ += [
+    "curves_of",
+    "difference_of_curves",
+    "drawn_path",
+    "engine_counters",
     "engine_slices",
     "engine_tracks",
     "expected_tracks",
     "packets",
-    "timeline_rows",
+    "places_of_groups",
     "timeline_views",
+    "wanted_timeline",
 ]
 
-GROUPS = [
-    "What to look at",
-    "Stalls",
-    "Dirty pages",
-    "Bandwidth",
-    "Throttled tasks",
-    "Task progress",
-    "Dirtied and written",
-    "Fairness",
-    "Throughput",
-    "Flusher work",
-    "Block requests",
-    "Reclaim",
-    "Memory cgroups",
-    "vmstat",
-    "Lost events",
-]
-"""Groups of the timeline from top to bottom; a run has those it has data for."""
+ROOT = "Writeback"
+_EXACT_POINTS = 4096
+_STEPS = 2048
+_TOLD = ("severe", "warning", "ok")
+_MOST_TOLD = 3
+# What people are shown, by the unit of the view.
+_SHOWN = {"ns": ("ms", 1e-6), "bytes": ("MB", 1e-6), "bytes/s": ("MB/s", 1e-6), "ratio": ("%", 100)}
 
 _TRACK_PATHS = r"""
 WITH RECURSIVE path(id, text) AS (
@@ -77,6 +73,10 @@ class CounterSample:
     unit: str
 
 
+Curves = dict[str, list[CounterSample]]
+"""The points of each counter, by its path."""
+
+
 @dataclass(frozen=True)
 class TrackInfo:
     """What the UI is told of a track."""
@@ -98,42 +98,191 @@ def timeline_views(sql_folder: Path) -> list[str]:
     return found
 
 
-def timeline_rows(wbscope: Wbscope, run: Path, views: Iterable[str]) -> list[dict[str, Any]]:
-    """The rows of the views, read through `wbscope sql`."""
+@dataclass(frozen=True)
+class Wanted:
+    """What a timeline has to show.
+
+    `places` has the groups that the run is about, the first first, and whether each stands beside
+    the group of all. Counters are by track; a long one is thinned out in steps of `step_ns`.
+    """
+
+    places: dict[str, bool]
+    slices: list[Slice]
+    curves: Curves
+    step_ns: int
+
+
+def wanted_timeline(wbscope: Wbscope, run: Path, shown: Path, views: Iterable[str]) -> Wanted:
+    """Of the rows of the views in a database, and of the findings of the run that was drawn."""
+    findings = wbscope.query("findings", shown)
+    with open_run(run) as opened:
+        first_ts, last_ts = opened.bounds()
+        rows = []
+        for view in views:
+            found = opened.sql(f"SELECT * FROM {view} ORDER BY ts, dur DESC")
+            rows += [dict(zip(found.columns, values, strict=True)) for values in found.rows]
+        order = opened.sql("SELECT group_name, is_top FROM wb_timeline_order ORDER BY place").rows
+    places = {str(name): bool(is_top) for name, is_top in order}
+    _add_advice(rows, findings)
+    rows += _verdict(findings, first_ts, last_ts)
+    slices, curves = expected_tracks(rows, {name for name in places if places[name]})
+    return Wanted(places, slices, curves, (last_ts - first_ts) // _STEPS)
+
+
+def places_of_groups(sql_folder: Path) -> dict[str, int]:
+    """The groups by the least @order of their views, from the headers."""
+    orders: dict[str, int] = {}
+    for file in (sql_folder / "timelines").glob("*.sql"):
+        text = file.read_text()
+        order = re.search(r"^-- @order\s+(\d+)", text, re.MULTILINE)
+        group = re.search(r"^-- @group\s+([^:\n]+)", text, re.MULTILINE)
+        if order and group:
+            orders[group[1].strip()] = min(int(order[1]), orders.get(group[1].strip(), 1 << 20))
+    return orders
+
+
+def _add_advice(rows: list[dict[str, Any]], findings: list[Document]) -> None:
+    """An episode has the advice of the finding that tells of it."""
+    advice: dict[str, str] = {}
+    for one in findings:
+        if one["advice"] is not None:
+            advice[one["id"]] = min(one["advice"], advice.get(one["id"], one["advice"]))
+    for row in rows:
+        if row["track"] == f"{ROOT}/What to look at":
+            row["arg_advice"] = advice.get(row["arg_finding"])
+
+
+def _verdict(findings: list[Document], first_ts: int, last_ts: int) -> list[dict[str, Any]]:
+    """The first of the findings, as slices as long as the run."""
+    names = ("text", "advice", "evidence", "severity", "confidence", "cost_task_ns")
     return [
-        row
-        for view in views
-        for row in wbscope.sql(run, f"SELECT * FROM {view} ORDER BY ts, dur DESC")
+        {
+            **{"ts": first_ts, "dur": last_ts - first_ts, "track": ROOT, "name": one["text"]},
+            **{"value": None, "unit": None, "arg_rule": one["id"]},
+            **{f"arg_{name}": one[name] for name in names},
+        }
+        for one in findings[:_MOST_TOLD]
+        if one["severity"] in _TOLD
     ]
 
 
 def arguments(row: dict[str, Any]) -> Args:
-    """The columns arg_*, without those that are NULL."""
-    named = ((name.removeprefix("arg_"), row[name]) for name in row if name.startswith("arg_"))
+    """The columns arg_* without those that are NULL, and each line of arg_more."""
+    named = [
+        (name.removeprefix("arg_"), row[name])
+        for name in row
+        if name.startswith("arg_") and name != "arg_more"
+    ]
+    for line in (row.get("arg_more") or "").splitlines():
+        name, _, value = line.partition("=")
+        named.append((name, value))
     return tuple(sorted((name, value) for name, value in named if value is not None))
 
 
-def expected_tracks(rows: list[dict[str, Any]]) -> tuple[list[Slice], list[CounterSample]]:
-    """What the engine has to show for those rows, sorted.
+def drawn_path(track: str, tops: Iterable[str]) -> str:
+    """Groups that stand beside that of all have no parent."""
+    root, _, below = track.partition("/")
+    is_top = root == ROOT and any(below == top or below.startswith(f"{top}/") for top in tops)
+    return below if is_top else track
 
-    A value that a counter has already is not there again.
+
+def expected_tracks(
+    rows: list[dict[str, Any]], tops: Iterable[str] = ()
+) -> tuple[list[Slice], Curves]:
+    """What the engine has to show for those rows: slices, sorted, and every point of counters.
+
+    A value that a counter has already is not there again, nor a counter that is always 0.
     """
     slices, curves = [], defaultdict(list)
     for row in rows:
+        track = drawn_path(row["track"], tops)
         if row["value"] is not None:
-            curves[row["track"]].append((row["ts"], row["value"], row["unit"]))
+            curves[track].append((row["ts"], row["value"], row["unit"]))
         elif row["unit"] is None:
             args = arguments(row)
             tid = row.get("tid") or 0
-            slices.append(Slice(tid, row["track"], row["ts"], row["dur"] or 0, row["name"], args))
-    counters = []
-    for track, samples in curves.items():
-        last = None
-        for ts, value, unit in samples:
-            if value != last or type(value) is not type(last):
-                counters.append(CounterSample(track, ts, float(value), unit))
-            last = value
-    return sorted(slices, key=_place), sorted(counters)
+            slices.append(Slice(tid, track, row["ts"], row["dur"] or 0, row["name"], args))
+    return sorted(slices, key=_place), {
+        track: _points(track, samples)
+        for track, samples in curves.items()
+        if any(value != 0 for _, value, _ in samples)
+    }
+
+
+def _points(track: str, samples: list[tuple[int, int | float, str]]) -> list[CounterSample]:
+    """What people are shown of the samples of one counter."""
+    points: list[CounterSample] = []
+    last = None
+    for ts, value, unit in samples:
+        if value == last and type(value) is type(last):
+            continue
+        if value == 0 and last == 0 and not any(point.value for point in points):
+            continue  # of another type of number: 0 before it is anything
+        shown, factor = _SHOWN.get(unit, (unit, 1))
+        points.append(CounterSample(track, ts, float(value) * factor, shown))
+        last = value
+    if points[0].value == 0 and points[0].ts == points[1].ts:
+        del points[0]
+    return points
+
+
+def curves_of(samples: Iterable[CounterSample]) -> Curves:
+    """Samples by track, each in the order of time."""
+    curves: Curves = defaultdict(list)
+    for sample in sorted(samples):
+        curves[sample.track].append(sample)
+    return dict(curves)
+
+
+def difference_of_curves(found: Curves, wanted: Curves, step_ns: int) -> str:
+    """What is wrong with the engine's counters; "" when nothing is.
+
+    The first points of each are all there. Of a long one, each step of time behind them has
+    its first, lowest, highest and last point, at their own times, and no other.
+    """
+    if found.keys() != wanted.keys():
+        return f"tracks: {sorted(found.keys() ^ wanted.keys())}"
+    for track, points in wanted.items():
+        exact, rest = points[:_EXACT_POINTS], points[_EXACT_POINTS:]
+        if sorted(exact) != found[track][: len(exact)]:
+            pairs = zip(sorted(exact), found[track], strict=False)
+            first = next((pair for pair in pairs if pair[0] != pair[1]), "their number")
+            return f"{track}: {first}"
+        problem = _thinned(found[track][len(exact) :], rest, step_ns)
+        if problem:
+            return f"{track}: {problem}"
+    return ""
+
+
+def _thinned(found: list[CounterSample], wanted: list[CounterSample], step_ns: int) -> str:
+    if not set(found) <= set(wanted):
+        return f"points that no row has: {sorted(set(found) - set(wanted))[:3]}"
+    kept, all_of = _steps(found, step_ns), _steps(wanted, step_ns)
+    if kept.keys() != all_of.keys():
+        return f"steps without a point: {sorted(all_of.keys() - kept.keys())[:3]}"
+    for step, points in all_of.items():
+        few = kept[step]
+        if len(few) > 4 or (len(points) <= 4 and len(few) != len(points)):
+            return f"step {step} has {len(few)} points of {len(points)}"
+        for of in (_ends, _extremes):
+            if of(few) != of(points):
+                return f"step {step}: {of(few)}, wanted {of(points)}"
+    return ""
+
+
+def _steps(points: list[CounterSample], step_ns: int) -> dict[int, list[CounterSample]]:
+    steps: dict[int, list[CounterSample]] = defaultdict(list)
+    for point in points:
+        steps[point.ts // step_ns].append(point)
+    return steps
+
+
+def _ends(points: list[CounterSample]) -> tuple[int, int]:
+    return min(point.ts for point in points), max(point.ts for point in points)
+
+
+def _extremes(points: list[CounterSample]) -> tuple[float, float]:
+    return min(point.value for point in points), max(point.value for point in points)
 
 
 def _place(row: Slice) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ By hand; the trace goes from 10 s to 14 s, windows are 2 s, samples lie at 10, 1
   window at 10 of throughput_by_device: (900 + 50) ms of 2 s = 0.475; in that at 12 there is no
     later sample; 12 sectors are completed in the first, 16 in the second
   vmstat: nr_dirty (5 + 3) / 2 = 4 pages, pgscan_kswapd 7 pages in a second; meminfo tells no more
+  a curve says 0 behind its last sample, where nothing is known; that of bdis a ns later
   cgroup 27 from 10 to 11 s: 8192 + 4096 bytes written by two disks, 400 ms of some, 100 ms of full
 """
 
@@ -202,7 +203,12 @@ SELECT ts, track, value, unit FROM tl_{} WHERE track GLOB '*{}' ORDER BY ts
 
 def _curve(view: str, track: str, unit: str, points: list[tuple[float, float]]) -> Check:
     rows: list[Expected] = [
-        {"ts": int(second * _S), "track": f"Writeback/{track}", "value": float(value), "unit": unit}
+        {
+            "ts": round(second * _S),
+            "track": f"Writeback/{track}",
+            "value": float(value),
+            "unit": unit,
+        }
         for second, value in points
     ]
     return Check(sql=_TRACKS.format(view, track), rows=rows)
@@ -317,19 +323,22 @@ CHECKS = [
         "bdi_sample",
         "Backing devices/254:0/written",
         "bytes/s",
-        [(10, 2048 * _KIB), (11, 8192 * _KIB), (12, 6144 * _KIB)],
+        [(10, 2048 * _KIB), (11, 8192 * _KIB), (12, 6144 * _KIB), (13 + 1e-9, 0)],
     ),
     _curve(
-        "bdi_sample", "Backing devices/254:0 cgroup 27/dirty", "bytes", [(11, 1 << 20), (12, 0)]
+        "bdi_sample",
+        "Backing devices/254:0 cgroup 27/dirty",
+        "bytes",
+        [(11, 1 << 20), (12, 0), (12 + 1e-9, 0)],
     ),
-    _curve("block_sample", "Disks/vda/utilisation", "ratio", [(10, 0.9), (11, 0.05)]),
+    _curve("block_sample", "Disks/vda/utilisation", "ratio", [(10, 0.9), (11, 0.05), (12, 0)]),
     _curve(
         "cgroup_sample",
         "Cgroups/cgroup 27 \\/sys\\/fs\\/cgroup\\/small/io full",
         "ratio",
-        [(10, 0.1)],
+        [(10, 0.1), (11, 0)],
     ),
-    _curve("pressure", "Pressure/io full", "ratio", [(10, 0.25)]),
+    _curve("pressure", "Pressure/io full", "ratio", [(10, 0.25), (11, 0)]),
     Check(
         sql="SELECT ts, value FROM tl_vmstat WHERE track GLOB '*/nr_dirty'",
         rows=[{"ts": second * _S, "value": value} for second, value in ((10, 1), (10, 5), (11, 3))],

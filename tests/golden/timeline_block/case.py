@@ -29,14 +29,15 @@ def make(folder: Path) -> None:
     waits.write(folder)
 
 
-def _part(track: str, ms: int, length: int, name: str, queue: str, in_device: int) -> Expected:
+def _part(track: str, ms: int, length: int, name: str, queue: int, in_device: int) -> Expected:
     return {
         "ts": at(ms),
         "dur": length * MS,
         "track": f"Writeback/Block requests/8:0 {track}",
         "name": name,
         "arg_bytes": 4096,
-        "arg_queue_ns": int(queue),
+        "arg_why": f"{name}: {queue}.0 ms in the queue, {in_device}.0 ms in the device",
+        "arg_queue_ns": queue * MS,
         "arg_device_ns": in_device * MS,
     }
 
@@ -51,11 +52,11 @@ CHECKS = [
         sql="SELECT * FROM tl_block ORDER BY ts",
         ordered=True,
         rows=[
-            _part("queued", 0, 10, "write", "10000000", 30),
-            _part("queued", 5, 15, "write", "15000000", 10),
-            _part("in the device", 10, 30, "write", "10000000", 30),
-            _part("in the device", 20, 10, "write", "15000000", 10),
-            _part("in the device", 50, 10, "read", "0", 10),
+            _part("queued", 0, 10, "write 4 KB", 10, 30),
+            _part("queued", 5, 15, "write 4 KB", 15, 10),
+            _part("in the device", 10, 30, "write 4 KB", 10, 30),
+            _part("in the device", 20, 10, "write 4 KB", 15, 10),
+            _part("in the device", 50, 10, "read 4 KB", 0, 10),
         ],
     ),
     Check(

@@ -5,11 +5,16 @@ By hand, ms from 10 s, pages of 4 KiB, bdi 8:0; sleeps are as intended (no sched
   tid 11, a/b|c, sleeps 40 from 100 and 20 from 200, with 8 pages at each: 32768, then 65536 bytes
   tid 12, dd, a thread of the process 11, sleeps 100 from 150, with 16 pages: 65536 bytes
   tasks in throttle: 1 at 100, 0 at 140, 1 at 150, 2 at 200, 1 at 220, 0 at 250
-  background work from 90 to 400, 1000 - 900 = 100 pages: the first sleep of each task in it began
-    at 100 and 150, so it has two arrows; the one at 200 has none
+  background work from 90 to 400, 1000 - 900 = 100 pages: a timer ended the sleeps in it, no arrow
   tid 13, sync, waits from 500 to 600; work that it queued at 510 is done from 520 to 590, 40 pages:
-    one arrow, from the wait to the work
-  longest waits: throttle 100 of tid 12, 40 and 20 of tid 11, sync 100 of tid 13
+    one arrow, from the end of the work at 590 to the end of the wait at 600
+  limit 1000, setpoint 900 and dirty 950 pages are 4.1, 3.7 and 3.9 MB; 875 KiB/s are 0.90 MB/s, 8
+    pages 33 KB and 16 pages 66 KB
+  each call of balance_dirty_pages() has one pause and is as long; it comes first, for it is outside
+  episodes: throttle from 100 to 250, for no gap is longer than 200 ms: 40 + 100 + 20 = 160 ms of
+    two tasks; sync from 500 to 600
+  curves of throttled tasks end with the last pause, that of tid 11 at 220, of tid 12 at 250
+  task_ratelimit 875 is 0.875 of dirty_ratelimit 1000
   the trace has 599 ms and 1 ns of its window, from 1 ms on: tid 11 slept 60 ms of that and tid 12
     100 ms; of 131072 bytes each dirtied one half; Jain's index of equal halves is 1
 """
@@ -57,6 +62,33 @@ def _slice(track: str, ms: int, length: int, name: str) -> Expected:
     return {"ts": at(ms), "dur": length * MS, "track": f"Writeback/{track}", "name": name}
 
 
+def _after(ms: int) -> float:
+    """One ns later."""
+    return ms + 1 / MS
+
+
+def _wait(ms: int, tid: int, length: int, name: str, why: str, kind: str) -> Expected:
+    return {
+        **{"ts": at(ms), "tid": tid, "dur": length * MS, "name": name, "track": "Writeback stalls"},
+        **{"arg_why": why, "arg_kind": kind, "has_arrow": 0, "arg_comm": None},
+        **{"arg_pause_ns": None, "arg_setpoint_bytes": None},
+        **{"arg_slept_ns": None, "arg_pauses_count": None},
+    }
+
+
+def _call(ms: int, tid: int, comm: str, length: int, dirtied: str) -> list[Expected]:
+    """A call, and its only pause."""
+    held = f"held for {length} ms by 1 pause, mostly: above setpoint"
+    name = f"balance_dirty_pages {length} ms: above setpoint"
+    why = f"{dirtied} dirtied at 0.90 MB/s is {length} ms: 3.9 MB dirty > setpoint 3.7 MB"
+    call = _wait(ms, tid, length, name, held, "call")
+    pause = _wait(ms, tid, length, _THROTTLE, f"{why}, limit 4.1 MB", "throttle")
+    return [
+        call | {"arg_slept_ns": length * MS, "arg_pauses_count": 1},
+        pause | {"arg_comm": comm, "arg_pause_ns": length * MS, "arg_setpoint_bytes": 900 * 4096},
+    ]
+
+
 _THROTTLE = "throttle: above setpoint"
 CHECKS = [
     Check(
@@ -80,26 +112,27 @@ CHECKS = [
         ],
     ),
     Check(
-        sql="SELECT ts, tid, dur, name, track, arg_comm = 'a/b|c' AS is_escaped,"
-        " arg_pause_ns IS 40000000 AND arg_setpoint_bytes IS 3686400 AS has_values,"
-        " flows IS NOT NULL AS has_arrow FROM tl_stall ORDER BY ts",
+        sql="SELECT ts, tid, dur, name, track, arg_why, arg_kind, flows IS NOT NULL AS has_arrow,"
+        " arg_comm, arg_pause_ns, arg_setpoint_bytes, arg_slept_ns, arg_pauses_count"
+        " FROM tl_stall ORDER BY ts, dur DESC",
         ordered=True,
         rows=[
-            {
-                "ts": at(ms),
-                "tid": tid,
-                "dur": length * MS,
-                "name": name,
-                "track": "Writeback stalls",
-                "is_escaped": int(tid == 11),
-                "has_values": int(ms == 100),
-                "has_arrow": int(ms != 200),
-            }
-            for ms, tid, length, name in (
-                (100, 11, 40, _THROTTLE),
-                (150, 12, 100, _THROTTLE),
-                (200, 11, 20, _THROTTLE),
-                (500, 13, 100, "sync"),
+            *_call(100, 11, "a/b|c", 40, "33 KB"),
+            *_call(150, 12, "dd", 100, "66 KB"),
+            *_call(200, 11, "a/b|c", 20, "33 KB"),
+            _wait(500, 13, 100, "sync", "the events do not tell why", "sync")
+            | {"arg_comm": "sync"},
+            _wait(600, 13, 0, "ended by work", "ended by work of the flusher", "end")
+            | {"has_arrow": 1},
+        ],
+    ),
+    Check(
+        sql="SELECT ts, value FROM tl_held",
+        rows=[
+            {"ts": at(ms), "value": value}
+            for ms, value in (
+                *((100, 1), (140, 0), (150, 1), (200, 2), (220, 1), (250, 0)),
+                *((500, 1), (600, 0)),
             )
         ],
     ),
@@ -107,28 +140,35 @@ CHECKS = [
         sql="SELECT * FROM tl_look ORDER BY ts",
         ordered=True,
         rows=[
-            _slice("What to look at", 100, 40, f"a/b|c 11, second longest {_THROTTLE}"),
-            _slice("What to look at", 150, 100, f"dd 12, longest {_THROTTLE}"),
-            _slice("What to look at", 200, 20, f"a/b|c 11, third longest {_THROTTLE}"),
-            _slice("What to look at", 500, 100, "sync 13, longest sync"),
+            _slice("What to look at", 100, 150, "150 ms x 2 tasks: above setpoint of 8:0")
+            | {
+                "arg_why": "a/b|c, dd lost 0.16 s in 3 waits (throttle): above setpoint of 8:0",
+                "arg_lost_ns": 160 * MS,
+                "arg_longest_ns": 100 * MS,
+            },
+            _slice("What to look at", 500, 100, "100 ms x 1 task: sync")
+            | {
+                "arg_why": "sync lost 0.10 s in 1 wait (sync): sync",
+                "arg_lost_ns": 100 * MS,
+                "arg_longest_ns": 100 * MS,
+            },
         ],
     ),
     Check(
         sql="SELECT * FROM tl_flusher ORDER BY ts",
         ordered=True,
         rows=[
-            _slice("Flusher work/8:0 background", 90, 310, "background"),
-            _slice("Flusher work/8:0 sync", 510, 10, "queued"),
-            _slice("Flusher work/8:0 sync", 520, 70, "sync"),
+            _slice("Flusher work/8:0 background", 90, 310, "background") | {"flows": None},
+            _slice("Flusher work/8:0 sync", 510, 10, "queued") | {"flows": None},
+            _slice("Flusher work/8:0 sync", 520, 70, "sync") | {"flows": "57"},
         ],
     ),
     Check(
-        sql="SELECT r.kind, w.reason, s.ts FROM wb_release AS r"
-        " JOIN wb_work AS w ON w.seq = r.work_seq JOIN wb_stall AS s ON s.wait_id = r.wait_id",
+        sql="SELECT r.*, s.ts, w.reason FROM wb_release AS r"
+        " JOIN wb_work AS w ON w.seq = r.source_id JOIN wb_stall AS s ON s.wait_id = r.wait_id",
         rows=[
-            {"kind": "written", "reason": "background", "ts": at(100)},
-            {"kind": "written", "reason": "background", "ts": at(150)},
-            {"kind": "ordered", "reason": "sync", "ts": at(500)},
+            {"ts": at(500), "wait_end_ts": at(600), "source": "work", "source_ts": at(590)}
+            | {"flow": 57, "reason": "sync"},
         ],
     ),
     Check(
@@ -143,8 +183,8 @@ CHECKS = [
         rows=[
             row
             for name, points in (
-                (_NAME, ((100, 40, 8), (200, 20, 8))),
-                ("dd 12", ((150, 100, 16),)),
+                (_NAME, ((100, 40, 8), (200, 20, 8), (_after(220), 0, 0))),
+                ("dd 12", ((150, 100, 16), (_after(250), 0, 0))),
             )
             for ms, pause, pages in points
             for row in (
@@ -157,8 +197,13 @@ CHECKS = [
     Check(
         sql="SELECT * FROM tl_task_ratelimit",
         rows=[
-            *_samples(f"Bandwidth/8:0/task_ratelimit of {_NAME}", (100, 896000), (200, 896000)),
-            *_samples("Bandwidth/8:0/task_ratelimit of dd 12", (150, 896000)),
+            row
+            for name, moments, end in ((_NAME, (100, 200), 220), ("dd 12", (150,), 250))
+            for ms, rate, ratio in (*((ms, 896000, 0.875) for ms in moments), (_after(end), 0, 0.0))
+            for row in (
+                *_samples(f"Bandwidth/8:0/task_ratelimit of {name}", (ms, rate)),
+                *_samples(f"Bandwidth/8:0/pos_ratio of {name}", (ms, ratio)),
+            )
         ],
     ),
     Check(
@@ -186,5 +231,19 @@ CHECKS = [
             *_samples("Fairness/dirtied share of dd 12", (1, 0.5)),
         ],
     ),
-    Check(sql="SELECT * FROM tl_fairness", rows=_samples("Fairness/Jain's index of 8:0", (1, 1.0))),
+    Check(
+        sql="SELECT ts, dur, track, name, arg_jain_ratio, arg_tasks_count FROM tl_fairness"
+        " UNION ALL SELECT ts, dur, track, name, arg_jain_ratio, arg_tasks_count FROM tl_jain",
+        rows=[
+            {
+                "ts": at(1),
+                "dur": 599 * MS + 1,
+                "track": f"Writeback/Fairness{below}",
+                "name": "Jain 100 %",
+                "arg_jain_ratio": 1.0,
+                "arg_tasks_count": 2,
+            }
+            for below in ("/Jain's index of 8:0", "")
+        ],
+    ),
 ]

@@ -103,6 +103,13 @@ UNION ALL
 SELECT 'throttle_by_task', 'lower-bound', 'pages are a lower bound' FROM raw_meta
 WHERE key = 'schema_version';
 """,
+    "views/wb_timeline_order.sql": """
+-- @view     wb_timeline_order
+-- @needs
+CREATE VIEW wb_timeline_order AS
+SELECT 'Pauses' AS group_name, 1 AS place, 1 AS is_top
+UNION ALL SELECT 'Unknown', 2, 1;
+""",
     "queries/run_summary.sql": """
 -- @query    run_summary
 -- @summary  The run in a few lines.

@@ -98,11 +98,39 @@ def test_plan_comes_from_the_headers(
         ("tl_pauses", "dd*", "time", "pauses of dd"),
         ("tl_pauses", "*", "", "pauses of another"),
     ]
-    # In the order of the timelines, also of those that are left out.
-    groups = rows("SELECT path, rank FROM timeline_group ORDER BY rank, path")
-    assert groups == [("Writeback", 0), ("Writeback/Reclaim", 0), ("Writeback/Pauses", 1)]
+    # What the run is about comes first; then the order of the timelines, also of those left out.
+    assert rows("SELECT path, rank, is_top FROM timeline_group ORDER BY rank, path") == [
+        ("Writeback", 0, 0),
+        ("Writeback/Pauses", 1, 1),
+        ("Writeback/Reclaim", 100, 0),
+    ]
     assert rows("SELECT name FROM timeline_thread WHERE tid = pid") != []
     connection.close()
+
+
+_PARENT = """
+-- @timeline tl_all
+-- @order    30
+-- @group    Pauses
+-- @parent
+-- @needs    wb_throttle
+-- @events   writeback:balance_dirty_pages
+CREATE VIEW tl_all AS
+SELECT ts, NULL AS dur, 'Writeback/Pauses' AS track, NULL AS name, 1 AS value, 'tasks' AS unit
+FROM wb_throttle;
+"""
+
+
+def test_what_draws_on_groups_comes_first(
+    cli: Cli, ingester: Any, database: Path, sql_dir: Path, tmp_path: Path
+) -> None:
+    """Else another track makes the group, and it has no data of its own."""
+    (sql_dir / "timelines/tl_all.sql").write_text(_PARENT)
+    assert cli("timeline", database, "-o", tmp_path / "x.pftrace").code == 0
+    [call] = ingester.calls()
+    arguments = call["arguments"]
+    views = [arguments[at + 1] for at, word in enumerate(arguments) if word == "--view"]
+    assert views == ["tl_all", "tl_pauses"]
 
 
 @pytest.mark.parametrize("line", ["dirty", "dirty: ", "dirty [a b"])
