@@ -439,6 +439,20 @@ JOIN wb_task_dirtied AS d ON d.task_id = c.task_id
 WHERE d.basis NOT IN ('probe', 'bound')
   AND d.estimate_bytes > d.charged_bytes;
 
+-- @view     wb_throttle_longest
+-- @shared
+-- @summary  The longest call of balance_dirty_pages() for each device in the
+--   time of interest.
+-- @grain    bdi; order bdi
+-- @needs    _dirtied_charge
+-- @events   writeback:balance_dirty_pages
+-- @column   bdi TEXT backing device
+-- @column   call_max_ns INTEGER as call_ns of wb_throttle
+CREATE VIEW wb_throttle_longest AS
+SELECT c.bdi, max(c.call_max_ns) AS call_max_ns
+FROM _dirtied_charge AS c
+GROUP BY c.bdi;
+
 -- @view     _dirtied_charge
 -- @summary  What the events of the time of interest charge to each task, and
 --   how long they held it up.
@@ -452,6 +466,7 @@ WHERE d.basis NOT IN ('probe', 'bound')
 -- @column   pause_max_ns INTEGER longest pause; 0 or less = none
 -- @column   slept_ns INTEGER sum of the sleeps
 -- @column   slept_until_ts INTEGER ns, end of the last one
+-- @column   call_max_ns INTEGER longest call of balance_dirty_pages()
 -- @materialize
 CREATE VIEW _dirtied_charge AS
 SELECT
@@ -461,7 +476,8 @@ SELECT
   sum(t.accounted_bytes) AS charged_bytes,
   max(t.pause_ns) AS pause_max_ns,
   sum(t.slept_ns) AS slept_ns,
-  max(t.sleep_ts + t.slept_ns) AS slept_until_ts
+  max(t.sleep_ts + t.slept_ns) AS slept_until_ts,
+  max(t.call_ns) AS call_max_ns
 FROM wb_throttle_cost AS t
 CROSS JOIN wb_bounds AS b
 WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
@@ -546,12 +562,13 @@ WITH
     JOIN simple AS s ON s.tid = d.tid
     UNION ALL
     SELECT d.task_id, d.tid, count(*), min(g.seq), max(g.seq)
-    FROM raw_global_dirty_state AS g
+    -- Nothing is read where ingest has counted them.
+    FROM (SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM plain)) AS o
+    CROSS JOIN raw_global_dirty_state AS g
     CROSS JOIN wb_params AS p
     CROSS JOIN dirtier AS d
       ON d.tid = g.tid AND g.seq >= d.from_seq AND g.seq < d.until_seq
-    WHERE NOT EXISTS (SELECT 1 FROM plain)
-      AND (p.t0_ns IS NULL OR g.ts >= p.t0_ns)
+    WHERE (p.t0_ns IS NULL OR g.ts >= p.t0_ns)
       AND (p.t1_ns IS NULL OR g.ts < p.t1_ns)
     GROUP BY d.task_id, d.tid
   )

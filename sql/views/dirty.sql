@@ -434,7 +434,7 @@ FROM limited AS s;
 --   in one look. Thresholds are those at the ends of its windows, means of
 --   them; those of real-time tasks, a quarter above, are in them.
 -- @grain    one row
--- @needs    raw_global_dirty_state, _dirty_edge, wb_params, wb_units
+-- @needs    raw_global_dirty_state, _dirty_edge, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   samples_count INTEGER samples
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
@@ -453,10 +453,9 @@ FROM (
   SELECT
     count(*) AS samples_count,
     max(s.nr_dirty + s.nr_writeback + coalesce(s.nr_unstable, 0)) AS dirty_max
-  FROM wb_params AS p
-  CROSS JOIN raw_global_dirty_state AS s
-  WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
-    AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
+  FROM raw_global_dirty_state AS s
+  WHERE s.seq >= (SELECT min(w.first_seq) FROM _dirty_edge AS w)
+    AND s.seq < (SELECT max(w.after_seq) FROM _dirty_edge AS w)
 ) AS e
 CROSS JOIN (
   SELECT

@@ -66,8 +66,9 @@ WITH
       b.pause,
       -- A pause of -HZ jiffies or more is -1000 ms.
       CASE WHEN b.pause > 0 OR b.period > 0 OR b.pause < -1000 THEN 1 ELSE 0 END
-    FROM raw_balance_dirty_pages AS b
-    WHERE EXISTS (SELECT 1 FROM raw_balance_dirty_pages_entry)
+    -- Nothing is read where there is none.
+    FROM (SELECT 1 FROM raw_balance_dirty_pages_entry LIMIT 1) AS o
+    CROSS JOIN raw_balance_dirty_pages AS b
   ),
   -- A step belongs to the last entry before it and, of two returns, the first.
   placed AS (

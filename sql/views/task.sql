@@ -409,7 +409,7 @@ FROM known AS k;
 -- @shared
 -- @summary  Uninterruptible sleeps of each task, measured by sched_switch.
 -- @grain    sleep; order seq
--- @needs    raw_sched_switch, wb_bounds
+-- @needs    raw_sched_switch, wb_trace
 -- @optional sched:sched_switch
 -- @column   seq INTEGER of the sched_switch that took the task off its CPU
 -- @column   ts INTEGER ns, when the task left the CPU
@@ -450,7 +450,7 @@ SELECT
   p.ran_ts,
   coalesce(p.next_ts, b.last_ts) AS end_ts
 FROM paired AS p
-CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_trace AS b
 WHERE p.left_state & 2 = 2
   -- Two switches off the CPU in a row: the one onto it was not recorded.
   AND (p.next_seq IS NULL OR p.next_left_state IS NULL);

@@ -202,8 +202,8 @@ FROM _throttle_domain AS d;
 --   same setpoint, or nearly so (wb_rule).
 -- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
 -- @key      seq
--- @needs    raw_balance_dirty_pages, wb_dirty_sample, _throttle_done,
---   wb_kernel, wb_rule
+-- @needs    raw_balance_dirty_pages, wb_throttle_member, wb_dirty_sample,
+--   _throttle_done, wb_kernel, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -216,11 +216,6 @@ FROM _throttle_domain AS d;
 -- @materialize
 CREATE VIEW _throttle_domain AS
 WITH
-  member AS (
-    SELECT DISTINCT b.tid
-    FROM raw_balance_dirty_pages AS b
-    WHERE b.cgroup_ino > 1 OR b.cgroup_path <> '/'
-  ),
   steps AS (
     SELECT
       b.tid,
@@ -230,7 +225,7 @@ WITH
       b.setpoint,
       NULL AS state_seq
     FROM raw_balance_dirty_pages AS b
-    WHERE b.tid IN (SELECT m.tid FROM member AS m)
+    WHERE b.tid IN (SELECT m.tid FROM wb_throttle_member AS m)
     UNION ALL
     SELECT
       g.tid,
@@ -239,9 +234,10 @@ WITH
       g.dirty,
       g.setpoint,
       g.seq
-    FROM wb_dirty_sample AS g
-    WHERE EXISTS (SELECT 1 FROM member)
-      AND g.tid IN (SELECT m.tid FROM member AS m)
+    -- Nothing is read where there is none.
+    FROM (SELECT 1 FROM wb_throttle_member LIMIT 1) AS o
+    CROSS JOIN wb_dirty_sample AS g
+    WHERE g.tid IN (SELECT m.tid FROM wb_throttle_member AS m)
   ),
   paired AS (
     SELECT
@@ -294,7 +290,7 @@ CROSS JOIN wb_kernel AS k;
 -- @grain    event that charged pages, slept or went round; order seq
 -- @key      seq
 -- @needs    raw_sched_switch, _throttle_step,
---   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_rule, wb_bounds
+--   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_rule, wb_trace
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
@@ -332,14 +328,19 @@ WITH
   judged AS (
     SELECT
       n.*,
+      u.ms_ns,
+      u.page_bytes,
+      h.jiffy_ns,
+      b.last_ts,
       -- The task came back at once although it had a long pause to sleep: it
       -- got EAGAIN and an io_uring worker will do it again.
-      n.pause > 0
-      AND n.done_ts IS NULL
-      AND n.will_go_on = 0
-      AND n.next_ts - n.ts BETWEEN 0 AND v.came_back_ns
-      AND n.pause * u.ms_ns - (n.next_ts - n.ts) > v.unslept_least_ns
-        AS came_back_at_once,
+      CASE
+        WHEN n.pause > 0
+          THEN n.done_ts IS NULL
+            AND n.will_go_on = 0
+            AND n.next_ts - n.ts BETWEEN 0 AND v.came_back_ns
+            AND n.pause * u.ms_ns - (n.next_ts - n.ts) > v.unslept_least_ns
+      END AS came_back_at_once,
       -- Back before the pause was over and no sleep seen: it did not sleep.
       CASE
         WHEN s.slept_ns IS NOT NULL THEN s.slept_ns
@@ -349,18 +350,22 @@ WITH
           THEN 0
       END AS measured_ns,
       s.sleep_ts
-    FROM _throttle_step AS n
-    CROSS JOIN wb_units AS u
+    FROM wb_units AS u
     CROSS JOIN wb_rule AS v
-    LEFT JOIN watched AS w ON w.tid = n.tid
-    LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq
+    CROSS JOIN wb_hz AS h
+    CROSS JOIN wb_trace AS b
+    CROSS JOIN _throttle_step AS n
+    LEFT JOIN watched AS w ON n.pause > 0 AND w.tid = n.tid
+    LEFT JOIN _throttle_sleep AS s ON n.pause > 0 AND s.seq = n.seq
   ),
   measured AS (
     SELECT
       j.*,
-      coalesce(j.is_done_async, 0) = 1
-      OR coalesce(j.came_back_at_once AND coalesce(j.measured_ns, 0) = 0, 0)
-        AS is_async,
+      CASE
+        WHEN j.is_done_async = 1 THEN 1
+        WHEN j.came_back_at_once AND coalesce(j.measured_ns, 0) = 0 THEN 1
+        ELSE 0
+      END AS is_async,
       CASE
         WHEN j.pause > 0 THEN
           CASE
@@ -374,29 +379,31 @@ WITH
       CASE
         WHEN j.will_go_on = 0 AND j.done_ts >= j.ts THEN j.done_ts
         WHEN j.next_ts >= j.ts THEN j.next_ts
-        ELSE b.last_ts
+        ELSE j.last_ts
       END - j.ts AS room_ns,
-      (j.next_paused - j.paused) * u.ms_ns AS paused_step_ns,
-      j.pause * u.ms_ns + coalesce(h.jiffy_ns, 0) / 2 AS intended_ns
+      (j.next_paused - j.paused) * j.ms_ns AS paused_step_ns,
+      j.pause * j.ms_ns + coalesce(j.jiffy_ns, 0) / 2 AS intended_ns
     FROM judged AS j
-    CROSS JOIN wb_units AS u
-    CROSS JOIN wb_hz AS h
-    CROSS JOIN wb_bounds AS b
   ),
   slept AS (
     SELECT
       m.*,
       CASE
-        WHEN m.slept_basis IS NULL OR m.is_async THEN 0
-        WHEN m.slept_basis IN ('measured', 'probe') THEN m.wait_ns
-        WHEN m.slept_basis = 'sched' THEN m.measured_ns
-        -- The kernel's ms and the trace clock are different clocks: never
-        -- longer than to the task's next event.
-        WHEN m.slept_basis = 'paused' AND m.paused_step_ns < m.room_ns
-          THEN m.paused_step_ns
-        WHEN m.slept_basis = 'intended' AND m.intended_ns < m.room_ns
-          THEN m.intended_ns
-        ELSE m.room_ns
+        -- Asked first, as most events have no pause.
+        WHEN m.pause > 0 THEN
+          CASE
+            WHEN m.is_async = 1 THEN 0
+            WHEN m.slept_basis IN ('measured', 'probe') THEN m.wait_ns
+            WHEN m.slept_basis = 'sched' THEN m.measured_ns
+            -- The kernel's ms and the trace clock are different clocks: never
+            -- longer than to the task's next event.
+            WHEN m.slept_basis = 'paused' AND m.paused_step_ns < m.room_ns
+              THEN m.paused_step_ns
+            WHEN m.slept_basis = 'intended' AND m.intended_ns < m.room_ns
+              THEN m.intended_ns
+            ELSE m.room_ns
+          END
+        ELSE 0
       END AS slept_ns
     FROM measured AS m
   )
@@ -410,14 +417,14 @@ SELECT
   1 AS is_step,
   1 - m.goes_on AS is_first,
   1 - m.will_go_on AS is_last,
-  m.pause * u.ms_ns AS pause_ns,
-  m.paused * u.ms_ns AS paused_ns,
+  m.pause * m.ms_ns AS pause_ns,
+  m.paused * m.ms_ns AS paused_ns,
   -- A measured wait has more in it than the sleep, but no other event.
   CASE
-    WHEN m.wait_ns IS NOT NULL AND m.wait_ts IS NOT NULL THEN m.wait_ts
-    WHEN m.wait_ns IS NOT NULL AND m.slept_ns > m.room_ns THEN m.ts
-    WHEN m.wait_ns IS NOT NULL
-      AND m.sleep_ts + m.slept_ns > m.ts + m.room_ns
+    WHEN m.wait_ns IS NULL THEN coalesce(m.sleep_ts, m.ts)
+    WHEN m.wait_ts IS NOT NULL THEN m.wait_ts
+    WHEN m.slept_ns > m.room_ns THEN m.ts
+    WHEN m.sleep_ts + m.slept_ns > m.ts + m.room_ns
       THEN m.ts + m.room_ns - m.slept_ns
     ELSE coalesce(m.sleep_ts, m.ts)
   END AS sleep_ts,
@@ -425,15 +432,14 @@ SELECT
   m.slept_basis,
   CASE
     WHEN m.will_go_on = 0
-      THEN coalesce(m.call_ns, m.paused * u.ms_ns + m.slept_ns)
+      THEN coalesce(m.call_ns, m.paused * m.ms_ns + m.slept_ns)
   END AS call_ns,
-  CASE WHEN m.is_async THEN 1 ELSE 0 END AS is_async,
+  m.is_async,
   CASE
-    WHEN m.goes_on = 1 OR m.is_charged = 0 OR m.is_async THEN 0
-    ELSE m.dirtied * u.page_bytes
+    WHEN m.is_charged = 0 OR m.goes_on = 1 OR m.is_async = 1 THEN 0
+    ELSE m.dirtied * m.page_bytes
   END AS accounted_bytes
 FROM slept AS m
-CROSS JOIN wb_units AS u
 LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
 LEFT JOIN wb_task AS k
   ON k.tid = m.tid AND m.seq >= k.from_seq AND m.seq < k.until_seq;
@@ -443,7 +449,6 @@ LEFT JOIN wb_task AS k
 --   pages, made the task sleep or went round the loop. Most events of a busy
 --   run do nothing. In the kernel's units.
 -- @grain    event; order seq
--- @key      seq
 -- @needs    raw_balance_dirty_pages, wb_throttle_told, _throttle_done
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done
@@ -472,7 +477,6 @@ LEFT JOIN wb_task AS k
 -- @column   call_ns INTEGER from the call's entry to its return
 -- @column   done_basis TEXT of _throttle_done
 -- @source   mm/page-writeback.c balance_dirty_pages()
--- @materialize
 CREATE VIEW _throttle_step AS
 SELECT
   c.seq,
@@ -559,8 +563,10 @@ WITH
       NULL AS sleep_ts,
       NULL AS ran_ts,
       NULL AS end_ts
-    FROM _throttle_step AS b
-    WHERE b.pause > 0 AND EXISTS (SELECT 1 FROM wb_blocked)
+    -- Nothing is read where there is no sleep.
+    FROM (SELECT 1 FROM wb_blocked LIMIT 1) AS o
+    CROSS JOIN _throttle_step AS b
+    WHERE b.pause > 0
     UNION ALL
     SELECT s.tid, s.seq, NULL, s.ts, s.ran_ts, s.end_ts
     FROM wb_blocked AS s
@@ -654,8 +660,9 @@ WITH
   ),
   steps AS (
     SELECT b.tid, b.seq, b.ts, b.bdi, b.pause, NULL AS done_seq
-    FROM raw_balance_dirty_pages AS b
-    WHERE EXISTS (SELECT 1 FROM returned)
+    -- Nothing is read where there is none.
+    FROM (SELECT 1 FROM returned LIMIT 1) AS o
+    CROSS JOIN raw_balance_dirty_pages AS b
     UNION ALL
     SELECT d.tid, d.seq, d.ts, d.bdi, NULL, d.seq
     FROM returned AS d

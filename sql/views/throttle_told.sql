@@ -61,6 +61,58 @@ WHERE r.pause > 0
   OR r.pause IS NULL
   OR r.think >= 500;
 
+-- @view     wb_throttle_member
+-- @shared
+-- @summary  Tasks that dirtied pages of a memory cgroup other than the root.
+-- @grain    task; order tid
+-- @key      tid
+-- @needs    raw_balance_dirty_pages, raw_event_task
+-- @events   writeback:balance_dirty_pages
+-- @column   tid INTEGER thread
+-- @materialize
+CREATE VIEW wb_throttle_member AS
+WITH
+  -- Most tasks write to one wb: the index of ingest tells which that is, by the
+  -- first and the last of a task's events in its order.
+  ends AS MATERIALIZED (
+    SELECT
+      e.tid,
+      (
+        SELECT b.seq
+        FROM raw_balance_dirty_pages AS b
+        WHERE b.tid = e.tid
+        ORDER BY b.tid, b.bdi, b.cgroup_ino
+        LIMIT 1
+      ) AS low_seq,
+      (
+        SELECT b.seq
+        FROM raw_balance_dirty_pages AS b
+        WHERE b.tid = e.tid
+        ORDER BY b.tid DESC, b.bdi DESC, b.cgroup_ino DESC
+        LIMIT 1
+      ) AS high_seq
+    FROM raw_event_task AS e
+    WHERE substr(e.event, instr(e.event, ':') + 1) = 'balance_dirty_pages'
+  )
+SELECT e.tid
+FROM ends AS e
+CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = e.low_seq
+CROSS JOIN raw_balance_dirty_pages AS h ON h.seq = e.high_seq
+WHERE l.cgroup_ino > 1
+  OR h.cgroup_ino > 1
+  OR (
+    l.bdi <> h.bdi
+    AND EXISTS (
+      SELECT 1
+      FROM raw_balance_dirty_pages AS b
+      WHERE b.tid = e.tid AND b.cgroup_ino > 1
+    )
+  )
+UNION
+SELECT b.tid
+FROM raw_balance_dirty_pages AS b
+WHERE b.cgroup_path <> '/';
+
 -- @view     wb_hz
 -- @shared
 -- @summary  The kernel's HZ: what the recorder read, else inferred from the

@@ -190,24 +190,6 @@ FROM counted AS c
 CROSS JOIN raw_balance_dirty_pages AS f ON f.seq = c.first_seq
 CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
 
--- @view     wb_throttle_longest
--- @shared
--- @summary  The longest call of balance_dirty_pages() for each device in the
---   time of interest.
--- @grain    bdi; order bdi
--- @key      bdi
--- @needs    wb_throttle_cost, wb_bounds
--- @events   writeback:balance_dirty_pages
--- @column   bdi TEXT backing device
--- @column   call_max_ns INTEGER as call_ns of wb_throttle
--- @materialize
-CREATE VIEW wb_throttle_longest AS
-SELECT t.bdi, max(t.call_ns) AS call_max_ns
-FROM wb_throttle_cost AS t
-CROSS JOIN wb_bounds AS b
-WHERE t.ts >= b.start_ts AND t.ts < b.end_ts
-GROUP BY t.bdi;
-
 -- @view     wb_throttle_piece
 -- @shared
 -- @summary  Sleeps of throttled tasks, taken as starting at their event (or

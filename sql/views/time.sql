@@ -1,6 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The time of interest and the windows that it is cut into.
 
+-- @view     wb_trace
+-- @shared
+-- @summary  Where the trace begins and ends, whatever part is asked for. What
+--   reads this and not wb_bounds is kept for all parts.
+-- @grain    one row
+-- @needs    raw_meta
+-- @column   first_ts INTEGER first event of the trace, trace clock
+-- @column   last_ts INTEGER last event of the trace, trace clock
+-- @materialize
+CREATE VIEW wb_trace AS
+SELECT
+  (SELECT m.value FROM raw_meta AS m WHERE m.key = 'first_ts') AS first_ts,
+  (SELECT m.value FROM raw_meta AS m WHERE m.key = 'last_ts') AS last_ts
+FROM (SELECT 1 AS one) AS o;
+
 -- @view     wb_bounds
 -- @shared
 -- @summary  Where the trace begins and ends, and the part that is asked for.

@@ -106,7 +106,7 @@ def test_filters_take_only_what_no_filter_changes(
     assert not list(cache.rglob("*.db"))  # nothing is kept of a part
     answers(run_db, library)
     engine = used(run_db, library, part)
-    assert "_throttle_step" in engine.given
+    assert "_throttle_charge" in engine.given
     assert "wb_stall" not in engine.given
     assert Session(engine, library, "run.db").query("stalls", part).rows == fresh
     assert 0 < len(fresh) < len(wbscope.open(run_db).query("stalls").rows)
