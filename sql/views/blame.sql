@@ -7,7 +7,7 @@
 --   what the task's own wb holds of it; what others hold is their last event or
 --   sample, if it is not too old (wb_rule.stale_ns), and the rest is unknown.
 -- @grain    sleep of a throttled task, holder; order seq, share_ratio
--- @needs    _pool_sleep, _pool_wb, _pool_other, wb_rule
+-- @needs    _pool_own, _pool_held, _pool_wb
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -31,98 +31,129 @@
 --   share of it
 -- @materialize
 CREATE VIEW wb_pool_share AS
-WITH
-  -- Each other wb of the pool beside each sleep, with its last sample.
-  points AS (
-    SELECT s.seq, s.ts, w.wb_id, NULL AS sample_id
-    FROM _pool_sleep AS s
-    CROSS JOIN _pool_wb AS w
-    WHERE w.wb_id <> s.wb_id
-      AND (
-        s.domain IS NULL
-        OR s.domain <> 'memcg'
-        OR w.cgroup_ino = s.cgroup_ino
-      )
-    UNION ALL
-    SELECT NULL, p.ts, p.wb_id, p.sample_id
-    FROM _pool_other AS p
-  ),
-  reached AS (
-    SELECT
-      p.seq,
-      p.ts,
-      p.wb_id,
-      max(p.sample_id) OVER (
-        PARTITION BY p.wb_id ORDER BY p.ts, p.seq IS NOT NULL
-        ROWS UNBOUNDED PRECEDING
-      ) AS sample_id
-    FROM points AS p
-  ),
-  other AS (
-    SELECT r.seq, r.wb_id, p.wb_dirty_bytes AS held_bytes, p.basis
-    FROM reached AS r
-    CROSS JOIN wb_rule AS v
-    JOIN _pool_other AS p ON p.sample_id = r.sample_id
-    WHERE r.seq IS NOT NULL
-      AND r.ts - p.ts <= v.stale_ns
-      AND p.wb_dirty_bytes > 0
-  ),
-  known AS (
-    SELECT o.seq, sum(o.held_bytes) AS held_bytes
-    FROM other AS o
-    GROUP BY o.seq
-  ),
-  -- The counters are read one after the other, so the parts can be more than
-  -- the whole.
-  pool AS (
-    SELECT
-      s.*,
-      min(s.wb_dirty_bytes, s.pool_bytes) AS own_bytes,
-      max(
-        1.0,
-        1.0 * (
-          min(s.wb_dirty_bytes, s.pool_bytes) + coalesce(k.held_bytes, 0)
-        ) / s.pool_bytes
-      ) AS too_much,
-      coalesce(k.held_bytes, 0) AS other_bytes
-    FROM _pool_sleep AS s
-    LEFT JOIN known AS k ON k.seq = s.seq
-  ),
-  held AS (
-    SELECT
-      p.seq,
-      p.wb_id,
-      1 AS is_own,
-      p.own_bytes / p.too_much AS held_bytes,
-      'own' AS basis
-    FROM pool AS p
-    UNION ALL
-    SELECT p.seq, o.wb_id, 0, o.held_bytes / p.too_much, o.basis
-    FROM other AS o
-    JOIN pool AS p ON p.seq = o.seq
-    UNION ALL
-    SELECT p.seq, NULL, 0, p.pool_bytes - p.own_bytes - p.other_bytes, 'unknown'
-    FROM pool AS p
-    WHERE p.pool_bytes > p.own_bytes + p.other_bytes
-  )
 SELECT
-  s.seq,
-  s.ts,
-  s.slept_ns,
-  s.task_id,
-  s.bdi,
-  s.cgroup_ino,
-  s.is_innocent,
-  s.pool_bytes,
-  w.bdi AS holder_bdi,
-  w.cgroup_ino AS holder_cgroup_ino,
-  h.is_own,
-  1.0 * h.held_bytes AS held_bytes,
-  1.0 * h.held_bytes / s.pool_bytes AS share_ratio,
+  p.seq,
+  p.ts,
+  p.slept_ns,
+  p.task_id,
+  p.bdi,
+  p.cgroup_ino,
+  p.is_innocent,
+  p.pool_bytes,
+  p.bdi AS holder_bdi,
+  p.cgroup_ino AS holder_cgroup_ino,
+  1 AS is_own,
+  1.0 * (p.own_bytes / p.too_much) AS held_bytes,
+  p.own_share_ratio AS share_ratio,
+  'own' AS basis
+FROM _pool_own AS p
+WHERE p.pool_bytes IS NOT NULL
+UNION ALL
+SELECT
+  p.seq,
+  p.ts,
+  p.slept_ns,
+  p.task_id,
+  p.bdi,
+  p.cgroup_ino,
+  p.is_innocent,
+  p.pool_bytes,
+  w.bdi,
+  w.cgroup_ino,
+  0,
+  1.0 * (h.held_bytes / p.too_much),
+  1.0 * (h.held_bytes / p.too_much) / p.pool_bytes,
   h.basis
-FROM held AS h
-JOIN _pool_sleep AS s ON s.seq = h.seq
-LEFT JOIN _pool_wb AS w ON w.wb_id = h.wb_id;
+FROM _pool_held AS h
+JOIN _pool_own AS p ON p.seq = h.seq
+JOIN _pool_wb AS w ON w.wb_id = h.wb_id
+UNION ALL
+SELECT
+  p.seq,
+  p.ts,
+  p.slept_ns,
+  p.task_id,
+  p.bdi,
+  p.cgroup_ino,
+  p.is_innocent,
+  p.pool_bytes,
+  NULL,
+  NULL,
+  0,
+  1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes),
+  1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes) / p.pool_bytes,
+  'unknown'
+FROM _pool_own AS p
+WHERE p.pool_bytes > p.own_bytes + p.other_bytes;
+
+-- @view     wb_pool_own
+-- @shared
+-- @summary  The pool that each throttled task waited for, and what its own wb
+--   held of it.
+-- @grain    sleep of a throttled task; order seq
+-- @needs    _pool_own
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   ts INTEGER ns, trace clock, of the event
+-- @column   slept_ns INTEGER how long the task slept after it
+-- @column   task_id INTEGER of wb_task
+-- @column   bdi TEXT that the task writes to
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_innocent INTEGER as in wb_pool_share
+-- @column   pool_bytes INTEGER dirty pages of the domain; NULL = the event does
+--   not tell what its wb holds of them
+-- @column   own_bytes INTEGER of its own wb
+-- @column   other_bytes INTEGER of the other wbs that are known
+-- @column   too_much REAL by how much the parts are more than the whole, as the
+--   counters are read one after the other; 1 = they are not
+-- @column   own_share_ratio REAL of the pool, held by its own wb
+CREATE VIEW wb_pool_own AS
+SELECT
+  p.seq,
+  p.ts,
+  p.slept_ns,
+  p.task_id,
+  p.bdi,
+  p.cgroup_ino,
+  p.is_innocent,
+  p.pool_bytes,
+  p.own_bytes,
+  p.other_bytes,
+  p.too_much,
+  p.own_share_ratio
+FROM _pool_own AS p;
+
+-- @view     wb_pool_holder
+-- @shared
+-- @summary  Which wb, other than the task's own, held most of the pool that
+--   each throttled task waited for.
+-- @grain    sleep of a throttled task with another wb that is known; order seq
+-- @key      seq
+-- @needs    _pool_held, _pool_wb
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   bdi TEXT whose pages
+-- @column   cgroup_ino INTEGER of that wb
+-- @column   held_bytes INTEGER by its last event or sample
+-- @materialize
+CREATE VIEW wb_pool_holder AS
+WITH
+  ranked AS (
+    SELECT
+      h.seq,
+      w.bdi,
+      w.cgroup_ino,
+      h.held_bytes,
+      row_number() OVER (
+        PARTITION BY h.seq ORDER BY h.held_bytes DESC, w.bdi, w.cgroup_ino
+      ) AS place
+    FROM _pool_held AS h
+    JOIN _pool_wb AS w ON w.wb_id = h.wb_id
+  )
+SELECT r.seq, r.bdi, r.cgroup_ino, r.held_bytes
+FROM ranked AS r
+WHERE r.place = 1;
 
 -- @view     wb_pool_window
 -- @shared
@@ -371,46 +402,119 @@ FROM held AS h
 GROUP BY h.task_id, h.bdi, h.cgroup_ino
 HAVING sum(h.added_ratio) < 1;
 
--- @view     _pool_sleep
--- @summary  Sleeps of throttled tasks, with the pool that each waited for.
--- @grain    balance_dirty_pages event that a task slept after; order seq
--- @key      seq
--- @needs    wb_throttle, _pool_wb
+-- @view     _pool_own
+-- @summary  wb_pool_own.
+-- @grain    sleep of a throttled task; order seq
+-- @needs    wb_throttle_cause, _pool_held
 -- @events   writeback:balance_dirty_pages
--- @column   seq INTEGER of the event
--- @column   ts INTEGER ns, of the event
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   ts INTEGER ns, trace clock, of the event
+-- @column   slept_ns INTEGER how long the task slept after it
 -- @column   task_id INTEGER of wb_task
--- @column   wb_id INTEGER of _pool_wb: the task's own
--- @column   bdi TEXT backing device
+-- @column   bdi TEXT that the task writes to
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   domain TEXT as in wb_throttle
--- @column   slept_ns INTEGER how long
--- @column   pool_bytes INTEGER dirty pages of the domain
--- @column   wb_dirty_bytes INTEGER of the task's own wb
 -- @column   is_innocent INTEGER as in wb_pool_share
--- @materialize
-CREATE VIEW _pool_sleep AS
+-- @column   pool_bytes INTEGER dirty pages of the domain; NULL = the event does
+--   not tell what its wb holds of them
+-- @column   own_bytes INTEGER of its own wb
+-- @column   other_bytes INTEGER of the other wbs that are known
+-- @column   too_much REAL by how much the parts are more than the whole, as the
+--   counters are read one after the other; 1 = they are not
+-- @column   own_share_ratio REAL of the pool, held by its own wb
+CREATE VIEW _pool_own AS
+WITH
+  known AS (
+    SELECT h.seq, sum(h.held_bytes) AS held_bytes
+    FROM _pool_held AS h
+    GROUP BY h.seq
+  ),
+  pool AS (
+    SELECT
+      c.*,
+      coalesce(k.held_bytes, 0) AS other_bytes,
+      CASE WHEN c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL
+        THEN c.dirty_bytes
+      END AS pool_bytes,
+      min(c.wb_dirty_bytes, c.dirty_bytes) AS own_bytes
+    FROM wb_throttle_cause AS c
+    LEFT JOIN known AS k ON k.seq = c.seq
+  ),
+  judged AS (
+    SELECT
+      p.*,
+      max(1.0, 1.0 * (p.own_bytes + p.other_bytes) / p.pool_bytes) AS too_much
+    FROM pool AS p
+  )
 SELECT
-  t.seq,
-  t.ts,
-  t.task_id,
-  w.wb_id,
-  t.bdi,
-  w.cgroup_ino,
-  t.domain,
-  t.slept_ns,
-  t.dirty_bytes AS pool_bytes,
-  t.wb_dirty_bytes,
-  t.wb_dirty_bytes * t.setpoint_bytes
-    < 1.0 * (2 * t.setpoint_bytes - t.limit_bytes) * t.wb_setpoint_bytes
-    AS is_innocent
-FROM wb_throttle AS t
-JOIN _pool_wb AS w
-  ON w.bdi = t.bdi AND w.cgroup_ino = coalesce(t.cgroup_ino, 1)
-WHERE t.is_step = 1
-  AND t.slept_ns > 0
-  AND t.dirty_bytes > 0
-  AND t.wb_dirty_bytes IS NOT NULL;
+  j.seq,
+  j.ts,
+  j.slept_ns,
+  j.task_id,
+  j.bdi,
+  coalesce(j.cgroup_ino, 1) AS cgroup_ino,
+  CASE WHEN j.pool_bytes IS NOT NULL
+    THEN j.wb_dirty_bytes * j.setpoint_bytes
+      < 1.0 * (2 * j.setpoint_bytes - j.limit_bytes) * j.wb_setpoint_bytes
+  END AS is_innocent,
+  j.pool_bytes,
+  j.own_bytes,
+  j.other_bytes,
+  j.too_much,
+  j.own_bytes / j.too_much / j.pool_bytes AS own_share_ratio
+FROM judged AS j;
+
+-- @view     _pool_held
+-- @summary  What other wbs held of the pool that each throttled task waited
+--   for, by their last event or sample, if it is not too old. Empty where there
+--   is one wb only.
+-- @grain    sleep of a throttled task, other wb; order seq, wb_id
+-- @needs    wb_throttle_cause, _pool_wb, _pool_other, wb_rule
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   wb_id INTEGER of _pool_wb
+-- @column   held_bytes INTEGER dirty pages and those under writeback
+-- @column   basis TEXT events or samples
+-- @materialize
+CREATE VIEW _pool_held AS
+WITH
+  -- Each other wb of the pool beside each sleep, with its last sample.
+  points AS (
+    SELECT c.seq, c.ts, w.wb_id, NULL AS sample_id
+    -- Nothing is read where there is one wb only.
+    FROM (SELECT k.wb_id FROM _pool_wb AS k WHERE k.wb_id = 2) AS o
+    CROSS JOIN wb_throttle_cause AS c
+    CROSS JOIN _pool_wb AS w
+    WHERE NOT (w.bdi = c.bdi AND w.cgroup_ino = coalesce(c.cgroup_ino, 1))
+      AND c.dirty_bytes > 0
+      AND c.wb_dirty_bytes IS NOT NULL
+      AND (
+        c.domain IS NULL
+        OR c.domain <> 'memcg'
+        OR w.cgroup_ino = coalesce(c.cgroup_ino, 1)
+      )
+    UNION ALL
+    SELECT NULL, p.ts, p.wb_id, p.sample_id
+    FROM _pool_other AS p
+  ),
+  reached AS (
+    SELECT
+      p.seq,
+      p.ts,
+      p.wb_id,
+      max(p.sample_id) OVER (
+        PARTITION BY p.wb_id ORDER BY p.ts, p.seq IS NOT NULL
+        ROWS UNBOUNDED PRECEDING
+      ) AS sample_id
+    FROM points AS p
+  )
+SELECT r.seq, r.wb_id, p.wb_dirty_bytes AS held_bytes, p.basis
+FROM reached AS r
+CROSS JOIN wb_rule AS v
+JOIN _pool_other AS p ON p.sample_id = r.sample_id
+WHERE r.seq IS NOT NULL
+  AND r.ts - p.ts <= v.stale_ns
+  AND p.wb_dirty_bytes > 0;
 
 -- @view     _pool_wb
 -- @summary  The wbs that hold dirty pages, numbered.

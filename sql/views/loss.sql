@@ -135,8 +135,20 @@ WITH
     WHERE l.finding IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
   ),
   per_task AS (
-    SELECT c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id,
-      sum(c.dur) AS dur
+    SELECT
+      c.finding,
+      c.bdi,
+      c.cgroup_ino,
+      c.comm,
+      c.tid,
+      c.task_id,
+      sum(c.dur) AS dur,
+      count(*) AS stalls_count,
+      max(c.dur) AS longest_ns,
+      min(c.ts) AS first_ts,
+      max(c.ts + c.dur) AS last_ts,
+      sum(c.dur * c.device_ratio) AS device_ns,
+      sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns
     FROM chosen AS c
     GROUP BY c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id
   ),
@@ -173,19 +185,17 @@ WITH
   ),
   summed AS (
     SELECT
-      c.finding,
-      c.bdi,
-      c.cgroup_ino,
-      sum(c.dur) AS cost_task_ns,
-      count(*) AS stalls_count,
-      max(c.dur) AS longest_ns,
-      min(c.ts) AS first_ts,
-      max(c.ts + c.dur) AS last_ts,
-      sum(c.dur * c.device_ratio)
-        / nullif(sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END), 0)
-        AS device_ratio
-    FROM chosen AS c
-    GROUP BY c.finding, c.bdi, c.cgroup_ino
+      t.finding,
+      t.bdi,
+      t.cgroup_ino,
+      sum(t.dur) AS cost_task_ns,
+      sum(t.stalls_count) AS stalls_count,
+      max(t.longest_ns) AS longest_ns,
+      min(t.first_ts) AS first_ts,
+      max(t.last_ts) AS last_ts,
+      sum(t.device_ns) / nullif(sum(t.watched_ns), 0) AS device_ratio
+    FROM per_task AS t
+    GROUP BY t.finding, t.bdi, t.cgroup_ino
   )
 SELECT
   s.finding,
@@ -457,7 +467,7 @@ LEFT JOIN only_disk AS o ON 1 = 1;
 --   the first rule that fits.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
--- @needs    wb_throttle_cause, wb_pool_share, wb_busy,
+-- @needs    wb_throttle_cause, wb_pool_own, wb_pool_holder, wb_busy,
 --   wb_disk_rate, wb_rule, wb_units, raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
@@ -471,49 +481,9 @@ LEFT JOIN only_disk AS o ON 1 = 1;
 -- @materialize
 CREATE VIEW _loss_throttle AS
 WITH
-  other AS (
-    SELECT
-      p.seq,
-      p.holder_bdi,
-      p.holder_cgroup_ino,
-      p.share_ratio,
-      row_number() OVER (
-        PARTITION BY p.seq
-        ORDER BY p.share_ratio DESC, p.holder_bdi, p.holder_cgroup_ino
-      ) AS place
-    FROM wb_pool_share AS p
-    WHERE p.is_own = 0 AND p.holder_bdi IS NOT NULL
-  ),
   -- Devices whose requests were recorded.
   watched AS (
     SELECT DISTINCT b.device FROM wb_busy AS b WHERE b.resource = 'device'
-  ),
-  -- Time with requests up to the start and the end of each sleep: that of the
-  -- last stretch that had begun.
-  busy AS (
-    SELECT
-      c.seq,
-      (
-        SELECT b.before_ns + min(c.sleep_ts + c.slept_ns, b.to_ts) - b.from_ts
-        FROM wb_busy AS b
-        WHERE b.resource = 'device'
-          AND b.device = c.bdi
-          AND b.from_ts <= c.sleep_ts + c.slept_ns
-        ORDER BY b.from_ts DESC
-        LIMIT 1
-      ) AS until_end_ns,
-      (
-        SELECT b.before_ns + min(c.sleep_ts, b.to_ts) - b.from_ts
-        FROM wb_busy AS b
-        WHERE b.resource = 'device'
-          AND b.device = c.bdi
-          AND b.from_ts <= c.sleep_ts
-        ORDER BY b.from_ts DESC
-        LIMIT 1
-      ) AS until_start_ns,
-      c.slept_ns
-    FROM wb_throttle_cause AS c
-    JOIN watched AS w ON w.device = c.bdi
   ),
   first_of_wb AS (
     SELECT c.bdi, coalesce(c.cgroup_ino, 1) AS cgroup_ino, min(c.ts) AS ts
@@ -529,13 +499,40 @@ WITH
       c.cause,
       c.avg_write_bw_bytes_per_s,
       o.is_innocent,
-      o.share_ratio AS own_share_ratio,
-      h.holder_bdi,
-      h.holder_cgroup_ino,
-      CASE WHEN o.share_ratio IS NOT NULL THEN coalesce(h.share_ratio, 0.0) END
-        AS holder_share_ratio,
-      1.0 * (coalesce(b.until_end_ns, 0) - coalesce(b.until_start_ns, 0))
-        / b.slept_ns AS device_ratio,
+      o.own_share_ratio,
+      h.bdi AS holder_bdi,
+      h.cgroup_ino AS holder_cgroup_ino,
+      CASE WHEN o.own_share_ratio IS NOT NULL
+        THEN coalesce(h.held_bytes / o.too_much / o.pool_bytes, 0.0)
+      END AS holder_share_ratio,
+      -- Time with requests up to the end and the start of the sleep: that of
+      -- the last stretch that had begun.
+      CASE WHEN w.device IS NOT NULL THEN
+        1.0 * (
+          coalesce(
+            (
+              SELECT b.before_ns + min(c.sleep_ts + c.slept_ns, b.to_ts)
+                - b.from_ts
+              FROM wb_busy AS b
+              WHERE b.resource = 'device'
+                AND b.device = c.bdi
+                AND b.from_ts <= c.sleep_ts + c.slept_ns
+              ORDER BY b.from_ts DESC
+              LIMIT 1
+            ), 0
+          ) - coalesce(
+            (
+              SELECT b.before_ns + min(c.sleep_ts, b.to_ts) - b.from_ts
+              FROM wb_busy AS b
+              WHERE b.resource = 'device'
+                AND b.device = c.bdi
+                AND b.from_ts <= c.sleep_ts
+              ORDER BY b.from_ts DESC
+              LIMIT 1
+            ), 0
+          )
+        ) / c.slept_ns
+      END AS device_ratio,
       d.disk_bytes_per_s,
       c.ts - f.ts AS since_first_ns,
       c.slept_ns,
@@ -550,9 +547,9 @@ WITH
         LIMIT 1
       ) AS nr_writeback
     FROM wb_throttle_cause AS c
-    LEFT JOIN wb_pool_share AS o ON o.seq = c.seq AND o.is_own = 1
-    LEFT JOIN other AS h ON h.seq = c.seq AND h.place = 1
-    LEFT JOIN busy AS b ON b.seq = c.seq
+    CROSS JOIN wb_pool_own AS o ON o.seq = c.seq
+    LEFT JOIN wb_pool_holder AS h ON h.seq = c.seq
+    LEFT JOIN watched AS w ON w.device = c.bdi
     LEFT JOIN wb_disk_rate AS d ON d.bdi = c.bdi
     LEFT JOIN first_of_wb AS f
       ON f.bdi = c.bdi AND f.cgroup_ino = coalesce(c.cgroup_ino, 1)

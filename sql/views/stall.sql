@@ -140,12 +140,14 @@ FROM _wait_piece AS p;
 --   that is the machine's and how much its wb's, and what the kernel thought of
 --   the bdi's bandwidth.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
--- @needs    wb_throttle, wb_bandwidth, wb_rule, wb_units
+-- @key      seq
+-- @needs    wb_throttle, _cause_bandwidth, wb_rule, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   ts INTEGER ns, of the event
 -- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task
 -- @column   bdi TEXT backing device
 -- @column   sleep_ts INTEGER ns, start of the sleep
 -- @column   slept_ns INTEGER how long
@@ -157,6 +159,10 @@ FROM _wait_piece AS p;
 -- @column   domain TEXT whose limits decided: global or memcg; NULL = the
 --   events do not tell; as in wb_throttle
 -- @column   limit_bytes INTEGER as in wb_throttle
+-- @column   setpoint_bytes INTEGER as in wb_throttle
+-- @column   wb_setpoint_bytes INTEGER as in wb_throttle
+-- @column   dirty_bytes INTEGER as in wb_throttle
+-- @column   wb_dirty_bytes INTEGER as in wb_throttle
 -- @column   wb_limit_bytes INTEGER this wb's share of the limit, by its share
 --   of the setpoint; NULL = its setpoint is not known
 -- @column   bandwidth_ts INTEGER ns, the last bdi_dirty_ratelimit of this wb
@@ -181,6 +187,7 @@ WITH
       t.sleep_ts,
       t.slept_ns,
       t.slept_basis,
+      t.task_id,
       t.cgroup_ino AS told_cgroup_ino,
       coalesce(t.cgroup_ino, 1) AS cgroup_ino,
       t.domain,
@@ -188,60 +195,15 @@ WITH
       t.setpoint_bytes,
       t.wb_setpoint_bytes,
       t.dirty_bytes,
+      t.wb_dirty_bytes,
       t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
       t.task_ratelimit_bytes_per_s AS task_bytes_per_s
     FROM wb_throttle AS t
     WHERE t.is_step = 1 AND t.slept_ns > 0
   ),
-  bandwidth AS (
-    SELECT
-      row_number() OVER (ORDER BY w.ts, w.bdi, w.cgroup_ino) AS update_id,
-      w.ts,
-      w.bdi,
-      coalesce(w.cgroup_ino, 1) AS cgroup_ino,
-      w.avg_write_bw_bytes_per_s,
-      max(w.avg_write_bw_bytes_per_s) OVER (
-        PARTITION BY w.bdi, w.cgroup_ino ORDER BY w.ts
-        ROWS BETWEEN 15 PRECEDING AND CURRENT ROW
-      ) AS top_write_bw_bytes_per_s
-    FROM wb_bandwidth AS w
-  ),
-  -- Each event with the last update of its wb before it.
-  steps AS (
-    SELECT c.*, 1 AS step, NULL AS update_id
-    FROM slept AS c
-    UNION ALL
-    SELECT
-      NULL,
-      w.ts,
-      NULL,
-      w.bdi,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      w.cgroup_ino,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      NULL,
-      0,
-      w.update_id
-    FROM bandwidth AS w
-  ),
-  updated AS (
-    SELECT
-      s.*,
-      max(s.update_id) OVER (
-        PARTITION BY s.bdi, s.cgroup_ino ORDER BY s.ts, s.step
-        ROWS UNBOUNDED PRECEDING
-      ) AS last_update_id
-    FROM steps AS s
-  ),
-  placed AS MATERIALIZED (
+  -- LIMIT -1: all of them. Without it SQLite works each column out anew
+  -- wherever a later step names it.
+  placed AS (
     SELECT
       c.*,
       -- Of free run, of the setpoint, of the limit: 1, 0 and -1.
@@ -251,11 +213,19 @@ WITH
       w.ts AS bandwidth_ts,
       w.avg_write_bw_bytes_per_s,
       w.top_write_bw_bytes_per_s
-    FROM updated AS c
-    LEFT JOIN bandwidth AS w ON w.update_id = c.last_update_id
-    WHERE c.step = 1
+    FROM slept AS c
+    -- The last update of its wb before it.
+    LEFT JOIN _cause_bandwidth AS w
+      ON w.update_id = (
+        SELECT l.update_id
+        FROM _cause_bandwidth AS l
+        WHERE l.bdi = c.bdi AND l.cgroup_ino = c.cgroup_ino AND l.ts <= c.ts
+        ORDER BY l.ts DESC, l.update_id DESC
+        LIMIT 1
+      )
+    LIMIT -1
   ),
-  factors AS MATERIALIZED (
+  factors AS (
     SELECT
       p.*,
       CASE
@@ -268,8 +238,9 @@ WITH
         ELSE 1 + p.x * p.x * p.x
       END AS global_pos_ratio
     FROM placed AS p
+    LIMIT -1
   ),
-  losses AS MATERIALIZED (
+  losses AS (
     SELECT
       f.*,
       f.pos_ratio / nullif(f.global_pos_ratio, 0) AS wb_pos_ratio,
@@ -281,8 +252,9 @@ WITH
         ELSE 0
       END AS wb_loss
     FROM factors AS f
+    LIMIT -1
   ),
-  shares AS MATERIALIZED (
+  shares AS (
     SELECT
       l.*,
       CASE
@@ -295,6 +267,7 @@ SELECT
   s.seq,
   s.ts,
   s.tid,
+  s.task_id,
   s.bdi,
   s.sleep_ts,
   s.slept_ns,
@@ -324,6 +297,10 @@ SELECT
   END AS cause,
   s.domain,
   s.limit_bytes,
+  s.setpoint_bytes,
+  s.wb_setpoint_bytes,
+  s.dirty_bytes,
+  s.wb_dirty_bytes,
   CAST(
     1.0 * s.limit_bytes * s.wb_setpoint_bytes / nullif(s.setpoint_bytes, 0)
     AS INTEGER
@@ -338,6 +315,34 @@ SELECT
 FROM shares AS s
 CROSS JOIN wb_rule AS r
 CROSS JOIN wb_units AS u;
+
+-- @view     _cause_bandwidth
+-- @summary  What each bdi_dirty_ratelimit event told of its wb's bandwidth, for
+--   looking up the last one before an event.
+-- @grain    event; order update_id
+-- @key      update_id
+-- @needs    wb_bandwidth
+-- @optional writeback:bdi_dirty_ratelimit
+-- @column   update_id INTEGER grows with the time
+-- @column   ts INTEGER ns, trace clock
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root or not told
+-- @column   avg_write_bw_bytes_per_s INTEGER as in wb_bandwidth
+-- @column   top_write_bw_bytes_per_s INTEGER highest of the wb's last 16
+-- @index    bdi cgroup_ino ts
+-- @materialize
+CREATE VIEW _cause_bandwidth AS
+SELECT
+  row_number() OVER (ORDER BY w.ts, w.bdi, w.cgroup_ino) AS update_id,
+  w.ts,
+  w.bdi,
+  coalesce(w.cgroup_ino, 1) AS cgroup_ino,
+  w.avg_write_bw_bytes_per_s,
+  max(w.avg_write_bw_bytes_per_s) OVER (
+    PARTITION BY w.bdi, w.cgroup_ino ORDER BY w.ts
+    ROWS BETWEEN 15 PRECEDING AND CURRENT ROW
+  ) AS top_write_bw_bytes_per_s
+FROM wb_bandwidth AS w;
 
 -- @view     _wait_busy
 -- @summary  Each wait's own time, and how much of it a journal commit, a busy
@@ -402,56 +407,38 @@ WITH
       )
       AND (n.resource IS NOT NULL OR o.resource IS NOT NULL)
   ),
-  points AS (
-    SELECT
-      d.resource,
-      d.device,
-      d.from_ts AS ts,
-      0 AS step,
-      NULL AS wait_id,
-      d.from_ts,
-      d.to_ts,
-      d.before_ns
-    FROM wb_busy AS d
-    UNION ALL
-    SELECT a.resource, a.device, p.from_ts, -1, p.wait_id, NULL, NULL, NULL
-    FROM _wait_piece AS p
-    JOIN asked AS a ON a.wait_id = p.wait_id
-    UNION ALL
-    SELECT a.resource, a.device, p.to_ts, 1, p.wait_id, NULL, NULL, NULL
-    FROM _wait_piece AS p
-    JOIN asked AS a ON a.wait_id = p.wait_id
-  ),
-  -- Stretches do not overlap, so the greatest so far are those of the last.
-  reached AS (
-    SELECT
-      q.resource,
-      q.ts,
-      q.step,
-      q.wait_id,
-      max(q.from_ts) OVER device AS from_ts,
-      max(q.to_ts) OVER device AS to_ts,
-      max(q.before_ns) OVER device AS before_ns
-    FROM points AS q
-    WINDOW device AS (
-      PARTITION BY q.resource, q.device ORDER BY q.ts, abs(q.step)
-      ROWS UNBOUNDED PRECEDING
-    )
-  ),
+  -- Busy time up to the end and the start of each piece: that of the last
+  -- stretch that had begun.
   covered AS (
     SELECT
-      r.wait_id,
-      r.resource,
+      a.wait_id,
+      a.resource,
       sum(
-        r.step * coalesce(
-          r.before_ns
-            + min(r.ts, r.to_ts) - r.from_ts,
-          0
+        coalesce(
+          (
+            SELECT b.before_ns + min(p.to_ts, b.to_ts) - b.from_ts
+            FROM wb_busy AS b
+            WHERE b.resource = a.resource
+              AND b.device = a.device
+              AND b.from_ts <= p.to_ts
+            ORDER BY b.from_ts DESC
+            LIMIT 1
+          ), 0
+        ) - coalesce(
+          (
+            SELECT b.before_ns + min(p.from_ts, b.to_ts) - b.from_ts
+            FROM wb_busy AS b
+            WHERE b.resource = a.resource
+              AND b.device = a.device
+              AND b.from_ts <= p.from_ts
+            ORDER BY b.from_ts DESC
+            LIMIT 1
+          ), 0
         )
       ) AS busy_ns
-    FROM reached AS r
-    WHERE r.step <> 0
-    GROUP BY r.wait_id, r.resource
+    FROM _wait_piece AS p
+    CROSS JOIN asked AS a ON a.wait_id = p.wait_id
+    GROUP BY a.wait_id, a.resource
   ),
   shares AS (
     SELECT
@@ -501,18 +488,14 @@ WITH
     FROM wb_wait AS w
     WHERE w.end_ts IS NOT NULL
   ),
-  -- Waits of one rank do not overlap: the last one begun is the one going on.
+  -- What goes on before each border: a bit for each rank, as waits of one rank
+  -- do not overlap. The last one begun is the one going on.
   going_on AS (
     SELECT
       b.tid,
-      b.ts AS from_ts,
-      lead(b.ts) OVER (PARTITION BY b.tid ORDER BY b.ts, b.step, b.wait_id)
-        AS to_ts,
-      sum(CASE WHEN b.rank = 4 THEN b.step ELSE 0 END) OVER task AS in_4,
-      sum(CASE WHEN b.rank = 3 THEN b.step ELSE 0 END) OVER task AS in_3,
-      sum(CASE WHEN b.rank = 2 THEN b.step ELSE 0 END) OVER task AS in_2,
-      sum(CASE WHEN b.rank = 1 THEN b.step ELSE 0 END) OVER task AS in_1,
-      sum(CASE WHEN b.rank = 0 THEN b.step ELSE 0 END) OVER task AS in_0,
+      lag(b.ts) OVER task AS from_ts,
+      b.ts AS to_ts,
+      sum(b.step * (1 << b.rank)) OVER task - b.step * (1 << b.rank) AS ranks,
       max(CASE WHEN b.rank = 4 THEN b.wait_id END) OVER task AS wait_4,
       max(CASE WHEN b.rank = 3 THEN b.wait_id END) OVER task AS wait_3,
       max(CASE WHEN b.rank = 2 THEN b.wait_id END) OVER task AS wait_2,
@@ -526,15 +509,14 @@ WITH
   )
 SELECT
   CASE
-    WHEN g.in_4 > 0 THEN g.wait_4
-    WHEN g.in_3 > 0 THEN g.wait_3
-    WHEN g.in_2 > 0 THEN g.wait_2
-    WHEN g.in_1 > 0 THEN g.wait_1
+    WHEN g.ranks >= 16 THEN g.wait_4
+    WHEN g.ranks >= 8 THEN g.wait_3
+    WHEN g.ranks >= 4 THEN g.wait_2
+    WHEN g.ranks >= 2 THEN g.wait_1
     ELSE g.wait_0
   END AS wait_id,
   g.tid,
   g.from_ts,
   g.to_ts
 FROM going_on AS g
-WHERE g.to_ts > g.from_ts
-  AND g.in_4 + g.in_3 + g.in_2 + g.in_1 + g.in_0 > 0;
+WHERE g.to_ts > g.from_ts AND g.ranks > 0;
