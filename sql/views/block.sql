@@ -26,7 +26,8 @@ CREATE VIEW wb_block_request AS
 WITH
   steps AS (
     SELECT
-      i.dev_major || ':' || i.dev_minor AS device,
+      i.dev_major,
+      i.dev_minor,
       i.sector,
       CASE
         WHEN i.nr_sector > 0 THEN i.sector + i.nr_sector
@@ -41,7 +42,8 @@ WITH
     FROM raw_block_rq_issue AS i
     UNION ALL
     SELECT
-      c.dev_major || ':' || c.dev_minor,
+      c.dev_major,
+      c.dev_minor,
       c.sector,
       CASE
         WHEN c.nr_sector > 0 THEN c.sector + c.nr_sector
@@ -57,7 +59,8 @@ WITH
   ),
   paired AS (
     SELECT
-      s.device,
+      s.dev_major,
+      s.dev_minor,
       s.sector,
       s.seq,
       s.ts,
@@ -68,7 +71,9 @@ WITH
       lead(s.ts) OVER place AS completed_ts,
       lead(s.nr_sector) OVER place AS next_nr_sector
     FROM steps AS s
-    WINDOW place AS (PARTITION BY s.device, s.end_sector ORDER BY s.seq)
+    WINDOW place AS (
+      PARTITION BY s.end_sector, s.dev_major, s.dev_minor ORDER BY s.seq
+    )
   )
 SELECT
   p.seq,
@@ -80,7 +85,7 @@ SELECT
     ELSE p.completed_ts
   END AS until_ts,
   p.tid,
-  p.device,
+  p.dev_major || ':' || p.dev_minor AS device,
   p.sector,
   p.rwbs,
   CASE
@@ -189,6 +194,16 @@ CROSS JOIN wb_units AS u;
 -- @materialize
 CREATE VIEW wb_wait_request AS
 WITH
+  -- Where a request was queued, or issued and not completed, one may have
+  -- several events.
+  several AS (
+    SELECT i.dev_major || ':' || i.dev_minor AS device, i.sector
+    FROM raw_block_rq_insert AS i
+    UNION
+    SELECT r.device, r.sector
+    FROM wb_block_request AS r
+    WHERE r.completed_ts IS NULL
+  ),
   steps AS (
     SELECT
       i.seq,
@@ -216,6 +231,7 @@ WITH
       r.completed_ts,
       r.until_ts
     FROM wb_block_request AS r
+    WHERE (r.device, r.sector) IN (SELECT o.device, o.sector FROM several AS o)
     UNION ALL
     SELECT
       c.seq,
@@ -280,12 +296,46 @@ WITH
           OR (f.prev_step = 'issue' AND f.prev_done_ts IS NOT NULL)
         )
       )
+  ),
+  known AS (
+    SELECT
+      t.seq,
+      t.ts,
+      t.issue_ts,
+      coalesce(t.complete_ts, t.open_until_ts) AS end_ts,
+      t.tid,
+      t.device,
+      t.rwbs,
+      t.sector,
+      t.bytes
+    FROM timed AS t
+    CROSS JOIN wb_bounds AS b
+    WHERE t.complete_ts IS NOT NULL
+      OR (
+        t.open_until_ts = b.last_ts
+        AND NOT EXISTS (SELECT 1 FROM raw_lost_events)
+      )
+    UNION ALL
+    SELECT
+      r.seq,
+      r.issued_ts,
+      r.issued_ts,
+      r.completed_ts,
+      r.tid,
+      r.device,
+      r.rwbs,
+      r.sector,
+      r.bytes
+    FROM wb_block_request AS r
+    WHERE (r.device, r.sector) NOT IN (
+        SELECT o.device, o.sector FROM several AS o
+      )
   )
 SELECT
   t.seq,
   t.ts,
   t.issue_ts,
-  coalesce(t.complete_ts, t.open_until_ts) AS end_ts,
+  t.end_ts,
   t.tid,
   t.device,
   t.rwbs,
@@ -298,13 +348,7 @@ SELECT
   END AS is_sync,
   t.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
     AS is_journal
-FROM timed AS t
-CROSS JOIN wb_bounds AS b
-WHERE t.complete_ts IS NOT NULL
-  OR (
-    t.open_until_ts = b.last_ts
-    AND NOT EXISTS (SELECT 1 FROM raw_lost_events)
-  );
+FROM known AS t;
 
 -- @view     wb_busy
 -- @shared
@@ -326,7 +370,7 @@ WHERE t.complete_ts IS NOT NULL
 -- @column   to_ts INTEGER ns, end
 -- @column   before_ns INTEGER sum of the stretches before this one
 -- @source   block/blk-mq.c; fs/jbd2/commit.c; mm/vmscan.c kswapd()
--- @index    resource device from_ts
+-- @index    resource device from_ts to_ts before_ns
 -- @materialize
 CREATE VIEW wb_busy AS
 WITH

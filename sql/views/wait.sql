@@ -7,9 +7,10 @@
 --   began first keeps the time, so the fsync of a file system is part of the
 --   system call around it. No wait outlives its task.
 -- @grain    wait; order wait_id
--- @needs    wb_throttle_cost, _wait_pair, _wait_sleep, wb_wait_request,
---   wb_server_wait, wb_wait_outside, wb_rule, wb_task, wb_units, wb_bounds,
---   raw_sched_switch, raw_balance_dirty_pages, raw_folio_wait_writeback,
+-- @needs    wb_throttle_cost, _wait_pair, _wait_sleep, _wait_fsync,
+--   wb_wait_request, wb_server_wait, wb_wait_outside, wb_rule, wb_task,
+--   wb_units, wb_bounds, raw_sched_switch, raw_balance_dirty_pages,
+--   raw_folio_wait_writeback,
 --   raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall, raw_sched_process_exit
@@ -69,15 +70,8 @@ WITH
     FROM raw_mm_vmscan_throttled AS t
     CROSS JOIN wb_units AS u
     UNION ALL
-    SELECT
-      w.seq,
-      w.ts,
-      w.tid,
-      'reclaim throttle',
-      'writeback_congestion_wait',
-      w.usec_delayed * u.us_ns,
-      NULL,
-      NULL
+    SELECT w.seq, w.ts, w.tid, 'reclaim throttle', 'writeback_congestion_wait',
+      w.usec_delayed * u.us_ns, NULL, NULL
     FROM raw_writeback_congestion_wait AS w
     CROSS JOIN wb_units AS u
     UNION ALL
@@ -116,12 +110,7 @@ WITH
       f.name AS device
     FROM raw_folio_wait_writeback AS f
     UNION ALL
-    SELECT
-      x.seq,
-      x.ts,
-      x.tid,
-      'journal',
-      'xfs_log_cil_wait',
+    SELECT x.seq, x.ts, x.tid, 'journal', 'xfs_log_cil_wait',
       x.dev_major || ':' || x.dev_minor
     FROM raw_xfs_log_cil_wait AS x
   ),
@@ -398,12 +387,8 @@ WITH
       max(k.end_ts) OVER (
         PARTITION BY k.tid, k.rank ORDER BY k.ts, k.seq
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ts,
-      lead(k.ts) OVER rank AS next_ts,
-      lead(k.what) OVER rank AS next_what,
-      lead(k.device) OVER rank AS next_device
+      ) AS reached_ts
     FROM known AS k
-    WINDOW rank AS (PARTITION BY k.tid, k.rank ORDER BY k.ts, k.seq)
   ),
   apart AS (
     SELECT
@@ -431,15 +416,34 @@ SELECT
   a.cut,
   -- The file system's fsync names the device of the system call around it.
   CASE
-    WHEN a.device IS NULL
-      AND a.next_what IN ('ext4_sync_file', 'nfs_fsync')
-      AND a.next_ts < a.end_ts
-      THEN a.next_device
+    WHEN a.device IS NULL AND a.rank = 1
+      THEN (
+        SELECT f.device
+        FROM _wait_fsync AS f
+        WHERE f.tid = a.tid AND f.ts >= a.ts AND f.ts < a.end_ts
+        ORDER BY f.ts
+        LIMIT 1
+      )
     ELSE a.device
   END AS device,
   a.ref_seq,
   a.reason
 FROM apart AS a;
+
+-- @view     _wait_fsync
+-- @summary  The fsyncs of file systems that name their device, for looking up
+--   the one in a system call.
+-- @grain    fsync; order tid, ts
+-- @needs    _wait_pair
+-- @column   tid INTEGER thread
+-- @column   ts INTEGER ns, start
+-- @column   device TEXT major:minor or name of the bdi
+-- @index    tid ts
+-- @materialize
+CREATE VIEW _wait_fsync AS
+SELECT p.tid, p.ts, p.device
+FROM _wait_pair AS p
+WHERE p.what IN ('ext4_sync_file', 'nfs_fsync');
 
 -- @view     _wait_sleep
 -- @summary  Uninterruptible sleeps that sched_switch measured, with the events
