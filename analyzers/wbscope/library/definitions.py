@@ -47,6 +47,8 @@ class Definitions:
     schema: str = "main."
     # SELECTs that take the place of those of the library.
     texts: dict[str, str] = field(default_factory=dict)
+    # Columns of the file's tables, which are asked for again and again.
+    _present: dict[str | None, set[str]] = field(default_factory=dict)
 
     def statements(
         self,
@@ -135,8 +137,7 @@ class Definitions:
         else:
             table = first.source_table
             wanted = list(fields)
-        plain_tables(connection, self.shown, [table] if table else [])
-        present = _columns(connection, table)
+        present = self._columns(connection, table)
         if present and _PREVIOUS not in present and any(file.previous for file in files):
             raise self._no_links(table)
         # Quoted, because kernel fields are called limit, group or order.
@@ -150,6 +151,17 @@ class Definitions:
             # An event enabled in two tracing instances is in the trace twice.
             source += f" WHERE buffer = (SELECT min(buffer) FROM {self.schema}{named})"
         return f"SELECT {selected} {source}"
+
+    def _columns(self, connection: sqlite3.Connection, table: str | None) -> set[str]:
+        """The columns of a table; empty when there is no such table.
+
+        Raises: InputError where it is none that only stores rows.
+        """
+        if table not in self._present:
+            plain_tables(connection, self.shown, [table] if table else [])
+            rows = connection.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))
+            self._present[table] = {row[0] for row in rows}
+        return self._present[table]
 
     def _no_links(self, table: str | None) -> InputError:
         """The ingester makes the links on request only; NULL would mean that there is no row."""
@@ -180,9 +192,3 @@ def index_statement(file: SqlFile, columns: tuple[str, ...], schema: str = "") -
 
 def _view(name: str, select: str) -> str:
     return f"CREATE TEMP VIEW {name} AS\n{select}"
-
-
-def _columns(connection: sqlite3.Connection, table: str | None) -> set[str]:
-    """The columns of a table; empty when there is no such table."""
-    rows = connection.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))
-    return {row[0] for row in rows}

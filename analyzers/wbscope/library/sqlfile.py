@@ -246,7 +246,8 @@ def _split_objects(lines: list[str]) -> tuple[list[str], list[list[str]]]:
 
 
 def _is_code(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("--")
+    text = line.lstrip()
+    return text != "" and not text.startswith("--")
 
 
 def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
@@ -315,7 +316,7 @@ def _split_header(place: _Place, lines: list[str]) -> tuple[dict[str, list[str]]
 
 def _without_last_comment(lines: list[str]) -> str:
     """The statement; a comment behind it belongs to what comes next."""
-    last = max(number for number, line in enumerate(lines) if _is_code(line))
+    last = next(n for n in range(len(lines) - 1, -1, -1) if _is_code(lines[n]))
     return "\n".join(lines[: last + 1]).strip()
 
 
@@ -323,7 +324,7 @@ def _select(place: _Place, kind: str, statement: str) -> str:
     if not statement.endswith(";"):
         raise place.broken("statement does not end in ';'")
     body = statement[:-1].rstrip()
-    if any(_is_code(line) and line.rstrip().endswith(";") for line in body.splitlines()):
+    if any(line.rstrip().endswith(";") and _is_code(line) for line in body.splitlines()):
         raise place.broken("has two statements, wanted a header before each")
     if kind in _SELECTS:
         return body

@@ -22,6 +22,9 @@ from wbscope.library.params import Params
 __all__ = ["SqliteEngine"]
 
 _Answer = TypeVar("_Answer")
+# Sorts of a few ten thousand rows stay in memory.
+_CACHE_KIB = 16384
+_PAGE_BYTES = 8192
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 
 
@@ -128,8 +131,10 @@ class SqliteEngine:
 
         Raises: sqlite3.Error, as `rows()` does.
         """
-        materialize = frozenset(self.library.closure(tables, self._given))
-        made = self._definitions.statements(self._connection, names, materialize, self._given)
+        # What a table was made of is not asked for again.
+        there = self._given | {name for name, is_table in self.made.items() if is_table}
+        materialize = frozenset(self.library.closure(tables, there))
+        made = self._definitions.statements(self._connection, names, materialize, there)
         for wanted in made:
             is_table = self.made.get(wanted.name)
             if is_table or is_table == wanted.is_table:
@@ -151,6 +156,10 @@ class SqliteEngine:
 
     def _open(self, params: Params) -> None:
         self._connection, self._recorded = open_database(self.database, self.shown)
+        # Of temporary tables; the run's own file keeps what it has.
+        self._connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        for schema in ("main", "temp"):
+            self._connection.execute(f"PRAGMA {schema}.cache_size = -{_CACHE_KIB}")
         self._definitions = Definitions(self.library, self._recorded, params, self.shown)
         self.made = {}
         filtered = bool(params.given())
