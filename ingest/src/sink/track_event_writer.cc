@@ -111,11 +111,8 @@ std::uint64_t TrackEventWriter::add_track(const TrackDescription& track) {
   if (!track.description.empty()) {
     out.add_string(kDescription, replace_invalid_utf8(track.description));
   }
-  if (track.unit) {
-    add_counter(track, out);
-  } else {
-    out.add_enum(kChildOrdering, kExplicit);
-  }
+  if (track.unit) add_counter(track, out);
+  out.add_enum(kChildOrdering, kExplicit);
   out.add_int32(kSiblingOrderRank, track.rank);
   if (track.same_track != 0) {
     out.add_enum(kSiblingMergeBehavior, kMergeByKey);
