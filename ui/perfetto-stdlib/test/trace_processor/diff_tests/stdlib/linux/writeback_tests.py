@@ -73,12 +73,13 @@ def _threads(**names):
 
 class LinuxWriteback(TestSuite):
 
-  # By hand: a call that goes round its loop, a pause that the next event cuts
-  # short, counts that are and are not reset, and one that must not wait.
+  # By hand: a call that goes round its loop and two pairs that only look like
+  # one, a pause that the next event cuts short, counts that are and are not
+  # reset, and a thread that must not wait.
   def test_throttle_calls(self):
     return DiffTestBlueprint(
         trace=TextProto(''.join([
-            _threads(dd=101, uring=102),
+            _threads(dd=101, uring=102, cp=103),
             # No sleep, no cost: the same 32 pages come again.
             _throttle(1000, 101, dirtied=32),
             _throttle(1010, 101, dirtied=64, period=8),
@@ -92,6 +93,12 @@ class LinuxWriteback(TestSuite):
             # Told to sleep for 100 ms, and back after half a millisecond.
             _throttle(1100, 102, dirtied=32, pause=100),
             _throttle(1100.5, 102, dirtied=32, pause=100),
+            # Not stopped, so it left; it was held up in its next call.
+            _throttle(2000, 103, pause=20),
+            _throttle(2025, 103, paused=25),
+            # Stopped, and it left all the same: the pages are others.
+            _throttle(2100, 103, dirtied=32, task_ratelimit=0, pause=20),
+            _throttle(2130, 103, dirtied=16, paused=30),
         ])),
         query="""
         INCLUDE PERFETTO MODULE linux.writeback.throttle;
@@ -112,6 +119,10 @@ class LinuxWriteback(TestSuite):
         1100500000,100000000,"uring",1,1,100000000,100000000,131072
         1400000000,30000000,"dd",1,1,40000000,40000000,65536
         1430000000,0,"dd",1,0,0,0,32768
+        2000000000,20000000,"cp",1,1,20000000,20000000,65536
+        2025000000,0,"cp",1,0,0,0,0
+        2100000000,20000000,"cp",1,1,20000000,20000000,131072
+        2130000000,0,"cp",1,0,0,0,0
         """))
 
   # By hand: units; wb_... and the older bdi_... names of fields.
@@ -148,17 +159,19 @@ class LinuxWriteback(TestSuite):
         """))
 
   # By hand: two threads that get rates of 1 to 3: (1+3)^2 / (2 * (1+9)) = 0.8.
-  # A third is charged 4 KiB for its messages. Charged are 129 of 258 pages.
+  # The slow one never had to wait. A third is charged 8 KiB for its messages.
+  # Charged are 130 of 260 pages.
   def test_fairness(self):
     return DiffTestBlueprint(
         trace=TextProto(''.join([
             _dirty_state(900, 101, nr_dirtied=1000),
-            _throttle(1000, 101, pause=10),
+            _throttle(1000, 101, period=10),
             _throttle(1000, 102, pause=10),
             _throttle(1500, 103, dirtied=1, period=1),
-            _throttle(2000, 101, dirtied=24, pause=10),
+            _throttle(1600, 103, dirtied=1, period=1),
+            _throttle(2000, 101, dirtied=24, period=10),
             _throttle(2000, 102, dirtied=72, pause=10),
-            _dirty_state(2100, 101, nr_dirtied=1258),
+            _dirty_state(2100, 101, nr_dirtied=1260),
         ])),
         query="""
         INCLUDE PERFETTO MODULE linux.writeback.fairness;
@@ -197,6 +210,51 @@ class LinuxWriteback(TestSuite):
         1250000000,750000000,150,100,50,250,325,200,300,400,0,5
         """))
 
+  # By hand: two devices, and two cgroups of one of them, each with its own
+  # next update.
+  def test_bdi_bandwidth_of_devices(self):
+    return DiffTestBlueprint(
+        trace=TextProto(''.join([
+            _event(
+                ts,
+                101,
+                'bdi_dirty_ratelimit',
+                bdi=bdi,
+                cgroup_ino=ino,
+                write_bw=write_bw,
+                avg_write_bw=4,
+                dirty_rate=5,
+                dirty_ratelimit=6,
+                task_ratelimit=7,
+                balanced_dirty_ratelimit=8)
+            for ts, bdi, ino, write_bw in [
+                (1000, '8:0', 1, 1),
+                (1100, '8:16', 1, 2),
+                (1200, '8:0', 27, 3),
+                (1300, '8:0', 1, 4),
+            ]
+        ])),
+        query="""
+        INCLUDE PERFETTO MODULE linux.writeback.dirty;
+
+        SELECT
+          ts, dur, bdi, cgroup_ino, write_bytes_per_s / 1024 AS write,
+          avg_write_bytes_per_s / 1024 AS avg,
+          dirty_bytes_per_s / 1024 AS dirty,
+          dirty_ratelimit_bytes_per_s / 1024 AS base,
+          task_ratelimit_bytes_per_s / 1024 AS task,
+          balanced_ratelimit_bytes_per_s / 1024 AS balanced
+        FROM linux_writeback_bdi_bandwidth
+        ORDER BY ts;
+        """,
+        out=Csv("""
+        "ts","dur","bdi","cgroup_ino","write","avg","dirty","base","task","balanced"
+        1000000000,300000000,"8:0",1,1,4,5,6,7,8
+        1100000000,200000000,"8:16",1,2,4,5,6,7,8
+        1200000000,100000000,"8:0",27,3,4,5,6,7,8
+        1300000000,0,"8:0",1,4,4,5,6,7,8
+        """))
+
   # By hand: each way into reclaim, memcg reclaim inside direct reclaim, a
   # thread whose reclaim is over, and zones that overlap.
   def test_reclaim_writes(self):
@@ -215,8 +273,9 @@ class LinuxWriteback(TestSuite):
             _event(
                 7, 101, 'mm_vmscan_write_folio', pfn=11, reclaim_flags=9),
             _event(8, 101, 'mm_vmscan_memcg_reclaim_end', nr_reclaimed=1),
+            # RECLAIM_WB_SYNC instead of RECLAIM_WB_ASYNC.
             _event(
-                9, 101, 'mm_vmscan_write_folio', pfn=12, reclaim_flags=9),
+                9, 101, 'mm_vmscan_write_folio', pfn=12, reclaim_flags=5),
             _event(10, 101, 'mm_vmscan_direct_reclaim_end', nr_reclaimed=2),
             _event(
                 11, 101, 'mm_vmscan_write_folio', pfn=900, reclaim_flags=9),
