@@ -43,6 +43,11 @@ _NS_PER_S = _DURATIONS["s"]
 _NS_PER_US = _DURATIONS["us"]
 _MAX_NS = 2**63 - 1
 _MAX_COUNT = 2**63 - 1
+# From here on three, or six, digits are all before the point.
+_THREE_WHOLE = 99.95
+_SIX_WHOLE = 99_999.95
+# Digits behind that are no digits of the number.
+_MOST_WHOLE = 1e15
 
 
 def format_value(column: str, unit: str | None, value: Any) -> str:
@@ -54,15 +59,16 @@ def format_value(column: str, unit: str | None, value: Any) -> str:
     if isinstance(value, str):
         return value
     if unit in (None, "count", "pages/s"):
-        number = f"{value:.6g}" if isinstance(value, float) else str(value)
-        return f"{number} {unit}" if unit == "pages/s" else number
+        return f"{_number(value)} {unit}" if unit == "pages/s" else _number(value)
     if is_instant(column):
         return _instant(value)
     if unit == "ns":
         return _duration(value)
     if unit == "ratio":
         return f"{value * 100:.1f} %"
-    return _bytes(value) + unit.removeprefix("bytes")
+    if unit in ("bytes", "bytes/s"):
+        return _bytes(value) + unit.removeprefix("bytes")
+    return f"{_counted(value)} {unit}".rstrip()
 
 
 def short_name(column: str, unit: str | None) -> str:
@@ -168,6 +174,21 @@ def _check_text(argument: str, value: object) -> None:
         )
 
 
+def _number(value: float) -> str:
+    """Six digits, and all before the point."""
+    if isinstance(value, float) and not _SIX_WHOLE <= abs(value) < _MOST_WHOLE:
+        return f"{value:.6g}"
+    return f"{value:.0f}" if isinstance(value, float) else str(value)
+
+
+def _counted(value: float) -> str:
+    """What other tools count, in groups of three: three digits, and all before the point."""
+    size = abs(value)
+    if size < _MOST_WHOLE and (size >= _THREE_WHOLE or float(value).is_integer()):
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
 def _bytes(value: float) -> str:
     size = abs(value)
     if _rounded(size) < 1024:
@@ -244,8 +265,15 @@ def format_beside(unit: str, value: float, border: str, kept: Callable[[float], 
     end = re.sub(r"^[+-]?[0-9.]+(e[+-]?[0-9]+)?", "", border.strip())
     try:
         factor = parse_quantity(border, f"1{end}", unit)
-        shown = [text, *(f"{value / factor:.{digits}g}{end}" for digits in range(4, 18))]
-        told = (one for one in shown if kept(parse_quantity(border, one, unit)) == kept(value))
+        # As format_value() ends a number that needs no unit.
+        tail = end or re.sub(r"^[-0-9.,]+(e[+-]?[0-9]+)?", "", text)
+        more = (f"{value / factor:.{digits}g}" for digits in range(4, 18))
+        shown = [text, *(f"{one}{tail}" for one in more if "e+" not in one)]
+        told = (
+            one
+            for one in shown
+            if kept(parse_quantity(border, one.replace(",", ""), unit)) == kept(value)
+        )
         return next(told, text)
     except UsageError:  # no unit: a border of 0
         return text

@@ -53,11 +53,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Sample:
-    """One metric on one side: its values in the order of runs, and runs without one."""
+    """One metric on one side: its values in the order of runs, and runs without one.
+
+    units  what they are in; several are nothing that can be compared
+    """
 
     values: tuple[float, ...]
     missing: tuple[str, ...]
     description: Description
+    units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,8 @@ def sample_of(metric: str, side: Side) -> Sample:
     told = [(run.name, run.value(metric)) for run in side.runs]
     values = tuple(value for _, value in told if value is not None)
     missing = tuple(name for name, value in told if value is None)
-    return Sample(values, missing, describe(values))
+    units = dict.fromkeys(run.scalars[metric][0].unit for run in side.runs if metric in run.scalars)
+    return Sample(values, missing, describe(values), tuple(units))
 
 
 def contrast(metric: Metric, side: Side, base: Side, alpha: float, margin: float) -> Row:

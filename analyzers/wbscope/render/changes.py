@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wbscope.base.units import format_value
 from wbscope.compare.comparison import Outcome, Row, Sample
 from wbscope.measure.metric import Metric
@@ -16,6 +18,7 @@ __all__ = [
     "described_text",
     "interval_text",
     "mean_text",
+    "median_text",
     "p_text",
     "row_p",
     "runs_text",
@@ -41,10 +44,15 @@ def value_text(metric: Metric, value: float | None) -> str:
     """A value with its unit; units of other tools as they are."""
     if value is None:
         return "-"
-    known = metric.unit in _KNOWN
     number = int(value) if value.is_integer() and metric.unit in ("count", "") else value
-    shown = format_value("", metric.unit if known else None, number)
-    return shown if known or not metric.unit else f"{shown} {metric.unit}"
+    return format_value("", metric.unit or None, number)
+
+
+def median_text(metric: Metric, sample: Sample) -> str:
+    """The median of a side in the unit of that side, which may be another than the base's."""
+    if len(sample.units) > 1:
+        return "-"
+    return value_text(_in_its_unit(metric, sample), sample.description.median)
 
 
 def share_text(share: float) -> str:
@@ -110,8 +118,9 @@ def better_text(metric: Metric) -> str:
 def described_text(metric: Metric, sample: Sample) -> str:
     """mean +- s.d., and the same without the smallest and the largest: not the test."""
     told = sample.description
-    if told.mean is None:
+    if told.mean is None or len(sample.units) > 1:
         return "-"
+    metric = _in_its_unit(metric, sample)
     text = mean_text(metric, told.mean)
     if told.sd is not None:
         text += f" ± {mean_text(metric, told.sd)}"
@@ -123,15 +132,20 @@ def described_text(metric: Metric, sample: Sample) -> str:
     return text
 
 
+def _in_its_unit(metric: Metric, sample: Sample) -> Metric:
+    return replace(metric, unit=sample.units[0]) if sample.units else metric
+
+
 def mean_text(metric: Metric, value: float) -> str:
     """What is computed from runs: three digits, and all those before the point."""
     if metric.unit in _KNOWN and metric.unit not in ("count", "pages/s"):
         return value_text(metric, value)
+    group = "" if metric.unit in (*_KNOWN, "") else ","  # as value_text() writes them
     size = abs(value)
     if size >= 1e15:  # digits behind that are no digits of the number
         shown = f"{value:.3g}"
     elif size >= 99.95:
-        shown = f"{value:.0f}"
+        shown = f"{value:{group}.0f}"
     else:
         shown = f"{value:#.3g}" if size >= 0.001 else f"{value:.3g}"
     unit = "" if metric.unit == "count" else metric.unit

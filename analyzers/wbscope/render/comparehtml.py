@@ -19,6 +19,7 @@ from wbscope.render.changes import (
     change_text,
     described_text,
     interval_text,
+    median_text,
     row_p,
     runs_text,
     value_text,
@@ -93,18 +94,26 @@ def _row(row: Row, faces: bool) -> dict[str, str]:
         "name": printable(short_metric(row)),
         "meaning": metric.meaning,
         "better": better_text(metric),
-        "base": value_text(metric, row.base_sample.description.median),
+        "base": median_text(metric, row.base_sample),
         "base_mean": described_text(metric, row.base_sample),
-        "value": value_text(metric, row.sample.description.median),
+        "value": median_text(metric, row.sample),
         "mean": described_text(metric, row.sample),
         "change": change_text(row),
         "interval": interval_text(row.metric, row.shift),
         "p": row_p(row),
         "n": runs_text(row.sample, row.base_sample),
-        "plot": dots_svg(
-            list(_strips(row)), lambda value: _tick(metric, value), prefix_step(metric.unit)
-        ),
+        "plot": _plot(row),
     }
+
+
+def _plot(row: Row) -> str:
+    """Nothing where one axis cannot hold both sides."""
+    metric = row.metric
+    if len({*row.base_sample.units, *row.sample.units}) > 1:
+        return ""
+    return dots_svg(
+        list(_strips(row)), lambda value: _tick(metric, value), prefix_step(metric.unit)
+    )
 
 
 def _tick(metric: Metric, value: float) -> str:

@@ -13,9 +13,9 @@ from wbscope.render.changes import (
     change_text,
     described_text,
     interval_text,
+    median_text,
     row_p,
     runs_text,
-    value_text,
 )
 from wbscope.render.comparepage import (
     group_name,
@@ -62,8 +62,8 @@ def _cells(row: Row, faces: bool) -> Iterable[str]:
     cells = [
         FACES[row.outcome] if faces else "",
         short_metric(row),
-        value_text(row.metric, row.base_sample.description.median),
-        value_text(row.metric, row.sample.description.median),
+        median_text(row.metric, row.base_sample),
+        median_text(row.metric, row.sample),
         change_text(row),
         interval_text(row.metric, row.shift),
         row_p(row),

@@ -19,9 +19,9 @@ from wbscope.render.changes import (
     change_text,
     described_text,
     interval_text,
+    median_text,
     row_p,
     runs_text,
-    value_text,
 )
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
@@ -128,8 +128,8 @@ def _cells(row: Row, faces: bool) -> list[str]:
     return [
         FACES[row.outcome] if faces else "",
         printable(short_metric(row)),
-        value_text(row.metric, row.base_sample.description.median),
-        value_text(row.metric, row.sample.description.median),
+        median_text(row.metric, row.base_sample),
+        median_text(row.metric, row.sample),
         change_text(row),
         interval_text(row.metric, row.shift),
         row_p(row),

@@ -14,10 +14,10 @@ from wbscope.render.changes import (
     amount_text,
     better_text,
     interval_text,
+    median_text,
     p_text,
     runs_text,
     share_text,
-    value_text,
 )
 from wbscope.render.markdown import plain
 from wbscope.render.messages import warning_text
@@ -80,8 +80,7 @@ def evidence_text(verdict: Verdict) -> list[str]:
     row, found = verdict.row, verdict.shift
     if row is None:
         return []
-    values = (row.base_sample.description.median, row.sample.description.median)
-    medians = [value_text(row.metric, value) for value in values]
+    medians = [median_text(row.metric, sample) for sample in (row.base_sample, row.sample)]
     lines = [f"{row.base} {medians[0]}, {row.side} {medians[1]} (medians)"]
     if found is None:
         return lines

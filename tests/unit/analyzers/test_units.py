@@ -9,6 +9,7 @@ from wbscope.base.result import unique_names, unit_of
 from wbscope.base.units import (
     axis_unit,
     duration_argument,
+    format_beside,
     format_value,
     parse_duration,
     round_window_ns,
@@ -51,6 +52,12 @@ from wbscope.base.units import (
         ("tid", 11, "11"),
         ("comm", "dd", "dd"),
         ("other", 1234.56789, "1234.57"),
+        ("a_count", 1529984.0, "1529984"),
+        ("a_count", 99999.96, "100000"),
+        ("a_count", 0.5, "0.5"),
+        ("a_count", 1e15, "1e+15"),
+        ("a_count", float("inf"), "inf"),
+        ("a_pages_per_s", 2455529.46, "2455529 pages/s"),
         ("a_ns", None, "-"),
         ("a_ns", "text", "text"),
         ("blob", b"\x00\xff", "x'00ff'"),
@@ -58,6 +65,42 @@ from wbscope.base.units import (
 )
 def test_format_value(column: str, value: object, text: str) -> None:
     assert format_value(column, unit_of(column), value) == text
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "text"),
+    [
+        ("1/s", 28456.4, "28,456 1/s"),
+        ("ops/s", 22720.0, "22,720 ops/s"),
+        ("ops/s", 1234.5, "1,234 ops/s"),
+        ("ops/s", 12.345, "12.3 ops/s"),
+        ("ops/s", 0.35, "0.35 ops/s"),
+        ("ops/s", 0.0, "0 ops/s"),
+        ("ops/s", -0.35, "-0.35 ops/s"),
+        ("ops/s", 1e18, "1e+18 ops/s"),
+        ("frames", 2048, "2,048 frames"),
+        ("KiBfoo", 4096, "4,096 KiBfoo"),
+        ("", 1234.0, "1,234"),
+    ],
+)
+def test_units_of_other_tools_are_no_bytes(unit: str, value: float, text: str) -> None:
+    assert format_value("", unit, value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "border", "text"),
+    [
+        (28456.4, ">= 100", "28,456 1/s"),
+        (22720.4, ">= 22720.3", "22720.4 1/s"),
+        (22720.2, ">= 22720.3", "22,720 1/s"),
+        (99.98, ">= 100", "99.98 1/s"),
+    ],
+)
+def test_a_number_shows_on_which_side_of_the_budget_it_is(
+    value: float, border: str, text: str
+) -> None:
+    least = float(border.split()[1])
+    assert format_beside("1/s", value, border.split()[1], lambda one: one >= least) == text
 
 
 @pytest.mark.parametrize(
