@@ -16,6 +16,9 @@ import pytest
 from ruamel.yaml import YAML
 from support.cli import Wbscope
 from support.runs import REPOSITORY
+from wbscope.compare.metric_catalog import load_catalog
+from wbscope.compare.policy import read_policy
+from wbscope.library.library import load_library
 
 CI = REPOSITORY / "examples/ci"
 BIN = Path(sys.executable).parent
@@ -42,7 +45,7 @@ def test_the_files_are_valid(name: str) -> None:
 
 def test_every_file_is_named_in_the_docs() -> None:
     page = (REPOSITORY / "docs/ci.md").read_text()
-    assert all(f"examples/ci/{name}" in page for name in SCHEMAS)
+    assert all(f"examples/ci/{name}" in page for name in [*SCHEMAS, "gate.toml"])
 
 
 @pytest.mark.parametrize("name", ["gate.sh", "install.sh"])
@@ -239,6 +242,14 @@ def test_the_github_job_installs_records_and_then_judges(tmp_path: Path) -> None
     assert "install.sh" in install["run"]
     assert "if" not in install
     assert gate["if"] == "inputs.install-only != 'true'"
+
+
+def test_the_policy_expects_as_many_runs_as_the_jobs_record() -> None:
+    policy = read_policy(CI / "gate.toml")
+    assert policy.expect_runs == len(RECORDED)
+    known = [metric.family for metric in load_catalog(load_library()).metrics]
+    for rule in policy.rules:
+        assert rule.pattern in known or rule.pattern == "command.duration_ns"
 
 
 def test_inputs_are_no_code(workspace: Path) -> None:

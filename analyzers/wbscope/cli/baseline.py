@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.errors import EvidenceError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
@@ -74,10 +75,10 @@ def save(
     from wbscope.compare.policy import Rule, read_policy, wanted_by
 
     rules = [Rule(pattern) for pattern in metric or (() if policy else ("*",))]
-    checks = False
+    checks, expected = False, None
     if policy is not None:
         chosen = read_policy(Path(policy))
-        checks = chosen.checks
+        checks, expected = chosen.checks, chosen.expect_runs
         rules += chosen.rules
     loader = Loader(
         wanted=wanted_by(rules),
@@ -86,6 +87,14 @@ def save(
         checks=checks,
     )
     side = loader.side("runs", runs)
+    if expected not in (None, len(side.runs)):
+        raise EvidenceError(
+            "number-of-runs",
+            str(policy),
+            f"expects {expected} runs, found {len(side.runs)}",
+            have=", ".join(run.name for run in side.runs[:8]),
+            fix=f"record the others, or expect_runs = {len(side.runs)}",
+        )
     write_whole(Path(output), baseline_text(side.runs))
     count = len({name for run in side.runs for name in run.scalars})
     note(f"wrote {output}: {len(side.runs)} runs, {count} metrics")

@@ -28,7 +28,7 @@ def refusals(
 ) -> tuple[list[Refusal], list[str]]:
     """What is wrong with these runs, and the facts about them that nobody knows.
 
-    `itself`: the base is meant to be the side itself.
+    The first runs are dropped already. `itself`: the base is meant to be the side itself.
     """
     sides = [side] if base is None else [side, base]
     found = [refusal for one in sides for refusal in _of_side(one, policy)]
@@ -61,6 +61,13 @@ def _on_both(side: Side, base: Side) -> Iterator[Refusal]:
 def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:
     if not side.runs:
         yield Refusal("no-runs", f"{side.name} has no runs", "name at least one run")
+    given = len(side.runs) + policy.drop_first
+    if policy.expect_runs not in (None, given):
+        told = f"{side.name} has {given} runs, the policy expects {policy.expect_runs}"
+        fix = f"find out what became of the others, or expect_runs = {given}"
+        if given > (policy.expect_runs or 0):
+            fix = f"leave out what is not of this test, or expect_runs = {given}"
+        yield Refusal("number-of-runs", told, fix)
     for difference in differences(side.runs):
         told = f"runs of {side.name} differ among themselves: {difference.text()}"
         yield Refusal("mixed-side", told, "give only repetitions of one thing to a side")

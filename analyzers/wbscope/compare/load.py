@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -115,21 +116,45 @@ def _faults(run: Run) -> tuple[str, ...]:
 
 
 def expand(text: str) -> list[str]:
-    """A folder of runs as its runs, in the order of their numbers; anything else as it is."""
+    """A folder of runs as its runs, in the order of their numbers; anything else as it is.
+
+    Raises: InputError for a folder inside it, or a database, that is no run.
+    """
     path = Path(text)
-    if not path.is_dir() or _is_run(text):
+    if not path.is_dir() or _fault(text) is None:
         return [text]
-    inside = [entry for entry in path.iterdir() if entry.is_dir() or entry.suffix == ".db"]
-    runs = [str(entry) for entry in sorted(inside, key=_by_number) if _is_run(str(entry))]
-    return runs or [text]
+    try:
+        entries = sorted(path.iterdir(), key=_by_number)
+    except OSError:  # opening it tells why
+        return [text]
+    inside = [
+        str(entry)
+        for entry in entries
+        if (entry.is_dir() and not entry.name.startswith(".")) or entry.suffix == ".db"
+    ]
+    faults = {one: fault for one in inside if (fault := _fault(one)) is not None}
+    if len(faults) == len(inside):
+        return [text]
+    for one, fault in faults.items():  # of several the first; the others are named
+        more = ", ".join(Path(other).name for other in list(faults)[1:6])
+        raise InputError(
+            fault.slug,
+            one,
+            fault.message,
+            have=fault.have if not more else f"as little: {more}",
+            effect=f"{text} is a folder of runs, and a run that left nothing is no run less",
+            fix=f"record it again, or put it elsewhere: mv {shlex.quote(one)} OTHER-FOLDER",
+        ) from fault
+    return inside
 
 
-def _is_run(text: str) -> bool:
+def _fault(text: str) -> InputError | None:
+    """Why it is no run, None for one."""
     try:
         find_source(text)
-    except InputError:
-        return _is_folder_of_files(text)
-    return True
+    except InputError as error:
+        return None if _is_folder_of_files(text) else error
+    return None
 
 
 def _is_folder_of_files(text: str) -> bool:

@@ -102,6 +102,7 @@ class Policy:
     unknown: str = "tell"
     inconclusive: str = "inconclusive"
     require: tuple[str, ...] = ()
+    expect_runs: int | None = None
 
     def wants(self, family: str) -> bool:
         """True when a rule may be about a metric of this family."""
@@ -175,7 +176,7 @@ def _may_match(pattern: str, family: str) -> bool:
 
 def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
     known = ("alpha", "min_runs", "drop_first", "differs", "lost_events", "damaged", "failed",
-             "unknown", "inconclusive", "require", "metrics")  # fmt: skip
+             "unknown", "inconclusive", "require", "expect_runs", "metrics")  # fmt: skip
     _check_keys(path, "the policy", document, known)
     metrics = document.get("metrics", {})
     if not isinstance(metrics, dict) or not metrics:
@@ -196,6 +197,9 @@ def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
         unknown=_word(path, document, "unknown", ("tell", "refuse")),
         inconclusive=_word(path, document, "inconclusive", ("inconclusive", "pass", "fail")),
         require=_required(path, document.get("require", [])),
+        expect_runs=_count(path, document, "expect_runs", 10, 1)
+        if "expect_runs" in document
+        else None,
     )
 
 

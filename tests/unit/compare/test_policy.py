@@ -19,6 +19,7 @@ damaged = "allow"
 failed = "allow"
 unknown = "refuse"
 inconclusive = "fail"
+expect_runs = 10
 
 [metrics."throttle_summary.pause_p99_ns"]
 margin = "10%"
@@ -43,6 +44,7 @@ def test_every_key(tmp_path: Path) -> None:
     assert policy.differs == ("kernel", "sysctl.vm.dirty_bytes")
     assert (policy.lost_events, policy.damaged, policy.failed) == ("allow", "allow", "allow")
     assert (policy.unknown, policy.inconclusive) == ("refuse", "fail")
+    assert policy.expect_runs == 10
     first, second = policy.rules
     assert first.margin == Margin("10%", 0.1)
     assert (str(first.budget), str(first.each_run)) == ("<= 100ms", "< 1s")
@@ -60,6 +62,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert (policy.alpha, policy.min_runs, policy.differs) == (0.05, 4, ())
     assert (policy.lost_events, policy.damaged, policy.failed) == ("refuse", "refuse", "refuse")
     assert (policy.unknown, policy.inconclusive) == ("tell", "inconclusive")
+    assert policy.expect_runs is None
     assert not policy.compares
 
 
@@ -77,6 +80,8 @@ def test_defaults(tmp_path: Path) -> None:
         ('min_runs = 0\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "min_runs is 0"),
         ('min_runs = true\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "min_runs is True"),
         ('drop_first = -1\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "drop_first is -1"),
+        ('expect_runs = 0\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "expect_runs is 0"),
+        ('expect_runs = "10"\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "expect_runs is '10'"),
         ('differs = ["kernl"]\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "'kernl'"),
         ('differs = "kernel"\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "a list"),
         ('lost_events = "no"\n[metrics."x.y"]\nmargin = "5%"', "bad-policy", "lost_events is 'no'"),

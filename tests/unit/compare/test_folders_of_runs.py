@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of runs: a run that left nothing is never left out without a word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.opsruns import ops_runs
+
+Cli = Callable[..., Any]
+TEN = [10 + number / 100 for number in range(10)]
+POLICY = '[metrics."ops.stall_ns"]\nmargin = "5%"\n'
+
+
+@pytest.fixture
+def part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Ten runs in part, of which 9 and 10 left nothing; ten in partb; a policy."""
+    monkeypatch.chdir(tmp_path)
+    ops_runs(tmp_path / "part", TEN)
+    ops_runs(tmp_path / "partb", TEN, later=100)
+    for name in ("9", "10"):
+        (tmp_path / "part" / name / "ops.txt").unlink()
+    (tmp_path / "p.toml").write_text(POLICY)
+    return tmp_path
+
+
+COMMANDS = [
+    ["gate", "--policy", "p.toml", "part", "--against", "partb"],
+    ["gate", "--policy", "p.toml", "partb", "--against", "part"],
+    ["gate", "--policy", "p.toml", "partb", "--baseline", "part"],
+    ["gate", "--policy", "p.toml", "part", "--self-check"],
+    ["gate", "part", "--budget", "ops.stall_ns <= 100s"],
+    ["compare", "part", "--against", "partb"],
+    ["compare", "--side", "old=partb", "--side", "new=part"],
+    ["baseline", "save", "part", "-o", "new.json"],
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_an_empty_sub_folder_is_an_error(cli: Cli, part: Path, words: list[str]) -> None:
+    ran = cli(*words)
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.startswith("error[no-trace]: part/9: is a folder without trace.dat")
+    assert "10" in ran.err.splitlines()[1]
+    assert "fix: record it again, or put it elsewhere: mv part/9 OTHER-FOLDER" in ran.err
+    assert not (part / "new.json").exists()
+
+
+def test_the_glob_and_the_folder_end_alike(cli: Cli, part: Path) -> None:
+    runs = sorted(str(run.relative_to(part)) for run in (part / "part").iterdir())
+    globbed = cli("gate", "--policy", "p.toml", *runs, "--against", "partb")
+    folder = cli("gate", "--policy", "p.toml", "part", "--against", "partb")
+    assert (globbed.code, folder.code) == (3, 3)
+    assert all("error[no-trace]: part/" in ran.err for ran in (globbed, folder))
+
+
+@pytest.mark.parametrize("broken", ["two traces", "a database", "damaged"])
+def test_what_cannot_be_read_is_an_error(cli: Cli, part: Path, broken: str) -> None:
+    for name in ("9", "10"):
+        (part / "part" / name).rmdir()
+    if broken == "two traces":
+        (part / "part/9").mkdir()
+        (part / "part/9/trace.pftrace").write_bytes(b"\n\x01x")
+        (part / "part/9/trace.pftrace.gz").write_bytes(b"\n\x01x")
+    elif broken == "a database":
+        (part / "part/9.db").write_bytes(b"")
+    else:
+        (part / "part/9").mkdir()
+        (part / "part/9/trace.dat").write_bytes(b"\x17\x08\x44tracing6\0")
+    ran = cli("gate", "--policy", "p.toml", "part", "--against", "partb")
+    assert ran.code == 3
+    assert "part/9" in ran.err.splitlines()[0]
+
+
+def test_what_is_no_folder_of_a_run_is_left_alone(cli: Cli, part: Path) -> None:
+    for name in ("9", "10"):
+        (part / "part" / name).rmdir()
+    (part / "part/notes.txt").write_text("warm-up done\n")
+    (part / "part/.git").mkdir()
+    ran = cli("gate", "--policy", "p.toml", "part", "--against", "partb")
+    assert ran.code == 0
+    assert "n 8+10" in " ".join(ran.out.split())
+
+
+def test_a_run_without_the_number_is_no_pass(cli: Cli, part: Path) -> None:
+    for name in ("9", "10"):
+        (part / "part" / name / "ops.txt").write_text("other 1 s\n")
+    ran = cli("gate", "--policy", "p.toml", "part", "--against", "partb")
+    assert ran.code == 4
+    assert "known in 18 of 20 runs" in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize(
+    ("expected", "code", "told"),
+    [
+        (10, 4, "A has 8 runs, the policy expects 10"),
+        (8, 4, "B has 10 runs, the policy expects 8"),
+        (9, 4, "A has 8 runs, the policy expects 9"),
+    ],
+)
+def test_the_policy_counts_the_runs(
+    cli: Cli, part: Path, expected: int, code: int, told: str
+) -> None:
+    for name in ("9", "10"):
+        (part / "part" / name).rmdir()
+    (part / "p.toml").write_text(f"expect_runs = {expected}\n{POLICY}")
+    ran = cli("gate", "--policy", "p.toml", "part", "--against", "partb")
+    assert ran.code == code
+    assert told in " ".join(ran.out.split())
+    assert ran.out.splitlines()[-1].startswith("gate: REFUSED")
+    assert f"expect_runs = {8 if '8 runs' in told else 10}" in " ".join(ran.out.split())
+
+
+def test_as_many_runs_as_expected(cli: Cli, part: Path) -> None:
+    (part / "p.toml").write_text(f"expect_runs = 10\ndrop_first = 2\n{POLICY}")
+    ops_runs(part / "part", TEN)
+    ran = cli("gate", "--policy", "p.toml", "part", "--against", "partb", "--json")
+    assert (ran.code, json.loads(ran.out)["status"]) == (0, "PASS")
+    assert cli("gate", "--policy", "p.toml", "part", "--self-check").code == 0
+    assert cli("baseline", "save", "part", "--policy", "p.toml", "-o", "b.json").code == 0
+    assert cli("gate", "--policy", "p.toml", "partb", "--baseline", "b.json").code == 0
+
+
+def test_a_baseline_of_too_few_runs_is_not_saved(cli: Cli, part: Path) -> None:
+    (part / "p.toml").write_text(f"expect_runs = 11\n{POLICY}")
+    ran = cli("baseline", "save", "partb", "--policy", "p.toml", "-o", "b.json")
+    assert ran.code == 4
+    assert "error[number-of-runs]: p.toml: expects 11 runs, found 10" in ran.err
+    assert not (part / "b.json").exists()
