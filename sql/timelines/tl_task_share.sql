@@ -6,7 +6,7 @@
 -- @track    throttled share of * [share]: part of the window that the task
 --   slept in balance_dirty_pages(), as throttle_windows has it
 -- @track    dirtied share of * [share]: its part of what all throttled tasks
---   dirtied in the window
+--   dirtied in the window, by the source that Task progress names
 -- @summary  The share of each window that each task was throttled, and its
 --   share of what throttled tasks dirtied.
 -- @grain    window, task; order ts
@@ -16,19 +16,14 @@
 -- @optional writeback:global_dirty_state, sched:sched_switch
 CREATE VIEW tl_task_share AS
 WITH
-  life AS (
-    SELECT
-      t.tid,
-      t.task_id,
-      min(t.first_ts) AS first_ts
-    FROM wb_throttle_total AS t
-    GROUP BY t.tid, t.task_id
+  throttled AS (
+    SELECT DISTINCT t.task_id FROM wb_throttle_total AS t
   ),
   cell AS (
-    SELECT w.window_index, l.task_id, 0 AS slept_ns, 0 AS dirtied_bytes
-    FROM life AS l
-    -- To the last one: a curve keeps its value until it is told another.
-    JOIN wb_window AS w ON w.window_end_ns > l.first_ts
+    SELECT w.window_index, t.task_id, 0 AS slept_ns, 0 AS dirtied_bytes
+    FROM throttled AS t
+    -- All of them: a curve keeps its value until it is told another.
+    CROSS JOIN wb_window AS w
     UNION ALL
     SELECT s.window_index, s.task_id, s.to_ts - s.from_ts, 0
     FROM wb_throttle_piece AS s
