@@ -135,7 +135,7 @@ def converted(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Fro
 
 
 @pytest.fixture(scope="session")
-def drawn(
+def timeline_of(
     shortened: Callable[[RecordedRun], RecordedRun],
     wbscope: Wbscope,
     tmp_path_factory: pytest.TempPathFactory,
@@ -160,11 +160,11 @@ def drawn(
 @pytest.fixture(scope="module", params=drawn_runs() or (None,), ids=str)
 def exported(
     request: pytest.FixtureRequest,
-    drawn: Callable[[RecordedRun], tuple[RecordedRun, Path, Path, Wanted]],
+    timeline_of: Callable[[RecordedRun], tuple[RecordedRun, Path, Path, Wanted]],
 ) -> Iterator[Exported]:
     if request.param is None:
         missing("there is no recorded run in examples/ nor in $WBSCOPE_RUNS")
-    run, database, file, wanted = drawn(request.param)
+    run, database, file, wanted = timeline_of(request.param)
     with PerfettoEngine() as engine:
         engine.load(file)
         yield Exported(run, database, file, wanted, engine)
