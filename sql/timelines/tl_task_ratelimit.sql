@@ -29,7 +29,7 @@ WITH
         / nullif(t.dirty_ratelimit_bytes_per_s, 0) AS pos_ratio
     FROM wb_throttle_drawn AS t
     UNION ALL
-    -- After the task's last pause on this wb nothing is asked any more.
+    -- After the last pause on this wb nothing is asked any more.
     SELECT t.end_ts + 1, t.bdi, t.cgroup_ino, t.task_id, t.path, 0, 0
     FROM (
       SELECT max(l.seq) AS seq

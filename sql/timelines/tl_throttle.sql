@@ -34,7 +34,7 @@ WITH
       t.dirtied_bytes
     FROM wb_throttle_drawn AS t
     UNION ALL
-    -- After the task's last pause on this wb nothing is asked any more.
+    -- After the last pause on this wb nothing is asked any more.
     SELECT t.end_ts + 1, t.bdi, t.cgroup_ino, t.task_id, t.path, 0, 0, 0
     FROM (
       SELECT max(l.seq) AS seq

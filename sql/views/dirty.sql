@@ -436,7 +436,6 @@ FROM limited AS s;
 -- @grain    one row
 -- @needs    raw_global_dirty_state, _dirty_edge, wb_units
 -- @optional writeback:global_dirty_state
--- @column   samples_count INTEGER samples
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
 -- @column   bg_thresh_bytes INTEGER mean of where the flusher starts
 -- @column   thresh_bytes INTEGER mean of the dirty threshold
@@ -444,14 +443,12 @@ FROM limited AS s;
 -- @materialize
 CREATE VIEW wb_dirty_extent AS
 SELECT
-  e.samples_count,
   e.dirty_max * u.page_bytes AS dirty_max_bytes,
   CAST(t.bg_thresh * u.page_bytes AS INTEGER) AS bg_thresh_bytes,
   CAST(t.thresh * u.page_bytes AS INTEGER) AS thresh_bytes,
   t.limit_max * u.page_bytes AS limit_max_bytes
 FROM (
   SELECT
-    count(*) AS samples_count,
     max(s.nr_dirty + s.nr_writeback + coalesce(s.nr_unstable, 0)) AS dirty_max
   FROM raw_global_dirty_state AS s
   WHERE s.seq >= (SELECT min(w.first_seq) FROM _dirty_edge AS w)

@@ -3,6 +3,7 @@
 
 -- @view     wb_timeline_order
 -- @shared
+-- @shared
 -- @summary  Groups of the timeline that come first in this run: those about
 --   what its tasks waited for longest.
 -- @grain    group; order place
@@ -67,6 +68,7 @@ SELECT l.group_name, l.place, l.is_top
 FROM listed AS l;
 
 -- @view     wb_stall_why
+-- @shared
 -- @shared
 -- @summary  Each wait in a sentence: what the kernel saw when it decided, or
 --   what the task waited for.
@@ -224,7 +226,7 @@ WITH
   single AS (
     SELECT
       c.seq,
-      min(c.ts, c.sleep_ts) AS first_ts,
+      min(c.ts, c.sleep_ts) - coalesce(c.paused_ns, 0) AS first_ts,
       c.sleep_ts + c.slept_ns AS end_ts,
       c.tid,
       c.task_id,
@@ -256,7 +258,9 @@ WITH
   several AS (
     SELECT
       max(r.seq) AS seq,
-      min(min(r.ts, r.sleep_ts)) AS first_ts,
+      min(min(r.ts, r.sleep_ts))
+        - coalesce(max(CASE WHEN r.is_first = 1 THEN r.paused_ns END), 0)
+        AS first_ts,
       max(CASE WHEN r.slept_ns > 0 THEN r.sleep_ts + r.slept_ns END) AS end_ts,
       r.tid,
       max(r.task_id) AS task_id,
@@ -282,11 +286,9 @@ WITH
   )
 SELECT
   p.seq,
-  -- Without its return the time before its last event is in whole jiffies.
-  max(
-    min(p.first_ts, p.end_ts - coalesce(p.call_ns, 0)),
-    coalesce(p.before_ts, min(p.first_ts, p.end_ts - coalesce(p.call_ns, 0)))
-  ) AS ts,
+  -- Not call_ns before its end: in whole jiffies, that may be before the
+  -- system call that it is in.
+  max(p.first_ts, coalesce(p.before_ts, p.first_ts)) AS ts,
   p.end_ts,
   p.tid,
   p.task_id,
@@ -300,6 +302,7 @@ FROM placed AS p
 LEFT JOIN wb_throttle_cause AS k ON k.seq = p.worst_seq;
 
 -- @view     wb_step
+-- @shared
 -- @summary  As many steps of the run as a wide screen has pixels, and the
 --   records of each. More than four points of a curve in one are not seen.
 -- @grain    step; order step_index
@@ -364,6 +367,7 @@ SELECT
 FROM found AS f;
 
 -- @view     wb_dirty_drawn
+-- @shared
 -- @summary  Of wb_dirty_state what a curve of the whole run can show: all of
 --   some ten thousand rows, else of each step the first, the last, and those
 --   with the most and the least dirty pages and pages under writeback.
@@ -448,6 +452,7 @@ FROM chosen AS c
 CROSS JOIN wb_dirty_state AS d ON d.seq = c.seq;
 
 -- @view     wb_throttle_drawn
+-- @shared
 -- @summary  Of wb_throttle what the curves of tasks can show: all of some ten
 --   thousand events, else of those that tell something (wb_throttle_told), of
 --   each task, wb and step of wb_step, the first, the last, and those with the

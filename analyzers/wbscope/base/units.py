@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -244,7 +245,7 @@ def parse_quantity(subject: str, text: str, unit: str) -> float:
     if match and not match[2] and float(match[1]) == 0:
         return 0.0
     factor = _factors(unit).get(match[2]) if match else None
-    if match is None or factor is None:
+    if match is None or factor is None or not math.isfinite(float(match[1]) * factor):
         known = ", ".join(name for name in _factors(unit) if name)
         raise UsageError(
             "bad-quantity",

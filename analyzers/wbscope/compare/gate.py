@@ -16,6 +16,7 @@ from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.compare.runs_needed import Plan
+from wbscope.compare.toothless import check_amount, check_policy, check_runs
 from wbscope.measure.metric import Metric
 from wbscope.stats.holm import holm
 from wbscope.stats.ranktest import smallest_p
@@ -112,7 +113,10 @@ def judge(
     declared, told = declared_by(policy, metrics_of(runs), families)
     verdicts: tuple[Verdict, ...] = ()
     compared = sum(one.rule.margin is not None for one in declared)
+    check_policy(declared, policy)
     if not refused:
+        if base is not None:
+            check_runs(len(side.runs), len(base.runs), compared, policy)
         verdicts = _verdicts(declared, side, base, policy, compared)
     return GateResult(
         status=_overall([verdict.status for verdict in verdicts], bool(refused)),
@@ -219,6 +223,8 @@ def _verdict(
                 fix='better = "lower"    # or "higher", if you know that it is so here',
             )
         judged = _compared(metric, one.rule.margin, row, found, p_adjusted, policy, compared)
+        if judged.delta is not None:
+            check_amount(one, row, judged.delta, policy)
         statuses.append(judged.status)
         reasons = [*judged.reasons, *reasons]
         verdict = replace(judged, budgets=budgets)

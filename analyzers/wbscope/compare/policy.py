@@ -17,7 +17,7 @@ from wbscope.base.errors import InputError, UsageError
 from wbscope.base.units import parse_quantity
 from wbscope.compare.differences import is_fact
 from wbscope.compare.fingerprint import FACTS
-from wbscope.measure.metric import Better, better_of, split_name
+from wbscope.measure.metric import Better, better_of, is_sane, split_name
 
 __all__ = [
     "Budget",
@@ -103,6 +103,7 @@ class Policy:
     inconclusive: str = "inconclusive"
     require: tuple[str, ...] = ()
     expect_runs: int | None = None
+    source: str = ""  # its file, as errors name it
 
     def wants(self, family: str) -> bool:
         """True when a rule may be about a metric of this family."""
@@ -145,7 +146,15 @@ def budget_rule(text: str) -> Rule:
             "is no NAME <= QUANTITY",
             fix=Phrase(Argument("budget", "throttle_summary.pause_p99_ns <= 100ms")),
         )
-    return Rule(match[1], budget=_budget(Phrase(Argument("budget")), match[2]))
+    budget = _budget(Phrase(Argument("budget")), match[2])
+    if not _is_finite(budget.text):
+        raise UsageError(
+            "bad-budget",
+            Phrase(Argument("budget", text)),
+            f"is {budget.text}, wanted a finite border",
+            fix=Phrase(Argument("budget", "throttle_summary.pause_p99_ns <= 100ms")),
+        )
+    return Rule(match[1], budget=budget)
 
 
 def matches(pattern: str, names: Iterable[str]) -> list[str]:
@@ -200,6 +209,7 @@ def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
         expect_runs=_count(path, document, "expect_runs", 10, 1)
         if "expect_runs" in document
         else None,
+        source=str(path),
     )
 
 
@@ -216,19 +226,45 @@ def _rule(path: Path, name: str, table: Any) -> Rule:
         pattern=name,
         margin=_margin(path, name, table["margin"]) if "margin" in table else None,
         better=None if better is None else better_of(str(better), f"{path}: {name}"),
-        budget=_budget(f"{path}: {name}", table["budget"]) if "budget" in table else None,
-        each_run=_budget(f"{path}: {name}", table["each_run"]) if "each_run" in table else None,
+        budget=_budget_of(path, name, table, "budget"),
+        each_run=_budget_of(path, name, table, "each_run"),
     )
 
 
 def _margin(path: Path, name: str, value: Any) -> Margin:
     text = str(value).strip()
-    share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
+    share = re.fullmatch(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*%", text)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise _bad(path, f"{name}: margin is {value!r}", 'margin = "5%"')
     if text.startswith("-"):
         raise _bad(path, f"{name}: margin {text} is negative", f'margin = "{text[1:]}"')
+    if not _is_finite(text):
+        found = f"{name}: margin is {text!r}, wanted a finite one: it could never fail"
+        raise _bad(path, found, 'margin = "5%"', _table(name))
     return Margin(text, float(share[1]) / 100 if share else None)
+
+
+def _budget_of(path: Path, name: str, table: Mapping[str, Any], key: str) -> Budget | None:
+    if key not in table:
+        return None
+    budget = _budget(f"{path}: {name}", table[key])
+    if not _is_finite(budget.text):
+        found = f"{name}: {key} is {str(budget)!r}, wanted a finite border"
+        raise _bad(path, found, f'{key} = "<= 100ms"', _table(name))
+    return budget
+
+
+def _is_finite(text: str) -> bool:
+    """False for inf, nan and 1e999s; what else is no number is told when its unit is known."""
+    if re.match(r"[+-]?(inf|nan)", text, re.IGNORECASE):
+        return False
+    number = re.match(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", text, re.IGNORECASE)
+    return number is None or is_sane(float(number[0]))
+
+
+def _table(name: str) -> str:
+    """Where in the file it is."""
+    return f'[metrics."{name}"]'
 
 
 def _budget(subject: str, value: Any) -> Budget:
@@ -296,5 +332,5 @@ def _close(word: str, words: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, list(words), n=1)), None)
 
 
-def _bad(path: Path, message: str, fix: str) -> UsageError:
-    return UsageError("bad-policy", str(path), message, fix=fix)
+def _bad(path: Path, message: str, fix: str, at: str | None = None) -> UsageError:
+    return UsageError("bad-policy", str(path), message, at=at, fix=fix)

@@ -20,7 +20,7 @@ from wbscope.library.params import quote
 __all__ = ["KeptTables"]
 
 # Tables made faster than this are made again; larger ones cost more to copy.
-_SLOW_NS = 30_000_000
+_SLOW_NS = 50_000_000
 _MOST_ROWS = 1 << 20
 # Of a new file: half of the time of SQLite's default of 4 KiB.
 _PAGE_BYTES = 16384

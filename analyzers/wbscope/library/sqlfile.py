@@ -361,9 +361,10 @@ def _timeline_columns(select: str) -> tuple[Column, ...]:
 
 def _outside_parentheses(statement: str) -> str:
     depth, out = 0, []
-    for token in re.findall(r"'(?:[^']|'')*'|[()]|[^'()]+", statement):
+    # A comment may have an apostrophe.
+    for token in re.findall(r"'(?:[^']|'')*'|--[^\n]*|[()]|(?:(?!--)[^'()])+", statement):
         depth -= token == ")"
-        if depth == 0 and token[0] != "'":
+        if depth == 0 and token[0] != "'" and not token.startswith("--"):
             out.append(token)
         depth += token == "("
     return "".join(out)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies that can never fail, whatever the runs say: a mistake, and a green one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wbscope.base.errors import UsageError
+from wbscope.base.units import parse_quantity
+from wbscope.compare.comparison import Row
+from wbscope.compare.declared import Declared
+from wbscope.compare.policy import Budget, Policy, Rule
+from wbscope.measure.metric import Metric
+from wbscope.stats.ranktest import smallest_p
+
+__all__ = ["check_amount", "check_policy", "check_runs"]
+
+# What is never below 0; a share and what other tools count may be.
+_NEVER_NEGATIVE = ("ns", "bytes", "bytes/s", "count", "pages/s")
+
+
+def check_policy(declared: Sequence[Declared], policy: Policy) -> None:
+    """A share of all of it, and borders below 0, once the direction and unit are known.
+
+    Raises: UsageError.
+    """
+    for one in declared:
+        if not one.is_there:
+            continue
+        margin, better = one.rule.margin, one.rule.better or one.metric.better
+        if margin is not None and margin.relative is not None:
+            if better == "higher" and margin.relative >= 1:
+                found = f"margin is {margin.text}, wanted less than 100 %"
+                why = "it is better when higher, and nothing falls by more than all of it"
+                raise _bad(policy, one, f"{found}: {why}", 'margin = "5%"')
+        for rule in (one.rule, *one.budgets):
+            for key, budget in (("budget", rule.budget), ("each_run", rule.each_run)):
+                if budget is not None and _always_kept(budget, one.metric):
+                    found = f"{key} is {str(budget)!r}, which every number keeps: none is below 0"
+                    raise _bad(policy, one, found, f'{key} = "<= 100ms"', rule)
+
+
+def check_amount(one: Declared, row: Row, delta: float, policy: Policy) -> None:
+    """An amount that the base does not have cannot be lost.
+
+    Raises: UsageError.
+    """
+    margin, median = one.rule.margin, row.base_sample.description.median
+    values = (*row.base_sample.values, *row.sample.values)
+    if margin is None or margin.relative is not None or row.metric.better != "higher":
+        return
+    if median is not None and 0 < median <= delta and min(values, default=0.0) >= 0:
+        found = f"margin is {margin.text}, wanted less than the base's median, {median:g}"
+        why = f"in the unit of the metric ({row.metric.unit}): it cannot fall by more"
+        raise _bad(policy, one, f"{found} {why}", 'margin = "5%"')
+
+
+def check_runs(n: int, m: int, compared: int, policy: Policy) -> None:
+    """So few runs that no margin can fail are a green gate where not knowing is a pass.
+
+    Raises: UsageError.
+    """
+    budgets = any(rule.budget or rule.each_run for rule in policy.rules)
+    can_fail = min(n, m) >= policy.min_runs and smallest_p(n, m) * compared <= policy.alpha
+    if policy.inconclusive == "pass" and compared and not can_fail and not budgets:
+        raise UsageError(
+            "bad-policy",
+            policy.source or "policy",
+            f"{n} + {m} runs cannot fail {compared} metrics at alpha {policy.alpha:g}, and what"
+            " is not known is a pass: wanted a gate that can fail",
+            at='inconclusive = "pass"',
+            fix="make 6 or more runs of each side, or compare fewer metrics",
+        )
+
+
+def _always_kept(budget: Budget, metric: Metric) -> bool:
+    if metric.unit not in _NEVER_NEGATIVE or budget.sign not in (">=", ">"):
+        return False
+    border = parse_quantity(metric.name, budget.text, metric.unit)
+    return border < 0 or (border == 0 and budget.sign == ">=")
+
+
+def _bad(
+    policy: Policy, one: Declared, message: str, fix: str, rule: Rule | None = None
+) -> UsageError:
+    where = f'[metrics."{(rule or one.rule).pattern}"]'
+    return UsageError(
+        "bad-policy",
+        policy.source or "policy",
+        f"{one.metric.name}: {message}",
+        at=where if policy.source else None,
+        fix=fix,
+    )
