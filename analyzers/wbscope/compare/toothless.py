@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from wbscope.base.errors import UsageError
+from wbscope.base.result import Notice
 from wbscope.base.units import parse_quantity
 from wbscope.compare.comparison import Row
 from wbscope.compare.declared import Declared
@@ -13,26 +14,38 @@ from wbscope.compare.policy import Budget, Policy, Rule
 from wbscope.measure.metric import Metric
 from wbscope.stats.ranktest import smallest_p
 
-__all__ = ["check_amount", "check_policy", "check_runs"]
+__all__ = ["check_amount", "check_policy", "passes_anyway"]
 
 # What is never below 0; a share and what other tools count may be.
 _NEVER_NEGATIVE = ("ns", "bytes", "bytes/s", "count", "pages/s")
 
 
 def check_policy(declared: Sequence[Declared], policy: Policy) -> None:
-    """A share of all of it, and borders below 0, once the direction and unit are known.
+    """Too few runs, a share of all of it, borders below 0: once direction and unit are known.
 
     Raises: UsageError.
     """
+    compared = sum(one.rule.margin is not None for one in declared)
+    if compared and policy.expect_runs is not None:
+        n = max(policy.expect_runs - policy.drop_first, 1)
+        if not _can_fail(n, n, compared, policy):
+            least = f"min_runs {policy.min_runs}, {compared} metrics, alpha {policy.alpha:g}"
+            raise UsageError(
+                "bad-policy",
+                policy.source or "policy",
+                f"{n} runs a side are expected, so that no margin can fail: {least}",
+                at="expect_runs",
+                fix="expect_runs = 10",
+            )
     for one in declared:
         if not one.is_there:
             continue
         margin, better = one.rule.margin, one.rule.better or one.metric.better
-        if margin is not None and margin.relative is not None:
-            if better == "higher" and margin.relative >= 1:
-                found = f"margin is {margin.text}, wanted less than 100 %"
-                why = "it is better when higher, and nothing falls by more than all of it"
-                raise _bad(policy, one, f"{found}: {why}", 'margin = "5%"')
+        share = None if margin is None else margin.relative
+        if margin is not None and share is not None and share >= 1 and better == "higher":
+            found = f"margin is {margin.text}, wanted less than 100 %"
+            why = "it is better when higher, and nothing falls by more than all of it"
+            raise _bad(policy, one, f"{found}: {why}", 'margin = "5%"')
         for rule in (one.rule, *one.budgets):
             for key, budget in (("budget", rule.budget), ("each_run", rule.each_run)):
                 if budget is not None and _always_kept(budget, one.metric):
@@ -55,22 +68,17 @@ def check_amount(one: Declared, row: Row, delta: float, policy: Policy) -> None:
         raise _bad(policy, one, f"{found} {why}", 'margin = "5%"')
 
 
-def check_runs(n: int, m: int, compared: int, policy: Policy) -> None:
-    """So few runs that no margin can fail are a green gate where not knowing is a pass.
+def passes_anyway(n: int, m: int, compared: int, policy: Policy) -> Iterator[Notice]:
+    """So few runs that no margin can fail are a green gate where not knowing is a pass."""
+    if policy.inconclusive == "pass" and not _can_fail(n, m, compared, policy):
+        told = f"{n} + {m} runs cannot fail {compared} metrics at alpha {policy.alpha:g}, and what"
+        told += " is not known counts as a pass: the margins pass whatever these runs say"
+        yield Notice("cannot-fail", told)
 
-    Raises: UsageError.
-    """
-    budgets = any(rule.budget or rule.each_run for rule in policy.rules)
-    can_fail = min(n, m) >= policy.min_runs and smallest_p(n, m) * compared <= policy.alpha
-    if policy.inconclusive == "pass" and compared and not can_fail and not budgets:
-        raise UsageError(
-            "bad-policy",
-            policy.source or "policy",
-            f"{n} + {m} runs cannot fail {compared} metrics at alpha {policy.alpha:g}, and what"
-            " is not known is a pass: wanted a gate that can fail",
-            at='inconclusive = "pass"',
-            fix="make 6 or more runs of each side, or compare fewer metrics",
-        )
+
+def _can_fail(n: int, m: int, compared: int, policy: Policy) -> bool:
+    """True when the largest change there is would fail one of so many metrics."""
+    return min(n, m) >= policy.min_runs and smallest_p(n, m) * compared <= policy.alpha
 
 
 def _always_kept(budget: Budget, metric: Metric) -> bool:
