@@ -3,7 +3,6 @@
 
 -- @view     wb_timeline_order
 -- @shared
--- @shared
 -- @summary  Groups of the timeline that come first in this run: those about
 --   what its tasks waited for longest.
 -- @grain    group; order place
@@ -68,7 +67,6 @@ SELECT l.group_name, l.place, l.is_top
 FROM listed AS l;
 
 -- @view     wb_stall_why
--- @shared
 -- @shared
 -- @summary  Each wait in a sentence: what the kernel saw when it decided, or
 --   what the task waited for.
@@ -205,7 +203,7 @@ FROM told AS t;
 -- @summary  Calls of balance_dirty_pages() that slept: how long each held its
 --   task up, all its pauses together.
 -- @grain    call; order tid, ts
--- @needs    wb_throttle_cost, wb_throttle_cause
+-- @needs    wb_throttle_cost, wb_throttle_cause, wb_hz, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of its last event
 -- @column   ts INTEGER ns, start
@@ -226,7 +224,8 @@ WITH
   single AS (
     SELECT
       c.seq,
-      min(c.ts, c.sleep_ts) - coalesce(c.paused_ns, 0) AS first_ts,
+      min(c.ts, c.sleep_ts) AS first_ts,
+      c.paused_ns,
       c.sleep_ts + c.slept_ns AS end_ts,
       c.tid,
       c.task_id,
@@ -258,9 +257,8 @@ WITH
   several AS (
     SELECT
       max(r.seq) AS seq,
-      min(min(r.ts, r.sleep_ts))
-        - coalesce(max(CASE WHEN r.is_first = 1 THEN r.paused_ns END), 0)
-        AS first_ts,
+      min(min(r.ts, r.sleep_ts)) AS first_ts,
+      max(CASE WHEN r.is_first = 1 THEN r.paused_ns END) AS paused_ns,
       max(CASE WHEN r.slept_ns > 0 THEN r.sleep_ts + r.slept_ns END) AS end_ts,
       r.tid,
       max(r.task_id) AS task_id,
@@ -281,14 +279,21 @@ WITH
   placed AS (
     SELECT
       c.*,
+      -- What it took before its first event is in whole jiffies, begun ones
+      -- too: it is at least one less. An unknown one is up to 10 ms.
+      c.first_ts - max(
+        coalesce(c.paused_ns, 0) - coalesce(h.jiffy_ns, 10 * u.ms_ns), 0
+      ) AS begin_ts,
       lag(c.end_ts) OVER (PARTITION BY c.tid ORDER BY c.seq) AS before_ts
     FROM call AS c
+    CROSS JOIN wb_hz AS h
+    CROSS JOIN wb_units AS u
   )
 SELECT
   p.seq,
-  -- Not call_ns before its end: in whole jiffies, that may be before the
-  -- system call that it is in.
-  max(p.first_ts, coalesce(p.before_ts, p.first_ts)) AS ts,
+  -- Not call_ns before its end, which is in jiffies, too: that may be before
+  -- the system call that it is in.
+  max(p.begin_ts, coalesce(p.before_ts, p.begin_ts)) AS ts,
   p.end_ts,
   p.tid,
   p.task_id,
