@@ -12,6 +12,7 @@ from typing import Literal
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
+from wbscope.compare.copies import copies_on_both
 from wbscope.compare.differences import Difference, differences, unknown_facts
 from wbscope.compare.policy import matches
 from wbscope.compare.rundata import RunData
@@ -279,14 +280,15 @@ def _warnings(sides: Sequence[Side]) -> Iterable[Notice]:
         for run in side.runs:
             for notice in run.warnings:
                 yield Notice(notice.slug, notice.message, f"{side.name} {run.name}")
-    seen: dict[str, tuple[str, str]] = {}
-    for side in sides:
+    for number, side in enumerate(sides):
+        seen: dict[str, str] = {}
         for run in side.runs:
             if run.source_id not in seen:
-                seen[run.source_id] = side.name, run.name
+                seen[run.source_id] = run.name
                 continue
-            other, first = seen[run.source_id]
-            told = f"is the same recording as {first}: left out, as both are one run"
-            if other != side.name:
-                told = f"is the same recording as one of {other}: nothing can differ"
+            told = f"is the same recording as {seen[run.source_id]}: left out, as both are one run"
             yield Notice("same-recording", told, f"{side.name} {run.name}")
+        for other in sides[:number]:
+            for name, _ in copies_on_both(side.runs, other.runs):
+                told = f"is the same recording as one of {other.name}: nothing can differ"
+                yield Notice("same-recording", told, f"{side.name} {name}")

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wbscope.compare.comparison import Side, told_apart
+from wbscope.compare.copies import copies_on_both, copies_within
 from wbscope.compare.differences import differences, facts_text, unknown_facts
 from wbscope.compare.policy import Policy
 
@@ -50,8 +50,7 @@ def refusals(
 
 def _on_both(side: Side, base: Side) -> Iterator[Refusal]:
     """One wrong path, and a gate would be green for ever."""
-    ids = {run.source_id: run.name for run in base.runs}
-    both = [f"{run.name} ({ids[run.source_id]})" for run in side.runs if run.source_id in ids]
+    both = [f"{run} ({other})" for run, other in copies_on_both(side.runs, base.runs)]
     if both:
         told = f"{', '.join(both)} of {side.name} are among the runs of {base.name}"
         fix = "name other runs; wbscope gate --self-check judges runs against themselves"
@@ -71,10 +70,8 @@ def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:
     for difference in differences(side.runs):
         told = f"runs of {side.name} differ among themselves: {difference.text()}"
         yield Refusal("mixed-side", told, "give only repetitions of one thing to a side")
-    twice = [count for count in Counter(run.source_id for run in side.runs).items() if count[1] > 1]
-    for source, _ in twice:
-        names = ", ".join(run.name for run in side.runs if run.source_id == source)
-        told = f"{names} of {side.name} are one recording: it counts as one run"
+    for names in copies_within(side.runs):
+        told = f"{', '.join(names)} of {side.name} are one recording: it counts as one run"
         yield Refusal("same-recording", told, "leave the copies out")
     for run in side.runs:
         if policy.damaged == "refuse" and run.damaged:

@@ -14,6 +14,7 @@ import numpy as np
 
 from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Result
+from wbscope.compare.copies import folder_id
 from wbscope.compare.fingerprint import fingerprint_of, fingerprint_of_folder
 from wbscope.compare.metric_catalog import Catalog, Declared, Row
 from wbscope.compare.rundata import RunData
@@ -65,13 +66,9 @@ def measure_folder(folder: Path, catalog: Catalog, wanted: Wanted) -> RunData:
     """The numbers of a run without a trace: only those that other tools measured."""
     files = files_of_folder(folder)
     found = measurements(files)
-    # Equal numbers are no sign of a copy: most counters are 0 in most runs.
-    told = "\n".join(
-        [str(folder.resolve()), *(f"{name}\n{text}" for name, text in sorted(files.texts.items()))]
-    )
     return RunData(
         name=str(folder),
-        source_id=hashlib.sha256(told.encode()).hexdigest()[:_HASH_DIGITS],
+        source_id=folder_id(folder, files.texts),
         scalars=_wanted_of(found.scalars, wanted, catalog.rows),
         fingerprint=fingerprint_of_folder(folder),
         warnings=found.warnings,
