@@ -272,7 +272,7 @@ SELECT
   NULL,
   NULL,
   s.tid,
-  r.flow,
+  CAST(r.flow AS TEXT),
   'ended by ' || CASE r.source
     WHEN 'commit' THEN 'a commit of the journal'
     WHEN 'work' THEN 'work of the flusher'
