@@ -317,7 +317,9 @@ TEST(TrackTree, ManyPointsAreThinnedOut) {
     EXPECT_GT(ts, last_ts);
     last_ts = ts;
     EXPECT_EQ(out.events[i].value, std::to_string(value_at(ts)));
-    if (i < TrackTree::kExactPoints) EXPECT_EQ(ts, static_cast<std::int64_t>(i));
+    if (i < TrackTree::kExactPoints) {
+      EXPECT_EQ(ts, static_cast<std::int64_t>(i));
+    }
     peaks += ts == 77'777 || ts == 88'888;
   }
   EXPECT_EQ(peaks, 2u);
