@@ -42,7 +42,8 @@ WITH
       l.finding,
       l.bdi
     FROM wb_loss AS l
-    WHERE l.dur > 0
+    -- Who sent a request need not wait for it.
+    WHERE l.dur > 0 AND l.kind <> 'block queue'
   ),
   -- An episode ends where nobody waited for as long as a healthy pause.
   marked AS (
@@ -144,7 +145,8 @@ SELECT
     AS name,
   NULL AS value,
   NULL AS unit,
-  r.tasks || ' lost ' || r.lost || ' in ' || r.waits_count
+  CASE WHEN r.tasks_count > 1 THEN r.tasks_count || ' ' ELSE '' END || r.tasks
+    || ' lost ' || r.lost || ' in ' || r.waits_count
     || CASE r.waits_count WHEN 1 THEN ' wait (' ELSE ' waits (' END || r.kind
     || '): ' || r.what AS arg_why,
   a.advice AS arg_advice,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.perfetto_engine import PerfettoEngine
-from support.runs import example
+from support.runs import RecordedRun, drawn_runs, example
 from wbscope.library.library import load_library
 
 RUNS = ["deep", "four-equal-writers-7.2"]
@@ -78,6 +78,40 @@ def test_events_that_queries_read(
         utids = dict(engine.table(tracks)[1])
         assert utids
         assert {tid: n for tid, n in utids.items() if n > 1 and tid != 0} == {}
+
+
+@pytest.mark.parametrize("run", drawn_runs(), ids=str)
+def test_no_reader_has_anything_to_complain_of(
+    wbscope: Wbscope, run: RecordedRun, tmp_path: Path
+) -> None:
+    """Of the whole timeline as it is by default, with its events."""
+    file = timeline(wbscope, run.folder, tmp_path / "run.pftrace")
+    with PerfettoEngine() as engine:
+        engine.load(file)
+        problems = "SELECT name, severity, value FROM stats WHERE value > 0 AND severity <> 'info'"
+        assert engine.table(problems)[1] == []
+        assert engine.table("SELECT COUNT(*) > 1000 FROM ftrace_event")[1] == [(1,)]
+        # Another notion of time than that of the tracks would show here.
+        first, last = engine.table("SELECT start_ts, end_ts FROM trace_bounds")[1][0]
+        spans = engine.table("SELECT MIN(ts), MAX(ts + dur) FROM slice WHERE dur > 0")[1][0]
+    assert first <= spans[0] < spans[1] <= last
+
+
+def test_events_that_would_be_most_of_the_file(wbscope: Wbscope, tmp_path: Path) -> None:
+    """They stay out by default, and that is told; they ride along when they are named."""
+    run = example("reclaim-writes").folder
+    name = "mm_vmscan_write_folio"
+    done = wbscope.run("timeline", run, "-o", tmp_path / "few.pftrace")
+    told = " ".join(done.stderr.split())
+    assert "warning[events-left-out]: " in told
+    assert f"left out as events: vmscan:{name} (" in told
+    found = counts(tmp_path / "few.pftrace")
+    assert name not in found
+    assert found
+    assert max(found.values()) <= 100_000
+    assert (tmp_path / "few.pftrace").stat().st_size < 5 << 20
+    named_file = timeline(wbscope, run, tmp_path / "all.pftrace", "--events", f"vmscan:{name}")
+    assert counts(named_file)[name] > 100_000
 
 
 @pytest.mark.parametrize("database", ["deep"], indirect=True)

@@ -142,7 +142,7 @@ CHECKS = [
         rows=[
             _slice("What to look at", 100, 150, "150 ms x 2 tasks: above setpoint of 8:0")
             | {
-                "arg_why": "a/b|c, dd lost 0.16 s in 3 waits (throttle): above setpoint of 8:0",
+                "arg_why": "2 a/b|c, dd lost 0.16 s in 3 waits (throttle): above setpoint of 8:0",
                 "arg_lost_ns": 160 * MS,
                 "arg_longest_ns": 100 * MS,
             },
