@@ -18,11 +18,12 @@ from .tools import missing
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Route
 
-__all__ = ["UiPage", "launch_browser", "open_page"]
+__all__ = ["UiPage", "launch_browser", "open_page", "upload_page"]
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 _SECONDS = 120
+_ROW = 18  # height of a row of slices
 _SIZE = {"width": 1600, "height": 900}
 # The script with which the UI of v52 takes SQL packages of others; it asks for it at start.
 _PACKAGES_SCRIPT = "is_internal_user.js"
@@ -69,18 +70,33 @@ def open_page(
     modules, macros  SQL modules by name and commands by macro, as an extension server has them
     local  other origins on this machine that the page may load from
     """
+    with _new_page(browser, macros or {}) as page:
+        opened = UiPage(page, link, modules or {}, local)
+        opened.load()
+        yield opened
+
+
+@contextmanager
+def upload_page(browser: Browser, address: str, trace: Path) -> Iterator[UiPage]:
+    """The page of a UI that was given a file, as by Open trace file: no link, nothing of ours."""
+    with _new_page(browser, {}) as page:
+        opened = UiPage(page, address, {}, ())
+        opened.upload(trace)
+        yield opened
+
+
+@contextmanager
+def _new_page(browser: Browser, macros: Mapping[str, list[dict[str, Any]]]) -> Iterator[Page]:
     context = browser.new_context(viewport=_SIZE)
     context.set_default_timeout(_SECONDS * 1000)
     try:
         page = context.new_page()
-        settings = json.dumps({_MACROS: macros or {}})
+        settings = json.dumps({_MACROS: macros})
         page.add_init_script(
             f"localStorage.setItem({json.dumps(_SETTINGS)}, {json.dumps(settings)});"
             "localStorage.setItem('dismissedPanningHint', 'true');"
         )
-        opened = UiPage(page, link, modules or {}, local)
-        opened.load()
-        yield opened
+        yield page
     finally:
         context.close()
 
@@ -105,6 +121,22 @@ class UiPage:
     def load(self) -> None:
         """Open the link and wait until the UI has nothing more to do."""
         self.page.goto(self._link)
+        self._loaded()
+
+    def upload(self, trace: Path) -> None:
+        """Open the UI, and the file in it."""
+        self.page.goto(self._link)
+        self.page.wait_for_function("() => self.app")
+        self.page.set_input_files("input.trace_file", trace)
+        self._loaded()
+        # This build of the UI asks a server of its own for a trace, and says so if there is none.
+        self.page.locator(".pf-modal-dialog", has_text="Failed to fetch").wait_for()
+        self.page.keyboard.press("Escape")
+        self.page.locator(".pf-modal-dialog").wait_for(state="detached")
+        self.idle()
+        self.errors.clear()
+
+    def _loaded(self) -> None:
         self.page.wait_for_function("() => self.app && self.app.trace && waitForPerfettoIdle")
         self.idle()
 
@@ -161,6 +193,44 @@ class UiPage:
         )
         return [tuple(path) for path in paths]
 
+    def on_screen(self) -> list[tuple[str, int]]:
+        """Names of the tracks that are wholly in the window, and how far down each begins."""
+        found: list[tuple[str, int]] = self.page.evaluate(
+            """() => [...document.querySelectorAll('.pf-track__header')].map((header) => {
+              const title = header.querySelector('.pf-track__title-popup');
+              const box = header.getBoundingClientRect();
+              return [title.textContent, box.top, box.bottom];
+            }).filter(([, top, bottom]) => top >= 0 && bottom <= innerHeight && bottom > top)
+              .sort((a, b) => a[1] - b[1]).map(([name, top]) => [name, Math.round(top)])"""
+        )
+        return [(name, top) for name, top in found]
+
+    def click_slice(self, slice_id: int, track: str) -> dict[str, str]:
+        """Click on a slice with the mouse, on a track that is shown; what its details say.
+
+        Slices of it that overlap are of tracks of one name, one row for each.
+        """
+        (found,) = self.query(
+            "SELECT s.ts, s.dur, (SELECT count(*) FROM track AS o WHERE o.name = t.name"
+            " AND o.parent_id IS t.parent_id AND o.id < t.id) AS row"
+            f" FROM slice AS s JOIN track AS t ON t.id = s.track_id WHERE s.id = {slice_id}"
+        )
+        box = self.page.locator(".pf-track", has_text=track).last.locator(".pf-track__canvas")
+        area = box.bounding_box()
+        assert area is not None, f"{track} is not shown"
+        part: float = self.page.evaluate(
+            "(ts) => { const span = self.app.trace.timeline.visibleWindow.toTimeSpan();"
+            " return Number(BigInt(ts) - span.start) / Number(span.end - span.start); }",
+            str(found["ts"] + found["dur"] // 2),
+        )
+        down = _ROW * found["row"] + _ROW * 2 / 3
+        self.page.mouse.click(area["x"] + part * area["width"], area["y"] + down)
+        self.page.wait_for_function(
+            "(id) => self.app.trace.selection.selection.eventId === id", arg=slice_id
+        )
+        self.idle()
+        return self.details()
+
     def pinned(self) -> list[str]:
         """Names of the pinned tracks, from top to bottom."""
         names: list[str] = self.page.evaluate(
@@ -190,6 +260,10 @@ class UiPage:
             slice_id,
         )
         self.idle()
+        return self.details()
+
+    def details(self) -> dict[str, str]:
+        """What the details of the selected slice say, by name."""
         pairs: list[tuple[str, str]] = self.page.evaluate(
             """() => [...document.querySelectorAll('.pf-details-shell .pf-tree-node')].map((n) =>
               ['left', 'right'].map((side) => {
