@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often compare and gate are wrong, by simulation, beside rules that others use.
 
-usage: validate_gate.py [--trials N] [--markdown FILE]
+usage: validate_gate.py [--trials N] [--markdown FILE] [--only validation|tails]
 
 Each cell is two shares of the trials: false alarms when nothing changed, and how
-often a change of +10 % is found.  In the last rows it is one share.  --markdown writes
-the table into FILE, between the lines <!-- validation --> and <!-- /validation -->.
+often a change of +10 % is found.  In the last rows it is one share.  The second table is
+about single runs far outside of the base: what unchanged code loses by it, and what
+becomes of code of which some runs take ten times as long.  --markdown writes the tables
+into FILE, between the lines <!-- validation --> and <!-- /validation -->, and <!-- tails -->
+and <!-- /tails -->.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.gatenoise import (  # noqa: E402
     NORMAL,
     OUTLIERS,
+    TAILS,
     WIDE,
     Array,
     Noise,
@@ -35,12 +39,14 @@ from support.gatenoise import (  # noqa: E402
     rank_test,
     share,
     status,
+    tail_counts,
     trimmed_welch,
     welch,
 )
+from wbscope.stats import tails  # noqa: E402
 from wbscope.stats.shift import shift  # noqa: E402
 
-START, END = "<!-- validation -->", "<!-- /validation -->"
+MARKS = ("validation", "tails")
 CHANGE = 0.10
 CELLS = [(noise, n) for noise in (NORMAL, OUTLIERS, WIDE) for n in (6, 10)]
 RULES: dict[str, Callable[[Array, Array], bool]] = {
@@ -109,6 +115,44 @@ def coverage_row(trials: int) -> str:
     return f"| 95 % intervals that hold the true shift | {' | '.join(cells)} |"
 
 
+def tail_tables(trials: int) -> list[str]:
+    """What the rule about single runs costs, and what it finds."""
+    sizes = (6, 10, 20)
+    heads = ["runs of which nothing changed", *(f"n = {n}" for n in sizes)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for noise in TAILS:
+        cells = []
+        for n in sizes:
+            found = tail_counts(noise, n, 0.0, trials)
+            shown = [found["PASS"] + found["lost"], found["lost"], found["FAIL"]]
+            cells.append(" / ".join(per_cent(count / trials) for count in shown))
+        lines.append(f"| {noise.name} | {' | '.join(cells)} |")
+    heads = ["runs ten times slower", *(f"n = {n}" for n in sizes)]
+    lines += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for noise in (TAILS[0], TAILS[1], TAILS[6]):
+        for stalled in (0.1, 0.2, 0.3):
+            cells = []
+            for n in sizes:
+                found = tail_counts(noise, n, stalled, trials)
+                shown = [found["PASS"] + found["lost"], found["PASS"], found["FAIL"]]
+                cells.append(" / ".join(per_cent(count / trials) for count in shown))
+            lines.append(f"| {100 * stalled:.0f} % of them, {noise.name} | {' | '.join(cells)} |")
+    return [*lines, "", *spreads_table(trials)]
+
+
+def spreads_table(trials: int) -> list[str]:
+    """Why 12: what other borders would cost where it costs most."""
+    noises, chosen = [noise for noise in TAILS if noise.kind == "t2"], tails.SPREADS
+    heads = ["spreads", *(f"{noise.name}, n = 20" for noise in noises)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for spreads in (6.0, 8.0, 10.0, 12.0, 15.0):
+        tails.SPREADS = spreads
+        cells = [per_cent(tail_counts(noise, 20, 0.0, trials)["lost"] / trials) for noise in noises]
+        lines.append(f"| {spreads:g} | {' | '.join(cells)} |")
+    tails.SPREADS = chosen
+    return lines
+
+
 def error(trials: int) -> str:
     """Two standard errors of a share of 5 %."""
     return f"±{200 * (0.05 * 0.95 / trials) ** 0.5:.1f} points"
@@ -118,28 +162,38 @@ def main() -> int:
     parser = argparse.ArgumentParser(usage=str(__doc__).split("\n\n")[1][7:])
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--only", action="append", choices=MARKS)
     options = parser.parse_args()
     fewer = options.trials // 4
-    text = "\n".join(
-        [
+    tables: dict[str, Callable[[], list[str]]] = {
+        "validation": lambda: [
             f"{options.trials} trials a cell: a share of 5 % is good to {error(options.trials)}.",
             f"Five metrics: {fewer} trials, {error(fewer)}.",
             "",
             *rules_table(options.trials),
             family_row(fewer),
             coverage_row(options.trials),
-        ]
-    )
+        ],
+        "tails": lambda: [
+            f"{options.trials} trials a cell.",
+            "",
+            *tail_tables(options.trials),
+        ],
+    }
+    texts = {name: tables[name]() for name in options.only or MARKS}
     if options.markdown is None:
-        print(text)
+        print("\n\n".join("\n".join(lines) for lines in texts.values()))
         return 0
     page = options.markdown.read_text(encoding="utf-8")
-    before, _, rest = page.partition(START)
-    _, found, after = rest.partition(END)
-    if not found:
-        print(f"{options.markdown}: no lines {START} and {END}", file=sys.stderr)
-        return 2
-    options.markdown.write_text(f"{before}{START}\n{text}\n{END}{after}", encoding="utf-8")
+    for name, lines in texts.items():
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        before, _, rest = page.partition(start)
+        _, found, after = rest.partition(end)
+        if not found:
+            print(f"{options.markdown}: no lines {start} and {end}", file=sys.stderr)
+            return 2
+        page = "\n".join([f"{before}{start}", *lines, f"{end}{after}"])
+    options.markdown.write_text(page, encoding="utf-8")
     return 0
 
 

@@ -6,6 +6,7 @@ Shared by the test of the suite and by tools/validate_gate.py, which takes its t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from wbscope.compare.comparison import compare_sides
-from wbscope.compare.gate import judge
+from wbscope.compare.gate import Verdict, judge
 from wbscope.compare.policy import Margin, Policy, Rule
 
 from support.rundata import metric, side
@@ -26,24 +27,48 @@ TAIL = 0.20  # by so much on average, exponentially
 
 @dataclass(frozen=True)
 class Noise:
-    """Normal with a coefficient of variation; with outliers, some runs are slowed."""
+    """Normal with a coefficient of variation; with outliers, some runs are slowed.
+
+    kind  normal; lognormal or t2: the logarithm is normal, or of Student's t with 2
+          degrees of freedom, times the variation
+    """
 
     name: str
     variation: float = 0.04
     outliers: bool = False
+    kind: str = "normal"
 
     def runs(self, random: np.random.Generator, n: int, change: float) -> Array:
         """n runs of a thing that takes longer by this share."""
-        values = LEVEL * (1 + change) * (1 + self.variation * random.standard_normal(n))
+        values = LEVEL * (1 + change) * self._factor(random, n)
         if self.outliers:
             slowed = random.uniform(size=n) < SLOWED
             values *= 1 + slowed * random.exponential(TAIL, n)
         return np.maximum(values, 1e-3)
 
+    def _factor(self, random: np.random.Generator, n: int) -> Array:
+        if self.kind == "t2":
+            return np.exp(self.variation * random.standard_t(2, n))
+        one = self.variation * random.standard_normal(n)
+        return np.exp(one) if self.kind == "lognormal" else 1 + one
+
 
 NORMAL = Noise("normal")
 OUTLIERS = Noise("outliers", outliers=True)
 WIDE = Noise("normal, 10 %", variation=0.10)
+
+# What runs can be like of which nothing changed: light, skewed and heavy tails.
+TAILS = (
+    Noise("normal, 2 %", 0.02),
+    Noise("normal, 4 %", 0.04),
+    Noise("normal, 10 %", 0.10),
+    Noise("lognormal, 3 %", 0.03, kind="lognormal"),
+    Noise("lognormal, 30 %", 0.30, kind="lognormal"),
+    Noise("t2, 1 %", 0.01, kind="t2"),
+    Noise("t2, 2 %", 0.02, kind="t2"),
+    Noise("t2, 5 %", 0.05, kind="t2"),
+)
+STALL = 10.0  # so many times longer takes a run that stalls
 
 TIME = metric("x.time_ns")
 POLICY = Policy((Rule(TIME.name, Margin("5%", 0.05)),))
@@ -76,7 +101,30 @@ def face(a: Array, b: Array) -> bool:
 
 def status(a: Array, b: Array) -> str:
     """The verdict of `wbscope gate`."""
-    return judge(side("A", {TIME: list(a)}), side("B", {TIME: list(b)}), POLICY, []).status
+    return verdict(a, b).status
+
+
+def verdict(a: Array, b: Array) -> Verdict:
+    """With what it is made of."""
+    sides = side("A", {TIME: list(a)}), side("B", {TIME: list(b)})
+    return judge(*sides, POLICY, []).verdicts[0]
+
+
+def tail_counts(noise: Noise, n: int, stalled: float, trials: int) -> Counter[str]:
+    """Verdicts where this share of runs stalls, and nothing else changed.
+
+    "lost" are those that the rule about single runs took from PASS.
+    """
+    random = np.random.default_rng([n, round(stalled * 100), trials])
+    counts: Counter[str] = Counter()
+    for _ in range(trials):
+        a, b = noise.runs(random, n, 0), noise.runs(random, n, 0)
+        a = np.where(random.uniform(size=n) < stalled, a * STALL, a)
+        found = verdict(a, b)
+        counts[found.status] += 1
+        passes = {"not worse by more than the margin", "better"} & set(found.reasons)
+        counts["lost"] += bool(passes) and found.status != "PASS"
+    return counts
 
 
 def family_fails(random: np.random.Generator, noise: Noise, n: int) -> bool:

@@ -16,6 +16,7 @@ from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.compare.runs_needed import Plan
+from wbscope.compare.tailrule import tail_rule
 from wbscope.compare.toothless import check_amount, check_policy, passes_anyway
 from wbscope.measure.metric import Metric
 from wbscope.stats.holm import holm
@@ -41,6 +42,7 @@ class Verdict:
     p_adjusted   p after Holm over all metrics that are compared
     detectable   the smallest worsening that these runs would find 4 times in 5,
                  on the scale of shift; None = none, or nothing is compared
+    far_runs     runs far outside of what the base has; p_far: of so many by chance
     runs_needed  runs a side with which an unchanged kernel would pass 4 times in
                  5; None = more than 200, unknown, or nothing is compared
     """
@@ -56,6 +58,8 @@ class Verdict:
     detectable: float | None = None
     runs_needed: int | None = None
     budgets: tuple[str, ...] = ()
+    far_runs: tuple[str, ...] = ()
+    p_far: float | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,7 @@ def _verdict(
         judged = _compared(metric, one.rule.margin, row, found, p_adjusted, policy, compared)
         if judged.delta is not None:
             check_amount(one, row, judged.delta, policy)
+        judged = _with_tail(judged, row, side, policy, compared)
         statuses.append(judged.status)
         reasons = [*judged.reasons, *reasons]
         verdict = replace(judged, budgets=budgets)
@@ -312,6 +317,27 @@ def _compared(
         told = "better" if better else "not worse by more than the margin"
         return replace(known, status="PASS", reasons=(told,))
     return replace(known, reasons=(_why_undecided(known, bound, compared, policy),))
+
+
+def _with_tail(judged: Verdict, row: Row, side: Side, policy: Policy, compared: int) -> Verdict:
+    """PASS is also a word on single runs: none is far outside of what the base has."""
+    n, m = len(row.sample.values), len(row.base_sample.values)
+    if judged.shift is None or judged.delta is None or min(n, m) < policy.min_runs:
+        return judged
+    # Where no shift could fail, so few runs are no ground for another FAIL either.
+    level = policy.alpha / compared
+    level = level if smallest_p(n, m) <= level else 0.0
+    found = tail_rule(row, judged.shift.scale, judged.delta, side, level)
+    if judged.status == "FAIL" or found is None:
+        return judged
+    leads = found.is_worse or judged.status == "PASS"
+    return replace(
+        judged,
+        status="FAIL" if found.is_worse else "INCONCLUSIVE",
+        reasons=(found.told, *judged.reasons) if leads else (*judged.reasons, found.told),
+        far_runs=found.runs,
+        p_far=found.p,
+    )
 
 
 def _delta(metric: Metric, margin: Margin, row: Row, scale: Scale) -> float:

@@ -66,7 +66,7 @@ class Loader:
         runs: list[RunData] = []
         for text in texts:
             if text in names:
-                runs.append(replace(self._run(text), name=names[text]))
+                runs.append(replace(self._run(text), name=names[text], path=text))
             else:
                 runs.extend(self.chosen(run) for run in read_baseline(Path(text)))
         for run in runs:

@@ -30,6 +30,7 @@ class RunData:
     definitions  a hash of the SQL behind the numbers of each query
     warnings     what holds for all numbers: lost events, damage
     checked      what the trace has to agree with and does not; None = nobody looked
+    path         as it was named; "" of a baseline's run
     """
 
     name: str
@@ -41,6 +42,7 @@ class RunData:
     definitions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[Notice, ...] = ()
     checked: tuple[str, ...] | None = None
+    path: str = ""
 
     def value(self, name: str) -> float | None:
         """The number; that of `zeros` where the run answered and has none."""

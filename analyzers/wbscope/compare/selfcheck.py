@@ -75,9 +75,7 @@ def self_check(side: Side, policy: Policy, families: Iterable[str]) -> SelfCheck
     margins = tuple(
         replace(rule, budget=None, each_run=None) for rule in policy.rules if rule.margin
     )
-    asked = replace(
-        policy, rules=margins, drop_first=0, expect_runs=None, inconclusive="inconclusive"
-    )
+    asked = replace(policy, rules=margins, drop_first=0, expect_runs=None)
     halves = judge(second, first, asked, listed)
     if halves.status != "FAIL" and (back := judge(first, second, asked, listed)).status == "FAIL":
         halves = back

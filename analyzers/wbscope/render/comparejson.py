@@ -105,6 +105,8 @@ def verdict_record(verdict: Verdict, side: Side) -> dict[str, Any]:
         "reasons": list(verdict.reasons),
         "margin": verdict.margin or None,
         "budgets": list(verdict.budgets),
+        "far_runs": list(verdict.far_runs),
+        "p_far": verdict.p_far,
         "shift": _shift(verdict.shift),
         "delta": verdict.delta,
         "p": None if verdict.shift is None else verdict.shift.p,

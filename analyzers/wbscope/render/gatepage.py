@@ -111,7 +111,8 @@ def _plan(verdict: Verdict, row: Row) -> str:
         needed = (
             f"with {verdict.runs_needed} runs a side what did not change would pass 4 times in 5"
         )
-    return f"smallest worsening that these runs would find: {least}; {needed}"
+    first = "look first at the runs that are far outside; " if verdict.far_runs else ""
+    return f"{first}smallest worsening that these runs would find: {least}; {needed}"
 
 
 def _worsening(verdict: Verdict, value: float) -> str:

@@ -14,6 +14,7 @@ import pytest
 from support.gatenoise import (
     NORMAL,
     OUTLIERS,
+    TAILS,
     WIDE,
     Noise,
     face,
@@ -22,6 +23,7 @@ from support.gatenoise import (
     pairs,
     share,
     status,
+    tail_counts,
     trimmed_welch,
 )
 
@@ -65,6 +67,22 @@ def test_five_metrics_together_keep_the_level() -> None:
     random = np.random.default_rng(5)
     failed = sum(family_fails(random, OUTLIERS, 6) for _ in range(TRIALS))
     assert failed / TRIALS <= 0.05
+
+
+@pytest.mark.parametrize("noise", TAILS, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("n", [6, 10, 20])
+def test_the_rule_about_single_runs_costs_little(noise: Noise, n: int) -> None:
+    """At most 5 points of the PASS rate of what did not change, whatever its tails."""
+    found = tail_counts(noise, n, 0.0, TRIALS)
+    assert found["lost"] / TRIALS <= 0.05 + SLACK
+    assert found["FAIL"] / TRIALS <= 0.05 + SLACK
+
+
+def test_runs_that_stall_do_not_pass() -> None:
+    for stalled, most in ((0.1, 0.2), (0.2, 0.05), (0.3, 0.02)):
+        found = tail_counts(TAILS[0], 20, stalled, TRIALS)
+        assert found["PASS"] / TRIALS <= most
+    assert found["FAIL"] / TRIALS >= 0.6
 
 
 def test_the_simulation_sees_what_bad_rules_do() -> None:

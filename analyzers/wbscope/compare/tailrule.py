@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single runs far outside of what the base has: the middle may be as it was."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from wbscope.base.units import format_value
+from wbscope.compare.comparison import Row, Side
+from wbscope.stats.shift import Scale
+from wbscope.stats.tails import tail_of
+
+__all__ = ["FarRuns", "tail_rule"]
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class FarRuns:
+    """What stalls now and then.
+
+    runs      their paths
+    p         of so many on this side, by chance
+    is_worse  so many are no chance, at the level asked for
+    told      which, with their values, and against what
+    """
+
+    runs: tuple[str, ...]
+    p: float
+    is_worse: bool
+    told: str
+
+
+def tail_rule(row: Row, scale: Scale, delta: float, side: Side, level: float) -> FarRuns | None:
+    """Look at each run, on the scale of the shift, by the margin on that scale.
+
+    None when no run is far out. Where their number is no chance, all beyond the border
+    are told, else those that are also worse than any run of the base.
+    """
+    lower = row.metric.better == "lower"
+    margin = delta
+    if scale == "ratio":
+        margin = math.log1p(delta) if lower else -math.log1p(-delta)
+    mine, base = row.sample.values, row.base_sample.values
+    found = tail_of(_worse(mine, scale, lower), _worse(base, scale, lower), margin)
+    is_worse = found.p <= level
+    places = found.beyond if is_worse else found.far
+    if not places:
+        return None
+    unit = row.metric.unit or None
+    known = [run for run in side.runs if run.value(row.metric.name) is not None]
+    runs = tuple(known[place].path or known[place].name for place in places)
+    values = [format_value("", unit, mine[place]) for place in places]
+    named = [f"{run} ({value})" for run, value in zip(runs, values, strict=True)]
+    worst = format_value("", unit, max(base) if lower else min(base))
+    told = f"{len(places)} of {len(mine)} runs are far outside of what {row.base} has"
+    told += f" (at worst {worst})"
+    if is_worse:
+        told = f"{len(places)} of {len(mine)} runs are far outside of most of {row.base}, of which"
+        told += f" {found.there} of {len(base)} are (Fisher's exact test, p {found.p:.2g})"
+    more = [f"and {len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+    return FarRuns(runs, found.p, is_worse, f"{told}: {', '.join([*named[:_MOST_NAMED], *more])}")
+
+
+def _worse(values: tuple[float, ...], scale: Scale, lower: bool) -> list[float]:
+    """Larger is worse."""
+    sign = 1 if lower else -1
+    return [sign * (math.log(value) if scale == "ratio" else value) for value in values]

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs far outside of the base: where the border is, and the test of their share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from wbscope.stats.tails import SPREADS, fisher, spread, tail_of
+
+BASE = [10.0, 10.1, 9.9, 10.2, 9.8, 10.0]
+
+
+@pytest.mark.parametrize("counts", [(3, 20, 0, 20), (5, 20, 1, 20), (6, 6, 0, 6), (0, 5, 2, 9)])
+def test_fisher_as_scipy_has_it(counts: tuple[int, int, int, int]) -> None:
+    x, n, y, m = counts
+    expected = stats.fisher_exact([[x, n - x], [y, m - y]], alternative="greater").pvalue
+    assert fisher(x, n, y, m) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_spread_is_robust() -> None:
+    values = np.random.default_rng(1).standard_normal(10_000)
+    assert spread(values) == pytest.approx(1, rel=0.03)
+    assert spread([*BASE, 1000.0]) < 0.3
+    assert spread([0, 0, 0, 0, 4]) == pytest.approx(1.2533 * 0.8)  # most are equal
+    assert spread([5.0] * 4) == 0
+
+
+def test_the_border() -> None:
+    border = 10.0 + 0.5 + SPREADS * spread(BASE)
+    assert tail_of([border - 1e-9, 10.0], BASE, 0.5).beyond == ()
+    found = tail_of([border + 1e-9, 10.0], BASE, 0.5)
+    assert (found.beyond, found.far, found.there) == ((0,), (0,), 0)
+
+
+def test_what_the_base_has_is_not_far() -> None:
+    base = [*BASE, 100.0]
+    found = tail_of([10.0, 99.0, 100.4, 101.0], base, 0.5)
+    assert (found.beyond, found.far, found.there) == ((1, 2, 3), (3,), 1)
+    assert found.p == pytest.approx(fisher(3, 4, 1, 7))
+
+
+def test_equal_runs_have_no_spread() -> None:
+    assert tail_of([5.0, 5.4, 5.6], [5.0] * 6, 0.5).far == (2,)
