@@ -14,7 +14,7 @@ import pytest
 from support.browser import UiPage, open_page
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
-from support.timeline import GROUPS
+from support.timeline import ROOT, drawn_path, places_of_groups
 from wbscope.library.library import load_library
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 EXAMPLES = sorted(path.parent.name for path in REPOSITORY.glob("examples/*/trace.dat"))
 TIMELINES = [file.name for file in load_library(REPOSITORY / "sql").timelines()]
 IN_EACH = {"What to look at", "Stalls", "Dirty pages", "Throttled tasks", "Fairness", "vmstat"}
+# Views that say what the run is about need findings, which only a timeline has.
+VERDICT = ("Writeback",)
 STALLS = "Writeback stalls"
 MS = 1_000_000
 
@@ -47,18 +49,34 @@ def shown(request: pytest.FixtureRequest, browser: Browser, wbscope_open: Any) -
 
 
 @pytest.fixture(scope="module")
-def rows(shown: Shown, wbscope: Wbscope) -> dict[tuple[str, ...], int]:
-    """How many slices each track has, by the views of the library; 0 is a counter."""
+def places(shown: Shown, wbscope: Wbscope) -> dict[str, bool]:
+    """The groups that the run is about, and whether each stands beside that of all."""
+    rows = wbscope.sql(
+        shown.folder, "SELECT group_name, is_top FROM wb_timeline_order ORDER BY place"
+    )
+    return {row["group_name"]: bool(row["is_top"]) for row in rows}
+
+
+@pytest.fixture(scope="module")
+def rows(shown: Shown, places: dict[str, bool], wbscope: Wbscope) -> dict[tuple[str, ...], int]:
+    """How many slices each track has, by the views of the library; 0 is a counter.
+
+    Those of the verdict are left out, and counters that are always 0.
+    """
     counts = " UNION ALL ".join(
         f"SELECT track, sum(value IS NULL) AS n FROM {name}"
         " WHERE coalesce(name, value) IS NOT NULL GROUP BY track"
+        " HAVING sum(value IS NULL) > 0 OR max(abs(value)) > 0"
         for name in TIMELINES
     )
+    tops = [name for name, is_top in places.items() if is_top]
     found: dict[tuple[str, ...], int] = {}
     for row in wbscope.sql(shown.folder, counts):
-        path = tuple(row["track"].replace("\\/", "\0").replace("\\\\", "\\").split("/"))
+        track = drawn_path(row["track"], tops)
+        path = tuple(track.replace("\\/", "\0").replace("\\\\", "\\").split("/"))
         path = tuple(part.replace("\0", "/") for part in path)
         found[path] = found.get(path, 0) + row["n"]
+    assert VERDICT not in found
     return found
 
 
@@ -86,24 +104,40 @@ def test_picture(shown: Shown, take_picture: Callable[[UiPage, str], None]) -> N
     assert ui.errors == []
 
 
-def test_groups_are_in_order(shown: Shown) -> None:
-    found = [path[1] for path in shown.ui.tracks() if path[0] == "Writeback" and len(path) == 2]
-    assert found == [name for name in GROUPS if name in found]
-    assert set(found) >= IN_EACH
-
-
-def test_every_track_is_shown(shown: Shown, rows: dict[tuple[str, ...], int]) -> None:
-    wanted = {path for path in rows if path[0] == "Writeback"}
+def test_groups_are_in_order(shown: Shown, places: dict[str, bool]) -> None:
+    """What the run is about first; those that answer stand beside the group of all, by name."""
     tracks = shown.ui.tracks()
-    leaves = {p for p in tracks if not any(q[:-1] == p for q in tracks)}
-    assert {path for path in leaves if path[0] == "Writeback"} == wanted
+    headers = places_of_groups(REPOSITORY / "sql")
+    rest = sorted(headers.keys() - places.keys(), key=lambda name: headers[name])
+    found = [path[1] for path in tracks if path[0] == ROOT and len(path) == 2]
+    below = [name for name in (*places, *rest) if not places.get(name)]
+    assert found == [name for name in below if name in found]
+    names = [name for name, is_top in places.items() if is_top] + [ROOT]
+    tops = [path[0] for path in tracks if len(path) == 1 and path[0] in names]
+    assert tops == [name for name in sorted(names) if name in tops]
+    assert {*found, *tops} >= IN_EACH
+
+
+def test_every_track_is_shown(
+    shown: Shown, places: dict[str, bool], rows: dict[tuple[str, ...], int]
+) -> None:
+    ours = {ROOT, *places}
+    wanted = {path for path in rows if path[0] in ours}
+    tracks = {path for path in shown.ui.tracks() if path[0] in ours}
+    leaves = {path for path in tracks if not any(other[:-1] == path for other in tracks)}
+    # A group that draws something itself is no leaf.
+    own = {path for path in wanted if path in tracks - leaves}
+    assert {path[-1] for path in own} <= {"Stalls", "Dirty pages", "Fairness", "Reclaim"} | {
+        "Block requests"
+    }
+    assert leaves | own == wanted
 
 
 def test_every_slice_is_there(shown: Shown, rows: dict[tuple[str, ...], int]) -> None:
     paths = """
       WITH RECURSIVE place(id, path) AS (
         SELECT id, json_array(name) FROM track
-        WHERE parent_id IS NULL AND name = 'Writeback' AND type = 'global_track_event'
+        WHERE parent_id IS NULL AND type GLOB 'global_*track_event'
         UNION ALL
         SELECT t.id, json_insert(p.path, '$[#]', t.name)
         FROM track AS t JOIN place AS p ON t.parent_id = p.id
@@ -115,7 +149,8 @@ def test_every_slice_is_there(shown: Shown, rows: dict[tuple[str, ...], int]) ->
     for row in shown.ui.query(paths):
         path = tuple(json.loads(row["path"]))
         found[path] = found.get(path, 0) + row["n"]
-    assert found == {path: n for path, n in rows.items() if n and path[0] == "Writeback"}
+    assert 1 <= found.pop(VERDICT) <= 3
+    assert found == {path: n for path, n in rows.items() if n and path[0] != STALLS}
 
 
 def test_a_selected_stall_tells_its_cause(shown: Shown, wbscope: Wbscope) -> None:
@@ -130,6 +165,7 @@ def test_a_selected_stall_tells_its_cause(shown: Shown, wbscope: Wbscope) -> Non
         " JOIN thread_track AS t ON t.id = s.track_id JOIN thread USING (utid)"
         f" WHERE t.name = '{STALLS}' AND tid = {stall['tid']} AND s.ts = {stall['ts']}"
         f" AND s.dur = {stall['span_ns']}"
+        " AND extract_arg(s.arg_set_id, 'debug.kind') NOT IN ('call', 'system call')"
     )
     assert [row["name"] for row in slices] == [f"{stall['kind']}: {stall['cause']}"]
     told = shown.ui.select_slice(slices[0]["id"])
