@@ -48,6 +48,6 @@ SELECT
   sum(c.step) OVER (
     PARTITION BY c.device, c.part ORDER BY c.ts ROWS UNBOUNDED PRECEDING
   ) AS value,
-  'count' AS unit
+  'requests' AS unit
 FROM change AS c
 LEFT JOIN wb_device AS d ON d.bdi = c.device;

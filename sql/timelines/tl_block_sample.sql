@@ -20,7 +20,7 @@ WITH
     UNION ALL SELECT 1, 'written', 'bytes/s'
     UNION ALL SELECT 2, 'read', 'bytes/s'
     UNION ALL SELECT 3, 'request size', 'bytes'
-    UNION ALL SELECT 4, 'in flight', 'count'
+    UNION ALL SELECT 4, 'in flight', 'requests'
   )
 SELECT
   s.ts - s.dur_ns AS ts,

@@ -5,8 +5,8 @@
 -- @group    Dirty pages
 -- @track    position: 0 where free run ends, 100 at the limit; below 0 nobody
 --   is throttled, and the kernel steers towards the setpoint, 50
--- @track    setpoint of limit [percent]: in % of the limit; as the next two on
---   the scale of the group's own curve
+-- @track    setpoint of limit [percent]: in % of the limit, on one scale with
+--   the next two
 -- @track    freerun of limit [percent]: likewise; below, nobody is throttled
 -- @track    bg_thresh of limit [percent]: likewise; the flusher works above
 -- @track    dirty + writeback [bytes]: what the kernel compares with its

@@ -48,5 +48,5 @@ SELECT
   sum(m.pages) OVER (
     PARTITION BY m.curve ORDER BY m.seq ROWS UNBOUNDED PRECEDING
   ) AS value,
-  'count' AS unit
+  'pages' AS unit
 FROM met AS m;

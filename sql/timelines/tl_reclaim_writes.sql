@@ -66,7 +66,7 @@ SELECT
   'Writeback/Reclaim/vmscan_write ' || s.place AS track,
   NULL AS name,
   max(s.folios_so_far) AS value,
-  'count' AS unit
+  'folios' AS unit
 FROM summed AS s
 GROUP BY s.ts, s.place
 UNION ALL

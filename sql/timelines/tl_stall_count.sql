@@ -50,5 +50,5 @@ SELECT
   sum(c.step) OVER (
     PARTITION BY c.kind ORDER BY c.ts ROWS UNBOUNDED PRECEDING
   ) AS value,
-  'count' AS unit
+  'tasks' AS unit
 FROM change AS c;

@@ -21,7 +21,7 @@ SELECT
     || replace(replace(z.zone, '\', '\\'), '/', '\/') || '/' || z.name AS track,
   NULL AS name,
   z.value,
-  'count' AS unit
+  'pages' AS unit
 FROM raw_zoneinfo AS z
 WHERE z.sample = 'sampled'
   AND z.zone IS NOT NULL

@@ -203,7 +203,7 @@ FROM told AS t;
 -- @summary  Calls of balance_dirty_pages() that slept: how long each held its
 --   task up, all its pauses together.
 -- @grain    call; order tid, ts
--- @needs    wb_throttle_cost, wb_throttle_cause, wb_hz, wb_units
+-- @needs    wb_throttle_cost, wb_throttle_cause, wb_hz
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of its last event
 -- @column   ts INTEGER ns, start
@@ -280,14 +280,11 @@ WITH
     SELECT
       c.*,
       -- What it took before its first event is in whole jiffies, begun ones
-      -- too: it is at least one less. An unknown one is up to 10 ms.
-      c.first_ts - max(
-        coalesce(c.paused_ns, 0) - coalesce(h.jiffy_ns, 10 * u.ms_ns), 0
-      ) AS begin_ts,
+      -- too: it is at least one less.
+      c.first_ts - max(coalesce(c.paused_ns - h.jiffy_ns, 0), 0) AS begin_ts,
       lag(c.end_ts) OVER (PARTITION BY c.tid ORDER BY c.seq) AS before_ts
     FROM call AS c
     CROSS JOIN wb_hz AS h
-    CROSS JOIN wb_units AS u
   )
 SELECT
   p.seq,

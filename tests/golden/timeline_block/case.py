@@ -44,7 +44,9 @@ def _part(track: str, ms: int, length: int, name: str, queue: int, in_device: in
 
 def _samples(part: str, *points: tuple[int, int]) -> list[Expected]:
     track = f"Writeback/Block requests/8:0 requests {part}"
-    return [{"ts": at(ms), "track": track, "value": value, "unit": "count"} for ms, value in points]
+    return [
+        {"ts": at(ms), "track": track, "value": value, "unit": "requests"} for ms, value in points
+    ]
 
 
 CHECKS = [

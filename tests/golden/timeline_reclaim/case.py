@@ -43,7 +43,7 @@ def _cycle(ms: int, end: int, tid: int, wakes: int, cut: str | None) -> Expected
 
 def _samples(track: str, *points: tuple[int, int]) -> list[Expected]:
     path = f"Writeback/Reclaim/{track} total"
-    return [{"ts": at(ms), "track": path, "value": value, "unit": "count"} for ms, value in points]
+    return [{"ts": at(ms), "track": path, "value": value, "unit": "pages"} for ms, value in points]
 
 
 CHECKS = [
