@@ -173,7 +173,7 @@ def test_sources_ended_then_by_the_records(arrows: list[Arrow], raw_ends: Ends) 
 
 @pytest.mark.quick("deep")
 def test_a_wait_ends_with_the_last_of_its_device(
-    arrows: list[Arrow], waits: list[Wait], raw_ends: Ends
+    exported: Exported, arrows: list[Arrow], waits: list[Wait], raw_ends: Ends
 ) -> None:
     """Of a wait for a commit the last commit in it, of one for a device the last request."""
     by_end: dict[tuple[int, int], list[Arrow]] = defaultdict(list)
@@ -196,7 +196,7 @@ def test_a_wait_ends_with_the_last_of_its_device(
             checked += 1
         else:
             assert not any(wait.ts <= arrow.source_end for arrow in found), (wait, found)
-    assert checked or not arrows
+    assert checked or exported.run.folder.name not in ("deep", "four-equal-writers")
 
 
 def test_own_requests_end_the_waits_for_them(

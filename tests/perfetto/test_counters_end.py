@@ -233,6 +233,7 @@ def test_pool(
     windows: dict[int, int],
     devices: dict[str, str],
 ) -> None:
+    """The query gives whole bytes."""
     rows = answer(wbscope, exported, "pool", *WINDOW)
     held: dict[tuple[int, str], float] = {}
     for row in rows:
@@ -242,7 +243,8 @@ def test_pool(
         for ts in moments((start, end)):
             for name in {name for _, name in held}:
                 wanted = held.get((start, name), 0.0) / 1e6
-                assert_is(drawn.value(f"Dirty pages/held by {name}", ts), wanted, name, start)
+                found = drawn.value(f"Dirty pages/held by {name}", ts)
+                assert math.isclose(found, wanted, abs_tol=1e-6), (name, start, found, wanted)
 
 
 def test_curves_of_throttled_tasks_end(exported: Exported, wbscope: Wbscope, drawn: Drawn) -> None:
