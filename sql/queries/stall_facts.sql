@@ -80,8 +80,53 @@ WITH
     ORDER BY l.dur DESC, l.wait_id
     LIMIT 1000
   ),
-  watched AS (
-    SELECT DISTINCT d.device FROM wb_block_done AS d
+  -- Few of millions of events.
+  state AS MATERIALIZED (
+    SELECT t.*
+    FROM chosen AS c
+    CROSS JOIN wb_throttle AS t ON t.seq = c.throttle_seq
+  ),
+  -- Sums of what each device wrote, at the borders of waits: what ended at the
+  -- very start of one counts, and what ended at its end.
+  step AS (
+    SELECT
+      d.device,
+      d.ts,
+      1 AS place,
+      d.bytes,
+      1 AS requests,
+      NULL AS wait_id,
+      NULL AS sign
+    FROM wb_block_done AS d
+    WHERE d.op = 'write'
+    UNION ALL
+    SELECT c.bdi, c.ts, 0, 0, 0, c.wait_id, -1
+    FROM chosen AS c
+    WHERE c.bdi IN (SELECT d.device FROM wb_block_done AS d)
+    UNION ALL
+    SELECT c.bdi, c.end_ts, 2, 0, 0, c.wait_id, 1
+    FROM chosen AS c
+    WHERE c.bdi IN (SELECT d.device FROM wb_block_done AS d)
+  ),
+  summed AS (
+    SELECT
+      s.wait_id,
+      s.sign,
+      sum(s.bytes) OVER written AS bytes,
+      sum(s.requests) OVER written AS requests
+    FROM step AS s
+    WINDOW written AS (
+      PARTITION BY s.device ORDER BY s.ts, s.place ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  meanwhile AS MATERIALIZED (
+    SELECT
+      m.wait_id,
+      sum(m.sign * m.bytes) AS written_bytes,
+      sum(m.sign * m.requests) AS written_count
+    FROM summed AS m
+    WHERE m.wait_id IS NOT NULL
+    GROUP BY m.wait_id
   )
 SELECT
   c.wait_id AS stall_id,
@@ -112,32 +157,15 @@ SELECT
   w.started_ts AS work_ts,
   w.bytes AS work_bytes,
   CASE WHEN w.finished_ts < c.ts THEN 1 ELSE 0 END AS work_is_over,
-  CASE
-    WHEN c.bdi IN (SELECT d.device FROM watched AS d) THEN (
-      SELECT coalesce(sum(d.bytes), 0)
-      FROM wb_block_done AS d
-      WHERE d.device = c.bdi
-        AND d.op = 'write'
-        AND d.ts >= c.ts
-        AND d.ts <= c.end_ts
-    )
-  END AS written_bytes,
-  CASE
-    WHEN c.bdi IN (SELECT d.device FROM watched AS d) THEN (
-      SELECT count(*)
-      FROM wb_block_done AS d
-      WHERE d.device = c.bdi
-        AND d.op = 'write'
-        AND d.ts >= c.ts
-        AND d.ts <= c.end_ts
-    )
-  END AS written_count,
+  m.written_bytes,
+  m.written_count,
   c.device_ratio,
   c.journal_ratio,
   t.call_ns
 FROM chosen AS c
 CROSS JOIN wb_units AS u
-LEFT JOIN wb_throttle AS t ON t.seq = c.throttle_seq
+LEFT JOIN state AS t ON t.seq = c.throttle_seq
+LEFT JOIN meanwhile AS m ON m.wait_id = c.wait_id
 LEFT JOIN wb_work AS w
   ON w.seq = (
     SELECT o.seq
