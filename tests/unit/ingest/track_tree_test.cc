@@ -257,6 +257,36 @@ TEST(TrackTree, GroupsHaveDataOfTheirOwn) {
   EXPECT_EQ(out.events[3].track, second.uuid);
 }
 
+// The UI shows what stands beside a closed group, and draws what that has itself.
+TEST(TrackTree, GroupsBesideThatOfAll) {
+  const auto fill = [](TrackTree& tree) {
+    tree.slice({}, row("Writeback", 1, 5));
+    tree.counter({}, counted("Writeback/First", 1), std::int64_t{4});
+    tree.slice({}, row("Writeback/First/x", 1, 1));
+    tree.slice({}, row("Writeback/Second/y", 1, 1));
+  };
+  const std::map<std::string, GroupPlan, std::less<>> groups{
+      {"Writeback", {.rank = 0, .is_top = false, .description = "all"}},
+      {"Writeback/First", {.rank = 3, .is_top = true, .description = "one"}}};
+  const Decoded alone = written("boot", [&](TrackEventWriter& writer) {
+    TrackTree tree(writer, groups);
+    fill(tree);
+  });
+  const Track& first = track_named(alone, "First");
+  EXPECT_EQ(first.parent, 0u);
+  EXPECT_EQ(first.rank, 3);
+  EXPECT_TRUE(first.is_counter);
+  EXPECT_EQ(track_named(alone, "x").parent, first.uuid);
+  EXPECT_EQ(track_named(alone, "Second").parent, track_named(alone, "Writeback").uuid);
+
+  // Beside another run all of a run is below its root.
+  const Decoded beside = written("boot", [&](TrackEventWriter& writer) {
+    TrackTree tree(writer, groups, {.root = "A: first", .shift_ns = 0, .step_ns = 0});
+    fill(tree);
+  });
+  EXPECT_EQ(track_named(beside, "First").parent, track_named(beside, "A: first").uuid);
+}
+
 TEST(TrackTree, CountersThatAreZeroAreLeftOut) {
   const Decoded out = drawn([](TrackTree& tree) {
     tree.counter({}, counted("zero", 1), std::int64_t{0});
