@@ -3,7 +3,7 @@
 -- @title    nr_vmscan_write
 -- @order    122
 -- @group    Reclaim
--- @track    vmscan_write/s *: folios that reclaim itself gave away to be
+-- @track    write/s *: folios that reclaim itself gave away to be
 --   written (nr_vmscan_write), of each second, by zone, by who reclaimed and by
 --   what the folios were; not all reach a device: in the group vmstat, pswpout
 --   was written to swap, swpout_zero was zero-filled, zswpout went to zswap
@@ -20,8 +20,14 @@ WITH
     SELECT
       r.ts,
       r.zone || coalesce(' node ' || r.node, '') AS place,
-      r.reclaimer || ' ' || r.kind AS who
+      -- Short, for the UI cuts long names: the node where there are several.
+      r.zone
+        || coalesce(CASE WHEN n.nodes_count > 1 THEN ':' || r.node END, '')
+        || ' ' || r.reclaimer || ' ' || r.kind AS who
     FROM reclaim_write AS r
+    CROSS JOIN (
+      SELECT count(DISTINCT w.node) AS nodes_count FROM reclaim_write AS w
+    ) AS n
   ),
   summed AS (
     SELECT
@@ -34,7 +40,7 @@ WITH
   ),
   per_second AS (
     SELECT
-      z.place || ' ' || z.who AS place,
+      z.who AS place,
       (z.ts - b.first_ts) / u.second_ns AS second_index,
       count(*) AS folios_count
     FROM zoned AS z
@@ -73,7 +79,7 @@ UNION ALL
 SELECT
   b.first_ts + n.second_index * u.second_ns,
   NULL,
-  'Writeback/Reclaim/vmscan_write\/s ' || n.place,
+  'Writeback/Reclaim/write\/s ' || n.place,
   NULL,
   n.folios_count,
   'folios/s'

@@ -36,7 +36,7 @@ QUERIES = [query.name for query in LIBRARY.queries()]
 TIMELINES = [timeline.name for timeline in LIBRARY.timelines()]
 # What a Perfetto trace cannot carry, by query and column, and what is there instead.
 _WRITES = "Writeback/Reclaim/vmscan_write"
-_ZONE = re.compile(_WRITES + r"(?:\\/s)? (?P<zone>\w+)")
+_ZONE = re.compile(r"Writeback/Reclaim/(?:vmscan_write|write\\/s) (?P<zone>\w+)")
 NO_ZONE = "no data source has /proc/zoneinfo, so page frames cannot be put into zones"
 WITHOUT_ZONES = {
     "reclaim_writes": ("kind", "reclaimer"),

@@ -137,7 +137,7 @@ def test_written_by_reclaim(exported: Exported, wbscope: Wbscope) -> None:
 def test_written_by_reclaim_a_second(exported: Exported, wbscope: Wbscope) -> None:
     """Of each second, so added up they are all."""
     sums: dict[tuple[str, str, str], float] = defaultdict(float)
-    pattern = r"(?:Writeback/)?Reclaim/vmscan_write\\/s (\S+)(?: node \d+)? (\w+) (\w+)"
+    pattern = r"(?:Writeback/)?Reclaim/write\\/s (\w+)(?::\d+)? (\w+) (\w+)"
     for track, points in curves_of(engine_counters(exported.engine)).items():
         if match := re.fullmatch(pattern, track):
             ends = [*(point.ts for point in points[1:]), None]
