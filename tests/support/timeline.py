@@ -152,6 +152,10 @@ def _add_advice(rows: list[dict[str, Any]], findings: list[Document]) -> None:
             row["arg_advice"] = advice.get(row["arg_finding"])
 
 
+# What was asked, behind the name of the query.
+_PATH = re.compile(r"(wbscope query \w+ )(?:'[^']*'|[^ ;]+)")
+
+
 def _verdict(findings: list[Document], first_ts: int, last_ts: int) -> list[dict[str, Any]]:
     """The first of the findings, as slices as long as the run."""
     names = ("text", "advice", "evidence", "severity", "confidence", "cost_task_ns")
@@ -160,6 +164,8 @@ def _verdict(findings: list[Document], first_ts: int, last_ts: int) -> list[dict
             **{"ts": first_ts, "dur": last_ts - first_ts, "track": ROOT, "name": one["text"]},
             **{"value": None, "unit": None, "arg_rule": one["id"]},
             **{f"arg_{name}": one[name] for name in names},
+            # A file that others get says nothing of the folder that it was made in.
+            "arg_evidence": _PATH.sub(r"\g<1>RUN", one["evidence"]) if one["evidence"] else None,
         }
         for one in findings[:_MOST_TOLD]
         if one["severity"] in _TOLD
