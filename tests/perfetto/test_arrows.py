@@ -8,6 +8,7 @@ writeback_written.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -186,6 +187,8 @@ def test_a_wait_ends_with_the_last_of_its_device(
         if wait.cause not in ("journal commit", "device latency"):
             continue
         is_commit = wait.cause == "journal commit" and raw_ends.of["commit"]
+        if is_commit and os.environ.get("WBSCOPE_QUICK"):
+            continue  # of a part of the run the first commit began before it
         source = "commit" if is_commit else "request"
         last = raw_ends.last_in(source, wait.bdi, wait.ts, wait.end_ts)
         found = by_end[wait.tid, wait.end_ts]
