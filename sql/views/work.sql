@@ -303,6 +303,8 @@ WITH
       s.ref_seq
     FROM wb_stall AS s
     WHERE s.span_ns IS NOT NULL
+      -- The end of the trace ends nothing.
+      AND s.cut IS NOT 'end'
       AND s.kind NOT IN (
         'throttle', 'direct reclaim', 'memcg reclaim', 'reclaim throttle'
       )

@@ -187,7 +187,7 @@ def test_a_wait_ends_with_the_last_of_its_device(
         if wait.cause not in ("journal commit", "device latency"):
             continue
         is_commit = wait.cause == "journal commit" and raw_ends.of["commit"]
-        if is_commit and os.environ.get("WBSCOPE_QUICK"):
+        if wait.cause == "journal commit" and os.environ.get("WBSCOPE_QUICK"):
             continue  # of a part of the run the first commit began before it
         source = "commit" if is_commit else "request"
         last = raw_ends.last_in(source, wait.bdi, wait.ts, wait.end_ts)
@@ -199,7 +199,8 @@ def test_a_wait_ends_with_the_last_of_its_device(
             checked += 1
         else:
             assert not any(wait.ts <= arrow.source_end for arrow in found), (wait, found)
-    assert checked or exported.run.folder.name not in ("deep", "four-equal-writers")
+    is_part = bool(os.environ.get("WBSCOPE_QUICK"))
+    assert checked or is_part or exported.run.folder.name not in ("deep", "four-equal-writers")
 
 
 def test_own_requests_end_the_waits_for_them(
