@@ -13,7 +13,7 @@
 -- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT whose pages; NULL = unknown
 -- @column   cgroup_ino INTEGER of that wb; NULL = unknown
--- @column   held_bytes INTEGER mean of what it held
+-- @column   held_bytes REAL mean of what it held
 -- @column   held_ratio REAL of the machine's dirty pages
 -- @column   pool_bytes INTEGER mean of the machine's dirty pages
 -- @source   docs/findings.md
@@ -21,7 +21,7 @@ SELECT
   w.window_start_ns,
   w.bdi,
   w.cgroup_ino,
-  CAST(round(w.held_bytes) AS INTEGER) AS held_bytes,
+  1.0 * w.held_bytes AS held_bytes,
   w.share_ratio AS held_ratio,
   w.pool_bytes
 FROM wb_pool_window AS w

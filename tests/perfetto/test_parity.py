@@ -144,6 +144,8 @@ def test_query(pair: Pair, name: str) -> None:
 
 @pytest.mark.parametrize("name", TIMELINES)
 def test_timeline(pair: Pair, name: str) -> None:
+    if "wb_finding" in LIBRARY.files[name].needs:
+        pytest.skip("its rows are those of the query findings, which is compared")
     """A timeline has no order: the exporter sorts."""
     columns, ours = pair.perfetto.table(f"SELECT * FROM {name}")
     result = pair.sqlite.sql(f"SELECT * FROM {name}")
