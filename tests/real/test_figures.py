@@ -94,6 +94,11 @@ def _points(
         lengths = sorted(row[panel.x] for row in own if row[panel.x] is not None)
         shares = {length: (n + 1) / len(lengths) for n, length in enumerate(lengths)}
         return Counter(shares.items())
+    if mark.kind == "area" and panel.by:
+        # What is piled up: who has no row where another has one had nothing then.
+        others = {x(row) for row in rows} - {x(row) for row in own}
+        told = Counter((x(row), row[mark.y]) for row in own if row[mark.y] is not None)
+        return told + Counter((time, 0) for time in others)
     if mark.upper:
         return Counter((x(r), r[mark.y], r[mark.upper]) for r in own if r[mark.y] is not None)
     return Counter((x(row), row[mark.y]) for row in own if row[mark.y] is not None)
