@@ -27,6 +27,21 @@ def test_every_number_is_that_of_its_evidence(
             assert all(proven.holds for proven in prove(run, one)), one
 
 
+def test_sql_reads_the_findings_whatever_was_asked_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    with wbscope.open(_EXAMPLES / "deep") as run:
+        # A view that reads them reads them, too.
+        drawn = run.sql("SELECT name FROM tl_verdict").rows
+        told = run.sql("SELECT id, text FROM wb_finding ORDER BY place").rows
+        asked = run.query("findings").records()
+        assert run.sql("SELECT id, text FROM wb_finding ORDER BY place").rows == told
+    assert told == [(row["id"], row["text"]) for row in asked]
+    assert [name for (name,) in drawn] == [text for _, text in told[: len(drawn)]]
+    assert drawn
+
+
 def test_the_first_screen_is_one(recorded: RecordedRun, wbscope: Wbscope) -> None:
     done = wbscope.run("report", str(recorded.folder))
     head = done.stdout.split("\n\nTime that tasks lost")[0].splitlines()

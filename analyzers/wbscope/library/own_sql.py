@@ -19,7 +19,7 @@ from wbscope.library.params import Params
 from wbscope.library.session import notices_of, result_of
 from wbscope.library.sqlite import SqliteEngine
 
-__all__ = ["run_select"]
+__all__ = ["reads", "run_select"]
 
 # A user's own statement makes no longer text than this: zeroblob(), printf('%.*c').
 _MOST_STATEMENT_BYTES = 64 << 20
@@ -38,7 +38,7 @@ def run_select(
     engine.use(Params())
     # Views cost nothing until used; only those that the text may name are
     # worth turning into tables first.
-    mentioned = [n for n in engine.library.objects() if n in _words(text)]
+    mentioned = _mentioned(engine, text)
 
     def ask() -> tuple[Rows, tuple[Notice, ...]]:
         engine.make(engine.library.objects(), mentioned)
@@ -56,6 +56,16 @@ def run_select(
         told = f"only the first {most_rows} rows are here; add LIMIT, or write them to a file"
         warnings = (*warnings, Notice("cut-short", told))
     return result_of("sql", (columns, rows), warnings)
+
+
+def reads(engine: SqliteEngine, text: str, name: str) -> bool:
+    """Whether a statement may read this object of the library, by itself or by a view."""
+    return name in engine.library.closure(_mentioned(engine, text))
+
+
+def _mentioned(engine: SqliteEngine, text: str) -> list[str]:
+    words = _words(text)
+    return [name for name in engine.library.objects() if name in words]
 
 
 @contextmanager

@@ -38,8 +38,7 @@ class Session:
         check_filters(file, params.filters())
         self.engine.use(params)
         if FINDINGS in file.needs:
-            found = self.findings(params, label)
-            self.engine.put(FINDINGS, findings_select(found, self._shown))
+            self.tell(params, label)
         own = [file.warns] if file.warns else []
         needs = [*file.needs, *own, WARNINGS]
         selects = [file.select, warnings_select(name, file.warns)]
@@ -47,6 +46,11 @@ class Session:
         result = result_of(name, rows, notices_of(warnings), file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")
         return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
+
+    def tell(self, params: Params, label: Label = no_label) -> None:
+        """Let wb_finding have the findings in words."""
+        found = self.findings(params, label)
+        self.engine.put(FINDINGS, findings_select(found, self._shown))
 
     def findings(self, params: Params | None = None, label: Label = no_label) -> list[Finding]:
         """What is worth telling of the run, what has to be told first to begin with."""

@@ -17,10 +17,10 @@ from wbscope.base.units import format_value, parse_duration
 from wbscope.ingest.program import Observer
 from wbscope.library.contents import columns_of, file_texts, last_record, tables_of
 from wbscope.library.database import Recorded
-from wbscope.library.engine import Engine
+from wbscope.library.engine import FINDINGS, Engine
 from wbscope.library.finding import Finding
 from wbscope.library.library import ENGINES, Library, load_library
-from wbscope.library.own_sql import run_select
+from wbscope.library.own_sql import reads, run_select
 from wbscope.library.params import DEFAULT_WINDOW_NS, MOST_WINDOWS, Params, windows_in
 from wbscope.library.session import Session
 from wbscope.library.sqlfile import SqlFile
@@ -115,7 +115,11 @@ class Run:
         self, statement: str, limit_ns: int | None = None, most_rows: int | None = None
     ) -> Result:
         """As sql(), with a limit that was read before."""
-        return run_select(self._sqlite("sql"), statement, limit_ns, most_rows)
+        engine = self._sqlite("sql")
+        if reads(engine, statement, FINDINGS):
+            # Whatever was asked before, the view says the same.
+            self._session.tell(Params(), self._label)
+        return run_select(engine, statement, limit_ns, most_rows)
 
     def tables(self) -> dict[str, str]:
         """The database's own tables, each with the statement that made it."""
