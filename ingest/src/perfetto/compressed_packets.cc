@@ -10,15 +10,14 @@
 
 namespace wbscope {
 
-void compress_packets(std::string_view packets, Effort effort, std::string& out) {
+void compress_packets(std::string_view packets, std::string& out) {
   constexpr std::uint32_t kTracePacket = 1, kCompressedPackets = 50;
-  constexpr int kLevel = 6;
+  constexpr int kLevel = 6;  // of 9: packets are alike, and shrink to a tenth
   uLongf bytes = compressBound(packets.size());
   std::string compressed(bytes, '\0');
   const auto* from = reinterpret_cast<const Bytef*>(packets.data());
   auto* to = reinterpret_cast<Bytef*>(compressed.data());
-  const int level = effort == Effort::kFast ? Z_BEST_SPEED : kLevel;
-  if (compress2(to, &bytes, from, packets.size(), level) != Z_OK) throw std::bad_alloc();
+  if (compress2(to, &bytes, from, packets.size(), kLevel) != Z_OK) throw std::bad_alloc();
   std::string packet;
   protozero::pbf_writer(packet).add_bytes(kCompressedPackets, compressed.data(), bytes);
   out.clear();

@@ -7,9 +7,7 @@
 
 namespace wbscope {
 
-enum class Effort { kFast, kSmall };
-
 // Makes out the packet, tag and length included; packets are whole. Pre: not empty.
-void compress_packets(std::string_view packets, Effort effort, std::string& out);
+void compress_packets(std::string_view packets, std::string& out);
 
 }  // namespace wbscope

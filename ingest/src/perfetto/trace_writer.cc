@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // All records of trace.dat files into one Perfetto trace.
-#include "perfetto/compressed_packets.h"
 #include "perfetto/trace_writer.h"
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/interrupt.h"
 #include "damage.h"
 #include "format/printk_text.h"
+#include "perfetto/compressed_packets.h"
 #include "perfetto/event_encoder.h"
 #include "perfetto/protos.h"
 #include "perfetto/setup_packets.h"
@@ -286,7 +286,7 @@ void TraceWriter::write_lanes(PacketOutput& output, std::vector<Worker>& workers
       lane.made = spare.take();
       lane.packets.write(worker.block, *worker.encoders[lane.source], worker.buffers, lane.made);
       if (is_small && !lane.made.empty()) {
-        compress_packets(lane.made, Effort::kSmall, worker.compressed);
+        compress_packets(lane.made, worker.compressed);
         lane.made = worker.compressed;
       }
     }

@@ -262,7 +262,7 @@ void TrackEventWriter::put_packet() {
 // a tenth.
 void TrackEventWriter::flush() {
   if (pending_.empty()) return;
-  compress_packets(pending_, Effort::kSmall, compressed_);
+  compress_packets(pending_, compressed_);
   output_.append({compressed_});
   pending_.clear();
 }
