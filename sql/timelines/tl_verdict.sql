@@ -3,6 +3,7 @@
 -- @title    The verdict
 -- @order    1
 -- @parent
+-- @spanning
 -- @track    Writeback: what is wrong, the costliest first, or that nothing is;
 --   wbscope explain says it with advice and evidence
 -- @summary  The findings of the run that matter most, in words, over the time

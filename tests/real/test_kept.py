@@ -16,6 +16,7 @@ from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
+from wbscope.timeline.export import write_timeline
 
 QUESTIONS = ("stalls", "stalls_by_task", "dirty_position", "fairness", "throttle_by_task")
 
@@ -179,3 +180,24 @@ def test_statements_for_another_connection_are_whole(run_db: Path, library: Libr
     assert engine.given
     assert engine.statements(["tl_throttle"]) == whole
     engine.close()
+
+
+def test_a_timeline_without_its_kept_tables(
+    run_db: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gone or damaged between the verdict and the drawing: they are made again."""
+    kept_tables = kept.KeptTables.statements
+    with wbscope.open(run_db) as run:
+        write_timeline(run, tmp_path / "first.pftrace")
+        garbage = tmp_path / "garbage.db"
+        garbage.write_bytes(b"no database" * 1000)
+
+        def damaged(self: kept.KeptTables, wanted: frozenset[str]) -> tuple[list[str], frozenset]:
+            statements, names = kept_tables(self, wanted)
+            assert names
+            return [f"ATTACH '{garbage}' AS kept", *statements[1:]], names
+
+        monkeypatch.setattr(kept.KeptTables, "statements", damaged)
+        write_timeline(run, tmp_path / "again.pftrace")
+    assert (tmp_path / "again.pftrace").read_bytes() == (tmp_path / "first.pftrace").read_bytes()
+    assert garbage.read_bytes() == b"no database" * 1000

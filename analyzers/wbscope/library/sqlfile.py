@@ -89,7 +89,8 @@ class Drawing:
     `group` is where its tracks are, `about` what that is; `level` tells of the groups between it
     and the tracks. Overlapping slices of one that is `flat` stand side by side, never in each
     other. The rows of each track of one that is `sorted` come in the order of time by themselves.
-    A `parent` draws on groups themselves, which the UI shows when they are closed, too.
+    A `parent` draws on groups themselves, which the UI shows when they are closed, too. Slices of
+    one that is `spanning` are as long as what is drawn.
     """
 
     group: str
@@ -99,6 +100,7 @@ class Drawing:
     is_flat: bool
     is_sorted: bool
     is_parent: bool
+    is_spanning: bool
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class _Place:
         return broken_library(self.path, f"{self.name}: {message}")
 
 
-_NOT_DRAWN = Drawing("", "", "", (), False, False, False)
+_NOT_DRAWN = Drawing("", "", "", (), False, False, False, False)
 _TEXTS = (
     "subject", "kind", "name", "select", "summary", "grain", "title", "read", "explain", "warns",
     "source",    "source_table", "source_view", "previous", "key", "notable",
@@ -380,6 +382,7 @@ def _drawing(place: _Place, tags: dict[str, list[str]]) -> Drawing:
         is_flat="flat" in tags,
         is_sorted="sorted" in tags,
         is_parent="parent" in tags,
+        is_spanning="spanning" in tags,
     )
 
 

@@ -85,13 +85,15 @@ def write_timeline(
     if globs and not span:
         options += ["--trace", str(run.source.trace), *_options(globs)]
     with private_output(output) as private:
+        setup = _setup(run, views, found, (t0_ns, t1_ns), kept=True)
         try:
-            warnings = _draw(run, _setup(run, views, found, (t0_ns, t1_ns), True), options, private)
+            warnings = _draw(run, setup, options, private)
         except WbscopeError:
             # What the cache kept may be gone or damaged.
-            warnings = _draw(
-                run, _setup(run, views, found, (t0_ns, t1_ns), False), options, private
-            )
+            whole = _setup(run, views, found, (t0_ns, t1_ns), kept=False)
+            if whole == setup:
+                raise
+            warnings = _draw(run, whole, options, private)
         if globs and span:
             _append_events(run, private, globs, (t0_ns, t1_ns))
     return Timeline(
@@ -103,7 +105,7 @@ def write_timeline(
 
 
 def _setup(
-    run: Run, views: Sequence[str], found: Sequence[Finding], part: _Part, kept: bool
+    run: Run, views: Sequence[str], found: Sequence[Finding], part: _Part, *, kept: bool
 ) -> str:
     """The SQL that makes what is drawn, and says how."""
     statements = [
@@ -111,7 +113,7 @@ def _setup(
         *plan_statements(run.library, views),
     ]
     if part != (None, None):
-        statements += part_statements(views, *part)
+        statements += part_statements(run.library, views, *part)
     return "".join(f"{statement};\n" for statement in statements)
 
 

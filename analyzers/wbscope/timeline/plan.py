@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from wbscope.library.library import Library
 from wbscope.library.params import quote
@@ -13,7 +13,6 @@ __all__ = ["ORDER", "ROOT", "part_name", "part_statements", "plan_statements"]
 ROOT = "Writeback"
 # The view that says which groups come first in this run.
 ORDER = "wb_timeline_order"
-_VERDICT = "tl_verdict"
 _MOST_FIRST = 100  # groups that ORDER may name
 _ABOUT = (
     "What wbscope makes of the recorded events: who waited and why, dirty pages and the limits"
@@ -28,7 +27,7 @@ SELECT t.tid, t.pid, t.comm AS name, t.process_comm AS process_name FROM wb_thre
 
 def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
     """The SQL that makes the tables timeline_*: see ingest/src/timeline_plan.h."""
-    yield ("CREATE TEMP TABLE timeline_group(path TEXT PRIMARY KEY, rank, description, is_top)")
+    yield "CREATE TEMP TABLE timeline_group(path TEXT PRIMARY KEY, rank, description, is_top)"
     yield (
         "CREATE TEMP TABLE timeline_view"
         "(name TEXT PRIMARY KEY, place, track_group, level, is_flat, is_sorted)"
@@ -56,25 +55,29 @@ def part_name(view: str) -> str:
     return f"part_{view}"
 
 
-def part_statements(views: Collection[str], t0_ns: int | None, t1_ns: int | None) -> Iterator[str]:
+def part_statements(
+    library: Library, views: Iterable[str], t0_ns: int | None, t1_ns: int | None
+) -> Iterator[str]:
     """The SQL that cuts timelines, behind that of `plan_statements()`.
 
     What reaches into the part of the time is whole in it, so that slices are as long as they are;
-    but the verdict is about that part.
+    but those that are spanning are about that part, and cut.
     """
     kept = []
     if t0_ns is not None:
         kept.append(f"(t.ts >= {quote(t0_ns)} OR t.ts + t.dur > {quote(t0_ns)})")
     if t1_ns is not None:
         kept.append(f"t.ts < {quote(t1_ns)}")
+    where = " AND ".join(kept) or "1"
+    start = "ts" if t0_ns is None else f"max(ts, {quote(t0_ns)})"
+    end = "ts + dur" if t1_ns is None else f"min(ts + dur, {quote(t1_ns)})"
     for view in views:
-        where = " AND ".join(kept) or "1"
-        made = "TABLE" if view == _VERDICT else "VIEW"
-        yield f"CREATE TEMP {made} {part_name(view)} AS SELECT * FROM {view} AS t WHERE {where}"
-    if _VERDICT in views:
-        start = "ts" if t0_ns is None else f"max(ts, {quote(t0_ns)})"
-        end = "ts + dur" if t1_ns is None else f"min(ts + dur, {quote(t1_ns)})"
-        yield f"UPDATE {part_name(_VERDICT)} SET ts = {start}, dur = {end} - {start}"
+        part = part_name(view)
+        if library.files[view].drawing.is_spanning:
+            yield f"CREATE TEMP TABLE {part} AS SELECT * FROM {view} AS t WHERE {where}"
+            yield f"UPDATE {part} SET ts = {start}, dur = {end} - {start}"
+        else:
+            yield f"CREATE TEMP VIEW {part} AS SELECT * FROM {view} AS t WHERE {where}"
     # Cut, they may come in another order.
     yield f"UPDATE timeline_view SET name = {quote(part_name(''))} || name, is_sorted = 0"
     yield f"UPDATE timeline_track SET view = {quote(part_name(''))} || view"
