@@ -8,6 +8,7 @@
 -- @summary  Every wait on the track of its thread, with its cause and with what
 --   the kernel knew when it decided, in the calls that held the thread.
 -- @grain    stall, call or end of a stall; order ts
+-- @sorted
 -- @needs    wb_stall, wb_stall_why, wb_throttle_call, wb_release,
 --   wb_loss, wb_write_call, wb_sync_call, wb_rule
 -- @events   writeback:balance_dirty_pages
@@ -83,7 +84,6 @@ WITH
       END AS length
     FROM wb_throttle_call AS c
   ),
-  -- Of system calls those that held the thread, and that are no wait.
   called AS (
     SELECT
       w.ts,
@@ -91,232 +91,161 @@ WITH
       w.tid,
       'write(' || coalesce(w.fd || ', ', '') || w.written_bytes || ')' AS name,
       w.fd,
-      w.written_bytes,
-      'write' AS kind
+      w.written_bytes
     FROM wb_write_call AS w
     UNION ALL
-    SELECT c.ts, c.end_ts, c.tid, c.call || '()', NULL, NULL, 'fsync'
+    SELECT c.ts, c.end_ts, c.tid, c.call || '()', NULL, NULL
     FROM wb_sync_call AS c
+  ),
+  -- depth: of slices that are as long, the outer one is first.
+  slice AS (
+    -- Of system calls those that held the thread, and that are no wait.
+    SELECT
+      0 AS depth,
+      c.ts,
+      c.end_ts - c.ts AS dur,
+      c.tid,
+      c.name,
+      NULL AS flow,
+      NULL AS why,
+      'system call' AS kind,
+      NULL AS cause,
+      c.name AS what,
+      NULL AS bdi,
+      NULL AS slept_ns,
+      NULL AS pauses_count,
+      c.written_bytes,
+      c.fd,
+      NULL AS wait_id
+    FROM called AS c
+    CROSS JOIN wb_rule AS r
+    WHERE c.end_ts - c.ts >= r.call_least_ns
+      AND NOT EXISTS (
+        SELECT 1
+        FROM wb_stall AS s
+        WHERE s.tid = c.tid
+          AND s.ts = c.ts
+          AND s.kind IN ('write', 'fsync', 'sync')
+      )
+    UNION ALL
+    SELECT
+      1,
+      c.ts,
+      c.end_ts - c.ts,
+      c.tid,
+      'balance_dirty_pages ' || c.length || ': ' || c.cause,
+      NULL,
+      'held for ' || c.length || ' by ' || c.pauses_count
+        || CASE c.pauses_count WHEN 1 THEN ' pause, ' ELSE ' pauses, ' END
+        || 'mostly: ' || c.cause,
+      'call',
+      c.cause,
+      'balance_dirty_pages',
+      c.bdi,
+      c.slept_ns,
+      c.pauses_count,
+      NULL,
+      NULL,
+      NULL
+    FROM held AS c
+    UNION ALL
+    SELECT
+      2,
+      s.ts,
+      s.span_ns,
+      s.tid,
+      s.kind || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END,
+      NULL,
+      y.why,
+      s.kind,
+      s.cause,
+      s.what,
+      s.bdi,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      s.wait_id
+    FROM wb_stall AS s
+    JOIN wb_stall_why AS y ON y.wait_id = s.wait_id
+    UNION ALL
+    SELECT
+      3,
+      r.wait_end_ts,
+      0,
+      s.tid,
+      'ended by ' || r.source,
+      r.flow,
+      'ended by ' || CASE r.source
+        WHEN 'commit' THEN 'a commit of the journal'
+        WHEN 'work' THEN 'work of the flusher'
+        ELSE 'a request of the device'
+      END,
+      'end',
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL,
+      NULL
+    FROM wb_release AS r
+    CROSS JOIN wb_rule AS v
+    JOIN wb_stall AS s
+      ON s.wait_id = r.wait_id AND s.span_ns >= v.call_least_ns
   )
--- Of two that are as long the outer one is first.
 SELECT
-  c.ts AS ts,
-  c.end_ts - c.ts AS dur,
+  c.ts,
+  c.dur,
   'Writeback stalls' AS track,
-  c.name AS name,
+  c.name,
   NULL AS value,
   NULL AS unit,
   NULL AS rank,
   c.tid AS tid,
-  NULL AS flows,
-  NULL AS arg_why,
-  'system call' AS arg_kind,
-  NULL AS arg_cause,
-  c.name AS arg_what,
-  NULL AS arg_bdi,
-  NULL AS arg_cgroup_ino,
-  NULL AS arg_comm,
-  NULL AS arg_own_ns,
-  NULL AS arg_basis,
-  NULL AS arg_cut,
-  NULL AS arg_slept_ns,
-  NULL AS arg_pauses_count,
+  CAST(c.flow AS TEXT) AS flows,
+  c.why AS arg_why,
+  c.kind AS arg_kind,
+  c.cause AS arg_cause,
+  c.what AS arg_what,
+  c.bdi AS arg_bdi,
+  s.cgroup_ino AS arg_cgroup_ino,
+  s.comm AS arg_comm,
+  s.dur AS arg_own_ns,
+  s.basis AS arg_basis,
+  s.cut AS arg_cut,
+  c.slept_ns AS arg_slept_ns,
+  c.pauses_count AS arg_pauses_count,
   c.written_bytes AS arg_written_bytes,
   c.fd AS arg_fd,
-  NULL AS arg_pos_ratio,
-  NULL AS arg_global_pos_ratio,
-  NULL AS arg_wb_pos_ratio,
-  NULL AS arg_global_share_ratio,
-  NULL AS arg_journal_ratio,
-  NULL AS arg_device_ratio,
-  NULL AS arg_server_ratio,
-  NULL AS arg_kswapd_ratio,
-  NULL AS arg_finding,
-  NULL AS arg_holder_bdi,
-  NULL AS arg_holder_cgroup_ino,
-  NULL AS arg_holder_share_ratio,
-  NULL AS arg_domain,
-  NULL AS arg_pause_ns,
-  NULL AS arg_paused_ns,
-  NULL AS arg_period_ns,
-  NULL AS arg_think_ns,
-  NULL AS arg_dirtied_bytes,
-  NULL AS arg_dirty_ratelimit_bytes_per_s,
-  NULL AS arg_task_ratelimit_bytes_per_s,
-  NULL AS arg_dirty_bytes,
-  NULL AS arg_setpoint_bytes,
-  NULL AS arg_limit_bytes,
-  NULL AS arg_wb_dirty_bytes,
-  NULL AS arg_wb_setpoint_bytes
-FROM called AS c
-CROSS JOIN wb_rule AS r
-WHERE c.end_ts - c.ts >= r.call_least_ns
-  AND NOT EXISTS (
-    SELECT 1
-    FROM wb_stall AS s
-    WHERE s.tid = c.tid AND s.ts = c.ts AND s.kind IN ('write', 'fsync', 'sync')
-  )
-UNION ALL
-SELECT
-  c.ts,
-  c.end_ts - c.ts,
-  'Writeback stalls',
-  'balance_dirty_pages ' || c.length || ': ' || c.cause,
-  NULL,
-  NULL,
-  NULL,
-  c.tid,
-  NULL,
-  'held for ' || c.length || ' by ' || c.pauses_count
-    || CASE c.pauses_count WHEN 1 THEN ' pause, ' ELSE ' pauses, ' END
-    || 'mostly: ' || c.cause,
-  'call',
-  c.cause,
-  'balance_dirty_pages',
-  c.bdi,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  c.slept_ns,
-  c.pauses_count,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL
-FROM held AS c
-UNION ALL
-SELECT
-  s.ts,
-  s.span_ns,
-  'Writeback stalls',
-  s.kind || CASE WHEN s.cause = 'unknown' THEN '' ELSE ': ' || s.cause END,
-  NULL,
-  NULL,
-  NULL,
-  s.tid,
-  NULL,
-  y.why,
-  s.kind,
-  s.cause,
-  s.what,
-  s.bdi,
-  s.cgroup_ino,
-  s.comm,
-  s.dur,
-  s.basis,
-  s.cut,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  round(s.pos_ratio, 6),
-  round(s.global_pos_ratio, 6),
-  round(s.wb_pos_ratio, 6),
-  round(s.global_share_ratio, 6),
-  round(s.journal_ratio, 6),
-  round(s.device_ratio, 6),
-  round(s.server_ratio, 6),
-  round(s.kswapd_ratio, 6),
-  l.finding,
-  l.holder_bdi,
-  l.holder_cgroup_ino,
-  round(l.holder_share_ratio, 6),
-  y.domain,
-  y.pause_ns,
-  y.paused_ns,
-  y.period_ns,
-  y.think_ns,
-  y.dirtied_bytes,
-  y.dirty_ratelimit_bytes_per_s,
-  y.task_ratelimit_bytes_per_s,
-  y.dirty_bytes,
-  y.setpoint_bytes,
-  y.limit_bytes,
-  y.wb_dirty_bytes,
-  y.wb_setpoint_bytes
-FROM wb_stall AS s
-JOIN wb_stall_why AS y ON y.wait_id = s.wait_id
-LEFT JOIN wb_loss AS l ON l.wait_id = s.wait_id
-UNION ALL
-SELECT
-  r.wait_end_ts,
-  0,
-  'Writeback stalls',
-  'ended by ' || r.source,
-  NULL,
-  NULL,
-  NULL,
-  s.tid,
-  CAST(r.flow AS TEXT),
-  'ended by ' || CASE r.source
-    WHEN 'commit' THEN 'a commit of the journal'
-    WHEN 'work' THEN 'work of the flusher'
-    ELSE 'a request of the device'
-  END,
-  'end',
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL,
-  NULL
-FROM wb_release AS r
-CROSS JOIN wb_rule AS v
-JOIN wb_stall AS s
-  ON s.wait_id = r.wait_id AND s.span_ns >= v.call_least_ns;
+  round(s.pos_ratio, 6) AS arg_pos_ratio,
+  round(s.global_pos_ratio, 6) AS arg_global_pos_ratio,
+  round(s.wb_pos_ratio, 6) AS arg_wb_pos_ratio,
+  round(s.global_share_ratio, 6) AS arg_global_share_ratio,
+  round(s.journal_ratio, 6) AS arg_journal_ratio,
+  round(s.device_ratio, 6) AS arg_device_ratio,
+  round(s.server_ratio, 6) AS arg_server_ratio,
+  round(s.kswapd_ratio, 6) AS arg_kswapd_ratio,
+  l.finding AS arg_finding,
+  l.holder_bdi AS arg_holder_bdi,
+  l.holder_cgroup_ino AS arg_holder_cgroup_ino,
+  round(l.holder_share_ratio, 6) AS arg_holder_share_ratio,
+  y.domain AS arg_domain,
+  y.pause_ns AS arg_pause_ns,
+  y.paused_ns AS arg_paused_ns,
+  y.period_ns AS arg_period_ns,
+  y.think_ns AS arg_think_ns,
+  y.dirtied_bytes AS arg_dirtied_bytes,
+  y.dirty_ratelimit_bytes_per_s AS arg_dirty_ratelimit_bytes_per_s,
+  y.task_ratelimit_bytes_per_s AS arg_task_ratelimit_bytes_per_s,
+  y.dirty_bytes AS arg_dirty_bytes,
+  y.setpoint_bytes AS arg_setpoint_bytes,
+  y.limit_bytes AS arg_limit_bytes,
+  y.wb_dirty_bytes AS arg_wb_dirty_bytes,
+  y.wb_setpoint_bytes AS arg_wb_setpoint_bytes
+FROM slice AS c
+LEFT JOIN wb_stall AS s ON s.wait_id = c.wait_id
+LEFT JOIN wb_stall_why AS y ON y.wait_id = c.wait_id
+LEFT JOIN wb_loss AS l ON l.wait_id = c.wait_id
+ORDER BY c.ts, c.dur DESC, c.depth;

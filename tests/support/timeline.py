@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -119,12 +120,14 @@ def wanted_timeline(wbscope: Wbscope, run: Path, shown: Path, views: Iterable[st
         first_ts, last_ts = opened.bounds()
         rows = []
         for view in views:
+            if view == "tl_verdict":
+                continue  # below, out of what the query says
             found = opened.sql(f"SELECT * FROM {view} ORDER BY ts, dur DESC")
             rows += [dict(zip(found.columns, values, strict=True)) for values in found.rows]
         order = opened.sql("SELECT group_name, is_top FROM wb_timeline_order ORDER BY place").rows
     places = {str(name): bool(is_top) for name, is_top in order}
     _add_advice(rows, findings)
-    rows += _verdict(findings, first_ts, last_ts)
+    rows += _verdict(findings, shlex.quote(str(shown)), first_ts, last_ts)
     slices, curves = expected_tracks(rows, {name for name in places if places[name]})
     return Wanted(places, slices, curves, (last_ts - first_ts) // _STEPS)
 
@@ -152,11 +155,9 @@ def _add_advice(rows: list[dict[str, Any]], findings: list[Document]) -> None:
             row["arg_advice"] = advice.get(row["arg_finding"])
 
 
-# What was asked, behind the name of the query.
-_PATH = re.compile(r"(wbscope query \w+ )(?:'[^']*'|[^ ;]+)")
-
-
-def _verdict(findings: list[Document], first_ts: int, last_ts: int) -> list[dict[str, Any]]:
+def _verdict(
+    findings: list[Document], path: str, first_ts: int, last_ts: int
+) -> list[dict[str, Any]]:
     """The first of the findings, as slices as long as the run."""
     names = ("text", "advice", "evidence", "severity", "confidence", "cost_task_ns")
     return [
@@ -165,7 +166,7 @@ def _verdict(findings: list[Document], first_ts: int, last_ts: int) -> list[dict
             **{"value": None, "unit": None, "arg_rule": one["id"]},
             **{f"arg_{name}": one[name] for name in names},
             # A file that others get says nothing of the folder that it was made in.
-            "arg_evidence": _PATH.sub(r"\g<1>RUN", one["evidence"]) if one["evidence"] else None,
+            "arg_evidence": one["evidence"] and one["evidence"].replace(path, "RUN"),
         }
         for one in findings[:_MOST_TOLD]
         if one["severity"] in _TOLD
