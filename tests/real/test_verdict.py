@@ -47,11 +47,19 @@ def test_the_first_screen_is_one(recorded: RecordedRun, wbscope: Wbscope) -> Non
     head = done.stdout.split("\n\nTime that tasks lost")[0].splitlines()
     verdict = done.stdout[: done.stdout.index("wbscope explain")].splitlines()
     assert len(verdict) <= _FIRST_SCREEN
-    assert head[0].startswith(f"{recorded.folder}: ")
+    assert head[0].startswith(f"{recorded.folder}:")
     # Two runs of words, then at most three tables, which are underlined.
     tables = [line for line in done.stdout.splitlines() if set(line) == {"="}]
     assert len(tables) <= 3
     assert max(map(len, verdict)) <= 80
+
+
+def test_a_long_path_has_a_line_of_its_own(wbscope: Wbscope, tmp_path: Path) -> None:
+    """A path can be copied, and what it is told of is still the first words of the screen."""
+    far = tmp_path / ("a-folder-with-a-long-name-" * 3)
+    shutil.copytree(_EXAMPLES / "four-equal-writers", far)
+    lines = wbscope.run("report", str(far)).stdout.splitlines()
+    assert lines[:2] == [f"{far}:", "A device is slower than its writers"]
 
 
 def test_sections_are_the_tables_that_are_named(wbscope: Wbscope) -> None:

@@ -73,6 +73,8 @@ class Definitions:
         file = self.library.files[name]
         if name == PARAMS:
             return self._params(connection, file)
+        if name in self.texts:
+            return self.texts[name]
 
         def inlined(match: re.Match[str]) -> str:
             raw = self.library.files[match["name"]]

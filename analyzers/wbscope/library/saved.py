@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from wbscope.base.errors import InputError, QueryError
 from wbscope.base.result import Notice
 from wbscope.library.database import open_database, translate
 from wbscope.library.definitions import Definitions, index_statement, table_columns
+from wbscope.library.engine import FINDINGS
+from wbscope.library.finding import Finding, findings_select
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library
 from wbscope.library.params import Params
@@ -34,15 +36,20 @@ _OF_THE_VALUES = ("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLIT
 _MOST_NS = 60_000_000_000
 _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 
+# The findings of the database whose path is given.
+Find = Callable[[Path], Iterable[Finding]]
 
-def save_views(database: Path, library: Library, shown: str) -> list[Notice]:
-    """Add the views, and the private steps that they are made of.
 
+def save_views(database: Path, library: Library, shown: str, find: Find) -> list[Notice]:
+    """Add the views, the private steps that they are made of, and the findings.
+
+    The findings of a large trace take as long as its ingest, so they are left out: no wb_finding
+    is better than one without rows.
     Nobody else uses the file yet. A trace whose values no question can be asked of, or would take
     too long, goes without, and a warning says so. Raises: SetupError.
     """
     try:
-        _save(database, library, shown)
+        _save(database, library, shown, find)
     except (InputError, QueryError) as error:
         return [
             Notice(
@@ -53,20 +60,23 @@ def save_views(database: Path, library: Library, shown: str) -> list[Notice]:
     return []
 
 
-def _save(database: Path, library: Library, shown: str) -> None:
+def _save(database: Path, library: Library, shown: str, find: Find) -> None:
     reader, recorded = open_database(database, shown)
+    events = sum(count for count, _ in recorded.counts.values())
+    is_large = events > _MOST_EVENTS
     with contextlib.closing(reader), contextlib.closing(_writer(database)) as writer:
         definitions = Definitions(library, recorded, Params(), shown, schema="")
+        if not is_large:
+            definitions.texts[FINDINGS] = findings_select(find(database), shown)
         counts = {event: loaded for event, (_, loaded) in recorded.counts.items()}
         names = library.closure(_named(library))
         steps = frozenset(need for name in names for need in library.files[name].needs)
-        events = sum(count for count, _ in recorded.counts.values())
-        saving = _Saving(writer, definitions, counts, steps, is_large=events > _MOST_EVENTS)
+        saving = _Saving(writer, definitions, counts, steps, is_large)
         try:
             with stoppable(writer, _MOST_NS):
                 writer.execute("BEGIN")
                 for name in names:
-                    if not library.files[name].source_view:
+                    if not library.files[name].source_view and not (is_large and name == FINDINGS):
                         saving.save(library.files[name])
                 writer.execute("COMMIT")
         except sqlite3.Error as error:

@@ -96,6 +96,8 @@ def head_line(verdict: Verdict) -> str:
 
 def _head(verdict: Verdict, width: int) -> list[str]:
     lines = [printable(f"{verdict.run}: {verdict.title}")]
+    if len(lines[0]) > width:
+        lines = [printable(f"{verdict.run}:"), *_fill(verdict.title, width, "")]
     if verdict.part_ns is not None:
         start, end = (format_value("ts", "ns", ns) for ns in verdict.part_ns)
         lines.append(f"only from {start} to {end} of the run")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,12 @@ from wbscope.ingest.program import Observer, find_ingester
 from wbscope.ingest.selection import Choice, check_glob, check_selection, saying
 from wbscope.ingest.to_database import trace_to_database
 from wbscope.library.database import SCHEMA_VERSION
+from wbscope.library.finding import Finding, find_all
 from wbscope.library.library import Library
+from wbscope.library.params import Params
 from wbscope.library.saved import save_views
+from wbscope.library.sqlite import SqliteEngine
+from wbscope.run.labels import names_of
 from wbscope.run.source import DATABASE_NAME, Kind, Source
 
 __all__ = ["Ingested", "database_of", "default_output", "ingest"]
@@ -116,7 +121,11 @@ def ingest(
                 done, warnings = trace_to_database(run, private, library, choice, observer)
         warnings += check_selection(run.path, private, choice)
         if views and private.exists():
-            warnings += save_views(private, library, str(output))
+
+            def find(database: Path) -> list[Finding]:
+                return _findings(database, library, str(output))
+
+            warnings += save_views(private, library, str(output), find)
     return Ingested(
         output=output,
         events_count=done["events_count"],
@@ -124,3 +133,10 @@ def ingest(
         damaged=bool(done["damaged"]),
         warnings=tuple(warnings),
     )
+
+
+def _findings(database: Path, library: Library, shown: str) -> list[Finding]:
+    engine = SqliteEngine(database, shown, library)
+    # Not engine.close(): the file has another name soon, for which nothing would be kept.
+    with contextlib.closing(engine.connection):
+        return find_all(engine, library, shown, Params(), names_of(engine).label)
