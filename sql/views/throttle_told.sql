@@ -158,9 +158,9 @@ WITH
     SELECT
       coalesce(
         (SELECT CAST(m.value AS INTEGER) FROM raw_meta AS m WHERE m.key = 'hz'),
-        i.hz
+        -- Asked only where that is not known.
+        (SELECT i.hz FROM inferred AS i)
       ) AS hz
-    FROM inferred AS i
   )
 SELECT k.hz, u.second_ns / k.hz AS jiffy_ns
 FROM known AS k

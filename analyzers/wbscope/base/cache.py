@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases and timelines made on the fly, kept until the trace changes or room runs out.
+"""What was made on the fly, kept until the trace changes or room runs out.
 
 They lie in BASE/wbscope/v1, which nobody but wbscope makes: BASE is $WBSCOPE_CACHE_DIR,
 else $XDG_CACHE_HOME, else ~/.cache. What is read from there is believed, so both folders must be
@@ -41,7 +41,7 @@ CACHE_FIX = "export WBSCOPE_CACHE_DIR=$(mktemp -d)"
 _FOLDERS = ("wbscope", "v1")
 _VARIABLE = "WBSCOPE_CACHE_DIR"
 _SCRATCH = "scratch"
-_ENTRY = re.compile(r"[0-9a-f]{32}\.(db|pftrace)")
+_ENTRY = re.compile(r"[0-9a-f]{32}\.(db|pftrace|library)")
 # Of those who write an entry, as outputs.py names them.
 _PRIVATE = re.compile(rf"\.({_SCRATCH}|{_ENTRY.pattern})\.wbscope-[a-z0-9_]{{8}}")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -14,6 +14,7 @@ from pathlib import Path
 from wbscope.base.errors import QueryError
 from wbscope.library.adapters import sqlite_adapters
 from wbscope.library.catalog import Catalog, read_catalog
+from wbscope.library.compiled import Parsed, kept_or_read
 from wbscope.library.profiles import Profile, read_profiles
 from wbscope.library.sqlfile import SqlFile, broken_library, read_sql_file
 
@@ -131,7 +132,7 @@ def load_library(
     engine: str = ENGINES[0],
     adapters: Adapters = sqlite_adapters,
 ) -> Library:
-    """Read the library from `folder`, or from where this installation keeps it.
+    """Read the library from `folder`, or that of this installation, which is read once for all.
 
     Its views, queries and timelines are one text; the adapters below are the engine's: made of
     the catalog, and what lies in adapters/ENGINE besides.
@@ -139,6 +140,16 @@ def load_library(
     Raises: SetupError.
     """
     root = find_sql_dir() if folder is None else folder
+
+    def read() -> Parsed:
+        return _read(root, engine, adapters)
+
+    if folder is None and adapters is sqlite_adapters:
+        return Library(*kept_or_read(root, read))
+    return Library(*read())
+
+
+def _read(root: Path, engine: str, adapters: Adapters) -> Parsed:
     catalog = root / _CATALOG
     found = list(adapters(read_catalog(catalog))) if catalog.exists() else []
     for part in (f"adapters/{engine}", *_FOLDERS):
@@ -153,7 +164,7 @@ def load_library(
     if not files:
         raise broken_library(root, f"no .sql file in {', '.join(_FOLDERS)}")
     _check_needs(files)
-    return Library(files, read_profiles(root / _PROFILES))
+    return files, read_profiles(root / _PROFILES)
 
 
 def find_sql_dir() -> Path:

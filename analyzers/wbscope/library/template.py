@@ -16,7 +16,7 @@ from typing import Any
 from wbscope.base.result import unit_of
 from wbscope.base.units import format_value
 
-__all__ = ["Label", "Template", "read_template"]
+__all__ = ["Hole", "Label", "Template", "read_template"]
 
 Label = Callable[[str, Any], str | None]
 """What people call the value of a column, where it has a name: vda (/data)."""
@@ -26,11 +26,14 @@ _RAW, _PATH = "raw", "path"
 
 
 @dataclass(frozen=True)
-class _Hole:
+class Hole:
+    """A fact, and how it is told."""
+
     name: str
     how: str
 
     def fill(self, facts: Mapping[str, Any], label: Label) -> str | None:
+        """Its text; None where it is not known."""
         value = facts.get(self.name)
         if value is None:
             return None
@@ -43,7 +46,7 @@ class _Hole:
         return label(self.name, value) or format_value(self.name, unit_of(self.name), value)
 
 
-_Part = str | _Hole
+_Part = str | Hole
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Template:
 
     def names(self) -> list[str]:
         """The facts that it names."""
-        return [p.name for _, parts in self.pieces for p in parts if isinstance(p, _Hole)]
+        return [p.name for _, parts in self.pieces for p in parts if isinstance(p, Hole)]
 
     def told(self, facts: Mapping[str, Any]) -> list[str]:
         """The facts that stand in the text when it is filled with these."""
@@ -74,8 +77,8 @@ class Template:
             hole.name
             for _, parts in self.pieces
             for hole in parts
-            if isinstance(hole, _Hole)
-            and all(facts.get(p.name) is not None for p in parts if isinstance(p, _Hole))
+            if isinstance(hole, Hole)
+            and all(facts.get(p.name) is not None for p in parts if isinstance(p, Hole))
         ]
 
 
@@ -95,7 +98,7 @@ def read_template(text: str) -> Template:
             pieces.append((is_optional, tuple(parts)))
             parts, is_optional = [], match[0] == "["
         else:
-            parts.append(_Hole(match[1], match[2] or "") if match[1] else match[0])
+            parts.append(Hole(match[1], match[2] or "") if match[1] else match[0])
     if at != len(text) or is_optional:
         raise ValueError(f"what stands at {at} is no text, no {{fact}} and no [piece]")
     pieces.append((False, tuple(parts)))

@@ -13,11 +13,14 @@ from wbscope.explain.report import page_window_ns
 Cli = Callable[..., Any]
 
 
-def test_sections_come_in_order_and_a_missing_event_is_said(cli: Cli, database: Path) -> None:
-    ran = cli("report", database, "--full")
+def test_sections_come_in_order_and_a_missing_event_is_said(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(database.parent)  # a long path has a line of its own
+    ran = cli("report", database.name, "--full")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines()[:6] == [
-        f"{database}: no verdict, for no rule could be asked",
+        f"{database.name}: no verdict, for no rule could be asked",
         "6.1.0",
         "",
         "kernel  6.1.0",
@@ -75,7 +78,8 @@ def test_report_to_a_file(cli: Cli, database: Path, tmp_path: Path) -> None:
 def test_report_of_a_trace(cli: Cli, trace: Path) -> None:
     ran = cli("report", trace)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith(f"{trace}: no verdict, for no rule could be asked\n")
+    told = "no verdict, for no rule could be asked\n"
+    assert ran.out.startswith((f"{trace}: {told}", f"{trace}:\n{told}"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library that is kept as it was read: never another one than the files have."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from wbscope.library import library as library_module
+from wbscope.library.library import Library, load_library
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders whose files were read."""
+    found: list[Path] = []
+    read = library_module._read
+
+    def noted(root: Path, *rest: object) -> object:
+        found.append(root)
+        return read(root, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(library_module, "_read", noted)
+    return found
+
+
+def entry_in(cache: Path) -> Path:
+    (entry,) = cache.rglob("*.library")
+    return entry
+
+
+def test_the_files_are_read_once(sql_dir: Path, cache: Path, reads: list[Path]) -> None:
+    first, second = load_library(), load_library()
+    assert first == second
+    assert first.digest() == second.digest()
+    assert reads == [sql_dir]
+
+
+def test_the_whole_library_comes_back(
+    cache: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With rules, templates, profiles and drawings: the reader knows each part."""
+    monkeypatch.delenv("WBSCOPE_SQL_DIR", raising=False)
+    assert load_library() == load_library()
+    assert len(reads) == 1
+
+
+@pytest.mark.parametrize("change", ["text", "new file", "gone", "the folder"])
+def test_another_text_is_read(
+    sql_dir: Path, cache: Path, change: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    added = sql_dir / "views/a.sql"
+    added.write_text("-- @view a\n-- @needs\nCREATE VIEW a AS SELECT 1 AS one;\n")
+    assert load_library().files["a"].select == "SELECT 1 AS one"
+    if change == "text":
+        added.write_text("-- @view a\n-- @needs\nCREATE VIEW a AS SELECT 2 AS two;\n")
+        assert load_library().files["a"].select == "SELECT 2 AS two"
+    elif change == "new file":
+        (sql_dir / "views/b.sql").write_text(
+            "-- @view b\n-- @needs a\nCREATE VIEW b AS SELECT 1;\n"
+        )
+        assert "b" in load_library().files
+    elif change == "gone":
+        added.unlink()
+        assert "a" not in load_library().files
+    else:
+        monkeypatch.delenv("WBSCOPE_SQL_DIR")
+        assert "a" not in load_library().files
+
+
+class _Evil:
+    def __init__(self, made: Path) -> None:
+        self.made = made
+
+    def __reduce__(self) -> tuple[object, tuple[str, ...]]:
+        return os.mkdir, (str(self.made),)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "evil", "another thing"])
+def test_what_is_damaged_is_read_again(
+    sql_dir: Path, cache: Path, tmp_path: Path, damage: str
+) -> None:
+    wanted = load_library()
+    entry = entry_in(cache)
+    whole = entry.read_bytes()
+    made = tmp_path / "made"
+    texts = {
+        "cut": whole[: len(whole) // 2],
+        "empty": b"",
+        "noise": bytes(range(256)) * 4,
+        "evil": pickle.dumps(_Evil(made)),
+        "another thing": pickle.dumps(({}, (), 3)),
+    }
+    entry.write_bytes(texts[damage])
+    assert load_library() == wanted
+    assert not made.exists()
+    assert entry.read_bytes() == whole
+
+
+def test_no_cache_is_no_error(
+    sql_dir: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What needs no cache works where there is none."""
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    assert isinstance(load_library(), Library)
+    assert isinstance(load_library(), Library)
+    assert len(reads) == 2
