@@ -599,6 +599,7 @@ CROSS JOIN raw_global_dirty_state AS l ON l.seq = c.last_seq;
 -- @column   window_index INTEGER of wb_window
 -- @column   task_id INTEGER of wb_task
 -- @column   share_ratio REAL of the task's calls in free run
+-- @materialize
 CREATE VIEW _dirtied_free_call AS
 WITH
   dirtier AS (
