@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wbscope.compare.comparison import Side, told_apart
@@ -12,6 +12,9 @@ from wbscope.compare.differences import differences, facts_text, unknown_facts
 from wbscope.compare.policy import Policy
 
 __all__ = ["Refusal", "refusals"]
+
+# What may differ among the runs of a base, if the policy lets it differ between sides.
+_OF_BASE = ("kernel",)
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,14 @@ def refusals(
     The first runs are dropped already. `itself`: the base is meant to be the side itself.
     """
     sides = [side] if base is None else [side, base]
-    found = [refusal for one in sides for refusal in _of_side(one, policy)]
+    # Runs of several kernels are one base where the policy lets kernels differ.
+    mixed = [fact for fact in _OF_BASE if fact in policy.differs]
+    allowed = [(one, mixed if one is base or itself else []) for one in sides]
+    found = [refusal for one, facts in allowed for refusal in _of_side(one, policy, facts)]
     runs = [run for one in sides for run in one.runs]
     if base is not None and not itself:
         found += _on_both(side, base)
-    within = {difference.fact for one in sides for difference in differences(one.runs)}
+    within = {d.fact for one, facts in allowed for d in differences(one.runs, facts)}
     if base is not None:
         for difference in differences(told_apart(sides), policy.differs):
             if difference.fact not in within:
@@ -57,7 +63,7 @@ def _on_both(side: Side, base: Side) -> Iterator[Refusal]:
         yield Refusal("same-recording", f"{told}: nothing can differ", fix)
 
 
-def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:
+def _of_side(side: Side, policy: Policy, allowed: Sequence[str]) -> Iterator[Refusal]:
     if not side.runs:
         yield Refusal("no-runs", f"{side.name} has no runs", "name at least one run")
     given = len(side.runs) + policy.drop_first
@@ -67,7 +73,7 @@ def _of_side(side: Side, policy: Policy) -> Iterator[Refusal]:
         if given > (policy.expect_runs or 0):
             fix = f"leave out what is not of this test, or expect_runs = {given}"
         yield Refusal("number-of-runs", told, fix)
-    for difference in differences(side.runs):
+    for difference in differences(side.runs, allowed):
         told = f"runs of {side.name} differ among themselves: {difference.text()}"
         yield Refusal("mixed-side", told, "give only repetitions of one thing to a side")
     for names in copies_within(side.runs):
