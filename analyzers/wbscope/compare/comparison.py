@@ -90,6 +90,11 @@ class Row:
         """Told apart from chance; otherwise `~` is printed."""
         return self.outcome in ("better", "worse", "changed")
 
+    @property
+    def is_untested(self) -> bool:
+        """One run each: the change can be shown, and nothing can tell it from chance."""
+        return len(self.sample.values) == len(self.base_sample.values) == 1
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -248,6 +253,8 @@ def _incomparable(
 def _judged(
     metric: Metric, mine: Sample, theirs: Sample, found: Shift, alpha: float, margin: float
 ) -> tuple[Outcome, str]:
+    if len(mine.values) == len(theirs.values) == 1:
+        return "undecided", "no test possible with one run each"
     if smallest_p(len(mine.values), len(theirs.values)) > alpha:
         return "undecided", "too few runs"
     if found.p > alpha:
@@ -269,7 +276,10 @@ def _too_few(base: Side, others: Sequence[Side], alpha: float) -> Iterable[Notic
     """Nothing can be told apart, which is not that nothing differs."""
     for side in others:
         n, m = len(side.runs), len(base.runs)
-        if (least := smallest_p(n, m)) > alpha:
+        if n == m == 1:
+            told = f"{side.name} and {base.name}: no test possible with one run each; changes are"
+            yield Notice("too-few-runs", f"{told} shown as they are: make 6 or more of each")
+        elif (least := smallest_p(n, m)) > alpha:
             told = f"{side.name} has {n} runs and {base.name} {m}, so no change, however large,"
             told += f" reaches p {alpha:g} (least possible {least:.2g}): make 6 or more of each"
             yield Notice("too-few-runs", told)

@@ -73,8 +73,8 @@ def amount_text(metric: Metric, found: Shift, value: float) -> str:
 
 
 def change_text(row: Row) -> str:
-    """The estimate, or ~ where it is not told apart from chance."""
-    if not row.is_sure or row.shift is None:
+    """The estimate, or ~ where a test does not tell it apart from chance."""
+    if row.shift is None or not (row.is_sure or row.is_untested):
         return _NOTHING
     return amount_text(row.metric, row.shift, row.shift.estimate)
 
@@ -90,8 +90,8 @@ def interval_text(metric: Metric, found: Shift | None) -> str:
 
 
 def row_p(row: Row) -> str:
-    """p, where the row is a comparison at all."""
-    return p_text(None if row.shift is None else row.shift.p)
+    """p, where the row is a test at all."""
+    return p_text(None if row.shift is None or row.is_untested else row.shift.p)
 
 
 def p_text(p: float | None) -> str:

@@ -8,6 +8,7 @@ from support.rundata import LEVEL, RATE, TIME, WRITES, metric, run, side
 from wbscope.base.errors import UsageError
 from wbscope.compare.comparison import Side, compare_sides, metrics_of, only
 from wbscope.measure.metric import Metric
+from wbscope.render.changes import change_text, row_p
 
 OLD = [100, 101, 102, 103, 104, 105]
 NEW = [80, 81, 82, 83, 84, 85]
@@ -53,12 +54,23 @@ def test_negative_values() -> None:
     assert (row.outcome, row.shift and row.shift.scale) == ("better", "difference")
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_one_to_three_runs_say_nothing(n: int) -> None:
+def test_one_run_each_shows_the_change_and_that_nothing_tests_it() -> None:
+    found = compare_sides(side("B", {RATE: [3939.0]}), [side("A", {RATE: [23450.0]})])
+    (row,) = found.rows
+    assert (row.outcome, row.reason) == ("undecided", "no test possible with one run each")
+    assert change_text(row) == "+495.3 %"  # 23450 / 3939 - 1
+    assert row_p(row) == "-"
+    (notice,) = found.warnings
+    assert "no test possible with one run each" in notice.message
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_two_and_three_runs_say_nothing(n: int) -> None:
     row = _row(TIME, [1.0] * n, [99.0 + i for i in range(n)])
     assert (row.outcome, row.reason) == ("undecided", "too few runs")
     assert row.shift is not None
     assert row.shift.low is None
+    assert change_text(row) == "~"
 
 
 def test_four_runs_apart_are_enough() -> None:
