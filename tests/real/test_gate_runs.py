@@ -32,7 +32,7 @@ def judged(side: str, base: str = "before", **policy: object) -> GateResult:
         ("lower-limit", "again", "FAIL", 1),
         ("again", "before", "PASS", 0),
         ("before", "lower-limit", "PASS", 0),  # better is no regression
-        ("slower-disk", "before", "INCONCLUSIVE", 4),
+        ("slower-disk", "before", "WORSE", 4),
     ],
 )
 def test_the_verdict(side: str, base: str, status: str, code: int) -> None:

@@ -28,7 +28,7 @@ class Finding:
 
     name     the metric, or the slug of the refusal
     status   the verdict, as `gate` prints it
-    grade    what it means for the job, with `inconclusive` of the policy
+    grade    what it means for the job, with `inconclusive` and `worse` of the policy
     why      one sentence without numbers of its own
     details  numbers, a line each
     line     where the policy declares it; None when the policy is not a file
@@ -85,10 +85,14 @@ def _judged(verdict: Verdict, result: GateResult, lines: dict[str, int]) -> Find
 
 
 def _grade(verdict: Verdict, policy: Policy) -> Grade:
-    if verdict.status == "INCONCLUSIVE":
-        mapped: dict[str, Grade] = {"pass": "none", "fail": "error"}
-        return mapped.get(policy.inconclusive, "warning")
-    return "none" if verdict.status == "PASS" else "error"
+    grades: dict[str, Grade] = {
+        "pass": "none",
+        "fail": "error",
+        "PASS": "none",
+        "INCONCLUSIVE": "warning",
+        "WORSE": "warning",
+    }
+    return grades.get(policy.counted(verdict.status), "error")
 
 
 def _details(verdict: Verdict, now: Sample, result: GateResult) -> Iterator[str]:

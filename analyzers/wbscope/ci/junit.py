@@ -20,9 +20,9 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(result: GateResult, policy_file: Path | None = None) -> str:
-    """FAIL is a failure, INCONCLUSIVE is skipped, a refusal is an error.
+    """FAIL and WORSE are failures, INCONCLUSIVE is skipped, a refusal is an error.
 
-    `inconclusive` of the policy makes it a failure or a pass.
+    `inconclusive` and `worse` of the policy make these a failure or a pass.
 
     Source: junit-10.xsd of Jenkins' xUnit plugin.
     """
@@ -73,6 +73,8 @@ def _case(finding: Finding, number: int) -> ElementTree.Element:
 def _tag(finding: Finding) -> str | None:
     if finding.status == "REFUSED":
         return "error"
+    if finding.status == "WORSE" and finding.grade == "warning":
+        return "failure"  # it is worse, and nobody looks at what was skipped
     return {"error": "failure", "warning": "skipped", "none": None}[finding.grade]
 
 

@@ -35,7 +35,7 @@ def sarif_json(
 
     A result is where the policy declares the metric; without a policy, where the first
     of `runs`, what was judged, was recorded.  FAIL and a refused metric have level
-    error; INCONCLUSIVE has kind "open", which the standard keeps for "not enough to
+    error, WORSE has warning; INCONCLUSIVE has kind "open", which the standard keeps for "not enough to
     decide".  Refused runs and warnings are notifications of the tool.
 
     Source: OASIS SARIF 2.1.0, 3.27 result, 3.20 invocation, 3.58 notification.
@@ -82,12 +82,14 @@ def _rule(metric: Metric) -> dict[str, Any]:
 def _result(finding: Finding, index: int) -> dict[str, Any]:
     text = "\n".join([f"{finding.name}: {finding.why}", *finding.details])
     # A level other than none is for kind fail only (3.27.10).
-    is_error = finding.grade == "error"
+    level = "error" if finding.grade == "error" else "none"
+    if finding.status == "WORSE" and level == "none":
+        level = "warning"
     return {
         "ruleId": finding.name,
         "ruleIndex": index,
-        "kind": "fail" if is_error else "open",
-        "level": "error" if is_error else "none",
+        "kind": "open" if level == "none" else "fail",
+        "level": level,
         "message": {"text": text},
         "partialFingerprints": {
             "wbscopeMetric/v1": hashlib.sha256(finding.name.encode()).hexdigest()[:16]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: PASS, FAIL or INCONCLUSIVE for each declared metric, and for all of them."""
+"""The gate: PASS, WORSE, FAIL or INCONCLUSIVE for each declared metric, and for all of them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,25 @@ from wbscope.stats.shift import Scale, Shift, shift
 
 __all__ = ["EXIT_CODES", "GateResult", "Status", "Verdict", "judge"]
 
-Status = Literal["PASS", "FAIL", "INCONCLUSIVE", "REFUSED"]
-EXIT_CODES: dict[Status, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4, "REFUSED": 4}
+Status = Literal["PASS", "FAIL", "WORSE", "INCONCLUSIVE", "REFUSED"]
+EXIT_CODES: dict[Status, int] = {
+    "PASS": 0,
+    "FAIL": 1,
+    "WORSE": 4,
+    "INCONCLUSIVE": 4,
+    "REFUSED": 4,
+}
+# What an open verdict counts as, by the word that the policy has for it.
+_COUNTS_AS: dict[str, Status] = {"pass": "PASS", "fail": "FAIL"}
 
 
 @dataclass(frozen=True)
 class Verdict:
     """One declared metric.
 
-    status       REFUSED = its numbers are not there for all runs, or are not the
-                 same thing on both sides: no policy makes that a PASS
+    status       WORSE = surely worse, by less or by more than the margin is not
+                 known; REFUSED = its numbers are not there for all runs, or are not
+                 the same thing on both sides: no policy makes that a PASS
     reasons      why, as sentences
     row          the two sides, as `compare` has them; None without a base
     shift        on the scale of the margin
@@ -78,10 +87,13 @@ class GateResult:
 
     def exit_code(self) -> int:
         """0 passed, 1 failed, 4 not enough evidence, unless the policy maps that."""
-        mapped: dict[str, Status] = {"pass": "PASS", "fail": "FAIL"}
-        if self.status == "INCONCLUSIVE":
-            return EXIT_CODES[mapped.get(self.policy.inconclusive, "INCONCLUSIVE")]
-        return EXIT_CODES[self.status]
+        if self.refusals:
+            return EXIT_CODES["REFUSED"]
+        counted = (self._counted(verdict.status) for verdict in self.verdicts)
+        return EXIT_CODES[_overall(list(counted), False)]
+
+    def _counted(self, status: Status) -> Status:
+        return _COUNTS_AS.get(self.policy.counted(status), status)
 
     def count(self, status: Status) -> int:
         """How many metrics have this verdict."""
@@ -154,7 +166,7 @@ def _warmed(side: Side, policy: Policy) -> Side:
 def _overall(statuses: Sequence[Status], is_refused: bool) -> Status:
     if is_refused:
         return "REFUSED"
-    worst: tuple[Status, ...] = ("FAIL", "REFUSED", "INCONCLUSIVE")
+    worst: tuple[Status, ...] = ("FAIL", "REFUSED", "WORSE", "INCONCLUSIVE")
     return next((status for status in worst if status in statuses), "PASS")
 
 
@@ -306,17 +318,39 @@ def _compared(
     known = replace(
         known, delta=delta, detectable=plan.detectable(n, m), runs_needed=plan.runs_needed()
     )
-    worse, bound = _worsening(metric, found)
+    least, worse, bound = _worsening(metric, found)
     if fewest < policy.min_runs:
         told = f"{n} + {m} runs, wanted {policy.min_runs} a side: only budgets can decide"
         return replace(known, reasons=(told,))
-    if p_adjusted is not None and p_adjusted <= policy.alpha and worse > delta:
-        return replace(known, status="FAIL", reasons=("worse by more than the margin",))
+    is_sure = p_adjusted is not None and p_adjusted <= policy.alpha
+    status, told = _word(is_sure, least, worse, bound, delta, policy)
+    if status == "INCONCLUSIVE":
+        told = _why_undecided(known, bound, compared, policy)
+    return replace(known, status=status, reasons=(told,))
+
+
+def _word(
+    is_sure: bool,
+    least: float | None,
+    worse: float,
+    bound: float | None,
+    delta: float,
+    policy: Policy,
+) -> tuple[Status, str]:
+    """The test says whether it changed, the interval by how much; the margin decides."""
+    if is_sure and least is not None and least > delta:
+        return "FAIL", "surely worse by more than the margin"
+    if is_sure and worse > delta and policy.fail_when == "estimate":
+        return "FAIL", "surely worse, and the estimate is worse by more than the margin"
     if bound is not None and bound <= delta:
-        better = p_adjusted is not None and p_adjusted <= policy.alpha and worse < 0
-        told = "better" if better else "not worse by more than the margin"
-        return replace(known, status="PASS", reasons=(told,))
-    return replace(known, reasons=(_why_undecided(known, bound, compared, policy),))
+        if is_sure and worse < 0:
+            return "PASS", "better"
+        return "PASS", "worse, by less than the margin" if is_sure and worse > 0 else (
+            "not worse by more than the margin"
+        )
+    if is_sure and worse > 0:
+        return "WORSE", "surely worse; whether by less or by more than the margin is not known"
+    return "INCONCLUSIVE", ""
 
 
 def _with_tail(judged: Verdict, row: Row, side: Side, policy: Policy, compared: int) -> Verdict:
@@ -349,12 +383,18 @@ def _delta(metric: Metric, margin: Margin, row: Row, scale: Scale) -> float:
     return margin.quantity(metric.name, metric.unit)
 
 
-def _worsening(metric: Metric, found: Shift) -> tuple[float, float | None]:
-    """By how much it is worse, and at worst; below 0 = better."""
+def _worsening(metric: Metric, found: Shift) -> tuple[float | None, float, float | None]:
+    """By how much it is worse: at least, as estimated, and at worst; below 0 = better."""
     none = 1.0 if found.scale == "ratio" else 0.0
+    low = None if found.low is None else found.low - none
+    high = None if found.high is None else found.high - none
     if metric.better == "lower":
-        return found.estimate - none, None if found.high is None else found.high - none
-    return none - found.estimate, None if found.low is None else none - found.low
+        return low, found.estimate - none, high
+    return (
+        None if high is None else -high,
+        none - found.estimate,
+        None if low is None else -low,
+    )
 
 
 def _why_undecided(known: Verdict, bound: float | None, compared: int, policy: Policy) -> str:

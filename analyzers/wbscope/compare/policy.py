@@ -101,9 +101,16 @@ class Policy:
     failed: str = "refuse"
     unknown: str = "tell"
     inconclusive: str = "inconclusive"
+    worse: str = "worse"
+    fail_when: str = "estimate"
     require: tuple[str, ...] = ()
     expect_runs: int | None = None
     source: str = ""  # its file, as errors name it
+
+    def counted(self, status: str) -> str:
+        """What a verdict counts as: pass or fail where the policy says so, else itself."""
+        told = {"INCONCLUSIVE": self.inconclusive, "WORSE": self.worse}.get(status, status)
+        return told if told in ("pass", "fail") else status
 
     def wants(self, family: str) -> bool:
         """True when a rule may be about a metric of this family."""
@@ -185,7 +192,8 @@ def _may_match(pattern: str, family: str) -> bool:
 
 def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
     known = ("alpha", "min_runs", "drop_first", "differs", "lost_events", "damaged", "failed",
-             "unknown", "inconclusive", "require", "expect_runs", "metrics")  # fmt: skip
+             "unknown", "inconclusive", "worse", "fail_when", "require", "expect_runs",
+             "metrics")  # fmt: skip
     _check_keys(path, "the policy", document, known)
     metrics = document.get("metrics", {})
     if not isinstance(metrics, dict) or not metrics:
@@ -205,6 +213,8 @@ def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
         failed=_word(path, document, "failed", ("refuse", "allow")),
         unknown=_word(path, document, "unknown", ("tell", "refuse")),
         inconclusive=_word(path, document, "inconclusive", ("inconclusive", "pass", "fail")),
+        worse=_word(path, document, "worse", ("worse", "pass", "fail")),
+        fail_when=_word(path, document, "fail_when", ("estimate", "interval")),
         require=_required(path, document.get("require", [])),
         expect_runs=_count(path, document, "expect_runs", 10, 1)
         if "expect_runs" in document

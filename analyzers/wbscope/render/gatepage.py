@@ -26,18 +26,39 @@ from wbscope.render.table import PAGE_WIDTH
 
 __all__ = ["evidence_text", "gate_markdown", "gate_text", "summary_text"]
 
-_FACES: dict[Status, str] = {"PASS": ":)", "FAIL": ":(", "INCONCLUSIVE": ":|", "REFUSED": ":|"}
+_FACES: dict[Status, str] = {
+    "PASS": ":)",
+    "FAIL": ":(",
+    "WORSE": ":(",
+    "INCONCLUSIVE": ":|",
+    "REFUSED": ":|",
+}
+# What has to be looked at first.
+_ORDER: tuple[Status, ...] = ("FAIL", "REFUSED", "WORSE", "INCONCLUSIVE", "PASS")
+# Of a terminal that nobody has made larger.
+_SCREEN_LINES = 24
 
 
 def gate_text(result: GateResult, width: int = PAGE_WIDTH, faces: bool = True) -> str:
-    """Doubts first, then each metric with its evidence, the verdict last."""
+    """Doubts, then each metric with its evidence, the worst first; the verdict last.
+
+    It also stands in front where the text is longer than a screen.
+    """
+    verdict_line = _fill(f"gate: {summary_text(result)}", width)
     lines = [_fill(line, width) for line in _doubts(result)]
-    for verdict in result.verdicts:
+    for verdict in _by_status(result):
         face = f"{_FACES[verdict.status]} " if faces else ""
         lines.append(_fill(f"{face}{verdict.status} {printable(verdict.metric.name)}", width))
         for line in (_told(verdict), *evidence_text(verdict), _meaning(verdict)):
             lines.append(_fill(f"    {printable(line)}", width, "    "))
-    return "\n".join([*lines, _fill(f"gate: {summary_text(result)}", width)]) + "\n"
+    lines.append(verdict_line)
+    is_long = sum(line.count("\n") + 1 for line in lines) > _SCREEN_LINES
+    return "\n".join([verdict_line, *lines] if is_long else lines) + "\n"
+
+
+def _by_status(result: GateResult) -> list[Verdict]:
+    """Else in the order of the policy."""
+    return sorted(result.verdicts, key=lambda verdict: _ORDER.index(verdict.status))
 
 
 def gate_markdown(result: GateResult, faces: bool = True) -> str:
@@ -46,7 +67,7 @@ def gate_markdown(result: GateResult, faces: bool = True) -> str:
     lines += [line for doubt in _doubts(result) for line in (f"> {plain(doubt)}", "")]
     if result.verdicts:
         lines += ["| | metric | verdict | why | evidence | what it says |", "|---" * 6 + "|"]
-    for verdict in result.verdicts:
+    for verdict in _by_status(result):
         cells = [
             _FACES[verdict.status] if faces else "",
             verdict.metric.name,
@@ -65,13 +86,9 @@ def summary_text(result: GateResult) -> str:
         slugs = Counter(refusal.slug for refusal in result.refusals).items()
         why = (slug if count == 1 else f"{count} x {slug}" for slug, count in slugs)
         return f"REFUSED, nothing was judged: {', '.join(why)}"
-    counts = [
-        f"{count} {status}"
-        for status in ("FAIL", "REFUSED", "INCONCLUSIVE", "PASS")
-        if (count := result.count(status))
-    ]
-    mapped = result.status == "INCONCLUSIVE" and result.policy.inconclusive != "inconclusive"
-    told = f" (counted as {result.policy.inconclusive})" if mapped else ""
+    counts = [f"{count} {status}" for status in _ORDER if (count := result.count(status))]
+    counted = result.policy.counted(result.status)
+    told = f" (counted as {counted})" if counted != result.status else ""
     return f"{result.status}{told}: {', '.join(counts)} of {len(result.verdicts)} metrics"
 
 
@@ -90,7 +107,7 @@ def evidence_text(verdict: Verdict) -> list[str]:
         f" p {p_text(found.p)}, adjusted {p_text(verdict.p_adjusted)},"
         f" n {runs_text(row.sample, row.base_sample)}"
     )
-    if verdict.status == "INCONCLUSIVE" and verdict.delta is not None:
+    if verdict.status in ("INCONCLUSIVE", "WORSE") and verdict.delta is not None:
         lines.append(_plan(verdict, row))
     return lines
 

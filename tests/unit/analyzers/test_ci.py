@@ -74,7 +74,7 @@ def test_each_finding_has_the_line_of_its_rule(result: GateResult, policy: Path)
 def test_what_a_failed_metric_says(result: GateResult, policy: Path) -> None:
     worse = findings(result, policy)[0]
     assert (worse.status, worse.grade) == ("FAIL", "error")
-    assert worse.why == "worse by more than the margin"
+    assert worse.why == "surely worse by more than the margin"
     numbers, holm, meaning = worse.details
     assert numbers.startswith("before 102 ns, now 142 ns (medians), change +39.0 %")
     assert "margin 5%" in numbers
@@ -163,7 +163,7 @@ def test_junit(result: GateResult, policy: Path) -> None:
     failure = told["made.worse_ns"].find("failure")
     assert failure is not None
     assert failure.get("type") == "regression"
-    assert failure.get("message") == "worse by more than the margin"
+    assert failure.get("message") == "surely worse by more than the margin"
     assert "now 142 ns" in (failure.text or "")
     assert told["made.worse_ns"].get("classname") == "wbscope.gate.made"
 
@@ -177,6 +177,21 @@ def test_junit_when_inconclusive_fails_or_passes(result: GateResult) -> None:
     suite = checked_junit(junit_xml(passes)).find("testsuite")
     assert suite is not None
     assert (suite.get("failures"), suite.get("skipped")) == ("2", "0")
+
+
+def test_what_is_surely_worse_is_seen(result: GateResult, policy: Path) -> None:
+    """Nobody looks at a test that was skipped."""
+    (failed, *_) = result.verdicts
+    told = replace(result, verdicts=(replace(failed, status="WORSE"),))
+    case = checked_junit(junit_xml(told)).find("testsuite/testcase/failure")
+    assert case is not None
+    assert case.get("type") == "worse"
+    (line, _) = annotation_lines(told, policy)
+    assert line.startswith("::warning ")
+    (found,) = json.loads(sarif_json(told, policy))["runs"][0]["results"]
+    assert (found["kind"], found["level"]) == ("fail", "warning")
+    passes = replace(told, policy=replace(result.policy, worse="pass"))
+    assert checked_junit(junit_xml(passes)).find("testsuite/testcase/failure") is None
 
 
 def test_junit_of_a_refusal(refused: GateResult) -> None:
@@ -225,7 +240,7 @@ def test_annotations(result: GateResult, policy: Path) -> None:
     assert kinds == ["error", "error", "error", "warning", "notice"]
     _, keys, message = told[0]
     assert keys == {"file": "gate.toml", "line": "2", "title": "FAIL: made.worse_ns"}
-    assert message.startswith("worse by more than the margin%0Abefore 102 ns, now")
+    assert message.startswith("surely worse by more than the margin%0Abefore 102 ns, now")
     assert told[-1][2].startswith("FAIL: 2 FAIL, 1 REFUSED, 1 INCONCLUSIVE, 3 PASS")
 
 
