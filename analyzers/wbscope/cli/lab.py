@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from wbscope.base.errors import SetupError
+from wbscope.base.sudo_caller import give_to_caller
 from wbscope.cli import labbisect, labreport
 from wbscope.cli.options import JsonOption, QuietOption
 from wbscope.cli.output import note, write_stdout
@@ -111,7 +113,11 @@ def run(
         say(f"{len(wanted.cells)} cells, {wanted.runs} runs of each: nothing is missing")
         return
     with opened(output, wanted, resume) as store:
-        summary = make_runs(wanted, store, places, lambda progress: say(_line(progress)))
+        try:
+            summary = make_runs(wanted, store, places, lambda progress: say(_line(progress)))
+        finally:
+            with contextlib.suppress(OSError):  # a file system without owners
+                give_to_caller(output)
     if as_json:
         rows = [
             {"run": str(store.path(job)), "cell": job.cell.name, "values": job.cell.values,

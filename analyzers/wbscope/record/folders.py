@@ -18,6 +18,7 @@ from pathlib import Path
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_parent, free_name
+from wbscope.base.sudo_caller import give_to_caller
 from wbscope.record.backends import HEAD, TRACE
 from wbscope.record.recording_plan import Plan, registered
 from wbscope.record.tracefs import INSTANCE_PREFIX, is_orphan
@@ -129,13 +130,16 @@ def make_private(folder: Path, events: Iterable[str]) -> None:
 def publish(plan: Plan) -> Path:
     """The private folder, which is whole, gets its name: that of the user, or one beside it.
 
-    The plan goes last: a folder that has it can be published by whoever finds it.
+    It belongs to whoever called sudo.  The plan goes last: a folder that has it can be
+    published by whoever finds it.
     """
     folder = Path(plan.folder)
     make_private(folder, plan.events)
     for path in folder.glob(".*"):
         if path.name != PLAN:
             path.unlink()
+    with contextlib.suppress(OSError):  # a file system without owners: the run matters more
+        give_to_caller(folder)
     run = take_name(folder, Path(plan.target), plan.force)
     (run / PLAN).unlink(missing_ok=True)
     return run

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What root makes for somebody who called sudo belongs to that somebody."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["give_to_caller"]
+
+
+def give_to_caller(folder: Path, environment: Mapping[str, str] = os.environ) -> bool:
+    """Make the one who called sudo the owner of a folder and of all in it.
+
+    True when it was done.  Nothing happens where nobody called sudo, or root did.  No
+    symbolic link is followed and a file of several names stays, so that neither a link
+    nor a name that somebody puts there meanwhile gives away another file.
+
+    Raises: OSError where the file system refuses.
+    Source: sudo(8), SUDO_UID and SUDO_GID.
+    """
+    caller = _caller(environment)
+    if caller is None:
+        return False
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        for _, _, names, inside in os.fwalk(".", dir_fd=top):
+            os.fchown(inside, *caller)
+            for name in names:
+                found = os.stat(name, dir_fd=inside, follow_symlinks=False)
+                if found.st_nlink == 1 and (stat.S_ISREG(found.st_mode) or _is_link(found)):
+                    os.chown(name, *caller, dir_fd=inside, follow_symlinks=False)
+    finally:
+        os.close(top)
+    return True
+
+
+def _is_link(found: os.stat_result) -> bool:
+    return stat.S_ISLNK(found.st_mode)
+
+
+def _caller(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """Numbers of user and group, None where root works for itself."""
+    texts = [environment.get(name, "") for name in ("SUDO_UID", "SUDO_GID")]
+    if os.geteuid() != 0 or not all(text.isascii() and text.isdecimal() for text in texts):
+        return None
+    user, group = map(int, texts)
+    return (user, group) if user else None
