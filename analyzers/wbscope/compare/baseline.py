@@ -13,7 +13,7 @@ from wbscope.base.errors import InputError, UsageError, WbscopeError
 from wbscope.base.result import Notice
 from wbscope.base.version import __version__
 from wbscope.compare.comparison import metrics_of, other_meaning
-from wbscope.compare.rundata import Fact, RunData
+from wbscope.compare.rundata import Fact, RunData, Session
 from wbscope.measure.metric import Metric, Scalars, better_of, is_sane
 
 __all__ = ["BASELINE_SCHEMA", "baseline_text", "is_baseline", "merged", "read_baseline"]
@@ -147,6 +147,7 @@ def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
                 definitions={q: d for q, d in definitions.items() if q not in not_asked},
                 warnings=tuple(Notice(str(s), str(m)) for s, m in entry.get("warnings", [])),
                 checked=_texts(entry["checked"]) if "checked" in entry else None,
+                session=_session(entry["session"]) if "session" in entry else None,
             )
         )
     return tuple(runs)
@@ -161,6 +162,12 @@ def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
         source=str(entry["source"]),
         not_across=str(entry.get("not_across", "")),
     )
+
+
+def _session(value: Any) -> Session:
+    entry = _table(value)
+    unix_s = entry.get("unix_s")
+    return Session(str(entry["name"]), None if unix_s is None else int(_number(unix_s)))
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -210,6 +217,8 @@ def _run_entry(
     not_asked = [query for query in definitions if query not in run.definitions]
     entry |= {"not_asked": not_asked} if not_asked else {}
     entry |= {"checked": list(run.checked)} if run.checked is not None else {}
+    if run.session is not None:
+        entry["session"] = {"name": run.session.name, "unix_s": run.session.unix_s}
     told = [[notice.slug, notice.message] for notice in run.warnings]
     return entry | ({"warnings": told} if told else {})
 

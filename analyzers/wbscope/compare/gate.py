@@ -16,6 +16,7 @@ from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
 from wbscope.compare.runs_needed import Plan
+from wbscope.compare.sessions import Design, design_of
 from wbscope.compare.tailrule import tail_rule
 from wbscope.compare.toothless import check_amount, check_policy, passes_anyway
 from wbscope.measure.metric import Metric
@@ -130,8 +131,9 @@ def judge(
     verdicts: tuple[Verdict, ...] = ()
     compared = sum(one.rule.margin is not None for one in declared)
     check_policy(declared, policy)
+    design = Design("runs") if base is None or itself else design_of(side, base, policy)
     if not refused:
-        verdicts = _verdicts(declared, side, base, policy, compared)
+        verdicts = _verdicts(declared, side, base, policy, compared, design)
     return GateResult(
         status=_overall([verdict.status for verdict in verdicts], bool(refused)),
         verdicts=verdicts,
@@ -145,6 +147,7 @@ def judge(
             *(replace(notice, run=run.name) for run in runs for notice in run.warnings),
             *told,
             *(_never_fails(side, base, policy, compared) if base else ()),
+            *(design.warnings if compared else ()),
         ),
     )
 
@@ -181,11 +184,16 @@ def _never_fails(side: Side, base: Side, policy: Policy, compared: int) -> Itera
 
 
 def _verdicts(
-    declared: Sequence[Declared], side: Side, base: Side | None, policy: Policy, compared: int
+    declared: Sequence[Declared],
+    side: Side,
+    base: Side | None,
+    policy: Policy,
+    compared: int,
+    design: Design,
 ) -> tuple[Verdict, ...]:
     rows = [_row(one, side, base, policy) for one in declared]
     shifts = [
-        _shift(one.rule.margin, row, policy.alpha) if row is not None else None
+        _shift(one.rule.margin, row, policy.alpha, design) if row is not None else None
         for one, row in zip(declared, rows, strict=True)
     ]
     # What cannot be tested counts in Holm's number all the same: it was declared.
@@ -205,13 +213,15 @@ def _row(one: Declared, side: Side, base: Side | None, policy: Policy) -> Row | 
     return contrast(metric, side, base, policy.alpha, 0.0)
 
 
-def _shift(margin: Margin | None, row: Row, alpha: float) -> Shift | None:
+def _shift(margin: Margin | None, row: Row, alpha: float, design: Design) -> Shift | None:
     """On the scale of the margin: a share needs values above 0, else it is a difference."""
     if row.shift is None or margin is None:
         return None
-    if margin.relative is not None or row.shift.scale == "difference":
-        return row.shift
-    return shift(row.sample.values, row.base_sample.values, 1 - alpha, "difference")
+    scale: Scale = "difference" if margin.relative is None else row.shift.scale
+    sides = row.sample.values, row.base_sample.values
+    if (tested := design.tested(*sides, scale, 1 - alpha)) is not None:
+        return tested
+    return row.shift if scale == row.shift.scale else shift(*sides, 1 - alpha, scale)
 
 
 def _verdict(

@@ -18,6 +18,7 @@ from wbscope.compare.copies import folder_id
 from wbscope.compare.fingerprint import fingerprint_of, fingerprint_of_folder
 from wbscope.compare.metric_catalog import Catalog, Declared, Row
 from wbscope.compare.rundata import RunData
+from wbscope.compare.sessions import SESSION_FILES, session_of, session_of_folder
 from wbscope.library.library import Library
 from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.measure.metric import BETTER, Better, Metric, Scalars, join_name, split_name
@@ -59,6 +60,7 @@ def measure(
         fingerprint=fingerprint_of(run),
         definitions={q: definition_of(run.library, q, catalog) for q in queries},
         warnings=(*run.warnings(), *others.warnings),
+        session=session_of(run.texts(SESSION_FILES)),
     )
 
 
@@ -72,6 +74,7 @@ def measure_folder(folder: Path, catalog: Catalog, wanted: Wanted) -> RunData:
         scalars=_wanted_of(found.scalars, wanted, catalog.rows),
         fingerprint=fingerprint_of_folder(folder),
         warnings=found.warnings,
+        session=session_of_folder(folder),
     )
 
 

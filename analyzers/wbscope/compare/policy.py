@@ -103,6 +103,7 @@ class Policy:
     inconclusive: str = "inconclusive"
     worse: str = "worse"
     fail_when: str = "estimate"
+    sessions: str = "blocked"
     require: tuple[str, ...] = ()
     expect_runs: int | None = None
     source: str = ""  # its file, as errors name it
@@ -192,7 +193,7 @@ def _may_match(pattern: str, family: str) -> bool:
 
 def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
     known = ("alpha", "min_runs", "drop_first", "differs", "lost_events", "damaged", "failed",
-             "unknown", "inconclusive", "worse", "fail_when", "require", "expect_runs",
+             "unknown", "inconclusive", "worse", "fail_when", "sessions", "require", "expect_runs",
              "metrics")  # fmt: skip
     _check_keys(path, "the policy", document, known)
     metrics = document.get("metrics", {})
@@ -215,6 +216,7 @@ def _policy(path: Path, document: Mapping[str, Any]) -> Policy:
         inconclusive=_word(path, document, "inconclusive", ("inconclusive", "pass", "fail")),
         worse=_word(path, document, "worse", ("worse", "pass", "fail")),
         fail_when=_word(path, document, "fail_when", ("estimate", "interval")),
+        sessions=_word(path, document, "sessions", ("blocked", "ignore")),
         require=_required(path, document.get("require", [])),
         expect_runs=_count(path, document, "expect_runs", 10, 1)
         if "expect_runs" in document

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from wbscope.base.result import Notice
 from wbscope.measure.metric import Scalars, split_name
 
-__all__ = ["Fact", "RunData"]
+__all__ = ["Fact", "RunData", "Session"]
 
 Fact = str | int | float | None
 
@@ -17,6 +17,18 @@ _LOST = ("lost-events", "records-overwritten")
 _DAMAGED = ("damaged-trace", "part-of-trace", "recording-cut-short", "lines-not-understood")
 _FAILED = "command-failed"
 _DATA_LOSS = "data-loss-"
+
+
+@dataclass(frozen=True)
+class Session:
+    """What tells one boot, or one start of a recording, from another.
+
+    name    boot:ID, lab:ID, or what somebody called it
+    unix_s  when the run was made; None = not known
+    """
+
+    name: str
+    unix_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,7 @@ class RunData:
     warnings     what holds for all numbers: lost events, damage
     checked      what the trace has to agree with and does not; None = nobody looked
     path         as it was named; "" of a baseline's run
+    session      None = not known
     """
 
     name: str
@@ -43,6 +56,7 @@ class RunData:
     warnings: tuple[Notice, ...] = ()
     checked: tuple[str, ...] | None = None
     path: str = ""
+    session: Session | None = None
 
     def value(self, name: str) -> float | None:
         """The number; that of `zeros` where the run answered and has none."""

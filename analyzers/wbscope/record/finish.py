@@ -123,6 +123,7 @@ def write_meta(plan: Plan, ended: str, more: Mapping[str, Any], stats: Mapping[i
         "events": sorted(map(standard_name, plan.events)),
         "lost": lost_of(stats.values()) if stats else None,
         "machine": machine_facts(),
+        "written_unix_s": int(time.time()),
         **plan.about,
         **more,
     }

@@ -21,6 +21,7 @@ __all__ = [
     "PSI",
     "bdi_stats",
     "block_stats",
+    "boot_id",
     "cgroup_paths",
     "kernel_hz",
     "machine_facts",
@@ -78,7 +79,13 @@ def machine_facts() -> dict[str, object]:
         "swap_bytes": memory_kib("SwapTotal") << 10,
         "page_bytes": os.sysconf("SC_PAGE_SIZE"),
         "hz": kernel_hz(),
+        "boot_id": boot_id(),
     }
+
+
+def boot_id() -> str | None:
+    """Another one after each start of this kernel."""
+    return _text(_PROC / "sys/kernel/random/boot_id").strip() or None
 
 
 def kernel_hz() -> int | None:

@@ -173,7 +173,7 @@ def _meta(
 ) -> dict[str, Any]:
     """As the recorder of this machine writes it, as far as the script knows it."""
     words = (folder / "uname").read_text().split()
-    texts = ("clock", "profile", "command", "probe", "sysctls")
+    texts = ("clock", "profile", "command", "probe", "sysctls", "boot_id")
     numbers = {key: int(value) for key, value in facts.items() if key not in texts}
     meta: dict[str, Any] = {
         "ended": NOT_WHOLE if numbers.get("left") else COMPLETE,
@@ -187,7 +187,12 @@ def _meta(
         "events": sorted(map(standard_name, events)),
         "missing": missing,
         "sysctls_for_the_run": json.loads(facts.get("sysctls", "{}")),
-        "machine": {"hostname": words[1], "kernel_release": words[2]},
+        "machine": {
+            "hostname": words[1],
+            "kernel_release": words[2],
+            "boot_id": facts.get("boot_id") or None,
+        },
+        "written_unix_s": numbers.get("written_unix_s"),
         "started_ts_ns": numbers["started"],
         "ended_ts_ns": numbers["ended"],
     }

@@ -233,7 +233,8 @@ fi
 exec 3<&-
 echo "wbscope: recording $(wc -l < "$work/events") events on $(uname -n)" >&2
 note profile $PROFILE; note command "$COMMAND"; note clock $clock; note sysctls "$SYSCTLS_TOLD"
-note buffer_kib $BUFFER_KIB; note started $(now)
+note buffer_kib $BUFFER_KIB; note boot_id "$(words /proc/sys/kernel/random/boot_id)"
+note written_unix_s $(date +%s); note started $(now)
 echo 1 > $own/tracing_on
 began=$(now)
 if [ -n "$DURATION" ]; then

@@ -10,7 +10,15 @@ from math import comb, erfc, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["RankTest", "rank_test", "smallest_p", "tail"]
+__all__ = [
+    "MOST_EXACT",
+    "RankTest",
+    "normal_tail_of",
+    "rank_test",
+    "smallest_p",
+    "tail",
+    "ways_of",
+]
 
 # Up to so many runs a side the distribution is counted out; beyond, the normal
 # approximation is as good.
@@ -51,7 +59,7 @@ def rank_test(a: ArrayLike, b: ArrayLike) -> RankTest:
     ties = equal.size < n + m
     ranks = doubled if ties else doubled // 2
     seen = int(ranks[:n].sum())
-    ways = _ways(tuple(sorted(ranks.tolist())), n)
+    ways = ways_of(tuple(sorted(ranks.tolist())), n)
     low, high = ways[: seen + 1].sum(), ways[seen:].sum()
     p = float(min(1.0, 2 * min(low, high) / ways.sum()))
     return RankTest(p, "exact-ties" if ties else "exact")
@@ -66,7 +74,7 @@ def tail(n: int, m: int, u: int) -> float:
     """P(U <= u) of the Mann-Whitney U of n and m values when nothing differs."""
     if max(n, m) > MOST_EXACT:
         return _normal_tail(n, m, u)
-    ways = _ways(tuple(range(1, n + m + 1)), n)
+    ways = ways_of(tuple(range(1, n + m + 1)), n)
     return float(ways[: u + n * (n + 1) // 2 + 1].sum() / ways.sum())
 
 
@@ -77,11 +85,16 @@ def _normal_tail(n: int, m: int, u: float, ties: float = 0) -> float:
     """
     runs = n + m
     variance = n * m / 12 * (runs + 1 - ties / (runs * (runs - 1)))
-    return erfc((n * m / 2 - u - 0.5) / sqrt(2 * variance)) / 2
+    return normal_tail_of(n * m / 2 - u, variance, 1)
+
+
+def normal_tail_of(below: float, variance: float, step: int) -> float:
+    """P of a sum of ranks so far below its mean or farther; sums are `step` apart."""
+    return erfc((below - step / 2) / sqrt(2 * variance)) / 2
 
 
 @lru_cache(maxsize=64)
-def _ways(ranks: tuple[int, ...], n: int) -> NDArray[np.float64]:
+def ways_of(ranks: tuple[int, ...], n: int) -> NDArray[np.float64]:
     """In how many ways n of these ranks have the sum 0, 1, 2, ...: rank by rank.
 
     Floating point holds the 10^29 ways of 50 + 50 with an error of 10^-14.

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runs were made together: what is not the same next time is no change of the code."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from wbscope.base.result import Notice
+from wbscope.compare.rundata import RunData, Session
+from wbscope.stats.blocked import Block, blocked_shift
+from wbscope.stats.sessionmeans import session_shift
+from wbscope.stats.shift import Scale, Shift
+
+if TYPE_CHECKING:
+    from wbscope.compare.comparison import Side
+    from wbscope.compare.policy import Policy
+
+__all__ = [
+    "SESSION_FILES",
+    "Design",
+    "design_of",
+    "session_labels",
+    "session_of",
+    "session_of_folder",
+]
+
+SESSION_FILES = ("session", "meta.json")
+
+_MOST_CHARACTERS = 1 << 20
+_NAME_CHARACTERS = 80
+_BOOT, _LAB = "boot:", "lab:"
+# A machine that was up all night is not the one of yesterday: load, temperature, fill of the disk.
+_PAUSE_S = 6 * 3600
+
+Kind = Literal["runs", "blocks", "sessions"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """How sessions enter the test of two sides.
+
+    kind      runs: no word on them, or one session for all; blocks: runs of a session are
+              compared with those of the other side in the same one; sessions: no session is on
+              both sides, so a session counts as one value
+    side, base  the session of each run; of blocks, "" is a run that is left out
+    """
+
+    kind: Kind
+    side: tuple[str, ...] = ()
+    base: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+
+    def tested(
+        self, side: Sequence[float], base: Sequence[float], scale: Scale, confidence: float
+    ) -> Shift | None:
+        """The shift by this design; None where the test of runs is the right one.
+
+        Shape: the values of all runs, in their order.
+        """
+        if self.kind == "runs":
+            return None
+        mine, theirs = _by_session(self.side, side), _by_session(self.base, base)
+        if self.kind == "blocks":
+            blocks: list[Block] = [(mine[name], theirs[name]) for name in mine if name in theirs]
+            return blocked_shift(blocks, confidence, scale)
+        return session_shift(list(mine.values()), list(theirs.values()), confidence, scale)
+
+
+def session_of(texts: Mapping[str, str]) -> Session | None:
+    """By the file `session`, the start of the lab, or the boot that meta.json names.
+
+    The file has any name in its first line; meta.json may be anybody's.
+    """
+    meta = _object(texts.get("meta.json", ""))
+    unix_s = meta.get("written_unix_s")
+    when = unix_s if isinstance(unix_s, int) and 0 <= unix_s < 1 << 40 else None
+    if named := texts.get("session", "").strip():
+        return Session(" ".join(named.splitlines()[0].split())[:_NAME_CHARACTERS], when)
+    lab, machine = meta.get("lab"), meta.get("machine")
+    for prefix, told in ((_LAB, _text(lab, "session")), (_BOOT, _text(machine, "boot_id"))):
+        if told:
+            return Session(f"{prefix}{told}"[:_NAME_CHARACTERS], when)
+    return None
+
+
+def session_of_folder(folder: Path) -> Session | None:
+    """Of a run without a trace: the same files, where they are there."""
+    texts = {}
+    for name in SESSION_FILES:
+        try:
+            with (folder / name).open(encoding="utf-8", errors="replace") as file:
+                texts[name] = file.read(_MOST_CHARACTERS)
+        except OSError:
+            continue
+    return session_of(texts)
+
+
+def session_labels(runs: Sequence[RunData]) -> list[str] | None:
+    """The session of each run; None where that of any run is not known.
+
+    A boot is several sessions where hours are between two runs.
+    """
+    sessions = [run.session for run in runs if run.session is not None]
+    if len(sessions) < len(runs) or not runs:
+        return None
+    names: dict[Session, str] = {}
+    last: dict[str, tuple[int, int]] = {}
+    for one in sorted(set(sessions), key=lambda one: (one.name, one.unix_s or 0)):
+        names[one] = one.name
+        if one.name.startswith(_BOOT) and one.unix_s is not None:
+            before, part = last.get(one.name, (one.unix_s, 0))
+            part += one.unix_s - before > _PAUSE_S
+            last[one.name] = one.unix_s, part
+            names[one] = f"{one.name}/{part}" if part else one.name
+    return [names[one] for one in sessions]
+
+
+def design_of(side: Side, base: Side, policy: Policy) -> Design:
+    """How these two sides have to be compared."""
+    labels = session_labels([*side.runs, *base.runs])
+    if policy.sessions == "ignore" or labels is None or len(set(labels)) == 1:
+        return Design("runs")
+    mine, theirs = tuple(labels[: len(side.runs)]), tuple(labels[len(side.runs) :])
+    shared = set(mine) & set(theirs)
+    if shared and all(sum(one in shared for one in s) >= policy.min_runs for s in (mine, theirs)):
+        kept = [tuple(one if one in shared else "" for one in s) for s in (mine, theirs)]
+        return Design("blocks", kept[0], kept[1], tuple(_left_out(side, base, kept)))
+    if len(set(mine)) + len(set(theirs)) == 2:
+        return Design("runs", warnings=tuple(_single(side, base, tested=False)))
+    return Design("sessions", mine, theirs, tuple(_single(side, base, tested=True)))
+
+
+def _left_out(side: Side, base: Side, kept: Sequence[tuple[str, ...]]) -> list[Notice]:
+    found = []
+    for one, labels in zip((side, base), kept, strict=True):
+        if count := labels.count(""):
+            told = f"{count} of {len(labels)} runs of {one.name} are of sessions that the other"
+            told += " side has no run of: the test is of the others, made in turns"
+            found.append(Notice("other-session", told))
+    return found
+
+
+def _single(side: Side, base: Side, tested: bool) -> list[Notice]:
+    """What one session of a side leaves open."""
+    found = []
+    for one in (base, side):
+        labels = session_labels(one.runs) or []
+        if len(set(labels)) != 1:
+            continue
+        what = f"{one.name} is one session{_when(one.runs)}"
+        if tested:
+            told = f"{what}: how much sessions differ is taken from the other ones"
+            found.append(Notice("one-session", told))
+        else:
+            told = f"{what}: drift between sessions is not in this test; record both sides in turns"
+            found.append(Notice("one-session", told))
+    return found
+
+
+def _when(runs: Sequence[RunData]) -> str:
+    times = [run.session.unix_s for run in runs if run.session and run.session.unix_s is not None]
+    if times:
+        return f" of {datetime.fromtimestamp(min(times), UTC):%Y-%m-%d}"
+    names = Counter(run.session.name for run in runs if run.session)
+    return f" ({next(iter(names), '')})"
+
+
+def _by_session(labels: Sequence[str], values: Sequence[float]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for label, value in zip(labels, values, strict=True):
+        if label:
+            found.setdefault(label, []).append(value)
+    return found
+
+
+def _text(table: object, key: str) -> str:
+    value = table.get(key) if isinstance(table, dict) else None
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

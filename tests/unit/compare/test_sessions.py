@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: what tells them apart, and what they do to a verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.driftnoise import IGNORE, LAYOUTS, ONE_EACH, POLICY, TIME, Machine, counts
+from support.rundata import run
+from wbscope.base.errors import UsageError
+from wbscope.compare.baseline import baseline_text, read_baseline
+from wbscope.compare.comparison import Side
+from wbscope.compare.gate import GateResult, judge
+from wbscope.compare.policy import Policy, read_policy
+from wbscope.compare.rundata import RunData, Session
+from wbscope.compare.sessions import session_labels, session_of, session_of_folder
+
+_HOUR = 3600
+
+
+def _meta(**more: object) -> dict[str, str]:
+    return {"meta.json": json.dumps(more)}
+
+
+def _side(name: str, sessions: Sequence[tuple[str, Sequence[float]]]) -> Side:
+    runs = [
+        replace(run(f"{name}{session}{place}", {TIME: value}), session=Session(session))
+        for session, values in sessions
+        for place, value in enumerate(values)
+    ]
+    return Side(name, tuple(runs))
+
+
+def _judged(side: Side, base: Side, policy: Policy = POLICY) -> GateResult:
+    return judge(side, base, policy, [])
+
+
+def test_what_names_a_session() -> None:
+    boot = {"machine": {"boot_id": "4f2c"}, "written_unix_s": 1_700_000_000}
+    assert session_of(_meta(**boot)) == Session("boot:4f2c", 1_700_000_000)
+    # A guest boots for each run: what they have in common is the command that made them.
+    assert session_of(_meta(**boot, lab={"session": "u1"})) == Session("lab:u1", 1_700_000_000)
+    told = _meta(**boot, lab={"session": "u1"}) | {"session": "\n night  2\nmore"}
+    assert session_of(told) == Session("night 2", 1_700_000_000)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"machine": 3}', '{"machine": {"boot_id": 7}, "written_unix_s": "x"}']
+)
+def test_what_names_none(text: str) -> None:
+    assert session_of({"meta.json": text}) is None
+    assert session_of({}) is None
+
+
+def test_the_files_of_a_folder(tmp_path: Path) -> None:
+    assert session_of_folder(tmp_path) is None
+    (tmp_path / "session").write_text("tuesday\n")
+    assert session_of_folder(tmp_path) == Session("tuesday")
+
+
+def test_a_boot_of_two_days_is_two_sessions() -> None:
+    times = (0, _HOUR, 5 * _HOUR, 30 * _HOUR, 31 * _HOUR)
+    runs = [replace(run(f"r{at}", {TIME: 1}), session=Session("boot:a", at)) for at in times]
+    labels = session_labels(runs)
+    assert labels == ["boot:a"] * 3 + ["boot:a/1"] * 2
+    assert session_labels([*runs, run("one", {TIME: 1})]) is None
+
+
+def test_a_baseline_keeps_them(tmp_path: Path) -> None:
+    runs: list[RunData] = [
+        replace(run("a", {TIME: 1}), session=Session("boot:a", 5)),
+        replace(run("b", {TIME: 1}), session=Session("tuesday")),
+        run("c", {TIME: 1}),
+    ]
+    path = tmp_path / "baseline.json"
+    path.write_text(baseline_text(runs))
+    assert [one.session for one in read_baseline(path)] == [one.session for one in runs]
+
+
+def test_one_session_each_is_told() -> None:
+    """The test is that of the runs, and the verdict says what it leaves out."""
+    base = _side("B", [("monday", (100, 101, 102, 103, 104, 105))])
+    found = _judged(_side("A", [("tuesday", (120, 121, 122, 123, 124, 125))]), base)
+    assert found.status == "FAIL"
+    told = [one.message for one in found.warnings if one.slug == "one-session"]
+    assert told[0] == (
+        "B is one session (monday): drift between sessions is not in this test;"
+        " record both sides in turns"
+    )
+    dated = [replace(one, session=Session("boot:x", 1_763_000_000)) for one in base.runs]
+    side = _side("A", [("tuesday", (120, 121, 122, 123, 124, 125))])
+    found = _judged(side, Side("B", tuple(dated)))
+    assert "B is one session of 2025-11-13: drift" in found.warnings[0].message
+    assert not _judged(side, base, IGNORE).warnings
+
+
+def test_a_session_that_differs_as_others_do_is_no_change() -> None:
+    """20 % more, in one session; those of the base are 15 % apart among themselves."""
+    steps = (0, 0.5, 1, 1.5, 2, 2.5)
+    levels = {"mo": 100.0, "tu": 115.0, "we": 95.0, "th": 108.0}
+    base = _side("B", [(name, [at + step for step in steps]) for name, at in levels.items()])
+    side = _side("A", [("fr", [125 + step for step in steps])])
+    assert _judged(side, base, IGNORE).status == "FAIL"
+    (verdict,) = _judged(side, base).verdicts
+    assert verdict.status == "INCONCLUSIVE"
+    assert verdict.shift is not None
+    assert verdict.shift.method == "sessions"
+    # Far beyond what they differ by, it is one.
+    far = _side("A", [("fr", [200 + step for step in steps])])
+    assert _judged(far, base).status == "FAIL"
+
+
+def test_runs_in_turns_are_compared_within_their_session() -> None:
+    """Sessions are 30 % apart, which runs of the same ones do not see."""
+    near = (0, 0.1, 0.2, 0.3, 0.4, 0.5)
+    base = _side("B", [("mo", [100 + x for x in near]), ("tu", [130 + x for x in near])])
+    same = _side("A", [("mo", [100.05 + x for x in near]), ("tu", [130.05 + x for x in near])])
+    more = _side("A", [("mo", [108 + x for x in near]), ("tu", [140.4 + x for x in near])])
+    assert _judged(same, base).status == "PASS"
+    wide, near_one = (_judged(same, base, policy).verdicts[0].shift for policy in (IGNORE, POLICY))
+    assert wide is not None
+    assert near_one is not None
+    assert wide.high > near_one.high + 0.002  # type: ignore[operator]
+    assert _judged(more, base).status == "FAIL"
+    (verdict,) = _judged(more, base).verdicts
+    assert verdict.shift is not None
+    assert (verdict.shift.method, round(verdict.shift.estimate, 3)) == ("blocks", 1.08)
+    third = Side("B", (*base.runs, *_side("B", [("we", (90, 91))]).runs))
+    found = _judged(more, third)
+    assert found.status == "FAIL"
+    assert [one.slug for one in found.warnings] == ["other-session"]
+    assert "2 of 14 runs of B are of sessions" in found.warnings[0].message
+
+
+def test_the_policy_chooses(tmp_path: Path) -> None:
+    path = tmp_path / "gate.toml"
+    text = '[metrics."x.time_ns"]\nmargin = "5%"\n'
+    path.write_text(f'sessions = "ignore"\n{text}')
+    assert read_policy(path).sessions == "ignore"
+    path.write_text(text)
+    assert read_policy(path).sessions == "blocked"
+    path.write_text(f'sessions = "no"\n{text}')
+    with pytest.raises(UsageError, match="sessions is 'no', wanted one of blocked, ignore"):
+        read_policy(path)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[1:], ids=lambda layout: layout.name)
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+@pytest.mark.quick("1 + 3 sessions of 10-0.0", "0.0-1 + 3 sessions of 10")
+def test_drift_stays_within_alpha(layout: object, memory: float) -> None:
+    """Of 80 tries with alpha 0.05, more than 10 fail once in 1,500 times."""
+    found = counts(layout, Machine(drift=0.05, memory=memory), POLICY, 0.0, 80)  # type: ignore[arg-type]
+    assert found["FAIL"] <= 10
+
+
+def test_drift_between_two_sessions_is_beyond_alpha() -> None:
+    """What the warning is for; were it not so, none would be needed."""
+    assert counts(ONE_EACH, Machine(drift=0.05), POLICY, 0.0, 80)["FAIL"] > 8

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of several sessions, against enumeration, SciPy and simple cases."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+from wbscope.stats.blocked import Block, blocked_shift
+from wbscope.stats.sessionmeans import between_sd, session_shift
+from wbscope.stats.shift import shift
+
+
+def _enumerated(blocks: list[Block]) -> float:
+    """Twice the smaller tail of the sum of U over all ways to deal the values out in each block."""
+
+    def u(a: list[float], b: list[float]) -> float:
+        return sum((x > y) + (x == y) / 2 for x in a for y in b)
+
+    each = []
+    for a, b in blocks:
+        values = [*a, *b]  # type: ignore[misc]
+        places = range(len(values))
+        each.append(
+            [
+                u([values[i] for i in chosen], [values[i] for i in places if i not in chosen])
+                for chosen in combinations(places, len(a))  # type: ignore[arg-type]
+            ]
+        )
+    sums = [sum(ways) for ways in product(*each)]
+    seen = sum(u(list(a), list(b)) for a, b in blocks)  # type: ignore[arg-type]
+    low, high = sum(s <= seen for s in sums), sum(s >= seen for s in sums)
+    return min(1.0, 2 * min(low, high) / len(sums))
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [([1.0, 5.0, 7.0], [2.0, 3.0, 4.0])],
+        [([11.0, 12.0, 15.0], [9.0, 10.0]), ([3.0, 4.0], [1.0, 2.0, 5.0])],
+        [([1.0, 1.0, 2.0], [0.0, 1.0]), ([3.0, 3.0], [1.0, 3.0, 3.0])],
+        [([2.0], [1.0]), ([4.0], [3.0]), ([9.0], [8.0])],
+    ],
+)
+def test_p_is_that_of_all_ways(blocks: list[Block]) -> None:
+    found = blocked_shift(blocks, 0.95, "difference")
+    assert found.p == pytest.approx(_enumerated(blocks), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (6, 10), (3, 2), (60, 55)])
+@pytest.mark.parametrize("scale", ["ratio", "difference"])
+def test_one_block_is_the_usual_shift(n: int, m: int, scale: str) -> None:
+    chance = np.random.default_rng(n)
+    a, b = chance.lognormal(0.1, 0.2, n), chance.lognormal(0, 0.2, m)
+    one = blocked_shift([(a, b)], 0.95, scale)  # type: ignore[arg-type]
+    plain = shift(a, b, 0.95, scale)  # type: ignore[arg-type]
+    assert (one.low, one.high, one.estimate) == (plain.low, plain.high, plain.estimate)
+    assert one.p == pytest.approx(plain.p, rel=1e-9)
+
+
+def test_intervals_hold_the_shift_whatever_the_blocks_are_at() -> None:
+    chance = np.random.default_rng(5)
+    held = 0
+    for _ in range(400):
+        levels = chance.normal(0, 5, 3)
+        blocks: list[Block] = [
+            (level + 1 + chance.normal(size=4), level + chance.normal(size=5)) for level in levels
+        ]
+        found = blocked_shift(blocks, 0.95, "difference")
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 1 <= found.high
+    assert held >= 368  # of 380 expected: less once in 100 times
+
+
+def test_a_ratio_needs_values_above_0() -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        blocked_shift([([1.0], [0.0])], 0.95, "ratio")
+    assert blocked_shift([([1.0, 1.0], [1.0])], 0.95, "ratio").method == "equal"
+
+
+def test_sessions_are_the_values_of_a_t_test() -> None:
+    """Runs of a session are alike here, so their pseudomedian is each of them."""
+    a, b = (10.0, 12.0, 11.0), (20.0, 23.0, 21.5, 22.0)
+    found = session_shift([[x] * 5 for x in a], [[x] * 5 for x in b], 0.95, "difference")
+    theirs = stats.ttest_ind(a, b)
+    interval = theirs.confidence_interval(0.95)
+    assert found.p == pytest.approx(theirs.pvalue)
+    assert found.low is not None
+    assert found.high is not None
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    ratio = session_shift(
+        [[math.exp(x / 10)] * 5 for x in a], [[math.exp(x / 10)] * 5 for x in b], 0.95, "ratio"
+    )
+    assert math.log(ratio.estimate) * 10 == pytest.approx(found.estimate)
+
+
+def test_two_sessions_tell_nothing() -> None:
+    with pytest.raises(ValueError, match="two sessions"):
+        session_shift([[1.0, 2.0]], [[3.0, 4.0]], 0.95, "difference")
+
+
+def test_runs_that_do_not_differ_are_no_change() -> None:
+    """By chance two sessions are as one: the runs' own spread counts all the same."""
+    found = session_shift(
+        [[9.0, 11.5, 10.0, 12.0]], [[7.0, 12.0, 10.0, 9.5], [9.0, 10.0, 10.5, 8.5]], 0.95,
+        "difference",
+    )  # fmt: skip
+    plain = shift([9.0, 11.5, 10.0, 12.0], [7.0, 12.0, 10.0, 9.5, 9.0, 10.0, 10.5, 8.5], 0.95,
+                  "difference")  # fmt: skip
+    assert found.p >= plain.p
+    assert found.low is not None
+    assert plain.low is not None
+    assert found.low <= plain.low
+
+
+def test_spread_between_sessions() -> None:
+    """By the method of moments, which is right on average."""
+    assert between_sd([[1.0, 2.0, 3.0]]) == 0
+    assert between_sd([[1.0, 3.0], [1.0, 3.0]]) == 0
+    # Means 1 and 5, no noise: variance 8.
+    assert between_sd([[1.0, 1.0], [5.0, 5.0]]) == pytest.approx(math.sqrt(8))
+    chance = np.random.default_rng(3)
+    squares = [
+        between_sd([level + chance.normal(size=4) for level in chance.normal(0, 3, 6)]) ** 2
+        for _ in range(400)
+    ]
+    assert np.mean(squares) == pytest.approx(9, rel=0.15)
