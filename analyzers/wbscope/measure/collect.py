@@ -12,7 +12,7 @@ from wbscope.measure.files import Files
 from wbscope.measure.fio import fio_document, parse_fio
 from wbscope.measure.gnutime import parse_time
 from wbscope.measure.metric import Scalars
-from wbscope.measure.ops import parse_ops
+from wbscope.measure.ops import most_repeated, parse_ops
 from wbscope.measure.perfstat import parse_perf_stat
 from wbscope.measure.procps import parse_procps
 from wbscope.measure.samples import parse_samples
@@ -56,6 +56,12 @@ def measurements(files: Files) -> Measured:
     for name, parse in _PARSERS.items():
         if name in files.texts:
             scalars.add_all(parse(files.texts[name], files.subject(name)))
+    if "ops.txt" in files.texts:
+        name, lines = most_repeated(files.texts["ops.txt"], files.subject("ops.txt"))
+        if lines > 1:
+            told = f"ops.txt has {lines} lines of {name}: the run counts once, with their mean;"
+            own = f"to have each as a run, give the file itself: {files.subject('ops.txt')}"
+            warnings.append(Notice("several-iterations", f"{told} {own}", files.shown))
     pair = _pair(files)
     if "vmstat.samples" in files.texts:
         subject = files.subject("vmstat.samples")

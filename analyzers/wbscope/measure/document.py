@@ -42,6 +42,10 @@ class Node:
         for index, value in enumerate(self._of(list, "a list")):
             yield Node(value, f"{self.path}[{index}]", self._subject, self._fix)
 
+    def is_null(self) -> bool:
+        """True for a value that is not known."""
+        return self._value is None
+
     def text(self) -> str:
         """A string."""
         found: str = self._of(str, "a text")

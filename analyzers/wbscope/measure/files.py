@@ -15,7 +15,7 @@ from wbscope.measure.bad import MOST_BYTES, shown
 from wbscope.measure.fio import FIO_FIX
 from wbscope.run.run import Run
 
-__all__ = ["NAMES", "Files", "files_of_folder", "files_of_run"]
+__all__ = ["NAMES", "Files", "files_of_folder", "files_of_run", "read_text"]
 
 _FIO = "fio.json"
 _SAMPLES = "vmstat.samples"
@@ -62,7 +62,7 @@ def files_of_folder(folder: Path) -> Files:
 
     Raises: InputError when one cannot be read, is not text or is too large.
     """
-    texts = {name: _read(folder / name) for name in (*NAMES, _META) if (folder / name).exists()}
+    texts = {name: read_text(folder / name) for name in (*NAMES, _META) if (folder / name).exists()}
     return Files(str(folder), texts)
 
 
@@ -87,7 +87,7 @@ def files_of_run(run: Run) -> Files:
     # A database keeps texts of up to 1 MiB only.
     folder = Path(run.name)
     more = (name for name in _TEXTS if name not in texts and (folder / name).is_file())
-    texts |= {name: _read(folder / name) for name in more}
+    texts |= {name: read_text(folder / name) for name in more}
     counters: dict[str, dict[str, int]] = {}
     find = "SELECT sample, name, value FROM sidecar_vmstat WHERE ts IS NULL ORDER BY sample, name"
     for sample, name, value in _rows(run, find, str, str, int):
@@ -137,7 +137,11 @@ def _samples(rows: list[tuple[int, str, int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file of measurements.
+
+    Raises: InputError when it cannot be read, is not text or is too large.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)

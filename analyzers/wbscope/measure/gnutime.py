@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""time.txt: the report of /usr/bin/time -v (GNU time, and busybox, which prints the same)."""
+"""time.txt: the report of /usr/bin/time -v (GNU time, and busybox, which prints the same).
+
+A time.txt of a shell's `time` is read, too.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 
 from wbscope.measure.bad import bad, decimal, failed, scaled, shown
 from wbscope.measure.known_metrics import known, metric
 from wbscope.measure.metric import Scalars
+from wbscope.measure.shelltime import has_shell_time, time_results
 from wbscope.measure.tool_units import BYTES_PER_BLOCK, unit_of_text
 
-__all__ = ["parse_time"]
+__all__ = ["parse_time", "time_reports"]
 
 _FIX = "record it with: /usr/bin/time -v -o time.txt COMMAND"
 _COMMAND = "\tCommand being timed: "
@@ -23,40 +28,68 @@ Number = Callable[[str], float | None]
 
 
 def parse_time(text: str, subject: str = "time.txt") -> Scalars:
-    """The metrics time.* of one command.
+    """The metrics time.* of one command: of time -v, or of the time of a shell.
 
     Raises: InputError, also when the command ended with a status or a signal.
     """
-    values = _values(text, subject)
+    lines = text.split("\n")
+    if not any(line.startswith(_COMMAND) for line in lines) and has_shell_time(lines):
+        return _of_shell(lines, subject)
+    reports = time_reports(text, subject)
+    if len(reports) > 1:
+        at = f"line {reports[1][0]}"
+        raise bad(subject, f"holds {len(reports)} reports of time -v, wanted one", _FIX, at=at)
+    return reports[0][1]
+
+
+def time_reports(text: str, subject: str) -> list[tuple[int, Scalars]]:
+    """(line, metrics) of each report of time -v; what a command itself printed goes before.
+
+    Raises: InputError.
+    """
+    lines = text.split("\n")
+    starts = [index for index, line in enumerate(lines) if line.startswith(_COMMAND)]
+    if not starts:
+        raise bad(subject, "holds no report of time", _FIX)
+    return [(start + 1, _report(lines, start, subject)) for start in starts]
+
+
+def _of_shell(lines: Sequence[str], subject: str) -> Scalars:
+    results = list(time_results(lines, subject))
+    if len(results) > 1:
+        at = f"line {results[1].first + 1}"
+        fix = f"give the file itself, whose results are runs: {shlex.quote(subject)}"
+        raise bad(subject, f"holds {len(results)} results of time, wanted one", fix, at=at)
+    return results[0].scalars(subject)
+
+
+def _report(lines: Sequence[str], start: int, subject: str) -> Scalars:
+    values = _values(lines, start, subject)
     scalars = Scalars()
     for label, (name, read) in _LINES.items():
         if label not in values:
-            raise bad(subject, f'has no line "{label}"', _FIX)
+            raise bad(subject, f'has no line "{label}"', _FIX, at=f"line {start + 1}")
         line, found = values[label]
         # A command too short to measure has no share of CPU.
         value = None if (label, found) == ("Percent of CPU this job got", "?%") else read(found)
         if value is None and found != "?%":
             raise bad(subject, f"{label}: found {shown(found)}", _FIX, at=f"line {line}")
-        if not name:
-            continue
-        scalars.add(metric("time", name, known("time", name), subject), value)
+        if name:
+            scalars.add(metric("time", name, known("time", name), subject), value)
     return scalars
 
 
-def _values(text: str, subject: str) -> dict[str, tuple[int, str]]:
-    """Label -> (line, value) of the one report; what the command itself printed goes before."""
-    lines = text.split("\n")
-    starts = [number for number, line in enumerate(lines) if line.startswith(_COMMAND)]
-    if len(starts) != 1:
-        found = "no report" if not starts else f"{len(starts)} reports"
-        raise bad(subject, f"holds {found} of time -v, wanted one", _FIX)
-    first = starts[0]
+def _values(lines: Sequence[str], first: int, subject: str) -> dict[str, tuple[int, str]]:
+    """Label -> (line, value) of the report that begins at this index."""
     _check_ended(lines[first - 1] if first else "", subject)
     # A command may have newlines.
     while first + 1 < len(lines) and not lines[first + 1].startswith("\tUser time (seconds): "):
         first += 1
     values: dict[str, tuple[int, str]] = {}
+    is_last = not any(line.startswith(_COMMAND) for line in lines[first + 1 :])
     for number, line in enumerate(lines[first + 1 :], first + 2):
+        if _EXIT in values and not is_last:
+            break  # what the next command printed
         if not line.strip():
             continue
         label, colon, value = line.strip().rpartition(": ")

@@ -17,7 +17,7 @@ from wbscope.measure.metric import Better, Metric, join_name
 __all__ = ["TOOLS", "Told", "counters", "known", "metric", "names_of", "sampled", "told"]
 
 # What a metric of another tool begins with.
-TOOLS = ("fio", "time", "command", "perf", "vmstat", "procps", "ops")
+TOOLS = ("fio", "time", "command", "perf", "vmstat", "procps", "hyperfine", "mmtests", "ops")
 
 _SUFFIXES = {
     "ns": "_ns",

@@ -16,6 +16,7 @@ __all__ = [
     "Better",
     "Metric",
     "Scalars",
+    "Spread",
     "better_of",
     "is_sane",
     "join_name",
@@ -65,10 +66,28 @@ class Metric:
             )
 
 
-class Scalars(dict[str, tuple[Metric, float | None]]):
-    """All numbers of one run by name; None = the run cannot tell, which is not 0."""
+@dataclass(frozen=True)
+class Spread:
+    """Of a number that is a mean: s.d. of what it is the mean of, and of how many.
 
-    def add(self, metric: Metric, value: float | None) -> None:
+    sd  with n - 1, in the unit of the metric; n is 2 or more
+    """
+
+    sd: float
+    n: int
+
+
+class Scalars(dict[str, tuple[Metric, float | None]]):
+    """All numbers of one run by name; None = the run cannot tell, which is not 0.
+
+    spreads  of numbers that whoever measured them gave as mean and s.d. of several
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spreads: dict[str, Spread] = {}
+
+    def add(self, metric: Metric, value: float | None, spread: Spread | None = None) -> None:
         """Take in a number that has no name-sake; what is not finite is not known."""
         if metric.name in self:
             raise InputError(
@@ -79,11 +98,13 @@ class Scalars(dict[str, tuple[Metric, float | None]]):
             )
         known = value is not None and math.isfinite(value)
         self[metric.name] = (metric, float(value) if known and value is not None else None)
+        if spread is not None and known:
+            self.spreads[metric.name] = spread
 
     def add_all(self, others: Scalars) -> None:
         """Take in all numbers of another source of the same run."""
-        for metric, value in others.values():
-            self.add(metric, value)
+        for name, (metric, value) in others.items():
+            self.add(metric, value, others.spreads.get(name))
 
 
 def is_sane(value: float) -> bool:

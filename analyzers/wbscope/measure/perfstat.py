@@ -1,33 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf-stat.txt: what perf stat -o wrote, as text or as JSON (-j), of one or -r repeated runs."""
+"""What perf stat prints: text of today's and of old versions, JSON (-j), fields (-x).
+
+With -r each value is a mean, and perf prints its standard error as a share of it:
+stddev_stats() in tools/perf/util/stat.c divides the s.d. by the root of n.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wbscope.measure.bad import bad, decimal, scaled, shown
 from wbscope.measure.known_metrics import Told, known, metric, told
-from wbscope.measure.metric import Scalars
+from wbscope.measure.metric import Scalars, Spread
+from wbscope.measure.perfcsv import csv_counts, is_perf_csv
 from wbscope.measure.perfjson import json_counts
 from wbscope.measure.tool_units import unit_of_text
 
-__all__ = ["parse_perf_stat"]
+__all__ = ["parse_perf_stat", "perf_block", "perf_header", "perf_results"]
 
 _FIX = "record it with: LC_ALL=C perf stat -o perf-stat.txt COMMAND"
 
 _HEADER = re.compile(
-    r" Performance counter stats for (?P<what>.*?)(?: \((?P<runs>[0-9]{1,9}) runs\))?:"
+    r" *Performance counter stats for (?P<what>.*?)(?: \((?P<runs>[0-9]{1,9}) runs\))?:\s*"
 )
-# ( +- 23.22% ) of -r, (49.87%) of an event that shared a counter with others
-_SPREAD = r"(?:\s+\(\s*\+-\s*[0-9.]+%\s*\))?(?:\s+\(\s*[0-9.]+%\s*\))?"
+# ( +- 23.22% ) of -r, (49.87%) of an event that shared a counter with others; up to
+# Linux 4.0 that was [49.87%], before 2.6.39 (scaled from 49.87%)
+_SPREAD = (
+    r"(?:\s+\(\s*\+-\s*(?P<sem>[0-9.]+)%\s*\))?"
+    r"(?:\s+[(\[]\s*(?:scaled from )?[0-9.]+%\s*[)\]])?"
+)
 _COUNT = re.compile(
     r"\s*(?P<value><not supported>|<not counted>|[0-9][0-9.,']*)\s+"
-    rf"(?:(?P<unit>[A-Za-z%]+)\s+)?(?P<event>[^\s(]\S*)(?:\s+#.*|{_SPREAD})\s*"
+    r"(?:(?P<unit>[A-Za-z%]+)\s+)?(?P<event>[^\s(]\S*)(?P<msec> \(msec\))?"
+    rf"(?:\s+#(?P<more>.*)|{_SPREAD})\s*"
 )
+_SEM_AFTER = re.compile(r"\(\s*\+-\s*([0-9.]+)%\s*\)")
 _TIME = re.compile(
-    r"\s*(?P<value>[0-9][0-9.,']*)(?:\s+\+-\s+[0-9.]+)?\s+seconds (?P<which>time elapsed|user|sys)"
-    rf"{_SPREAD}\s*"
+    r"\s*(?P<value>[0-9][0-9.,']*)(?:\s+\+-\s+(?P<error>[0-9.]+))?\s+seconds"
+    rf" (?P<which>time elapsed|user|sys){_SPREAD}\s*"
 )
 # More metrics of the event above, the table of single runs (--table), and hints.
 _IGNORED = re.compile(
@@ -38,78 +51,164 @@ _IGNORED = re.compile(
 )
 _BY_CPU = re.compile(r"(?:CPU[0-9]+|S[0-9]+-?\S*|N[0-9]+)\s+.*|\S+-[0-9]+\s+[0-9<].*")
 _TIMES = {"time elapsed": "time_elapsed", "user": "user", "sys": "sys"}
+# Names of before 2.6.39; clocks were in msec without saying so up to 3.16.
+_OLD_NAMES = {
+    "CPU-migrations": "cpu-migrations",
+    "task-clock-msecs": "task-clock",
+    "cpu-clock-msecs": "cpu-clock",
+}
+_CLOCKS = ("task-clock", "cpu-clock")
+_OLD_DECIMALS = 6
 
 
 @dataclass(frozen=True)
 class _Count:
-    """One event; value is None where perf could not count it."""
+    """One event; value is None where perf could not count it.
+
+    sem  standard error as a share of the value, of -r
+    """
 
     event: str
     unit: str
     value: float | None
+    sem: float | None = None
 
 
 def parse_perf_stat(text: str, subject: str = "perf-stat.txt") -> Scalars:
-    """The metrics perf.*; with -r, each is the mean over perf's own repeats.
+    """The metrics perf.* of a file with one result; with -r means with their spread.
 
     Raises: InputError.
     """
-    started = next((line for line in text.split("\n") if line.strip() and line[:1] != "#"), "")
-    scalars = Scalars()
-    if started.startswith("{"):
-        for at, event, unit, value in json_counts(text, subject):
-            _add(scalars, _Count(event, unit, value), subject, at)
-        return scalars
+    results = perf_results(text, subject)
+    if len(results) > 1:
+        at = f"line {results[1][0]}"
+        raise bad(subject, f"holds {len(results)} results of perf stat, wanted one", _FIX, at=at)
+    return results[0][1]
+
+
+def perf_results(text: str, subject: str) -> list[tuple[int, Scalars]]:
+    """(line, metrics) of each result, of files that were appended to; one or more.
+
+    Raises: InputError.
+    """
     lines = text.split("\n")
-    header, runs = _find_header(lines, subject)
+    started = next((line for line in lines if line.strip() and line[:1] != "#"), "")
+    if started.startswith("{"):
+        return _of_fields(json_counts(text, subject), subject)
+    if is_perf_csv(text):
+        return _of_fields(csv_counts(text, subject), subject)
+    headers = [index for index, line in enumerate(lines) if _HEADER.fullmatch(line)]
+    if not headers:
+        for number, line in enumerate(lines, 1):
+            if re.match(r"#\s+time\s+(?:\S+\s+)?counts unit events", line):
+                problem = "is of perf stat -I, wanted the sums of the whole run"
+                raise bad(subject, problem, _FIX, at=f"line {number}")
+        raise bad(subject, 'has no line "Performance counter stats for ..."', _FIX)
+    borders = [*headers[1:], len(lines)]
+    found = []
+    for header, border in zip(headers, borders, strict=True):
+        scalars, end = perf_block(lines[:border], header, subject)
+        # What another result's command printed itself is before that one.
+        for number, line in enumerate(lines[end:border], end + 1):
+            if border == len(lines) and not _IGNORED.fullmatch(line):
+                found_text = f"found {shown(line.strip())}, wanted a count"
+                raise bad(subject, found_text, _FIX, at=f"line {number}")
+        found.append((header + 1, scalars))
+    return found
+
+
+def perf_header(line: str) -> bool:
+    """True for the line above the counts."""
+    return _HEADER.fullmatch(line) is not None
+
+
+def perf_block(lines: Sequence[str], header: int, subject: str) -> tuple[Scalars, int]:
+    """The metrics below the header at this index, and the index where they end.
+
+    Raises: InputError.
+    """
+    match = _HEADER.fullmatch(lines[header])
+    runs = int(match["runs"]) if match is not None and match["runs"] else None
+    scalars = Scalars()
     if runs is not None:
         scalars.add(metric("perf", "repeats", known("perf", "repeats"), subject), float(runs))
-    for number, line in enumerate(lines[header + 1 :], header + 2):
-        _add_line(scalars, line, f"line {number}", subject)
-    if "perf.time_elapsed_ns" not in scalars:
+    ended = False
+    end = len(lines)
+    for index in range(header + 1, len(lines)):
+        line = lines[index]
+        if ended and not _TIME.fullmatch(line) and not _IGNORED.fullmatch(line):
+            end = index
+            break
+        _add_line(scalars, line, f"line {index + 1}", runs, subject)
+        ended = ended or "perf.time_elapsed_ns" in scalars
+    if not ended:
         raise bad(subject, 'is cut off: has no line "seconds time elapsed"', _FIX)
-    return scalars
+    return scalars, end
 
 
-def _find_header(lines: list[str], subject: str) -> tuple[int, int | None]:
-    """Where the counts begin; what the command printed itself goes before."""
-    found = [(index, _HEADER.fullmatch(line)) for index, line in enumerate(lines)]
-    headers = [(index, match) for index, match in found if match is not None]
-    if len(headers) == 1:
-        index, match = headers[0]
-        return index, None if match["runs"] is None else int(match["runs"])
-    if headers:
-        raise bad(subject, f"holds {len(headers)} results of perf stat, wanted one", _FIX)
-    for number, line in enumerate(lines, 1):
-        if re.match(r"#\s+time\s+(?:\S+\s+)?counts unit events", line):
-            problem = "is of perf stat -I, wanted the sums of the whole run"
-        elif re.match(r"[0-9.<][^,;]*[,;][^,;]*[,;][A-Za-z]", line):
-            problem = "is of perf stat -x, wanted plain text or JSON (-j)"
-        else:
-            continue
-        raise bad(subject, problem, _FIX, at=f"line {number}")
-    raise bad(subject, 'has no line "Performance counter stats for ..."', _FIX)
+def _of_fields(
+    counts: Iterator[tuple[str, str, str, float | None]], subject: str
+) -> list[tuple[int, Scalars]]:
+    """A new result begins where the first event comes again."""
+    results: list[tuple[int, Scalars]] = []
+    first = ""
+    for at, event, unit, value in counts:
+        if not results or event == first:
+            first = event
+            results.append((int(at.rpartition(" ")[2]), Scalars()))
+        _add(results[-1][1], _Count(event, unit, value), None, subject, at)
+    sizes = [len(scalars) for _, scalars in results]
+    if len(set(sizes)) > 1:
+        line = results[1][0]
+        raise bad(subject, f"counts {shown(first)} twice", _FIX, at=f"line {line}")
+    return results
 
 
-def _add_line(scalars: Scalars, line: str, at: str, subject: str) -> None:
+def _add_line(scalars: Scalars, line: str, at: str, runs: int | None, subject: str) -> None:
     if match := _TIME.fullmatch(line):
         name = _TIMES[match["which"]]
         value = scaled(_number(match["value"], 9, at, subject), unit_of_text("s")[1])
         made = metric("perf", name, known("perf", name), subject)
         if made.name in scalars:
             raise bad(subject, f"says {shown(match['which'])} twice", _FIX, at=at)
-        scalars.add(made, value)
+        sem = None if match["sem"] is None else _share(match["sem"])
+        if match["error"] is not None and value:  # has more digits
+            sem = (decimal(match["error"]) or 0.0) * unit_of_text("s")[1] / value
+        scalars.add(made, value, _spread(value, sem, runs))
     elif _BY_CPU.fullmatch(line.strip()):
         fix = f"{_FIX}, without -A, --per-socket, --per-thread and the like"
         raise bad(subject, "counts each CPU or thread by itself, wanted sums", fix, at=at)
     elif match := _COUNT.fullmatch(line):
-        unit = match["unit"] or ""
-        value = None
-        if not match["value"].startswith("<"):
-            value = _number(match["value"], 0 if not unit else 2, at, subject)
-        _add(scalars, _Count(match["event"], unit, value), subject, at)
+        _add(scalars, _count(match, at, subject), runs, subject, at)
     elif not _IGNORED.fullmatch(line):
         raise bad(subject, f"found {shown(line.strip())}, wanted a count", _FIX, at=at)
+
+
+def _count(match: re.Match[str], at: str, subject: str) -> _Count:
+    event, unit = match["event"], match["unit"] or ""
+    decimals = 2 if unit else 0
+    base = event.partition(":")[0]
+    text = match["value"]
+    fraction = len(text.partition(".")[2])
+    is_old_clock = not unit and base in _CLOCKS and fraction == _OLD_DECIMALS
+    if match["msec"] or is_old_clock or base.endswith("-clock-msecs"):
+        unit, decimals = "msec", _OLD_DECIMALS
+    event = _OLD_NAMES.get(base, base) + event[len(base) :]
+    sem = match["sem"]
+    if match["more"] is not None and (after := _SEM_AFTER.search(match["more"])):
+        sem = after[1]
+    value = None if text.startswith("<") else _number(text, decimals, at, subject)
+    return _Count(event, unit, value, None if sem is None else _share(sem))
+
+
+def _share(text: str) -> float:
+    return (decimal(text) or 0.0) * unit_of_text("%")[1]
+
+
+def _spread(value: float | None, sem: float | None, runs: int | None) -> Spread | None:
+    if value is None or sem is None or runs is None or runs < 2:
+        return None
+    return Spread(abs(value) * sem * math.sqrt(runs), runs)
 
 
 def _number(text: str, decimals: int, at: str, subject: str) -> float:
@@ -128,7 +227,9 @@ def _number(text: str, decimals: int, at: str, subject: str) -> float:
     return value
 
 
-def _add(scalars: Scalars, count: _Count, subject: str, at: str | None = None) -> None:
+def _add(
+    scalars: Scalars, count: _Count, runs: int | None, subject: str, at: str | None = None
+) -> None:
     unit, scale = unit_of_text(count.unit)
     base = re.sub(r":[ukhGHIpPSDWeb]+$", "", count.event)
     entry = told("perf", base)
@@ -138,4 +239,5 @@ def _add(scalars: Scalars, count: _Count, subject: str, at: str | None = None) -
     made = metric("perf", count.event, entry, subject)
     if made.name in scalars:
         raise bad(subject, f"counts {shown(count.event)} twice", _FIX, at=at)
-    scalars.add(made, None if count.value is None else scaled(count.value, scale))
+    value = None if count.value is None else scaled(count.value, scale)
+    scalars.add(made, value, _spread(value, count.sem, runs))

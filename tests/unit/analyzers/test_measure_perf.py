@@ -115,7 +115,10 @@ def test_what_the_command_printed_goes_before() -> None:
     ("name", "said"),
     [
         ("perf-interval.txt", "is of perf stat -I"),
-        ("perf-csv.txt", "is of perf stat -x"),
+        ("perf-csv-interval.txt", "prints each interval"),
+        ("perf-csv-by-cpu.txt", 'counts by parts: begins with "CPU0"'),
+        ("perf-csv-by-socket.txt", 'counts by parts: begins with "S0"'),
+        ("perf-append.txt", "holds 3 results"),
         ("perf-by-cpu.txt", "each CPU or thread by itself"),
         ("perf-by-socket.txt", "each CPU or thread by itself"),
         ("perf-by-thread.txt", "each CPU or thread by itself"),

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables with a header: run,metric,value,unit; a column a metric; or metric,mean,sd,n,unit.
+
+A column side (or kernel, version, config) tells parts apart, a column run repetitions.
+Separators are commas, semicolons or tabs; with semicolons a number may have a comma.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wbscope.base.result import Notice
+from wbscope.measure.bad import bad, scaled, shown
+from wbscope.measure.filerun import FileRun, FileRuns
+from wbscope.measure.known_metrics import Told, metric
+from wbscope.measure.metric import BETTER, Metric, Scalars, Spread, is_sane
+from wbscope.measure.ops import direction
+from wbscope.measure.tool_units import unit_of_text
+
+__all__ = ["header_kind", "parse_csv"]
+
+_FIX = "begin it with: run,metric,value,unit (or metric,mean,sd,n,unit, or a column a metric)"
+_ROLES = {
+    "side": ("side", "kernel", "version", "config"),
+    "run": ("run", "iteration", "iter", "repetition", "rep", "trial"),
+    "metric": ("metric", "name", "benchmark"),
+    "value": ("value",),
+    "unit": ("unit", "units"),
+    "better": ("better",),
+    "mean": ("mean", "average", "avg"),
+    "sd": ("sd", "s.d.", "stddev", "stdev", "std"),
+    "n": ("n", "runs", "count", "samples"),
+}
+_NOT_KNOWN = ("", "-", "na", "n/a", "nan", "null", "none")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
+_MOST_COLUMNS = 1000
+_SECOND = {"sec": "s", "secs": "s", "seconds": "s", "msec": "ms", "usec": "us", "nsec": "ns"}
+# time_s, "time (s)", "time [s]"; ops_per_s
+_UNIT_IN_NAME = re.compile(
+    r"(?P<name>.*\S)(?:\s*[(\[](?P<told>[^()\[\]]{1,30})[)\]]|_(?P<end>[A-Za-z]{1,10}))"
+)
+_PER_SECOND = re.compile(r"(?P<name>.*?)_?(?P<what>[A-Za-z]+)_per_s(?:ec|econd)?")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A header and its lines: cells by column, with the number of the line."""
+
+    names: tuple[str, ...]
+    roles: Mapping[str, int]
+    lines: Sequence[tuple[int, Sequence[str]]]
+    comma: bool  # of decimals
+    subject: str
+
+
+def header_kind(line: str) -> str | None:
+    """What a table with this first line is: long, summary or wide; None for no header."""
+    return _kind(_cells(line)[0])
+
+
+def _kind(cells: Sequence[str]) -> str | None:
+    if len(cells) < 2 or not all(re.match(r"[A-Za-z]", cell) for cell in cells):
+        return None
+    if len(set(cells)) < len(cells) or any(len(cell) > 100 for cell in cells):
+        return None
+    roles = _roles(cells)
+    if {"metric", "mean", "sd", "n"} <= roles.keys():
+        return "summary"
+    if {"metric", "value"} <= roles.keys():
+        return "long"
+    return "wide"
+
+
+def parse_csv(text: str, subject: str) -> FileRuns:
+    """Each part with its runs; of means with s.d. and n, one run with its spreads.
+
+    Raises: InputError.
+    """
+    table = _read(text, subject)
+    kind = _kind(table.names)
+    if kind is None:
+        raise bad(subject, f"has no header: found {shown(','.join(table.names))}", _FIX)
+    if {"command", "mean", "stddev", "median"} <= set(table.names):
+        fix = "export single times: hyperfine --export-json FILE.json COMMAND"
+        raise bad(subject, "is hyperfine's CSV, which has no single times", fix, at="line 1")
+    read = {"summary": _of_means, "long": _long, "wide": _wide}[kind]
+    notices: list[Notice] = []
+    parts: dict[str, list[FileRun]] = {}
+    for side in dict.fromkeys(_cell(table, cells, "side") for _, cells in table.lines):
+        mine = [(at, cells) for at, cells in table.lines if _cell(table, cells, "side") == side]
+        parts[side] = read(table, mine, notices)
+    found = {side: tuple(runs) for side, runs in parts.items()}
+    whole = next(iter(found.values())) if len(found) == 1 else None
+    column = table.names[table.roles["side"]] if "side" in table.roles else "part"
+    return FileRuns(found, whole, f"values of {column}", tuple(dict.fromkeys(notices)))
+
+
+def _read(text: str, subject: str) -> _Table:
+    plain = text.lstrip("\ufeff")
+    first = next((line for line in plain.split("\n") if line.strip() and line[0] != "#"), "")
+    _, delimiter = _cells(first)
+    rows = csv.reader(plain.splitlines(), delimiter=delimiter, skipinitialspace=True, strict=True)
+    names: tuple[str, ...] = ()
+    lines: list[tuple[int, list[str]]] = []
+    try:
+        for row in rows:
+            cells = [cell.strip() for cell in row]
+            if not any(cells) or (cells[0].startswith("#") and not names):
+                continue
+            if not names:
+                names = tuple(cells)
+                continue
+            if len(cells) != len(names):
+                problem = f"has {len(cells)} cells, wanted the {len(names)} of the header"
+                raise bad(subject, problem, _FIX, at=f"line {rows.line_num}")
+            lines.append((rows.line_num, cells))
+    except csv.Error as error:
+        raise bad(subject, f"is no table: {error}", _FIX, at=f"line {rows.line_num}") from error
+    if not lines or len(names) > _MOST_COLUMNS:
+        found = "no line below its header" if not lines else f"{len(names)} columns"
+        raise bad(subject, f"has {found}", _FIX)
+    return _Table(names, _roles(names), lines, delimiter != ",", subject)
+
+
+def _cells(line: str) -> tuple[list[str], str]:
+    delimiter = max(",;\t", key=line.count)
+    try:
+        rows = list(csv.reader([line.rstrip("\r")], delimiter=delimiter, skipinitialspace=True))
+    except csv.Error:
+        return [], delimiter
+    return [cell.strip() for cell in (rows[0] if rows else [])], delimiter
+
+
+def _roles(names: Sequence[str]) -> dict[str, int]:
+    """Role -> column; the first that has one of its names."""
+    lower = [name.lower() for name in names]
+    found = {}
+    for role, words in _ROLES.items():
+        column = next((lower.index(word) for word in words if word in lower), None)
+        if column is not None:
+            found[role] = column
+    return found
+
+
+def _cell(table: _Table, cells: Sequence[str], role: str) -> str:
+    return cells[table.roles[role]] if role in table.roles else ""
+
+
+def _long(
+    table: _Table, lines: Sequence[tuple[int, Sequence[str]]], _notices: list[Notice]
+) -> list[FileRun]:
+    """A line a number; without a column run, the k-th line of a metric is of run k."""
+    runs: dict[str, Scalars] = {}
+    for line, cells in lines:
+        at = f"line {line}"
+        made, scale = _metric(table, cells, at)
+        value = _number(table, _cell(table, cells, "value"), at)
+        if "run" in table.roles:
+            run = _cell(table, cells, "run")
+            if not run:
+                raise bad(table.subject, "has no run in its column", _FIX, at=at)
+        else:
+            run = str(sum(made.name in scalars for scalars in runs.values()) + 1)
+        scalars = runs.setdefault(run, Scalars())
+        if made.name in scalars:
+            problem = f"has {made.name} of run {shown(run)} twice"
+            raise bad(table.subject, problem, _FIX, at=at)
+        _check_unit(made, runs, table, at)
+        scalars.add(made, None if value is None else scaled(value, scale))
+    return [FileRun(name, scalars) for name, scalars in runs.items()]
+
+
+def _of_means(
+    table: _Table, lines: Sequence[tuple[int, Sequence[str]]], _notices: list[Notice]
+) -> list[FileRun]:
+    scalars = Scalars()
+    for line, cells in lines:
+        at = f"line {line}"
+        made, scale = _metric(table, cells, at)
+        if made.name in scalars:
+            raise bad(table.subject, f"has {made.name} twice", _FIX, at=at)
+        mean, sd, n = (_number(table, _cell(table, cells, one), at) for one in ("mean", "sd", "n"))
+        if mean is None:
+            raise bad(table.subject, "found no mean", _FIX, at=at)
+        spread = None
+        if n is not None and (n < 1 or n != int(n)):
+            problem = f"found n {shown(_cell(table, cells, 'n'))}, wanted how many runs"
+            raise bad(table.subject, problem, _FIX, at=at)
+        if sd is not None and sd < 0:
+            raise bad(table.subject, f"found the s.d. {sd:g}, wanted 0 or more", _FIX, at=at)
+        if sd is not None and n is not None and n >= 2:
+            spread = Spread(scaled(sd, scale), int(n))
+        scalars.add(made, scaled(mean, scale), spread)
+    return [FileRun("means", scalars)]
+
+
+def _wide(
+    table: _Table, lines: Sequence[tuple[int, Sequence[str]]], notices: list[Notice]
+) -> list[FileRun]:
+    """A line a run."""
+    taken = {table.roles[role] for role in ("side", "run") if role in table.roles}
+    columns = [column for column in range(len(table.names)) if column not in taken]
+    texts = [column for column in columns if _is_text(table, column)]
+    columns = [column for column in columns if column not in texts]
+    if not columns:
+        raise bad(table.subject, "has no column of numbers", _FIX)
+    if texts:
+        named = ", ".join(table.names[column] for column in texts)
+        notices.append(Notice("columns-left-out", f"columns without numbers: {named}"))
+    runs = []
+    for number, (line, cells) in enumerate(lines, 1):
+        scalars = Scalars()
+        for column in columns:
+            name, unit, scale = _name_and_unit(table.names[column])
+            value = _number(table, cells[column], f"line {line}")
+            made = _made(name, unit, "", table.subject, "line 1")
+            scalars.add(made, None if value is None else scaled(value, scale))
+        runs.append(FileRun(_cell(table, cells, "run") or str(number), scalars))
+    names = [run.name for run in runs]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            problem = f"has run {shown(name)} twice"
+            raise bad(table.subject, problem, _FIX, at=f"line {lines[index][0]}")
+    return runs
+
+
+def _is_text(table: _Table, column: int) -> bool:
+    """No cell of it is a number."""
+    cells = [cells[column] for _, cells in table.lines]
+    return not any(_NUMBER.fullmatch(_pointed(table, cell)) for cell in cells)
+
+
+def _metric(table: _Table, cells: Sequence[str], at: str) -> tuple[Metric, float]:
+    text = _cell(table, cells, "unit")
+    unit, scale = unit_of_text(text) if text else ("", 1.0)
+    better = _cell(table, cells, "better").lower()
+    if better and better not in BETTER:
+        raise bad(table.subject, f"found {shown(better)}, wanted {', '.join(BETTER)}", _FIX, at=at)
+    return _made(_cell(table, cells, "metric"), unit, better, table.subject, at), scale
+
+
+def _made(name: str, unit: str, better: str, subject: str, at: str) -> Metric:
+    if not re.match(r"[A-Za-z0-9_]", name) or len(name) > 100:
+        raise bad(subject, f"found {shown(name)}, wanted the name of a metric", _FIX, at=at)
+    entry = Told(unit, direction(better or None, unit), f"{name} as the table has it.")
+    return metric("ops", name, entry, subject)
+
+
+def _check_unit(made: Metric, runs: Mapping[str, Scalars], table: _Table, at: str) -> None:
+    """The name has the unit only where wbscope knows it."""
+    for scalars in runs.values():
+        if made.name in scalars and scalars[made.name][0] != made:
+            had = scalars[made.name][0]
+            told = f"{made.unit} {made.better}, and {had.unit} {had.better} before"
+            raise bad(table.subject, f"{made.name} is in {told}", _FIX, at=at)
+
+
+def _name_and_unit(column: str) -> tuple[str, str, float]:
+    """time_s is time in ns; of what is no known unit, the name is the whole."""
+    if match := _PER_SECOND.fullmatch(column):
+        name, (unit, scale) = match["name"], unit_of_text(f"{match['what']}/s")
+        return name or match["what"], unit, scale
+    if match := _UNIT_IN_NAME.fullmatch(column):
+        text = match["told"] or match["end"]
+        unit, scale = unit_of_text(_SECOND.get(text, text))
+        if match["told"] or unit in ("ns", "bytes"):
+            return match["name"], unit, scale
+        if text in ("percent", "pct"):
+            return match["name"], *unit_of_text("%")
+        if text == "ratio":
+            return match["name"], "ratio", 1.0
+    return column, "", 1.0
+
+
+def _pointed(table: _Table, text: str) -> str:
+    return text.replace(",", ".") if table.comma and "." not in text else text
+
+
+def _number(table: _Table, text: str, at: str) -> float | None:
+    if text.lower() in _NOT_KNOWN:
+        return None
+    plain = _pointed(table, text)
+    if _NUMBER.fullmatch(plain) is None or not is_sane(float(plain)):
+        raise bad(table.subject, f"found {shown(text)}, wanted a number", _FIX, at=at)
+    return float(plain)
