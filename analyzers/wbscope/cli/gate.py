@@ -15,7 +15,16 @@ from wbscope.base.errors import UsageError
 from wbscope.base.outputs import write_whole
 from wbscope.cli.cireports import CiReports, GithubOption, JunitOption, SarifOption
 from wbscope.cli.compare import RunsOption
+from wbscope.cli.exitcodes import Codes, gate_code
 from wbscope.cli.formats import Format
+from wbscope.cli.gaterecord import (
+    MaxRunsOption,
+    RecordOption,
+    ResumeOption,
+    RunsInOption,
+    check_words,
+    recorded,
+)
 from wbscope.cli.options import (
     ForceOption,
     JsonOption,
@@ -50,9 +59,16 @@ def gate(
     inconclusive: Annotated[
         Mapped | None, typer.Option(help="Count not enough evidence as this.")
     ] = None,
+    exit_codes: Annotated[
+        Codes, typer.Option("--exit-codes", help="bisect: as git bisect run reads them.")
+    ] = Codes.ci,
     self_check: Annotated[
         bool, typer.Option("--self-check", help="The runs against themselves: is it steady?")
     ] = False,
+    record: RecordOption = None,
+    max_runs: MaxRunsOption = 24,
+    runs_in: RunsInOption = Path("gate-runs"),
+    resume: ResumeOption = False,
     junit: JunitOption = None,
     sarif: SarifOption = None,
     github: GithubOption = False,
@@ -77,9 +93,16 @@ def gate(
       wbscope gate --policy gate.toml new --against old --inconclusive pass
       wbscope gate --policy gate.toml new --against old --junit gate.xml --github
       wbscope gate --policy gate.toml old --self-check
+      wbscope gate --policy gate.toml --record two-kernels.toml --max-runs 30
+      git bisect run sh -c './run.sh && wbscope gate ... --exit-codes bisect'
     """
     form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
-    given = named_sides(runs or [], against, baseline, None, "gate")
+    if record is not None:
+        file = None if policy is None else Path(policy)
+        check_words(runs or [], against or [], baseline or [], self_check, file)
+        given = {"A": [str(record)]}
+    else:
+        given = named_sides(runs or [], against, baseline, None, "gate")
     inputs = [run for names in given.values() for run in names]
     form.check(inputs)
     file = None if policy is None else Path(policy)
@@ -116,16 +139,20 @@ def gate(
         allow_damaged=True,
         checks=chosen.checks,
     )
-    side = loader.side("A", given["A"])
     families = [metric.family for metric in loader.catalog.metrics]
     checked = None
-    if self_check:
+    if record is not None:
+        say = (lambda _: None) if quiet or as_json else note
+        base_cell = against[0] if against else None
+        result = recorded(record, chosen, base_cell, max_runs, runs_in, resume, say)
+    elif self_check:
         from wbscope.compare.selfcheck import self_check as check_runs
 
-        checked = check_runs(side, chosen, families)
+        checked = check_runs(loader.side("A", given["A"]), chosen, families)
         note(checked.told())
         result = checked.decisive
     else:
+        side = loader.side("A", given["A"])
         base = loader.side("B", given["B"]) if "B" in given else None
         result = judge(side, base, chosen, families)
     if as_json:
@@ -152,5 +179,5 @@ def gate(
             write_stdout(text)
         except BrokenPipeError:
             drop_output(sys.stdout)  # the exit code is the answer
-    if (code := result.exit_code()) != 0:
+    if (code := gate_code(result, exit_codes)) != 0:
         raise typer.Exit(code)

@@ -39,6 +39,7 @@ from wbscope.cli import (
     timeline,
 )
 from wbscope.cli import open as open_verb
+from wbscope.cli.exitcodes import error_code
 from wbscope.cli.output import drop_output, note
 from wbscope.cli.sides import SidesCommand
 from wbscope.cli.wording import error_in_options
@@ -159,7 +160,7 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     as_json = "--json" in options
     told = error_in_options(error)
     note(error_document(told).rstrip("\n") if as_json else error_text(told))
-    return error.exit_code
+    return error_code(error.exit_code, words)
 
 
 def _usage(error: typer.TyperException, words: list[str]) -> UsageError:

@@ -48,9 +48,15 @@ class Summary:
 
 
 def make_runs(
-    matrix: Matrix, store: Store, places: Places, told: Callable[[Progress], None]
+    matrix: Matrix,
+    store: Store,
+    places: Places,
+    told: Callable[[Progress], None],
+    session: str | None = None,
 ) -> Summary:
     """In their interleaved order; a failed run is one row, and the next one follows.
+
+    session  of runs that a call before this one began; None = a new one
 
     Raises: SetupError, InputError, UsageError before the first run for what is missing;
     SetupError where the disk is full.
@@ -60,7 +66,7 @@ def make_runs(
     todo = [(place, job) for place, job in enumerate(jobs, 1) if not store.is_done(job)]
     for _, job in todo:
         places.check(job.cell.setup)
-    session = str(uuid.uuid4())
+    session = session or str(uuid.uuid4())
     spent: list[float] = []
     for number, (place, job) in enumerate(todo, 1):
         began = time.monotonic()
