@@ -38,6 +38,7 @@ constexpr const char* kUsage =
     "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
     "                             [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
+    "                             [--lane FILE --lane-view NAME...]... [--threads N]\n"
     "                             [--trace SRC --events GLOB...] [--root NAME] [--shift NS]\n"
     "                             [--sequence N] [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
@@ -53,6 +54,8 @@ constexpr const char* kUsage =
     "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file\n"
     "of which a thousand times its size comes out. --root, --shift and --sequence put several\n"
     "timelines in one trace: its name, what is added to each time, and a number for each (2, 3).\n"
+    "Views of a --lane are asked for by a second thread, unless --threads is 1, on a connection of\n"
+    "their own that FILE sets up. FILE of --setup and --lane may be -: stdin, where NULs stand between the scripts.\n"
     "The program \"wbscope\" is the front end to\n"
     "this one.\n";
 
@@ -260,6 +263,13 @@ void run_timeline(Arguments args, const Reporter& reporter) {
       options.globs.push_back(checked_glob(args.value_of(word)));
     } else if (word == "--view") {
       options.views.push_back(args.value_of(word));
+    } else if (word == "--lane") {
+      options.lanes.push_back({.setup_path = args.value_of(word), .views = {}});
+    } else if (word == "--lane-view") {
+      if (options.lanes.empty()) usage_error("found --lane-view, wanted --lane FILE before it");
+      options.lanes.back().views.push_back(args.value_of(word));
+    } else if (word == "--threads") {
+      options.threads = parse_threads(args.value_of(word));
     } else if (word == "--root") {
       options.root = args.value_of(word);
     } else if (word == "--shift") {

@@ -2,9 +2,14 @@
 // The job "timeline": rows of timeline views become a Perfetto trace.
 #include "timeline.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <array>
-#include <charconv>
+#include <cerrno>
+#include <deque>
+#include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,48 +24,17 @@
 #include "sink/database.h"
 #include "sink/track_event_writer.h"
 #include "sink/track_tree.h"
+#include "timeline_lanes.h"
 #include "timeline_plan.h"
+#include "timeline_rows.h"
 
 namespace wbscope {
 namespace {
 
-constexpr std::size_t kMaxSetupBytes = 16u << 20;
 constexpr std::uint64_t kInterruptEvery = 4096;
+constexpr int kWaitMs = 50;
 // As many steps of time as the timeline has pixels on a wide screen.
 constexpr std::int64_t kSteps = 2048;
-
-// The columns of every timeline view; those from kRank on may be left out.
-enum Column : std::size_t {
-  kTs, kDur, kTrack, kName, kValue, kUnit, kRank, kTid, kFlows, kColumns
-};
-constexpr std::array<std::string_view, kColumns> kColumnNames{
-    "ts", "dur", "track", "name", "value", "unit", "rank", "tid", "flows"};
-// Columns that are named so are the arguments of a slice, without this word.
-constexpr std::string_view kArgument = "arg_";
-// And of this one each line is: NAME=VALUE.
-constexpr std::string_view kMoreArguments = "arg_more";
-
-std::array<int, kColumns> find_columns(const Statement& rows, const std::string& view) {
-  std::array<int, kColumns> at{};
-  at.fill(-1);
-  for (int i = 0; i < rows.columns(); ++i) {
-    const auto name = rows.column_name(i);
-    const auto* found = std::find(kColumnNames.begin(), kColumnNames.end(), name);
-    if (found != kColumnNames.end()) at[static_cast<std::size_t>(found - kColumnNames.begin())] = i;
-  }
-  for (std::size_t c = 0; c < kRank; ++c) {
-    if (at[c] >= 0) continue;
-    throw Error(Exit::kUsage, {.slug = "not-a-timeline",
-                               .object = view,
-                               .text = "view has no column " + std::string(kColumnNames[c]) +
-                                       ", wanted ts, dur, track, name, value, unit",
-                               .at = {},
-                               .have = {},
-                               .effect = "nothing was written",
-                               .fix = "see sql/timelines/ for examples"});
-  }
-  return at;
-}
 
 struct MetaValues {
   std::string clock;
@@ -79,116 +53,68 @@ MetaValues read_meta(Database& db) {
   return meta;
 }
 
-// The numbers in text, divided by commas or blanks; what is none is left out.
-void read_flows(std::string_view text, std::vector<std::uint64_t>& flows) {
-  flows.clear();
-  const char* at = text.data();
-  const char* last = at + text.size();
-  while (at != last) {
-    std::uint64_t flow = 0;
-    const auto found = std::from_chars(at, last, flow);
-    if (found.ec == std::errc()) flows.push_back(flow);
-    at = found.ptr == at ? at + 1 : found.ptr;
+// What stdin says, to its end. It may come late: on_wait is called meanwhile.
+std::string read_stdin(const std::function<void()>& on_wait) {
+  std::string text;
+  char part[1 << 14];
+  while (text.size() <= kMaxSetupBytes) {
+    pollfd ready{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, kWaitMs) <= 0) {
+      on_wait();
+      continue;
+    }
+    const ssize_t bytes = ::read(STDIN_FILENO, part, sizeof(part));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) return text;
+    text.append(part, static_cast<std::size_t>(bytes));
   }
+  throw Error(Exit::kInput, {.slug = "too-big",
+                             .object = "stdin",
+                             .text = "has more than " + std::to_string(kMaxSetupBytes) +
+                                     " bytes of SQL",
+                             .at = {},
+                             .have = {},
+                             .effect = "nothing was written",
+                             .fix = {}});
 }
 
-class ViewExport {
- public:
-  ViewExport(Database& db, const std::string& view, const ViewPlan& plan)
-      : plan_(plan.tracks),
-        rows_(db, "SELECT * FROM " + quoted(view) + (plan.is_sorted ? "" : " ORDER BY ts, dur DESC")),
-        at_(find_columns(rows_, view)) {
-    for (int i = 0; i < rows_.columns(); ++i) {
-      const auto name = rows_.column_name(i);
-      if (name == kMoreArguments) {
-        more_at_ = i;
-      } else if (name.starts_with(kArgument)) {
-        argument_at_.emplace_back(name.substr(kArgument.size()), i);
-      }
-    }
+// The script of the main connection; those of lanes that wait for one come behind
+// it, each after a NUL.
+std::string read_setup(const TimelineOptions& options, TimelineLanes& lanes) {
+  if (options.setup_path.empty()) return {};
+  if (options.setup_path != "-") return read_text_file(options.setup_path, kMaxSetupBytes);
+  std::string text = read_stdin([&lanes] {
+    throw_if_interrupted();
+    lanes.check();
+  });
+  std::deque<std::string> others;
+  for (std::size_t end = text.rfind('\0'); end != std::string::npos; end = text.rfind('\0')) {
+    others.push_front(text.substr(end + 1));
+    text.resize(end);
   }
+  lanes.give(std::move(others));
+  return text;
+}
 
-  std::uint64_t run(TrackTree& tree) {
-    std::uint64_t written = 0;
-    while (rows_.step()) {
-      if (written % kInterruptEvery == 0) throw_if_interrupted();
-      if (is_null(kTs) || is_null(kTrack)) continue;
-      if (is_null(kValue) && !is_null(kUnit)) continue;  // of a counter, and not recorded
-      put(tree);
-      ++written;
+std::uint64_t draw_view(Database& db, const std::string& view, TimelineLanes& lanes,
+                        TrackTree& tree) {
+  const ViewPlan plan = read_view_plan(db, view);
+  std::uint64_t drawn = 0;
+  DrawnRow row;
+  if (lanes.has(view)) {
+    while (std::optional<RowBatch> batch = lanes.next(view)) {
+      throw_if_interrupted();
+      for (; batch->next(row); ++drawn) draw(tree, plan.tracks, row);
     }
-    return written;
+    return drawn;
   }
-
- private:
-  [[nodiscard]] bool is_null(Column c) const { return at_[c] < 0 || rows_.is_null(at_[c]); }
-  [[nodiscard]] std::string_view text(Column c) const {
-    return is_null(c) ? std::string_view{} : rows_.text(at_[c]);
+  ViewRows rows(db, view, plan.is_sorted);
+  for (; rows.next(row); ++drawn) {
+    if (drawn % kInterruptEvery == 0) throw_if_interrupted();
+    draw(tree, plan.tracks, row);
   }
-  [[nodiscard]] std::optional<std::int64_t> integer(Column c) const {
-    return is_null(c) ? std::nullopt : std::optional(rows_.integer(at_[c]));
-  }
-
-  void put(TrackTree& tree) {
-    TrackRow row{.ts = rows_.integer(at_[kTs]),
-                 .dur = integer(kDur),
-                 .tid = integer(kTid),
-                 .rank = integer(kRank),
-                 .track = text(kTrack),
-                 .name = text(kName),
-                 .unit = text(kUnit),
-                 .args = {},
-                 .flows = {}};
-    if (!is_null(kValue)) {
-      if (rows_.is_integer(at_[kValue])) {
-        tree.counter(plan_, row, rows_.integer(at_[kValue]));
-      } else {
-        tree.counter(plan_, row, rows_.real(at_[kValue]));
-      }
-      return;
-    }
-    read_arguments();
-    row.args = args_;
-    if (row.dur) {
-      read_flows(text(kFlows), flows_);
-      row.flows = flows_;
-      tree.slice(plan_, row);
-    } else {
-      tree.instant(plan_, row);
-    }
-  }
-
-  // Those that are known in this row; their texts live until the next step.
-  void read_arguments() {
-    args_.clear();
-    for (const auto& [key, at] : argument_at_) {
-      if (rows_.is_null(at)) continue;
-      if (rows_.is_integer(at)) {
-        args_.push_back({key, rows_.integer(at)});
-      } else if (rows_.is_real(at)) {
-        args_.push_back({key, rows_.real(at)});
-      } else {
-        args_.push_back({key, rows_.text(at)});
-      }
-    }
-    if (more_at_ < 0 || rows_.is_null(more_at_)) return;
-    for (std::string_view left = rows_.text(more_at_); !left.empty();) {
-      const std::string_view line = left.substr(0, left.find('\n'));
-      left.remove_prefix(std::min(left.size(), line.size() + 1));
-      const std::size_t middle = line.find('=');
-      if (middle == std::string_view::npos || middle == 0) continue;
-      args_.push_back({line.substr(0, middle), line.substr(middle + 1)});
-    }
-  }
-
-  const TrackPlan& plan_;
-  Statement rows_;
-  std::array<int, kColumns> at_;
-  std::vector<std::pair<std::string, int>> argument_at_;
-  int more_at_ = -1;
-  std::vector<TrackArgument> args_;
-  std::vector<std::uint64_t> flows_;
-};
+  return drawn;
+}
 
 // The events that the tracks were made of, for those who want to look closer.
 // What is wrong with the trace was told when the database was made.
@@ -207,9 +133,12 @@ std::uint64_t write_events(const TimelineOptions& options, PacketOutput& packets
 void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   const InputFile exists(options.database);  // the better message when it does not
   OutputFile output(options.output, options.force);
+  const SqlLimits limits = SqlLimits::from_environment();
+  TimelineLanes lanes(options.database, limits, options.lanes, options.threads);
+  const std::string setup = read_setup(options, lanes);
   Database db(options.database, options.database, Database::Mode::kReadOnly);
-  db.limit(SqlLimits::from_environment());
-  if (!options.setup_path.empty()) db.exec(read_text_file(options.setup_path, kMaxSetupBytes));
+  db.limit(limits);
+  db.exec(setup);
   const MetaValues meta = read_meta(db);
   PacketOutput packets(output.temp_path(), output.path());
   const std::uint32_t sequence = options.sequence == 0 ? kTrackEventSequence : options.sequence;
@@ -231,8 +160,7 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   std::uint64_t written = 0;
   for (std::size_t i = 0; i < options.views.size(); ++i) {
     reporter.progress(i, options.views.size());
-    const ViewPlan plan = read_view_plan(db, options.views[i]);
-    written += ViewExport(db, options.views[i], plan).run(tree);
+    written += draw_view(db, options.views[i], lanes, tree);
   }
   tree.finish();
   out.finish();

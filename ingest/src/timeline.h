@@ -7,13 +7,16 @@
 #include <vector>
 
 #include "base/reporter.h"
+#include "timeline_lanes.h"
 
 namespace wbscope {
 
 struct TimelineOptions {
   std::string database;
-  std::string setup_path;          // SQL that makes the views, as TEMP views
+  std::string setup_path;          // SQL that makes the views, as TEMP views; "-": stdin
   std::vector<std::string> views;  // each with (ts, dur, track, name, value, unit, args)
+  std::vector<LaneOptions> lanes;  // some of the views, which do not read what setup makes
+  unsigned threads = 2;            // 1: lanes have none of their own
   std::string trace;               // trace.dat or run folder whose events ride along; "": none
   std::vector<std::string> globs;  // on "system:name" or "name": those that do
   // For two runs in one trace: the root's name instead of the views' own, with the

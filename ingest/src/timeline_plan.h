@@ -2,6 +2,7 @@
 // What is to be drawn and how, as the temporary tables of the set-up script say.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 
@@ -9,6 +10,9 @@
 #include "sink/track_tree.h"
 
 namespace wbscope {
+
+// Of the text of a set-up script.
+constexpr std::size_t kMaxSetupBytes = 16u << 20;
 
 struct ViewPlan {
   bool is_sorted = false;  // its rows come in the order that TrackTree asks for

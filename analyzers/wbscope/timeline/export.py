@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from wbscope.base.children import passed_text
 from wbscope.base.errors import EvidenceError, WbscopeError
@@ -18,7 +19,14 @@ from wbscope.library.evidence import require_events
 from wbscope.library.finding import Finding
 from wbscope.run.run import Run
 from wbscope.run.source import Kind
-from wbscope.timeline.plan import ORDER, part_name, part_statements, plan_statements
+from wbscope.timeline.plan import (
+    ORDER,
+    lanes_of,
+    part_name,
+    part_statements,
+    plan_statements,
+    view_statements,
+)
 
 __all__ = ["Beside", "Timeline", "write_timeline"]
 
@@ -75,25 +83,23 @@ def write_timeline(
     check_output(output, force, [Path(run.name), run.database], "run.pftrace")
     t0_ns, t1_ns = run.on_clock(span)
     views, skipped = _available(run)
-    found = run.findings(span)
     globs = [] if beside else _globs(run, events)
     too_many = _too_many(run, globs, events)
     globs = [event for event in globs if event not in too_many]
-    options = [part for view in views for part in ("--view", part_name(view) if span else view)]
+    drawing = _Drawing(run, views, span, (t0_ns, t1_ns))
+    options = _named("--view", drawing.names(views))
     if beside:
         options += beside.options(t0_ns or run.bounds()[0])
     if globs and not span:
         options += ["--trace", str(run.source.trace), *_options(globs)]
     with private_output(output) as private:
-        setup = _setup(run, views, found, (t0_ns, t1_ns), kept=True)
         try:
-            warnings = _draw(run, setup, options, private)
+            warnings = drawing.draw(options, private, kept=True)
         except WbscopeError:
             # What the cache kept may be gone or damaged.
-            whole = _setup(run, views, found, (t0_ns, t1_ns), kept=False)
-            if whole == setup:
+            if not drawing.read_kept():
                 raise
-            warnings = _draw(run, whole, options, private)
+            warnings = drawing.draw(options, private, kept=False)
         if globs and span:
             _append_events(run, private, globs, (t0_ns, t1_ns))
     return Timeline(
@@ -104,23 +110,79 @@ def write_timeline(
     )
 
 
-def _setup(
-    run: Run, views: Sequence[str], found: Sequence[Finding], part: _Part, *, kept: bool
-) -> str:
-    """The SQL that makes what is drawn, and says how."""
-    statements = [
-        *run.statements([*views, _THREADS, ORDER], found, kept=kept),
-        *plan_statements(run.library, views),
-    ]
-    if part != (None, None):
-        statements += part_statements(run.library, views, *part)
-    return "".join(f"{statement};\n" for statement in statements)
+class _Drawing:
+    """What wbscope-ingest is told, part by part, while the run is asked for its verdict."""
+
+    def __init__(self, run: Run, views: Sequence[str], span: Span, part: _Part) -> None:
+        self._run = run
+        self._views = views
+        self._span = span
+        self._part = part
+        self._lanes = lanes_of(run.library, views)
+        self._found: list[Finding] | None = None
+        self._scripts: list[str] = []
+
+    def names(self, views: Iterable[str]) -> list[str]:
+        """What the scripts call these views."""
+        return [part_name(view) for view in views] if self._span else list(views)
+
+    def draw(self, options: Sequence[str], output: Path, *, kept: bool) -> list[Notice]:
+        """Write the file; with `kept` of the tables that the cache has."""
+        lanes = self._lanes
+        self._scripts = [self._lane(lanes.early, kept=kept)]
+
+        def tell(pipe: BinaryIO) -> None:
+            if self._found is None:
+                self._found = self._run.findings(self._span)
+            self._scripts += self._told_late(kept=kept)
+            pipe.write("\0".join(self._scripts[1:]).encode("utf-8"))
+
+        with passed_text(self._scripts[0]) as (early, name):
+            arguments = ["timeline", str(self._run.database), "--setup", "-", *options]
+            for script, views in ((name, lanes.early), ("-", lanes.late)):
+                if views:
+                    arguments += ["--lane", script, *_named("--lane-view", self.names(views))]
+            arguments += ["--force", "-o", str(output)]
+            return run_ingester(arguments, feed=tell, files=[early])[1]
+
+    def read_kept(self) -> bool:
+        """Whether the last one was of other scripts than one without kept tables."""
+        if self._found is None:
+            return False
+        early = self._lane(self._lanes.early, kept=False)
+        return self._scripts != [early, *self._told_late(kept=False)]
+
+    def _told_late(self, *, kept: bool) -> list[str]:
+        """What the verdict is in, and what may read its tables."""
+        late = self._lanes.late
+        return [self._main(kept=kept), *([self._lane(late, kept=kept)] if late else [])]
+
+    def _main(self, *, kept: bool) -> str:
+        """For the connection that says of all views how they are drawn."""
+        asked = [*self._lanes.main, _THREADS, ORDER]
+        return _script(
+            self._run.statements(asked, self._found or (), kept=kept),
+            plan_statements(self._run.library, self._views),
+            self._cut(self._lanes.main),
+        )
+
+    def _lane(self, views: Sequence[str], *, kept: bool) -> str:
+        return _script(
+            self._run.statements(list(views), kept=kept) if views else (),
+            view_statements(self._run.library, views),
+            self._cut(views),
+        )
+
+    def _cut(self, views: Sequence[str]) -> Iterable[str]:
+        return part_statements(self._run.library, views, *self._part) if self._span else ()
 
 
-def _draw(run: Run, setup: str, options: Sequence[str], output: Path) -> list[Notice]:
-    with passed_text(setup) as (script, name):
-        arguments = ["timeline", str(run.database), "--setup", name, *options, "--force"]
-        return run_ingester([*arguments, "-o", str(output)], files=[script])[1]
+def _script(*parts: Iterable[str]) -> str:
+    return "".join(f"{statement};\n" for part in parts for statement in part)
+
+
+def _named(option: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
 
 
 def _globs(run: Run, chosen: Sequence[str] | None) -> list[str]:
@@ -147,7 +209,7 @@ def _stayed(events: Sequence[str], run: Run) -> list[Notice]:
 
 
 def _options(globs: Sequence[str]) -> list[str]:
-    return [part for glob in globs for part in ("--events", glob)]
+    return _named("--events", globs)
 
 
 def _append_events(run: Run, timeline: Path, globs: Sequence[str], part: _Part) -> None:

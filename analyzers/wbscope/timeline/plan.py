@@ -3,16 +3,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from wbscope.library.engine import FINDINGS
 from wbscope.library.library import Library
 from wbscope.library.params import quote
 
-__all__ = ["ORDER", "ROOT", "part_name", "part_statements", "plan_statements"]
+__all__ = [
+    "ORDER",
+    "ROOT",
+    "Lanes",
+    "lanes_of",
+    "part_name",
+    "part_statements",
+    "plan_statements",
+    "view_statements",
+]
 
 ROOT = "Writeback"
 # The view that says which groups come first in this run.
 ORDER = "wb_timeline_order"
+# What timelines are made of that no finding needs: these do not wait for the verdict.
+_EARLY = ("wb_dirty_drawn", "wb_dirty_window", "wb_throttle_drawn")
+# With these, what is drawn later takes as long on either of two connections.
+_LATE = ("wb_task_dirtied", "tl_block_depth", "tl_in_device", "tl_stall_count")
 _MOST_FIRST = 100  # groups that ORDER may name
 _ABOUT = (
     "What wbscope makes of the recorded events: who waited and why, dirty pages and the limits"
@@ -25,16 +40,43 @@ SELECT t.tid, t.pid, t.comm AS name, t.process_comm AS process_name FROM wb_thre
 """
 
 
+@dataclass(frozen=True)
+class Lanes:
+    """Timelines by the connection that gives their rows, each in the order of drawing.
+
+    `early` and `late` have a thread of their own, `early` while the verdict is asked for.
+    """
+
+    early: tuple[str, ...]
+    late: tuple[str, ...]
+    main: tuple[str, ...]
+
+
+def lanes_of(library: Library, views: Sequence[str]) -> Lanes:
+    """Which timelines can be asked for at the same time; few tables are made twice for it."""
+    needs = {view: set(library.closure([view])) for view in views}
+    early = tuple(
+        view for view in views if needs[view].intersection(_EARLY) and FINDINGS not in needs[view]
+    )
+    late = tuple(view for view in views if view not in early and needs[view].intersection(_LATE))
+    return Lanes(early, late, tuple(view for view in views if view not in (*early, *late)))
+
+
 def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
     """The SQL that makes the tables timeline_*: see ingest/src/timeline_plan.h."""
     yield "CREATE TEMP TABLE timeline_group(path TEXT PRIMARY KEY, rank, description, is_top)"
+    yield _THREADS.strip()
+    yield from _groups(library)
+    yield from view_statements(library, views)
+
+
+def view_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
+    """Of these tables, those that say how the rows of views are read and drawn."""
     yield (
         "CREATE TEMP TABLE timeline_view"
         "(name TEXT PRIMARY KEY, place, track_group, level, is_flat, is_sorted)"
     )
     yield "CREATE TEMP TABLE timeline_track(view, pattern, axis, description)"
-    yield _THREADS.strip()
-    yield from _groups(library)
     places = {file.name: place for place, file in enumerate(library.timelines())}
     for name in views:
         drawing = library.files[name].drawing

@@ -68,6 +68,8 @@ class Database {
   void exec(const std::string& sql);
   // Of all SQL from now on. Raises: Error.
   void limit(const SqlLimits& limits) { guard_->limit(limits); }
+  // Ends what runs, from another thread: it raises an Error there.
+  void stop() noexcept { guard_->stop(); }
   void close();
 
   [[noreturn]] void fail() const;

@@ -112,7 +112,7 @@ int SqlGuard::on_progress(void* guard) noexcept {
 }
 
 bool SqlGuard::has_to_stop() noexcept {
-  if (is_interrupted()) return true;
+  if (is_interrupted() || is_stopped_) return true;
   if (!is_limited_) return false;
   const auto now = std::chrono::steady_clock::now();
   if (now < next_look_) return false;

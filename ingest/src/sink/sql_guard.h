@@ -2,6 +2,7 @@
 // SqlGuard: what SQL may take, and when it has to stop.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -32,6 +33,9 @@ class SqlGuard {
   // From now on. Raises: Error.
   void limit(const SqlLimits& limits);
 
+  // What runs now or later comes to its end; any thread may say so.
+  void stop() noexcept { is_stopped_ = true; }
+
   // Says why a statement of the database of this name was stopped; returns when
   // it was not by the guard.
   void throw_if_stopped(const std::string& name) const;
@@ -44,6 +48,7 @@ class SqlGuard {
   sqlite3* db_;
   SqlLimits limits_;
   bool is_limited_ = false;
+  std::atomic<bool> is_stopped_ = false;
   std::chrono::steady_clock::time_point begin_;
   std::chrono::steady_clock::time_point next_look_;
   Reason reason_ = Reason::kNone;

@@ -192,7 +192,8 @@ say = lambda **message: print(json.dumps(message), file=sys.stderr, flush=True)
 listed = []
 for option in ("--events-file", "--setup"):
     if option in arguments:
-        listed = open(arguments[arguments.index(option) + 1]).read().splitlines()
+        name = arguments[arguments.index(option) + 1]
+        listed = (sys.stdin if name == "-" else open(name)).read().splitlines()
 with open("{log}", "a") as log:
     log.write(json.dumps({{"arguments": arguments, "listed": listed}}) + "\\n")
 mode = os.environ.get("FAKE_INGESTER", "good")

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// TimelineLanes: rows of timeline views that a second thread asks for ahead of their turn.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sink/database.h"
+#include "timeline_rows.h"
+
+namespace wbscope {
+
+// Views that a connection of their own gives, and the script that makes them.
+struct LaneOptions {
+  std::string setup_path;  // "-": the text comes later, by give()
+  std::vector<std::string> views;
+};
+
+// The lanes are worked on one after the other, their views in their order. Where
+// there is no second thread, because threads is 1 or the machine has no more, all
+// of it is done when the first row is asked for.
+class TimelineLanes {
+ public:
+  TimelineLanes(std::string database, const SqlLimits& limits, std::vector<LaneOptions> lanes,
+                unsigned threads);
+  // Stops what goes on.
+  ~TimelineLanes();
+  TimelineLanes(const TimelineLanes&) = delete;
+  TimelineLanes& operator=(const TimelineLanes&) = delete;
+
+  [[nodiscard]] bool has(const std::string& view) const { return views_.contains(view); }
+
+  // The scripts of the lanes that wait for one, in their order; one that is
+  // missing is empty.
+  void give(std::deque<std::string> scripts);
+
+  // The next rows of the view; none at its end. Raises: Error, whatever stopped
+  // the lanes.
+  [[nodiscard]] std::optional<RowBatch> next(const std::string& view);
+
+  // Raises what has stopped the lanes, if anything has.
+  void check();
+
+ private:
+  struct Ready {
+    std::deque<RowBatch> batches;
+    bool is_whole = false;
+  };
+
+  void work() noexcept;
+  void draw_lane(const LaneOptions& lane);
+  void put(const std::string& view, RowBatch& batch);
+  [[nodiscard]] std::string script_of(const LaneOptions& lane);
+
+  const std::string database_;
+  const SqlLimits limits_;
+  const std::vector<LaneOptions> lanes_;
+
+  std::mutex lock_;  // of what follows
+  std::condition_variable changed_;
+  std::map<std::string, Ready, std::less<>> views_;  // its keys never change
+  std::optional<std::deque<std::string>> scripts_;
+  std::size_t waiting_bytes_ = 0;
+  bool is_wanted_ = false;  // next() waits
+  bool is_stopped_ = false;
+  Database* running_ = nullptr;
+  std::exception_ptr problem_;
+
+  bool has_begun_ = false;
+  std::thread thread_;
+};
+
+}  // namespace wbscope
