@@ -14,7 +14,7 @@ from wbscope.base.result import Notice
 from wbscope.base.version import __version__
 from wbscope.compare.comparison import metrics_of, other_meaning
 from wbscope.compare.rundata import Fact, RunData, Session
-from wbscope.measure.metric import Metric, Scalars, better_of, is_sane
+from wbscope.measure.metric import Metric, Scalars, Spread, better_of, is_sane
 
 __all__ = ["BASELINE_SCHEMA", "baseline_text", "is_baseline", "merged", "read_baseline"]
 
@@ -128,7 +128,10 @@ def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
         scalars = Scalars()
         for name, column in columns:
             value = column["values"][index]
-            scalars.add(_metric(name, column), None if value is None else _number(value))
+            if value is None and entry.get("is_sample") is True:
+                continue
+            spread = _spread(column["spreads"][index]) if "spreads" in column else None
+            scalars.add(_metric(name, column), None if value is None else _number(value), spread)
         lacking = {k: str(v) for k, v in _table(entry.get("lacking", {})).items()}
         # A run that was never asked has no 0 for an answer.
         not_asked = {str(query) for query in entry.get("not_asked", [])}
@@ -147,10 +150,20 @@ def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
                 definitions={q: d for q, d in definitions.items() if q not in not_asked},
                 warnings=tuple(Notice(str(s), str(m)) for s, m in entry.get("warnings", [])),
                 checked=_texts(entry["checked"]) if "checked" in entry else None,
+                is_sample=entry.get("is_sample") is True,
                 session=_session(entry["session"]) if "session" in entry else None,
             )
         )
     return tuple(runs)
+
+
+def _spread(value: Any) -> Spread | None:
+    if value is None:
+        return None
+    sd, n = value
+    if _number(sd) < 0 or _number(n) < 2:
+        raise ValueError(f"found the spread {value!r}, wanted [s.d., n]")
+    return Spread(_number(sd), int(n))
 
 
 def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
@@ -204,6 +217,9 @@ def _metric_entry(metric: Metric, runs: Sequence[RunData]) -> dict[str, Any]:
         "source": metric.source,
         "values": [_short(run.value(metric.name)) for run in runs],
     }
+    spreads = [run.scalars.spreads.get(metric.name) for run in runs]
+    if any(spreads):
+        entry["spreads"] = [None if one is None else [one.sd, one.n] for one in spreads]
     return entry | ({"not_across": metric.not_across} if metric.not_across else {})
 
 
@@ -216,6 +232,7 @@ def _run_entry(
     entry |= {"lacking": dict(run.lacking)} if run.lacking else {}
     not_asked = [query for query in definitions if query not in run.definitions]
     entry |= {"not_asked": not_asked} if not_asked else {}
+    entry |= {"is_sample": True} if run.is_sample else {}
     entry |= {"checked": list(run.checked)} if run.checked is not None else {}
     if run.session is not None:
         entry["session"] = {"name": run.session.name, "unix_s": run.session.unix_s}

@@ -15,9 +15,10 @@ from wbscope.base.result import Notice
 from wbscope.compare.copies import copies_on_both
 from wbscope.compare.differences import Difference, differences, unknown_facts
 from wbscope.compare.policy import matches
+from wbscope.compare.published import is_published, published_notice, published_shift
 from wbscope.compare.rundata import RunData
 from wbscope.compare.versions import is_before
-from wbscope.measure.metric import Metric, split_name
+from wbscope.measure.metric import Metric, Spread, split_name
 from wbscope.stats.describe import Description, describe
 from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Shift, shift
@@ -56,13 +57,15 @@ class Side:
 class Sample:
     """One metric on one side: its values in the order of runs, and runs without one.
 
-    units  what they are in; several are nothing that can be compared
+    units   what they are in; several are nothing that can be compared
+    spread  s.d. and n of what the only value is the mean of (compare/published.py)
     """
 
     values: tuple[float, ...]
     missing: tuple[str, ...]
     description: Description
     units: tuple[str, ...] = ()
+    spread: Spread | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ class Row:
     @property
     def is_untested(self) -> bool:
         """One run each: the change can be shown, and nothing can tell it from chance."""
-        return len(self.sample.values) == len(self.base_sample.values) == 1
+        single = len(self.sample.values) == len(self.base_sample.values) == 1
+        return single and not is_published(self.shift)
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,10 @@ def compare_sides(
         rows=tuple(row for row in rows if row.sample.values or row.base_sample.values),
         differing=tuple(differences(told_apart(sides))),
         unknown=tuple(unknown_facts(runs)),
-        warnings=(*_warnings(given), *_too_few(base, others, alpha)),
+        warnings=(
+            *_warnings(given),
+            *(notice for side in others for notice in _how_tested(side, base, rows, alpha)),
+        ),
         alpha=alpha,
         margin=margin,
     )
@@ -187,9 +194,19 @@ def sample_of(metric: str, side: Side) -> Sample:
     """The values of a side; a run that cannot tell is named, not taken for 0."""
     told = [(run.name, run.value(metric)) for run in side.runs]
     values = tuple(value for _, value in told if value is not None)
-    missing = tuple(name for name, value in told if value is None)
+    missing = tuple(run.name for run in side.runs if _lacks(run, metric))
     units = dict.fromkeys(run.scalars[metric][0].unit for run in side.runs if metric in run.scalars)
-    return Sample(values, missing, describe(values), tuple(units))
+    spreads = [run.scalars.spreads.get(metric) for run in side.runs]
+    spread = spreads[0] if len(spreads) == 1 else None
+    described = describe(values)
+    if spread is not None:
+        described = replace(described, n=spread.n, sd=spread.sd)
+    return Sample(values, missing, described, tuple(units), spread)
+
+
+def _lacks(run: RunData, metric: str) -> bool:
+    """Other samples of a file were not asked for it."""
+    return run.value(metric) is None and not (run.is_sample and metric not in run.scalars)
 
 
 def contrast(metric: Metric, side: Side, base: Side, alpha: float, margin: float) -> Row:
@@ -197,7 +214,8 @@ def contrast(metric: Metric, side: Side, base: Side, alpha: float, margin: float
     mine, theirs = sample_of(metric.name, side), sample_of(metric.name, base)
     if (bar := _incomparable(metric, side, base, mine, theirs)) is not None:
         return Row(metric, side.name, base.name, mine, theirs, None, *bar)
-    found = shift(mine.values, theirs.values, 1 - alpha)
+    published = published_shift(mine, theirs, 1 - alpha)
+    found = published or shift(mine.values, theirs.values, 1 - alpha)
     outcome, reason = _judged(metric, mine, theirs, found, alpha, margin)
     return Row(metric, side.name, base.name, mine, theirs, found, outcome, reason)
 
@@ -253,10 +271,8 @@ def _incomparable(
 def _judged(
     metric: Metric, mine: Sample, theirs: Sample, found: Shift, alpha: float, margin: float
 ) -> tuple[Outcome, str]:
-    if len(mine.values) == len(theirs.values) == 1:
-        return "undecided", "no test possible with one run each"
-    if smallest_p(len(mine.values), len(theirs.values)) > alpha:
-        return "undecided", "too few runs"
+    if not is_published(found) and (why := _why_untested(mine, theirs, alpha)):
+        return "undecided", why
     if found.p > alpha:
         return "undecided", "not told apart from chance"
     if metric.better == "neutral" or _within(found, theirs, margin):
@@ -265,11 +281,23 @@ def _judged(
     return ("better" if lower == (metric.better == "lower") else "worse"), ""
 
 
+def _why_untested(mine: Sample, theirs: Sample, alpha: float) -> str:
+    if len(mine.values) == len(theirs.values) == 1:
+        return "no test possible with one run each"
+    return "too few runs" if smallest_p(len(mine.values), len(theirs.values)) > alpha else ""
+
+
 def _within(found: Shift, base: Sample, margin: float) -> bool:
     """True when the change is smaller than this share of the base."""
     if found.scale == "ratio":
         return abs(found.estimate - 1) <= margin
     return abs(found.estimate) <= margin * abs(base.description.median or 0.0)
+
+
+def _how_tested(side: Side, base: Side, rows: Sequence[Row], alpha: float) -> Iterable[Notice]:
+    shifts = [row.shift for row in rows if row.side == side.name]
+    told = list(published_notice(side.name, base.name, shifts))
+    return told or _too_few(base, [side], alpha)
 
 
 def _too_few(base: Side, others: Sequence[Side], alpha: float) -> Iterable[Notice]:

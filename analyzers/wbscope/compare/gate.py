@@ -15,6 +15,7 @@ from wbscope.compare.comparison import Row, Side, contrast, metrics_of, sample_o
 from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
+from wbscope.compare.published import is_published, published_notice, runs_behind
 from wbscope.compare.runs_needed import Plan
 from wbscope.compare.sessions import Design, design_of
 from wbscope.compare.tailrule import tail_rule
@@ -148,6 +149,7 @@ def judge(
             *told,
             *(_never_fails(side, base, policy, compared) if base else ()),
             *(design.warnings if compared else ()),
+            *published_notice(side.name, base.name if base else "", [v.shift for v in verdicts]),
         ),
     )
 
@@ -217,6 +219,8 @@ def _shift(margin: Margin | None, row: Row, alpha: float, design: Design) -> Shi
     """On the scale of the margin: a share needs values above 0, else it is a difference."""
     if row.shift is None or margin is None:
         return None
+    if is_published(row.shift):
+        return row.shift
     scale: Scale = "difference" if margin.relative is None else row.shift.scale
     sides = row.sample.values, row.base_sample.values
     if (tested := design.tested(*sides, scale, 1 - alpha)) is not None:
@@ -319,11 +323,11 @@ def _compared(
     compared: int,
 ) -> Verdict:
     known = Verdict(metric, "INCONCLUSIVE", (), row, found, margin.text, p_adjusted=p_adjusted)
-    fewest = min(len(row.sample.values), len(row.base_sample.values))
+    fewest = min(runs_behind(row.sample), runs_behind(row.base_sample))
     if found is None:
         return replace(known, status="REFUSED", reasons=(row.reason or "not known",))
     delta = _delta(metric, margin, row, found.scale)
-    n, m = len(row.sample.values), len(row.base_sample.values)
+    n, m = runs_behind(row.sample), runs_behind(row.base_sample)
     plan = Plan(metric, row, found.scale, delta, policy.alpha, compared, policy.min_runs)
     known = replace(
         known, delta=delta, detectable=plan.detectable(n, m), runs_needed=plan.runs_needed()
@@ -366,6 +370,8 @@ def _word(
 def _with_tail(judged: Verdict, row: Row, side: Side, policy: Policy, compared: int) -> Verdict:
     """PASS is also a word on single runs: none is far outside of what the base has."""
     n, m = len(row.sample.values), len(row.base_sample.values)
+    if is_published(judged.shift):
+        return judged
     if judged.shift is None or judged.delta is None or min(n, m) < policy.min_runs:
         return judged
     # Where no shift could fail, so few runs are no ground for another FAIL either.
@@ -410,7 +416,7 @@ def _worsening(metric: Metric, found: Shift) -> tuple[float | None, float, float
 def _why_undecided(known: Verdict, bound: float | None, compared: int, policy: Policy) -> str:
     if bound is None:
         return f"so few runs cannot bound the change with {100 - 100 * policy.alpha:g} % confidence"
-    if known.detectable is None:
+    if known.detectable is None and not is_published(known.shift):
         many = f" for {compared} metrics" if compared > 1 else ""
         return f"so few runs can show no change{many}, however large"
     return "these runs do not tell whether it is worse by more than the margin"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -11,20 +12,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import EvidenceError, InputError, UsageError
+from wbscope.base.errors import EvidenceError, InputError, UsageError, WbscopeError
+from wbscope.compare.archives import is_archive, unpacked
 from wbscope.compare.baseline import is_baseline, read_baseline
 from wbscope.compare.comparison import Side
+from wbscope.compare.filesides import is_file_of_runs, runs_of_file
 from wbscope.compare.measure import Wanted, measure, measure_folder
 from wbscope.compare.metric_catalog import Catalog, load_catalog
 from wbscope.compare.rundata import RunData
 from wbscope.ingest.program import Observer
 from wbscope.library.library import Library, load_library
+from wbscope.measure.content import is_measurements
 from wbscope.measure.files import NAMES
 from wbscope.measure.metric import Scalars, split_name
 from wbscope.run.agreement import agreement_of
 from wbscope.run.joined import short_names
 from wbscope.run.run import Run, open_run
-from wbscope.run.source import find_source
+from wbscope.run.source import DATABASE_NAME, find_source
 
 __all__ = ["Loader", "expand"]
 
@@ -52,23 +56,28 @@ class Loader:
     library: Library = field(default_factory=load_library)
     catalog: Catalog = field(init=False)
     _known: dict[str, RunData] = field(init=False, default_factory=dict)
+    _archives: dict[str, list[RunData]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.catalog = load_catalog(self.library)
 
     def side(self, name: str, given: Sequence[str]) -> Side:
-        """The runs of one side: folders, traces, databases, folders of runs, baselines."""
-        texts = [text for one in given for text in expand(one)]
-        if not texts:
-            raise UsageError("no-runs", name, "has no runs", fix=f"wbscope compare {name}...")
-        named = [text for text in texts if not _is_baseline(text)]
-        names = dict(zip(named, short_names(named), strict=True)) if named else {}
+        """The runs of one side: folders, traces, databases, folders of runs, baselines.
+
+        Also files of measurements, and archives of any of these.
+        """
         runs: list[RunData] = []
-        for text in texts:
-            if text in names:
-                runs.append(replace(self._run(text), name=names[text], path=text))
+        together: list[str] = []
+        for one in given:
+            if is_archive(Path(one)):
+                runs += self._loaded(together)
+                runs += self._of_archive(one)
+                together = []
             else:
-                runs.extend(self.chosen(run) for run in read_baseline(Path(text)))
+                together += expand(one)
+        runs += self._loaded(together)
+        if not runs:
+            raise UsageError("no-runs", name, "has no runs", fix=f"wbscope compare {name}...")
         for run in runs:
             if run.damaged and not self.allow_damaged:
                 raise EvidenceError(
@@ -80,12 +89,49 @@ class Loader:
                 )
         return Side(name, tuple(runs))
 
+    def _loaded(self, texts: Sequence[str]) -> list[RunData]:
+        """The runs of what expand() gave, in that order."""
+        named = [text for text in texts if not _is_baseline(text)]
+        names = dict(zip(named, short_names(named), strict=True)) if named else {}
+        runs: list[RunData] = []
+        for text in texts:
+            if text not in names:
+                runs.extend(self.chosen(run) for run in read_baseline(Path(text)))
+            elif is_file_of_runs(text):
+                runs += runs_of_file(text, names[text], self.catalog, self.wanted)
+            else:
+                runs.append(replace(self._run(text), name=names[text], path=text))
+        return runs
+
+    def _of_archive(self, text: str) -> list[RunData]:
+        """The runs in an archive, which is unpacked while they are read."""
+        path = Path(text)
+        known = os.path.realpath(path)
+        if known not in self._archives:
+            stem = path.name.removesuffix(path.suffix).removesuffix(".tar")
+            with unpacked(path) as folder:
+                try:
+                    texts = expand(str(folder))
+                    if texts == [str(folder)] and not _is_run(texts[0]):
+                        raise _no_runs(folder, text)
+                    found = self._loaded(texts)
+                except WbscopeError as error:
+                    raise error.with_path(f"{folder}/", f"{text}:").with_path(
+                        str(folder), text
+                    ) from None
+                runs = [
+                    replace(run, name=f"{stem}/{run.name}", path=text)
+                    for run in (found if texts != [str(folder)] else [replace(found[0], name="1")])
+                ]
+            self._archives[known] = runs
+        return self._archives[known]
+
     def chosen(self, run: RunData) -> RunData:
         """A run of a baseline with only what is wanted."""
         scalars = Scalars()
         for name, (metric, value) in run.scalars.items():
             if self.wanted(split_name(name)[0]):
-                scalars.add(metric, value)
+                scalars.add(metric, value, run.scalars.spreads.get(name))
         zeros = {family: none for family, none in run.zeros.items() if self.wanted(family)}
         return replace(run, scalars=scalars, zeros=zeros)
 
@@ -118,6 +164,8 @@ def _faults(run: Run) -> tuple[str, ...]:
 def expand(text: str) -> list[str]:
     """A folder of runs as its runs, in the order of their numbers; anything else as it is.
 
+    Without runs in folders of their own, each file of measurements is one.
+
     Raises: InputError for a folder inside it, or a database, that is no run.
     """
     path = Path(text)
@@ -128,13 +176,13 @@ def expand(text: str) -> list[str]:
     except OSError:  # opening it tells why
         return [text]
     inside = [
-        str(entry)
+        _content(entry)
         for entry in entries
         if (entry.is_dir() and not entry.name.startswith(".")) or entry.suffix == ".db"
     ]
     faults = {one: fault for one in inside if (fault := _fault(one)) is not None}
     if len(faults) == len(inside):
-        return [text]
+        return [str(entry) for entry in entries if is_measurements(entry)] or [text]
     for one, fault in faults.items():  # of several the first; the others are named
         more = ", ".join(Path(other).name for other in list(faults)[1:6])
         raise InputError(
@@ -148,8 +196,36 @@ def expand(text: str) -> list[str]:
     return inside
 
 
+def _content(entry: Path) -> str:
+    """A folder with no more than a run.db, or one file of measurements, is that file."""
+    if not entry.is_dir() or _fault(str(entry)) is None:
+        return str(entry)
+    if (entry / DATABASE_NAME).is_file():
+        return str(entry / DATABASE_NAME)
+    files = [file for file in sorted(entry.iterdir()) if is_measurements(file)]
+    return str(files[0]) if len(files) == 1 else str(entry)
+
+
+def _is_run(text: str) -> bool:
+    return _fault(text) is None
+
+
+def _no_runs(folder: Path, text: str) -> InputError:
+    names = sorted(entry.name for entry in folder.iterdir())
+    return InputError(
+        "no-runs",
+        text,
+        "is an archive without runs, wanted folders with a trace.dat, a run.db or files of"
+        " measurements",
+        have=", ".join(names[:8]) or "an empty archive",
+        fix="tar -czf runs.tar.gz RUNS",
+    )
+
+
 def _fault(text: str) -> InputError | None:
     """Why it is no run, None for one."""
+    if is_measurements(Path(text)):
+        return None
     try:
         find_source(text)
     except InputError as error:

@@ -24,7 +24,15 @@ from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.measure.metric import BETTER, Better, Metric, Scalars, join_name, split_name
 from wbscope.run.run import Run
 
-__all__ = ["Wanted", "definition_of", "measure", "measure_folder", "pauses_of", "stable_key"]
+__all__ = [
+    "Wanted",
+    "definition_of",
+    "measure",
+    "measure_folder",
+    "pauses_of",
+    "stable_key",
+    "wanted_of",
+]
 
 _HASH_DIGITS = 12
 
@@ -49,7 +57,7 @@ def measure(
             if not metric.by and scalars[metric.family][1] is None:
                 scalars[metric.family] = (scalars[metric.family][0], metric.none)
     others = measurements(files_of_run(run))
-    scalars.add_all(_wanted_of(others.scalars, wanted, catalog.rows))
+    scalars.add_all(wanted_of(others.scalars, wanted, catalog.rows))
     queries = dict.fromkeys(metric.query for metric in asked)
     return RunData(
         name=name,
@@ -71,7 +79,7 @@ def measure_folder(folder: Path, catalog: Catalog, wanted: Wanted) -> RunData:
     return RunData(
         name=str(folder),
         source_id=folder_id(folder, files.texts),
-        scalars=_wanted_of(found.scalars, wanted, catalog.rows),
+        scalars=wanted_of(found.scalars, wanted, catalog.rows),
         fingerprint=fingerprint_of_folder(folder),
         warnings=found.warnings,
         session=session_of_folder(folder),
@@ -190,13 +198,14 @@ def _taken(metric: Declared, records: list[dict[str, Any]]) -> float | None:
     return float(np.average(values, weights=weights))
 
 
-def _wanted_of(scalars: Scalars, wanted: Wanted, rows: Mapping[str, Row]) -> Scalars:
+def wanted_of(scalars: Scalars, wanted: Wanted, rows: Mapping[str, Row]) -> Scalars:
     """Those asked for; a file is named without the folder, which is another in each run."""
     kept = Scalars()
     for name, (metric, value) in scalars.items():
         if wanted(split_name(name)[0]):
             border = rows.get(name, Row()).border(metric.not_across)
-            kept.add(replace(metric, source=Path(metric.source).name, not_across=border), value)
+            told = replace(metric, source=Path(metric.source).name, not_across=border)
+            kept.add(told, value, scalars.spreads.get(name))
     return kept
 
 

@@ -43,6 +43,8 @@ class RunData:
     warnings     what holds for all numbers: lost events, damage
     checked      what the trace has to agree with and does not; None = nobody looked
     path         as it was named; "" of a baseline's run
+    is_sample    one number of one thing of several, from a file: what it has no number
+                 of, nobody asked of it
     session      None = not known
     """
 
@@ -56,6 +58,7 @@ class RunData:
     warnings: tuple[Notice, ...] = ()
     checked: tuple[str, ...] | None = None
     path: str = ""
+    is_sample: bool = False
     session: Session | None = None
 
     def value(self, name: str) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from wbscope.base.units import format_value
 from wbscope.compare.comparison import Outcome, Row, Sample
+from wbscope.compare.published import runs_behind
 from wbscope.measure.metric import Metric
 from wbscope.stats.shift import Shift
 
@@ -104,8 +105,8 @@ def p_text(p: float | None) -> str:
 
 
 def runs_text(sample: Sample, base: Sample) -> str:
-    """6+6"""
-    return f"{len(sample.values)}+{len(base.values)}"
+    """6+6; of published means, the runs that they are of."""
+    return f"{runs_behind(sample)}+{runs_behind(base)}"
 
 
 def better_text(metric: Metric) -> str:

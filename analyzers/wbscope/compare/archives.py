@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives of runs, as CI keeps them: unpacked into the cache while they are read.
+
+An archive is a stranger's file. Members are written by us, one after the other, as plain
+files below one folder; links, devices and names that lead out of it are refused, and so
+is what grows beyond any run. (tarfile's `data` filter, which Python 3.11.2 of Debian 12
+lacks, leaves links in.)
+"""
+
+from __future__ import annotations
+
+import lzma
+import shlex
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO, Self
+
+import pyarrow as pa
+
+from wbscope.base.cache import scratch_folder
+from wbscope.base.errors import InputError, SetupError
+from wbscope.run.source import Kind, find_source
+
+__all__ = ["is_archive", "unpacked"]
+
+_MOST_MEMBERS = 20_000
+_MOST_BYTES = 16 << 30
+# Text of /proc shrinks to a 50th at most; a bomb to less than a 1000th.
+_MOST_RATIO = 200
+_FREE_BYTES = 64 << 20  # so much is no bomb, whatever the ratio
+_CHUNK = 1 << 20
+_BLOCK = 512
+_TAR_MAGIC = (257, b"ustar")
+_STREAMS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_DAMAGES = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    pa.ArrowException,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+
+
+class _Member(tarfile.TarInfo):
+    """tarfile takes a header that is damaged or not there for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"it is cut off or damaged: {error}") from error
+
+
+@dataclass
+class _Budget:
+    """What was written so far, of an archive of this size."""
+
+    subject: str
+    packed: int
+    members: int = 0
+    written: int = 0
+
+    def member(self) -> None:
+        self.members += 1
+        if self.members > _MOST_MEMBERS:
+            raise self.too_much(f"has more than {_MOST_MEMBERS} members")
+
+    def add(self, size: int, name: str) -> None:
+        self.written += size
+        if self.written > _MOST_BYTES:
+            raise self.too_much(f"is more than {_MOST_BYTES >> 30} GiB unpacked, at {name}")
+        if self.written > max(_FREE_BYTES, _MOST_RATIO * self.packed):
+            told = f"grows to more than {_MOST_RATIO} times its size, at {name}"
+            raise self.too_much(told)
+
+    def too_much(self, message: str) -> InputError:
+        return InputError(
+            "too-large",
+            self.subject,
+            f"{message}, wanted an archive of runs",
+            effect="nothing of it was used",
+            fix="unpack it yourself, and give the folder, if you trust it",
+        )
+
+
+def is_archive(path: Path) -> bool:
+    """By content: a zip without a Perfetto trace, a tar, packed or not."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_BLOCK)
+    except OSError:
+        return False
+    if start.startswith(_ZIP):
+        if not zipfile.is_zipfile(path):  # damaged, whatever is in it
+            return True
+        try:
+            return find_source(str(path)).kind is not Kind.PERFETTO
+        except InputError as error:
+            return error.slug == "not-a-trace"
+    try:
+        with _opened(path) as stream:
+            block = stream.read(_BLOCK)
+    except (OSError, *_DAMAGES):
+        return False
+    at, magic = _TAR_MAGIC
+    return block[at : at + len(magic)] == magic
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """A folder with what is in the archive, as long as it is read.
+
+    A folder that holds nothing but one other folder is that one.
+
+    Raises: InputError that names the member that is not as it should be.
+    """
+    subject = str(path)
+    with scratch_folder() as folder:
+        inside = folder / "runs"
+        inside.mkdir()
+        budget = _Budget(subject, path.stat().st_size)
+        with path.open("rb") as file:
+            is_zip = file.read(_BLOCK).startswith(_ZIP)
+        try:
+            (_unpack_zip if is_zip else _unpack_tar)(path, inside, budget)
+        except (OSError, *_DAMAGES) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise SetupError(
+                    "cannot-unpack",
+                    subject,
+                    f"cannot be unpacked into {folder}: {error.strerror}",
+                    fix=f"df -h {shlex.quote(str(folder.parent))}",
+                ) from error
+            raise InputError(
+                "damaged-archive",
+                subject,
+                f"cannot be unpacked: {error or type(error).__name__}",
+                at=f"member {budget.members}",
+                effect="nothing of it was used",
+                fix=f"{'unzip -t' if is_zip else 'tar -tf'} {shlex.quote(subject)}",
+            ) from error
+        yield _only_folder(inside)
+
+
+def _only_folder(folder: Path) -> Path:
+    while True:
+        entries = list(folder.iterdir())
+        if len(entries) != 1 or not entries[0].is_dir():
+            return folder
+        folder = entries[0]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a tar."""
+    with path.open("rb") as file:
+        start = file.read(8)
+        file.seek(0)
+        kind = next((kind for magic, kind in _STREAMS.items() if start.startswith(magic)), None)
+        if kind == "xz":
+            with lzma.open(file) as stream:
+                yield stream  # type: ignore[misc]
+        elif kind is not None:
+            with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), kind) as stream:
+                yield stream
+        else:
+            yield file
+
+
+def _unpack_tar(path: Path, folder: Path, budget: _Budget) -> None:
+    with (
+        _opened(path) as stream,
+        tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive,
+    ):
+        for member in archive:
+            budget.member()
+            if member.isdir():
+                _place(folder, member.name, budget.subject).mkdir(parents=True, exist_ok=True)
+                continue
+            if not member.isreg():
+                kind = "a link" if member.islnk() or member.issym() else "no regular file"
+                raise _refused(budget.subject, member.name, f"is {kind}, wanted files and folders")
+            source = archive.extractfile(member)
+            if source is not None:
+                _write(source, _place(folder, member.name, budget.subject), budget, member.name)
+
+
+def _unpack_zip(path: Path, folder: Path, budget: _Budget) -> None:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            budget.member()
+            mode = member.external_attr >> 16
+            if mode and (mode & 0o170000) not in (0, 0o100000, 0o040000):
+                told = "is a link or a device, wanted files and folders"
+                raise _refused(budget.subject, member.filename, told)
+            place = _place(folder, member.filename, budget.subject)
+            if member.is_dir():
+                place.mkdir(parents=True, exist_ok=True)
+                continue
+            if member.flag_bits & 1:
+                raise _refused(budget.subject, member.filename, "has a password")
+            with archive.open(member) as source:
+                _write(source, place, budget, member.filename)
+
+
+def _place(folder: Path, name: str, subject: str) -> Path:
+    """Where a member goes: always below the folder."""
+    parts = [part for part in PurePosixPath(name).parts if part != "."]
+    bad = not name or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name
+    if bad or any(len(part.encode()) > 255 for part in parts):
+        raise _refused(subject, name[:200], "has a name that leads out of the archive")
+    return folder.joinpath(*parts)
+
+
+def _write(source: IO[bytes], place: Path, budget: _Budget, name: str) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target = place.open("xb")
+    except FileExistsError:
+        raise _refused(budget.subject, name, "is there twice") from None
+    with target:
+        while chunk := source.read(_CHUNK):
+            budget.add(len(chunk), name)
+            target.write(chunk)
+
+
+def _refused(subject: str, member: str, message: str) -> InputError:
+    return InputError(
+        "bad-archive",
+        f"{subject}:{member}",
+        message,
+        effect="nothing of the archive was used",
+        fix="pack the runs again: tar -czf runs.tar.gz --dereference RUNS",
+    )

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of measurements on the sides of compare, gate and baseline."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+Cli = Callable[..., Any]
+DATA = Path(__file__).parents[2] / "data/measure"
+
+
+def row(ran: Any, name: str) -> dict[str, Any]:
+    (found,) = [one for one in ran.document()["rows"] if one["metric"] == name]
+    told: dict[str, Any] = found
+    return told
+
+
+def medians(found: dict[str, Any]) -> tuple[float, float]:
+    return found["of_side"]["median"], found["of_base"]["median"]
+
+
+def counts(found: dict[str, Any]) -> tuple[int, int]:
+    return found["of_side"]["n"], found["of_base"]["n"]
+
+
+def times(path: Path, values: list[float]) -> Path:
+    blocks = [f"real\t0m{value:.3f}s\nuser\t0m0.1s\nsys\t0m0.2s\n" for value in values]
+    path.write_text("\n".join(blocks))
+    return path
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    times(tmp_path / "old.log", [10.1, 10.2, 10.3, 10.4, 10.5, 10.6])
+    times(tmp_path / "new.log", [20.1, 20.2, 20.3, 20.4, 20.5, 20.6])
+    return tmp_path
+
+
+def test_runs_of_a_file(cli: Cli, logs: Path) -> None:
+    found = row(cli("compare", "new.log", "--against", "old.log", "--json"), "time.elapsed_ns")
+    assert found["outcome"] == "worse"
+    told = stats.mannwhitneyu(range(6), range(6, 12), method="exact")
+    assert found["p"] == pytest.approx(told.pvalue)
+
+
+def test_a_gate_and_a_baseline_of_files(cli: Cli, logs: Path) -> None:
+    (logs / "p.toml").write_text('[metrics."time.elapsed_ns"]\nmargin = "5%"\n')
+    assert cli("baseline", "save", "old.log", "-o", "old.json").code == 0
+    for base in ("old.log", "old.json"):
+        ran = cli("gate", "--policy", "p.toml", "new.log", "--against", base)
+        assert (ran.code, "FAIL time.elapsed_ns" in ran.out) == (1, True)
+    same = cli("gate", "--policy", "p.toml", "old.log", "--against", "old.json")
+    assert same.code == 4
+    assert "same-recording" in same.out + same.err
+
+
+def test_a_folder_of_files(cli: Cli, logs: Path) -> None:
+    for side, first in (("a", 10), ("b", 20)):
+        (logs / side).mkdir()
+        for number in range(6):
+            times(logs / side / f"{number}.log", [first + number / 10])
+    found = row(cli("compare", "b", "--against", "a", "--json"), "time.elapsed_ns")
+    assert (found["outcome"], found["p"]) == ("worse", pytest.approx(2 / 924))
+
+
+def test_folders_with_one_file_of_any_name(cli: Cli, logs: Path) -> None:
+    for side, first in (("a", 10), ("b", 20)):
+        for number in range(6):
+            folder = logs / side / str(number)
+            folder.mkdir(parents=True)
+            times(folder / "bench.log", [first + number / 10])
+    found = row(cli("compare", "b", "--against", "a", "--json"), "time.elapsed_ns")
+    assert found["outcome"] == "worse"
+
+
+def test_two_kernels_of_one_report(cli: Cli, tmp_path: Path) -> None:
+    file = shutil.copy(DATA / "mail-2013.txt", tmp_path)
+    ran = cli("compare", f"{file}#lessdisrupt", "--against", f"{file}#vanilla", "--json")
+    found = row(ran, "ops.memcachetest-4055M")
+    assert medians(found) == (24341, 3628)
+    error = cli("compare", file, "--against", f"{file}#vanilla", "--json").error()
+    assert error["slug"] == "several-parts"
+    assert "3.10.0-rc1-lessdisrupt-v4" in error["have"]
+    error = cli("compare", f"{file}#3.9", "--against", f"{file}#vanilla", "--json").error()
+    assert error["slug"] == "no-such-part"
+
+
+def test_what_compare_prints_as_mmtests_can_be_read(cli: Cli, tmp_path: Path) -> None:
+    file = shutil.copy(DATA / "mail-2013.txt", tmp_path)
+    sides = ("--side", f"old={file}#vanilla", "--side", f"new={file}#lessdisrupt")
+    (tmp_path / "again.txt").write_text(cli("compare", *sides, "--style", "mmtests").out)
+    again = (f"{tmp_path}/again.txt#new", "--against", f"{tmp_path}/again.txt#old", "--json")
+    first = cli("compare", *sides, "--json").document()["rows"]
+    second = cli("compare", *again).document()["rows"]
+    told = {one["metric"]: medians(one) for one in second}
+    assert len(told) == len(second) > 40
+    for one in first:
+        if one["metric"] in told:
+            assert told[one["metric"]] == pytest.approx(medians(one), abs=0.01)
+
+
+def test_commands_of_hyperfine_with_other_numbers_of_runs(cli: Cli, tmp_path: Path) -> None:
+    slow = json.loads((DATA / "hyperfine-1.19.json").read_text())
+    for result in slow["results"]:
+        result["times"] = [time * 1.5 for time in result["times"]]
+        result["memory_usage_byte"] = [size + 1 for size in result["memory_usage_byte"]]
+    slow["results"][1]["times"].pop()
+    slow["results"][1]["memory_usage_byte"].pop()
+    slow["results"][1]["exit_codes"].pop()
+    (tmp_path / "slow.json").write_text(json.dumps(slow))
+    ran = cli(
+        "compare", tmp_path / "slow.json", "--against", DATA / "hyperfine-1.19.json", "--json"
+    )
+    found = [one for one in ran.document()["rows"] if "hyperfine.time" in one["metric"]]
+    assert [one["outcome"] for one in found] == ["worse", "worse"]
+    assert [counts(one) for one in found] == [(10, 10), (11, 12)]
+
+
+def test_published_means_of_a_commit(cli: Cli) -> None:
+    """Linux 2.6.32, e50e3720: 648.6 (14.6) and 620.1 (16.5) of 10 runs without two."""
+    file = DATA / "table-means.csv"
+    sides = (f"{file}#+patch", "--against", f"{file}#2.6.31-rc8")
+    ran = cli("compare", *sides, "--json")
+    found = row(ran, "ops.cache-references")
+    told = stats.ttest_ind_from_stats(620.1, 16.5, 8, 648.6, 14.6, 8, equal_var=False)
+    assert found["p"] == pytest.approx(told.pvalue)
+    assert found["shift"]["low"] < 620.1 - 648.6 < found["shift"]["high"] < 0
+    slugs = [warning["slug"] for warning in ran.document()["warnings"]]
+    assert "published-means" in slugs
+    assert "too-few-runs" not in slugs
+    assert "published-means" in cli("compare", *sides).out
+
+
+def test_a_gate_of_published_means(cli: Cli, tmp_path: Path) -> None:
+    policy = tmp_path / "p.toml"
+    policy.write_text('[metrics."perf.time_elapsed_ns"]\nmargin = "5%"\n')
+    file = DATA / "mail-2011-copy.txt"
+    better = cli("gate", "--policy", policy, f"{file}#3.0-per", "--against", f"{file}#3.0")
+    worse = cli("gate", "--policy", policy, f"{file}#3.0", "--against", f"{file}#3.0-per")
+    assert (better.code, worse.code) == (0, 1)
+    assert "n 6+6" in better.out
+    assert "published-means" in better.out + better.err
+
+
+def test_published_means_against_runs(cli: Cli, tmp_path: Path) -> None:
+    values = [101.0, 99.0, 100.5, 99.5, 100.0]
+    (tmp_path / "runs.csv").write_text("run,t_s\n" + "".join(
+        f"{number},{value}\n" for number, value in enumerate(values)))  # fmt: skip
+    (tmp_path / "paper.csv").write_text("metric,mean,sd,n,unit\nt,120,2,10,s\n")
+    ran = cli("compare", tmp_path / "runs.csv", "--against", tmp_path / "paper.csv", "--json")
+    found = row(ran, "ops.t_ns")
+    told = stats.ttest_ind_from_stats(100, stats.tstd(values), 5, 120, 2, 10, equal_var=False)
+    assert found["p"] == pytest.approx(told.pvalue, rel=1e-6)
+    assert found["outcome"] == "better"
+
+
+def test_means_are_kept_by_a_baseline(cli: Cli, tmp_path: Path) -> None:
+    file = DATA / "mail-2011-copy.txt"
+    saved = tmp_path / "old.json"
+    assert cli("baseline", "save", f"{file}#3.0", "-o", saved).code == 0
+    direct = cli("compare", f"{file}#3.0-per", "--against", f"{file}#3.0", "--json")
+    kept = cli("compare", f"{file}#3.0-per", "--against", saved, "--json")
+    name = "perf.time_elapsed_ns"
+    assert row(kept, name)["p"] == row(direct, name)["p"] < 0.001
+
+
+def test_iterations_in_a_run_folder_are_told(cli: Cli, tmp_path: Path) -> None:
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "ops.txt").write_text("tps 10 ops/s\ntps 11 ops/s\ntps 12.5 ops/s\n" * number)
+    ran = cli("compare", tmp_path / "1", "--against", tmp_path / "2")
+    assert "several-iterations" in ran.out
+    found = cli("compare", tmp_path / "1/ops.txt", "--against", tmp_path / "2/ops.txt", "--json")
+    assert counts(row(found, "ops.tps")) == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "at"),
+    [
+        ("x.log", "real 0m1.0s\nuser 0m1.0s\n", "line 3"),
+        ("x.csv", "run,metric,value,unit\n1,t,3\n", "line 2"),
+        ("x.txt", "a 3 s\nb 4 s\na 5 s\n", None),
+        ("perf.txt", " Performance counter stats for 'x':\n\n  7 cycles\n", None),
+    ],
+)
+def test_refusals(cli: Cli, tmp_path: Path, name: str, text: str, at: str | None) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    ran = cli("compare", file, "--against", file, "--json")
+    assert ran.code == 3
+    error = ran.error()
+    assert error["slug"] == "bad-measurement"
+    assert error["object"] == str(file)
+    assert error.get("at") == at
+    assert error["fix"]
