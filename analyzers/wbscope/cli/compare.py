@@ -50,6 +50,7 @@ def compare(
         str, typer.Option(metavar="SHARE", help="A change up to this share gets no face.")
     ] = "5%",
     style: Annotated[Style, typer.Option(help="mmtests: as that suite prints it.")] = Style.table,
+    full: Annotated[bool, typer.Option("--full", help="All metrics, not the ten first.")] = False,
     describe: Annotated[
         bool, typer.Option("--describe", help="Also means and s.d., trimmed and not.")
     ] = False,
@@ -68,12 +69,14 @@ def compare(
 ) -> None:
     """Compare runs with others: what differs, and how surely.
 
-    The run is the unit: make 6 or more of each, in turns. docs/compare.md says
-    how to read the table. It tells and does not judge: that is wbscope gate.
+    First how many metrics are worse, better and the same, and the ten that matter
+    most. The run is the unit: make 6 or more of each, in turns. docs/compare.md
+    says how to read it. It tells and does not judge: that is wbscope gate.
 
     \b
     Examples:
       wbscope compare new/run* --against old/run*
+      wbscope compare new --against old --full
       wbscope compare new --against old --metric 'throttle*'
       wbscope compare new/run* --baseline old.json --html compare.html
       wbscope compare --side off=runs/0 --side strict=runs/1 --side all=runs/2
@@ -94,6 +97,7 @@ def compare(
         check_output(Path(html), force, [Path(run) for run in inputs], "compare.html", "html")
     from wbscope.base.units import parse_quantity
     from wbscope.compare.comparison import compare_sides, only
+    from wbscope.compare.marks import looked_through
     from wbscope.compare.load import Loader
     from wbscope.compare.measure import pauses_of
     from wbscope.compare.policy import Rule, wanted_by
@@ -115,7 +119,7 @@ def compare(
         else lambda run, data: curves.update({data.source_id: pauses_of(run)}),
     )
     base, *others = [loader.side(name, texts) for name, texts in given.items()]
-    found = only(compare_sides(base, others, margin=share), patterns)
+    found = looked_through(only(compare_sides(base, others, margin=share), patterns))
     faces = not no_faces
     if html is not None:
         from wbscope.render.comparehtml import compare_html
@@ -131,18 +135,24 @@ def compare(
         text = compare_json(found)
     elif as_markdown:
         from wbscope.render.comparemarkdown import compare_markdown
+        from wbscope.render.comparescreen import is_short
 
-        text = compare_markdown(found, faces)
+        whole = full or metric is not None or is_short(found)
+        text = compare_markdown(found, faces, full=whole)
     elif style is Style.mmtests:
         from wbscope.render.mmtestspage import mmtests_text
 
         text = mmtests_text(found)
     else:
         from wbscope.render.comparepage import compare_text
+        from wbscope.render.comparescreen import glance_text, is_short
         from wbscope.render.table import PAGE_WIDTH
 
         width = PAGE_WIDTH if form.file is not None else page_width()
-        text = compare_text(found, width, faces, describe)
+        if full or describe or metric is not None or is_short(found):
+            text = compare_text(found, width, faces, describe)
+        else:
+            text = glance_text(found, width, faces)
     _write(text, form.file if html in (None, "-") else Path(str(html)))
 
 

@@ -37,6 +37,7 @@ def compare(
     Raises: WbscopeError as the command line reports it.
     """
     from wbscope.compare.comparison import compare_sides, only
+    from wbscope.compare.marks import looked_through
     from wbscope.compare.load import Loader
     from wbscope.compare.policy import Rule, wanted_by
 
@@ -63,7 +64,7 @@ def compare(
     rules = [Rule(pattern) for pattern in metrics]
     loader = Loader(wanted=wanted_by(rules), allow_damaged=allow_damaged)
     base, *others = [loader.side(name, texts) for name, texts in sides.items()]
-    return only(compare_sides(base, others, alpha, margin), metrics)
+    return looked_through(only(compare_sides(base, others, alpha, margin), metrics))
 
 
 def gate(

@@ -42,7 +42,7 @@ ALPHA = 0.05
 # Surely different and still not worth a face.
 MARGIN = 0.05
 
-Outcome = Literal["better", "worse", "changed", "undecided", "refused"]
+Outcome = Literal["better", "worse", "changed", "same", "undecided", "refused"]
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,13 @@ class Row:
     """One metric of one side against the base.
 
     outcome  better, worse; changed: surely, and neither way is better, or by
-             less than the margin; undecided: not told apart from chance; refused:
-             the two are not the same thing
+             less than the margin; same: all that the change can be is within the
+             margin; undecided: not told apart from chance; refused: the two are not
+             the same thing
     shift    None where nothing can be compared: refused, or not known of every run
     reason   why it is undecided or refused
+    q        p among all rows that were looked through (compare/marks.py); None =
+             not looked at together, or nothing is tested
     """
 
     metric: Metric
@@ -87,6 +90,7 @@ class Row:
     shift: Shift | None
     outcome: Outcome
     reason: str = ""
+    q: float | None = None
 
     @property
     def is_sure(self) -> bool:
@@ -273,7 +277,10 @@ def _judged(
 ) -> tuple[Outcome, str]:
     if not is_published(found) and (why := _why_untested(mine, theirs, alpha)):
         return "undecided", why
-    if found.p > alpha:
+    if _all_within(found, theirs, margin):
+        return "same", ""
+    # With ties the interval is the wider of the two.
+    if found.p > alpha or _holds_no_change(found):
         return "undecided", "not told apart from chance"
     if metric.better == "neutral" or _within(found, theirs, margin):
         return "changed", ""
@@ -292,6 +299,19 @@ def _within(found: Shift, base: Sample, margin: float) -> bool:
     if found.scale == "ratio":
         return abs(found.estimate - 1) <= margin
     return abs(found.estimate) <= margin * abs(base.description.median or 0.0)
+
+
+def _all_within(found: Shift, base: Sample, margin: float) -> bool:
+    """True when no change that the interval holds is larger than this share of the base."""
+    if found.low is None or found.high is None:
+        return False
+    ends = (replace(found, estimate=found.low), replace(found, estimate=found.high))
+    return all(_within(one, base, margin) for one in ends)
+
+
+def _holds_no_change(found: Shift) -> bool:
+    none = 1.0 if found.scale == "ratio" else 0.0
+    return found.low is not None and found.high is not None and found.low <= none <= found.high
 
 
 def _how_tested(side: Side, base: Side, rows: Sequence[Row], alpha: float) -> Iterable[Notice]:

@@ -31,10 +31,12 @@ FACES: dict[Outcome, str] = {
     "better": ":)",
     "worse": ":(",
     "changed": ":|",
+    "same": ":|",
     "undecided": ":|",
     "refused": ":|",
 }
 _NOTHING = "~"
+_SAME = "="
 # What has prefixes of its own; units of other tools are printed as they are.
 _KNOWN = ("ns", "bytes", "bytes/s", "ratio", "count", "pages/s")
 # Above this, a factor is easier to read than per cent.
@@ -74,7 +76,9 @@ def amount_text(metric: Metric, found: Shift, value: float) -> str:
 
 
 def change_text(row: Row) -> str:
-    """The estimate, or ~ where a test does not tell it apart from chance."""
+    """The estimate; ~ where a test does not tell it apart from chance, = where it is the same."""
+    if row.outcome == "same":
+        return _SAME
     if row.shift is None or not (row.is_sure or row.is_untested):
         return _NOTHING
     return amount_text(row.metric, row.shift, row.shift.estimate)

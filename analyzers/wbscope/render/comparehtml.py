@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -11,6 +12,7 @@ from typing import Any
 
 from wbscope.base.units import prefix_step
 from wbscope.compare.comparison import Comparison, Outcome, Row
+from wbscope.compare.marks import matter_most
 from wbscope.measure.metric import Metric
 from wbscope.plot.dots import Strip, dots_svg
 from wbscope.plot.ecdf import Curve, ecdf_svg
@@ -25,6 +27,7 @@ from wbscope.render.changes import (
     value_text,
 )
 from wbscope.render.comparepage import (
+    constant_text,
     group_name,
     head_lines,
     how_to_read,
@@ -32,6 +35,9 @@ from wbscope.render.comparepage import (
     short_metric,
     shown_rows,
 )
+from wbscope.render.comparescreen import MOST_TOLD, is_short
+from wbscope.render.comparewords import verdict_lines
+from wbscope.render.pageassets import asset, policy
 from wbscope.render.printable import printable
 from wbscope.stats.shift import Shift
 
@@ -61,7 +67,11 @@ def compare_html(
     )
     first, *doubts = head_lines(comparison, _WIDE)
     known = {name: curves for name, curves in pauses.items() if any(curves)}
+    script, style = asset("compare.js"), asset("compare.css")
     return environment.get_template("compare.html.j2").render(
+        script=script,
+        style=style,
+        policy=policy([script], [style]),
         title=first,
         doubts=doubts,
         ecdf=ecdf_svg(known, lambda value: value_text(_NS, value)) if known else "",
@@ -73,10 +83,15 @@ def compare_html(
 def _side(comparison: Comparison, name: str, faces: bool) -> dict[str, Any]:
     rows = comparison.of_side(name)
     groups = groupby(shown_rows(rows), key=group_name)
+    verdict, counts = verdict_lines(comparison, name)
+    told = [one.row for one in matter_most(rows, MOST_TOLD)] if not is_short(comparison) else []
     return {
         "name": printable(name),
         "base": printable(comparison.base.name),
-        "title": printable(f"{name} against {comparison.base.name}"),
+        "title": verdict,
+        "counts": counts,
+        "told": [{**_row(row, faces), "name": printable(row.metric.name)} for row in told],
+        "constant": constant_text(rows),
         "groups": [
             {"name": printable(group), "rows": [_row(row, faces) for row in members]}
             for group, members in groups
@@ -103,7 +118,19 @@ def _row(row: Row, faces: bool) -> dict[str, str]:
         "p": row_p(row),
         "n": runs_text(row.sample, row.base_sample),
         "plot": _plot(row),
+        # What the columns are sorted by.
+        "by_change": _sorting(row),
+        "by_p": "" if row.shift is None else f"{row.shift.p:.6g}",
     }
+
+
+def _sorting(row: Row) -> str:
+    """The size of the change on its scale; those that nothing was found of come last."""
+    if row.shift is None or not row.is_sure:
+        return ""
+    found = row.shift
+    size = abs(math.log(found.estimate)) if found.scale == "ratio" else abs(found.estimate)
+    return f"{size:.6g}"
 
 
 def _plot(row: Row) -> str:

@@ -9,6 +9,7 @@ from wbscope.base.result import Notice
 from wbscope.compare.comparison import Comparison, Row, Sample, Side, sample_of
 from wbscope.compare.differences import Difference
 from wbscope.compare.gate import GateResult, Verdict
+from wbscope.compare.marks import tally
 from wbscope.compare.selfcheck import SelfCheck
 from wbscope.measure.metric import Metric
 from wbscope.render.jsondoc import document, notices
@@ -26,6 +27,7 @@ def compare_json(comparison: Comparison) -> str:
         "margin_ratio": comparison.margin,
         "differing": [_difference(difference) for difference in comparison.differing],
         "unknown": list(comparison.unknown),
+        "counts": {side.name: _counts(comparison, side) for side in comparison.sides[1:]},
     }
     body = {
         "units": {},
@@ -69,6 +71,9 @@ def _self_check(checked: SelfCheck) -> dict[str, Any]:
         "decided_by": "same" if checked.decisive is checked.same else "halves",
         "same": _verdicts(checked.same),
         "halves": None if checked.halves is None else _verdicts(checked.halves),
+        "predicted_pass_ratio": None
+        if checked.predicted is None
+        else checked.predicted.passed / checked.predicted.trials,
     }
 
 
@@ -77,6 +82,12 @@ def _verdicts(result: GateResult) -> dict[str, Any]:
         "status": result.status,
         "rows": [verdict_record(verdict, result.side) for verdict in result.verdicts],
     }
+
+
+def _counts(comparison: Comparison, side: Side) -> dict[str, int]:
+    counted = tally(comparison.of_side(side.name), comparison.alpha)
+    told = {str(outcome): count for outcome, count in counted.counts.items()}
+    return {**told, "constant": counted.constant, "all": counted.all}
 
 
 def row_record(row: Row) -> dict[str, Any]:
@@ -90,6 +101,7 @@ def row_record(row: Row) -> dict[str, Any]:
         "shift": _shift(row.shift),
         "p": None if row.shift is None else row.shift.p,
         "p_method": None if row.shift is None else row.shift.method,
+        "q": row.q,
         "of_side": _sample(row.sample),
         "of_base": _sample(row.base_sample),
     }

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from wbscope.compare.comparison import Comparison, Row
+from wbscope.compare.marks import matter_most
 from wbscope.render.changes import (
     FACES,
     better_text,
@@ -18,6 +19,7 @@ from wbscope.render.changes import (
     runs_text,
 )
 from wbscope.render.comparepage import (
+    constant_text,
     group_name,
     head_lines,
     how_to_read,
@@ -25,6 +27,8 @@ from wbscope.render.comparepage import (
     short_metric,
     shown_rows,
 )
+from wbscope.render.comparescreen import MOST_TOLD
+from wbscope.render.comparewords import verdict_lines
 from wbscope.render.markdown import plain
 from wbscope.render.printable import printable
 
@@ -33,35 +37,49 @@ __all__ = ["compare_markdown"]
 _WIDE = 10_000
 
 
-def compare_markdown(comparison: Comparison, faces: bool = True) -> str:
-    """A table for each side and query; what makes numbers doubtful as quotations above."""
+def compare_markdown(comparison: Comparison, faces: bool = True, full: bool = True) -> str:
+    """The verdict of each side and what matters most, then, if `full`, a table for each query.
+
+    What makes numbers doubtful stands above as quotations.
+    """
     first, *doubts = head_lines(comparison, _WIDE)
     lines = [f"## {plain(first)}", ""]
     lines += [line for doubt in doubts for line in (f"> {plain(doubt)}", "")]
     for side in comparison.sides[1:]:
-        if len(comparison.sides) > 2:
-            lines += [f"## {plain(printable(f'{side.name} against {comparison.base.name}'))}", ""]
-        for group, rows in groupby(shown_rows(comparison.of_side(side.name)), key=group_name):
-            lines += [f"### {plain(printable(group))}", "", *_table(list(rows), faces), ""]
-        for told in left_out(comparison.of_side(side.name)):
-            lines += [plain(told), ""]
+        rows = comparison.of_side(side.name)
+        verdict, counts = verdict_lines(comparison, side.name)
+        lines += [f"## {plain(verdict)}", "", plain(counts), ""]
+        if not full:
+            if told := matter_most(rows, MOST_TOLD):
+                lines += [*_table([one.row for one in told], faces, _whole_name), ""]
+            continue
+        for group, members in groupby(shown_rows(rows), key=group_name):
+            lines += [f"### {plain(printable(group))}", "", *_table(list(members), faces), ""]
+        if constant := constant_text(rows):
+            lines += [plain(constant), ""]
+        for reason in left_out(rows):
+            lines += [plain(reason), ""]
     lines.append(plain(" ".join(["How to read it.", *how_to_read(comparison, faces)])))
     return "\n".join(lines) + "\n"
 
 
-def _table(rows: list[Row], faces: bool) -> list[str]:
+def _whole_name(row: Row) -> str:
+    return row.metric.name
+
+
+def _table(rows: list[Row], faces: bool, name: Callable[[Row], str] = short_metric) -> list[str]:
     base, side = (plain(printable(name)) for name in (rows[0].base, rows[0].side))
     heads = ["", "metric", base, side, "change", "interval", "p", "n", "what it says",
              f"{base}: mean ± s.d.", f"{side}: mean ± s.d."]  # fmt: skip
     marks = ["---", "---", *["---:"] * 6, *["---"] * 3]
-    table = [heads, marks, *(_cells(row, faces) for row in rows)]
+    table = [heads, marks, *(_cells(row, faces, name(row)) for row in rows)]
     return [f"| {' | '.join(cells)} |" for cells in table]
 
 
-def _cells(row: Row, faces: bool) -> Iterable[str]:
+def _cells(row: Row, faces: bool, name: str) -> Iterable[str]:
     cells = [
         FACES[row.outcome] if faces else "",
-        short_metric(row),
+        name,
         median_text(row.metric, row.base_sample),
         median_text(row.metric, row.sample),
         change_text(row),

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from wbscope.compare.comparison import Comparison, Row
 from wbscope.compare.differences import facts_text
+from wbscope.compare.marks import FALSE_SHARE, is_constant
 from wbscope.measure.metric import split_name
 from wbscope.render.changes import (
     FACES,
@@ -23,17 +24,21 @@ from wbscope.render.changes import (
     row_p,
     runs_text,
 )
+from wbscope.render.comparewords import verdict_lines
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
 from wbscope.render.table import PAGE_WIDTH
 
 __all__ = [
     "compare_text",
+    "constant_text",
     "folded",
     "group_name",
     "head_lines",
     "how_to_read",
+    "laid_out",
     "left_out",
+    "level_text",
     "short_metric",
     "shown_rows",
 ]
@@ -54,9 +59,12 @@ def compare_text(
         if len(comparison.sides) > 2:
             title = printable(f"{side.name} against {comparison.base.name}")
             lines += ["", title, "=" * len(title)]
+        lines += ["", *(folded(line, width) for line in verdict_lines(comparison, side.name))]
         rows = shown_rows(comparison.of_side(side.name))
         for group, members in groupby(rows, key=group_name):
             lines += ["", *_group_lines(group, list(members), width, faces, describe)]
+        if told := constant_text(comparison.of_side(side.name)):
+            lines += ["", folded(told, width)]
         for told in left_out(comparison.of_side(side.name)):
             lines += ["", folded(told, width)]
     told = " ".join(["How to read it.", *how_to_read(comparison, faces)])
@@ -80,8 +88,19 @@ def head_lines(comparison: Comparison, width: int) -> list[str]:
 
 
 def shown_rows(rows: Iterable[Row]) -> list[Row]:
-    """Those that both sides have."""
-    return [row for row in rows if row.sample.values and row.base_sample.values]
+    """Those that both sides have, and in which there is something to see."""
+    there = (row for row in rows if row.sample.values and row.base_sample.values)
+    return [row for row in there if not is_constant(row)]
+
+
+def constant_text(rows: Iterable[Row]) -> str:
+    """What is one value in all runs of both sides; empty when nothing is."""
+    told = [
+        f"{row.metric.name} {median_text(row.metric, row.sample)}"
+        for row in rows
+        if is_constant(row)
+    ]
+    return printable(f"the same in all runs: {', '.join(told)}") if told else ""
 
 
 def group_name(row: Row) -> str:
@@ -110,7 +129,7 @@ def _group_lines(group: str, rows: list[Row], width: int, faces: bool, describe:
         "n",
     ]
     table = [heads] + [_cells(row, faces) for row in rows]
-    lines = [group, "-" * len(group), *_layout(table, width)]
+    lines = [group, "-" * len(group), *laid_out(table, width)]
     lines += [folded(f"* {sentence}", width) for sentence in _sentences(rows)]
     return lines + (_described(rows, width) if describe else [])
 
@@ -137,8 +156,8 @@ def _cells(row: Row, faces: bool) -> list[str]:
     ]
 
 
-def _layout(table: list[list[str]], width: int) -> list[str]:
-    """On one line each; the name on a line of its own where that is too long for the page."""
+def laid_out(table: list[list[str]], width: int) -> list[str]:
+    """Face, name and numbers; the name on a line of its own where that is too long for the page."""
     sizes = [max(cell_len(row[index]) for row in table) for index in range(len(table[0]))]
     used = [index for index, size in enumerate(sizes) if size]
     for gap in (_GAP, " "):
@@ -185,7 +204,7 @@ def left_out(rows: Iterable[Row]) -> Iterator[str]:
 
 def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
     """What change, interval, ~ and faces are, as sentences."""
-    level = f"{1 - comparison.alpha:.0%}".replace("%", " %")
+    level = level_text(comparison)
     count = len({row.metric.name for row in comparison.rows if row.shift is not None})
     words = [
         f"Columns of sides ({comparison.base.name}, ...) are medians of runs."
@@ -198,12 +217,23 @@ def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
             ":) better and :( worse: the test is sure that it changed, and the estimate, which is"
             f" not tested, is more than {comparison.margin * 100:g} %; :| anything else."
         )
-    if count > 1:
+    if count > 1 and any(row.q is not None for row in comparison.rows):
+        words.append(
+            f"Of those marked, at most {FALSE_SHARE * 100:g} % are expected to be chance"
+            f" (Benjamini-Hochberg over {count} metrics, of which those with the same order of runs"
+            " are one): declare those that count in a policy and use wbscope gate."
+        )
+    elif count > 1:
         words.append(
             f"With {count} metrics at that level, about {count * comparison.alpha:.2g} look changed"
             " by chance alone: declare those that count in a policy and use wbscope gate."
         )
     return words
+
+
+def level_text(comparison: Comparison) -> str:
+    """95 %"""
+    return f"{100 - comparison.alpha * 100:g} %"
 
 
 def folded(text: str, width: int) -> str:

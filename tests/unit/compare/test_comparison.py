@@ -35,8 +35,9 @@ def test_sure_but_smaller_than_the_margin() -> None:
         side("B", {TIME: [100, 100.01, 100.02, 100.03, 100.04, 100.05]}),
         [side("A", {TIME: [100.1, 100.11, 100.12, 100.13, 100.14, 100.15]})],
     ).rows[0]
-    assert tiny.outcome == "changed"
-    assert tiny.is_sure
+    assert tiny.outcome == "same"
+    assert tiny.shift is not None
+    assert tiny.shift.p < 0.01  # sure, and too small to matter
     assert slower
 
 
@@ -78,7 +79,25 @@ def test_four_runs_apart_are_enough() -> None:
 
 
 def test_ties_everywhere() -> None:
-    assert _row(TIME, [5] * 6, [5] * 6).reason == "not told apart from chance"
+    assert _row(TIME, [5] * 6, [5] * 6).outcome == "same"
+
+
+def test_an_interval_that_touches_no_change_has_no_face() -> None:
+    """With ties the test may be sure where the interval is not: the mark agrees with both."""
+    old, new = [68, 72, 72, 72, 72, 84], [72, 84, 84, 84, 88, 88]
+    row = _row(TIME, new, old)
+    assert row.shift is not None
+    assert row.shift.p <= 0.05
+    assert row.shift.low == 1
+    assert (row.outcome, row.reason) == ("undecided", "not told apart from chance")
+
+
+def test_the_same_is_what_the_whole_interval_says() -> None:
+    close = [100.0, 101.0, 102.0, 103.0, 104.0, 105.0]
+    assert _row(TIME, [value + 0.5 for value in close], close).outcome == "same"
+    wide = [80.0, 90.0, 100.0, 110.0, 120.0, 130.0]
+    assert _row(TIME, wide, wide[::-1]).outcome == "undecided"
+    assert _row(TIME, [100.0] * 2, [100.0] * 2).outcome == "undecided"  # no interval
 
 
 def test_a_value_that_one_run_lacks_is_not_zero() -> None:
@@ -140,7 +159,7 @@ def test_three_sides() -> None:
     found = compare_sides(side("a", {TIME: OLD}), sides)
     assert [(row.side, row.base, row.outcome) for row in found.rows] == [
         ("b", "a", "better"),
-        ("c", "a", "undecided"),
+        ("c", "a", "same"),
     ]
 
 

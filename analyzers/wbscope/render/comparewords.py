@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison comes to, in words: the verdict of a side, and how many metrics are what."""
+
+from __future__ import annotations
+
+from wbscope.compare.comparison import Comparison
+from wbscope.compare.marks import Tally, tally
+from wbscope.render.printable import printable
+
+__all__ = ["verdict_lines", "verdict_title"]
+
+
+def verdict_lines(comparison: Comparison, side: str) -> tuple[str, str]:
+    """The verdict, and the counts behind it."""
+    counted = tally(comparison.of_side(side), comparison.alpha)
+    return f"{verdict_title(comparison, side)}.", f"{_counts(counted)}."
+
+
+def verdict_title(comparison: Comparison, side: str) -> str:
+    """A against B: worse"""
+    counted = tally(comparison.of_side(side), comparison.alpha)
+    told = _verdict(counted, comparison.margin)
+    return printable(f"{side} against {comparison.base.name}: {told}")
+
+
+def _verdict(counted: Tally, margin: float) -> str:
+    """What the counts come to."""
+    worse, better = counted.of("worse"), counted.of("better")
+    if worse and better:
+        return "worse in some metrics, better in others"
+    if worse or better:
+        return "worse" if worse else "better"
+    if counted.of("changed"):
+        return "changed, though neither better nor worse"
+    if counted.of("undecided"):
+        return "no change can be told from chance, which is not that there is none"
+    return f"the same, within {margin * 100:g} %"
+
+
+def _counts(counted: Tally) -> str:
+    """worse 8, better 2, changed 3, same 31, cannot tell 4; of 48 metrics, 12 constant"""
+    words = [
+        f"worse {counted.of('worse')}",
+        f"better {counted.of('better')}",
+        *([f"changed {counted.of('changed')}"] if counted.of("changed") else []),
+        f"same {counted.of('same')}",
+        f"cannot tell {counted.of('undecided')}{_alone(counted)}",
+        *([f"not comparable {counted.of('refused')}"] if counted.of("refused") else []),
+    ]
+    constant = f", {counted.constant} constant" if counted.constant else ""
+    many = "1 metric" if counted.all == 1 else f"{counted.all} metrics"
+    return f"{', '.join(words)}; of {many}{constant}"
+
+
+def _alone(counted: Tally) -> str:
+    if not counted.alone:
+        return ""
+    chance = f"about {counted.by_chance:.0f} would by chance"
+    return f" ({counted.alone} of them look changed alone, {chance})"

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `wbscope compare --html` in a real browser: what it shows first, filter and sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.cli import Wbscope
+from support.reportpage import OpenedPage, open_report
+from support.runs import REPOSITORY
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+_GATE = REPOSITORY / "examples/gate"
+_ROWS = "section.group tr[data-outcome]:visible"
+
+
+@pytest.fixture
+def shown(browser: Browser, wbscope: Wbscope, tmp_path: Path) -> Iterator[OpenedPage]:
+    file = tmp_path / "compare.html"
+    runs = [_GATE / "lower-limit.json", "--against", _GATE / "before.json"]
+    done = wbscope.run("compare", *runs, "--html", str(file))
+    assert done.returncode == 0, done.stderr
+    with open_report(browser, file) as opened:
+        yield opened
+        assert opened.errors == []
+
+
+def test_the_verdict_and_what_matters_come_first(shown: OpenedPage) -> None:
+    first = shown.page.locator("body").inner_text()
+    assert first.index("worse in some metrics, better in others") < first.index("What matters most")
+    told = shown.page.locator("tr[data-told]")
+    assert told.count() == 10
+    # Each with a dot for each run.
+    assert all(told.nth(place).locator("svg.dots circle").count() == 12 for place in range(10))
+
+
+def test_rows_are_chosen_by_outcome_and_by_words(shown: OpenedPage) -> None:
+    page = shown.page
+    everything = page.locator(_ROWS).count()
+    button = page.locator("#choose button[data-outcome=worse]")
+    button.click()
+    worse = page.locator(_ROWS).count()
+    assert button.inner_text() == f"worse {worse}"
+    assert 0 < worse < everything
+    page.fill("#choose input", "device writes fast")
+    names = page.locator(f"{_ROWS} code").all_inner_texts()
+    assert "avg_write_bw_bytes_per_s" in names
+    assert 0 < len(names) < worse
+    # A table without any row left is not there.
+    assert page.locator("section.group:visible").count() <= len(names)
+    page.fill("#choose input", "")
+    button.click()
+    assert page.locator(_ROWS).count() == everything
+
+
+def test_a_table_is_sorted_by_its_heads(shown: OpenedPage) -> None:
+    head = "section.group:has(h3:text-is('throttle_summary')) "
+    rows = shown.page.locator(f"{head} tr[data-outcome]")
+
+    def values(key: str) -> list[float]:
+        found = [rows.nth(place).get_attribute(f"data-{key}") for place in range(rows.count())]
+        return [float(value) for value in found if value]
+
+    shown.page.locator(f"{head} th[data-by=p]").click()
+    assert values("p") == sorted(values("p"))
+    shown.page.locator(f"{head} th[data-by=p]").click()
+    assert values("p") == sorted(values("p"), reverse=True)
+    shown.page.locator(f"{head} th[data-by=change]").press("Enter")
+    assert values("change") == sorted(values("change"), reverse=True)
+    assert len(values("change")) > 5

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many rows at once: what is more than chance, what counts, what is told first."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from scipy.stats import false_discovery_control, mannwhitneyu
+from support.rundata import LEVEL, RATE, TIME, metric, side
+from wbscope.compare.comparison import Comparison, compare_sides
+from wbscope.compare.marks import FALSE_SHARE, looked_through, matter_most, tally
+from wbscope.measure.metric import Metric
+from wbscope.render.comparemarkdown import compare_markdown
+from wbscope.render.comparescreen import glance_text, is_short
+from wbscope.stats.discovery import false_discovery
+
+OLD = [100.0, 101.0, 102.0, 103.0, 104.0, 105.0]
+SLOW = [value * 1.3 for value in OLD]
+
+
+def compared(values: dict[Metric, tuple[list[float], list[float]]]) -> Comparison:
+    """Values are those of A and of B."""
+    a = side("A", {one: pair[0] for one, pair in values.items()})
+    b = side("B", {one: pair[1] for one, pair in values.items()})
+    return looked_through(compare_sides(b, [a]))
+
+
+def noise(count: int, seed: int = 1) -> dict[Metric, tuple[list[float], list[float]]]:
+    """Metrics in which nothing changed."""
+    made = random.Random(seed)
+    draw = [[made.gauss(100, 10) for _ in range(6)] for _ in range(2 * count)]
+    names = [metric(f"noise.m{i}_ns", "lower", "ns") for i in range(count)]
+    return {one: (draw[2 * i], draw[2 * i + 1]) for i, one in enumerate(names)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_q_is_that_of_benjamini_and_hochberg(seed: int) -> None:
+    made = random.Random(seed)
+    p = [made.random() ** 2 for _ in range(40)] + [0.01, 0.01, 1.0]
+    assert false_discovery(p) == pytest.approx(list(false_discovery_control(p)))
+    assert false_discovery([]) == []
+
+
+def test_what_would_be_found_alone_may_be_chance_among_many() -> None:
+    alone = compared({TIME: (SLOW, OLD)})
+    assert [row.outcome for row in alone.rows] == ["worse"]
+    assert alone.rows[0].q == alone.rows[0].shift.p  # type: ignore[union-attr]
+    dull = {one: pair for one, pair in noise(200).items() if mannwhitneyu(*pair).pvalue > 0.2}
+    many = compared({TIME: (SLOW, OLD), **dict(list(dull.items())[:90])})
+    row = next(row for row in many.rows if row.metric == TIME)
+    assert row.outcome == "undecided"
+    assert row.q is not None
+    assert row.q > FALSE_SHARE
+    assert "may be chance among 91 metrics" in row.reason
+
+
+def test_false_marks_are_few() -> None:
+    """Nothing changed: a table of 60 metrics with any mark is rare, 9 in 10 have none."""
+    marked = sum(any(row.is_sure for row in compared(noise(60, seed)).rows) for seed in range(100))
+    assert marked <= 10
+
+
+def test_rows_of_one_order_are_one_test() -> None:
+    """Twenty names of one fact do not make its evidence weaker."""
+    same = {metric(f"fio.t{i}_ns", "lower", "ns"): (SLOW, OLD) for i in range(20)}
+    found = compared({**same, RATE: ([1 / value for value in SLOW], [1 / value for value in OLD])})
+    assert {round(row.q or 0, 9) for row in found.rows} == {round(2 / 924, 9)}
+    (first,) = matter_most(found.rows, 10)
+    assert len(first.alike) == 20
+
+
+def test_keys_of_a_metric_are_told_once() -> None:
+    keys = [metric(f"fio.bw_ns[job={job}]", "lower", "ns") for job in ("a", "b")]
+    slower = [value + i for i, value in enumerate(reversed(SLOW))]
+    found = compared(
+        {keys[0]: (SLOW, OLD), keys[1]: (slower, OLD), TIME: (SLOW[3:] + SLOW[:3], OLD)}
+    )
+    told = matter_most(found.rows, 10)
+    assert sorted(len(one.alike) for one in told) == [0, 1]
+
+
+def test_the_surest_and_largest_come_first() -> None:
+    weak = [value * 1.06 for value in OLD]
+    found = compared({TIME: (weak, OLD), RATE: (SLOW[::-1], OLD), LEVEL: (SLOW, OLD)})
+    # What has no direction is last, however large.
+    assert [one.row.metric.better for one in matter_most(found.rows, 10)][-1] == "neutral"
+    assert matter_most(found.rows, 1)[0].row.metric == RATE
+
+
+def test_the_counts_are_of_all_metrics() -> None:
+    constant = metric("some.pages_count", "lower", "count")
+    found = compared({TIME: (SLOW, OLD), RATE: (SLOW, OLD), constant: ([7.0] * 6, [7.0] * 6)})
+    counted = tally(found.rows, found.alpha)
+    assert (counted.of("worse"), counted.of("better"), counted.of("same")) == (1, 1, 1)
+    assert (counted.constant, counted.all) == (1, 3)
+
+
+def test_a_glance_is_a_screen() -> None:
+    slow = {metric(f"slow.m{i}_ns", "lower", "ns"): pair for i, pair in enumerate(_shuffled(30))}
+    found = compared({**slow, **noise(60)})
+    assert not is_short(found)
+    text = glance_text(found)
+    lines = text.splitlines()
+    assert lines[3] == "A against B: worse."
+    assert re.search(r"worse 3\d, better \d, same \d+, cannot tell \d+", text)
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith(":( ") for line in lines) == 10
+    assert "All metrics: --full" in text
+    page = compare_markdown(found, full=False)
+    assert page.count("| :( |") == 10
+    assert compare_markdown(found, full=True).count("| :( |") >= 30
+
+
+def test_nothing_found_is_not_nothing_there() -> None:
+    text = " ".join(glance_text(compared(noise(60, 4))).split())
+    assert "no change can be told from chance, which is not that there is none" in text
+
+
+def _shuffled(count: int) -> list[tuple[list[float], list[float]]]:
+    """Each in an order of its own, so that each is a fact of its own."""
+    made = random.Random(7)
+    return [(made.sample(SLOW, 6), made.sample(OLD, 6)) for _ in range(count)]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""WORSE: surely worse, by less or by more than the margin is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.rundata import RATE, TIME, side
+from wbscope.compare.gate import GateResult, judge
+from wbscope.compare.policy import Margin, Policy, Rule
+from wbscope.measure.metric import Metric
+
+STEADY = [100.0, 100.1, 100.2, 100.3, 100.4, 100.5]
+WORSE = [value * 1.2 for value in STEADY]
+NOISY = [80.0, 90.0, 100.0, 110.0, 120.0, 130.0]
+
+
+def gate(values: dict[Metric, tuple[list[float], list[float]]], **more: Any) -> GateResult:
+    """Values are those of A and of B; each may be 5 % worse."""
+    a = side("a", {one: pair[0] for one, pair in values.items()})
+    b = side("b", {one: pair[1] for one, pair in values.items()})
+    rules = tuple(Rule(one.name, Margin("5%", 0.05)) for one in values)
+    return judge(a, b, Policy(rules, **more), [])
+
+
+# Surely worse by some per cent: 3 % as estimated, up to 6 % by the interval.
+A_LITTLE = [102.0, 102.6, 103.0, 103.4, 104.0, 106.5]
+# Runs of some spread, and 7 % worse as estimated, 4 to 10 % by the interval.
+SPREAD = [99.0, 100.0, 101.0, 102.0, 103.0, 104.0]
+A_LOT = [value * 1.07 for value in SPREAD]
+
+
+def test_surely_worse_and_not_known_by_how_much() -> None:
+    (found,) = gate({TIME: (A_LITTLE, STEADY)}).verdicts
+    assert (found.status, found.reasons) == (
+        "WORSE",
+        ("surely worse; whether by less or by more than the margin is not known",),
+    )
+    assert found.shift is not None
+    assert found.shift.low is not None
+    assert found.shift.high is not None
+    assert 1 < found.shift.low < found.shift.estimate < 1.05 < found.shift.high
+    (higher,) = gate({RATE: ([10_000 / value for value in A_LITTLE], STEADY)}).verdicts
+    assert higher.status == "WORSE"
+
+
+@pytest.mark.parametrize(("worse", "code"), [("worse", 4), ("pass", 0), ("fail", 1)])
+@pytest.mark.parametrize("inconclusive", ["inconclusive", "pass", "fail"])
+def test_what_worse_counts_as(worse: str, code: int, inconclusive: str) -> None:
+    found = gate({TIME: (A_LITTLE, STEADY)}, worse=worse, inconclusive=inconclusive)
+    assert (found.status, found.exit_code()) == ("WORSE", code)
+    # Each metric counts as itself, whichever leads.
+    both = gate(
+        {TIME: (A_LITTLE, STEADY), RATE: (NOISY, STEADY)},
+        worse=worse,
+        inconclusive=inconclusive,
+    )
+    counted = {code, {"inconclusive": 4, "pass": 0, "fail": 1}[inconclusive]}
+    assert both.status == "WORSE"
+    assert both.exit_code() == next(one for one in (1, 4, 0) if one in counted)
+
+
+@pytest.mark.parametrize(
+    ("a", "when", "status", "reason"),
+    [
+        (WORSE, "estimate", "FAIL", "surely worse by more than the margin"),
+        (WORSE, "interval", "FAIL", "surely worse by more than the margin"),
+        (
+            A_LOT,
+            "estimate",
+            "FAIL",
+            "surely worse, and the estimate is worse by more than the margin",
+        ),
+        (
+            A_LOT,
+            "interval",
+            "WORSE",
+            "surely worse; whether by less or by more than the margin is not known",
+        ),
+    ],
+)
+def test_what_fails(a: list[float], when: str, status: str, reason: str) -> None:
+    base = SPREAD if a is A_LOT else STEADY
+    (found,) = gate({TIME: (a, base)}, fail_when=when).verdicts
+    assert (found.status, found.reasons[0]) == (status, reason)
