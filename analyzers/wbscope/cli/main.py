@@ -27,6 +27,7 @@ from wbscope.cli import (
     doctor,
     explain,
     gate,
+    history,
     ingest,
     lab,
     plot,
@@ -78,6 +79,7 @@ app.command("open")(open_verb.open_command)
 app.command(cls=SidesCommand)(compare.compare)
 app.command(cls=SidesCommand)(gate.gate)
 app.add_typer(baseline.app)
+app.add_typer(history.app)
 app.command("sql-package")(sql_package.sql_package)
 
 

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wbscope history: results of runs by commit in a file, and what changed in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wbscope.base.errors import EvidenceError, SetupError, UsageError
+from wbscope.base.outputs import check_output, write_whole
+from wbscope.cli.options import CsvOption, ForceOption, JsonOption, OutputOption, QuietOption
+from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+
+if TYPE_CHECKING:
+    from wbscope.compare.history import Place
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="history",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE.db", help="The history.", show_default=False)
+]
+_STDOUT = "-"
+_HTML, _JSON, _CSV, _TEXT = ".html", ".json", ".csv", ".txt"
+
+
+@app.callback()
+def history() -> None:
+    """Keep results of runs by commit, and tell what changed when.
+
+    \b
+    Examples:
+      wbscope history add history.db RUN
+      wbscope history show history.db
+      wbscope history show history.db -o trend.html
+    """
+
+
+@app.command()
+def add(
+    file: FileArgument,
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs, folders of runs, or baselines.")
+    ],
+    commit: Annotated[
+        str | None, typer.Option(metavar="SHA", help="What was measured; else git's HEAD here.")
+    ] = None,
+    date: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Of the commit; else as git has it.")
+    ] = None,
+    branch: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Else the branch that git is on.")
+    ] = None,
+    allow_damaged: Annotated[
+        bool, typer.Option("--allow-damaged", help="Also runs that were read in part.")
+    ] = False,
+    allow_failed: Annotated[
+        bool, typer.Option("--allow-failed", help="Also runs whose command failed.")
+    ] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Store all numbers of runs: all of them, or none when something is wrong.
+
+    The file is made where there is none. A run that it has already, by its
+    content and not by its name, is told and not stored again.
+
+    \b
+    Examples:
+      wbscope history add history.db RUN
+      wbscope history add history.db runs/ --commit v6.12-rc1 --date 2026-11-03
+    """
+    place = _place(commit, date, branch)
+    from wbscope.compare.history import add_runs
+    from wbscope.compare.load import Loader
+
+    loader = Loader(watch=lambda run: progress_bar(run, hidden=quiet), allow_damaged=allow_damaged)
+    side = loader.side("runs", runs)
+    for run in side.runs:
+        if run.failed and not allow_failed:
+            raise EvidenceError(
+                "command-failed",
+                run.name,
+                run.failed[0].message,
+                effect="what it measured is no result of this commit",
+                fix="record it again, or allow it: --allow-failed",
+            )
+    new, known = add_runs(Path(file), side.runs, place)
+    for run, where in known:
+        note(f"{run.name} is there already, at {where}: left as it is")
+    names = {name for run in new for name in run.scalars}
+    told = f"added to {file}: {len(new)} runs, {len(names)} metrics" if new else "nothing added"
+    note(f"{told}, at {place.commit} ({place.date.date().isoformat()})" if new else told)
+
+
+@app.command()
+def show(
+    file: FileArgument,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Only this one; 'throttle*' is several."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Only commits of this date or later.")
+    ] = None,
+    branch: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Else that of the newest run.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="All changes, not the first ten.")] = False,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    output: OutputOption = _STDOUT,
+    force: ForceOption = False,
+) -> None:
+    """What changed, at which commit and how surely, the most evident first.
+
+    Runs of one branch and one machine, those of the newest run; kernels may
+    differ. With -o trend.html, one page with a plot of each metric.
+
+    \b
+    Examples:
+      wbscope history show history.db
+      wbscope history show history.db --metric 'fio.*' --since 2026-10-01
+      wbscope history show history.db -o trend.html
+      wbscope history show history.db --json
+    """
+    form = _format(output, as_json, as_csv)
+    if output != _STDOUT:
+        check_output(Path(output), force, [Path(file)], f"trend{form}")
+    from wbscope.compare.history import parse_date, read_history
+    from wbscope.compare.trend import trends
+
+    start = None if since is None else parse_date("--since", since)
+    found = trends(read_history(Path(file)), metric or ["*"], start, branch)
+    if form == _HTML:
+        from wbscope.render.historyhtml import history_html
+
+        text = history_html(found, file)
+    else:
+        from wbscope.render.historypage import history_csv, history_json, history_text
+        from wbscope.render.table import PAGE_WIDTH
+
+        if form == _JSON:
+            text = history_json(found, file)
+        elif form == _CSV:
+            text = history_csv(found)
+        else:
+            width = page_width() if output == _STDOUT else PAGE_WIDTH
+            text = history_text(found, file, width, full)
+    if output == _STDOUT:
+        write_stdout(text)
+        return
+    write_whole(Path(output), text)
+    note(f"wrote {output}")
+
+
+def _format(output: str, as_json: bool, as_csv: bool) -> str:
+    """By option, else by the end of the file's name."""
+    asked = [form for form, is_asked in ((_JSON, as_json), (_CSV, as_csv)) if is_asked]
+    ending = Path(output).suffix.lower()
+    named = ending if ending in (_HTML, _JSON, _CSV) and output != _STDOUT else _TEXT
+    if len(asked) > 1 or (asked and named not in (_TEXT, asked[0])):
+        found = " ".join([f"--{form[1:]}" for form in asked] + ([] if len(asked) > 1 else [output]))
+        raise UsageError("two-formats", found, "exclude each other, wanted one",
+                         fix=f"--{asked[0][1:]}")  # fmt: skip
+    return asked[0] if asked else named
+
+
+def _place(commit: str | None, date: str | None, branch: str | None) -> Place:
+    """What was given, the rest from the git repository of the current folder."""
+    from wbscope.compare.history import Place, parse_date
+
+    told = None if date is None else parse_date("--date", date)
+    if commit is not None and told is not None:
+        return Place(commit, told, branch or "")
+    found = _of_git(commit or "HEAD")
+    if found is None:
+        missing = "date" if commit else "commit" if told else "commit and date"
+        raise UsageError(
+            "no-commit",
+            "history add",
+            f"knows no {missing}: git has no {commit or 'HEAD'} in this folder",
+            fix="wbscope history add FILE.db RUN... --commit abc1234 --date 2026-11-03",
+        )
+    return replace(
+        found,
+        date=told or found.date,
+        # Whatever is checked out here is no word on another commit.
+        branch=branch if branch is not None else "" if commit else found.branch,
+    )
+
+
+def _of_git(commit: str) -> Place | None:
+    """None where git, a repository or the commit is missing."""
+    from wbscope.compare.history import Place
+    from wbscope.lab.gitsteps import Repository
+
+    here = Repository(Path())
+    try:
+        words = here.git(
+            "show", "-s", "--format=%H %cI", "--end-of-options", f"{commit}^{{commit}}"
+        )
+        name, when = words.split()
+        branch = here.git("branch", "--show-current").strip()
+        return Place(name, datetime.fromisoformat(when), branch)
+    except (SetupError, ValueError):
+        return None
