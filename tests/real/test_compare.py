@@ -250,3 +250,18 @@ def test_a_gate_on_a_trace(wbscope: Wbscope) -> None:
     missing = wbscope.run("gate", run, "--budget", "completion_waits.wait_ns[comm=dd] <= 1s")
     assert missing.returncode == 4
     assert "writeback_balance_dirty_pages_waiting" in missing.stdout
+
+
+def test_findings_of_real_runs_are_those_of_explain(wbscope: Wbscope) -> None:
+    """What is new is what explain tells of the one run and not of the other."""
+    runs = [REPOSITORY / "examples" / name for name in ("deep", "four-equal-writers")]
+    done = wbscope.run("compare", runs[0], "--against", runs[1], "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["findings"]["A"]
+    wrong = []
+    for run in runs:
+        rows = json.loads(wbscope.run("explain", run, "--json").stdout)["rows"]
+        wrong.append({row["id"] for row in rows if row["severity"] not in ("fact", "ok")})
+    assert {one["id"] for one in found if one["is_new"]} == wrong[0] - wrong[1]
+    assert {one["id"] for one in found if not one["is_new"]} == wrong[1] - wrong[0]
+    assert wrong[0] != wrong[1]

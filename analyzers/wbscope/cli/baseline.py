@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,10 @@ def save(
     allow_damaged: Annotated[
         bool, typer.Option("--allow-damaged", help="Also runs that were read in part.")
     ] = False,
+    session: Annotated[
+        str | None,
+        typer.Option("--session", metavar="NAME", help="All runs were made together, then."),
+    ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -68,11 +73,13 @@ def save(
     Examples:
       wbscope baseline save old/run* -o baseline.json
       wbscope baseline save old --policy gate.toml -o baseline.json
+      wbscope baseline save old --session monday -o monday.json
     """
     check_output(Path(output), force, [Path(run) for run in runs], "baseline.json")
     from wbscope.compare.baseline import baseline_text
     from wbscope.compare.load import Loader
     from wbscope.compare.policy import Rule, read_policy, wanted_by
+    from wbscope.compare.sessions import session_of
 
     rules = [Rule(pattern) for pattern in metric or (() if policy else ("*",))]
     checks, expected = False, None
@@ -85,6 +92,7 @@ def save(
         watch=lambda run: progress_bar(run, hidden=quiet),
         allow_damaged=allow_damaged,
         checks=checks,
+        findings=not metric and policy is None,
     )
     side = loader.side("runs", runs)
     if expected not in (None, len(side.runs)):
@@ -95,7 +103,15 @@ def save(
             have=", ".join(run.name for run in side.runs[:8]),
             fix=f"record the others, or expect_runs = {len(side.runs)}",
         )
-    write_whole(Path(output), baseline_text(side.runs))
+    kept = side.runs
+    if session is not None:
+        named = session_of({"session": session})
+        times = [None if run.session is None else run.session.unix_s for run in kept]
+        kept = tuple(
+            replace(run, session=named and replace(named, unix_s=when))
+            for run, when in zip(kept, times, strict=True)
+        )
+    write_whole(Path(output), baseline_text(kept))
     count = len({name for run in side.runs for name in run.scalars})
     note(f"wrote {output}: {len(side.runs)} runs, {count} metrics")
 

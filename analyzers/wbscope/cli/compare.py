@@ -97,8 +97,8 @@ def compare(
         check_output(Path(html), force, [Path(run) for run in inputs], "compare.html", "html")
     from wbscope.base.units import parse_quantity
     from wbscope.compare.comparison import compare_sides, only
-    from wbscope.compare.marks import looked_through
     from wbscope.compare.load import Loader
+    from wbscope.compare.marks import looked_through
     from wbscope.compare.measure import pauses_of
     from wbscope.compare.policy import Rule, wanted_by
     from wbscope.plot.ecdf import Curve
@@ -114,6 +114,7 @@ def compare(
         wanted=wanted_by([Rule(pattern) for pattern in patterns]),
         watch=lambda run: progress_bar(run, hidden=quiet or as_json),
         allow_damaged=allow_damaged,
+        findings=metric is None,
         each=None
         if html is None
         else lambda run, data: curves.update({data.source_id: pauses_of(run)}),

@@ -37,8 +37,8 @@ def compare(
     Raises: WbscopeError as the command line reports it.
     """
     from wbscope.compare.comparison import compare_sides, only
-    from wbscope.compare.marks import looked_through
     from wbscope.compare.load import Loader
+    from wbscope.compare.marks import looked_through
     from wbscope.compare.policy import Rule, wanted_by
 
     if isinstance(runs, Mapping):

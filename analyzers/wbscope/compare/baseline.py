@@ -152,6 +152,7 @@ def _runs(document: Mapping[str, Any]) -> tuple[RunData, ...]:
                 checked=_texts(entry["checked"]) if "checked" in entry else None,
                 is_sample=entry.get("is_sample") is True,
                 session=_session(entry["session"]) if "session" in entry else None,
+                findings=_titles(entry["findings"]) if "findings" in entry else None,
             )
         )
     return tuple(runs)
@@ -175,6 +176,10 @@ def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
         source=str(entry["source"]),
         not_across=str(entry.get("not_across", "")),
     )
+
+
+def _titles(value: Any) -> dict[str, str]:
+    return {str(rule): str(title) for rule, title in _table(value).items()}
 
 
 def _session(value: Any) -> Session:
@@ -236,6 +241,7 @@ def _run_entry(
     entry |= {"checked": list(run.checked)} if run.checked is not None else {}
     if run.session is not None:
         entry["session"] = {"name": run.session.name, "unix_s": run.session.unix_s}
+    entry |= {"findings": dict(run.findings)} if run.findings is not None else {}
     told = [[notice.slug, notice.message] for notice in run.warnings]
     return entry | ({"warnings": told} if told else {})
 

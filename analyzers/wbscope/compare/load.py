@@ -17,7 +17,7 @@ from wbscope.compare.archives import is_archive, unpacked
 from wbscope.compare.baseline import is_baseline, read_baseline
 from wbscope.compare.comparison import Side
 from wbscope.compare.filesides import is_file_of_runs, runs_of_file
-from wbscope.compare.measure import Wanted, measure, measure_folder
+from wbscope.compare.measure import Wanted, findings_of, measure, measure_folder
 from wbscope.compare.metric_catalog import Catalog, load_catalog
 from wbscope.compare.rundata import RunData
 from wbscope.ingest.program import Observer
@@ -46,12 +46,14 @@ class Loader:
     watch  what is told of an ingest of a run: a progress bar
     each   is called with every open run, for what is more than numbers
     checks each trace is compared with what is beside it
+    findings  each run is asked what is wrong, too
     """
 
     wanted: Wanted = lambda _family: True
     watch: Watch = _unwatched
     allow_damaged: bool = False
     checks: bool = False
+    findings: bool = False
     each: Callable[[Run, RunData], None] | None = None
     library: Library = field(default_factory=load_library)
     catalog: Catalog = field(init=False)
@@ -147,6 +149,8 @@ class Loader:
                     data = measure(run, text, self.catalog, self.wanted)
                     if self.checks:
                         data = replace(data, checked=_faults(run))
+                    if self.findings:
+                        data = replace(data, findings=findings_of(run))
                     self._known[text] = data
                     if self.each is not None:
                         self.each(run, data)

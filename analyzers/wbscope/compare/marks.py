@@ -118,22 +118,31 @@ def is_constant(row: Row) -> bool:
 
 
 def matter_most(rows: Iterable[Row], most: int) -> list[Told]:
-    """What surely changed, better and worse first, then by q and by the effect over the noise."""
-    sure = [row for row in rows if row.is_sure]
-    sure.sort(key=lambda row: (row.outcome == "changed", _q(row), -_strength(row)))
+    """What surely changed, better and worse first, then by q and by the effect over the noise.
+
+    Of one run each, which nothing tests, the largest changes: those that have a direction first.
+    """
+    sure = [row for row in rows if row.is_sure or (row.is_untested and not is_constant(row))]
+    sure.sort(key=lambda row: (_is_side_note(row), _q(row), -_strength(row)))
     found: dict[Hashable, list[Row]] = {}
     places: dict[Hashable, Hashable] = {}
     for row in sure:
-        is_side_note = row.outcome == "changed"
-        names = ((row.outcome, split_name(row.metric.name)[0]), (is_side_note, _ranks(row)))
+        is_side_note = _is_side_note(row)
+        names = [(row.outcome, split_name(row.metric.name)[0]), (is_side_note, _ranks(row))]
+        # Two runs are always in one of two orders, which says nothing.
+        names = names[:1] if row.is_untested else names
         place = next((places[name] for name in names if name in places), row.metric.name)
         places |= {name: places.get(name, place) for name in names}
         found.setdefault(place, []).append(row)
     return [Told(first, tuple(alike)) for first, *alike in list(found.values())[:most]]
 
 
+def _is_side_note(row: Row) -> bool:
+    return row.outcome == "changed" or (row.is_untested and row.metric.better == "neutral")
+
+
 def _q(row: Row) -> float:
-    return 1.0 if row.q is None else row.q
+    return 1.0 if row.q is None or row.is_untested else row.q
 
 
 def _ranks(row: Row) -> Hashable:
@@ -153,6 +162,8 @@ def _strength(row: Row) -> float:
     if found is None:
         return 0.0
     size = abs(math.log(found.estimate)) if found.scale == "ratio" else abs(found.estimate)
+    if row.is_untested:  # sizes in units of their own are no sizes beside shares
+        return size if found.scale == "ratio" else 0.0
     noise = _spread(row.sample, found) + _spread(row.base_sample, found)
     return size / noise if noise else math.inf
 

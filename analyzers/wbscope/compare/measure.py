@@ -27,6 +27,7 @@ from wbscope.run.run import Run
 __all__ = [
     "Wanted",
     "definition_of",
+    "findings_of",
     "measure",
     "measure_folder",
     "pauses_of",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 _HASH_DIGITS = 12
+_WRONG = ("severe", "warning", "note")
 
 Wanted = Callable[[str], bool]
 
@@ -70,6 +72,11 @@ def measure(
         warnings=(*run.warnings(), *others.warnings),
         session=session_of(run.texts(SESSION_FILES)),
     )
+
+
+def findings_of(run: Run) -> dict[str, str]:
+    """What is wrong with a run, in a few words by rule; that nothing is wrong is none."""
+    return {one.id: one.title for one in run.findings() if one.severity in _WRONG}
 
 
 def measure_folder(folder: Path, catalog: Catalog, wanted: Wanted) -> RunData:

@@ -46,6 +46,7 @@ class RunData:
     is_sample    one number of one thing of several, from a file: what it has no number
                  of, nobody asked of it
     session      None = not known
+    findings     titles of what `explain` finds wrong, by rule; None = nobody asked
     """
 
     name: str
@@ -60,6 +61,7 @@ class RunData:
     path: str = ""
     is_sample: bool = False
     session: Session | None = None
+    findings: Mapping[str, str] | None = None
 
     def value(self, name: str) -> float | None:
         """The number; that of `zeros` where the run answered and has none."""

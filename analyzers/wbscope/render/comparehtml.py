@@ -83,13 +83,13 @@ def compare_html(
 def _side(comparison: Comparison, name: str, faces: bool) -> dict[str, Any]:
     rows = comparison.of_side(name)
     groups = groupby(shown_rows(rows), key=group_name)
-    verdict, counts = verdict_lines(comparison, name)
+    verdict, *words = verdict_lines(comparison, name)
     told = [one.row for one in matter_most(rows, MOST_TOLD)] if not is_short(comparison) else []
     return {
         "name": printable(name),
         "base": printable(comparison.base.name),
         "title": verdict,
-        "counts": counts,
+        "words": words,
         "told": [{**_row(row, faces), "name": printable(row.metric.name)} for row in told],
         "constant": constant_text(rows),
         "groups": [

@@ -8,6 +8,7 @@ from typing import Any
 from wbscope.base.result import Notice
 from wbscope.compare.comparison import Comparison, Row, Sample, Side, sample_of
 from wbscope.compare.differences import Difference
+from wbscope.compare.findingchanges import FindingChange, finding_changes
 from wbscope.compare.gate import GateResult, Verdict
 from wbscope.compare.marks import tally
 from wbscope.compare.selfcheck import SelfCheck
@@ -27,6 +28,10 @@ def compare_json(comparison: Comparison) -> str:
         "margin_ratio": comparison.margin,
         "differing": [_difference(difference) for difference in comparison.differing],
         "unknown": list(comparison.unknown),
+        "findings": {
+            side.name: [_finding(one) for one in finding_changes(comparison, side.name)]
+            for side in comparison.sides[1:]
+        },
         "counts": {side.name: _counts(comparison, side) for side in comparison.sides[1:]},
     }
     body = {
@@ -81,6 +86,20 @@ def _verdicts(result: GateResult) -> dict[str, Any]:
     return {
         "status": result.status,
         "rows": [verdict_record(verdict, result.side) for verdict in result.verdicts],
+    }
+
+
+def _finding(one: FindingChange) -> dict[str, Any]:
+    """A finding that more runs of one side have."""
+    return {
+        "id": one.id,
+        "title": one.title,
+        "is_new": one.is_new,
+        "runs_count": one.runs,
+        "of_count": one.of,
+        "base_runs_count": one.base_runs,
+        "base_of_count": one.base_of,
+        "q": one.q,
     }
 
 

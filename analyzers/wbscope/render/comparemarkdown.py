@@ -47,8 +47,9 @@ def compare_markdown(comparison: Comparison, faces: bool = True, full: bool = Tr
     lines += [line for doubt in doubts for line in (f"> {plain(doubt)}", "")]
     for side in comparison.sides[1:]:
         rows = comparison.of_side(side.name)
-        verdict, counts = verdict_lines(comparison, side.name)
-        lines += [f"## {plain(verdict)}", "", plain(counts), ""]
+        verdict, *words = verdict_lines(comparison, side.name)
+        lines += [f"## {plain(verdict)}", ""]
+        lines += [line for told in words for line in (plain(told), "")]
         if not full:
             if told := matter_most(rows, MOST_TOLD):
                 lines += [*_table([one.row for one in told], faces, _whole_name), ""]

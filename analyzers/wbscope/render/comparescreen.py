@@ -45,6 +45,8 @@ def _glance(comparison: Comparison, side: str, width: int, faces: bool) -> list[
     heads = ["", "", comparison.base.name, side, "change", "interval", "p"]
     table = [[printable(head) for head in heads], *(_cells(one, faces) for one in told)]
     head, *body = laid_out(table, width)
+    if told[0].row.is_untested:
+        lines += ["", "The largest changes, as they are:"]
     lines += ["", head]
     each = len(body) // len(told)  # a row is one line, or two
     for place, one in enumerate(told):

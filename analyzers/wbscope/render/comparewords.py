@@ -4,22 +4,39 @@
 from __future__ import annotations
 
 from wbscope.compare.comparison import Comparison
+from wbscope.compare.findingchanges import FindingChange, finding_changes
 from wbscope.compare.marks import Tally, tally
+from wbscope.render.changes import p_text
 from wbscope.render.printable import printable
 
 __all__ = ["verdict_lines", "verdict_title"]
 
 
-def verdict_lines(comparison: Comparison, side: str) -> tuple[str, str]:
-    """The verdict, and the counts behind it."""
+def verdict_lines(comparison: Comparison, side: str) -> list[str]:
+    """The verdict, findings that came or went, and the counts of metrics."""
     counted = tally(comparison.of_side(side), comparison.alpha)
-    return f"{verdict_title(comparison, side)}.", f"{_counts(counted)}."
+    changes = finding_changes(comparison, side)
+    told = [printable(_change_text(comparison, side, one)) for one in changes]
+    return [f"{verdict_title(comparison, side)}.", *told, f"{_counts(counted)}."]
+
+
+def _change_text(comparison: Comparison, side: str, one: FindingChange) -> str:
+    word = "new" if one.is_new else "gone"
+    if one.is_new and one.base_runs:
+        word = "more often"
+    elif not one.is_new and one.runs:
+        word = "less often"
+    runs = f"{one.runs} of {one.of} runs of {side}, {one.base_runs} of {one.base_of} of"
+    how = "one run each, so nothing tests it" if one.q is None else f"q {p_text(one.q)}"
+    return f"{word}: {one.title} ({runs} {comparison.base.name}; {how})"
 
 
 def verdict_title(comparison: Comparison, side: str) -> str:
     """A against B: worse"""
-    counted = tally(comparison.of_side(side), comparison.alpha)
-    told = _verdict(counted, comparison.margin)
+    rows = comparison.of_side(side)
+    told = _verdict(tally(rows, comparison.alpha), comparison.margin)
+    if rows and all(row.is_untested for row in rows if row.shift is not None):
+        told = "no test is possible with one run each"
     return printable(f"{side} against {comparison.base.name}: {told}")
 
 
