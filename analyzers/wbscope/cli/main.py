@@ -17,6 +17,7 @@ import typer
 from typer.main import get_command
 
 from wbscope.base.errors import InternalError, UsageError, WbscopeError
+from wbscope.base.extras import missing_library
 from wbscope.base.version import __version__
 from wbscope.base.watch import watching
 from wbscope.cli import (
@@ -24,6 +25,7 @@ from wbscope.cli import (
     check,
     compare,
     convert,
+    demo,
     doctor,
     explain,
     gate,
@@ -62,6 +64,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo.demo)
 app.command()(record.record)
 app.command()(doctor.doctor)
 app.add_typer(lab.app)
@@ -151,6 +154,9 @@ def _run(words: list[str]) -> int:
             return UsageError.exit_code
         return _fail(_usage(error, words), words)
     except Exception as error:
+        missing = isinstance(error, ImportError) and missing_library(error, _command(words))
+        if missing:
+            return _fail(missing, words)
         if os.environ.get("WBSCOPE_DEBUG"):
             note(traceback.format_exc().rstrip())
         return _fail(_bug(error, words), words)
@@ -163,6 +169,10 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     told = error_in_options(error)
     note(error_document(told).rstrip("\n") if as_json else error_text(told))
     return error_code(error.exit_code, words)
+
+
+def _command(words: list[str]) -> str:
+    return " ".join(["wbscope", *words[:1]])
 
 
 def _usage(error: typer.TyperException, words: list[str]) -> UsageError:

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The libraries that only some commands need, and how to get the one that is missing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from wbscope.base.errors import SetupError
+
+__all__ = ["EXTRAS", "missing_library"]
+
+# The module that is imported -> the extra of the package wbscope that brings it.
+EXTRAS: Mapping[str, str] = MappingProxyType(
+    {
+        "google": "perfetto",
+        "matplotlib": "plots",
+        "numpy": "gate",
+        "pandas": "pandas",
+        "perfetto": "perfetto",
+        "polars": "polars",
+        "prompt_toolkit": "prompt",
+        "pyarrow": "arrow",
+        "ruptures": "gate",
+        "scipy": "gate",
+    }
+)
+# What Debian calls them; the package for Debian has them beside it.
+_DEBIAN = MappingProxyType(
+    {
+        "arrow": "",
+        "gate": "python3-scipy",
+        "plots": "python3-matplotlib",
+        "pandas": "python3-pandas",
+    }
+)
+_MANAGERS = ("pipx", "uv")
+
+
+def missing_library(error: ImportError, subject: str) -> SetupError | None:
+    """The error for an import that failed for want of an extra; None for any other."""
+    library = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(library)
+    if extra is None:
+        return None
+    return SetupError(
+        "missing-library",
+        subject,
+        f"needs the Python library {library}, which is not installed",
+        fix=install_line(extra),
+    )
+
+
+def install_line(extra: str, prefix: Path = Path(sys.prefix)) -> str:
+    """A command that brings an extra into the environment that is running."""
+    if "pipx" in prefix.parts:
+        return f"pipx runpip wbscope install 'wbscope[{extra}]'"
+    return f"{prefix / 'bin/python'} -m pip install 'wbscope[{extra}]'"
