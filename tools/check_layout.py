@@ -166,9 +166,9 @@ def options() -> set[str]:
     """The options of all verbs."""
     sys.path.insert(0, str(ROOT / "analyzers"))
     from typer.main import get_command
-    from wbscope.cli.main import app
+    from wbscope.cli.main import program
 
-    return set(options_of(get_command(app)))
+    return set(options_of(get_command(program())))
 
 
 def options_of(command: Any) -> Iterator[str]:

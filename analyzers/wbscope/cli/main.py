@@ -20,70 +20,17 @@ from wbscope.base.errors import InternalError, UsageError, WbscopeError
 from wbscope.base.extras import missing_library
 from wbscope.base.version import __version__
 from wbscope.base.watch import watching
-from wbscope.cli import (
-    baseline,
-    check,
-    compare,
-    convert,
-    demo,
-    doctor,
-    explain,
-    gate,
-    history,
-    ingest,
-    lab,
-    plot,
-    queries,
-    query,
-    record,
-    report,
-    sql,
-    sql_package,
-    timeline,
-)
-from wbscope.cli import open as open_verb
 from wbscope.cli.exitcodes import error_code
 from wbscope.cli.output import drop_output, note
-from wbscope.cli.sides import SidesCommand
+from wbscope.cli.verbs import VERBS, add_verbs
 from wbscope.cli.wording import error_in_options
 from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
 
-__all__ = ["main"]
+__all__ = ["main", "program"]
 
 _OK = 0
 _INTERRUPTED = 130
-
-# No Rich markup: help texts keep their examples line by line, and no box
-# characters reach a pipe.
-app = typer.Typer(
-    name="wbscope",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(demo.demo)
-app.command()(record.record)
-app.command()(doctor.doctor)
-app.add_typer(lab.app)
-app.command()(ingest.ingest)
-app.command()(query.query)
-app.command(cls=sql.SqlCommand)(sql.sql)
-app.command()(queries.queries)
-app.command()(report.report)
-app.command()(explain.explain)
-app.command()(check.check)
-app.command()(plot.plot)
-app.command()(timeline.timeline)
-app.command()(convert.convert)
-app.command("open")(open_verb.open_command)
-app.command(cls=SidesCommand)(compare.compare)
-app.command(cls=SidesCommand)(gate.gate)
-app.add_typer(baseline.app)
-app.add_typer(history.app)
-app.command("sql-package")(sql_package.sql_package)
 
 
 def _version(wanted: bool) -> None:
@@ -92,8 +39,24 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def program(words: Sequence[str] | None = None) -> typer.Typer:
+    """The program; with the words of a command line no more than that needs."""
+    # No Rich markup: help texts keep their examples line by line, and no box
+    # characters reach a pipe.
+    app = typer.Typer(
+        name="wbscope",
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    add_verbs(app, words)
+    return app
+
+
+def _options(
     _version: Annotated[
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
@@ -136,7 +99,7 @@ def _run(words: list[str]) -> int:
     try:
         with (
             watching(lambda error: _fail(error, words)),
-            get_command(app).make_context("wbscope", words) as context,
+            get_command(program(words)).make_context("wbscope", words) as context,
         ):
             context.command.invoke(context)
     except typer.Exit as end:
@@ -177,11 +140,12 @@ def _command(words: list[str]) -> str:
 
 def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
     context = getattr(error, "ctx", None)
-    verbs = getattr(get_command(app), "commands", {})
     command = "wbscope"
     if context is not None:
         command = context.command_path
-    elif words[0] in verbs:  # an option without its value is told without a context
+    elif words[0] in (
+        verb.name for verb in VERBS
+    ):  # an option without its value is told without a context
         command = f"wbscope {words[0]}"
     message = " ".join(error.format_message().split()).rstrip(".")
     fix = f"{command} --help"
