@@ -39,7 +39,7 @@ def demo(
     ] = Path(_FOLDER),
     quiet: QuietOption = False,
 ) -> None:
-    """Unpack a recorded run, say what was wrong in it, and what to ask next.
+    """Say what was wrong in a run that comes with wbscope.
 
     A disk of 1 MB/s fills the machine's dirty pages while fio writes to a fast
     one; recorded on Linux 6.1, 0.7 MB. Needs no network and no root.

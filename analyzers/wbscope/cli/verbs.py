@@ -40,7 +40,7 @@ VERBS = (
         "demo",
         "demo",
         "demo",
-        "Unpack a recorded run, say what was wrong in it, and what to ask next.",
+        "Say what was wrong in a run that comes with wbscope.",
     ),
     Verb("record", "record", "record", "Record a run, then print its report."),
     Verb(

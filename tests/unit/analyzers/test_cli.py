@@ -17,8 +17,20 @@ from wbscope.render.messages import error_text
 
 Cli = Callable[..., Any]
 VERBS = [
-    *("record", "doctor", "ingest", "query", "sql", "queries", "report", "explain", "check"),
+    *(
+        "demo",
+        "record",
+        "doctor",
+        "ingest",
+        "query",
+        "sql",
+        "queries",
+        "report",
+        "explain",
+        "check",
+    ),
     *("plot", "timeline", "convert", "open", "compare", "gate", "sql-package", "lab", "baseline"),
+    "history",
 ]
 
 
