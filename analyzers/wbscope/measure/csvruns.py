@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ _ROLES = {
 _NOT_KNOWN = ("", "-", "na", "n/a", "nan", "null", "none")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
 _MOST_COLUMNS = 1000
+_MOST_LINES = 20_000
 _SECOND = {"sec": "s", "secs": "s", "seconds": "s", "msec": "ms", "usec": "us", "nsec": "ns"}
 # time_s, "time (s)", "time [s]"; ops_per_s
 _UNIT_IN_NAME = re.compile(
@@ -116,6 +118,9 @@ def _read(text: str, subject: str) -> _Table:
             if len(cells) != len(names):
                 problem = f"has {len(cells)} cells, wanted the {len(names)} of the header"
                 raise bad(subject, problem, _FIX, at=f"line {rows.line_num}")
+            if len(lines) == _MOST_LINES:
+                problem = f"has more than {_MOST_LINES} lines, wanted a line a run or a number"
+                raise bad(subject, problem, _FIX, at=f"line {rows.line_num}")
             lines.append((rows.line_num, cells))
     except csv.Error as error:
         raise bad(subject, f"is no table: {error}", _FIX, at=f"line {rows.line_num}") from error
@@ -154,6 +159,8 @@ def _long(
 ) -> list[FileRun]:
     """A line a number; without a column run, the k-th line of a metric is of run k."""
     runs: dict[str, Scalars] = {}
+    counted: Counter[str] = Counter()
+    first: dict[str, Metric] = {}
     for line, cells in lines:
         at = f"line {line}"
         made, scale = _metric(table, cells, at)
@@ -163,12 +170,16 @@ def _long(
             if not run:
                 raise bad(table.subject, "has no run in its column", _FIX, at=at)
         else:
-            run = str(sum(made.name in scalars for scalars in runs.values()) + 1)
+            counted[made.name] += 1
+            run = str(counted[made.name])
         scalars = runs.setdefault(run, Scalars())
         if made.name in scalars:
             problem = f"has {made.name} of run {shown(run)} twice"
             raise bad(table.subject, problem, _FIX, at=at)
-        _check_unit(made, runs, table, at)
+        had = first.setdefault(made.name, made)
+        if had != made:  # the name has the unit only where wbscope knows it
+            told = f"{made.unit} {made.better}, and {had.unit} {had.better} before"
+            raise bad(table.subject, f"{made.name} is in {told}", _FIX, at=at)
         scalars.add(made, None if value is None else scaled(value, scale))
     return [FileRun(name, scalars) for name, scalars in runs.items()]
 
@@ -210,20 +221,22 @@ def _wide(
     if texts:
         named = ", ".join(table.names[column] for column in texts)
         notices.append(Notice("columns-left-out", f"columns without numbers: {named}"))
+    made = {}
+    for column in columns:
+        name, unit, scale = _name_and_unit(table.names[column])
+        made[column] = _made(name, unit, "", table.subject, "line 1"), scale
     runs = []
     for number, (line, cells) in enumerate(lines, 1):
         scalars = Scalars()
-        for column in columns:
-            name, unit, scale = _name_and_unit(table.names[column])
+        for column, (one, scale) in made.items():
             value = _number(table, cells[column], f"line {line}")
-            made = _made(name, unit, "", table.subject, "line 1")
-            scalars.add(made, None if value is None else scaled(value, scale))
+            scalars.add(one, None if value is None else scaled(value, scale))
         runs.append(FileRun(_cell(table, cells, "run") or str(number), scalars))
-    names = [run.name for run in runs]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            problem = f"has run {shown(name)} twice"
-            raise bad(table.subject, problem, _FIX, at=f"line {lines[index][0]}")
+    seen: set[str] = set()
+    for run, (line, _) in zip(runs, lines, strict=True):
+        if run.name in seen:
+            raise bad(table.subject, f"has run {shown(run.name)} twice", _FIX, at=f"line {line}")
+        seen.add(run.name)
     return runs
 
 
@@ -247,15 +260,6 @@ def _made(name: str, unit: str, better: str, subject: str, at: str) -> Metric:
         raise bad(subject, f"found {shown(name)}, wanted the name of a metric", _FIX, at=at)
     entry = Told(unit, direction(better or None, unit), f"{name} as the table has it.")
     return metric("ops", name, entry, subject)
-
-
-def _check_unit(made: Metric, runs: Mapping[str, Scalars], table: _Table, at: str) -> None:
-    """The name has the unit only where wbscope knows it."""
-    for scalars in runs.values():
-        if made.name in scalars and scalars[made.name][0] != made:
-            had = scalars[made.name][0]
-            told = f"{made.unit} {made.better}, and {had.unit} {had.better} before"
-            raise bad(table.subject, f"{made.name} is in {told}", _FIX, at=at)
 
 
 def _name_and_unit(column: str) -> tuple[str, str, float]:
