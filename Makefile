@@ -24,6 +24,9 @@ LAB_DEBS := busybox-static fsmark gcc libc6-dev libmemcached-tools linux-perf me
 # To compile and boot the patched kernels.
 KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod libc6-dev libelf-dev \
              libssl-dev patch perl qemu-system-x86 xz-utils
+# To build what is installed without a checkout.
+WHEEL_DEBS := debian-archive-keyring
+DEB_DEBS   := binutils
 # A new root to try all this in.
 FRESH_DEBS := debian-archive-keyring debootstrap git
 FUZZ_SECONDS ?= 60
@@ -39,7 +42,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
+.PHONY: help setup demo check test wheel deb sdist fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -69,9 +72,23 @@ test: setup lint $(BUILD)/tests/.built ## every test
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
 	$(BIN)/pytest -q $(ALONE)
 
-fresh: ## make demo and make test in a new minimal Debian 12; QUICK=1 without make test
+fresh: ## make demo, make test, the wheel and the .deb in a new minimal Debian 12; QUICK=1 without make test and these
 	tools/install-debs $(FRESH_DEBS) || echo "no debootstrap: a root that was made before is used"
 	$(PYTHON) tools/fresh.py $(if $(QUICK),--quick)
+
+# PROCESSORS="x86_64 aarch64" builds both on either.
+PROCESSORS ?=
+wheel: | $(BUILD)/.debs ## build/dist/wbscope-*.whl for any Linux with glibc 2.28, to install with pipx
+	tools/install-debs $(WHEEL_DEBS)
+	$(PYTHON) tools/make_wheel.py $(PROCESSORS)
+
+deb: | $(BUILD)/.debs ## build/dist/wbscope_*.deb for this Debian
+	tools/install-debs $(DEB_DEBS)
+	$(PYTHON) tools/make_deb.py
+
+sdist: $(BIN)/python ## build/dist/wbscope-*.tar.gz
+	$(BIN)/pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build --quiet --sdist --outdir $(BUILD)/dist .
 
 # That the packages of the lists have the programs that are started: in a new root, as make fresh
 # does, for on one's own machine it installs them all. LISTS="DEBS TEST_DEBS"
@@ -136,7 +153,7 @@ $(BIN)/python: | $(BUILD)/.debs
 	$(PYTHON) -m venv $(VENV)
 
 $(BIN)/.installed: $(BIN)/python pyproject.toml $(CXX_SOURCES) | $(BUILD)/.debs
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all]'
 	@touch $@
 
 $(BIN)/.test-tools: $(BIN)/.installed | $(BUILD)/.test-debs

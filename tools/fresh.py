@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Try make demo and make test on a fresh Debian 12: a minimal root and a clone of HEAD.
 
-usage: fresh.py [--quick] [--keep] [--parent FOLDER]
+What make wheel and make deb build there is then installed in roots that have no compiler.
+
+usage: fresh.py [--quick | --packages] [--keep] [--parent FOLDER]
        fresh.py --remove FOLDER     one that --keep left behind
 
 The root is a new folder in FOLDER (build/fresh), its mounts are in a namespace of their own.
@@ -30,6 +32,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fresh_packages import PACKAGED
 from fresh_settings import MIRROR, environment, hand_in, local_folders, mirror
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -317,12 +320,14 @@ def failed_tests(text: str) -> list[str]:
     return re.findall(r"^(?:FAILED|ERROR) .*$", text, re.MULTILINE)
 
 
-def try_all(folder: Path, quick: bool, steps: Steps) -> None:
+def try_all(folder: Path, quick: bool, packages: bool, steps: Steps) -> None:
     root = folder / "root"
     with steps.step(f"a minimal Debian root ({SUITE}) and a clone"):
-        unpack_root(root)
-        hand_in(root, SUITE)
+        new_root(root)
         clone(root)
+    if packages:
+        try_packages(root, steps)
+        return
     with steps.step("make demo"):
         make(root, "demo")
     with steps.step("make programs: of the package lists that make test installs"):
@@ -338,8 +343,39 @@ def try_all(folder: Path, quick: bool, steps: Steps) -> None:
             make(root, "programs")
         except StepError as error:
             said.append(str(error))
+    try:
+        try_packages(root, steps)
+    except StepError as error:
+        said.append(str(error))
     if said:
         raise StepError("\n".join(said))
+
+
+def new_root(root: Path) -> None:
+    """Debian's minimum with this machine's way to its registries."""
+    unpack_root(root)
+    hand_in(root, SUITE)
+
+
+def try_packages(root: Path, steps: Steps) -> None:
+    """Build the wheel and the .deb in this root; install each in one of its own."""
+    for goal, pattern, script in PACKAGED:
+        with steps.step(f"make {goal}"):
+            make(root, goal)
+        built = sorted((root / CLONE.lstrip("/") / "build/dist").glob(pattern))
+        if len(built) != 1:
+            raise StepError(f"make {goal} made {len(built)} files {pattern}, wanted 1")
+        clean = root.with_name(goal)
+        new_root(clean)
+        place = clean / CLONE.lstrip("/")
+        place.mkdir(parents=True)
+        shutil.copy2(built[0], place)
+        name = built[0].name
+        with steps.step(f"install {name} where there is no compiler, and wbscope demo"):
+            log = CACHE / f"install-{goal}.log"
+            if code := inside(clean, log, "bash", "-eux", "-c", script, "bash", name):
+                raise StepError(f"{tail(log)}\n{name}: exit code {code}, see {log}")
+            print(tail(log), flush=True)
 
 
 def run_tests(root: Path) -> list[str]:
@@ -367,6 +403,7 @@ def make(root: Path, goal: str, *settings: str) -> Path:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="without make test")
+    parser.add_argument("--packages", action="store_true", help="only the wheel and the .deb")
     parser.add_argument("--keep", action="store_true", help="do not remove the root")
     parser.add_argument("--parent", type=Path, default=CACHE, help="where the root is made")
     parser.add_argument("--remove", type=Path, metavar="FOLDER", help="one that --keep left")
@@ -395,7 +432,7 @@ def main() -> int:
             adopt_orphans()
             remove_leftovers(arguments.parent)
             with own_folder(arguments.parent, arguments.keep) as folder:
-                try_all(folder, arguments.quick, steps)
+                try_all(folder, arguments.quick, arguments.packages, steps)
     except CannotTryError as error:
         refused.write_text(f"{error}\n", encoding="utf-8")
         print(f"fresh: cannot be tried here: {error}", file=sys.stderr)

