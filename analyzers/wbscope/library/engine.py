@@ -48,6 +48,12 @@ class Engine(Protocol):
     def put(self, name: str, select: str) -> None:
         """Let this view be that SELECT, until other filters are used."""
 
+    def ahead(self, names: Iterable[str]) -> None:
+        """These tables of few rows will be asked for: an engine may begin with them.
+
+        Raises: nothing; whatever is wrong with them is told when they are asked for.
+        """
+
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
     ) -> list[Rows]:

@@ -33,6 +33,8 @@ NOTHING_WRONG, NO_VERDICT = "nothing_wrong", "no_verdict"
 _QUIET = ("note", "ok", "fact")
 # Which rules have waits.
 _TOTALS = "wb_loss_total"
+# What many rules read, a scan of millions of records, beside all that the totals are made of.
+_AHEAD = ("wb_dirty_extent",)
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def find_all(
     A rule whose events were not recorded is not asked.
     """
     engine.use(params)
+    engine.ahead(name for name in _AHEAD if name in library.files)
     has_waits = _rules_with_waits(engine, library)
     found: list[Finding] = []
     for file in library.findings():

@@ -3,21 +3,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from wbscope.base.errors import InputError, InternalError
+from wbscope.base.errors import InputError, InternalError, WbscopeError
 from wbscope.base.result import unique_names
+from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions
 from wbscope.library.engine import Rows
 from wbscope.library.guard import stoppable
 from wbscope.library.kept import KeptTables
 from wbscope.library.library import Library
-from wbscope.library.params import Params
+from wbscope.library.params import Params, quote_any
 
 __all__ = ["SqliteEngine"]
 
@@ -25,6 +27,8 @@ _Answer = TypeVar("_Answer")
 # Sorts of a few ten thousand rows stay in memory.
 _CACHE_KIB = 16384
 _PAGE_BYTES = 8192
+# With fewer records, another connection takes longer than it saves.
+_MANY_RECORDS = 1 << 18
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 
 
@@ -38,6 +42,7 @@ class SqliteEngine:
         self.made: dict[str, bool] = {}  # objects, and whether they are tables
         self._given: frozenset[str] = frozenset()
         self._params: Params | None = None
+        self._ahead: Ahead | None = None
         self._open(Params())
 
     @property
@@ -72,6 +77,20 @@ class SqliteEngine:
         self._definitions.texts[name] = select
         if self.made.pop(name, None) is not None:
             self._connection.execute(f"DROP VIEW temp.{name}")
+
+    def ahead(self, names: Iterable[str]) -> None:
+        """These small tables will be asked for: begin with them on another connection."""
+        wanted = [n for n in names if n not in self._given and not self.made.get(n)]
+        loaded = sum(count for _, count in self._recorded.counts.values())
+        if not wanted or loaded < _MANY_RECORDS or not has_second_cpu():
+            return
+        self._stop_ahead()
+        # There they are views, asked once; what they are made of may be tables.
+        tables = frozenset(self.library.closure(wanted)).difference(wanted)
+        with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
+            made = self._definitions.statements(self._connection, wanted, tables)
+            statements = [text for definition in made for text in definition.statements]
+            self._ahead = Ahead(self.database, self.shown, statements, wanted)
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
@@ -111,6 +130,7 @@ class SqliteEngine:
 
     def close(self) -> None:
         """Close the database; what took long to make is kept for another session."""
+        self._stop_ahead()
         self._kept.save(self._connection)
         self._connection.close()
 
@@ -142,7 +162,11 @@ class SqliteEngine:
             statements = list(wanted.statements)
             if is_table is not None:  # a view so far, which another question only mentioned
                 statements.insert(0, f"DROP VIEW temp.{wanted.name}")
+            ready = self._ahead.rows(wanted.name) if wanted.is_table and self._ahead else None
             started = time.monotonic_ns()
+            if ready is not None:
+                statements = [_filled(text, wanted.name, ready.rows) for text in statements]
+                started -= ready.elapsed_ns
             self._all_or_none(statements)
             if wanted.is_table:
                 self._kept.note(wanted.name, time.monotonic_ns() - started)
@@ -166,6 +190,11 @@ class SqliteEngine:
         self._kept = KeptTables(self.database, self._recorded.meta, self.library, filtered=filtered)
         self._given = self._kept.attach(self._connection)
         self._params = params
+
+    def _stop_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.stop()
+            self._ahead = None
 
     def _all_or_none(self, statements: Iterable[str]) -> None:
         """One that is stopped by Ctrl-C leaves things as they were for the next question."""
@@ -192,3 +221,12 @@ class SqliteEngine:
         if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR" and told.exit_code == 5:
             return InternalError("library-sql", name, f"{error}, on {self.shown} (a bug in sql/)")
         return told
+
+
+def _filled(statement: str, name: str, rows: Iterable[Sequence[object]]) -> str:
+    """What fills a table, with these rows in the place of the SELECT that makes them."""
+    insert = f"INSERT INTO {name}\n"
+    if not statement.startswith(insert):
+        return statement
+    values = ", ".join(f"({', '.join(map(quote_any, row))})" for row in rows)
+    return f"{insert}VALUES {values}" if values else f"{insert}{statement.removeprefix(insert)}"

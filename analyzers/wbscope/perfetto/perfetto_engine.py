@@ -82,6 +82,9 @@ class PerfettoEngine:
         """Let this view be that SELECT, until other filters are used."""
         self._texts[name] = select
 
+    def ahead(self, names: Iterable[str]) -> None:
+        """Nothing: trace processor answers one question after the other."""
+
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
     ) -> list[Rows]:
