@@ -32,6 +32,9 @@ from wbscope.run.source import DATABASE_NAME, find_source
 
 __all__ = ["Loader", "expand"]
 
+_NOT_A_TRACE = "not-a-trace"
+_TOOLS = ("fio", "hyperfine", "mmtests", "vmstat")
+
 Watch = Callable[[str], AbstractContextManager[Observer | None]]
 
 
@@ -102,7 +105,11 @@ class Loader:
             elif is_file_of_runs(text):
                 runs += runs_of_file(text, names[text], self.catalog, self.wanted)
             else:
-                runs.append(replace(self._run(text), name=names[text], path=text))
+                try:
+                    run = self._run(text)
+                except InputError as error:
+                    raise _named_error(error, text) from error
+                runs.append(replace(run, name=names[text], path=text))
         return runs
 
     def _of_archive(self, text: str) -> list[RunData]:
@@ -155,6 +162,21 @@ class Loader:
                     if self.each is not None:
                         self.each(run, data)
         return self._known[text]
+
+
+def _named_error(error: InputError, text: str) -> InputError:
+    """A text may have been meant as measurements: what it is not, is both."""
+    if error.slug != _NOT_A_TRACE or not Path(text).is_file():
+        return error
+    return InputError(
+        error.slug,
+        text,
+        f"is no trace, and no file of measurements (time, perf stat, {', '.join(_TOOLS)}, a table"
+        " with a header, lines NAME VALUE UNIT)",
+        at=error.at,
+        effect="nothing of this file was used",
+        fix="docs/measurements.md has an example of each; a trace: trace-cmd record -o trace.dat",
+    )
 
 
 def _faults(run: Run) -> tuple[str, ...]:

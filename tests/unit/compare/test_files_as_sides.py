@@ -202,3 +202,13 @@ def test_refusals(cli: Cli, tmp_path: Path, name: str, text: str, at: str | None
     assert error["object"] == str(file)
     assert error.get("at") == at
     assert error["fix"]
+
+
+@pytest.mark.parametrize("text", ["hello world\nof prose\n", '{"a": 1}\n', "name;x\nfoo;bar\n"])
+def test_a_text_that_nobody_knows(cli: Cli, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "x.txt"
+    file.write_text(text)
+    error = cli("compare", file, "--against", file, "--json").error()
+    assert (error["slug"], error["object"], error["at"][:6]) == ("not-a-trace", str(file), "line 1")
+    assert "no file of measurements (time, perf stat, fio, hyperfine" in error["message"]
+    assert "docs/measurements.md" in error["fix"]
