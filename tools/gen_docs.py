@@ -53,7 +53,8 @@ lacks the events is left out with a warning, and the exit code is 4.
 |---|---|
 | | a table for people, as wide as the terminal; in a pipe or a file as wide as it is |
 | `--json` | one document: `schema`, `query`, `run` (or `runs`), `units`, `rows`, `warnings` |
-| `--csv` | a line of names, then the rows; nothing between two commas is NULL |
+| `--csv` | a line of names, then the rows; nothing between two commas is NULL; a text that would be a formula in a spreadsheet has a `'` in front, control characters are written as `\\x1b` |
+| `--csv-raw` | the same with texts as recorded, for programs |
 | `--markdown` | the table for people, its warnings as quotations above it |
 | `--parquet FILE` | int64, double and string columns; units and meanings are in the metadata |
 

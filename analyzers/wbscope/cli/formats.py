@@ -41,7 +41,8 @@ class Format:
     """What the options say; `parquet` and `output` are file names, '-' is stdout.
 
     `choice` is what is shown of the rows, `width` that of the page if it was asked for,
-    `pager` whether long text on a terminal may go through one.
+    `pager` whether long text on a terminal may go through one, `is_csv_raw` whether names are
+    written as they were recorded.
     """
 
     as_json: bool = False
@@ -53,6 +54,7 @@ class Format:
     choice: Choice = ALL
     width: int | None = None
     pager: bool = True
+    is_csv_raw: bool = False
 
     def check(self, inputs: Iterable[str]) -> None:
         """Refuse two formats at once and files that cannot be written, before any work."""
@@ -60,7 +62,7 @@ class Format:
             option
             for option, given in (
                 ("--json", self.as_json),
-                ("--csv", self.as_csv),
+                ("--csv-raw" if self.is_csv_raw else "--csv", self.as_csv),
                 ("--markdown", self.as_markdown),
                 ("--parquet", self.parquet is not None),
             )
@@ -172,7 +174,7 @@ def _text(
             body["explain"] = {"query": second.name, **result_body(second)}
         return document(kind, head, body)
     if form.as_csv:
-        return csv_text(result)
+        return csv_text(result, is_raw=form.is_csv_raw)
     below = f"\n## {explained.title}\n\n{markdown_text(explained.result)}" if explained else ""
     return markdown_text(result) + below
 

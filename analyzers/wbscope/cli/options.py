@@ -12,6 +12,7 @@ __all__ = [
     "ClockOption",
     "ColumnsOption",
     "CsvOption",
+    "CsvRawOption",
     "EngineName",
     "EngineOption",
     "ForceOption",
@@ -50,6 +51,9 @@ RunsArgument = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document.")]
 CsvOption = Annotated[bool, typer.Option("--csv", help="CSV with raw numbers.")]
+CsvRawOption = Annotated[
+    bool, typer.Option("--csv-raw", help="CSV with names as recorded: they may hold anything.")
+]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="A table of Markdown.")]
 ParquetOption = Annotated[
     str | None,

@@ -18,6 +18,7 @@ from wbscope.cli.options import (
     ClockOption,
     ColumnsOption,
     CsvOption,
+    CsvRawOption,
     EngineName,
     EngineOption,
     ForceOption,
@@ -95,6 +96,7 @@ def query(
     engine: EngineOption = EngineName.sqlite,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
+    csv_raw: CsvRawOption = False,
     as_markdown: MarkdownOption = False,
     parquet: ParquetOption = None,
     output: OutputOption = "-",
@@ -124,7 +126,7 @@ def query(
     choice = parse_choice(columns, sort, limit)
     form = Format(
         as_json,
-        as_csv,
+        as_csv or csv_raw,
         as_markdown,
         parquet,
         output,
@@ -132,6 +134,7 @@ def query(
         choice,
         parse_width(width),
         not no_pager,
+        csv_raw,
     )
     form.check(runs)
     library = load_library()

@@ -21,6 +21,7 @@ from wbscope.cli.formats import Format, write_result
 from wbscope.cli.options import (
     ColumnsOption,
     CsvOption,
+    CsvRawOption,
     ForceOption,
     JsonOption,
     LimitOption,
@@ -78,6 +79,7 @@ def sql(
     width: WidthOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
+    csv_raw: CsvRawOption = False,
     as_markdown: MarkdownOption = False,
     parquet: ParquetOption = None,
     output: OutputOption = "-",
@@ -104,7 +106,16 @@ def sql(
     # What is read in a pager takes its time.
     pager = not no_pager and timeout is None
     form = Format(
-        as_json, as_csv, as_markdown, parquet, output, force, choice, parse_width(width), pager
+        as_json,
+        as_csv or csv_raw,
+        as_markdown,
+        parquet,
+        output,
+        force,
+        choice,
+        parse_width(width),
+        pager,
+        csv_raw,
     )
     form.check([run] if file in (None, _STDIN) else [run, str(file)])
     limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)

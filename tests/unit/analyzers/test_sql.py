@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -165,6 +166,34 @@ def test_command_prints_json(cli: Cli, database: Path) -> None:
 def test_command_prints_csv(cli: Cli, database: Path) -> None:
     ran = cli("sql", database, "SELECT 1.5 AS a, NULL AS b, 'x,y' AS c, x'ff' AS d", "--csv")
     assert ran.out == "a,b,c,d\n1.5,,\"x,y\",x'ff'\n"
+
+
+HARMLESS = [
+    ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+    ("+1", "'+1"),
+    ("-bash", "'-bash"),
+    ("@SUM(A1)", "'@SUM(A1)"),
+    (" =1", "' =1"),
+    ("\x1b[2Jdd", "\\x1b[2Jdd"),
+    ("a\rb", "a\\rb"),
+    ("\u202egpj.exe", "\\u202egpj.exe"),
+    ("\t=1", "\\t=1"),
+    ("dd:1", "dd:1"),
+]
+
+
+@pytest.mark.parametrize(("recorded", "written"), HARMLESS)
+def test_a_name_from_a_trace_does_no_harm_as_csv(
+    cli: Cli, database: Path, recorded: str, written: str
+) -> None:
+    """Neither to a terminal nor in a spreadsheet; programs may have it as it is."""
+    text = "SELECT '" + recorded.replace("'", "''") + "' AS comm, -5 AS n"
+
+    def rows(option: str) -> list[list[str]]:
+        return list(csv.reader(io.StringIO(cli("sql", database, text, option).out, newline="")))
+
+    assert rows("--csv") == [["comm", "n"], [written, "-5"]]
+    assert rows("--csv-raw") == [["comm", "n"], [recorded, "-5"]]
 
 
 @pytest.mark.parametrize("words", [["-"], []])
