@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often compare and gate are wrong, by simulation, beside rules that others use.
 
-usage: validate_gate.py [--trials N] [--markdown FILE] [--only validation|tails]
+usage: validate_gate.py [--trials N] [--markdown FILE] [--only TABLE]...
 
 Each cell is two shares of the trials: false alarms when nothing changed, and how
 often a change of +10 % is found.  In the last rows it is one share.  The second table is
 about single runs far outside of the base: what unchanged code loses by it, and what
-becomes of code of which some runs take ten times as long.  --markdown writes the tables
-into FILE, between the lines <!-- validation --> and <!-- /validation -->, and <!-- tails -->
-and <!-- /tails -->.
+becomes of code of which some runs take ten times as long.  The others are about sessions
+that differ (drift), looks at more and more runs (sequential), and what --self-check
+predicts (predicted).  --markdown writes the tables into FILE, between the lines
+<!-- validation --> and <!-- /validation -->, and so on.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from support.driftnoise import IGNORE, LAYOUTS, Layout, Machine, counts  # noqa: E402
+from support.driftnoise import POLICY as BLOCKED  # noqa: E402
 from support.gatenoise import (  # noqa: E402
     NORMAL,
     OUTLIERS,
@@ -43,10 +46,12 @@ from support.gatenoise import (  # noqa: E402
     trimmed_welch,
     welch,
 )
+from support.predictions import predicted, real  # noqa: E402
+from support.sequentialnoise import sequential  # noqa: E402
 from wbscope.stats import tails  # noqa: E402
 from wbscope.stats.shift import shift  # noqa: E402
 
-MARKS = ("validation", "tails")
+MARKS = ("validation", "tails", "drift", "sequential", "predicted")
 CHANGE = 0.10
 CELLS = [(noise, n) for noise in (NORMAL, OUTLIERS, WIDE) for n in (6, 10)]
 RULES: dict[str, Callable[[Array, Array], bool]] = {
@@ -153,6 +158,71 @@ def spreads_table(trials: int) -> list[str]:
     return lines
 
 
+MACHINES = {
+    "no drift": Machine(),
+    "3 %": Machine(0.03),
+    "5 %": Machine(0.05),
+    "3 %, AR(1) 0.5": Machine(0.03, memory=0.5),
+    "3 %, AR(1) 0.8": Machine(0.03, memory=0.8),
+}
+
+
+def drift_table(trials: int) -> list[str]:
+    """What sessions do: false FAIL without and with them, PASS of the unchanged, FAIL of +10 %."""
+    heads = ["sessions", *MACHINES]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for layout in LAYOUTS:
+        cells = []
+        for machine in MACHINES.values():
+            ignored = counts(layout, machine, IGNORE, 0.0, trials)["FAIL"]
+            same = counts(layout, machine, BLOCKED, 0.0, trials)
+            found = counts(layout, machine, BLOCKED, CHANGE, trials)["FAIL"]
+            shown = (ignored, same["FAIL"], same["PASS"], found)
+            cells.append(" / ".join(f"{100 * count / trials:.0f}" for count in shown))
+        lines.append(f"| {layout.name} | {' | '.join(cells)} |")
+    return lines
+
+
+def sequential_table(trials: int) -> list[str]:
+    """FAIL / PASS / runs a side."""
+    noises = (NORMAL, WIDE, OUTLIERS, Noise("t2, 2 %", 0.02, kind="t2"))
+    heads = ["rule, change", *(noise.name for noise in noises)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, spending in (
+        ("look after each run from 6 to 24, alpha each time", None),
+        ("**`--record`, Pocock's type**", "pocock"),
+        ("O'Brien and Fleming's type", "obrien-fleming"),
+    ):
+        for change in (0.0, CHANGE):
+            cells = []
+            for noise in noises:
+                found, runs = sequential(noise, change, 24, trials, spending)  # type: ignore[arg-type]
+                shown = [f"{100 * found[word] / trials:.1f}" for word in ("FAIL", "PASS")]
+                cells.append(" / ".join([*shown, f"{runs:.0f}"]))
+            lines.append(f"| {name}, {100 * change:+.0f} % | {' | '.join(cells)} |")
+    return lines
+
+
+def predicted_table(trials: int) -> list[str]:
+    """What --self-check says on average, and what happens."""
+    heads = ["runs of which nothing changed", "predicted, mean ± s.d.", "real"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    cases: list[tuple[str, Noise | Machine, int | Layout]] = [
+        (f"{noise.name}, {n} + {n}", noise, n)
+        for noise in (Noise("normal, 2 %", 0.02), NORMAL, WIDE)
+        for n in (6, 10)
+    ]
+    cases += [
+        ("1 + 6 sessions of 6, drift 1 %", Machine(0.01), Layout("", apart=(1, 6, 6))),
+        ("1 + 6 sessions of 6, drift 3 %", Machine(0.03), Layout("", apart=(1, 6, 6))),
+    ]
+    for name, noise, size in cases:
+        mean, spread = predicted(noise, size, max(trials // 20, 4))
+        found = real(noise, size, trials)
+        lines.append(f"| {name} | {100 * mean:.0f} ± {100 * spread:.0f} | {100 * found:.0f} |")
+    return lines
+
+
 def error(trials: int) -> str:
     """Two standard errors of a share of 5 %."""
     return f"±{200 * (0.05 * 0.95 / trials) ** 0.5:.1f} points"
@@ -164,7 +234,7 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--only", action="append", choices=MARKS)
     options = parser.parse_args()
-    fewer = options.trials // 4
+    fewer, few = options.trials // 4, options.trials // 8
     tables: dict[str, Callable[[], list[str]]] = {
         "validation": lambda: [
             f"{options.trials} trials a cell: a share of 5 % is good to {error(options.trials)}.",
@@ -178,6 +248,13 @@ def main() -> int:
             f"{options.trials} trials a cell.",
             "",
             *tail_tables(options.trials),
+        ],
+        "drift": lambda: [f"{few} trials a cell, {error(few)}.", "", *drift_table(few)],
+        "sequential": lambda: [f"{few} trials a cell, {error(few)}.", "", *sequential_table(few)],
+        "predicted": lambda: [
+            f"{max(few // 20, 4)} baselines, {few} real pairs.",
+            "",
+            *predicted_table(few),
         ],
     }
     texts = {name: tables[name]() for name in options.only or MARKS}

@@ -18,8 +18,9 @@ from wbscope.compare.comparison import Side
 from wbscope.compare.gate import judge
 from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.compare.rundata import RunData, Session
+from wbscope.measure.metric import Scalars
 
-from support.rundata import metric, run
+from support.rundata import metric
 
 Array = NDArray[np.float64]
 LEVEL = 100.0
@@ -66,9 +67,9 @@ class Layout:
             for value in values:
                 name = f"{'AB'[place]}{len(made[place])}"
                 value = max(value * LEVEL * (1 + change * (place == 0)), 1e-3)
-                made[place].append(
-                    replace(run(name, {TIME: value}), session=Session(f"s{session}"))
-                )
+                scalars = Scalars()
+                scalars.add(TIME, value)
+                made[place].append(RunData(name, name, scalars, session=Session(f"s{session}")))
 
         numbers = count(1)
         for place in (0, 1):

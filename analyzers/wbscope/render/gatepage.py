@@ -117,6 +117,8 @@ def _plan(verdict: Verdict, row: Row) -> str:
     sizes = [len(s.values) for s in (row.sample, row.base_sample)]
     if max(sizes) < 2:
         return "one run a side does not tell how much runs spread, nor how many would do"
+    if verdict.shift is not None and verdict.shift.method == "sessions":
+        return "more sessions decide, not more runs; or record both sides in turns"
     least = "none" if verdict.detectable is None else _worsening(verdict, verdict.detectable)
     if verdict.delta == 0:
         needed = "no number of runs confirms a margin of 0: give one in the metric's unit"

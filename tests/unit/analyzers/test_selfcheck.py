@@ -4,20 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
+from support.gatenoise import Noise
 from support.judged import runs
+from support.predictions import predicted, real
 from wbscope.base.result import Notice
 from wbscope.compare.comparison import Side
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
+from wbscope.compare.rundata import Session
 from wbscope.compare.selfcheck import SelfCheck, self_check
 
 NAME = "made.worse_ns"
 POLICY = Policy((Rule(NAME, Margin("5%", 0.05)),))
 
 
-def checked(values: Sequence[float], policy: Policy = POLICY, **facts: object) -> SelfCheck:
-    return self_check(Side("A", runs({NAME: values}, **facts)), policy, [NAME])  # type: ignore[arg-type]
+def checked(
+    values: Sequence[float], policy: Policy = POLICY, predict: bool = True, **facts: object
+) -> SelfCheck:
+    side = Side("A", runs({NAME: values}, **facts))  # type: ignore[arg-type]
+    return self_check(side, policy, [NAME], predict=predict)
 
 
 def test_steady_runs_pass() -> None:
@@ -75,13 +82,54 @@ def test_a_policy_of_budgets_only() -> None:
     assert (found.status, found.halves) == ("PASS", None)
 
 
+def test_how_often_unchanged_code_would_pass() -> None:
+    """Not whether these runs pass against themselves, which they always do more often."""
+    steady = checked((100, 101, 100, 102, 101, 100, 102, 101))
+    assert steady.predicted is not None
+    assert steady.predicted.passed > 0.9 * steady.predicted.trials
+    assert (
+        "unchanged code would pass 10 of 10 times with its metric"
+        " (two sides of 8 runs; drift between sessions is not in it)"
+    ) in steady.told()
+    wide = checked((100, 150, 80, 200, 60, 120, 190, 90))
+    assert wide.predicted is not None
+    assert wide.predicted.passed < 0.1 * wide.predicted.trials
+    assert checked((100, 101, 100)).predicted is None
+    assert checked((100, 101, 100, 102, 101, 100, 102, 101)).predicted == steady.predicted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "within"), [(6, 0.2), (10, 0.15)])
+def test_the_prediction_is_near_what_happens(size: int, within: float) -> None:
+    """On average over baselines, at a spread where about half of all gates pass."""
+    told, _ = predicted(Noise("normal", 0.04), size, 8)
+    assert told == pytest.approx(real(Noise("normal", 0.04), size, 200), abs=within)
+
+
+def test_sessions_that_differ_are_predicted_to() -> None:
+    """A new session is as far off as the others are: with one session, nobody would know."""
+    steps = (0, 0.5, 1, 1.5, 2, 2.5)
+    levels = {"mo": 100.0, "tu": 106.0, "we": 95.0, "th": 103.0}
+    made = runs({NAME: [at + step for at in levels.values() for step in steps]})
+    told = tuple(
+        replace(run, session=Session(name))
+        for run, name in zip(made, [name for name in levels for _ in steps], strict=True)
+    )
+    found = self_check(Side("A", told), POLICY, [NAME]).predicted
+    assert found is not None
+    assert (found.runs, found.sessions) == ((6, 24), 4)
+    assert found.passed < 0.4 * found.trials
+    assert "a new session of 6 runs against 4 of 24" in found.told()
+
+
 def test_false_alarms_are_rare() -> None:
     """Of 200 sets of ten equal runs with a spread of 4 %, at most 5 % fail."""
     import numpy as np
 
     chance = np.random.default_rng(7)
     alarms = sum(
-        checked([float(value) for value in chance.normal(100, 4, 10)]).status == "FAIL"
+        checked([float(value) for value in chance.normal(100, 4, 10)], predict=False).status
+        == "FAIL"
         for _ in range(200)
     )
     assert alarms <= 10

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.driftnoise import IGNORE, LAYOUTS, ONE_EACH, POLICY, TIME, Machine, counts
+from support.opsruns import ops_runs
 from support.rundata import run
 from wbscope.base.errors import UsageError
 from wbscope.compare.baseline import baseline_text, read_baseline
@@ -18,6 +20,7 @@ from wbscope.compare.gate import GateResult, judge
 from wbscope.compare.policy import Policy, read_policy
 from wbscope.compare.rundata import RunData, Session
 from wbscope.compare.sessions import session_labels, session_of, session_of_folder
+from wbscope.render.gatepage import gate_text
 
 _HOUR = 3600
 
@@ -81,6 +84,14 @@ def test_a_baseline_keeps_them(tmp_path: Path) -> None:
     assert [one.session for one in read_baseline(path)] == [one.session for one in runs]
 
 
+def test_a_baseline_is_told_its_session(cli: Callable[..., Any], tmp_path: Path) -> None:
+    """For runs that nothing tells it of, such as those without a trace."""
+    ops_runs(tmp_path / "runs", [1.0, 2.0])
+    out = tmp_path / "b.json"
+    assert cli("baseline", "save", tmp_path / "runs", "-o", out, "--session", "monday").code == 0
+    assert [one.session for one in read_baseline(out)] == [Session("monday")] * 2
+
+
 def test_one_session_each_is_told() -> None:
     """The test is that of the runs, and the verdict says what it leaves out."""
     base = _side("B", [("monday", (100, 101, 102, 103, 104, 105))])
@@ -109,6 +120,7 @@ def test_a_session_that_differs_as_others_do_is_no_change() -> None:
     assert verdict.status == "INCONCLUSIVE"
     assert verdict.shift is not None
     assert verdict.shift.method == "sessions"
+    assert "more sessions decide, not more runs" in gate_text(_judged(side, base))
     # Far beyond what they differ by, it is one.
     far = _side("A", [("fr", [200 + step for step in steps])])
     assert _judged(far, base).status == "FAIL"

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often a gate would pass unchanged code: two new sides, drawn from the runs there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wbscope.compare.comparison import Side, metrics_of
+from wbscope.compare.declared import declared_by
+from wbscope.compare.gate import judge
+from wbscope.compare.policy import Policy
+from wbscope.compare.rundata import RunData, Session
+from wbscope.compare.sessions import session_labels
+from wbscope.measure.metric import Metric, Scalars
+from wbscope.stats.sessionmeans import between_sd
+
+__all__ = ["PassRate", "pass_rate"]
+
+_SEED = 19630601
+_TRIALS = 200
+_LEAST_TRIALS = 100
+# A drawn run is a run and this share of another one: of n runs there are n * n then, and few ties.
+_MIXED = 0.5
+_LEAST_RUNS = 4
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PassRate:
+    """Of `trials` pairs of sides, so many passed with all metrics.
+
+    sessions  of the runs: the new side is one more of them; 1 = what sessions differ by is not in
+              it, as nobody knows it
+    """
+
+    passed: int
+    trials: int
+    metrics: int
+    runs: tuple[int, int]
+    sessions: int
+
+    def told(self) -> str:
+        """For people."""
+        tenths = round(10 * self.passed / self.trials)
+        what = f"all {self.metrics} metrics" if self.metrics > 1 else "its metric"
+        told = f"unchanged code would pass {tenths} of 10 times with {what}"
+        if self.sessions > 1:
+            more = f"a new session of {self.runs[0]} runs against {self.sessions} of {self.runs[1]}"
+        else:
+            more = f"two sides of {self.runs[0]} runs; drift between sessions is not in it"
+        return f"{told} ({more})"
+
+
+def pass_rate(side: Side, policy: Policy, families: Iterable[str]) -> PassRate | None:
+    """None where nothing is compared, or there are too few runs or numbers to draw from.
+
+    Whole runs are drawn, so that metrics go together as they did; what they are off the middle by
+    is made as wide as the spread that they are a sample of.  A new session is as far off as the
+    variance between sessions says.
+    """
+    rules = tuple(replace(one, budget=None, each_run=None) for one in policy.rules if one.margin)
+    asked = replace(policy, rules=rules, drop_first=0, expect_runs=None)
+    runs = side.runs[policy.drop_first :]
+    declared, _ = declared_by(asked, metrics_of(runs), families)
+    metrics = [one.metric for one in declared if one.is_there and one.rule.margin is not None]
+    columns = [[run.value(metric.name) for run in runs] for metric in metrics]
+    if not metrics or len(runs) < max(_LEAST_RUNS, policy.min_runs):
+        return None
+    if any(value is None for column in columns for value in column):
+        return None
+    labels = (session_labels(runs) if policy.sessions != "ignore" else None) or ["" for _ in runs]
+    drawn = _Drawn(metrics, np.array(columns, dtype=float).T, labels)
+    trials = max(_LEAST_TRIALS, _TRIALS // len(metrics))
+    random = np.random.default_rng(_SEED)
+    listed = [metric.name for metric in metrics]
+    passed = sum(judge(*drawn.sides(random), asked, listed).status == "PASS" for _ in range(trials))
+    sizes = drawn.new_runs, len(runs)
+    return PassRate(passed, trials, len(metrics), sizes, len(set(labels)))
+
+
+class _Drawn:
+    """Sides like the given one."""
+
+    def __init__(self, metrics: Sequence[Metric], values: Array, labels: Sequence[str]) -> None:
+        """values: (runs, metrics)."""
+        self._metrics = metrics
+        self._is_ratio = (values > 0).all(axis=0)
+        scaled = np.where(self._is_ratio, np.log(np.where(values > 0, values, 1.0)), values)
+        names = list(dict.fromkeys(labels))
+        groups = [scaled[[at for at, one in enumerate(labels) if one == name]] for name in names]
+        n, k = len(labels), len(names)
+        means = np.array([group.mean(axis=0) for group in groups])
+        self._middle = means.mean(axis=0)
+        within = np.concatenate([group - mean for group, mean in zip(groups, means, strict=True)])
+        self._within = within * (math.sqrt(n / (n - k)) if n > k else 0.0)
+        self._sizes = [len(group) for group in groups]
+        self._between = self._sessions(groups, means)
+        self.new_runs = round(n / k)
+
+    def _sessions(self, groups: Sequence[Array], means: Array) -> Array:
+        """What each session is off by, so that a normal mixture has the spread between them."""
+        off: Array = means - self._middle
+        if len(groups) < 2:
+            return off
+        spread = off.std(axis=0, ddof=1)
+        wanted = [between_sd([group[:, at] for group in groups]) for at in range(off.shape[1])]
+        ratio = np.divide(wanted, spread, out=np.zeros_like(spread), where=spread > 0)
+        scaled: Array = off * ratio / math.sqrt(len(groups) - 1)
+        return scaled
+
+    def sides(self, random: np.random.Generator) -> tuple[Side, Side]:
+        """One more session, and as many sessions as there are."""
+        # So few runs do not tell their spread exactly: it may be wider, or narrower.
+        runs, sessions = len(self._within), len(self._sizes)
+        width = _width(runs - sessions, random), _width(sessions - 1, random)
+        new = self._side("A", [self.new_runs], width, random)
+        return new, self._side("B", self._sizes, width, random)
+
+    def _side(
+        self,
+        name: str,
+        sizes: Sequence[int],
+        width: tuple[float, float],
+        random: np.random.Generator,
+    ) -> Side:
+        runs: list[RunData] = []
+        for number, size in enumerate(sizes):
+            off = random.standard_normal(len(self._between)) @ self._between
+            level = self._middle + width[1] * off
+            first, second = (self._within[random.integers(len(self._within), size=size)] for _ in
+                             range(2))  # fmt: skip
+            values = level + width[0] * (first + _MIXED * second) / math.hypot(1, _MIXED)
+            for row in np.where(self._is_ratio, np.exp(values), values):
+                scalars = Scalars()
+                for metric, value in zip(self._metrics, row.tolist(), strict=True):
+                    scalars.add(metric, value)
+                session = Session(f"{name}{number}") if len(self._sizes) > 1 else None
+                told = f"{name}{len(runs)}"
+                runs.append(RunData(told, told, scalars, session=session))
+        return Side(name, tuple(runs))
+
+
+def _width(degrees: int, random: np.random.Generator) -> float:
+    """What the spread may be, as a share of that of a sample with so many degrees of freedom."""
+    return math.sqrt(degrees / random.chisquare(degrees)) if degrees > 0 else 1.0
