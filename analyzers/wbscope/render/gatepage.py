@@ -10,6 +10,7 @@ from wbscope.base.result import Notice
 from wbscope.compare.comparison import Row
 from wbscope.compare.differences import facts_text
 from wbscope.compare.gate import GateResult, Status, Verdict
+from wbscope.compare.published import is_published
 from wbscope.render.changes import (
     amount_text,
     better_text,
@@ -98,7 +99,8 @@ def evidence_text(verdict: Verdict) -> list[str]:
     if row is None:
         return []
     medians = [median_text(row.metric, sample) for sample in (row.base_sample, row.sample)]
-    lines = [f"{row.base} {medians[0]}, {row.side} {medians[1]} (medians)"]
+    what = "published means" if is_published(row.shift) else "medians"
+    lines = [f"{row.base} {medians[0]}, {row.side} {medians[1]} ({what})"]
     if found is None:
         return lines
     lines[0] += (
