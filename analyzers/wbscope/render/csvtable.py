@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from typing import Any
 
 from wbscope.base.result import Result
@@ -24,13 +25,15 @@ _FORMULA = ("=", "+", "-", "@")
 
 def csv_text(result: Result, *, is_raw: bool = False) -> str:
     """A header line, then one line a row."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     told = _as_recorded if is_raw else _harmless
-    writer.writerow(told(name) for name in result.columns)
-    for row in result.rows:
-        writer.writerow(told(value) for value in row)
-    return out.getvalue()
+    return "".join(_line(map(told, row)) for row in (result.columns, *result.rows))
+
+
+def _line(cells: Iterable[Any]) -> str:
+    """With this end of a line Python's writer quotes a carriage return, too."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    return out.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _as_recorded(value: Any) -> Any:
