@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ import pytest
 import wbscope
 from support.cli import Wbscope
 from support.runs import REPOSITORY
+from support.tools import run
 from wbscope.compare.baseline import read_baseline
 from wbscope.compare.gate import GateResult
 from wbscope.compare.policy import read_policy
@@ -116,6 +118,36 @@ def test_all_formats_of_a_real_verdict(wbscope: Wbscope, tmp_path: Path) -> None
     for found in run["results"]:
         line = found["locations"][0]["physicalLocation"]["region"]["startLine"]
         assert found["ruleId"] in lines[line - 1]
+
+
+_ALL = """
+import resource, sys, wbscope
+statuses = []
+for side in ("again", "lower-limit", "slower-disk"):
+    result = wbscope.gate(f"{sys.argv[1]}/{side}.json", f"{sys.argv[1]}/before.json",
+                          policy=f"{sys.argv[1]}/gate.toml")
+    statuses.append(result.status)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(*statuses, used.ru_utime + used.ru_stime)
+"""
+_GOAL_SECONDS = 2.0
+
+
+def test_24_runs_are_judged_in_two_seconds() -> None:
+    """Of a processor, from Python's start on: other tests run beside this one."""
+    done = run([sys.executable, "-c", _ALL, str(GATE)])
+    assert done.returncode == 0, done.stderr
+    *statuses, seconds = done.stdout.split()
+    assert statuses == ["PASS", "FAIL", "WORSE"]
+    assert float(seconds) < _GOAL_SECONDS
+
+
+def test_a_gate_loads_no_library_that_it_does_not_use() -> None:
+    """scipy.stats alone takes a second, and Matplotlib another one."""
+    script = _ALL + "print(*(name for name in sys.modules if '.' not in name))"
+    loaded = run([sys.executable, "-c", script, str(GATE)]).stdout.split()
+    assert "numpy" in loaded
+    assert not {"matplotlib", "pandas", "perfetto", "scipy"} & set(loaded)
 
 
 def test_the_files_stay_small() -> None:
