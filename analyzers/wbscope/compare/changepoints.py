@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 # Fewer on a side of a point are outliers, not a level.
 _LEAST_SIDE = 3
 # More on a side add nothing but time.
-_MOST_SIDE = 50
+_MOST_SIDE = 40
 # What one more point must gain, in logarithms of the length: 1 finds less, 0.5 not more.
 _PENALTY = 0.75
 # Points less sure than this are none.
@@ -33,6 +33,8 @@ _PERMUTATIONS = 4999
 # Numbers that one step of the test holds in memory.
 _STEP = 1 << 17
 _ROUNDING = 1e-9
+# Directions that hold less than such a share of the largest are noise, and time.
+_SMALL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class ChangePoint:
     """The values from `index` on are of another level than those before.
 
     p  how often values of one level, in any order, are cut so well anywhere; of those up to
-       the points before and after, and 50 at most on each side
+       the points before and after, and 40 at most on each side
     """
 
     index: int
@@ -104,12 +106,12 @@ def _chance(series: Array) -> float:
 
 
 def _points(alike: Array) -> Array:
-    """Points whose inner products are the kernel's values: sums of them are short.
+    """Points whose inner products are nearly the kernel's values: sums of them are short.
 
     Shape: (n, n) -> (n, r)
     """
     sizes, vectors = np.linalg.eigh(alike)
-    kept = sizes > _ROUNDING * sizes[-1]
+    kept = sizes > _SMALL * sizes[-1]
     points: Array = vectors[:, kept] * np.sqrt(sizes[kept])
     return points
 

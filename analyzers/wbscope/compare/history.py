@@ -126,12 +126,17 @@ def add_runs(
     new: list[RunData] = []
     known: list[tuple[RunData, str]] = []
     with _opened(path, write=True) as database:
-        stored = _entries(path, database)
+        places = dict(database.execute("SELECT source_id, commit_id FROM run").fetchall())
+        # By its content, as a run that is known by its place may have been copied.
+        has_unmarked = any("." in run.source_id for run in runs)
+        stored = _entries(path, database) if has_unmarked else []
         for run in runs:
-            if (there := _is_there(run, stored)) is not None:
-                known.append((run, there.place.commit))
+            commit = places.get(run.source_id) or _copied(run, stored)
+            if commit is not None:
+                known.append((run, commit))
                 continue
             _insert(database, run, place)
+            places[run.source_id] = place.commit
             stored.append(Entry(run, place))
             new.append(run)
     return new, known
@@ -146,14 +151,13 @@ def read_history(path: Path) -> list[Entry]:
         return sorted(_entries(path, database), key=lambda entry: entry.place.date)
 
 
-def _is_there(run: RunData, stored: Sequence[Entry]) -> Entry | None:
-    """The entry of the same recording, or of a copy of it."""
-    found = next((one for one in stored if one.run.source_id == run.source_id), None)
-    if found is None and "." in run.source_id:  # known by its place, so a copy has another
-        named = [replace(one.run, name=str(number)) for number, one in enumerate(stored)]
-        copies = copies_on_both([run], named)
-        found = stored[int(copies[0][1])] if copies else None
-    return found
+def _copied(run: RunData, stored: Sequence[Entry]) -> str | None:
+    """The commit of the run that this one is a copy of."""
+    if "." not in run.source_id:
+        return None
+    named = [replace(one.run, name=str(number)) for number, one in enumerate(stored)]
+    copies = copies_on_both([run], named)
+    return stored[int(copies[0][1])].place.commit if copies else None
 
 
 @contextmanager

@@ -160,7 +160,10 @@ def _changed(sql: str) -> Callable[[Path], None]:
 def test_a_file_that_is_no_history(file: Path, make: Callable[[Path], Any], slug: str) -> None:
     make(file)
     before = file.read_bytes() if file.is_file() else None
-    for use in (read_history, lambda path: add_runs(path, [a_run("b")], PLACE)):
+    for use in (
+        read_history,
+        lambda path: add_runs(path, [a_run("b", source_id="bb.2")], PLACE),
+    ):
         with pytest.raises(WbscopeError) as caught:
             use(file)
         assert caught.value.slug == slug
