@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -96,9 +97,9 @@ std::string read_setup(const TimelineOptions& options, TimelineLanes& lanes) {
   return text;
 }
 
-std::uint64_t draw_view(Database& db, const std::string& view, TimelineLanes& lanes,
-                        TrackTree& tree) {
-  const ViewPlan plan = read_view_plan(db, view);
+// db is needed for views that are in no lane only.
+std::uint64_t draw_view(Database* db, const std::string& view, const ViewPlan& plan,
+                        TimelineLanes& lanes, TrackTree& tree) {
   std::uint64_t drawn = 0;
   DrawnRow row;
   if (lanes.has(view)) {
@@ -108,7 +109,7 @@ std::uint64_t draw_view(Database& db, const std::string& view, TimelineLanes& la
     }
     return drawn;
   }
-  ViewRows rows(db, view, plan.is_sorted);
+  ViewRows rows(*db, view, plan.is_sorted);
   for (; rows.next(row); ++drawn) {
     if (drawn % kInterruptEvery == 0) throw_if_interrupted();
     draw(tree, plan.tracks, row);
@@ -136,10 +137,11 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   const SqlLimits limits = SqlLimits::from_environment();
   TimelineLanes lanes(options.database, limits, options.lanes, options.threads);
   const std::string setup = read_setup(options, lanes);
-  Database db(options.database, options.database, Database::Mode::kReadOnly);
-  db.limit(limits);
-  db.exec(setup);
-  const MetaValues meta = read_meta(db);
+  auto db =
+      std::make_unique<Database>(options.database, options.database, Database::Mode::kReadOnly);
+  db->limit(limits);
+  db->exec(setup);
+  const MetaValues meta = read_meta(*db);
   PacketOutput packets(output.temp_path(), output.path());
   const std::uint32_t sequence = options.sequence == 0 ? kTrackEventSequence : options.sequence;
   // The clock is told of where the times are drawn: of several timelines in one trace, it never
@@ -154,13 +156,21 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
                                       kSteps)
           : 0;
   TrackTree tree(
-      out, read_groups(db),
+      out, read_groups(*db),
       {.root = options.root, .shift_ns = options.shift_ns, .step_ns = step_ns});
-  read_threads(db, tree);
+  read_threads(*db, tree);
+  std::vector<ViewPlan> plans;
+  std::vector<std::string> others;
+  for (const std::string& view : options.views) {
+    plans.push_back(read_view_plan(*db, view));
+    if (!lanes.has(view)) others.push_back(view);
+  }
+  // Its rows do not wait for those of a lane that are drawn before.
+  lanes.take(db, std::move(others));
   std::uint64_t written = 0;
   for (std::size_t i = 0; i < options.views.size(); ++i) {
     reporter.progress(i, options.views.size());
-    written += draw_view(db, options.views[i], lanes, tree);
+    written += draw_view(db.get(), options.views[i], plans[i], lanes, tree);
   }
   tree.finish();
   out.finish();

@@ -39,10 +39,30 @@ TimelineLanes::~TimelineLanes() {
   {
     const std::scoped_lock hold(lock_);
     is_stopped_ = true;
-    if (running_ != nullptr) running_->stop();
+    for (Database* db : running_) db->stop();
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  if (second_thread_.joinable()) second_thread_.join();
+}
+
+void TimelineLanes::take(std::unique_ptr<Database>& db, std::vector<std::string> views) {
+  if (!thread_.joinable()) return;
+  {
+    const std::scoped_lock hold(lock_);
+    for (const std::string& view : views) views_[view];
+  }
+  const std::vector<std::string> added = views;
+  taken_ = std::move(db);
+  try {
+    second_thread_ = std::thread([this, names = std::move(views)] {
+      guarded([this, &names] { draw_views(*taken_, names); });
+    });
+  } catch (const std::system_error&) {
+    const std::scoped_lock hold(lock_);
+    for (const std::string& view : added) views_.erase(view);
+    db = std::move(taken_);
+  }
 }
 
 void TimelineLanes::give(std::deque<std::string> scripts) {
@@ -84,12 +104,39 @@ std::optional<RowBatch> TimelineLanes::next(const std::string& view) {
   return batch;
 }
 
+// Whatever ends a lane: nobody stops a database that is gone.
+class TimelineLanes::Running {
+ public:
+  Running(TimelineLanes& lanes, Database& db) : lanes_(lanes), db_(db) {
+    const std::scoped_lock hold(lanes_.lock_);
+    is_first_ = lanes_.running_.insert(&db_).second;
+    if (lanes_.is_stopped_) db_.stop();
+  }
+  ~Running() {
+    const std::scoped_lock hold(lanes_.lock_);
+    if (is_first_) lanes_.running_.erase(&db_);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  TimelineLanes& lanes_;
+  Database& db_;
+  bool is_first_ = false;
+};
+
 void TimelineLanes::work() noexcept {
-  try {
+  guarded([this] {
     for (const LaneOptions& lane : lanes_) draw_lane(lane);
+  });
+}
+
+void TimelineLanes::guarded(const std::function<void()>& job) noexcept {
+  try {
+    job();
   } catch (...) {
     const std::scoped_lock hold(lock_);
-    problem_ = std::current_exception();
+    if (!problem_) problem_ = std::current_exception();
   }
   changed_.notify_all();
 }
@@ -97,22 +144,15 @@ void TimelineLanes::work() noexcept {
 void TimelineLanes::draw_lane(const LaneOptions& lane) {
   const std::string script = script_of(lane);
   Database db(database_, database_, Database::Mode::kReadOnly);
-  // Whatever ends this lane: nobody stops a database that is gone.
-  struct Running {
-    TimelineLanes& lanes;
-    ~Running() {
-      const std::scoped_lock hold(lanes.lock_);
-      lanes.running_ = nullptr;
-    }
-  } const running{*this};
-  {
-    const std::scoped_lock hold(lock_);
-    running_ = &db;
-    if (is_stopped_) db.stop();
-  }
   db.limit(limits_);
+  const Running running(*this, db);
   db.exec(script);
-  for (const std::string& view : lane.views) {
+  draw_views(db, lane.views);
+}
+
+void TimelineLanes::draw_views(Database& db, const std::vector<std::string>& views) {
+  const Running running(*this, db);
+  for (const std::string& view : views) {
     ViewRows rows(db, view, read_view_plan(db, view).is_sorted);
     RowBatch batch;
     for (DrawnRow row; rows.next(row);) {

@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,6 +41,11 @@ class TimelineLanes {
 
   [[nodiscard]] bool has(const std::string& view) const { return views_.contains(view); }
 
+  // Lets a thread ask for the rows of these views, too, on a connection that has
+  // them; it keeps the connection. Nothing is done where lanes have no thread: the
+  // caller asks for what has() does not know.
+  void take(std::unique_ptr<Database>& db, std::vector<std::string> views);
+
   // The scripts of the lanes that wait for one, in their order; one that is
   // missing is empty.
   void give(std::deque<std::string> scripts);
@@ -55,7 +63,11 @@ class TimelineLanes {
     bool is_whole = false;
   };
 
+  class Running;
+
   void work() noexcept;
+  void guarded(const std::function<void()>& job) noexcept;
+  void draw_views(Database& db, const std::vector<std::string>& views);
   void draw_lane(const LaneOptions& lane);
   void put(const std::string& view, RowBatch& batch);
   [[nodiscard]] std::string script_of(const LaneOptions& lane);
@@ -66,16 +78,17 @@ class TimelineLanes {
 
   std::mutex lock_;  // of what follows
   std::condition_variable changed_;
-  std::map<std::string, Ready, std::less<>> views_;  // its keys never change
+  std::map<std::string, Ready, std::less<>> views_;  // only who asks for rows adds some
   std::optional<std::deque<std::string>> scripts_;
   std::size_t waiting_bytes_ = 0;
   bool is_wanted_ = false;  // next() waits
   bool is_stopped_ = false;
-  Database* running_ = nullptr;
+  std::set<Database*> running_;
   std::exception_ptr problem_;
 
   bool has_begun_ = false;
-  std::thread thread_;
+  std::unique_ptr<Database> taken_;
+  std::thread thread_, second_thread_;
 };
 
 }  // namespace wbscope

@@ -179,3 +179,24 @@ def test_signal(database: Path, lane: str, is_told: bool) -> None:
     process.communicate()
     assert process.returncode == 130
     assert _no_output(database)
+
+
+def test_error_of_a_view_beside_the_lanes(database: Path) -> None:
+    """It has a thread, too: the lane before it has no end."""
+    process = _start(database, _NO_TIMELINE, (_SILENT, "silent"), views="silent other")
+    assert _error(process) == "not-a-timeline"
+    assert _no_output(database)
+
+
+def test_signal_while_both_threads_work(database: Path) -> None:
+    process = _start(database, _ENDLESS, (_SILENT, "silent"), views="silent endless")
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stdin = None
+    time.sleep(0.4)
+    process.send_signal(signal.SIGTERM)
+    begin = time.monotonic()
+    process.communicate(timeout=30)
+    assert time.monotonic() - begin < _GRACE + 0.5
+    assert process.returncode == 130
+    assert _no_output(database)
