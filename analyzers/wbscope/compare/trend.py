@@ -212,11 +212,16 @@ def _told(commits: Sequence[Commit]) -> tuple[Notice, ...]:
         told = f"{len(commits)} commits, and with fewer than {LEAST_VALUES} no change can be told"
         told += " from chance; wbscope compare judges two of them, with 6 runs each or more"
         found.append(Notice("too-few-commits", told))
-    for commit in commits:
-        doubtful = [run.name for run in commit.runs if run.lost or run.damaged or run.failed]
-        if doubtful:
-            told = f"lost events, is damaged or failed: {', '.join(doubtful)}"
-            found.append(Notice("doubtful-runs", told, commit.short))
+    doubtful = [
+        f"{run.name} of {commit.short}"
+        for commit in commits
+        for run in commit.runs
+        if run.lost or run.damaged or run.failed
+    ]
+    if doubtful:
+        more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
+        told = f"lost events, read in part or failed: {', '.join(doubtful[:3])}{more}"
+        found.append(Notice("doubtful-runs", told))
     return tuple(found)
 
 

@@ -229,7 +229,11 @@ def test_since_and_patterns() -> None:
         trends([])
 
 
-def test_a_run_that_lost_events_is_told() -> None:
-    entries = [*history({TIME: [1.0] * 12}), entry(12, {TIME: 1.0}, **lost())]
+def test_runs_that_lost_events_are_told_once() -> None:
+    entries = [
+        *history({TIME: [1.0] * 12}),
+        *[entry(n, {TIME: 1.0}, **lost()) for n in range(12, 17)],
+    ]
     (notice,) = trends(entries).warnings
-    assert (notice.slug, notice.run) == ("doubtful-runs", "c12")
+    assert notice.slug == "doubtful-runs"
+    assert "run-12-0 of c12, run-13-0 of c13, run-14-0 of c14 and 2 more" in notice.message
