@@ -23,6 +23,7 @@ _MUTANTS = int(os.environ.get("WBSCOPE_MEASUREMENT_MUTANTS", "600"))
 _DATA = REPOSITORY / "tests/data/measure"
 _BASES = sorted(path.name for path in _DATA.iterdir() if path.suffix != ".md")
 _SECONDS = 1
+_BYTES_PER_SECOND = 2 << 20
 # Long lines of what expressions look for, each in its own way.
 _LONG = {
     "digits": "1" * 1_000_000,
@@ -63,7 +64,8 @@ def _wrong(path: Path) -> str:
     except Exception as error:
         told = f"{type(error).__name__}: {str(error)[:200]}"
     seconds = time.process_time() - begin
-    return told or (f"{seconds:.1f} s" if seconds > _SECONDS else "")
+    late = seconds > _SECONDS + path.stat().st_size / _BYTES_PER_SECOND
+    return told or (f"{seconds:.1f} s" if late else "")
 
 
 @pytest.mark.parametrize("base", _BASES)

@@ -9,18 +9,18 @@ lacks, leaves links in.)
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import lzma
 import shlex
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO, Self
-
-import pyarrow as pa
+from typing import IO, Any, BinaryIO, Self
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, SetupError
@@ -37,13 +37,17 @@ _CHUNK = 1 << 20
 _BLOCK = 512
 _TAR_MAGIC = (257, b"ustar")
 _STREAMS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_UNPACKERS: dict[str, Callable[[BinaryIO], Any]] = {
+    "gzip": lambda file: gzip.open(file),
+    "bz2": lambda file: bz2.open(file),
+    "xz": lambda file: lzma.open(file),
+}
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _DAMAGES = (
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
-    pa.ArrowException,
     EOFError,
     NotImplementedError,
     RuntimeError,
@@ -170,14 +174,16 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         start = file.read(8)
         file.seek(0)
         kind = next((kind for magic, kind in _STREAMS.items() if start.startswith(magic)), None)
-        if kind == "xz":
-            with lzma.open(file) as stream:
-                yield stream  # type: ignore[misc]
-        elif kind is not None:
+        if kind is None:
+            yield file
+        elif kind == "zstd":
+            import pyarrow as pa  # takes a third of a second
+
             with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), kind) as stream:
                 yield stream
         else:
-            yield file
+            with _UNPACKERS[kind](file) as stream:
+                yield stream
 
 
 def _unpack_tar(path: Path, folder: Path, budget: _Budget) -> None:
