@@ -38,9 +38,9 @@ _BLOCK = 512
 _TAR_MAGIC = (257, b"ustar")
 _STREAMS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _UNPACKERS: dict[str, Callable[[BinaryIO], Any]] = {
-    "gzip": lambda file: gzip.open(file),
-    "bz2": lambda file: bz2.open(file),
-    "xz": lambda file: lzma.open(file),
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bz2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
 }
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _DAMAGES = (
