@@ -16,6 +16,8 @@ __all__ = ["annotation_lines", "step_summary"]
 
 # GitHub shows so many annotations of a kind for each step, and drops the others.
 _MOST = 10
+# So many runs are named in one of them.
+_NAMED = 3
 # ... and refuses a larger summary.
 _MOST_BYTES = 1 << 20
 
@@ -30,10 +32,7 @@ def annotation_lines(result: GateResult, policy_file: Path | None = None) -> lis
     for kind in ("error", "warning"):
         found = [_annotation(kind, one, policy_file) for one in told if one.grade == kind]
         if kind == "warning":
-            found += [
-                _command(kind, {"title": notice.slug}, f"{notice.run}: {notice.message}")
-                for notice in result.warnings
-            ]
+            found += _notices(result)
         if len(found) > _MOST:
             rest = f"and {len(found) - _MOST + 1} more: see the summary of this step"
             found = [*found[: _MOST - 1], _command(kind, {"title": "wbscope gate"}, rest)]
@@ -41,12 +40,27 @@ def annotation_lines(result: GateResult, policy_file: Path | None = None) -> lis
     return [*lines, _command("notice", {"title": "wbscope gate"}, summary_text(result))]
 
 
-def step_summary(result: GateResult) -> str:
+def step_summary(result: GateResult, expected: str | None = None) -> str:
     """The verdict as Markdown; without the table where GitHub would refuse it for its size."""
     text = gate_markdown(result)
+    if expected is not None:
+        text += f"\n{plain(expected)}\n"
     if len(text.encode()) <= _MOST_BYTES:
         return text
     return f"## wbscope gate: {plain(summary_text(result))}\n\nThe table is too large for here.\n"
+
+
+def _notices(result: GateResult) -> list[str]:
+    """What holds for many runs is one line, that ten lines are not all of one kind."""
+    runs: dict[tuple[str, str], list[str]] = {}
+    for notice in result.warnings:
+        runs.setdefault((notice.slug, notice.message), []).append(notice.run or "")
+    lines = []
+    for (slug, message), names in runs.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        told = f"{', '.join(names[:_NAMED])}{more}: {message}"
+        lines.append(_command("warning", {"title": slug}, told))
+    return lines
 
 
 def _annotation(kind: str, finding: Finding, policy_file: Path | None) -> str:

@@ -35,8 +35,8 @@ def sarif_json(
 
     A result is where the policy declares the metric; without a policy, where the first
     of `runs`, what was judged, was recorded.  FAIL and a refused metric have level
-    error, WORSE has warning; INCONCLUSIVE has kind "open", which the standard keeps for "not enough to
-    decide".  Refused runs and warnings are notifications of the tool.
+    error, WORSE has warning; INCONCLUSIVE has kind "open", which the standard keeps for
+    "not enough to decide".  Refused runs and warnings are notifications of the tool.
 
     Source: OASIS SARIF 2.1.0, 3.27 result, 3.20 invocation, 3.58 notification.
     """

@@ -71,6 +71,7 @@ class CiReports:
 
     def write(self, result: GateResult) -> None:
         """Everything that was asked for; each file is there whole or not at all."""
+        from wbscope.ci.expected import expected_text
         from wbscope.ci.github import annotation_lines, step_summary
         from wbscope.ci.junit import junit_xml
         from wbscope.ci.sarif import sarif_json
@@ -82,11 +83,14 @@ class CiReports:
             if path is not None:
                 write_whole(path, text)
                 note(f"wrote {path}")
+        expected = expected_text(result) if self.github or self.junit or self.sarif else None
+        if expected is not None:
+            note(expected)
         if self.github:
             for line in annotation_lines(result, self.policy):
                 note(line)
             if summary := os.environ.get(_SUMMARY_VARIABLE):
-                _append_summary(summary, step_summary(result))
+                _append_summary(summary, step_summary(result, expected))
 
 
 def _append_summary(name: str, markdown: str) -> None:

@@ -265,7 +265,7 @@ def test_no_more_annotations_than_github_shows(result: GateResult, policy: Path)
 def test_annotations_of_hostile_names(tmp_path: Path) -> None:
     told = parsed(annotation_lines(hostile(tmp_path), tmp_path / "gate.toml"))
     kinds = [kind for kind, _, _ in told]
-    assert kinds == ["error", *["warning"] * 6, "notice"]
+    assert kinds == ["error", "warning", "notice"]
 
 
 def test_the_summary_of_the_step(
