@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from wbscope.base.errors import UsageError
+from wbscope.base.errors import InputError, UsageError
 
 __all__ = [
     "AgainstOption",
@@ -53,8 +55,12 @@ def named_sides(
     sides: Sequence[str] | None,
     command: str,
 ) -> dict[str, list[str]]:
-    """Side -> its runs, the base first; UsageError when there is nothing to compare."""
+    """Side -> its runs, the base first.
+
+    Raises: UsageError when there is nothing to compare; InputError without a baseline's file.
+    """
     base = [*(against or ()), *(baselines or ())]
+    _check_baselines(runs, baselines or ())
     if sides:
         if runs or base:
             raise UsageError(
@@ -70,6 +76,20 @@ def named_sides(
             "no-runs", command, "has no runs", fix=f"wbscope {command} RUN... --against RUN..."
         )
     return {"B": base, "A": list(runs)} if base else {"A": list(runs)}
+
+
+def _check_baselines(runs: Sequence[str], baselines: Sequence[str]) -> None:
+    """The first job of a CI has none: what makes one is told."""
+    for name in baselines:
+        if not Path(name).exists():
+            save = shlex.join(["wbscope", "baseline", "save", *runs, "-o", name])
+            raise InputError(
+                "no-baseline",
+                name,
+                "does not exist",
+                effect="nothing was judged",
+                fix=f"{save}    # accepts these runs as the base",
+            )
 
 
 def _by_name(sides: Sequence[str], command: str) -> dict[str, list[str]]:
