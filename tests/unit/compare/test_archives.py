@@ -6,13 +6,13 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from support.opsruns import ops_runs
 from support.runs import REPOSITORY
@@ -39,17 +39,26 @@ def zipped(name: str, folder: str) -> None:
     shutil.make_archive(name, "zip", ".", folder)
 
 
+def tarred(name: str, folder: str) -> None:
+    """A tar, packed as the end of its name says."""
+    kind = name.rpartition(".")[2]
+    data = io.BytesIO()
+    mode = kind if kind in ("gz", "xz", "bz2") else ""
+    with tarfile.open(fileobj=data, mode=f"w:{mode}") as archive:  # type: ignore[call-overload]
+        archive.add(folder)
+    packed = data.getvalue()
+    if kind == "zst":
+        packed = pyarrow.compress(packed, codec="zstd", asbytes=True)
+    Path(name).write_bytes(packed)
+
+
 def left(place: Path) -> list[Path]:
     return [path for path in (place / "cache").rglob("*") if "scratch" in path.name]
 
 
-@pytest.mark.parametrize(
-    ("suffix", "option"),
-    [("tar", ""), ("tar.gz", "-z"), ("tar.xz", "-J"), ("tar.zst", "--zstd"), ("tar.bz2", "-j")],
-)
-def test_archives_are_folders(cli: Cli, place: Path, suffix: str, option: str) -> None:
-    words = [word for word in ("tar", option, "-cf", f"b.{suffix}", "old") if word]
-    subprocess.run(words, check=True)
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.xz", "tar.zst", "tar.bz2"])
+def test_archives_are_folders(cli: Cli, place: Path, suffix: str) -> None:
+    tarred(f"b.{suffix}", "old")
     zipped("a", "new")
     packed = cli("compare", "a.zip", "--against", f"b.{suffix}", "--json")
     plain = cli("compare", "new", "--against", "old", "--json")
@@ -167,7 +176,7 @@ def test_a_bomb(place: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None
     if kind == "zip":
         zipped("bomb", "bomb")
     else:
-        subprocess.run(["tar", "-caf", f"bomb.{kind}", "bomb"], check=True)
+        tarred(f"bomb.{kind}", "bomb")
     path = Path(f"bomb.{kind}")
     with pytest.raises(InputError, match="more than 200 times") as caught, unpacked(path):
         pass
@@ -187,7 +196,7 @@ def test_an_archive_that_is_cut_off(cli: Cli, place: Path, kind: str) -> None:
     if kind == "zip":
         zipped("cut", "new")
     else:
-        subprocess.run(["tar", "-caf", f"cut.{kind}", "new"], check=True)
+        tarred(f"cut.{kind}", "new")
     path = place / f"cut.{kind}"
     data = path.read_bytes()
     for share in (0.3, 0.6):  # the rest of a tar may be zeros
