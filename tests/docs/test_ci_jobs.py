@@ -96,7 +96,6 @@ def suite(junit: Path) -> dict[str, str]:
 # GitHub: base and head in turns.
 
 
-@pytest.mark.quick
 def test_unchanged_code_is_green(project: Project) -> None:
     job = project.github("github-workflow.yml")
     assert job.result == "success", job.log
@@ -146,6 +145,7 @@ def test_slower_code_is_red_and_has_its_pages(project: Project) -> None:
     assert "no page" not in job.log
 
 
+@pytest.mark.slow
 def test_too_wide_a_spread_is_no_red_build(project: Project) -> None:
     project.machine.records(WIDE, WIDE_AGAIN)
     job = project.github("github-workflow.yml")
@@ -165,6 +165,7 @@ def test_too_wide_a_spread_is_no_red_build(project: Project) -> None:
     assert suite(job.uploads / "wbscope-gate.xml")["failures"] == "0"
 
 
+@pytest.mark.slow
 def test_another_setting_is_refused_and_red(project: Project) -> None:
     project.machine.records(STEADY, AGAIN, sources=("before-2", "lower-2"))
     job = project.github("github-workflow.yml")
@@ -188,6 +189,7 @@ def test_a_run_that_left_nothing_is_red(project: Project) -> None:
     assert not (job.uploads / "wbscope-gate.xml").exists()
 
 
+@pytest.mark.slow
 def test_a_run_too_few_is_red(project: Project) -> None:
     shutil.rmtree(project.machine.recorded / "head/run-5")
     job = project.github("github-workflow.yml")
@@ -223,6 +225,7 @@ def ten(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_the_first_job_tells_how_to_accept_a_baseline(ten: Project) -> None:
     job = ten.github("github-baseline.yml")
     assert job.result == "failure"
@@ -248,6 +251,7 @@ def test_the_first_job_tells_how_to_accept_a_baseline(ten: Project) -> None:
 # GitLab.
 
 
+@pytest.mark.slow
 def test_gitlab_unchanged_code_is_green(project: Project) -> None:
     job = project.gitlab("gitlab-ci.yml")
     assert (job.colour, job.code) == ("green", 0), job.log
@@ -259,6 +263,7 @@ def test_gitlab_unchanged_code_is_green(project: Project) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_gitlab_slower_code_is_red(project: Project) -> None:
     project.machine.records(STEADY, SLOWER)
     job = project.gitlab("gitlab-ci.yml")
@@ -268,6 +273,7 @@ def test_gitlab_slower_code_is_red(project: Project) -> None:
     assert (job.artifacts / "runs/head/run-1/trace.dat").exists()
 
 
+@pytest.mark.slow
 def test_gitlab_too_wide_a_spread_is_orange(project: Project) -> None:
     project.machine.records(WIDE, WIDE_AGAIN)
     job = project.gitlab("gitlab-ci.yml")
@@ -277,6 +283,7 @@ def test_gitlab_too_wide_a_spread_is_orange(project: Project) -> None:
     assert suite(job.junit)["failures"] == "0"
 
 
+@pytest.mark.slow
 def test_gitlab_what_is_refused_is_red(project: Project) -> None:
     project.machine.records(STEADY, AGAIN, sources=("before-2", "lower-2"))
     job = project.gitlab("gitlab-ci.yml")
@@ -293,6 +300,7 @@ def test_gitlab_a_run_that_left_nothing_is_red(project: Project) -> None:
     assert "error[no-trace]: runs/head/run-5" in job.log
 
 
+@pytest.mark.slow
 def test_gitlab_the_first_job_has_no_baseline(ten: Project) -> None:
     job = ten.gitlab("gitlab-baseline.yml")
     assert (job.colour, job.code, job.junit) == ("red", 3, None)
