@@ -26,7 +26,7 @@ __all__ = ["RunsOption", "compare"]
 
 RunsOption = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[RUN...]", help="Runs, folders of runs, or baselines."),
+    typer.Argument(metavar="[RUN...]", help="Runs, folders or files of runs, archives, baselines."),
 ]
 
 
