@@ -35,8 +35,11 @@ def verdict_title(comparison: Comparison, side: str) -> str:
     """A against B: worse"""
     rows = comparison.of_side(side)
     told = _verdict(tally(rows, comparison.alpha), comparison.margin)
-    if rows and all(row.is_untested for row in rows if row.shift is not None):
+    tested = [row for row in rows if row.shift is not None]
+    if tested and all(row.is_untested for row in tested):
         told = "no test is possible with one run each"
+    elif not tested:
+        told = "no metric of both can be compared"
     return printable(f"{side} against {comparison.base.name}: {told}")
 
 

@@ -122,3 +122,10 @@ def _shuffled(count: int) -> list[tuple[list[float], list[float]]]:
     """Each in an order of its own, so that each is a fact of its own."""
     made = random.Random(7)
     return [(made.sample(SLOW, 6), made.sample(OLD, 6)) for _ in range(count)]
+
+
+def test_nothing_in_common_is_said() -> None:
+    found = looked_through(compare_sides(side("B", {TIME: OLD}), [side("A", {RATE: OLD})]))
+    text = glance_text(found)
+    assert "A against B: no metric of both can be compared." in text
+    assert "one run each" not in text
