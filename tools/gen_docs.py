@@ -53,10 +53,13 @@ lacks the events is left out with a warning, and the exit code is 4.
 |---|---|
 | | a table for people, as wide as the terminal; in a pipe or a file as wide as it is |
 | `--json` | one document: `schema`, `query`, `run` (or `runs`), `units`, `rows`, `warnings` |
-| `--csv` | a line of names, then the rows; nothing between two commas is NULL; a text that would be a formula in a spreadsheet has a `'` in front, control characters are written as `\\x1b` |
+| `--csv` | a line of names, then the rows; nothing between two commas is NULL; see below |
 | `--csv-raw` | the same with texts as recorded, for programs |
 | `--markdown` | the table for people, its warnings as quotations above it |
 | `--parquet FILE` | int64, double and string columns; units and meanings are in the metadata |
+
+In CSV a text that a spreadsheet would take for a formula has a `'` in front, and a control character
+is written as `\\x1b`: names come from a stranger's trace.
 
 `-o FILE` writes to a file instead, which is there whole or not at all; one that exists is only
 replaced with `--force`.

@@ -12,7 +12,16 @@ from typer.main import get_command
 from wbscope.cli.main import program
 from wbscope.cli.verbs import VERBS
 
-_HEAVY = ("numpy", "scipy", "pyarrow", "matplotlib", "pandas", "rich.console", "pydantic", "sqlite3")
+_HEAVY = (
+    "numpy",
+    "scipy",
+    "pyarrow",
+    "matplotlib",
+    "pandas",
+    "rich.console",
+    "pydantic",
+    "sqlite3",
+)
 
 
 def _listed(app: typer.Typer) -> dict[str, str]:
