@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -119,12 +120,15 @@ def run_ingester(
 
 
 def find_ingester() -> Path:
-    """$WBSCOPE_INGEST, else beside this Python, else on the PATH."""
+    """$WBSCOPE_INGEST, else beside this Python, where pip puts a user's own, on the PATH."""
     if chosen := os.environ.get("WBSCOPE_INGEST"):
         return Path(chosen)
     beside = Path(sys.executable).parent / _PROGRAM
     if beside.is_file():
         return beside
+    of_user = Path(sysconfig.get_path("scripts", "posix_user")) / _PROGRAM
+    if of_user.is_file():
+        return of_user
     if found := shutil.which(_PROGRAM):
         return Path(found)
     raise SetupError(
