@@ -26,8 +26,8 @@ ROOT = "Writeback"
 ORDER = "wb_timeline_order"
 # What timelines are made of that no finding needs: these do not wait for the verdict.
 _EARLY = ("wb_dirty_drawn", "wb_dirty_window", "wb_throttle_drawn")
-# With these, what is drawn later takes as long on either of two connections.
-_LATE = ("wb_task_dirtied", "tl_block_depth", "tl_in_device", "tl_stall_count")
+# With what is made of this, too, the second connection takes as long as the verdict and the rest.
+_LATE = ("wb_task_dirtied",)
 _MOST_FIRST = 100  # groups that ORDER may name
 _ABOUT = (
     "What wbscope makes of the recorded events: who waited and why, dirty pages and the limits"
