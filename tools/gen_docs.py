@@ -59,7 +59,7 @@ lacks the events is left out with a warning, and the exit code is 4.
 | `--parquet FILE` | int64, double and string columns; units and meanings are in the metadata |
 
 In CSV a text that a spreadsheet would take for a formula has a `'` in front, and control characters
-is written as `\\x1b`: names come from a stranger's trace.
+are written as `\\x1b`: names come from a stranger's trace.
 
 `-o FILE` writes to a file instead, which is there whole or not at all; one that exists is only
 replaced with `--force`.
