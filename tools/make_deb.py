@@ -27,7 +27,6 @@ from make_wheel import BuildError, one_wheel, run
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build/deb"
 LIBRARY = "usr/lib/wbscope"
-MAINTAINER = "wbscope maintainers <wbscope@localhost>"
 # What the program is linked to, and who has it; `objdump -p` of the program is compared.
 LINKED = {
     "libc.so.6": "libc6 (>= 2.36)",
@@ -86,7 +85,7 @@ def build(output: Path) -> Path:
     control(root, version)
     for path in root.rglob("*"):
         if not path.is_symlink():
-            executable = path.is_dir() or os.access(path, os.X_OK)
+            executable = path.is_dir() or path.read_bytes()[:2] == b"#!" or os.access(path, os.X_OK)
             path.chmod(0o755 if executable else 0o644)
     output.mkdir(parents=True, exist_ok=True)
     package = output / f"wbscope_{version}_{architecture()}.deb"
@@ -108,6 +107,8 @@ def install(root: Path) -> None:
     programs.mkdir(parents=True)
     shutil.move(library / "bin/wbscope-ingest", programs)
     shutil.rmtree(library / "bin")
+    for faster in library.glob("markupsafe/_speedups*"):
+        faster.unlink()  # for one Python only, and not stripped; it does without
     for told in library.glob("*.dist-info"):
         for name in ("RECORD", "direct_url.json", "INSTALLER", "REQUESTED"):
             (told / name).unlink(missing_ok=True)
@@ -135,7 +136,7 @@ def document(root: Path, version: str) -> None:
     entry = (
         f"wbscope ({version}) bookworm; urgency=medium\n\n  * See CHANGELOG.md of the project.\n"
     )
-    write_gz(doc / "changelog.gz", f"{entry}\n -- {MAINTAINER}  {now}\n")
+    write_gz(doc / "changelog.gz", f"{entry}\n -- {maintainer()}  {now}\n")
     write(doc / "copyright", copyright_text(root / LIBRARY))
     write(shared / "lintian/overrides/wbscope", OVERRIDES)
 
@@ -162,7 +163,7 @@ def copyright_text(library: Path) -> str:
     listed = "\n".join(f"  {name}" for name in others if not name.startswith("wbscope-"))
     return (
         "wbscope is licensed under the Apache License 2.0, see\n"
-        "/usr/share/common-licenses/Apache-2.0. Copyright: the wbscope authors.\n\n"
+        "/usr/share/common-licenses/Apache-2.0.\nCopyright (C) 2026 the wbscope authors\n\n"
         f"/{LIBRARY} also has these libraries, each with its licence in the folder\n"
         f"NAME.dist-info beside it:\n{listed}\n"
         "and uPlot (MIT), with its licence in wbscope/render/assets.\n"
@@ -187,7 +188,7 @@ def control(root: Path, version: str) -> None:
     fields = f"""Package: wbscope
 Version: {version}
 Architecture: {architecture()}
-Maintainer: {MAINTAINER}
+Maintainer: {maintainer()}
 Installed-Size: {size}
 Section: admin
 Priority: optional
@@ -213,6 +214,11 @@ def version_of() -> str:
     if found is None:
         raise BuildError("version.py has no version")
     return found[1]
+
+
+def maintainer() -> str:
+    """Who made the last commit: the package has no other."""
+    return run(["git", "log", "-1", "--format=%an <%ae>"]).strip()
 
 
 def architecture() -> str:
