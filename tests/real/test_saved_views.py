@@ -229,3 +229,13 @@ def test_events_that_tell_something_are_found_by_an_index(plain: sqlite3.Connect
     assert len(wanted) > 10
     found = plain.execute("SELECT seq FROM wb_throttle_told ORDER BY seq").fetchall()
     assert found == wanted
+
+
+def test_only_the_views_that_are_named_are_made(small: Path) -> None:
+    """However they are written; hundreds of others cost more than the answer."""
+    with wbscope.open(small) as run:
+        assert run.sql('SELECT count(*) FROM WB_Throttle AS t JOIN "wb_hz" AS h').rows
+        made = run._session.engine.made  # type: ignore[attr-defined]
+        assert {"wb_throttle", "wb_hz", "wb_warning"} <= set(made)
+        assert "wb_stall" not in made
+        assert run.sql("SELECT count(*) FROM wb_stall").rows

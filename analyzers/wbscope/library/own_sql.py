@@ -13,7 +13,7 @@ from wbscope.base.errors import QueryError
 from wbscope.base.result import Notice, Result
 from wbscope.library.contents import tables_of, texts_up_to
 from wbscope.library.database import translate
-from wbscope.library.engine import Rows, warnings_select
+from wbscope.library.engine import WARNINGS, Rows, warnings_select
 from wbscope.library.guard import check_one_select, reading_only, stoppable
 from wbscope.library.params import Params
 from wbscope.library.session import notices_of, result_of
@@ -29,19 +29,18 @@ _OF_MAIN = re.compile(r"""\bmain\b["`\]\s]*\.\s*["`\[]?(\w+)""", re.IGNORECASE)
 def run_select(
     engine: SqliteEngine, text: str, limit_ns: int | None = None, most_rows: int | None = None
 ) -> Result:
-    """Run one SELECT with all views of the library at hand, without filters.
+    """Run one SELECT with the views of the library that it names at hand, without filters.
 
     Of more than `most_rows` rows the first are given, and a warning.
     Raises: QueryError, InputError.
     """
     check_one_select(text)
     engine.use(Params())
-    # Views cost nothing until used; only those that the text may name are
-    # worth turning into tables first.
+    # Only these: to make hundreds of views takes longer than most answers.
     mentioned = _mentioned(engine, text)
 
     def ask() -> tuple[Rows, tuple[Notice, ...]]:
-        engine.make(engine.library.objects(), mentioned)
+        engine.make([*mentioned, WARNINGS], mentioned)
         warnings = notices_of(engine.rows(warnings_select("*")))
         with _reading_only(engine, text), texts_up_to(engine.connection, _MOST_STATEMENT_BYTES):
             return engine.rows(text, most_rows), warnings
@@ -64,8 +63,8 @@ def reads(engine: SqliteEngine, text: str, name: str) -> bool:
 
 
 def _mentioned(engine: SqliteEngine, text: str) -> list[str]:
-    words = _words(text)
-    return [name for name in engine.library.objects() if name in words]
+    words = _words(text.lower())  # SQL knows no case
+    return [name for name in engine.library.objects() if name.lower() in words]
 
 
 @contextmanager
