@@ -26,7 +26,7 @@ KERNEL_DEBS := bc binutils bison busybox-static cpio e2fsprogs flex gcc kmod lib
              libssl-dev patch perl qemu-system-x86 xz-utils
 # To build what is installed without a checkout.
 WHEEL_DEBS := debian-archive-keyring
-DEB_DEBS   := binutils
+DEB_DEBS   := binutils git
 # A new root to try all this in.
 FRESH_DEBS := debian-archive-keyring debootstrap git
 FUZZ_SECONDS ?= 60
