@@ -16,7 +16,7 @@
 namespace wbscope {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+std::atomic<bool> interrupted = false;  // threads look, too
 
 constexpr long kGraceUs = 800'000;
 constexpr int kInterruptedExit = static_cast<int>(Exit::kInterrupted);
@@ -28,8 +28,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 pid_t owner = 0;  // a child that tries hostile work has the handlers, too
 
 void on_signal(int) noexcept {
-  if (interrupted != 0) return;
-  interrupted = 1;
+  if (interrupted.exchange(true)) return;
   const itimerval grace{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = kGraceUs}};
   ::setitimer(ITIMER_REAL, &grace, nullptr);
 }
@@ -78,7 +77,7 @@ void open_standard_streams() noexcept {
   }
 }
 
-bool is_interrupted() noexcept { return interrupted != 0; }
+bool is_interrupted() noexcept { return interrupted; }
 
 void throw_if_interrupted() {
   if (!is_interrupted()) return;
