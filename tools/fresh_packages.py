@@ -33,7 +33,8 @@ apt-get -qq install --no-install-recommends python3-venv > /dev/null
 python3 -m venv /opt/wbscope
 time /opt/wbscope/bin/pip install --quiet "$1"
 PATH=/opt/wbscope/bin:$PATH
-du -sm --exclude=pip --exclude=setuptools --exclude=pkg_resources --exclude='pip-*' --exclude='setuptools-*' /opt/wbscope
+du -sm --exclude=pip --exclude=setuptools --exclude=pkg_resources --exclude='pip-*' \\
+  --exclude='setuptools-*' /opt/wbscope
 """
         + _ASKED
         + """
