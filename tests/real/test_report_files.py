@@ -234,7 +234,7 @@ def test_json_is_refused_under_another_name(wbscope: Wbscope, tmp_path: Path, su
 
 def test_several_runs_in_other_formats(runs: list[Path], wbscope: Wbscope) -> None:
     text = wbscope.run("report", *runs).stdout
-    first, second = (text.index(f"{run}: ") for run in runs)
+    first, second = (text.index(f"{run}:") for run in runs)
     assert first < second
     assert text[:second].rstrip() == wbscope.run("report", runs[0]).stdout.rstrip()
     document = wbscope.document("report", *runs)

@@ -102,6 +102,8 @@ class _Budget:
 
 def is_archive(path: Path) -> bool:
     """By content: a zip without a Perfetto trace, a tar, packed or not."""
+    if not path.is_file():
+        return False  # nobody may ever write to a pipe
     try:
         with path.open("rb") as file:
             start = file.read(_BLOCK)

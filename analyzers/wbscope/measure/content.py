@@ -34,6 +34,8 @@ Parser = Callable[[str, str], FileRuns]
 
 def is_measurements(path: Path) -> bool:
     """True for a file that parse_measurements() takes; what is not whole may still be refused."""
+    if not path.is_file():
+        return False  # nobody may ever write to a pipe
     try:
         with path.open("rb") as file:
             data = file.read(_START_BYTES)
