@@ -25,6 +25,7 @@ from typing import IO, Any, BinaryIO, Self
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, SetupError
 from wbscope.run.source import Kind, find_source
+from wbscope.run.strange import first_bytes
 
 __all__ = ["is_archive", "unpacked"]
 
@@ -102,12 +103,8 @@ class _Budget:
 
 def is_archive(path: Path) -> bool:
     """By content: a zip without a Perfetto trace, a tar, packed or not."""
-    if not path.is_file():
-        return False  # nobody may ever write to a pipe
-    try:
-        with path.open("rb") as file:
-            start = file.read(_BLOCK)
-    except OSError:
+    start = first_bytes(path, _BLOCK)
+    if not start:
         return False
     if start.startswith(_ZIP):
         if not zipfile.is_zipfile(path):  # damaged, whatever is in it
@@ -138,8 +135,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         inside = folder / "runs"
         inside.mkdir()
         budget = _Budget(subject, path.stat().st_size)
-        with path.open("rb") as file:
-            is_zip = file.read(_BLOCK).startswith(_ZIP)
+        is_zip = first_bytes(path, _BLOCK).startswith(_ZIP)
         try:
             (_unpack_zip if is_zip else _unpack_tar)(path, inside, budget)
         except (OSError, *_DAMAGES) as error:

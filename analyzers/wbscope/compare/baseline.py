@@ -15,6 +15,7 @@ from wbscope.base.version import __version__
 from wbscope.compare.comparison import metrics_of, other_meaning
 from wbscope.compare.rundata import Fact, RunData, Session
 from wbscope.measure.metric import Metric, Scalars, Spread, better_of, is_sane
+from wbscope.run.strange import first_bytes
 
 __all__ = ["BASELINE_SCHEMA", "baseline_text", "is_baseline", "merged", "read_baseline"]
 
@@ -27,11 +28,7 @@ _FIX = "wbscope baseline save RUN... -o baseline.json"
 
 def is_baseline(path: Path) -> bool:
     """By its first line; a database or a trace never begins so."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(_START_BYTES)
-    except OSError:
-        return False
+    start = first_bytes(path, _START_BYTES)
     return start.lstrip().startswith(b"{") and b'"wbscope.baseline/' in start
 
 

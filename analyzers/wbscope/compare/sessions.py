@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from wbscope.base.result import Notice
 from wbscope.compare.rundata import RunData, Session
+from wbscope.run.strange import first_bytes
 from wbscope.stats.blocked import Block, blocked_shift
 from wbscope.stats.sessionmeans import session_shift
 from wbscope.stats.shift import Scale, Shift
@@ -32,7 +33,7 @@ __all__ = [
 
 SESSION_FILES = ("session", "meta.json")
 
-_MOST_CHARACTERS = 1 << 20
+_MOST_BYTES = 1 << 20
 _NAME_CHARACTERS = 80
 _BOOT, _LAB = "boot:", "lab:"
 # A machine that was up all night is not the one of yesterday: load, temperature, fill of the disk.
@@ -91,14 +92,8 @@ def session_of(texts: Mapping[str, str]) -> Session | None:
 
 def session_of_folder(folder: Path) -> Session | None:
     """Of a run without a trace: the same files, where they are there."""
-    texts = {}
-    for name in SESSION_FILES:
-        try:
-            with (folder / name).open(encoding="utf-8", errors="replace") as file:
-                texts[name] = file.read(_MOST_CHARACTERS)
-        except OSError:
-            continue
-    return session_of(texts)
+    starts = {name: first_bytes(folder / name, _MOST_BYTES) for name in SESSION_FILES}
+    return session_of({name: data.decode("utf-8", "replace") for name, data in starts.items()})
 
 
 def session_labels(runs: Sequence[RunData]) -> list[str] | None:

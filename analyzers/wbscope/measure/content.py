@@ -20,6 +20,7 @@ from wbscope.measure.perfcsv import is_perf_csv
 from wbscope.measure.perfstat import perf_results
 from wbscope.measure.procps import parse_procps
 from wbscope.measure.textreport import is_text_report, parse_text_report, unquoted
+from wbscope.run.strange import first_bytes
 
 __all__ = ["is_measurements", "parse_measurements", "read_measurements", "runs_of_part"]
 
@@ -34,13 +35,7 @@ Parser = Callable[[str, str], FileRuns]
 
 def is_measurements(path: Path) -> bool:
     """True for a file that parse_measurements() takes; what is not whole may still be refused."""
-    if not path.is_file():
-        return False  # nobody may ever write to a pipe
-    try:
-        with path.open("rb") as file:
-            data = file.read(_START_BYTES)
-    except OSError:
-        return False
+    data = first_bytes(path, _START_BYTES)
     if not data.strip() or _NOT_TEXT.search(data):
         return False
     return _parser(data.decode("utf-8", errors="ignore"), path.name) is not None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wbscope.base.errors import InputError
 
-__all__ = ["check_folder", "open_plain"]
+__all__ = ["check_folder", "first_bytes", "open_plain"]
 
 _TRACES = (
     "trace.dat",
@@ -60,6 +60,15 @@ def check_folder(folder: Path) -> None:
                     fix=shlex.join(["mv", str(path), str(path.with_name(f"aside.{name}"))])
                     + "    # and put a copy of the file that was meant in its place",
                 )
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """How a regular file begins, to see what it is; nothing of what cannot be read or is none."""
+    try:
+        with open(open_plain(path), "rb") as file:
+            return file.read(count) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except OSError:
+        return b""
 
 
 def open_plain(path: Path) -> int:

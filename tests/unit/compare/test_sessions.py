@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -172,3 +173,13 @@ def test_drift_stays_within_alpha(layout: object, memory: float) -> None:
 def test_drift_between_two_sessions_is_beyond_alpha() -> None:
     """What the warning is for; were it not so, none would be needed."""
     assert counts(ONE_EACH, Machine(drift=0.05), POLICY, 0.0, 80)["FAIL"] > 8
+
+
+def test_a_pipe_named_session_holds_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "session")
+    assert session_of_folder(tmp_path) is None
+    (tmp_path / "session").unlink()
+    (tmp_path / "session").write_text("monday\n")
+    found = session_of_folder(tmp_path)
+    assert found is not None
+    assert found.name == "monday"
