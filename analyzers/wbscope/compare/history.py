@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
-from wbscope.base.outputs import check_parent
+from wbscope.base.outputs import check_parent, private_folder
 from wbscope.base.result import Notice
 from wbscope.base.version import __version__
 from wbscope.compare.copies import copies_on_both
@@ -123,6 +124,34 @@ def add_runs(
     Raises: InputError for a file that is no history, SetupError where it cannot be written.
     """
     check_parent(path)
+    if not os.path.lexists(path):
+        with private_folder(path) as folder:
+            own = folder / path.name
+            try:
+                told = _added(own, runs, place)
+            except WbscopeError as error:
+                raise error.with_path(str(own), str(path)) from error
+            if _gets_name(own, path):
+                return told
+    return _added(path, runs, place)
+
+
+def _gets_name(own: Path, path: Path) -> bool:
+    """A new history is there whole or not at all, and never in the place of another's."""
+    try:
+        os.link(own, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            return False
+        os.rename(own, path)
+    return True
+
+
+def _added(
+    path: Path, runs: Sequence[RunData], place: Place
+) -> tuple[list[RunData], list[tuple[RunData, str]]]:
     new: list[RunData] = []
     known: list[tuple[RunData, str]] = []
     with _opened(path, write=True) as database:
@@ -166,8 +195,7 @@ def _opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
     name = str(path)
     if path.exists() and not path.is_file():
         raise InputError("not-a-history", name, "is no file", fix=_FIX)
-    is_new = not path.exists()
-    if is_new and not write:
+    if not path.exists() and not write:
         raise InputError("no-file", name, "does not exist", fix=_FIX)
     mode = "rwc" if write else "ro"
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
@@ -181,18 +209,14 @@ def _opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
             if write:
                 database.execute("PRAGMA journal_mode = DELETE")  # one file, to copy and to send
                 database.execute("BEGIN IMMEDIATE")
-                if is_new or not path.stat().st_size:
+                if not path.stat().st_size:
                     _create(database)
             _check(path, database)
             yield database
             if write:
                 database.execute("COMMIT")
     except sqlite3.DatabaseError as error:
-        _remove_empty(path, is_new)
         raise _told(name, error) from error
-    except BaseException:
-        _remove_empty(path, is_new)
-        raise
 
 
 def _told(name: str, error: sqlite3.DatabaseError) -> InputError | SetupError:
@@ -203,12 +227,6 @@ def _told(name: str, error: sqlite3.DatabaseError) -> InputError | SetupError:
         return SetupError("cannot-write", name, f"cannot be opened or written: {error}",
                           fix=f"ls -l {shlex.quote(name)}")  # fmt: skip
     return InputError("not-a-history", name, f"is no history: {error}", fix=_FIX)
-
-
-def _remove_empty(path: Path, is_new: bool) -> None:
-    """What SQLite made of a name before anything was written."""
-    if is_new and path.is_file() and not path.stat().st_size:
-        path.unlink()
 
 
 def _create(database: sqlite3.Connection) -> None:

@@ -203,6 +203,55 @@ def test_another_writer_is_waited_for(file: Path, monkeypatch: pytest.MonkeyPatc
     other.close()
 
 
+def test_a_new_history_takes_the_place_of_nothing(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another command was faster, and what lies beside it is not ours."""
+    for name in ("history.db-journal", ".history.db.mine", "other.db"):
+        (file.parent / name).write_text("mine")
+    added = history._added
+
+    def slower(path: Path, *rest: Any) -> Any:
+        if path != file and not file.exists():
+            monkeypatch.setattr(history, "_added", added)
+            add_runs(file, [a_run("first")], PLACE)
+        return added(path, *rest)
+
+    # SQLite would take the journal for that of the history.
+    (file.parent / "history.db-journal").unlink()
+    monkeypatch.setattr(history, "_added", slower)
+    new, known = add_runs(file, [a_run("second")], PLACE)
+    assert ([one.name for one in new], known) == (["second"], [])
+    assert [one.run.name for one in read_history(file)] == ["first", "second"]
+    assert sorted(path.name for path in file.parent.iterdir()) == [
+        ".history.db.mine",
+        "history.db",
+        "other.db",
+    ]
+
+
+def test_a_file_system_without_hard_links(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_names: Path) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuses)
+    add_runs(file, [a_run()], PLACE)
+    add_runs(file, [a_run("b")], PLACE)
+    assert len(read_history(file)) == 2
+    assert [path.name for path in file.parent.iterdir()] == ["history.db"]
+
+
+def test_errors_of_a_new_history_name_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_given: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(history, "_insert", full)
+    with pytest.raises(SetupError) as caught:
+        add_runs(file, [a_run()], PLACE)
+    assert caught.value.subject == str(file)
+    assert list(file.parent.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
