@@ -84,3 +84,14 @@ def test_a_folder_that_nobody_may_write_to(wbscope: Wbscope, tmp_path: Path) -> 
     assert "No such file or directory" in done.stderr
     assert "fix: wbscope demo -o DIR" in done.stderr
     assert not os.path.lexists(tmp_path / "none")
+
+
+def test_what_others_have_beside_it_stays(wbscope: Wbscope, tmp_path: Path) -> None:
+    for name in (".wbscope-demo-mine", ".git", "wbscope-demo.bak"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "precious").write_text("mine")
+    for _ in range(2):
+        assert wbscope.run("demo", cwd=tmp_path).returncode == 0
+    left = {".wbscope-demo-mine", ".git", "wbscope-demo.bak", "wbscope-demo", "cache"}
+    assert {path.name for path in tmp_path.iterdir()} == left
+    assert all((tmp_path / name / "precious").exists() for name in left if "mine" in name)

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import tarfile
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.outputs import private_folder
 from wbscope.cli.options import QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
 from wbscope.explain.verdict import verdict_of
@@ -24,6 +23,7 @@ __all__ = ["demo"]
 
 _FOLDER = "wbscope-demo"
 _TRACE = "trace.dat"
+_ELSEWHERE = "wbscope demo -o DIR    # in a folder that you may write to"
 _ASK = (
     ("wbscope explain {run}", "evidence and advice"),
     ("wbscope report {run} -o demo.html", "figures and tables"),
@@ -90,23 +90,23 @@ def _unpack(packed: Path, folder: Path) -> None:
             "cannot-write",
             str(folder),
             f"the demo run cannot be unpacked: {error.strerror or error}",
-            fix="wbscope demo -o DIR    # in a folder that you may write to",
+            fix=_ELSEWHERE,
         ) from error
+    except SetupError as error:  # no private folder beside it
+        error.fix = _ELSEWHERE
+        raise
     note(f"wrote {folder}")
 
 
 def _unpack_beside(archive: tarfile.TarFile, folder: Path) -> None:
-    """In a private folder of the same place, which then gets the name."""
-    private = Path(tempfile.mkdtemp(prefix=f".{_FOLDER}-", dir=folder.absolute().parent))
-    try:
+    """In a private folder of the same place; then it gets the name."""
+    with private_folder(folder) as private:
+        run = private / _FOLDER
+        run.mkdir()
         for member in archive:
             if (packed := archive.extractfile(member)) is not None:
-                (private / Path(member.name).name).write_bytes(packed.read())
-        private.chmod(0o755)
-        os.rename(private, folder)
-    except BaseException:
-        shutil.rmtree(private, ignore_errors=True)
-        raise
+                (run / Path(member.name).name).write_bytes(packed.read())
+        os.rename(run, folder)
 
 
 def _is_same(archive: tarfile.TarFile, folder: Path) -> bool:
