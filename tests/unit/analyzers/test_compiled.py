@@ -106,6 +106,19 @@ def test_what_is_damaged_is_read_again(
     assert entry.read_bytes() == whole
 
 
+def test_what_others_have_in_the_cache_stays(sql_dir: Path, cache: Path) -> None:
+    load_library()
+    folder = entry_in(cache).parent
+    others = ["mine.library", "0123.library", f"{'g' * 32}.library", "notes.txt"]
+    for name in others:
+        (folder / name).write_text("mine")
+    (folder / f"{'a' * 32}.library").mkdir()  # of the name of an entry, and no file
+    entry = max(folder.glob("*.library"), key=lambda path: path.is_file() * path.stat().st_size)
+    entry.write_bytes(b"damaged")
+    assert load_library().files
+    assert {path.name for path in folder.iterdir()} >= {*others, f"{'a' * 32}.library", entry.name}
+
+
 def test_no_cache_is_no_error(
     sql_dir: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
