@@ -11,18 +11,13 @@ import typer
 
 from wbscope.base.errors import EvidenceError
 from wbscope.base.outputs import check_output, write_whole
+from wbscope.cli.group import verb_group
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="baseline",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = verb_group("baseline", no_args_is_help=True)
 
 RunsArgument = Annotated[
     list[str], typer.Argument(metavar="RUN...", help="Runs, or folders of runs.")

@@ -12,6 +12,7 @@ import typer
 
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
 from wbscope.base.outputs import check_output, write_whole
+from wbscope.cli.group import verb_group
 from wbscope.cli.options import CsvOption, ForceOption, JsonOption, OutputOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
 
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="history",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = verb_group("history", no_args_is_help=True)
 
 FileArgument = Annotated[
     str, typer.Argument(metavar="FILE.db", help="The history.", show_default=False)

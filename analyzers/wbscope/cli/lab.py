@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from wbscope.base.errors import SetupError
 from wbscope.base.sudo_caller import give_to_caller
 from wbscope.cli import labbisect, labreport
+from wbscope.cli.group import HELP_OPTIONS, verb_group
 from wbscope.cli.options import JsonOption, QuietOption
 from wbscope.cli.output import note, write_stdout
 from wbscope.library.library import load_library
@@ -26,25 +27,18 @@ if TYPE_CHECKING:
 __all__ = ["app", "run"]
 
 _MINUTE = 60
-_HELP = ("-h", "--help")
 
 
 class _LabGroup(TyperGroup):
     """`lab MATRIX.toml` is `lab run MATRIX.toml`, as is `lab --list MATRIX.toml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in _HELP):
+        if not args or (args[0] not in self.commands and args[0] not in HELP_OPTIONS):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
-    name="lab",
-    cls=_LabGroup,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": list(_HELP)},
-)
+app = verb_group("lab", cls=_LabGroup)
 
 
 @app.callback()

@@ -21,6 +21,7 @@ from wbscope.base.extras import missing_library
 from wbscope.base.version import __version__
 from wbscope.base.watch import watching
 from wbscope.cli.exitcodes import error_code
+from wbscope.cli.group import verb_group
 from wbscope.cli.output import drop_output, note
 from wbscope.cli.verbs import VERBS, add_verbs
 from wbscope.cli.wording import error_in_options
@@ -41,16 +42,7 @@ def _version(wanted: bool) -> None:
 
 def program(words: Sequence[str] | None = None) -> typer.Typer:
     """The program; with the words of a command line no more than that needs."""
-    # No Rich markup: help texts keep their examples line by line, and no box
-    # characters reach a pipe.
-    app = typer.Typer(
-        name="wbscope",
-        add_completion=False,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    app = verb_group("wbscope", add_completion=False, no_args_is_help=True)
     app.callback()(_options)
     add_verbs(app, words)
     return app
