@@ -69,8 +69,14 @@ def test_plain_sqlite_reads_what_wbscope_answers(
     for view in public_views(library):
         columns = [column.name for column in library.files[view].columns]
         select = f"SELECT {', '.join(columns)} FROM {view}"
-        ours = list(run.sql(select).rows)
+        # A file that others get says RUN, not where it lies here.
+        ours = [tuple(_without(database, cell) for cell in row) for row in run.sql(select).rows]
+        assert str(database) not in str(plain.execute(select).fetchall()), view
         assert same(plain.execute(select).fetchall(), ours), view
+
+
+def _without(database: Path, cell: object) -> object:
+    return cell.replace(str(database), "RUN") if isinstance(cell, str) else cell
 
 
 def same(found: Rows, wanted: Rows) -> bool:

@@ -67,7 +67,8 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> None:
     with contextlib.closing(reader), contextlib.closing(_writer(database)) as writer:
         definitions = Definitions(library, recorded, Params(), shown, schema="")
         if not is_large:
-            definitions.texts[FINDINGS] = findings_select(find(database), shown)
+            # For a file that others get: where it lies here is not theirs to know.
+            definitions.texts[FINDINGS] = findings_select(find(database), "RUN")
         counts = {event: loaded for event, (_, loaded) in recorded.counts.items()}
         names = library.closure(_named(library))
         steps = frozenset(need for name in names for need in library.files[name].needs)
