@@ -9,15 +9,25 @@ from wbscope.compare.marks import Tally, tally
 from wbscope.render.changes import p_text
 from wbscope.render.printable import printable
 
-__all__ = ["verdict_lines", "verdict_title"]
+__all__ = ["verdict_lines"]
 
 
 def verdict_lines(comparison: Comparison, side: str) -> list[str]:
     """The verdict, findings that came or went, and the counts of metrics."""
-    counted = tally(comparison.of_side(side), comparison.alpha)
+    rows = comparison.of_side(side)
+    counted = tally(rows, comparison.alpha)
+    tested = [row for row in rows if row.shift is not None]
+    told = _verdict(counted, comparison.margin)
+    if not tested:
+        told = "no metric of both can be compared"
+    elif all(row.is_untested for row in tested):
+        told = "no test is possible with one run each"
     changes = finding_changes(comparison, side)
-    told = [printable(_change_text(comparison, side, one)) for one in changes]
-    return [f"{verdict_title(comparison, side)}.", *told, f"{_counts(counted)}."]
+    return [
+        printable(f"{side} against {comparison.base.name}: {told}."),
+        *(printable(_change_text(comparison, side, one)) for one in changes),
+        f"{_counts(counted)}.",
+    ]
 
 
 def _change_text(comparison: Comparison, side: str, one: FindingChange) -> str:
@@ -29,18 +39,6 @@ def _change_text(comparison: Comparison, side: str, one: FindingChange) -> str:
     runs = f"{one.runs} of {one.of} runs of {side}, {one.base_runs} of {one.base_of} of"
     how = "one run each, so nothing tests it" if one.q is None else f"q {p_text(one.q)}"
     return f"{word}: {one.title} ({runs} {comparison.base.name}; {how})"
-
-
-def verdict_title(comparison: Comparison, side: str) -> str:
-    """A against B: worse"""
-    rows = comparison.of_side(side)
-    told = _verdict(tally(rows, comparison.alpha), comparison.margin)
-    tested = [row for row in rows if row.shift is not None]
-    if tested and all(row.is_untested for row in tested):
-        told = "no test is possible with one run each"
-    elif not tested:
-        told = "no metric of both can be compared"
-    return printable(f"{side} against {comparison.base.name}: {told}")
 
 
 def _verdict(counted: Tally, margin: float) -> str:
