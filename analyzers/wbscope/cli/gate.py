@@ -79,7 +79,7 @@ def gate(
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Judge runs by a policy: PASS, FAIL or INCONCLUSIVE.
+    """Judge runs by a policy: PASS, FAIL, WORSE or INCONCLUSIVE.
 
     Exit code 0 passed, 1 failed, 4 not enough evidence or runs that are not
     comparable, 2 usage, 3 a run is missing or damaged, 5 environment.

@@ -113,7 +113,7 @@ VERBS = (
         "gate",
         "gate",
         "gate",
-        "Judge runs by a policy: PASS, FAIL or INCONCLUSIVE.",
+        "Judge runs by a policy: PASS, FAIL, WORSE or INCONCLUSIVE.",
         "sides.SidesCommand",
     ),
     Verb(
