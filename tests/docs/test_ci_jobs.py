@@ -25,6 +25,8 @@ CI = REPOSITORY / "examples/ci"
 STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.12]
 AGAIN = [10.03, 9.93, 10.08, 9.97, 10.06, 9.9]
 SLOWER = [value * 1.3 for value in AGAIN]
+# Each run is slower than any before: 4 % as estimated, 2 to 6 % by the interval.
+A_LITTLE = [10.2, 10.3, 10.35, 10.45, 10.5, 10.75]
 WIDE = [9.5, 10.6, 9.7, 10.4, 10.2, 9.4]
 WIDE_AGAIN = [10.5, 9.5, 10.3, 9.6, 10.1, 10.6]
 # As many as the jobs with a baseline record.
@@ -166,6 +168,18 @@ def test_too_wide_a_spread_is_no_red_build(project: Project) -> None:
 
 
 @pytest.mark.slow
+def test_surely_worse_is_red(project: Project) -> None:
+    project.machine.records(STEADY, A_LITTLE)
+    job = project.github("github-workflow.yml")
+    assert job.result == "failure", job.log
+    assert job.outputs == {"verdict": "worse", "exit-code": "4"}
+    assert "WORSE: command.duration_ns" in job.told("warning")
+    assert job.summary.startswith("## wbscope gate: WORSE")
+    in_turns(job)
+    assert suite(job.uploads / "wbscope-gate.xml")["failures"] == "1"
+
+
+@pytest.mark.slow
 def test_another_setting_is_refused_and_red(project: Project) -> None:
     project.machine.records(STEADY, AGAIN, sources=("before-2", "lower-2"))
     job = project.github("github-workflow.yml")
@@ -271,6 +285,13 @@ def test_gitlab_slower_code_is_red(project: Project) -> None:
     assert job.junit is not None
     assert suite(job.junit)["failures"] == "1"
     assert (job.artifacts / "runs/head/run-1/trace.dat").exists()
+
+
+@pytest.mark.slow
+def test_gitlab_surely_worse_is_red(project: Project) -> None:
+    project.machine.records(STEADY, A_LITTLE)
+    job = project.gitlab("gitlab-ci.yml")
+    assert (job.colour, job.code) == ("red", 4), job.log
 
 
 @pytest.mark.slow
