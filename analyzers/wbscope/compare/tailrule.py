@@ -7,13 +7,15 @@ import math
 from dataclasses import dataclass
 
 from wbscope.base.units import format_value
-from wbscope.compare.comparison import Row, Side
+from wbscope.compare.comparison import Comparison, Row, Side
 from wbscope.stats.shift import Scale
 from wbscope.stats.tails import tail_of
 
-__all__ = ["FarRuns", "tail_rule"]
+__all__ = ["LEAST_RUNS", "FarRuns", "runs_far_out", "tail_rule"]
 
 _MOST_NAMED = 10
+# A side of fewer tells no spread.
+LEAST_RUNS = 4
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,29 @@ class FarRuns:
     p: float
     is_worse: bool
     told: str
+
+
+def runs_far_out(comparison: Comparison, name: str) -> dict[str, list[Row]]:
+    """The runs of a side that are far outside of what the base has, each with the metrics.
+
+    Of metrics whose middle did not surely move: a stall now and then moves none.
+    The one with most of them first; of sides of LEAST_RUNS and more, as fewer have no spread.
+    """
+    side = next(one for one in comparison.sides if one.name == name)
+    found: dict[str, list[Row]] = {}
+    for row in comparison.of_side(name):
+        fewest = min(len(row.sample.values), len(row.base_sample.values))
+        if row.shift is None or row.is_sure or row.metric.better == "neutral":
+            continue
+        if fewest < LEAST_RUNS:
+            continue
+        margin = comparison.margin
+        if row.shift.scale == "difference":
+            margin *= abs(row.base_sample.description.median or 0.0)
+        far = tail_rule(row, row.shift.scale, margin, side, level=0.0)
+        for run in far.runs if far is not None else ():
+            found.setdefault(run, []).append(row)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
 def tail_rule(row: Row, scale: Scale, delta: float, side: Side, level: float) -> FarRuns | None:

@@ -6,10 +6,13 @@ from __future__ import annotations
 from wbscope.compare.comparison import Comparison
 from wbscope.compare.findingchanges import FindingChange, finding_changes
 from wbscope.compare.marks import Tally, tally
+from wbscope.compare.tailrule import runs_far_out
 from wbscope.render.changes import p_text
 from wbscope.render.printable import printable
 
 __all__ = ["verdict_lines"]
+
+_MOST_FAR = 5
 
 
 def verdict_lines(comparison: Comparison, side: str) -> list[str]:
@@ -23,11 +26,26 @@ def verdict_lines(comparison: Comparison, side: str) -> list[str]:
     elif all(row.is_untested for row in tested):
         told = "no test is possible with one run each"
     changes = finding_changes(comparison, side)
+    far = _far_text(comparison, side)
     return [
         printable(f"{side} against {comparison.base.name}: {told}."),
         *(printable(_change_text(comparison, side, one)) for one in changes),
         f"{_counts(counted)}.",
+        *([printable(far)] if far else []),
     ]
+
+
+def _far_text(comparison: Comparison, side: str) -> str:
+    """Runs that the middle of a side does not show: one in ten stalls."""
+    found = runs_far_out(comparison, side)
+    if not found:
+        return ""
+    named = [
+        f"{run} ({metrics[0].metric.name}{f' and {len(metrics) - 1} more' if metrics[1:] else ''})"
+        for run, metrics in list(found.items())[:_MOST_FAR]
+    ]
+    more = f", and {len(found) - _MOST_FAR} more runs" if len(found) > _MOST_FAR else ""
+    return f"far outside of what {comparison.base.name} has: {', '.join(named)}{more}."
 
 
 def _change_text(comparison: Comparison, side: str, one: FindingChange) -> str:

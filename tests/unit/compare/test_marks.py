@@ -129,3 +129,21 @@ def test_nothing_in_common_is_said() -> None:
     text = glance_text(found)
     assert "A against B: no metric of both can be compared." in text
     assert "one run each" not in text
+
+
+def test_single_runs_that_stall_are_named() -> None:
+    """Three of twenty runs take ten times as long: no middle moves, and nobody may miss it."""
+    made = random.Random(3)
+    base = [made.gauss(10, 0.1) for _ in range(20)]
+    new = [*(made.gauss(10, 0.1) for _ in range(17)), 100.0, 101.0, 102.0]
+    text = " ".join(glance_text(compared({TIME: (new, base)})).split())
+    assert "worse 0, better 0" in text
+    assert (
+        "far outside of what B has: A17 (time.elapsed_ns), A18 (time.elapsed_ns), A19"
+        " (time.elapsed_ns)." in text
+    )
+    calm = glance_text(compared({TIME: (base[::-1], base)}))
+    assert "far outside" not in calm
+    # What is marked says it already.
+    slow = glance_text(compared({TIME: ([value * 3 for value in base], base)}))
+    assert "far outside" not in slow
