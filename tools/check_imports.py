@@ -25,6 +25,10 @@ LAYERS = (
     "plot",
     "library",
     "run.strange",
+    "run.packed",
+    "run.unpacking",
+    "run.archives",
+    "run.piped",
     "run.source",
     "ingest",
     "perfetto",
@@ -40,6 +44,7 @@ LAYERS = (
     "render",
     "ci",
     "viewer",
+    "fleet",
     "cli",
 )
 # The only files beside the packages.

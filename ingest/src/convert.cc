@@ -111,6 +111,11 @@ void convert_to_perfetto(const ConvertOptions& options, const Reporter& reporter
   PacketOutput packets(output.temp_path(), output.path());
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<EventName> names;
+  for (const auto& source : writer.sources()) {
+    for (const auto& event : source->catalog.events) names.push_back({event.system, event.name});
+  }
+  require_matches(options.globs, names);
   const EventChoice choice(options.globs, options.globs.empty());
   auto last_report = std::chrono::steady_clock::now();
   const TraceWritten written =

@@ -8,9 +8,14 @@
 
 namespace wbscope {
 
+struct EventName {
+  std::string system;
+  std::string name;
+};
+
 class EventChoice {
  public:
-  // globs: on "system:name" or "name".
+  // globs: on "system:name" or "name"; one that is a system's name means all of it.
   EventChoice(std::vector<std::string> globs, bool all) : globs_(std::move(globs)), all_(all) {}
 
   // system "" is one that the trace does not tell: any.
@@ -20,5 +25,8 @@ class EventChoice {
   std::vector<std::string> globs_;
   bool all_;
 };
+
+// Raises: Error (exit 2) for a glob that matches none of these, with the nearest names.
+void require_matches(const std::vector<std::string>& globs, const std::vector<EventName>& events);
 
 }  // namespace wbscope

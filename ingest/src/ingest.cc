@@ -36,6 +36,9 @@ constexpr std::size_t kMinBlockBytes = 4u << 10;
 constexpr auto kProgressEvery = std::chrono::milliseconds(200);
 
 std::vector<bool> choose_events(const EventCatalog& catalog, const IngestOptions& options) {
+  std::vector<EventName> names;
+  for (const auto& event : catalog.events) names.push_back({event.system, event.name});
+  require_matches(options.asked, names);
   const EventChoice choice(options.globs, options.all);
   std::vector<bool> wanted;
   for (const auto& event : catalog.events) wanted.push_back(choice.has(event.system, event.name));

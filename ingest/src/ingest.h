@@ -18,6 +18,7 @@ struct IngestOptions : TimeBounds {
   std::string source;  // trace.dat, trace text or run folder
   std::string output;
   std::vector<std::string> globs;  // on "system:name" or "name"
+  std::vector<std::string> asked;  // those of them that have to match an event of a trace.dat
   PreviousChoice previous;         // events with a column prev_seq
   EventIndexes indexes;            // of event tables
   std::string formats;  // file with reference formats for text; "" = none

@@ -48,8 +48,8 @@ constexpr const char* kUsage =
     "                             [--time-range FROM..TO] [--no-unpack-limit] [--force]\n"
     "                             [--threads N] [--json-lines]\n"
     "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
-    "\"name\"; without any, events are only counted. FROM and TO are ns of the trace clock, or +ns\n"
-    "after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
+    "\"name\", or is a system; without any, events are only counted. FROM and TO are ns of the trace\n"
+    "clock, or +ns after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
     "column with the seq of the row before, by the same thread or by any; --index makes an index of\n"
     "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file\n"
     "of which a thousand times its size comes out. --root, --shift and --sequence put several\n"
@@ -222,7 +222,8 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
   while (!args.empty()) {
     const std::string word = args.take();
     if (word == "--events") {
-      options.globs.push_back(checked_glob(args.value_of(word)));
+      options.asked.push_back(checked_glob(args.value_of(word)));
+      options.globs.push_back(options.asked.back());
     } else if (word == "--events-file") {
       read_globs(args.value_of(word), options.globs);
     } else if (word == "--formats") {

@@ -42,7 +42,12 @@ def convert(
     ],
     events: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Only these events, e.g. 'sched:*'; repeatable."),
+        typer.Option(
+            "-e",
+            "--events",
+            metavar="GLOB",
+            help="Only these events, e.g. sched or 'sched:sched_w*'; repeatable.",
+        ),
     ] = None,
     start: FromOption = None,
     end: ToOption = None,

@@ -48,7 +48,12 @@ def ingest(
     ] = None,
     events: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Load these too, e.g. 'sched:*'; repeatable."),
+        typer.Option(
+            "-e",
+            "--events",
+            metavar="GLOB",
+            help="Load these too, e.g. sched or 'sched:sched_w*'; repeatable.",
+        ),
     ] = None,
     load_all: Annotated[bool, typer.Option("--all", help="Load every event.")] = False,
     start: FromOption = None,

@@ -43,7 +43,11 @@ class EngineName(StrEnum):
 
 RunArgument = Annotated[
     str,
-    typer.Argument(metavar="RUN", help="Run folder, trace.dat or .db.", show_default=False),
+    typer.Argument(
+        metavar="RUN",
+        help="Run folder, trace.dat or .db, also packed; - is stdin.",
+        show_default=False,
+    ),
 ]
 RunsArgument = Annotated[
     list[str],

@@ -44,6 +44,8 @@ def timeline(
     events: Annotated[
         list[str] | None,
         typer.Option(
+            "-e",
+            "--events",
             metavar="GLOB",
             help="Recorded events that ride along, e.g. 'sched:*'; repeatable."
             " By default those that queries read.",

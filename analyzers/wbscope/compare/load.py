@@ -13,7 +13,6 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import EvidenceError, InputError, UsageError, WbscopeError
-from wbscope.compare.archives import is_archive, unpacked
 from wbscope.compare.baseline import is_baseline, read_baseline
 from wbscope.compare.comparison import Side
 from wbscope.compare.filesides import is_file_of_runs, runs_of_file
@@ -26,6 +25,7 @@ from wbscope.measure.content import is_measurements
 from wbscope.measure.files import NAMES
 from wbscope.measure.metric import Scalars, split_name
 from wbscope.run.agreement import agreement_of
+from wbscope.run.archives import is_archive, unpacked
 from wbscope.run.joined import short_names
 from wbscope.run.run import Run, open_run
 from wbscope.run.source import DATABASE_NAME, find_source

@@ -18,8 +18,9 @@ from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import run_ingester
+from wbscope.run.source import Source
 
-__all__ = ["Choice", "check_glob", "check_selection", "saying"]
+__all__ = ["Choice", "check_glob", "check_selection", "matches", "no_such_event", "saying"]
 
 _MOST_NEAR = 5
 # "[" and its "]"; one right behind "[", "[!" or "[^" is a member.
@@ -73,34 +74,56 @@ def saying(span: Span) -> Iterator[None]:
         raise
 
 
-def check_selection(source: Path, database: Path, choice: Choice) -> list[Notice]:
-    """What of the choice found nothing in the new database."""
+def check_selection(source: Source, database: Path, choice: Choice) -> list[Notice]:
+    """What of the choice found nothing in the new database.
+
+    Raises: UsageError for a pattern that fits no event, not even one that never occurred.
+    """
     if not choice.events and not choice.span:
         return []
     with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as opened:
         events = [str(name) for (name,) in opened.execute("SELECT event FROM event_counts")]
+        formats = [str(name) for (name,) in opened.execute("SELECT event FROM event_format")]
     if not events:
         return [_empty_range(source, database, choice.span)] if choice.span else []
-    where = "the part that was read" if choice.is_part else "this trace"
-    return [
-        _no_such_event(glob, events, where)
-        for glob in choice.events
-        if not any(_matches(glob, event) for event in events)
-    ]
+    notices = []
+    for glob in choice.events:
+        if any(matches(glob, event) for event in events):
+            continue
+        if not choice.is_part and not any(matches(glob, event) for event in formats):
+            raise no_such_event(glob, events)
+        where = "the part that was read" if choice.is_part else "this trace"
+        notices.append(_not_met(glob, events, where))
+    return notices
 
 
-def _matches(glob: str, event: str) -> bool:
+def matches(glob: str, event: str) -> bool:
     """As fnmatch(3) does in the ingester, on SYSTEM:NAME or NAME."""
     if "[[:" in glob or "\\" in glob:
         return True  # Python knows neither; no warning is better than a wrong one
     pattern = glob.replace("[^", "[!")
     system, colon, name = event.rpartition(":")
+    if pattern == system:
+        return True
     if ":" not in pattern or not (colon and system):
         return fnmatchcase(name, pattern.partition(":")[2] or pattern)
     return fnmatchcase(event, pattern)
 
 
-def _no_such_event(glob: str, events: Sequence[str], where: str) -> Notice:
+def no_such_event(glob: str, events: Sequence[str]) -> UsageError:
+    """The error for a pattern that fits none of these, as the ingester has it."""
+    near = _near(glob, events)
+    return UsageError(
+        "no-such-event",
+        Phrase(Argument("events", [glob])),
+        f"matches none of the {len(events)} events of this trace",
+        have=", ".join(near) or None,
+        effect="nothing was written",
+        fix=Phrase(Argument("events", near[:1] or ["*"])),
+    )
+
+
+def _not_met(glob: str, events: Sequence[str], where: str) -> Notice:
     near = _near(glob, events)
     told = f": {shlex.quote(glob)} matches none of the {len(events)} events of {where}"
     told += f"; have: {', '.join(near)}" if near else ""
@@ -110,24 +133,25 @@ def _no_such_event(glob: str, events: Sequence[str], where: str) -> Notice:
 def _near(glob: str, events: Sequence[str]) -> list[str]:
     system, colon, name = glob.partition(":")
     if not colon:
-        return get_close_matches(glob, sorted({e.rpartition(":")[2] for e in events}), _MOST_NEAR)
+        words = sorted({word for event in events for word in event.split(":")})
+        return get_close_matches(glob, words, _MOST_NEAR)
     systems = sorted({e.partition(":")[0] for e in events if ":" in e})
     near = [f"{s}:{name}" for s in get_close_matches(system, systems, _MOST_NEAR)]
-    there = [glob for glob in near if any(_matches(glob, event) for event in events)]
+    there = [glob for glob in near if any(matches(glob, event) for event in events)]
     return (there + get_close_matches(glob, events, _MOST_NEAR))[:_MOST_NEAR]
 
 
-def _empty_range(source: Path, database: Path, span: Span) -> Notice:
+def _empty_range(source: Source, database: Path, span: Span) -> Notice:
     """With the range that the trace has: a second look at it, which only counts."""
     whole = database.with_name(f"{database.name}.whole")  # the output may have any name
-    run_ingester(["sqlite", str(source), "-o", str(whole)])
+    run_ingester(["sqlite", str(source.given), "-o", str(whole)])
     with closing(sqlite3.connect(whole)) as opened:
         meta = dict(opened.execute("SELECT key, value FROM meta"))
     whole.unlink()
     told = " holds no record"
     if (first := meta.get("first_ts")) is not None and (last := meta.get("last_ts")) is not None:
         told += f"; have: 0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
-    return Notice("empty-range-result", Phrase(f"{source}: ", *span.words().parts, told))
+    return Notice("empty-range-result", Phrase(f"{source.path}: ", *span.words().parts, told))
 
 
 def _seconds(ns: int) -> str:

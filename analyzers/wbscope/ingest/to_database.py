@@ -38,7 +38,7 @@ def trace_to_database(
         if not choice.unpack_limit:
             options += ["--no-unpack-limit"]
         return run_ingester(
-            ["sqlite", str(run.path), "-o", str(output), "--formats", formats_name, *options],
+            ["sqlite", str(run.given), "-o", str(output), "--formats", formats_name, *options],
             observer,
             files=[listed, formats],
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
@@ -49,10 +51,10 @@ def convert(
     """
     for glob in events:
         check_glob(glob)
-    runs = [find_source(source) for source in sources]
-    for run in runs:
+    named = [find_source(source) for source in sources]
+    for run in named:
         _check_kind(run)
-    inputs = [path for run in runs for path in (run.path, run.trace)]
+    inputs = [path for run in named for path in (run.path, run.trace)]
     check_output(output, force, inputs, "run.pftrace")
     options = ["--compat"] if compat else []
     if not unpack_limit:
@@ -61,10 +63,20 @@ def convert(
         options += ["--events", glob]
     if span:
         options += ["--time-range", span.machine()]
-    with private_output(output) as private, saying(span):
+    with ExitStack() as stack:
+        private = stack.enter_context(private_output(output))
+        stack.enter_context(saying(span))
+        runs = [stack.enter_context(run.at_hand(limited=unpack_limit)) for run in named]
+        for run in runs:
+            _check_kind(run)
         done, warnings = run_ingester(
-            ["convert", *(str(run.path) for run in runs), "-o", str(private), *options], observer
+            ["convert", *(str(run.given) for run in runs), "-o", str(private), *options], observer
         )
+        for run in runs:
+            warnings = run.shown(warnings)
+        if events and not done["loaded_count"]:
+            told = f": of these there is no record among {done['events_count']}"
+            warnings.append(Notice("no-such-event", Phrase(Argument("events", list(events)), told)))
     return Converted(
         output=output,
         events_count=done["events_count"],

@@ -23,7 +23,8 @@ def open_engine(source: Source, observer: Observer | None = None) -> tuple[Perfe
     """
     if source.kind is not Kind.PERFETTO:
         shown = str(source.path)
-        kind = "a run database" if source.kind is Kind.DATABASE else "no Perfetto trace"
+        kinds = {Kind.DATABASE: "a run database", Kind.PACKED: "an archive, or packed"}
+        kind = kinds.get(source.kind, "no Perfetto trace")
         raise UsageError(
             "not-for-engine",
             shown,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.labels import names_of
 from wbscope.run.source import DATABASE_NAME, Kind, Source
 
-__all__ = ["Ingested", "database_of", "default_output", "ingest"]
+__all__ = ["Ingested", "database_of", "default_output", "ingest", "kept_database"]
 
 
 @dataclass(frozen=True)
@@ -44,18 +45,42 @@ def database_of(source: Source, library: Library, observer: Observer | None = No
     """The database of a run; a trace is ingested into the cache when needed."""
     if source.kind is Kind.DATABASE:
         return source.trace
-    versions = [__version__, str(SCHEMA_VERSION), *library.events(), *library.table_options()]
-    # The program is an input too: a new one may read more of the same trace.
-    entry = cache_entry([find_ingester(), *source.inputs()], versions)
+    entry = _entry(source, library)
     if not used(entry):
         try:
-            ingest(source, entry, library, force=True, observer=observer, views=False)
+            _make(source, entry, library, observer)
         except SetupError as error:
             if error.slug == "cannot-write":
                 error.fix = CACHE_FIX  # the user gave no output
             raise
         trim_cache(keep=entry)
     return entry
+
+
+def kept_database(source: Source, library: Library) -> Path | None:
+    """The database of a run if there is one: a trace is not ingested for it."""
+    if source.kind is Kind.DATABASE:
+        return source.trace
+    entry = _entry(source, library)
+    return entry if used(entry) else None
+
+
+def _entry(source: Source, library: Library) -> Path:
+    """Where in the cache the database of a trace belongs."""
+    inputs, marks = source.marks()
+    layout = [__version__, str(SCHEMA_VERSION)]
+    versions = [*marks, *layout, *library.events(), *library.table_options()]
+    # The program is an input too: a new one may read more of the same trace.
+    return cache_entry([find_ingester(), *inputs], versions)
+
+
+def _make(source: Source, entry: Path, library: Library, observer: Observer | None) -> None:
+    with source.at_hand() as run:
+        if run.kind is Kind.DATABASE:
+            with private_output(entry) as private:
+                shutil.copyfile(run.trace, private)
+        else:
+            ingest(run, entry, library, force=True, observer=observer, views=False)
 
 
 def _parts_of(choice: Choice) -> Phrase:
@@ -68,13 +93,13 @@ def _parts_of(choice: Choice) -> Phrase:
 
 def default_output(source: Source) -> Path:
     """FOLDER/run.db; a lone trace has no folder of its own to write to."""
-    if source.path.is_dir():
+    if source.path.is_dir() and not source.digest:
         return source.path / DATABASE_NAME
     raise UsageError(
         "no-output",
         str(source.path),
         "needs an output file; only a run folder has a default, FOLDER/run.db",
-        fix=shlex.join(["wbscope", "ingest", str(source.path), "-o", f"{source.path.stem}.db"]),
+        fix=shlex.join(["wbscope", "ingest", str(source.path), "-o", f"{source.name}.db"]),
     )
 
 
@@ -95,6 +120,12 @@ def ingest(
     choice = choice or Choice()
     for glob in choice.events:
         check_glob(glob)
+    if run.kind is Kind.PACKED:
+        check_output(output, force, [run.path, run.trace])
+        with run.at_hand(limited=choice.unpack_limit) as plain:
+            return ingest(
+                plain, output, library, choice, force=force, observer=observer, views=views
+            )
     if run.kind is Kind.DATABASE:
         raise InputError(
             "already-a-database",
@@ -103,7 +134,7 @@ def ingest(
             fix=shlex.join(["wbscope", "query", "NAME", str(run.path)]) + "    # wbscope queries",
         )
     check_output(output, force, [run.path, run.trace])
-    with private_output(output) as private:
+    with run.at_hand(), private_output(output) as private:
         if run.kind is Kind.PERFETTO:
             if choice.is_part:
                 raise UsageError(
@@ -119,7 +150,7 @@ def ingest(
         else:
             with saying(choice.span):
                 done, warnings = trace_to_database(run, private, library, choice, observer)
-        warnings += check_selection(run.path, private, choice)
+        warnings += check_selection(run, private, choice)
         if views and private.exists():
 
             def find(database: Path) -> list[Finding]:
@@ -131,7 +162,7 @@ def ingest(
         events_count=done["events_count"],
         loaded_count=done["loaded_count"],
         damaged=bool(done["damaged"]),
-        warnings=tuple(warnings),
+        warnings=tuple(run.shown(warnings)),
     )
 
 

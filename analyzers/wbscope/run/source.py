@@ -6,18 +6,23 @@ from __future__ import annotations
 import errno
 import gzip
 import shlex
+import shutil
 import stat
-import zipfile
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
+from wbscope.base.result import Notice
+from wbscope.run.packed import START_BYTES, is_packets, packing
 from wbscope.run.strange import check_folder, open_plain
 
-__all__ = ["DATABASE_NAME", "Kind", "Source", "find_source"]
+__all__ = ["DATABASE_NAME", "STDIN", "Kind", "Source", "find_source"]
 
+STDIN = "-"
 DATABASE_NAME = "run.db"
 
 _TRACE_NAME = "trace.dat"
@@ -31,14 +36,15 @@ _TEXT_NAME = "trace.txt"
 # What may lie in a run folder but is no part of what was recorded.
 _OUTPUT_SUFFIXES = (".csv", ".db", ".md", ".parquet", ".pftrace")
 
+# A trace that was packed to save room, beside the files of its run.
+_PACKED_NAMES = tuple(
+    f"{name}.{end}" for name in (_TRACE_NAME, _TEXT_NAME) for end in ("gz", "xz", "zst", "bz2")
+)
+_KNOWN_NAMES = frozenset((_TRACE_NAME, _TEXT_NAME, *_PERFETTO_NAMES, *_PACKED_NAMES))
+_PACKED_ENDS = (".gz", ".xz", ".zst", ".bz2", ".zip", ".tar", ".tgz")
+
 _SQLITE_MAGIC = b"SQLite format 3\0"
-_GZIP_MAGIC = b"\x1f\x8b"
 _TRACE_MAGIC = b"\x17\x08\x44tracing"
-_ZIP_MAGIC = b"PK\x03\x04"
-_PACKET_TAG = 0x0A  # Trace.packet, protos/perfetto/trace/trace.proto
-_START_BYTES = 512
-_MOST_MEMBERS = 100
-_TEXT_CONTROLS = b"\t\n\v\f\r\x1b"
 
 
 class Kind(Enum):
@@ -47,20 +53,40 @@ class Kind(Enum):
     DATABASE = "a run database"
     PERFETTO = "a Perfetto trace"
     TRACE = "a trace.dat or ftrace text: the ingester tells which"
+    PACKED = "an archive, or compressed: it is unpacked while it is read"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A run that is there; its content has been looked at, not read."""
+    """A run that is there; its content has been looked at, not read.
+
+    `digest` is of what came on stdin; `hidden` has the places that only this command knows,
+    each with what the user calls it.
+    """
 
     path: Path  # as the user named it
     trace: Path  # the file that is read
     kind: Kind
+    folder: Path | None = None  # the run folder, None for a lone file
+    digest: str = ""
+    hidden: tuple[tuple[str, str], ...] = ()
 
     @property
-    def folder(self) -> Path | None:
-        """The run folder, None for a lone file."""
-        return None if self.trace == self.path else self.path
+    def given(self) -> Path:
+        """What the ingester reads: the folder, for the files beside the trace, or the trace."""
+        return self.folder or self.trace
+
+    @property
+    def name(self) -> str:
+        """A short name for what is made of it: without the ends that tell what a file is."""
+        if self.digest:
+            return "stdin"
+        path = self.path.resolve()
+        if path.is_dir():
+            return path.name
+        while path.suffix in _PACKED_ENDS:
+            path = path.with_suffix("")
+        return path.stem
 
     def has_formats(self) -> bool:
         """A trace.dat holds the event formats of its kernel, text does not."""
@@ -78,25 +104,65 @@ class Source:
         )
         return [self.trace, *sorted(others)]
 
+    def marks(self) -> tuple[list[Path], list[str]]:
+        """Files and words that change when anything does that the database is made from."""
+        return ([], [self.digest]) if self.digest else (self.inputs(), [])
+
+    @contextmanager
+    def at_hand(self, *, limited: bool = True) -> Iterator[Source]:
+        """The same run in plain files, as long as it is needed; errors name it as the user does.
+
+        `limited` refuses what grows beyond any trace when it is unpacked.
+
+        Raises: InputError for an archive that holds no run, or more than one.
+        """
+        try:
+            if self.kind is Kind.PACKED:
+                with _unpacked(self, limited) as plain, plain.at_hand() as at_hand:
+                    yield at_hand
+            else:
+                yield self
+        except WbscopeError as error:
+            for private, shown in self.hidden:
+                error = error.with_path(private, shown)
+            raise error from None
+
+    def shown(self, notices: Iterable[Notice]) -> list[Notice]:
+        """The same notices, naming files as the user does."""
+        return [replace(notice, message=self._shown(notice.message)) for notice in notices]
+
+    def _shown(self, text: str) -> str:
+        for private, shown in self.hidden:
+            text = text.replace(private, shown) if private in text else text
+        return text
+
 
 def find_source(text: str) -> Source:
-    """The run that the user named.
+    """The run that the user named; `-` is stdin, which is read to its end.
 
     Raises: UsageError, InputError, SetupError when there is none, or when what is read in a
     folder is no regular file of it.
     """
+    if text == STDIN:
+        # Only here: it is seldom asked for.
+        from wbscope.run.piped import read_stdin
+
+        piped = read_stdin()
+        kind = _kind(piped.path, STDIN)
+        hidden = ((str(piped.path), STDIN),)
+        return Source(Path(STDIN), piped.path, kind, digest=piped.digest, hidden=hidden)
     path = Path(text)
     mode = _mode(path, text)
     if stat.S_ISDIR(mode):
         trace = _trace_in_folder(path, text)
         kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
-        return Source(path, trace, kind)
+        return Source(path, trace, kind, path)
     if not stat.S_ISREG(mode):
         raise InputError(
             "not-a-run",
             text,
             "is no regular file and no folder",
-            fix=f"save it to a file first: cat {shlex.quote(text)} > trace",
+            fix=f"wbscope report - < {shlex.quote(text)}    # when it ends by itself",
         )
     return Source(path, path, _kind(path, text))
 
@@ -104,10 +170,6 @@ def find_source(text: str) -> Source:
 def _mode(path: Path, text: str) -> int:
     if not text:
         raise UsageError("no-run", "RUN", "is empty, wanted a file or folder name")
-    if text == "-":
-        raise UsageError(
-            "no-stdin", "-", "is stdin, wanted a file or folder", fix="save it to a file first"
-        )
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -141,6 +203,8 @@ def _trace_in_folder(path: Path, text: str) -> Path:
         )
     if perfetto or _TEXT_NAME in names:
         return path / (perfetto[0] if perfetto else _TEXT_NAME)
+    if packed := [name for name in _PACKED_NAMES if name in names]:
+        return path / packed[0]
     if DATABASE_NAME in names:
         fix = f"give {shlex.quote(str(path / DATABASE_NAME))} instead of the folder"
     elif any(name.startswith(f"{_TRACE_NAME}.cpu") for name in names):
@@ -166,7 +230,7 @@ def _kind(path: Path, text: str) -> Kind:
     try:
         # It may have become another file since it was looked at.
         with open(open_plain(path), "rb") as file:
-            start = file.read(_START_BYTES) or b""
+            start = file.read(START_BYTES) or b""
     except OSError as error:
         raise _unreadable(text, error) from error
     if not start:
@@ -178,50 +242,95 @@ def _kind(path: Path, text: str) -> Kind:
         )
     if start.startswith(_SQLITE_MAGIC):
         return Kind.DATABASE
-    if start.startswith(_GZIP_MAGIC):
-        start = _inflated(path)
-    if start.startswith(_ZIP_MAGIC):
-        _check_archive(path, text)
-        return Kind.PERFETTO
-    return Kind.PERFETTO if _is_packets(start) else Kind.TRACE
+    packed = packing(start)
+    if packed is None:
+        return Kind.PERFETTO if is_packets(start) else Kind.TRACE
+    return Kind.PERFETTO if _is_packed_perfetto(path, packed) else Kind.PACKED
 
 
-def _is_packets(start: bytes) -> bool:
-    """A text can start with the same byte, a newline, but has no other control characters."""
-    if start[:1] != bytes([_PACKET_TAG]):
+def _is_packed_perfetto(path: Path, packed: str) -> bool:
+    """Trace processor unpacks these itself."""
+    if packed == "zip":
+        from wbscope.run.unpacking import has_perfetto
+
+        return has_perfetto(path)
+    if packed != "gzip":
         return False
-    return any(byte < 0x20 and byte not in _TEXT_CONTROLS for byte in start)
-
-
-def _check_archive(path: Path, text: str) -> None:
-    """Trace processor reads Perfetto traces in a zip; what else is in one has to come out."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir()]
-            for member in members[:_MOST_MEMBERS]:
-                with archive.open(member) as file:
-                    start = file.read(_START_BYTES)
-                if _is_packets(start) or start.startswith(_GZIP_MAGIC):
-                    return
-    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error):
-        return  # damaged or locked: trace processor says what is wrong with it
-    if len(members) <= _MOST_MEMBERS:
-        raise InputError(
-            "not-a-trace",
-            text,
-            "is a zip archive without a Perfetto trace, wanted a trace.dat, the text of a trace"
-            " or a Perfetto trace",
-            have=", ".join(member.filename for member in members[:8]) or "an empty archive",
-            fix=f"unzip {shlex.quote(text)}, then name the trace that was in it",
-        )
-
-
-def _inflated(path: Path) -> bytes:
     try:
         with gzip.open(path) as file:
-            return file.read(_START_BYTES)
+            return is_packets(file.read(START_BYTES))
     except (OSError, EOFError, zlib.error):
-        return b""
+        return False
+
+
+@contextmanager
+def _unpacked(source: Source, limited: bool) -> Iterator[Source]:
+    """A packed run, unpacked; one in a folder has the files of the folder beside it."""
+    # Only here: most runs are not packed.
+    from wbscope.run.archives import unpacked
+
+    text = str(source.path)
+    subject = str(source.trace) if source.folder else text
+    with unpacked(source.trace, subject, limited=limited) as folder:
+        hidden = [(f"{folder}/", f"{text}/" if source.folder else f"{text}:"), (str(folder), text)]
+        try:
+            inside = _run_inside(folder, subject)
+        except WbscopeError as error:
+            for private, shown in hidden:
+                error = error.with_path(private, shown)
+            raise error from None
+        if inside.kind is Kind.PACKED:
+            raise InputError(
+                "nested-archive",
+                f"{text}:{inside.trace.relative_to(folder)}",
+                "is packed once more, wanted a trace or a run folder",
+                effect="nothing of it was used",
+                fix=f"unpack {shlex.quote(text)} yourself, and name what is in it",
+            )
+        if len(list(folder.iterdir())) == 1:
+            hidden.insert(0, (str(inside.trace), subject))  # there is nothing else it could be
+        if source.folder is not None:
+            check_folder(source.folder)
+            for path in source.inputs()[1:]:
+                shutil.copyfile(path, folder / path.name)
+            inside = replace(inside, folder=folder)
+        yield replace(inside, path=source.path, hidden=(*hidden, *source.hidden))
+
+
+def _run_inside(folder: Path, text: str) -> Source:
+    """What was unpacked as a run: a run folder, or a lone file.
+
+    Raises: InputError.
+    """
+    entries = sorted(folder.iterdir())
+    if len(entries) == 1 and entries[0].is_file() and entries[0].name not in _KNOWN_NAMES:
+        return find_source(str(entries[0]))
+    try:
+        return find_source(str(folder))
+    except InputError as error:
+        if error.slug != "no-trace":
+            raise
+        if (folder / DATABASE_NAME).is_file():
+            return find_source(str(folder / DATABASE_NAME))
+        runs = [path.name for path in entries if _is_run(path)]
+        if not runs:
+            raise
+        raise InputError(
+            "several-runs",
+            text,
+            f"holds {len(runs)} runs, wanted one" if len(runs) > 1 else "holds a run and more",
+            have=", ".join(runs[:8]),
+            fix="unpack it, and name one of them; compare and gate take all in it as one side",
+        ) from error
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        source = find_source(str(path))
+    except WbscopeError:
+        return False
+    # Any file may be a text: of those only what is called so, in a folder of its own, is a run.
+    return source.folder is not None or source.kind is not Kind.TRACE or source.has_formats()
 
 
 def _unreadable(text: str, error: Exception) -> WbscopeError:

@@ -23,6 +23,7 @@ _TRACES = (
     "trace.perfetto-trace",
     "trace.pftrace.gz",
     "trace.perfetto-trace.gz",
+    *(f"trace.{what}.{end}" for what in ("dat", "txt") for end in ("gz", "xz", "zst", "bz2")),
 )
 # As those that ingest/src/sidecar/sidecars.cc and measure/files.py read by name.
 _STATES = ("vmstat", "meminfo", "zoneinfo", "block", "bdi", "psi")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -15,10 +16,11 @@ from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import run_ingester
+from wbscope.ingest.selection import check_glob, matches, no_such_event
 from wbscope.library.evidence import require_events
 from wbscope.library.finding import Finding
 from wbscope.run.run import Run
-from wbscope.run.source import Kind
+from wbscope.run.source import Kind, Source
 from wbscope.timeline.plan import (
     ORDER,
     lanes_of,
@@ -81,9 +83,25 @@ def write_timeline(
     Raises: EvidenceError without any; UsageError for a part that no event can be in.
     """
     check_output(output, force, [Path(run.name), run.database], "run.pftrace")
+    with ExitStack() as stack:
+        source = run.source
+        if not beside and events != ():
+            source = stack.enter_context(source.at_hand())
+        return _write(run, source, output, events, span, beside)
+
+
+def _write(
+    run: Run,
+    source: Source,
+    output: Path,
+    events: Sequence[str] | None,
+    span: Span,
+    beside: Beside | None,
+) -> Timeline:
+    """As write_timeline(), with a trace that is no longer packed."""
     t0_ns, t1_ns = run.on_clock(span)
     views, skipped = _available(run)
-    globs = [] if beside else _globs(run, events)
+    globs = [] if beside else _globs(run, source, events)
     too_many = _too_many(run, globs, events)
     globs = [event for event in globs if event not in too_many]
     drawing = _Drawing(run, views, span, (t0_ns, t1_ns))
@@ -91,7 +109,7 @@ def write_timeline(
     if beside:
         options += beside.options(t0_ns or run.bounds()[0])
     if globs and not span:
-        options += ["--trace", str(run.source.trace), *_options(globs)]
+        options += ["--trace", str(source.trace), *_options(globs)]
     with private_output(output) as private:
         try:
             warnings = drawing.draw(options, private, kept=True)
@@ -101,7 +119,7 @@ def write_timeline(
                 raise
             warnings = drawing.draw(options, private, kept=False)
         if globs and span:
-            _append_events(run, private, globs, (t0_ns, t1_ns))
+            _append_events(source, private, globs, (t0_ns, t1_ns))
     return Timeline(
         output=output,
         views=tuple(views),
@@ -185,12 +203,18 @@ def _named(option: str, values: Iterable[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
 
 
-def _globs(run: Run, chosen: Sequence[str] | None) -> list[str]:
+def _globs(run: Run, source: Source, chosen: Sequence[str] | None) -> list[str]:
     """Which events ride along."""
-    source = run.source
     if source.kind is not Kind.TRACE or not source.has_formats():
         return []  # nothing but a trace.dat can be written record by record
-    return run.library.events() if chosen is None else list(chosen)
+    if chosen is None:
+        return run.library.events()
+    known = run.recorded()
+    for glob in chosen:
+        check_glob(glob)
+        if not any(matches(glob, event) for event in (*known.tables, *known.counts)):
+            raise no_such_event(glob, list(known.counts))
+    return list(chosen)
 
 
 def _too_many(run: Run, globs: Sequence[str], chosen: Sequence[str] | None) -> list[str]:
@@ -212,14 +236,14 @@ def _options(globs: Sequence[str]) -> list[str]:
     return _named("--events", globs)
 
 
-def _append_events(run: Run, timeline: Path, globs: Sequence[str], part: _Part) -> None:
+def _append_events(source: Source, timeline: Path, globs: Sequence[str], part: _Part) -> None:
     """Those of a part of the time: Perfetto traces, one behind the other, are one trace.
 
     What is wrong with the trace was told when the database was made.
     """
     cut = timeline.with_name(f"{timeline.name}.events")  # the output may have any name
     bounds = "..".join("" if ns is None else str(ns) for ns in part)
-    arguments = ["convert", str(run.source.trace), *_options(globs), "--time-range", bounds]
+    arguments = ["convert", str(source.trace), *_options(globs), "--time-range", bounds]
     run_ingester([*arguments, "-o", str(cut)])
     with cut.open("rb") as events, timeline.open("ab") as whole:
         shutil.copyfileobj(events, whole)

@@ -66,8 +66,7 @@ def write_two_timelines(
 
 
 def _name(run: Run) -> str:
-    path = run.source.path.resolve()
-    return path.name if run.source.folder else path.stem
+    return run.source.name
 
 
 def _begin(run: Run, span: Span) -> int:

@@ -16,7 +16,7 @@ from wbscope.base.version import __version__
 from wbscope.ingest.program import Observer, find_ingester
 from wbscope.library.database import SCHEMA_VERSION
 from wbscope.run.run import Run, open_run
-from wbscope.run.source import find_source
+from wbscope.run.source import Kind, find_source
 from wbscope.timeline.export import write_timeline
 from wbscope.timeline.two_runs import group_names, write_two_timelines
 from wbscope.viewer.commands import Command, any_of
@@ -50,15 +50,14 @@ def view_of(
     Raises: UsageError for a time that the run does not have.
     """
     source = find_source(text)
-    path = source.path.resolve()
-    name = f"{path.name if source.folder else path.stem}.pftrace"
+    name = f"{source.name}.pftrace"
     try:
         with open_run(source, observer=observer) as run:
             shown = None if look is None else look.on_clock(*run.bounds())
             timeline, warnings = _timeline(run, span)
             return View(timeline, name, tuple(startup_commands(run, span)), warnings, shown)
     except InputError as error:
-        if error.slug != "no-ftrace-events" or span or look:
+        if error.slug != "no-ftrace-events" or source.kind is Kind.PACKED or span or look:
             raise
         notice = Notice(error.slug, f"{text} {error.message}; shown as it is")
         expand = Command("ExpandTracksByRegex", (any_of(["Writeback"]),))
@@ -93,8 +92,9 @@ def _two_timelines(first: Run, second: Run, span: Span) -> tuple[Path, tuple[Not
     versions = [*_versions(first), *titles]
     if span:
         versions += [str(run.on_clock(span)) for run in (first, second)]
-    inputs = [find_ingester(), *first.source.inputs(), *second.source.inputs()]
-    entry = cache_entry(inputs, versions, ".pftrace")
+    (inputs, marks), (others, more) = first.source.marks(), second.source.marks()
+    inputs = [find_ingester(), *inputs, *others]
+    entry = cache_entry(inputs, [*versions, *marks, *more], ".pftrace")
     if not used(entry):
         with _told_of_cache():
             write_two_timelines(first, second, entry, force=True, span=span)
@@ -112,8 +112,8 @@ def _timeline(run: Run, span: Span) -> tuple[Path, tuple[Notice, ...]]:
     versions = _versions(run)
     if span:
         versions.append(str(run.on_clock(span)))
-    inputs = [find_ingester(), *run.source.inputs()]
-    entry = cache_entry(inputs, versions, ".pftrace")
+    inputs, marks = run.source.marks()
+    entry = cache_entry([find_ingester(), *inputs], [*versions, *marks], ".pftrace")
     if used(entry):
         return entry, run.warnings()
     with _told_of_cache():

@@ -302,7 +302,7 @@ def test_ingest_command(cli: Cli, ingester: Any, run_folder: Path) -> None:
     assert ran.err == f"wrote {run_folder}/run.db: 3 events, 2 of them loaded\n"
     again = cli("ingest", run_folder, "--json")
     assert (again.code, again.error()["slug"]) == (2, "output-exists")
-    document = cli("ingest", run_folder, "--force", "--events", "sched:*", "--json").json()
+    document = cli("ingest", run_folder, "--force", "--events", "writeback:*", "--json").json()
     assert document["schema"] == "wbscope.ingest/1"
     assert document["rows"] == [
         {

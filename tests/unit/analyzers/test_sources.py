@@ -20,13 +20,13 @@ DAT = b"\x17\x08\x44tracing6\0"
         (DAT, Kind.TRACE),
         (PACKET, Kind.PERFETTO),
         (gzip.compress(PACKET, mtime=0), Kind.PERFETTO),
-        (b"PK\x03\x04 and more", Kind.PERFETTO),
+        (b"PK\x03\x04 and more", Kind.PACKED),
         (b"SQLite format 3\0", Kind.DATABASE),
         (b"# tracer: nop\n", Kind.TRACE),
         # A line break first, and one where a packet of that length would end.
         (b"\n#" + b"x" * 0x23 + b"\n#\n", Kind.TRACE),
-        (gzip.compress(b"# tracer: nop\n", mtime=0), Kind.TRACE),
-        (gzip.compress(PACKET * 9, mtime=0)[:15], Kind.TRACE),
+        (gzip.compress(b"# tracer: nop\n", mtime=0), Kind.PACKED),
+        (gzip.compress(PACKET * 9, mtime=0)[:15], Kind.PACKED),
     ],
 )
 def test_kind_is_told_by_content(tmp_path: Path, content: bytes, kind: Kind) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives of runs, as CI keeps them: unpacked into the cache while they are read.
+"""Packed runs, as CI keeps them: unpacked into the cache while they are read.
 
 An archive is a stranger's file. Members are written by us, one after the other, as plain
 files below one folder; links, devices and names that lead out of it are refused, and so
@@ -9,51 +9,35 @@ lacks, leaves links in.)
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
+import errno
 import shlex
 import tarfile
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, Self
+from typing import IO, Self
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, SetupError
-from wbscope.run.source import Kind, find_source
+from wbscope.run.packed import START_BYTES, is_tar, packing
 from wbscope.run.strange import first_bytes
+from wbscope.run.unpacking import DAMAGES, has_perfetto, opened, start_of
 
-__all__ = ["is_archive", "unpacked"]
+__all__ = ["MOST_BYTES", "is_archive", "unpacked"]
 
+MOST_BYTES = 16 << 30
 _MOST_MEMBERS = 20_000
-_MOST_BYTES = 16 << 30
 # Text of /proc shrinks to a 50th at most; a bomb to less than a 1000th.
 _MOST_RATIO = 200
 _FREE_BYTES = 64 << 20  # so much is no bomb, whatever the ratio
 _CHUNK = 1 << 20
-_BLOCK = 512
-_TAR_MAGIC = (257, b"ustar")
-_STREAMS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
-_UNPACKERS: dict[str, Callable[[BinaryIO], Any]] = {
-    "gzip": lambda file: gzip.GzipFile(fileobj=file),
-    "bz2": bz2.BZ2File,
-    "xz": lzma.LZMAFile,
-}
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_DAMAGES = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-)
+# Errors that are the archive's: a damaged one, a folder where a file is, a name too long.
+_OF_NAMES = (None, errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG)
+# To see what is wrong with it.
+_TESTS = {"zip": "unzip -t", "gzip": "gzip -t", "xz": "xz -t", "zstd": "zstd -t"}
+_TESTS |= {"bzip2": "bzip2 -t", "tar": "tar -tf"}
 
 
 class _Member(tarfile.TarInfo):
@@ -71,10 +55,11 @@ class _Member(tarfile.TarInfo):
 
 @dataclass
 class _Budget:
-    """What was written so far, of an archive of this size."""
+    """What was written so far, of a file of this size; without limits of any."""
 
     subject: str
     packed: int
+    limited: bool = True
     members: int = 0
     written: int = 0
 
@@ -85,8 +70,10 @@ class _Budget:
 
     def add(self, size: int, name: str) -> None:
         self.written += size
-        if self.written > _MOST_BYTES:
-            raise self.too_much(f"is more than {_MOST_BYTES >> 30} GiB unpacked, at {name}")
+        if not self.limited:
+            return
+        if self.written > MOST_BYTES:
+            raise self.too_much(f"is more than {MOST_BYTES >> 30} GiB unpacked, at {name}")
         if self.written > max(_FREE_BYTES, _MOST_RATIO * self.packed):
             told = f"grows to more than {_MOST_RATIO} times its size, at {name}"
             raise self.too_much(told)
@@ -95,7 +82,7 @@ class _Budget:
         return InputError(
             "too-large",
             self.subject,
-            f"{message}, wanted an archive of runs",
+            f"{message}, wanted a trace or an archive of runs",
             effect="nothing of it was used",
             fix="unpack it yourself, and give the folder, if you trust it",
         )
@@ -103,43 +90,39 @@ class _Budget:
 
 def is_archive(path: Path) -> bool:
     """By content: a zip without a Perfetto trace, a tar, packed or not."""
-    start = first_bytes(path, _BLOCK)
-    if not start:
-        return False
-    if start.startswith(_ZIP):
-        if not zipfile.is_zipfile(path):  # damaged, whatever is in it
-            return True
-        try:
-            return find_source(str(path)).kind is not Kind.PERFETTO
-        except InputError as error:
-            return error.slug == "not-a-trace"
-    try:
-        with _opened(path) as stream:
-            block = stream.read(_BLOCK)
-    except (OSError, *_DAMAGES):
-        return False
-    at, magic = _TAR_MAGIC
-    return block[at : at + len(magic)] == magic
+    start = first_bytes(path, START_BYTES)
+    kind = packing(start)
+    if kind == "zip":
+        return not has_perfetto(path)
+    return is_tar(start) or (kind is not None and is_tar(start_of(path)))
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
-    """A folder with what is in the archive, as long as it is read.
+def unpacked(path: Path, subject: str = "", *, limited: bool = True) -> Iterator[Path]:
+    """A folder with what is in the file, as long as it is read.
 
-    A folder that holds nothing but one other folder is that one.
+    A folder that holds nothing but one other folder is that one; of a packed trace there is a
+    file of its name. `subject` is what errors call the file.
 
     Raises: InputError that names the member that is not as it should be.
     """
-    subject = str(path)
+    subject = subject or str(path)
     with scratch_folder() as folder:
         inside = folder / "runs"
         inside.mkdir()
-        budget = _Budget(subject, path.stat().st_size)
-        is_zip = first_bytes(path, _BLOCK).startswith(_ZIP)
+        budget = _Budget(subject, path.stat().st_size, limited)
+        kind = packing(first_bytes(path, START_BYTES)) or "tar"
         try:
-            (_unpack_zip if is_zip else _unpack_tar)(path, inside, budget)
-        except (OSError, *_DAMAGES) as error:
-            if isinstance(error, OSError) and error.errno is not None:
+            if kind == "zip":
+                _unpack_zip(path, inside, budget)
+            elif is_archive(path):
+                _unpack_tar(path, inside, budget)
+            else:
+                budget.member()
+                with opened(path) as source:
+                    _write(source, inside / _plain_name(path), budget, subject)
+        except (OSError, *DAMAGES) as error:
+            if isinstance(error, OSError) and error.errno not in _OF_NAMES:
                 raise SetupError(
                     "cannot-unpack",
                     subject,
@@ -152,7 +135,7 @@ def unpacked(path: Path) -> Iterator[Path]:
                 f"cannot be unpacked: {error or type(error).__name__}",
                 at=f"member {budget.members}",
                 effect="nothing of it was used",
-                fix=f"{'unzip -t' if is_zip else 'tar -tf'} {shlex.quote(subject)}",
+                fix=f"{_TESTS[kind]} {shlex.quote(subject)}",
             ) from error
         yield _only_folder(inside)
 
@@ -165,28 +148,14 @@ def _only_folder(folder: Path) -> Path:
         folder = entries[0]
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a tar."""
-    with path.open("rb") as file:
-        start = file.read(8)
-        file.seek(0)
-        kind = next((kind for magic, kind in _STREAMS.items() if start.startswith(magic)), None)
-        if kind is None:
-            yield file
-        elif kind == "zstd":
-            import pyarrow as pa  # takes a third of a second
-
-            with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), kind) as stream:
-                yield stream
-        else:
-            with _UNPACKERS[kind](file) as stream:
-                yield stream
+def _plain_name(path: Path) -> str:
+    """trace.dat of trace.dat.gz; a name without an end that tells how it is packed stays."""
+    return path.stem if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path.name
 
 
 def _unpack_tar(path: Path, folder: Path, budget: _Budget) -> None:
     with (
-        _opened(path) as stream,
+        opened(path) as stream,
         tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive,
     ):
         for member in archive:

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed runs and runs on stdin: answers as of the plain run, errors that name what was given."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from support.runs import REPOSITORY, example
+from support.tools import wbscope_path
+from wbscope.run import archives, unpacking
+
+Cli = Callable[..., Any]
+RUN = REPOSITORY / "examples/gate/runs/before-2"
+TRACE = RUN / "trace.dat"
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(pyarrow.compress(data, codec="zstd", asbytes=True))
+
+
+STREAMS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": lambda data: gzip.compress(data, 1),
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "zst": zstd,
+    "bz2": bz2.compress,
+}
+
+
+def tarred(pack: Callable[[bytes], bytes], *paths: Path, top: str = "run") -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for path in paths:
+            archive.add(path, f"{top}/{path.name}")
+    return pack(data.getvalue())
+
+
+def zipped(path: Path, *members: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member in members:
+            archive.write(member, f"run/{member.name}")
+
+
+def rows(cli: Cli, run: str | Path) -> Any:
+    ran = cli("query", "throttle_by_task", run, "--json")
+    assert ran.code == 0, ran.err
+    return ran.json()["rows"]
+
+
+def left(cache: Path) -> list[Path]:
+    return [path for path in cache.rglob("*") if "scratch" in path.name]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def cache(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(shared))
+    return shared
+
+
+@pytest.mark.parametrize("end", STREAMS)
+def test_a_packed_trace(cli: Cli, cache: Path, tmp_path: Path, end: str) -> None:
+    packed = tmp_path / f"t.dat.{end}"
+    packed.write_bytes(STREAMS[end](TRACE.read_bytes()))
+    assert rows(cli, packed) == rows(cli, TRACE) != []
+    assert left(cache) == []
+
+
+@pytest.mark.parametrize("end", ["tar", "zip", *(f"tar.{end}" for end in STREAMS)])
+def test_a_packed_folder(cli: Cli, cache: Path, tmp_path: Path, end: str) -> None:
+    packed = tmp_path / f"x.{end}"
+    files = [TRACE, RUN / "vmstat.before", RUN / "vmstat.after"]
+    if end == "zip":
+        zipped(packed, *files)
+    else:
+        packed.write_bytes(tarred(STREAMS.get(end[4:], bytes), *files))
+    assert rows(cli, packed) == rows(cli, TRACE)
+    # The files beside the trace came along.
+    statement = "SELECT name FROM sidecar_text UNION SELECT name FROM sidecar_vmstat"
+    found = cli("sql", packed, "SELECT count(*) AS n FROM sidecar_vmstat", "--json")
+    assert found.json()["rows"][0]["n"] > 0, statement
+
+
+def test_a_second_question_unpacks_nothing(
+    cli: Cli, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "t.gz"
+    packed.write_bytes(gzip.compress(TRACE.read_bytes(), 1))
+    first = rows(cli, packed)
+    monkeypatch.setattr(archives, "unpacked", None)
+    assert rows(cli, packed) == first
+
+
+def test_a_packed_trace_in_its_folder(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("vmstat.before", "vmstat.after"):
+        shutil.copyfile(RUN / name, run / name)
+    (run / "trace.dat.gz").write_bytes(gzip.compress(TRACE.read_bytes(), 1))
+    assert rows(cli, run) == rows(cli, TRACE)
+    assert cli("ingest", run).code == 0
+    found = cli("sql", run / "run.db", "SELECT count(*) AS n FROM sidecar_vmstat", "--json")
+    assert found.json()["rows"][0]["n"] > 0
+
+
+def test_a_packed_database_and_text(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    assert cli("ingest", TRACE, "-o", tmp_path / "run.db").code == 0
+    packed = tmp_path / "run.db.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "run.db").read_bytes(), 1))
+    assert rows(cli, packed) == rows(cli, TRACE)
+    text = b"   dd-11    [000] .....  100.000001: sched_wakeup: comm=dd pid=11 prio=120\n"
+    (tmp_path / "t.xz").write_bytes(lzma.compress(text))
+    ran = cli("sql", tmp_path / "t.xz", "SELECT event FROM event_counts", "--json")
+    assert len(ran.json()["rows"]) == 1
+
+
+def test_verbs_that_read_the_trace_itself(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    """The recorded events ride along, and are converted, as of the plain trace."""
+    packed = tmp_path / "trace.dat.gz"
+    packed.write_bytes(gzip.compress(TRACE.read_bytes(), 1))
+    for verb in ("timeline", "convert"):
+        for number, source in enumerate((TRACE, packed)):
+            assert cli(verb, source, "-o", tmp_path / f"{verb}{number}").code == 0
+        one, other = (tmp_path / f"{verb}{number}" for number in (0, 1))
+        assert one.read_bytes() == other.read_bytes()
+    assert left(cache) == []
+
+
+def test_what_is_packed_twice(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.dat.gz").write_bytes(gzip.compress(TRACE.read_bytes(), 1))
+    zipped(tmp_path / "x.zip", tmp_path / "t.dat.gz")
+    error = cli("report", tmp_path / "x.zip", "--json").error()
+    assert error["slug"] == "nested-archive"
+    assert error["object"] == f"{tmp_path}/x.zip:t.dat.gz"
+    assert left(cache) == []
+
+
+def test_several_runs_in_one_archive(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name in ("a", "b"):
+            archive.write(TRACE, f"runs/{name}/trace.dat")
+    error = cli("report", tmp_path / "x.zip", "--json").error()
+    assert (error["slug"], error["have"]) == ("several-runs", "a, b")
+
+
+def test_an_archive_without_a_run(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    zipped(tmp_path / "x.zip", RUN / "vmstat.before", RUN / "uname")
+    ran = cli("report", tmp_path / "x.zip", "--json")
+    error = ran.error()
+    assert (ran.code, error["slug"], error["object"]) == (3, "no-trace", f"{tmp_path}/x.zip")
+    assert str(cache) not in json.dumps(error)
+
+
+@pytest.mark.parametrize("end", [*STREAMS, "tar.gz", "zip"])
+def test_damage_is_told_in_one_error(cli: Cli, cache: Path, tmp_path: Path, end: str) -> None:
+    packed = tmp_path / f"x.{end}"
+    if end == "zip":
+        zipped(packed, TRACE)
+    else:
+        packed.write_bytes(STREAMS[end[-3:].strip(".")](TRACE.read_bytes()))
+    data = packed.read_bytes()
+    packed.write_bytes(data[: len(data) // 2])
+    ran = cli("report", packed, "--json")
+    assert (ran.code, ran.out) == (3, "")
+    assert (ran.error()["slug"], ran.error()["object"]) == ("damaged-archive", str(packed))
+    assert left(cache) == []
+
+
+def test_a_damaged_trace_is_called_as_it_was_given(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "t.dat.gz"
+    packed.write_bytes(gzip.compress(TRACE.read_bytes()[:3000]))
+    ran = cli("ingest", packed, "-o", tmp_path / "x.db")
+    assert (ran.code, str(packed) in ran.err, str(cache) in ran.err) == (3, True, False), ran.err
+
+
+def test_a_bomb(cli: Cli, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """8 MiB of zeros in 8 KiB; the limit can be lifted."""
+    monkeypatch.setattr(archives, "_FREE_BYTES", 1 << 20)
+    packed = tmp_path / "t.dat.gz"
+    packed.write_bytes(gzip.compress(TRACE.read_bytes()[:600] + bytes(8 << 20)))
+    ran = cli("ingest", packed, "-o", tmp_path / "x.db", "--json")
+    assert (ran.code, ran.error()["slug"]) == (3, "too-large")
+    ran = cli("ingest", packed, "-o", tmp_path / "x.db", "--json", "--no-unpack-limit")
+    assert ran.error()["slug"] != "too-large"
+    monkeypatch.setattr(archives, "MOST_BYTES", 1 << 20)
+    packed.write_bytes(gzip.compress(os.urandom(3 << 20), 0))
+    assert "unpacked" in cli("report", packed, "--json").error()["message"]
+    assert left(cache) == []
+
+
+def test_xz_that_wants_gibibytes_of_memory(
+    cli: Cli, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacking, "_XZ_MEMORY_BYTES", 1 << 20)
+    packed = tmp_path / "t.xz"
+    packed.write_bytes(lzma.compress(TRACE.read_bytes(), preset=9))
+    error = cli("report", packed, "--json").error()
+    assert (error["slug"], "emory" in error["message"]) == ("damaged-archive", True)
+
+
+def test_two_streams_are_one_file(tmp_path: Path) -> None:
+    for end, pack in STREAMS.items():
+        path = tmp_path / f"x.{end}"
+        path.write_bytes(pack(b"one " * 40_000) + pack(b"two"))
+        with unpacking.opened(path) as stream:
+            assert stream.read() == b"one " * 40_000 + b"two", end
+
+
+def piped(cache: Path, data: bytes, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
+    env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache))
+    command = [str(wbscope_path()), *map(str, words)]
+    return subprocess.run(command, input=data, capture_output=True, env=env, check=False)
+
+
+def test_stdin(cli: Cli, cache: Path, tmp_path: Path) -> None:
+    ran = piped(cache, TRACE.read_bytes(), "query", "throttle_by_task", "-", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["rows"] == rows(cli, TRACE)
+    made = sorted(cache.rglob("*.db"))
+    archive = tarred(STREAMS["gz"], TRACE, RUN / "vmstat.before")
+    ran = piped(cache, archive, "ingest", "-", "-o", tmp_path / "x.db")
+    assert ran.returncode == 0, ran.stderr
+    assert rows(cli, tmp_path / "x.db") == rows(cli, TRACE)
+    # The same bytes are known.
+    piped(cache, TRACE.read_bytes(), "query", "throttle_by_task", "-", "--json")
+    assert sorted(cache.rglob("*.db")) == made
+    assert left(cache) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "words", "code", "said"),
+    [
+        (b"", ("report", "-"), 3, b"stdin is empty"),
+        (b"hello\n", ("report", "-"), 3, b"error[not-a-trace]: -: "),
+        (b"\x1f\x8b\x08\x00", ("report", "-"), 3, b"error[damaged-archive]: -: "),
+        (b"hello\n", ("ingest", "-"), 2, b"wbscope ingest - -o stdin.db"),
+    ],
+)
+def test_stdin_that_is_no_trace(
+    cache: Path, data: bytes, words: tuple[str, ...], code: int, said: bytes
+) -> None:
+    ran = piped(cache, data, *words)
+    assert (ran.returncode, said in ran.stderr) == (code, True), ran.stderr
+    assert str(cache).encode() not in ran.stderr
+    assert left(cache) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_killed_while_stdin_comes(cli: Cli, tmp_path: Path, number: int) -> None:
+    env = dict(os.environ, WBSCOPE_CACHE_DIR=str(tmp_path))
+    command = [str(wbscope_path()), "report", "-"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        env=env,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(TRACE.read_bytes())
+        end = time.monotonic() + 60
+        while not any(path.is_file() for path in left(tmp_path)) and time.monotonic() < end:
+            time.sleep(0.05)
+            if any(path.name == "stdin" for path in tmp_path.rglob("*")):
+                break
+        process.send_signal(number)
+        process.wait(60)
+    if number == signal.SIGKILL:  # nobody can clean up behind it but the next one
+        assert left(tmp_path) != []
+        ran = piped(tmp_path, TRACE.read_bytes(), "query", "throttle_by_task", "-", "--json")
+        assert ran.returncode == 0, ran.stderr
+    else:
+        assert process.returncode == 130
+    assert left(tmp_path) == []
+
+
+def test_most_runs_load_no_unpacker() -> None:
+    script = (
+        "import sys, wbscope.run.source as source; source.find_source(sys.argv[1]);"
+        "print([name for name in ('tarfile', 'backports.zstd') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", script, str(example("four-equal-writers").trace)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
