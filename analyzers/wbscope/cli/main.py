@@ -20,6 +20,7 @@ from wbscope.base.errors import InternalError, UsageError, WbscopeError
 from wbscope.base.extras import missing_library
 from wbscope.base.version import __version__
 from wbscope.base.watch import watching
+from wbscope.cli.completing import ASKED, complete
 from wbscope.cli.exitcodes import error_code
 from wbscope.cli.group import verb_group
 from wbscope.cli.output import drop_output, note
@@ -51,7 +52,9 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
 def _options(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "-V", "--version", callback=_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Who was throttled, why, for how long, was it fair, did reclaim write?
@@ -81,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _interrupt)
     try:
+        if words[:1] == [ASKED]:
+            return complete(program, words[1:])
         return _run(words)
     except BrokenPipeError:
         drop_output(sys.stdout)
@@ -91,7 +96,7 @@ def _run(words: list[str]) -> int:
     try:
         with (
             watching(lambda error: _fail(error, words)),
-            get_command(program(words)).make_context("wbscope", words) as context,
+            get_command(program(words)).make_context("wbscope", list(words)) as context,
         ):
             context.command.invoke(context)
     except typer.Exit as end:
@@ -144,6 +149,8 @@ def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
     if command == "wbscope record" and "--" not in words:
         # As in `record ls -l`: options of the command look like those of record.
         fix = "wbscope record -o RUN -- CMD...    # options of CMD go behind the --"
+    elif "-completion" in message:  # as programs of Typer have it
+        fix = "wbscope completion bash    # or zsh, fish"
     return UsageError("usage", command, message, fix=fix)
 
 
