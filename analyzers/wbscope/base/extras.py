@@ -15,6 +15,7 @@ __all__ = ["EXTRAS", "missing_library"]
 # The module that is imported -> the extra of the package wbscope that brings it.
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
+        "duckdb": "fleet",
         "google": "perfetto",
         "matplotlib": "plots",
         "numpy": "gate",

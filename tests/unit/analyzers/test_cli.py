@@ -29,8 +29,10 @@ VERBS = [
         "explain",
         "check",
     ),
-    *("plot", "timeline", "convert", "open", "compare", "gate", "sql-package", "lab", "baseline"),
+    *("plot", "timeline", "convert", "open", "compare", "gate", "export", "sql-package"),
+    *("completion", "lab", "baseline"),
     "history",
+    "fleet",
 ]
 
 

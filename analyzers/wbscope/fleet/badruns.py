@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that could not be read: a row each of the table ingest_errors."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from wbscope.base.errors import WbscopeError
+from wbscope.base.version import __version__
+from wbscope.fleet.dataset import Dataset, cannot_write, place
+from wbscope.fleet.layout import ERRORS, FLEET_SCHEMA, UNKNOWN, Partition, data_path
+from wbscope.fleet.redact import Redaction
+from wbscope.fleet.tables import OWN_TABLES, table_of, write_table
+
+__all__ = ["forget_error", "publish_error", "write_error"]
+
+_DIGITS = 32
+
+
+def write_error(
+    source: str,
+    error: WbscopeError,
+    folder: Path,
+    *,
+    content: str | None = None,
+    redaction: Redaction | None = None,
+) -> tuple[str, Path]:
+    """The row of a bad run: where it belongs below the dataset, and the file in `folder`.
+
+    The same content, or a source that cannot be read, has one row however often it is tried.
+    """
+    shown = source if redaction is None else redaction.path(source)
+    message = error.message if redaction is None else error.slug
+    told = f"{source}\0{error.slug}"
+    name = content or hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+    values = (
+        name, shown, error.slug, message, error.exit_code, content, int(time.time()), __version__,
+        FLEET_SCHEMA,
+    )  # fmt: skip
+    local = folder / f"{ERRORS}-{name}.parquet"
+    texts = [_utf8(value) if isinstance(value, str) else value for value in values]
+    write_table(table_of(ERRORS, OWN_TABLES[ERRORS], [tuple(texts)]), local)
+    return data_path(ERRORS, Partition(_date_of(Path(source)), UNKNOWN, UNKNOWN), name), local
+
+
+def publish_error(dataset: Dataset, name: str, local: Path) -> None:
+    """Add a row, unless there is one of this name."""
+    target = dataset.path / name
+    try:
+        with dataset.locked():
+            if any(path.name == target.name for path in dataset.error_files()):
+                return
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                place(local, target)
+    except OSError as error:
+        raise cannot_write(target, error) from error
+
+
+def forget_error(dataset: Dataset, run: str) -> None:
+    """A later wbscope has read what an earlier one could not."""
+    for path in dataset.error_files():
+        if path.stem == run:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _date_of(source: Path) -> str:
+    """The day when what is there was written."""
+    try:
+        return f"{datetime.fromtimestamp(source.stat().st_mtime, UTC):%Y-%m-%d}"
+    except (OSError, OverflowError, ValueError):
+        return UNKNOWN
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

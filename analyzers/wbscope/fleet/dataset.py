@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dataset on disk: its marker, and the manifests that say which runs are in it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.outputs import check_parent, is_private_name, private_folder
+from wbscope.fleet.layout import ERRORS, FLEET_SCHEMA, PARTITIONS, RUN_ID, is_data_path
+from wbscope.fleet.runfiles import MANIFEST_SCHEMA
+
+__all__ = [
+    "Dataset",
+    "cannot_write",
+    "files_by_table",
+    "make_dataset",
+    "open_dataset",
+    "place",
+    "sync_folder",
+    "write_synced",
+]
+
+DATASET_SCHEMA = "wbscope.dataset/1"
+
+_MARKER = "_dataset.json"
+# Names that begin so are of no reader of Parquet.
+_MANIFESTS, _INTENTS, _WORK, _LOCK = "_manifest", "_intent", "_work", "_lock"
+_MOST_BYTES = 16 << 20
+_ERROR_FILES = "/".join([ERRORS, *(f"{key}=*" for key in PARTITIONS), "*.parquet"])
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A folder that is a dataset; `redaction` is the id of the key of its names, None: plain."""
+
+    path: Path
+    redaction: str | None
+
+    @property
+    def work(self) -> Path:
+        """Where writers have their private folders, each under this name."""
+        return self.path / _WORK / "ingest"
+
+    def manifest_path(self, run: str) -> Path:
+        """What makes a run part of the dataset when it is there."""
+        return self.path / _MANIFESTS / f"{run}.json"
+
+    def intent_path(self, run: str) -> Path:
+        """What names the files of a run while they get their places."""
+        return self.path / _INTENTS / f"{run}.json"
+
+    def has(self, run: str) -> bool:
+        """Whether the run is in it."""
+        return self.manifest_path(run).exists()
+
+    def intents(self) -> list[str]:
+        """Runs that somebody has begun to publish."""
+        return self._ids(_INTENTS)
+
+    def manifests(self) -> dict[str, dict[str, Any]]:
+        """What is told of each run, by its id.
+
+        Raises: InputError for one of a newer wbscope, or that is not as it was written.
+        """
+        return {run: read_manifest(self.manifest_path(run)) for run in self._ids(_MANIFESTS)}
+
+    def error_files(self) -> list[Path]:
+        """The rows of ingest_errors, a file each."""
+        found = self.path.glob(_ERROR_FILES)
+        return sorted(p for p in found if is_data_path(str(p.relative_to(self.path))))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """While files get their names: the next writer waits some milliseconds."""
+        lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            # Where there are no locks, names from the content and links still hold.
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _ids(self, folder: str) -> list[str]:
+        try:
+            names = os.listdir(self.path / folder)
+        except FileNotFoundError:
+            return []
+        stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return sorted(stem for stem in stems if RUN_ID.fullmatch(stem))
+
+
+def open_dataset(path: Path) -> Dataset:
+    """One that is there.
+
+    Raises: InputError for a folder that is none, or is of a newer wbscope.
+    """
+    try:
+        document = _document(path / _MARKER)
+    except FileNotFoundError:
+        what = "is a folder without _dataset.json" if path.is_dir() else "does not exist"
+        raise InputError(
+            "not-a-dataset",
+            str(path),
+            f"{what}, wanted a dataset",
+            fix=f"wbscope fleet ingest RUN... -o {shlex.quote(str(path))}",
+        ) from None
+    if document.get("schema") != DATASET_SCHEMA:
+        raise _damaged(path / _MARKER, f"has schema {document.get('schema')!r}")
+    _check_version(path, document)
+    redaction = document.get("redaction")
+    return Dataset(path, None if redaction is None else str(redaction))
+
+
+def make_dataset(path: Path, redaction: str | None) -> Dataset:
+    """One to write to: made in a new or empty folder, else the one that is there.
+
+    Raises: UsageError for a folder with other things in it, and for another key.
+    """
+    check_parent(path)
+    try:
+        path.mkdir(exist_ok=True)
+        if not (path / _MARKER).exists():
+            _check_empty(path)
+            _mark(path, redaction)
+        for name in (_MANIFESTS, _INTENTS, _WORK):
+            (path / name).mkdir(exist_ok=True)
+    except FileExistsError as error:
+        raise UsageError(
+            "output-is-file",
+            str(path),
+            "is a file, wanted a folder",
+            fix=Phrase(Argument("output")),
+        ) from error
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    found = open_dataset(path)
+    if found.redaction != redaction:
+        raise _other_key(found, redaction)
+    return found
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """What is told of one run."""
+    document = _document(path)
+    if document.get("schema") != MANIFEST_SCHEMA:
+        raise _damaged(path, f"has schema {document.get('schema')!r}, wanted {MANIFEST_SCHEMA!r}")
+    _check_version(path, document)
+    files = document.get("files")
+    if document.get("run") != path.stem or not isinstance(files, dict):
+        raise _damaged(path, "is not of the run that it is named after")
+    for place_of, told in files.items():
+        named = Path(place_of)
+        is_ours = is_data_path(place_of) and named.stem == path.stem
+        if not is_ours or not isinstance(told, dict) or told.get("table") != named.parts[0]:
+            raise _damaged(path, f"names {place_of!r}, which is no file of a dataset")
+    return document
+
+
+def files_by_table(manifests: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
+    """Table -> its files below the dataset."""
+    found: dict[str, list[str]] = {}
+    for manifest in manifests:
+        for name, told in manifest["files"].items():
+            found.setdefault(told["table"], []).append(name)
+    return found
+
+
+def place(source: Path, target: Path) -> None:
+    """Give a whole file its name, which nothing else has.
+
+    Raises: FileExistsError; OSError.
+    """
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without links; the lock is what keeps others away.
+        if os.path.lexists(target):
+            raise FileExistsError(f"{target} exists") from None
+        os.rename(source, target)
+
+
+def write_synced(path: Path, document: dict[str, Any]) -> None:
+    """A file of JSON that is on the disk when this returns."""
+    with path.open("x", encoding="utf-8") as file:
+        file.write(json.dumps(document, indent=1) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Names in a folder, too, are lost with the power until this."""
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # some file systems sync no folders
+            os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def cannot_write(path: Path, error: OSError) -> SetupError:
+    """A full disk, no permission."""
+    return SetupError(
+        "cannot-write",
+        str(path),
+        f"cannot be written: {error.strerror or error}",
+        effect="runs that are in the dataset stay; what was begun of another is taken back",
+        fix="make room, and start the same command again: it goes on where it was",
+    )
+
+
+def _mark(path: Path, redaction: str | None) -> None:
+    document = {"schema": DATASET_SCHEMA, "fleet_schema": FLEET_SCHEMA, "redaction": redaction}
+    with private_folder(path / _MARKER) as private:
+        write_synced(private / "marker", document)
+        with contextlib.suppress(FileExistsError):  # another writer begins, too
+            place(private / "marker", path / _MARKER)
+    sync_folder(path)
+
+
+def _check_empty(path: Path) -> None:
+    others = [name for name in os.listdir(path) if not is_private_name(name, _MARKER)]
+    if others and not (path / _MARKER).exists():  # another writer may have begun
+        raise UsageError(
+            "not-a-dataset",
+            str(path),
+            f"is a folder with {len(others)} other things in it, wanted a new or empty one",
+            have=", ".join(sorted(others)[:8]),
+            effect="nothing was written",
+            fix=Phrase(Argument("output", str(path / "dataset"))),
+        )
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Raises: FileNotFoundError; InputError for what is no JSON object."""
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(_MOST_BYTES))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise _damaged(path, f"cannot be read as JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise _damaged(path, "holds no JSON object")
+    return found
+
+
+def _check_version(path: Path, document: dict[str, Any]) -> None:
+    version = document.get("fleet_schema")
+    if not isinstance(version, int):
+        raise _damaged(path, f"has fleet_schema {version!r}, wanted a number")
+    if version > FLEET_SCHEMA:
+        by = re.sub(r"[^\w.+-]", "", str(document.get("wbscope_version") or "")) or "a newer one"
+        raise InputError(
+            "dataset-version",
+            str(path),
+            f"has fleet_schema {version}, this wbscope reads up to {FLEET_SCHEMA}",
+            have=f"written by wbscope {by}",
+            fix="pipx upgrade wbscope",
+        )
+
+
+def _other_key(found: Dataset, asked: str | None) -> UsageError:
+    plain = "names as they are"
+    have = plain if found.redaction is None else f"names hashed with key {found.redaction}"
+    would = plain if asked is None else f"some with key {asked}"
+    return UsageError(
+        "other-redaction",
+        str(found.path),
+        f"has {have}, and would get {would}",
+        effect="nothing was written: a name would not be the same one in all runs",
+        fix="the same --redact as before, or another dataset",
+    )
+
+
+def _damaged(path: Path, message: str) -> InputError:
+    return InputError(
+        "damaged-dataset",
+        str(path),
+        message,
+        effect="no number was made of the rest",
+        fix=f"mv {shlex.quote(str(path))} /tmp, and ingest the run again",
+    )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runs a folder holds, at any depth."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from wbscope.base.errors import UsageError, WbscopeError
+from wbscope.run.source import STDIN, find_source
+
+__all__ = ["sources_in"]
+
+# A file in a folder that is no run itself; any file can be named.
+_ENDS = (
+    ".dat", ".db", ".pftrace", ".perfetto-trace", ".tar", ".tgz", ".zip", ".gz", ".xz", ".zst",
+    ".bz2",
+)  # fmt: skip
+_DATASET = "_dataset.json"
+
+
+def sources_in(text: str) -> Iterator[str]:
+    """A run as it is; a folder of runs as these, in the order of their names.
+
+    A folder with nothing in it that could be a run is given as it is: whoever reads it says why
+    it is none. Links to folders, hidden ones and datasets are not entered.
+
+    Raises: UsageError.
+    """
+    if text == STDIN:
+        raise UsageError("no-stdin", STDIN, "is stdin, wanted files or folders", fix="FOLDER")
+    if not os.path.isdir(text) or _is_run(text):
+        yield text
+        return
+    found = False
+    for inside in _inside(text):
+        found = True
+        yield inside
+    if not found:
+        yield text
+
+
+def _inside(folder: str) -> Iterator[str]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        yield folder  # reading it tells why
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if not os.path.exists(os.path.join(entry.path, _DATASET)):
+                yield from sources_in(entry.path)
+        elif entry.name.endswith(_ENDS) and entry.is_file():
+            yield entry.path
+
+
+def _is_run(folder: str) -> bool:
+    """Also one that is to be told as bad: with parts of a recording in it."""
+    try:
+        find_source(folder)
+    except WbscopeError as error:
+        if error.slug != "no-trace":
+            return True
+        return any(Path(folder).glob("trace.dat.cpu*"))
+    return True

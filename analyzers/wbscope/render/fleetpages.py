@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What adding runs to a dataset has come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wbscope.base.errors import WbscopeError
+from wbscope.base.result import Notice
+from wbscope.render.jsondoc import document, rows_body
+
+__all__ = ["Row", "added_json", "added_text"]
+
+# Source, what came of it (added, known, failed), its run, why it could not be read.
+Row = tuple[str, str, str | None, WbscopeError | None]
+
+
+def added_json(dataset: str, rows: Sequence[Row]) -> str:
+    """One row a source, one warning for each that could not be read."""
+    listed = [
+        {
+            "source": source,
+            "outcome": outcome,
+            "run": run,
+            "error": None if error is None else error.slug,
+        }
+        for source, outcome, run, error in rows
+    ]
+    warnings = [
+        Notice(error.slug, error.message, source)
+        for source, _, _, error in rows
+        if error is not None
+    ]
+    counts = {f"{outcome}_count": _count(rows, outcome) for outcome in ("added", "known", "failed")}
+    return document("fleet-ingest", {"dataset": dataset, **counts}, rows_body(listed, warnings))
+
+
+def added_text(dataset: str, rows: Sequence[Row]) -> str:
+    """One line."""
+    told = f"wrote {dataset}: {_count(rows, 'added')} runs added"
+    if known := _count(rows, "known"):
+        told += f", {known} there already"
+    if failed := _count(rows, "failed"):
+        told += f", {failed} could not be read (table ingest_errors)"
+    return told
+
+
+def _count(rows: Sequence[Row], outcome: str) -> int:
+    return sum(row[1] == outcome for row in rows)
