@@ -129,6 +129,18 @@ VERBS = (
         "Keep results of runs by commit, and tell what changed when.",
     ),
     Verb(
+        "fleet",
+        "fleet",
+        _GROUP,
+        "Put many runs in one dataset, and ask all of them.",
+    ),
+    Verb(
+        "export",
+        "export",
+        "export",
+        "Write all that runs say as Parquet files.",
+    ),
+    Verb(
         "sql-package",
         "sql_package",
         "sql_package",
