@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from wbscope.base.errors import QueryError
 from wbscope.base.watch import default_limit_ns, running
+from wbscope.library.functions import FUNCTIONS
 
 __all__ = ["check_one_select", "reading_only", "stoppable"]
 
@@ -18,8 +19,6 @@ _STEPS = 50_000
 
 _COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*", re.DOTALL)
 _READING_PRAGMAS = ("table_info", "table_xinfo", "table_list")
-# They load code, or tell where it lies in memory.
-_NO_FUNCTIONS = ("load_extension", "fts3_tokenizer")
 _ALLOWED = (
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -56,8 +55,9 @@ def reading_only(
 ) -> Iterator[list[str]]:
     """Within, any statement that would write, attach or load is an error.
 
-    So is one that runs a view or virtual table of the file; `foreign` are their names, in lower
-    case. Gives those that were refused.
+    So is one that runs a view or virtual table of the file, and what calls a function that is
+    not on the list; `foreign` are names of the former, in lower case. Gives what was refused,
+    functions with a "()" behind.
     """
     refused: list[str] = []
 
@@ -73,7 +73,10 @@ def reading_only(
                 if name is not None and name.lower() in foreign:
                     refused.append(name)
                     return sqlite3.SQLITE_DENY
-        return _authorize(action, first, second)
+        if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in FUNCTIONS:
+            refused.append(f"{second}()")
+            return sqlite3.SQLITE_DENY
+        return _authorize(action, first)
 
     connection.execute("PRAGMA query_only = ON")
     connection.set_authorizer(authorize)
@@ -84,10 +87,10 @@ def reading_only(
         connection.execute("PRAGMA query_only = OFF")
 
 
-def _authorize(action: int, first: str | None, second: str | None) -> int:
+def _authorize(action: int, first: str | None) -> int:
     allowed = (
         action in _ALLOWED
-        or (action == sqlite3.SQLITE_FUNCTION and second not in _NO_FUNCTIONS)
+        or action == sqlite3.SQLITE_FUNCTION  # one of the list
         or (action == sqlite3.SQLITE_PRAGMA and first in _READING_PRAGMAS)
         # SQLite reports this when it sets up a table-valued function such as
         # json_each; the file itself is open read-only and stays as it is.

@@ -14,6 +14,7 @@ from wbscope.base.result import Notice, Result
 from wbscope.library.contents import tables_of, texts_up_to
 from wbscope.library.database import translate
 from wbscope.library.engine import WARNINGS, Rows, warnings_select
+from wbscope.library.functions import FUNCTIONS, TABLE_FUNCTIONS
 from wbscope.library.guard import check_one_select, reading_only, stoppable
 from wbscope.library.params import Params
 from wbscope.library.session import notices_of, result_of
@@ -75,6 +76,8 @@ def _reading_only(engine: SqliteEngine, text: str) -> Iterator[None]:
         WHERE type = 'view' OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL %')
     """
     there = {name for (name,) in engine.connection.execute(find)}
+    modules = engine.connection.execute("SELECT lower(name) FROM pragma_module_list")
+    there |= {name for (name,) in modules} - TABLE_FUNCTIONS
     # Views of the library hide those of the file, unless these are asked for as main.NAME.
     asked = {name.lower() for name in _OF_MAIN.findall(text)}
     ours = {name.lower() for name in (*engine.made, *engine.given)}
@@ -87,6 +90,8 @@ def _reading_only(engine: SqliteEngine, text: str) -> Iterator[None]:
             refused += [name for name in _words(text.lower()) if name in foreign]
             if not refused or not _is_denied(error):
                 raise
+            if refused[0].endswith("()"):
+                raise _not_allowed(refused[0]) from error
             raise QueryError(
                 "not-a-table",
                 "sql",
@@ -94,6 +99,18 @@ def _reading_only(engine: SqliteEngine, text: str) -> Iterator[None]:
                 effect="nothing that a file brings along is run",
                 fix="read its tables, or the views of wbscope: .tables tells which",
             ) from error
+
+
+def _not_allowed(function: str) -> QueryError:
+    near = difflib.get_close_matches(function.removesuffix("()").lower(), FUNCTIONS, n=5)
+    return QueryError(
+        "function-not-allowed",
+        "sql",
+        f"calls {function}, which is none of the {len(FUNCTIONS)} functions that sql may call",
+        have=", ".join(near) or None,
+        effect="nothing was run",
+        fix="wbscope sql RUN \"SELECT length('text')\"    # docs/sql.md lists them",
+    )
 
 
 def _statement_error(engine: SqliteEngine, error: sqlite3.Error, sql: str) -> Exception:

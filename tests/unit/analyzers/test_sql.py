@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import wbscope
+from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError
+from wbscope.library.functions import FUNCTIONS
+from wbscope.library.sqlite import SqliteEngine
 
 Cli = Callable[..., Any]
 
+_UNSAID = re.compile(r"--[^\n]*|'(?:[^']|'')*'")  # comments and texts
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n"
 
 
@@ -53,7 +59,14 @@ def test_reading_is_allowed(database: Path, statement: str) -> None:
         ("WITH x AS (SELECT 1) INSERT INTO meta SELECT 1, 1", "read-only"),
         ("WITH x AS (SELECT 1) DELETE FROM meta", "read-only"),
         ("WITH x AS (SELECT 1) UPDATE meta SET value = 1", "read-only"),
-        ("SELECT load_extension('x')", "read-only"),
+        ("SELECT load_extension('x')", "function-not-allowed"),
+        ("SELECT hex(fts3_tokenizer('simple'))", "function-not-allowed"),
+        ("WITH x AS (SELECT FTS3_Tokenizer('a', x'00')) SELECT * FROM x", "function-not-allowed"),
+        ("SELECT sqlite_compileoption_get(1)", "function-not-allowed"),
+        ("SELECT event FROM event_counts ORDER BY total_changes()", "function-not-allowed"),
+        ("SELECT name FROM pragma_function_list", "read-only"),
+        ("SELECT * FROM sqlite_stmt", "not-a-table"),
+        ("SELECT * FROM fts3tokenize('simple', 'a b')", "not-a-table"),
         ("SELECT 1; SELECT 2", "several-statements"),
         ("SELECT 1; DROP TABLE meta", "several-statements"),
         ("SELECT 1; ATTACH ':memory:' AS other", "several-statements"),
@@ -74,6 +87,30 @@ def test_anything_else_is_refused(database: Path, statement: str, slug: str) -> 
     assert caught.value.slug == slug
     assert caught.value.fix
     assert database.read_bytes() == before
+
+
+def test_functions_of_an_sqlite_with_more_of_them(database: Path) -> None:
+    """As the sqlite3 program has readfile(): what is not on the list is not called."""
+    with wbscope.open(database) as run:
+        engine = run._session.engine
+        assert isinstance(engine, SqliteEngine)
+        engine.connection.create_function("readfile", 1, lambda name: Path(name).read_bytes())
+        with pytest.raises(QueryError) as caught:
+            run.sql("SELECT readfile('/etc/passwd')")
+    assert caught.value.slug == "function-not-allowed"
+    assert "readfile()" in caught.value.message
+
+
+def test_the_list_has_what_the_library_calls() -> None:
+    """Every function of this SQLite that a view or a query names."""
+    own = sqlite3.connect(":memory:").execute("SELECT name FROM pragma_function_list")
+    known = {name for (name,) in own}
+    called = {
+        name
+        for path in (REPOSITORY / "sql").rglob("*.sql")
+        for name in re.findall(r"\b(\w+)\s*\(", _UNSAID.sub("", path.read_text()).lower())
+    }
+    assert {"lag", "coalesce", "substr"} <= called & known <= FUNCTIONS
 
 
 def test_misspelt_table_names_the_closest(database: Path) -> None:
