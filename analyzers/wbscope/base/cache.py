@@ -9,6 +9,7 @@ this user's own and closed to others; what is removed there has a name that only
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -28,6 +29,7 @@ __all__ = [
     "CACHE_FIX",
     "cache_entry",
     "entry_of",
+    "only_maker",
     "own_folder",
     "scratch_folder",
     "trim_cache",
@@ -42,6 +44,7 @@ _FOLDERS = ("wbscope", "v1")
 _VARIABLE = "WBSCOPE_CACHE_DIR"
 _SCRATCH = "scratch"
 _ENTRY = re.compile(r"[0-9a-f]{32}\.(db|pftrace|library)")
+_LOCK = re.compile(r"[0-9a-f]{32}\.[a-z]+\.lock")
 # Of those who write an entry, as outputs.py names them.
 _PRIVATE = re.compile(rf"\.({_SCRATCH}|{_ENTRY.pattern})\.wbscope-[a-z0-9_]{{8}}")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -87,6 +90,45 @@ def used(entry: Path) -> bool:
     return True
 
 
+@contextmanager
+def only_maker(entry: Path) -> Iterator[None]:
+    """Within, no other process makes this entry: who came second waits, then finds it there.
+
+    The lock goes with its process, however that ends; where there are no locks, all may make it.
+    """
+    name = entry.with_name(f"{entry.name}.lock")
+    lock = _locked(name)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            # While it is held: who waits for this file sees that it is gone, and takes a new one.
+            with contextlib.suppress(OSError):
+                name.unlink(missing_ok=True)
+            os.close(lock)
+
+
+def _locked(name: Path) -> int | None:
+    while True:
+        try:
+            lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return None  # writing the entry says what is wrong
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(lock), name.lstat()):
+                return lock
+        except FileNotFoundError:
+            pass  # it was another one's, who is done
+        except OSError:
+            os.close(lock)
+            return None
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
+
+
 def trim_cache(keep: Path, limit_bytes: int = LIMIT_BYTES) -> None:
     """Remove the entries used longest ago until the rest fits; never `keep`."""
     entries = []
@@ -100,6 +142,8 @@ def trim_cache(keep: Path, limit_bytes: int = LIMIT_BYTES) -> None:
                 remove_if_dead(path)
         elif _ENTRY.fullmatch(path.name) and _is_own_file(status):
             entries.append((status.st_mtime_ns, status.st_size, path))
+        elif _LOCK.fullmatch(path.name) and status.st_mtime < time.time() - _STALE_SECONDS:
+            path.unlink(missing_ok=True)  # of one that was killed
     total = sum(size for _, size, _ in entries)
     for _, size, path in sorted(entries):
         if total <= limit_bytes:

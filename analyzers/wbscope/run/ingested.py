@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.cache import CACHE_FIX, cache_entry, trim_cache, used
+from wbscope.base.cache import CACHE_FIX, cache_entry, only_maker, trim_cache, used
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
@@ -47,12 +47,15 @@ def database_of(source: Source, library: Library, observer: Observer | None = No
         return source.trace
     entry = _entry(source, library)
     if not used(entry):
-        try:
-            _make(source, entry, library, observer)
-        except SetupError as error:
-            if error.slug == "cannot-write":
-                error.fix = CACHE_FIX  # the user gave no output
-            raise
+        with only_maker(entry):
+            if used(entry):  # another process has made it in the meantime
+                return entry
+            try:
+                _make(source, entry, library, observer)
+            except SetupError as error:
+                if error.slug == "cannot-write":
+                    error.fix = CACHE_FIX  # the user gave no output
+                raise
         trim_cache(keep=entry)
     return entry
 
