@@ -11,7 +11,7 @@ export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
 # Debian packages: to build and run, and what the tests need on top.
 DEBS      := cmake g++ libsqlite3-dev libtraceevent-dev libxxhash-dev libzstd-dev \
              libprotozero-dev ninja-build pkg-config python3-venv zlib1g-dev
-TEST_DEBS := busybox-static e2fsprogs fio fish gcc git less libc6-dev libgtest-dev nodejs procps \
+TEST_DEBS := busybox-static e2fsprogs fio fish gcc git less libc6-dev libgtest-dev mandoc nodejs procps \
 	trace-cmd zsh zstd
 # For tests/ui, which are skipped where it cannot be had.
 BROWSER   := chromium

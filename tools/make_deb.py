@@ -22,6 +22,7 @@ import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 
+from make_man import section, verbatim
 from make_wheel import BuildError, one_wheel, run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,6 +58,12 @@ PRERM = f"""#!/bin/sh
 set -e
 py3clean -p wbscope /{LIBRARY}
 """
+# Where each shell looks, below usr/share.
+COMPLETIONS = {
+    "wbscope.bash": "bash-completion/completions/wbscope",
+    "_wbscope": "zsh/vendor-completions/_wbscope",
+    "wbscope.fish": "fish/vendor_completions.d/wbscope.fish",
+}
 # Libraries of Python in a folder of their own, with the texts of their licences beside them.
 OVERRIDES = """wbscope: embedded-javascript-library
 wbscope: extra-license-file
@@ -120,17 +127,22 @@ def install(root: Path) -> None:
 
 
 def document(root: Path, version: str) -> None:
-    """Man pages of the help, the licences, the list of changes."""
+    """Man pages of the help, completion, the licences, the list of changes."""
     shared = root / "usr/share"
-    help_of = {
-        "wbscope": run(
-            [sys.executable, "-c", "import wbscope.cli.main as m; m.main(['--help'])"],
-            library_of(root),
-        ),
-        "wbscope-ingest": run([str(root / "usr/bin/wbscope-ingest"), "--help"]),
-    }
-    for name, text in help_of.items():
-        write_gz(shared / f"man/man1/{name}.1.gz", manual(name, version, text))
+    pages = WORK / "man"
+    shutil.rmtree(pages, ignore_errors=True)
+    date = run(["git", "log", "-1", "--format=%cs"]).strip()
+    make = [str(ROOT / "tools/make_man.py"), "-o", str(pages), "--date", date]
+    run([sys.executable, *make], library_of(root))
+    # The program has the name of this page, too.
+    helped = verbatim(run([str(root / "usr/bin/wbscope-ingest"), "--help"]))
+    program = section("THE PROGRAM WBSCOPE\\-INGEST", helped)
+    for page in sorted(pages.iterdir()):
+        more = "\n".join([*program, ""]) if page.stem == "wbscope-ingest" else ""
+        write_gz(shared / f"man/man1/{page.name}.gz", page.read_text(encoding="utf-8") + more)
+    scripts = root / LIBRARY / "wbscope/cli/completions"
+    for name, place in COMPLETIONS.items():
+        write(shared / place, (scripts / name).read_text(encoding="utf-8"))
     doc = shared / "doc/wbscope"
     now = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
     entry = (
@@ -143,18 +155,6 @@ def document(root: Path, version: str) -> None:
 
 def library_of(root: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(root / LIBRARY), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def manual(name: str, version: str, text: str) -> str:
-    """The help as a page of the manual."""
-    body = text.replace("\\", "\\e").replace("-", "\\-")
-    lines = "\n".join(f"\\&{line}" if line[:1] in ".'" else line for line in body.splitlines())
-    what = "who was throttled by Linux, why, and for how long"
-    title = name.replace("-", "\\-")
-    return (
-        f'.TH {name.upper()} 1 "" "wbscope {version}"\n.SH NAME\n{title} \\- {what}\n'
-        f".SH DESCRIPTION\n.nf\n{lines}\n.fi\n"
-    )
 
 
 def copyright_text(library: Path) -> str:

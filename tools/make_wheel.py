@@ -26,7 +26,8 @@ from fresh_settings import MIRROR, mirror
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build/wheel-parts"
-TOOLS = ("auditwheel==6.8.2", "wheel==0.47.0", "ziglang==0.17.1")
+# The last two make the manual.
+TOOLS = ("auditwheel==6.8.2", "wheel==0.47.0", "ziglang==0.17.1", "jinja2>=3.1", "typer>=0.28")
 SUITE = "bookworm"
 GLIBC = "2.28"
 PLATFORM = "manylinux_2_28"
@@ -75,6 +76,7 @@ def build(processor: str, tools: Path, output: Path) -> Path:
         "cmake.define.WBSCOPE_COPYRIGHTS": str(copyrights(root, folder / "copyrights")),
         "install.strip": "false",
     }
+    settings["cmake.define.WBSCOPE_MANUAL"] = str(manual(tools, folder / "man"))
     words = [f"--config-settings={name}={value}" for name, value in settings.items()]
     library = next((root / "usr/lib").glob("*/pkgconfig"))
     variables = {
@@ -152,6 +154,15 @@ def copyrights(root: Path, folder: Path) -> Path:
         shutil.copy2(root / "usr/share/doc" / package / "copyright", folder / package)
     for name in LICENCES:
         shutil.copy2(_LICENCE_FOLDER / name, folder / name)
+    return folder
+
+
+def manual(tools: Path, folder: Path) -> Path:
+    """Its pages, which pipx puts where man looks."""
+    shutil.rmtree(folder, ignore_errors=True)
+    date = run(["git", "log", "-1", "--format=%cs"]).strip()
+    make = [str(ROOT / "tools/make_man.py"), "-o", str(folder), "--date", date]
+    run([str(tools / "bin/python"), *make])
     return folder
 
 

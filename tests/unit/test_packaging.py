@@ -7,11 +7,14 @@ import importlib
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support.runs import REPOSITORY
+from support.tools import require_program
+from wbscope.cli.verbs import VERBS
 
 
 @pytest.fixture
@@ -45,12 +48,24 @@ def test_missing_libraries_are_named_with_the_packages_that_have_them(tmp_path: 
 def test_all_data_is_in_the_wheel(tmp_path: Path) -> None:
     """As scikit-build-core asks CMake for them; the program itself is not built for this."""
     built, target = tmp_path / "build", tmp_path / "wheel"
-    done = _cmake(built, "-DSKBUILD_SCRIPTS_DIR=scripts", f"-DCMAKE_INSTALL_PREFIX={target}")
+    (tmp_path / "man").mkdir()
+    (tmp_path / "man/wbscope.1").write_text("a page\n")
+    folders = [f"-DSKBUILD_{name.upper()}_DIR={name}" for name in ("scripts", "data")]
+    manual = f"-DWBSCOPE_MANUAL={tmp_path / 'man'}"
+    done = _cmake(built, *folders, manual, f"-DCMAKE_INSTALL_PREFIX={target}")
     assert done.returncode == 0, done.stderr
     (built / "wbscope-ingest").write_text("not built\n")
     strip = ["cmake", "--install", str(built)]
     subprocess.run(strip, check=True, capture_output=True)
     assert (target / "scripts/wbscope-ingest").is_file()
+    assert (target / "data/share/man/man1/wbscope.1").read_text() == "a page\n"
+    for place, script in {
+        "bash-completion/completions/wbscope": "wbscope.bash",
+        "fish/vendor_completions.d/wbscope.fish": "wbscope.fish",
+        "zsh/site-functions/_wbscope": "_wbscope",
+    }.items():
+        source = REPOSITORY / "analyzers/wbscope/cli/completions" / script
+        assert (target / "data/share" / place).read_text() == source.read_text()
     package = target / "wbscope"
     for name in ("sql", "kernel-tracepoints/formats", "kernel-tracepoints/text-formats"):
         source = REPOSITORY / name.replace("wbscope/", "")
@@ -79,7 +94,46 @@ def test_the_deb_names_what_the_program_is_linked_to(deb: ModuleType) -> None:
     assert needed - set(deb.LINKED) == set()
 
 
-def test_help_as_a_page_of_the_manual(deb: ModuleType) -> None:
-    page = deb.manual("wbscope-ingest", "1.2", "usage: a-b\n.dot\\n")
-    assert page.splitlines()[0] == '.TH WBSCOPE-INGEST 1 "" "wbscope 1.2"'
-    assert page.endswith(".nf\nusage: a\\-b\n\\&.dot\\en\n.fi\n")
+@pytest.fixture(scope="module")
+def manual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All pages."""
+    folder = tmp_path_factory.mktemp("man")
+    tool = [sys.executable, REPOSITORY / "tools/make_man.py", "--date", "2026-01-02"]
+    subprocess.run([*tool, "-o", folder], check=True)
+    return folder
+
+
+def test_each_verb_has_a_page_of_the_manual(manual: Path) -> None:
+    names = {f"wbscope-{verb.name}" for verb in VERBS}
+    assert {page.name for page in manual.iterdir()} == {f"{one}.1" for one in {"wbscope", *names}}
+    whole = (manual / "wbscope.1").read_text()
+    assert all(name.replace("-", "\\-") in whole for name in names)
+
+
+def test_the_pages_are_good_roff(manual: Path) -> None:
+    mandoc = require_program("mandoc")
+    pages = sorted(manual.iterdir())
+    done = subprocess.run([mandoc, "-Tlint", "-W", "warning", *pages], capture_output=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+
+
+def test_a_page_says_what_the_help_says(manual: Path) -> None:
+    mandoc = require_program("mandoc")
+    page = manual / "wbscope-query.1"
+    command = [mandoc, "-Tutf8", "-O", "width=200", page]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    said = " ".join(re.sub(".\b", "", said).split())  # bold is a letter over itself
+    for part in (
+        "wbscope-query - Answer a canned query, of one run or of several",
+        "Only tasks of this name, e.g. 'dd*', or thread.",
+        "--sort [-]NAME,...",
+        "wbscope query fairness before.db after.db",
+        "2026-01-02",
+    ):
+        assert part in said
+
+
+def test_requests_in_a_help_text_are_text(deb: ModuleType) -> None:
+    assert deb.verbatim("usage: a-b\n.dot\\n\n\n'") == [
+        ".nf", "usage: a\\-b", "\\&.dot\\en", ".sp", "\\(aq", ".fi",
+    ]  # fmt: skip
