@@ -37,7 +37,7 @@ UNIT_NUMBERS = {1024, 4096, 1_000_000, 1_000_000_000}
 # options of them.
 LIBRARY = (
     "base", "stats", "plot", "library", "run", "ingest", "perfetto", "timeline", "measure",
-    "compare", "record", "doctor", "lab", "viewer", "explain",
+    "compare", "record", "doctor", "lab", "viewer", "explain", "fleet",
 )  # fmt: skip
 # An option that stands behind one of these in a text is a part of a command.
 PROGRAM = re.compile(

@@ -3,16 +3,42 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from wbscope.base.errors import WbscopeError
+from wbscope.base.outputs import write_whole
+from wbscope.base.units import parse_duration
+from wbscope.cli.choice import parse_choice, parse_width
+from wbscope.cli.exitcodes import Codes, gate_code
+from wbscope.cli.formats import Format, write_result
 from wbscope.cli.group import verb_group
-from wbscope.cli.options import JsonOption, QuietOption
-from wbscope.cli.output import note, write_stdout
+from wbscope.cli.options import (
+    ColumnsOption,
+    CsvOption,
+    CsvRawOption,
+    ForceOption,
+    JsonOption,
+    LimitOption,
+    MarkdownOption,
+    NoPagerOption,
+    OutputOption,
+    ParquetOption,
+    QuietOption,
+    SortOption,
+    WidthOption,
+)
+from wbscope.cli.output import drop_output, note, page_width, write_stdout
+from wbscope.cli.pager import page
+from wbscope.cli.sides import FacesOption
+from wbscope.cli.sql import SqlCommand
+from wbscope.render.table import PAGE_WIDTH
 
 __all__ = ["RedactOption", "app", "harvest"]
 
@@ -21,6 +47,9 @@ app = verb_group("fleet", no_args_is_help=True)
 SourcesArgument = Annotated[
     list[str],
     typer.Argument(metavar="SRC...", help="Runs, or folders of runs.", show_default=False),
+]
+DatasetArgument = Annotated[
+    Path, typer.Argument(metavar="DATASET", help="What fleet ingest wrote.", show_default=False)
 ]
 DatasetOption = Annotated[
     Path, typer.Option("-o", "--output", metavar="DATASET", help="A dataset, or a new folder.")
@@ -33,6 +62,13 @@ RedactOption = Annotated[
 ]
 
 
+class GateUnit(StrEnum):
+    """What is one value in a test."""
+
+    host = "host"
+    run = "run"
+
+
 @app.callback()
 def fleet() -> None:
     """Put many runs in one dataset, and ask all of them.
@@ -41,6 +77,10 @@ def fleet() -> None:
     Examples:
       wbscope fleet ingest traces/ -o dataset
       wbscope fleet ingest traces/ -o dataset --redact names.key
+      wbscope fleet report dataset
+      wbscope fleet sql dataset "SELECT host, count(*) FROM runs GROUP BY host"
+      wbscope fleet gate dataset --policy gate.toml \\
+        --cohort "kernel = '6.12.1'" --against "kernel = '6.1.0'"
     """
 
 
@@ -105,3 +145,192 @@ def harvest(
     if as_json:
         write_stdout(added_json(str(output), rows))
     note(added_text(str(output), rows))
+
+
+@app.command(cls=SqlCommand)
+def sql(
+    dataset: DatasetArgument,
+    statement: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STATEMENT", help="One SELECT; '-' reads stdin.", show_default=False
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Stop the statement after this time.")
+    ] = None,
+    columns: ColumnsOption = None,
+    sort: SortOption = None,
+    limit: LimitOption = None,
+    width: WidthOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    csv_raw: CsvRawOption = False,
+    as_markdown: MarkdownOption = False,
+    parquet: ParquetOption = None,
+    output: OutputOption = "-",
+    force: ForceOption = False,
+    no_pager: NoPagerOption = False,
+) -> None:
+    """Run a SELECT over all runs of a dataset, in DuckDB.
+
+    Without a statement it lists the tables. Each canned query is one, and runs,
+    run_metrics, run_facts, run_devices, run_warnings, ingest_errors; all but
+    the last have the columns run, date, host and kernel. Only runs that are
+    whole are read, nothing can be written, and no other file be opened.
+
+    \b
+    Examples:
+      wbscope fleet sql dataset
+      wbscope fleet sql dataset "SELECT cause, sum(dur) FROM stalls GROUP BY cause"
+      wbscope fleet sql dataset --csv --timeout 30s - < question.sql
+    """
+    choice = parse_choice(columns, sort, limit)
+    form = Format(
+        as_json,
+        as_csv or csv_raw,
+        as_markdown,
+        parquet,
+        output,
+        force,
+        choice,
+        parse_width(width),
+        not no_pager,
+        csv_raw,
+    )
+    form.check([str(dataset)])
+    limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
+    from wbscope.fleet.dataset import open_dataset
+    from wbscope.fleet.duck import DuckEngine
+    from wbscope.library.session import result_of
+
+    text = sys.stdin.read() if statement == "-" else statement
+    engine = DuckEngine(open_dataset(dataset), limit_ns)
+    if text is None:
+        rows = engine.contents()
+        result = result_of("tables", (("table", "runs_count", "rows_count", "bytes"), rows), ())
+    else:
+        result = result_of("sql", engine.select(text), ())
+    choice.check("the answer", result.columns, 'wbscope fleet sql DATASET "SELECT ..."')
+    write_result("fleet-sql", {"sql": text, "dataset": str(dataset)}, result, form)
+
+
+@app.command()
+def report(
+    dataset: DatasetArgument,
+    as_json: JsonOption = False,
+    output: OutputOption = "-",
+    force: ForceOption = False,
+    no_pager: NoPagerOption = False,
+) -> None:
+    """What is wrong in a dataset, in how many runs, where, and since when.
+
+    First the findings that cost most and what to change, then tables: machines,
+    releases, pauses, waits by cause, findings by kernel and device, fairness.
+    -o FILE.html is a page, -o FILE.json the document of --json.
+
+    \b
+    Examples:
+      wbscope fleet report dataset
+      wbscope fleet report dataset -o report.html
+      wbscope fleet report dataset --json
+    """
+    file = None if output == "-" else Path(output)
+    ending = "" if file is None else file.suffix.lower()
+    form = Format(as_json=as_json or ending == ".json", output=output, force=force)
+    form.check([str(dataset)])
+    from wbscope.fleet.dataset import open_dataset
+    from wbscope.fleet.duck import DuckEngine
+    from wbscope.fleet.fleetreport import report_of
+
+    found = report_of(DuckEngine(open_dataset(dataset)), str(dataset))
+    told = found.dataset, found.sections, found.titles, found.warnings
+    if form.as_json:
+        from wbscope.render.fleetreportpage import fleet_json
+
+        text = fleet_json(*told)
+    elif ending in (".html", ".htm"):
+        from wbscope.render.fleethtml import fleet_html
+
+        text = fleet_html(*told)
+    else:
+        from wbscope.render.fleetreportpage import fleet_text
+
+        text = fleet_text(*told, form.page_width)
+    if file is None:
+        page(text, warnings=(), pager=not (no_pager or form.as_json))
+        return
+    write_whole(file, text)
+    note(f"wrote {file}: {found.head['runs_count']} runs")
+
+
+@app.command()
+def gate(
+    dataset: DatasetArgument,
+    policy: Annotated[Path, typer.Option("--policy", metavar="FILE", help="A policy in TOML.")],
+    cohort: Annotated[str, typer.Option("--cohort", metavar="SQL", help="Which runs are judged.")],
+    against: Annotated[
+        str, typer.Option("--against", metavar="SQL", help="Which they are compared with.")
+    ],
+    unit: Annotated[
+        GateUnit, typer.Option(help="What counts as one value: a machine has its runs' median.")
+    ] = GateUnit.host,
+    no_faces: FacesOption = False,
+    as_json: JsonOption = False,
+    as_markdown: MarkdownOption = False,
+    output: OutputOption = "-",
+    force: ForceOption = False,
+) -> None:
+    """Judge one cohort against another by a policy, as `wbscope gate` does.
+
+    A cohort is a predicate over the columns of the table runs: kernel, host,
+    date, machine, name and others. The unit is the machine: runs of one machine
+    are no independent evidence, and one on both sides is compared with itself.
+    What differs among the runs of a cohort is told; what all runs of one share
+    and those of the other do not is refused, unless the policy declares it.
+
+    Exit code 0 passed, 1 failed, 4 not enough evidence or runs that are not
+    comparable, 2 usage, 3 a damaged dataset, 5 environment.
+
+    \b
+    Examples:
+      wbscope fleet gate dataset --policy gate.toml \\
+        --cohort "kernel = '6.12.1'" --against "kernel = '6.1.0'"
+      wbscope fleet gate dataset --policy gate.toml --unit run \\
+        --cohort "date >= '2026-11-01'" --against "date < '2026-11-01'"
+    """
+    form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
+    form.check([str(dataset)])
+    from wbscope.compare.gate import judge
+    from wbscope.compare.metric_catalog import load_catalog
+    from wbscope.compare.policy import read_policy
+    from wbscope.fleet.cohorts import both_sides
+    from wbscope.fleet.dataset import open_dataset
+    from wbscope.fleet.duck import DuckEngine
+    from wbscope.library.library import load_library
+    from wbscope.render.comparejson import gate_json
+    from wbscope.render.gatepage import gate_markdown, gate_text
+
+    chosen = read_policy(policy)
+    engine = DuckEngine(open_dataset(dataset))
+    side, base, told = both_sides(engine, cohort, against, unit.value, chosen.wants)
+    families = [metric.family for metric in load_catalog(load_library()).metrics]
+    result = judge(side, base, chosen, families)
+    result = replace(result, warnings=(*told, *result.warnings))
+    if as_json:
+        text = gate_json(result, None)
+    elif as_markdown:
+        text = gate_markdown(result, not no_faces)
+    else:
+        width = PAGE_WIDTH if form.file is not None else page_width()
+        text = gate_text(result, width, not no_faces)
+    if form.file is not None:
+        write_whole(form.file, text)
+        note(f"wrote {form.file}: {result.status}")
+    else:
+        try:
+            write_stdout(text)
+        except BrokenPipeError:
+            drop_output(sys.stdout)  # the exit code is the answer
+    if (code := gate_code(result, Codes.ci)) != 0:
+        raise typer.Exit(code)

@@ -17,7 +17,14 @@ from wbscope.compare.rundata import Fact, RunData, Session
 from wbscope.measure.metric import Metric, Scalars, Spread, better_of, is_sane
 from wbscope.run.strange import first_bytes
 
-__all__ = ["BASELINE_SCHEMA", "baseline_text", "is_baseline", "merged", "read_baseline"]
+__all__ = [
+    "BASELINE_SCHEMA",
+    "baseline_text",
+    "is_baseline",
+    "merged",
+    "read_baseline",
+    "runs_of_text",
+]
 
 BASELINE_SCHEMA = "wbscope.baseline/1"
 
@@ -67,7 +74,9 @@ def read_baseline(path: Path) -> tuple[RunData, ...]:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise _damaged(path, f"has more than {_MOST_BYTES} bytes")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _damaged(path, f"is no JSON: {error}") from error
     except OSError as error:
         raise InputError(
             "cannot-read",
@@ -75,6 +84,13 @@ def read_baseline(path: Path) -> tuple[RunData, ...]:
             f"cannot be read: {error.strerror or error}",
             fix=f"ls -l {shlex.quote(str(path))}",
         ) from error
+    return runs_of_text(text, path)
+
+
+def runs_of_text(text: str, path: Path) -> tuple[RunData, ...]:
+    """The runs of what baseline_text() gave; InputError, about `path`, for anything else."""
+    try:
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"is no JSON: {error}") from error
     if not isinstance(document, dict) or document.get("schema") != BASELINE_SCHEMA:

@@ -69,12 +69,16 @@ class Dataset:
         """Runs that somebody has begun to publish."""
         return self._ids(_INTENTS)
 
+    def runs(self) -> list[str]:
+        """Runs that are in it."""
+        return self._ids(_MANIFESTS)
+
     def manifests(self) -> dict[str, dict[str, Any]]:
         """What is told of each run, by its id.
 
         Raises: InputError for one of a newer wbscope, or that is not as it was written.
         """
-        return {run: read_manifest(self.manifest_path(run)) for run in self._ids(_MANIFESTS)}
+        return {run: read_manifest(self.manifest_path(run)) for run in self.runs()}
 
     def error_files(self) -> list[Path]:
         """The rows of ingest_errors, a file each."""
@@ -283,7 +287,7 @@ def _other_key(found: Dataset, asked: str | None) -> UsageError:
         str(found.path),
         f"has {have}, and would get {would}",
         effect="nothing was written: a name would not be the same one in all runs",
-        fix="the same --redact as before, or another dataset",
+        fix=Phrase("the same ", Argument("redact"), " as before, or another dataset"),
     )
 
 

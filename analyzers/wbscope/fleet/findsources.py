@@ -23,8 +23,9 @@ _DATASET = "_dataset.json"
 def sources_in(text: str) -> Iterator[str]:
     """A run as it is; a folder of runs as these, in the order of their names.
 
-    A folder with nothing in it that could be a run is given as it is: whoever reads it says why
-    it is none. Links to folders, hidden ones and datasets are not entered.
+    What is named and holds no run is given as it is: whoever reads it says why it is none. Below,
+    that goes for empty folders and those with a part of a recording; others hold other things.
+    Links to folders, hidden ones and datasets are not entered.
 
     Raises: UsageError.
     """
@@ -47,22 +48,27 @@ def _inside(folder: str) -> Iterator[str]:
     except OSError:
         yield folder  # reading it tells why
         return
+    if not entries:
+        yield folder
     for entry in entries:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            if not os.path.exists(os.path.join(entry.path, _DATASET)):
-                yield from sources_in(entry.path)
+            if _is_run(entry.path):
+                yield entry.path
+            elif not os.path.exists(os.path.join(entry.path, _DATASET)):
+                yield from _inside(entry.path)
         elif entry.name.endswith(_ENDS) and entry.is_file():
             yield entry.path
 
 
 def _is_run(folder: str) -> bool:
-    """Also one that is to be told as bad: with parts of a recording in it."""
+    """Also one that is to be told as bad: two traces, or what a killed recorder left."""
     try:
         find_source(folder)
     except WbscopeError as error:
         if error.slug != "no-trace":
             return True
-        return any(Path(folder).glob("trace.dat.cpu*"))
+        here = Path(folder)
+        return (here / "meta.json").exists() or any(here.glob("trace.dat.cpu*"))
     return True

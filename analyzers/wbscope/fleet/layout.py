@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 __all__ = [
+    "DEVICES",
     "ERRORS",
     "FACTS",
     "FLEET_SCHEMA",
@@ -27,7 +28,7 @@ __all__ = [
 FLEET_SCHEMA = 1
 # What is beside the tables of the canned queries.
 RUNS, METRICS, FACTS = "runs", "run_metrics", "run_facts"
-WARNINGS, ERRORS = "run_warnings", "ingest_errors"
+DEVICES, WARNINGS, ERRORS = "run_devices", "run_warnings", "ingest_errors"
 PARTITIONS = ("date", "host", "kernel")
 UNKNOWN = "unknown"
 RUN_ID = re.compile(r"[0-9a-f]{32}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from wbscope.compare.measure import measure
 from wbscope.compare.metric_catalog import load_catalog
 from wbscope.compare.rundata import RunData
 from wbscope.fleet.layout import (
+    DEVICES,
     FACTS,
     FLEET_SCHEMA,
     METRICS,
@@ -38,7 +40,7 @@ from wbscope.fleet.tables import OWN_TABLES, of_run, table_of, write_table
 from wbscope.library.library import Library, load_library
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.measure.metric import Scalars, split_name
-from wbscope.run.agreement import agreement_of
+from wbscope.run.agreement import Agreement, agreement_of
 from wbscope.run.filters import Filters
 from wbscope.run.ingested import ingest
 from wbscope.run.run import Run
@@ -53,6 +55,9 @@ _SHOWN = "RUN"  # where a run lay is nothing to a reader of the dataset
 _WRONG = ("severe", "warning", "note")
 # Of a run that lasts too long for windows, the other questions have answers.
 _NOT_ASKED = "run-too-long"
+# The file `devices`: == NAME and facts.
+_DISK = re.compile(r"^== (\S+)\n((?:(?!== ).*\n)*)", re.MULTILINE)
+_MODEL = re.compile(r"^device/(vendor|model) (\S.*)$", re.MULTILINE)
 _NO_NAME = ("", "(none)", "localhost")
 _MOST_UNIX_S = 1 << 33
 
@@ -236,6 +241,7 @@ class _Written:
             RUNS: [self._run_row(data, answers)],
             METRICS: list(_metric_rows(data)),
             FACTS: [(f, None if v is None else str(v)) for f, v in data.fingerprint.items()],
+            DEVICES: list(_device_rows(self.run)),
             WARNINGS: [(notice.slug, notice.message) for notice in data.warnings],
         }
         for table, rows in own.items():
@@ -296,6 +302,8 @@ class _Written:
     def _run_row(self, data: RunData, answers: dict[str, Result]) -> tuple[Any, ...]:
         meta = self.run.recorded().meta
         verdicts = _verdicts(answers)
+        check = answers.get("check")
+        agreed = None if check is None else Agreement(_SHOWN, check)
         lost = meta.get("lost_events_count")
         about = replace(data, scalars=Scalars())
         return (
@@ -316,7 +324,7 @@ class _Written:
             int(bool(data.damaged)),
             verdicts.get("agrees", 0),
             verdicts.get("differs", 0),
-            None if data.checked is None else len(data.checked),
+            len(agreed.faults) if agreed and agreed.is_compared else None,
             meta.get("schema_version"),
             FLEET_SCHEMA,
             __version__,
@@ -375,6 +383,16 @@ def _metric_rows(data: RunData) -> Iterator[tuple[Any, ...]]:
         about = metric.unit, metric.better, metric.meaning, metric.source, metric.not_across
         spreads = (None, None) if spread is None else (spread.sd, spread.n)
         yield (place, name, family, *about, value, *spreads)
+
+
+def _device_rows(run: Run) -> Iterator[tuple[Any, ...]]:
+    """What each backing device is: its name, where it is mounted, its model."""
+    names = run.names()
+    disks = dict(_DISK.findall(run.texts(["devices"]).get("devices", "")))
+    for bdi, device in names.devices.items():
+        facts = dict(_MODEL.findall(disks.get(device, "")))
+        model = " ".join(facts[key] for key in ("vendor", "model") if key in facts)
+        yield bdi, device, " ".join(names.mounts.get(bdi, ())), model or None
 
 
 def _verdicts(answers: dict[str, Result]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wbscope.base.errors import InternalError, SetupError
 from wbscope.base.result import Column, Result, unit_of
 from wbscope.base.version import __version__
-from wbscope.fleet.layout import ERRORS, FACTS, FLEET_SCHEMA, METRICS, RUNS, WARNINGS
+from wbscope.fleet.layout import DEVICES, ERRORS, FACTS, FLEET_SCHEMA, METRICS, RUNS, WARNINGS
 from wbscope.library.database import SCHEMA_VERSION
 from wbscope.library.library import Library
 from wbscope.render.frames import arrow_table
@@ -18,7 +18,15 @@ from wbscope.render.frames import arrow_table
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["OWN_TABLES", "columns_of_table", "of_run", "table_names", "table_of", "write_table"]
+__all__ = [
+    "OWN_TABLES",
+    "columns_of_table",
+    "of_run",
+    "schema_of_table",
+    "table_names",
+    "table_of",
+    "write_table",
+]
 
 _RUN = Column("run", "TEXT", "the run: a hash of all that it was read from")
 
@@ -67,6 +75,13 @@ OWN_TABLES: dict[str, tuple[Column, ...]] = {
         _RUN,
         Column("fact", "TEXT", "what is told of machine and recording"),
         Column("value", "TEXT", "as text; NULL = not known"),
+    ),
+    DEVICES: (
+        _RUN,
+        Column("bdi", "TEXT", "backing device, major:minor, as events call it"),
+        Column("device", "TEXT", "its name: vda"),
+        Column("mounts", "TEXT", "where it is mounted, separated by spaces"),
+        Column("model", "TEXT", "vendor and model of the disk; NULL = not told"),
     ),
     WARNINGS: (
         _RUN,
@@ -125,6 +140,11 @@ def table_of(
 def of_run(run: str, result: Result) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
     """The columns and rows of an answer, with the run in front."""
     return (_RUN, *result.fields), [(run, *row) for row in result.rows]
+
+
+def schema_of_table(library: Library, table: str) -> pyarrow.Schema:
+    """What a file of the table has, for a table without any."""
+    return table_of(table, columns_of_table(library, table), []).schema
 
 
 def write_table(table: pyarrow.Table, path: Path) -> None:

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dataset in DuckDB: a view for each table that is asked for, and nothing else to be reached."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from types import TracebackType
+from typing import Any, Self
+
+from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.errors import QueryError
+from wbscope.base.result import unique_names
+from wbscope.base.units import seconds
+from wbscope.fleet.dataset import Dataset, files_by_table
+from wbscope.fleet.fleetsql import tables_in
+from wbscope.fleet.layout import ERRORS, PARTITIONS
+from wbscope.fleet.tables import columns_of_table, table_names
+from wbscope.library.engine import Rows
+from wbscope.library.library import Library, load_library
+
+__all__ = ["DuckEngine"]
+
+_TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TEXT": "VARCHAR"}
+_EXAMPLE = 'wbscope fleet sql DATASET "SELECT host, count(*) FROM runs GROUP BY host"'
+
+
+class DuckEngine:
+    """A FleetEngine over the runs that have a manifest; use it in a `with` statement."""
+
+    def __init__(self, dataset: Dataset, limit_ns: int | None = None) -> None:
+        """`limit_ns` is what one SELECT may take.
+
+        Raises: InputError for a dataset that cannot be read, ImportError without DuckDB.
+        """
+        import duckdb
+
+        self.manifests = dataset.manifests()
+        self._dataset = dataset
+        self._limit_ns = limit_ns
+        self._library: Library = load_library()
+        self._files = files_by_table(self.manifests.values())
+        self._files[ERRORS] = [
+            str(path.relative_to(dataset.path)) for path in dataset.error_files()
+        ]
+        self._duckdb: Any = duckdb
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Each SELECT has a connection of its own."""
+
+    def names(self) -> list[str]:
+        """All tables that can be asked for."""
+        return table_names(self._library)
+
+    def contents(self) -> list[tuple[str, int, int, int]]:
+        """Each table: its name, runs that have rows there, rows and bytes of files."""
+        totals = {name: [0, 0, 0] for name in self.names()}
+        for manifest in self.manifests.values():
+            for told in manifest["files"].values():
+                found = totals.setdefault(told["table"], [0, 0, 0])
+                for place, count in enumerate((1, told["rows"], told["bytes"])):
+                    found[place] += count
+        bad = self._dataset.error_files()
+        totals[ERRORS] = [len(bad), len(bad), sum(path.stat().st_size for path in bad)]
+        return [(name, *counts) for name, counts in totals.items()]  # type: ignore[misc]
+
+    def select(self, sql: str, tables: Sequence[str] | None = None) -> Rows:
+        """Columns and rows of one SELECT; without `tables`, of those that it names.
+
+        Raises: QueryError.
+        """
+        self._check(sql)
+        named = tables_in(sql, self.names()) if tables is None else tables
+        connection = self._duckdb.connect(":memory:")
+        try:
+            self._prepare(connection, named)
+            with self._limited(connection):
+                cursor = connection.execute(sql)
+                columns = unique_names([column[0] for column in cursor.description or ()])
+                return columns, [tuple(map(_plain, row)) for row in cursor.fetchall()]
+        except self._duckdb.InterruptException as error:
+            raise self._too_late() from error
+        except self._duckdb.Error as error:
+            raise self._refused(error, named) from error
+        finally:
+            connection.close()
+
+    def _check(self, sql: str) -> None:
+        """QueryError unless it is one SELECT: what reads only."""
+        try:
+            statements = self._duckdb.extract_statements(sql)
+        except self._duckdb.Error as error:
+            raise self._refused(error, ()) from error
+        kinds = [statement.type.name for statement in statements]
+        if kinds != ["SELECT"]:
+            found = " and ".join(kinds) or "nothing"
+            raise QueryError(
+                "not-a-select",
+                "fleet sql",
+                f"the statement is {found}, wanted one SELECT: a dataset is only read",
+                fix=_EXAMPLE,
+            )
+
+    def _prepare(self, connection: Any, named: Iterable[str]) -> None:
+        """Views of the tables; from then on only their files can be opened, and nothing set."""
+        for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):
+            connection.execute(f"SET {setting} = false")
+        paths = []
+        for table in named:
+            files = [str((self._dataset.path / f).absolute()) for f in self._files.get(table, ())]
+            connection.execute(self._view(connection, table, files))
+            paths += files
+        connection.execute(f"SET allowed_paths = {_list(paths)}")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+
+    def _view(self, connection: Any, table: str, files: Sequence[str]) -> str:
+        """Declared columns first; one that no file has is NULL, whatever version wrote them."""
+        declared = {c.name: _TYPES[c.type] for c in columns_of_table(self._library, table)}
+        declared |= dict.fromkeys(PARTITIONS, "VARCHAR")
+        if not files:
+            nothing = ", ".join(
+                f"CAST(NULL AS {kind}) AS {_name(n)}" for n, kind in declared.items()
+            )
+            return f"CREATE VIEW {_name(table)} AS SELECT {nothing} WHERE false"
+        kinds = ", ".join(f"{key}: VARCHAR" for key in PARTITIONS)
+        source = (
+            f"read_parquet({_list(files)}, hive_partitioning = true, union_by_name = true,"
+            f" hive_types = {{{kinds}}})"
+        )
+        described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        there = [row[0] for row in described]
+        columns = [
+            _name(name) if name in there else f"CAST(NULL AS {kind}) AS {_name(name)}"
+            for name, kind in declared.items()
+        ]
+        columns += [_name(name) for name in there if name not in declared]
+        return f"CREATE VIEW {_name(table)} AS SELECT {', '.join(columns)} FROM {source}"
+
+    @contextmanager
+    def _limited(self, connection: Any) -> Iterator[None]:
+        if self._limit_ns is None:
+            yield
+            return
+        timer = threading.Timer(seconds(self._limit_ns), connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _too_late(self) -> QueryError:
+        limit = "" if self._limit_ns is None else f" of {seconds(self._limit_ns):g} s"
+        return QueryError(
+            "time-limit",
+            "fleet sql",
+            f"the question ran into its time limit{limit} and was stopped",
+            fix=Phrase("give it more time with ", Argument("timeout"), ", or ask for less"),
+        )
+
+    def _refused(self, error: Exception, named: Sequence[str]) -> QueryError:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return QueryError(
+            "bad-sql",
+            "fleet sql",
+            lines[0] if lines else type(error).__name__,
+            at=next((line for line in lines[1:] if line.startswith("LINE ")), None),
+            have=f"tables {', '.join(named)}" if named else None,
+            fix="wbscope fleet sql DATASET    # lists the tables",
+        )
+
+
+def _plain(value: Any) -> Any:
+    """int, float, text or None, as the house's results have it."""
+    if isinstance(value, bool):
+        return int(value)
+    if value is None or isinstance(value, int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    return str(value)
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _list(texts: Iterable[str]) -> str:
+    quoted = ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+    return f"[{quoted}]"

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report over a dataset: what is wrong, in how many runs, where, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wbscope.base.errors import EvidenceError
+from wbscope.base.result import Notice, Result
+from wbscope.fleet.fleetsql import SECTIONS, FleetEngine, answer, report_query
+
+__all__ = ["FleetReport", "report_of"]
+
+_HEAD, _ERRORS = "overview", "errors"
+
+
+@dataclass(frozen=True)
+class FleetReport:
+    """The answers by section, in the order in which they are told, and their titles."""
+
+    dataset: str
+    sections: Mapping[str, Result]
+    titles: Mapping[str, str]
+    warnings: tuple[Notice, ...]
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """The row of the overview."""
+        (row,) = self.sections[_HEAD].records()
+        return row
+
+
+def report_of(engine: FleetEngine, dataset: str) -> FleetReport:
+    """Ask all sections.
+
+    Raises: EvidenceError for a dataset without runs; QueryError.
+    """
+    sections = {name: answer(engine, name) for name in SECTIONS}
+    titles = {name: report_query(name).title for name in SECTIONS}
+    head = sections[_HEAD].records()[0]
+    if not head["runs_count"]:
+        raise EvidenceError(
+            "no-runs",
+            dataset,
+            "has no runs yet",
+            have=f"{_errors(sections[_ERRORS])} sources that could not be read",
+            fix=f"wbscope fleet ingest RUN... -o {dataset}",
+        )
+    warnings = tuple(_warnings(head, _errors(sections[_ERRORS])))
+    return FleetReport(dataset, sections, titles, warnings)
+
+
+def _errors(result: Result) -> int:
+    return sum(row["errors_count"] for row in result.records())
+
+
+def _warnings(head: Mapping[str, Any], errors: int) -> Iterator[Notice]:
+    """What holds for all numbers."""
+    of = f"of {head['runs_count']} runs"
+    if count := head["lossy_count"]:
+        yield Notice("lost-events", f"{count} {of} lost events: their numbers are lower bounds")
+    if count := head["damaged_count"]:
+        yield Notice("damaged-trace", f"{count} {of} could be read in part only")
+    if count := head["faulty_count"]:
+        yield Notice("checks-differ", f"{count} {of} disagree with what was counted beside them")
+    if errors:
+        yield Notice("ingest-errors", f"{errors} sources could not be read; see the last table")
+    if count := head["unnamed_count"]:
+        yield Notice("unknown-host", f"{count} {of} do not tell their machine: they count as one")
+    if (count := head["versions_count"]) > 1:
+        yield Notice("several-versions", f"{count} versions of wbscope asked these runs")

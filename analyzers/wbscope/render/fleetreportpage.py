@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report over a dataset as text and as JSON: what is wrong first, the tables below."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from wbscope.base.result import Notice, Result
+from wbscope.base.units import format_value
+from wbscope.render.jsondoc import document, notices, result_body
+from wbscope.render.messages import warning_text
+from wbscope.render.table import PAGE_WIDTH, table_text
+
+__all__ = ["fleet_json", "fleet_text", "fleet_title", "head_text", "problem_texts"]
+
+# What the first screen tells; the table has all.
+_TOLD = 3
+_HEAD, _PROBLEMS, _HOSTS = "overview", "problems", "worst_hosts"
+Sections = Mapping[str, Result]
+
+
+def fleet_title(head: Mapping[str, Any]) -> str:
+    """One line: how many runs have something wrong."""
+    runs, severe, warned = head["runs_count"], head["severe_count"], head["warning_count"]
+    if severe:
+        more = f", {warned} more a warning" if warned else ""
+        return f"{_share(severe, runs)} have a severe finding{more}"
+    if warned:
+        return f"{_share(warned, runs)} have a warning, none a severe finding"
+    return f"nothing is wrong in {runs} runs"
+
+
+def head_text(head: Mapping[str, Any]) -> str:
+    """One line: what the dataset holds."""
+    hosts, kernels = head["hosts_count"], head["kernels_count"]
+    days = "" if head["first_date"] is None else f", {head['first_date']} to {head['last_date']}"
+    time = format_value("duration_ns", "ns", head["duration_ns"])
+    return (
+        f"{_many(head['runs_count'], 'run')} of {_many(hosts, 'machine')} and"
+        f" {_many(kernels, 'kernel')}{days}: {time} of traces, {head['events_count']} events"
+    )
+
+
+def problem_texts(sections: Sections) -> Iterator[tuple[str, str, str | None]]:
+    """Of the worst problems: what and where, what it is in its worst run, what to change there."""
+    for row in sections[_PROBLEMS].records()[:_TOLD]:
+        cost = format_value("cost_task_ns", "ns", row["cost_task_ns"])
+        lost = f", tasks lost {cost}" if row["cost_task_ns"] else ""
+        where = f"{_many(row['runs_count'], 'run')} of {_many(row['hosts_count'], 'machine')}"
+        told = f"{row['severity']}: {row['id']} in {where}{lost}"
+        yield told, f"worst in {row['run']} of {row['host']}: {row['text']}", row["advice"]
+
+
+def fleet_text(
+    dataset: str,
+    sections: Sections,
+    titles: Mapping[str, str],
+    warnings: Sequence[Notice],
+    width: int | None,
+) -> str:
+    """The page; `width` None: tables as wide as they are."""
+    head = sections[_HEAD].records()[0]
+    fill = width or PAGE_WIDTH
+    title = f"{dataset}: {fleet_title(head)}"
+    lines = [*textwrap.wrap(title, fill), "=" * min(len(title), fill)]
+    lines += textwrap.wrap(head_text(head), fill)
+    lines += [warning_text(notice) for notice in warnings]
+    for told, worst, advice in problem_texts(sections):
+        lines += ["", *textwrap.wrap(told, fill)]
+        lines += textwrap.wrap(worst, fill, initial_indent="  ", subsequent_indent="  ")
+        if advice:
+            lines += textwrap.wrap(
+                f"do: {advice}", fill, initial_indent="  ", subsequent_indent="  "
+            )
+    for name, result in sections.items():
+        if name == _HEAD or not result.rows:
+            continue
+        lines += ["", titles[name], "-" * len(titles[name])]
+        lines.append(table_text(_short(name, result), width).rstrip("\n"))
+    return "\n".join(lines) + "\n"
+
+
+def fleet_json(
+    dataset: str, sections: Sections, titles: Mapping[str, str], warnings: Sequence[Notice]
+) -> str:
+    """The overview as rows; each other section has units and rows of its own."""
+    head = sections[_HEAD]
+    body = result_body(head)
+    body["warnings"] = notices(warnings)
+    body["sections"] = [
+        {
+            "name": name,
+            "title": titles[name],
+            "units": result_body(result)["units"],
+            "rows": result_body(result)["rows"],
+        }
+        for name, result in sections.items()
+        if name != _HEAD
+    ]
+    title = fleet_title(head.records()[0])
+    return document("fleet-report", {"dataset": dataset, "title": title}, body)
+
+
+def _short(name: str, result: Result) -> Result:
+    """Sentences stand above, or in the JSON: a table of text has the numbers."""
+    if name != _PROBLEMS:
+        return result
+    return result.only([c for c in result.columns if c not in ("text", "advice", "run", "host")])
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count} of {of} runs ({format_value('x_ratio', 'ratio', count / of)})"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
