@@ -25,6 +25,7 @@ LAYERS = (
     "plot",
     "library",
     "run.strange",
+    "run.offered",
     "run.packed",
     "run.unpacking",
     "run.archives",

@@ -120,7 +120,8 @@ def compare(
         else lambda run, data: curves.update({data.source_id: pauses_of(run)}),
     )
     base, *others = [loader.side(name, texts) for name, texts in given.items()]
-    found = looked_through(only(compare_sides(base, others, margin=share), patterns))
+    families = [one.family for one in loader.catalog.metrics]
+    found = looked_through(only(compare_sides(base, others, margin=share), patterns, families))
     faces = not no_faces
     if html is not None:
         from wbscope.render.comparehtml import compare_html

@@ -64,7 +64,8 @@ def compare(
     rules = [Rule(pattern) for pattern in metrics]
     loader = Loader(wanted=wanted_by(rules), allow_damaged=allow_damaged)
     base, *others = [loader.side(name, texts) for name, texts in sides.items()]
-    return looked_through(only(compare_sides(base, others, alpha, margin), metrics))
+    families = [metric.family for metric in loader.catalog.metrics]
+    return looked_through(only(compare_sides(base, others, alpha, margin), metrics, families))
 
 
 def gate(

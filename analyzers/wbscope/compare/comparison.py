@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
 from wbscope.compare.copies import copies_on_both
 from wbscope.compare.differences import Difference, differences, unknown_facts
+from wbscope.compare.nearmetrics import unknown_metric
 from wbscope.compare.policy import matches
 from wbscope.compare.published import is_published, published_notice, published_shift
 from wbscope.compare.rundata import RunData
@@ -168,20 +166,18 @@ def told_apart(sides: Sequence[Side]) -> list[RunData]:
     ]
 
 
-def only(comparison: Comparison, patterns: Sequence[str]) -> Comparison:
-    """The rows that one of these names or patterns means; UsageError when there are none."""
+def only(comparison: Comparison, patterns: Sequence[str], known: Iterable[str] = ()) -> Comparison:
+    """The rows that one of these names or patterns means.
+
+    known   other metrics that runs may have: they may not have been read
+
+    Raises: UsageError when one of them means none.
+    """
     names = [row.metric.name for row in comparison.rows]
     kept = {name for pattern in patterns for name in matches(pattern, names)}
     for pattern in patterns:
         if not matches(pattern, names):
-            close = difflib.get_close_matches(pattern, dict.fromkeys(names), n=3, cutoff=0.4)
-            raise UsageError(
-                "unknown-metric",
-                pattern,
-                "is no metric of these runs",
-                have=", ".join(close) or None,
-                fix=Phrase(Argument("metrics", [close[0] if close else "throttle*"])),
-            )
+            raise unknown_metric(pattern, [*names, *known], "these runs")
     return replace(comparison, rows=tuple(r for r in comparison.rows if r.metric.name in kept))
 
 

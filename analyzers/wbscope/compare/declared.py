@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
+from wbscope.compare.nearmetrics import near_metrics
 from wbscope.compare.policy import Policy, Rule, matches, wanted_by
 from wbscope.measure import TOOLS
 from wbscope.measure.metric import Metric, split_name
@@ -128,13 +129,18 @@ def _by_pattern(
 def _absent(rule: Rule, possible: list[str], there: list[str]) -> Declared:
     """No run has it: told as refused, unless nothing ever could have it."""
     if not _could_be(rule, possible, there):
-        close = difflib.get_close_matches(rule.pattern, [*there, *possible], n=3, cutoff=0.5)
+        close = near_metrics(rule.pattern, [*there, *possible])
+        fix: str = "wbscope queries --verbose"
+        if close and rule.is_alone:
+            fix = Phrase(Argument("budget", f"{close[0]} {rule.budget}"))
+        elif close:
+            fix = f'[metrics."{close[0]}"]'
         raise UsageError(
             "unknown-metric",
             rule.pattern,
             "is no metric",
             have=", ".join(close) or None,
-            fix=f'[metrics."{close[0]}"]' if close else "wbscope compare RUN --against RUN",
+            fix=fix,
         )
     meaning = "a number that none of these runs has"
     return Declared(rule, Metric(rule.pattern, "", "neutral", meaning, "the policy"), False)

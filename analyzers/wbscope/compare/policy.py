@@ -78,6 +78,7 @@ class Rule:
     margin    compare with the base: worse by more is a regression
     budget    the median of the runs keeps it
     each_run  every single run keeps it
+    is_alone  it was given by itself, not in a file
     """
 
     pattern: str
@@ -85,6 +86,7 @@ class Rule:
     better: Better | None = None
     budget: Budget | None = None
     each_run: Budget | None = None
+    is_alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def budget_rule(text: str) -> Rule:
             f"is {budget.text}, wanted a finite border",
             fix=Phrase(Argument("budget", "throttle_summary.pause_p99_ns <= 100ms")),
         )
-    return Rule(match[1], budget=budget)
+    return Rule(match[1], budget=budget, is_alone=True)
 
 
 def matches(pattern: str, names: Iterable[str]) -> list[str]:

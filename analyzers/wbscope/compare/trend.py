@@ -20,6 +20,7 @@ from wbscope.compare.changepoints import LEAST_VALUES, change_points
 from wbscope.compare.comparison import metrics_of
 from wbscope.compare.differences import differences
 from wbscope.compare.history import Entry
+from wbscope.compare.nearmetrics import unknown_metric
 from wbscope.compare.policy import matches
 from wbscope.compare.rundata import RunData
 from wbscope.compare.versions import is_before
@@ -233,14 +234,7 @@ def _asked_for(runs: Sequence[RunData], patterns: Sequence[str]) -> list[Metric]
     for pattern in patterns:
         found = matches(pattern, names)
         if not found:
-            close = difflib.get_close_matches(pattern, names, n=3, cutoff=0.4)
-            raise UsageError(
-                "unknown-metric",
-                pattern,
-                "is no metric of this history",
-                have=", ".join(close) or None,
-                fix=Phrase(Argument("metrics", [close[0] if close else "throttle*"])),
-            )
+            raise unknown_metric(pattern, names, "this history")
         kept |= set(found)
     return [metric for metric in metrics if metric.name in kept]
 

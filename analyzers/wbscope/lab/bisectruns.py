@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import EvidenceError, InputError, UsageError
 from wbscope.compare.comparison import across, other_meaning
 from wbscope.compare.load import Loader
+from wbscope.compare.nearmetrics import near_metrics
 from wbscope.compare.policy import Rule, matches, wanted_by
 from wbscope.compare.rundata import RunData
 from wbscope.lab.execute import make_one
@@ -136,7 +136,7 @@ class LabRunner:
         if not names and self._family in data.zeros:
             return None
         known = list(names or Loader().side("", [str(run)]).runs[0].scalars)
-        close = names[:3] or difflib.get_close_matches(self.metric_name, known, n=3, cutoff=0.4)
+        close = names[:3] or near_metrics(self.metric_name, known)
         raise UsageError(
             "unknown-metric", self.metric_name,
             f"is {len(names)} metrics, wanted one" if names else "is no metric of these runs",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,6 +16,7 @@ from wbscope.base.result import Notice
 from wbscope.compare.comparison import ALPHA, Row, Sample, Side, contrast, metrics_of, sample_of
 from wbscope.compare.differences import differences, facts_text
 from wbscope.compare.load import Loader
+from wbscope.compare.nearmetrics import unknown_metric
 from wbscope.compare.policy import Rule, matches, wanted_by
 from wbscope.compare.rundata import Fact, RunData
 from wbscope.ingest.program import Observer
@@ -214,13 +214,7 @@ def _unknown(pattern: str, lab: Finished, sides: Mapping[str, Side]) -> UsageErr
     if not cell.kept:
         path = next(path for path in cell.runs if path.name == run.name)
         (run,) = Loader(allow_damaged=True).side("", [str(path)]).runs
-    known = run.scalars
-    close = difflib.get_close_matches(pattern, known, n=3, cutoff=0.4)
-    return UsageError(
-        "unknown-metric", pattern, "is no metric of these runs",
-        have=", ".join(close) or None,
-        fix=Phrase(Argument("metrics", [close[0] if close else "throttle*"])),
-    )  # fmt: skip
+    return unknown_metric(pattern, run.scalars, "these runs")
 
 
 def _numbers(metric: Metric, side: Side, alpha: float) -> CellNumbers:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
+from wbscope.base.nearest import nearest
 from wbscope.library.profiles import Profile
 
 __all__ = [
@@ -92,20 +93,33 @@ def choose_events(profile: Profile, available: frozenset[str]) -> ChosenEvents:
 
 
 def matching_events(patterns: Iterable[str], available: frozenset[str]) -> tuple[str, ...]:
-    """Events by 'system:name', 'system' or a pattern of either, in order of name."""
+    """Events by 'system:name', 'system', else 'name', or a pattern of these, in order of name."""
     found: set[str] = set()
     for pattern in patterns:
-        whole = pattern if ":" in pattern else f"{pattern}:*"
-        matched = {event for event in available if fnmatchcase(event, whole)}
+        tried = (pattern,) if ":" in pattern else (f"{pattern}:*", f"*:{pattern}")
+        each = ({event for event in available if fnmatchcase(event, one)} for one in tried)
+        matched = next(filter(None, each), set())
         if not matched:
             raise EvidenceError(
                 "no-such-event",
                 Phrase(Argument("event", pattern)),
                 f"matches none of the {len(available)} events of this kernel",
-                fix="wbscope doctor --events",
+                have=", ".join(near := _near(pattern, available)) or None,
+                fix=Phrase(Argument("event", near[0])) if near else "wbscope doctor --events",
             )
         found |= matched
     return tuple(sorted(found))
+
+
+def _near(pattern: str, available: Iterable[str]) -> list[str]:
+    """Events like it, or systems where no event is named."""
+    events = sorted(available)
+    if ":" in pattern.strip(":*"):
+        return nearest(pattern, events)
+    shorts = {system: system for system in (event.partition(":")[0] for event in events)}
+    for event in events:
+        shorts.setdefault(event.partition(":")[2], event)
+    return [shorts[short] for short in nearest(pattern.partition(":")[0], shorts)]
 
 
 def choose_clock(wanted: str | None, tracefs: Path) -> str:

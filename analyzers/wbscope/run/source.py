@@ -17,6 +17,7 @@ from pathlib import Path
 
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.result import Notice
+from wbscope.run.offered import no_such_file, report_of, runs_among
 from wbscope.run.packed import START_BYTES, is_packets, packing
 from wbscope.run.strange import check_folder, open_plain
 
@@ -158,11 +159,13 @@ def find_source(text: str) -> Source:
         kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
         return Source(path, trace, kind, path)
     if not stat.S_ISREG(mode):
+        # Whatever a pipe has, it is read as stdin is; a device is never a run.
+        fix = f"wbscope report - < {shlex.quote(text)}    # when it ends by itself"
         raise InputError(
             "not-a-run",
             text,
             "is no regular file and no folder",
-            fix=f"wbscope report - < {shlex.quote(text)}    # when it ends by itself",
+            fix=fix if stat.S_ISFIFO(mode) else None,
         )
     return Source(path, path, _kind(path, text))
 
@@ -173,12 +176,7 @@ def _mode(path: Path, text: str) -> int:
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputError(
-            "no-such-file",
-            text,
-            "does not exist, wanted a run folder, a trace or a .db",
-            fix=f"ls {shlex.quote(str(path.parent))}",
-        ) from error
+        raise no_such_file(text, _may_be_run) from error
     except (OSError, ValueError) as error:
         raise _unreadable(text, error) from error
 
@@ -199,14 +197,15 @@ def _trace_in_folder(path: Path, text: str) -> Path:
             text,
             f"has {len(perfetto)} traces, wanted one",
             have=", ".join(perfetto),
-            fix=f"name one of them: {shlex.quote(str(path / perfetto[0]))}",
+            fix=report_of(path / perfetto[0]),
         )
     if perfetto or _TEXT_NAME in names:
         return path / (perfetto[0] if perfetto else _TEXT_NAME)
     if packed := [name for name in _PACKED_NAMES if name in names]:
         return path / packed[0]
+    told = f"is a folder without {_TRACE_NAME}, {_PERFETTO_NAMES[0]} or {_TEXT_NAME}"
     if DATABASE_NAME in names:
-        fix = f"give {shlex.quote(str(path / DATABASE_NAME))} instead of the folder"
+        fix = report_of(path / DATABASE_NAME)
     elif any(name.startswith(f"{_TRACE_NAME}.cpu") for name in names):
         # A recorder that was killed; only the kernel that it ran on can tell the formats.
         formats, trace = (shlex.quote(str(path / name)) for name in ("formats.dat", _TRACE_NAME))
@@ -214,15 +213,28 @@ def _trace_in_folder(path: Path, text: str) -> Path:
             f"on that machine, before it boots again: trace-cmd restore -c -o {formats}"
             f" && trace-cmd restore -i {formats} -o {trace} {trace}.cpu*"
         )
+    elif runs := runs_among(path, names, _may_be_run):
+        told += "; a run is in it" if len(runs) == 1 else f"; {len(runs)} runs are in it"
+        names, fix = runs, report_of(path / runs[0])
     else:
         fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path / _TRACE_NAME))} COMMAND"
     raise InputError(
-        "no-trace",
-        text,
-        f"is a folder without {_TRACE_NAME}, {_PERFETTO_NAMES[0]} or {_TEXT_NAME}",
-        have=", ".join(names[:8]) or "an empty folder",
-        fix=fix,
+        "no-trace", text, told, have=", ".join(names[:8]) or "an empty folder", fix=fix
     )
+
+
+def _may_be_run(path: Path) -> bool:
+    """A folder with a trace or a database, or such a file: a look at names and first bytes."""
+    try:
+        if path.is_dir():
+            return any(entry.name in (*_KNOWN_NAMES, DATABASE_NAME) for entry in path.iterdir())
+        if not path.is_file():
+            return False
+        with open(open_plain(path), "rb") as file:
+            start = file.read(START_BYTES) or b""
+    except (OSError, InputError):
+        return False
+    return start.startswith((_TRACE_MAGIC, _SQLITE_MAGIC)) or (bool(start) and is_packets(start))
 
 
 def _kind(path: Path, text: str) -> Kind:

@@ -171,7 +171,13 @@ def test_in_the_shell(shell: str, named: Path, tmp_path: Path) -> None:
     start = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}[shell]
     setup = {"bash": "", "zsh": "autoload -U compinit; compinit -u; "}[shell]
     process: pexpect.spawn[str] = pexpect.spawn(
-        path, start, env=environment, encoding="utf-8", timeout=_WAIT_S, dimensions=(40, 400)
+        path,
+        start,
+        env=environment,
+        encoding="utf-8",
+        timeout=_WAIT_S,
+        dimensions=(40, 400),
+        use_poll=True,
     )
     try:
         process.sendline(f"{setup}source {script}; echo re''ady")

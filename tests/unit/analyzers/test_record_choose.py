@@ -60,8 +60,27 @@ def test_patterns_of_events() -> None:
         "block:block_rq_issue",
     )
     assert choose.matching_events(["sched:*"], available) == ("sched:sched_switch",)
+    assert choose.matching_events(["sched_s*"], available) == ("sched:sched_switch",)
     with pytest.raises(EvidenceError, match="matches none"):
         choose.matching_events(["ext4:*"], available)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "near"),
+    [
+        ("sched:sched_swich", "sched:sched_switch"),
+        ("sched_swich", "sched:sched_switch"),
+        ("shced", "sched"),
+        ("bloc:*", "block"),
+    ],
+)
+def test_an_event_that_there_is_not(pattern: str, near: str) -> None:
+    available = frozenset(["block:block_rq_issue", "sched:sched_switch", "sched:sched_waking"])
+    with pytest.raises(EvidenceError) as caught:
+        choose.matching_events([pattern], available)
+    assert str(caught.value.have).split(", ")[0] == near
+    assert caught.value.fix == f"event={near!r}"
+    assert choose.matching_events([near], available)
 
 
 def test_clock(tmp_path: Path) -> None:

@@ -176,4 +176,4 @@ def test_what_is_not_a_run(
     assert caught.value.slug == slug
     if kind == "folder with a database":
         assert caught.value.have == "run.db"
-        assert caught.value.fix == f"give {tmp_path}/input.db/run.db instead of the folder"
+        assert caught.value.fix == f"wbscope report {tmp_path}/input.db/run.db"
