@@ -140,6 +140,7 @@ VERBS = (
         "export",
         "Write all that runs say as Parquet files.",
     ),
+    Verb("schema", "schema", "schema", "Print the JSON Schema of what a verb prints with --json."),
     Verb(
         "sql-package",
         "sql_package",

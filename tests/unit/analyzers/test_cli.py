@@ -29,7 +29,7 @@ VERBS = [
         "explain",
         "check",
     ),
-    *("plot", "timeline", "convert", "open", "compare", "gate", "export", "sql-package"),
+    *("plot", "timeline", "convert", "open", "compare", "gate", "export", "schema", "sql-package"),
     *("completion", "lab", "baseline"),
     "history",
     "fleet",
