@@ -5,7 +5,11 @@ PYTHON   ?= /usr/bin/python3
 VENV     := .venv
 BIN      := $(VENV)/bin
 BUILD    := build
+RELEASE  := $(BUILD)/release/bin
 JOBS     ?= $(shell nproc)
+# Libraries of these very files; LOCKED= takes the newest versions that pyproject.toml allows.
+LOCKED   ?= yes
+PIP      := $(BIN)/pip install --quiet --disable-pip-version-check
 export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
 
 # Debian packages: to build and run, and what the tests need on top.
@@ -42,7 +46,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test wheel deb sdist fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
+.PHONY: help locks setup demo check test wheel deb sdist fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -86,9 +90,11 @@ deb: | $(BUILD)/.debs ## build/dist/wbscope_*.deb for this Debian
 	tools/install-debs $(DEB_DEBS)
 	$(PYTHON) tools/make_deb.py
 
-sdist: $(BIN)/python ## build/dist/wbscope-*.tar.gz
-	$(BIN)/pip install --quiet --disable-pip-version-check build
-	$(BIN)/python -m build --quiet --sdist --outdir $(BUILD)/dist .
+locks: ## tools/locks and examples/ci/requirements.txt, after a change of pyproject.toml
+	$(PYTHON) tools/make_locks.py
+
+sdist: $(RELEASE)/.installed ## build/dist/wbscope-*.tar.gz
+	$(RELEASE)/python -m build --quiet --no-isolation --sdist --outdir $(BUILD)/dist .
 
 # That the packages of the lists have the programs that are started: in a new root, as make fresh
 # does, for on one's own machine it installs them all. LISTS="DEBS TEST_DEBS"
@@ -152,12 +158,19 @@ $(BUILD)/.test-debs: $(BUILD)/.debs Makefile
 $(BIN)/python: | $(BUILD)/.debs
 	$(PYTHON) -m venv $(VENV)
 
-$(BIN)/.installed: $(BIN)/python pyproject.toml $(CXX_SOURCES) | $(BUILD)/.debs
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all]'
+$(BIN)/.installed: $(BIN)/python pyproject.toml tools/locks/setup.txt $(CXX_SOURCES) | $(BUILD)/.debs
+	$(if $(LOCKED),$(PIP) --require-hashes -r tools/locks/setup.txt)
+	$(PIP) $(if $(LOCKED),--no-deps --no-build-isolation --editable .,--editable '.[all]')
 	@touch $@
 
-$(BIN)/.test-tools: $(BIN)/.installed | $(BUILD)/.test-debs
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+$(BIN)/.test-tools: $(BIN)/.installed tools/locks/test.txt | $(BUILD)/.test-debs
+	$(PIP) $(if $(LOCKED),--require-hashes -r tools/locks/test.txt,--editable '.[test]')
+	@touch $@
+
+# What makes a release, apart from what wbscope itself needs.
+$(RELEASE)/.installed: tools/locks/release.txt | $(BUILD)/.debs
+	$(PYTHON) -m venv --clear $(BUILD)/release
+	$(RELEASE)/pip install --quiet --disable-pip-version-check --require-hashes -r tools/locks/release.txt
 	@touch $@
 
 # The C++ tests run with sanitizers, in a build of their own.

@@ -108,8 +108,22 @@ def install(root: Path) -> None:
         run([sys.executable, "-m", "venv", str(venv)])
     pip = [str(venv / "bin/pip"), "--quiet", "--disable-pip-version-check"]
     settings = f"--config-settings=build-dir={WORK / 'cmake'}"
-    run([*pip, "wheel", "--no-deps", settings, f"--wheel-dir={wheels}", str(ROOT)])
-    run([*pip, "install", "--no-compile", f"--target={library}", str(one_wheel(wheels))])
+    locks = ROOT / "tools/locks"
+    run([*pip, "install", "--require-hashes", "-r", str(locks / "build.txt")])
+    run(
+        [
+            *pip,
+            "wheel",
+            "--no-deps",
+            "--no-build-isolation",
+            settings,
+            f"--wheel-dir={wheels}",
+            str(ROOT),
+        ]
+    )
+    target = ["install", "--no-compile", f"--target={library}"]
+    run([*pip, *target, "--require-hashes", "-r", str(locks / "base.txt")])
+    run([*pip, *target, "--no-deps", str(one_wheel(wheels))])
     programs = root / "usr/bin"
     programs.mkdir(parents=True)
     shutil.move(library / "bin/wbscope-ingest", programs)

@@ -27,7 +27,7 @@ from fresh_settings import MIRROR, mirror
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build/wheel-parts"
 # The last two make the manual.
-TOOLS = ("auditwheel==6.8.2", "wheel==0.47.0", "ziglang==0.17.1", "jinja2>=3.1", "typer>=0.28")
+TOOLS = ROOT / "tools/locks/release.txt"
 SUITE = "bookworm"
 GLIBC = "2.28"
 PLATFORM = "manylinux_2_28"
@@ -88,6 +88,7 @@ def build(processor: str, tools: Path, output: Path) -> Path:
         "ZIG_LOCAL_CACHE_DIR": str(WORK / "zig"),
     }
     pip = [str(tools / "bin/pip"), "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    pip.append("--no-build-isolation")
     run([*pip, *words, f"--wheel-dir={made}", str(ROOT)], variables)
     built = one_wheel(made)
     tags = [f"--platform-tag=linux_{processor}", "--remove"]
@@ -102,13 +103,14 @@ def build(processor: str, tools: Path, output: Path) -> Path:
 
 
 def tool_folder() -> Path:
-    """A virtual environment with the tools, of these very versions."""
+    """A virtual environment with the tools, of the very files that the list has."""
     folder = WORK / "tools"
     stamp = folder / "installed"
-    wanted = "\n".join(TOOLS)
+    wanted = TOOLS.read_text(encoding="utf-8")
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted:
         run([sys.executable, "-m", "venv", "--clear", str(folder)])
-        run([str(folder / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", *TOOLS])
+        pip = [str(folder / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
+        run([*pip, "--require-hashes", "-r", str(TOOLS)])
         stamp.write_text(wanted, encoding="utf-8")
     return folder
 
