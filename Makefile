@@ -46,7 +46,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help locks setup demo check test wheel deb sdist fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
+.PHONY: help locks setup demo check test wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -95,6 +95,9 @@ locks: ## tools/locks and examples/ci/requirements.txt, after a change of pyproj
 
 sdist: $(RELEASE)/.installed ## build/dist/wbscope-*.tar.gz
 	$(RELEASE)/python -m build --quiet --no-isolation --sdist --outdir $(BUILD)/dist .
+
+sbom: $(BIN)/.test-tools ## build/dist/wbscope-*.cdx.json: what a release is made of, with licences
+	$(BIN)/python tools/make_sbom.py
 
 # That the packages of the lists have the programs that are started: in a new root, as make fresh
 # does, for on one's own machine it installs them all. LISTS="DEBS TEST_DEBS"

@@ -50,10 +50,10 @@ LOCKS = {
     ),
     "release": Lock(
         "tools/locks/release.txt",
-        "What builds the wheel, its manual and the sdist, and lists what is in them",
+        "What builds the wheel, its manual and the sdist",
         (),
         (
-            "auditwheel==6.8.2", "build", "cyclonedx-python-lib>=11", BUILD, "wheel==0.47.0",
+            "auditwheel==6.8.2", "build", BUILD, "wheel==0.47.0",
             "ziglang==0.17.1",
         ),
         ("tools/locks/base.txt",),
@@ -71,31 +71,29 @@ def main() -> int:
     parser.add_argument("name", nargs="*", help=f"of {', '.join(LOCKS)}")
     names = parser.parse_args().name or list(LOCKS)
     try:
-        uv = installed_uv()
+        install_uv()
         for name in names:
-            write(LOCKS[name], uv)
+            write(LOCKS[name])
     except (KeyError, OSError, subprocess.CalledProcessError) as error:
         print(f"make_locks: {error}", file=sys.stderr)
         return 5
     return 0
 
 
-def installed_uv() -> Path:
-    uv = WORK / "bin/uv"
-    if not uv.is_file():
+def install_uv() -> None:
+    if not (WORK / "bin/uv").is_file():
         subprocess.run([sys.executable, "-m", "venv", str(WORK)], check=True)
         subprocess.run([str(WORK / "bin/pip"), "install", "--quiet", "uv"], check=True)
-    return uv
 
 
-def write(lock: Lock, uv: Path) -> None:
+def write(lock: Lock) -> None:
     """The list, and above it how it was made."""
     path = ROOT / lock.path
     words = [*OPTIONS, *(word for extra in lock.extras or () for word in ("--extra", extra))]
     words += [word for other in lock.within for word in ("--constraint", other)]
     words += ["pyproject.toml"] if lock.extras is not None else []
     subprocess.run(
-        [str(uv), "pip", "compile", *words, "-", "-o", lock.path],
+        [str(WORK / "bin/uv"), "pip", "compile", *words, "-", "-o", lock.path],
         cwd=ROOT, input="\n".join(lock.others), text=True, check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     head = (
