@@ -122,8 +122,9 @@ def install(root: Path) -> None:
         ]
     )
     target = ["install", "--no-compile", f"--target={library}"]
-    run([*pip, *target, "--require-hashes", "-r", str(locks / "base.txt")])
+    # In this order: pip leaves a folder bin that is there as it is.
     run([*pip, *target, "--no-deps", str(one_wheel(wheels))])
+    run([*pip, *target, "--require-hashes", "-r", str(locks / "base.txt")])
     programs = root / "usr/bin"
     programs.mkdir(parents=True)
     shutil.move(library / "bin/wbscope-ingest", programs)
