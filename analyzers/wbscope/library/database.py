@@ -190,12 +190,15 @@ def _check_schema(meta: dict[str, Any], shown: str) -> None:
     found = meta.get("schema_version")
     if str(found) == str(SCHEMA_VERSION):
         return
+    fix = f"wbscope ingest TRACE.dat -o {shlex.quote(shown)} --force"
+    if re.fullmatch(r"\d{1,9}", str(found)) and int(str(found)) > SCHEMA_VERSION:
+        fix = "upgrade wbscope to the version that wrote it, or ingest its trace with this one"
     raise InputError(
         "schema-version",
         shown,
         f"has schema_version {found}, this wbscope reads {SCHEMA_VERSION}",
         have=f"written by wbscope {meta.get('wbscope_version', 'of unknown version')}",
-        fix=f"wbscope ingest TRACE.dat -o {shlex.quote(shown)} --force",
+        fix=fix,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ __all__ = ["reads", "run_select"]
 
 # A user's own statement makes no longer text than this: zeroblob(), printf('%.*c').
 _MOST_STATEMENT_BYTES = 64 << 20
+_MOST_NEAR, _MOST_COLUMNS = 5, 20
 _OF_MAIN = re.compile(r"""\bmain\b["`\]\s]*\.\s*["`\[]?(\w+)""", re.IGNORECASE)
 
 
@@ -131,29 +133,40 @@ def _statement_error(engine: SqliteEngine, error: sqlite3.Error, sql: str) -> Ex
             fix="wbscope sql RUN -f FILE",
         )
     if code == "SQLITE_ERROR" or code is None:
-        return QueryError(
-            "sql-error",
-            "sql",
-            text,
-            have=_similar(engine, text, sql),
-            fix="wbscope sql RUN    # .tables and .schema NAME tell what there is",
-        )
+        have, fix = _unknown(engine, text, sql)
+        return QueryError("sql-error", "sql", text, have=have, fix=fix)
     return translate(error, engine.shown)
 
 
-def _similar(engine: SqliteEngine, message: str, sql: str) -> str | None:
-    """Tables, or columns of the tables that it names, like the one that is missing."""
+def _unknown(engine: SqliteEngine, message: str, sql: str) -> tuple[str | None, str]:
+    """Names like the one that is missing, or those there are; a command that tells more."""
+    ask = f"wbscope sql {shlex.quote(engine.shown)}"
     missing = re.fullmatch(r"no such (table|column): (?:\w+\.)?(\w+)", message)
     if missing is None:
-        return None
-    names = [*tables_of(engine.connection, engine.shown), *engine.library.objects()]
-    if missing[1] == "column":
-        words = _words(sql)
-        find = "SELECT name FROM pragma_table_info(?)"
-        tables = [name for name in names if name in words]
-        rows = (row for table in tables for row in engine.connection.execute(find, (table,)))
-        names = [row[0] for row in rows]
-    return ", ".join(difflib.get_close_matches(missing[2], names, n=5)) or None
+        return None, f"{ask} .tables"
+    name = missing[2]
+    objects = [*tables_of(engine.connection, engine.shown), *engine.library.objects()]
+    public = [one for one in dict.fromkeys(objects) if not one.startswith("_")]
+    if missing[1] == "table":
+        queries = [query.name for query in engine.library.queries()]
+        if name in queries:
+            told = "a query of this name, which is asked and not selected from"
+            return told, f"wbscope query {name} {shlex.quote(engine.shown)}"
+        close = difflib.get_close_matches(name, public, n=_MOST_NEAR)
+        return ", ".join(close) or None, f"{ask} .tables"
+    words = _words(sql)
+    find = "SELECT name FROM pragma_table_info(?)"
+    of = {
+        table: [row[0] for row in engine.connection.execute(find, (table,))]
+        for table in dict.fromkeys(objects)
+        if table in words
+    }
+    columns = list(dict.fromkeys(column for some in of.values() for column in some))
+    close = difflib.get_close_matches(name, columns, n=_MOST_NEAR) or columns[:_MOST_COLUMNS]
+    left = len(columns) - len(close) if close == columns[:_MOST_COLUMNS] else 0
+    told = ", ".join(close) + (f" and {left} more" if left else "")
+    first = next((table for table, some in of.items() if set(close) & set(some)), None)
+    return told or None, f"{ask} '.schema {first}'" if first else f"{ask} .tables"
 
 
 def _is_denied(error: sqlite3.Error) -> bool:

@@ -179,6 +179,24 @@ def test_nothing_can_be_written(terminal: Terminal, database: Path) -> None:
     assert database.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("statement", "fix", "found"),
+    [
+        ("SELECT nonsense;", ".tables", "wb_throttle"),
+        ("SELECT nonsense FROM task;", ".schema task", "comm"),
+        ("SELECT * FROM wb_throtle;", ".tables", "wb_throttle"),
+        ("SELECT * FROM throttle_by_task;", ".query throttle_by_task", "pause"),
+    ],
+)
+def test_the_fix_can_be_typed_where_one_is(
+    terminal: Terminal, statement: str, fix: str, found: str
+) -> None:
+    screen = terminal()
+    screen.prompt()
+    assert f"fix: {fix}\r\n" in screen.ask(statement)
+    assert found in screen.ask(fix)
+
+
 def test_dot_commands(terminal: Terminal) -> None:
     screen = terminal()
     screen.prompt()

@@ -124,7 +124,8 @@ def test_misspelt_column_names_the_closest_of_the_tables(database: Path) -> None
         for statement, close in (
             ("SELECT t.pase_ns FROM wb_throttle AS t", "pause_ns"),
             ("SELECT tabel_name FROM event_format", "table_name"),
-            ("SELECT zzz FROM event_format", None),
+            ("SELECT zzz FROM event_format", "event, id, table_name, status, format"),
+            ("SELECT zzz", None),
         ):
             with pytest.raises(QueryError) as caught:
                 run.sql(statement)

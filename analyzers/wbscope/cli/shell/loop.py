@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from pathlib import Path
 from types import FrameType
@@ -73,7 +74,7 @@ class Shell:
             except EOFError:
                 return
             except WbscopeError as error:
-                note(error_text(error_in_options(error)))
+                note(error_text(_at_the_prompt(error_in_options(error))))
         if self._ended:
             raise KeyboardInterrupt
 
@@ -115,6 +116,16 @@ class Shell:
     def _end(self, _number: int, _frame: FrameType | None) -> NoReturn:
         self._ended = True
         raise KeyboardInterrupt
+
+
+def _at_the_prompt(error: WbscopeError) -> WbscopeError:
+    """With the dot command for a command line that would ask the same of this run."""
+    words = shlex.split(error.fix or "", comments=True)
+    if len(words) == 4 and words[:2] == ["wbscope", "sql"]:
+        error.fix = words[3]
+    elif len(words) == 4 and words[:2] == ["wbscope", "query"]:
+        error.fix = f".query {words[2]}"
+    return error
 
 
 def _bindings() -> KeyBindings:
