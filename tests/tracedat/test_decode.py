@@ -231,7 +231,9 @@ def test_symbols_of_fields_that_are_printed_as_such(tmp_path: Path) -> None:
     run_ = Ingested(trace, tmp_path)
     found = run_.rows("SELECT name, offset, module FROM symbol")
     assert found == [("module_code", 16, "ext4")]  # the others are too far from any symbol
-    assert Ingested(trace, tmp_path, "--events", "none").rows("SELECT * FROM symbol") == []
+    assert (
+        Ingested(trace, tmp_path, "--events-file", "/dev/null").rows("SELECT * FROM symbol") == []
+    )
 
 
 _NESTED = (

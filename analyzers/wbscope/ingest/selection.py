@@ -85,7 +85,7 @@ def check_selection(source: Source, database: Path, choice: Choice) -> list[Noti
         events = [str(name) for (name,) in opened.execute("SELECT event FROM event_counts")]
         formats = [str(name) for (name,) in opened.execute("SELECT event FROM event_format")]
     if not events:
-        return [_empty_range(source, database, choice.span)] if choice.span else []
+        return [_empty_range(source, database, choice)] if choice.span else []
     notices = []
     for glob in choice.events:
         if any(matches(glob, event) for event in events):
@@ -141,17 +141,18 @@ def _near(glob: str, events: Sequence[str]) -> list[str]:
     return (there + get_close_matches(glob, events, _MOST_NEAR))[:_MOST_NEAR]
 
 
-def _empty_range(source: Source, database: Path, span: Span) -> Notice:
+def _empty_range(source: Source, database: Path, choice: Choice) -> Notice:
     """With the range that the trace has: a second look at it, which only counts."""
     whole = database.with_name(f"{database.name}.whole")  # the output may have any name
-    run_ingester(["sqlite", str(source.given), "-o", str(whole)])
+    options = [] if choice.unpack_limit else ["--no-unpack-limit"]
+    run_ingester(["sqlite", str(source.given), "-o", str(whole), *options])
     with closing(sqlite3.connect(whole)) as opened:
         meta = dict(opened.execute("SELECT key, value FROM meta"))
     whole.unlink()
     told = " holds no record"
     if (first := meta.get("first_ts")) is not None and (last := meta.get("last_ts")) is not None:
         told += f"; have: 0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
-    return Notice("empty-range-result", Phrase(f"{source.path}: ", *span.words().parts, told))
+    return Notice("empty-range-result", Phrase(f"{source.path}: ", *choice.span.words().parts, told))
 
 
 def _seconds(ns: int) -> str:
