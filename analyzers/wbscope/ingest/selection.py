@@ -152,7 +152,8 @@ def _empty_range(source: Source, database: Path, choice: Choice) -> Notice:
     told = " holds no record"
     if (first := meta.get("first_ts")) is not None and (last := meta.get("last_ts")) is not None:
         told += f"; have: 0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
-    return Notice("empty-range-result", Phrase(f"{source.path}: ", *choice.span.words().parts, told))
+    parts = choice.span.words().parts
+    return Notice("empty-range-result", Phrase(f"{source.path}: ", *parts, told))
 
 
 def _seconds(ns: int) -> str:
