@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dataset holds whole runs, each once: again, at once, killed, on a full disk, among others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from support.cli import Wbscope
+from support.faults import memory_disk
+from support.runs import example
+
+# Ends itself by SIGKILL when so many files have got their names.
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+import wbscope.fleet.dataset as dataset
+import wbscope.fleet.publish as publish
+left = int(sys.argv[1])
+real = dataset.place
+def place(source, target):
+    global left
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    real(source, target)
+publish.place = place
+from wbscope.cli.main import main
+sys.exit(main(["fleet", "ingest", sys.argv[2], "-o", sys.argv[3]]))
+"""
+RUN = example("four-equal-writers").folder
+
+
+def listing(dataset: Path) -> dict[str, int]:
+    """Data files and their rows."""
+    return {
+        str(path.relative_to(dataset)): pyarrow.parquet.read_metadata(path).num_rows
+        for path in dataset.rglob("*.parquet")
+        if path.relative_to(dataset).parts[0] != "_work"
+    }
+
+
+def ingest(wbscope: Wbscope, dataset: Path, *sources: Path) -> dict[str, int]:
+    done = wbscope.run("fleet", "ingest", *sources, "-o", dataset, "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    return {what: document[f"{what}_count"] for what in ("added", "known", "failed")}
+
+
+@pytest.fixture(scope="module")
+def whole(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of the one run."""
+    path = tmp_path_factory.mktemp("whole") / "dataset"
+    assert ingest(wbscope, path, RUN) == {"added": 1, "known": 0, "failed": 0}
+    return path
+
+
+def test_again_changes_nothing_and_a_copy_is_the_same_run(
+    wbscope: Wbscope, whole: Path, tmp_path: Path
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")}
+    copy = tmp_path / "another-name"
+    shutil.copytree(RUN, copy)
+    assert ingest(wbscope, whole, RUN, copy) == {"added": 0, "known": 2, "failed": 0}
+    assert {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")} == before
+
+
+# 0: the intent is not there yet; then a few files, all but the manifest's, and all.
+@pytest.mark.parametrize("names", [0, 1, 7, -1, None])
+def test_killed_while_files_get_their_names(
+    wbscope: Wbscope, whole: Path, tmp_path: Path, names: int | None
+) -> None:
+    dataset = tmp_path / "dataset"
+    files = listing(whole)
+    count = 10**6 if names is None else len(files) + 1 if names < 0 else names
+    command = [sys.executable, "-c", _KILLED, str(count), str(RUN), str(dataset)]
+    ended = subprocess.run(command, env=wbscope.env, capture_output=True, text=True, check=False)
+    is_killed = names is not None
+    assert ended.returncode == (-signal.SIGKILL if is_killed else 0), ended.stderr
+    assert listing(dataset).items() <= files.items()
+    told = wbscope.run("fleet", "sql", dataset, "SELECT count(*) AS n FROM stalls", "--json")
+    seen = json.loads(told.stdout)["rows"][0]["n"]
+    assert bool(seen) != is_killed  # a run without a manifest is not there
+    counts = ingest(wbscope, dataset, RUN)
+    assert counts == {"added": int(is_killed), "known": int(not is_killed), "failed": 0}
+    assert listing(dataset) == files
+    assert not list((dataset / "_intent").iterdir())
+    assert not list((dataset / "_work").iterdir())
+
+
+def test_two_at_once(wbscope: Wbscope, whole: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "wbscope", "fleet", "ingest", RUN, "-o", tmp_path / "dataset"]
+    started = [subprocess.Popen(command, env=wbscope.env, stderr=subprocess.PIPE) for _ in "12"]
+    told = [one.communicate()[1].decode() for one in started]
+    assert [one.returncode for one in started] == [0, 0], told
+    assert listing(tmp_path / "dataset") == listing(whole)
+
+
+def test_bad_runs_are_rows_and_stop_nothing(wbscope: Wbscope, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    (folder / "empty").mkdir(parents=True)
+    shutil.copytree(RUN, folder / "good")
+    (folder / "noise.dat").write_bytes(b"noise" * 100)
+    cut = (RUN / "trace.dat").read_bytes()[:300]
+    (folder / "short.dat").write_bytes(cut)
+    dataset = tmp_path / "dataset"
+    assert ingest(wbscope, dataset, folder) == {"added": 1, "known": 0, "failed": 3}
+    assert ingest(wbscope, dataset, folder) == {"added": 0, "known": 1, "failed": 3}
+    told = wbscope.run(
+        "fleet", "sql", dataset, "SELECT source, slug FROM ingest_errors ORDER BY 1", "--json"
+    )
+    rows = json.loads(told.stdout)["rows"]
+    assert [Path(row["source"]).name for row in rows] == ["empty", "noise.dat", "short.dat"]
+    refused = wbscope.run("export", folder / "noise.dat", "--parquet", dataset)
+    assert refused.returncode == 3
+
+
+def test_what_is_not_ours_stays(wbscope: Wbscope, whole: Path, tmp_path: Path) -> None:
+    other = tmp_path / "photos"
+    other.mkdir()
+    (other / "cat.jpg").write_text("cat")
+    refused = wbscope.run("fleet", "ingest", RUN, "-o", other)
+    assert (refused.returncode, [p.name for p in other.iterdir()]) == (2, ["cat.jpg"])
+    assert "not-a-dataset" in refused.stderr
+    # The place of a file is taken.
+    dataset = tmp_path / "dataset"
+    taken = dataset / next(name for name in listing(whole) if name.startswith("stalls/"))
+    shutil.copytree(whole, dataset, ignore=shutil.ignore_patterns("*.parquet", "*.json"))
+    shutil.copy(whole / "_dataset.json", dataset)
+    taken.write_text("mine")
+    refused = wbscope.run("fleet", "ingest", RUN, "-o", dataset)
+    assert (refused.returncode, taken.read_text()) == (5, "mine"), refused.stderr
+    assert "foreign-file" in refused.stderr
+    assert list(dataset.rglob("*.parquet")) == [taken]
+
+
+def test_full_disk(wbscope: Wbscope, whole: Path) -> None:
+    with memory_disk("size=300k") as disk:
+        full = wbscope.run("fleet", "ingest", RUN, "-o", disk / "dataset")
+        assert full.returncode == 5, full.stderr
+        assert "cannot-write" in full.stderr
+        assert listing(disk / "dataset") == {}
+        subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
+        assert ingest(wbscope, disk / "dataset", RUN)["added"] == 1
+        assert listing(disk / "dataset") == listing(whole)
+
+
+def test_versions(wbscope: Wbscope, whole: Path, tmp_path: Path) -> None:
+    dataset = tmp_path / "dataset"
+    shutil.copytree(whole, dataset)
+    (path,) = (dataset / "stalls").rglob("*.parquet")
+    older = pyarrow.parquet.ParquetFile(path).read().drop_columns(["holder_bdi"])
+    pyarrow.parquet.write_table(older, path)
+    ask = ("SELECT count(*) AS n, count(holder_bdi) AS known FROM stalls", "--json")
+    told = wbscope.run("fleet", "sql", dataset, *ask)
+    (row,) = json.loads(told.stdout)["rows"]
+    assert (row["n"], row["known"]) == (len(older), 0)
+    (manifest,) = (dataset / "_manifest").iterdir()
+    manifest.write_text(manifest.read_text().replace('"fleet_schema": 1', '"fleet_schema": 2'))
+    refused = wbscope.run("fleet", "sql", dataset, *ask)
+    assert refused.returncode == 3
+    assert "dataset-version" in refused.stderr

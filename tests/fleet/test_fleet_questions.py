@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions over a dataset: DuckDB says what the runs say one by one, and reads nothing else."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+import wbscope as package
+from support.cli import Wbscope
+
+
+@pytest.mark.parametrize(
+    ("statement", "slug"),
+    [
+        ("SELECT * FROM read_csv('/etc/passwd')", "bad-sql"),
+        ("COPY runs TO 'out.csv'", "not-a-select"),
+        ("SELECT 1; SELECT 2", "not-a-select"),
+        ("SET memory_limit = '1GB'", "not-a-select"),
+        ("ATTACH 'other.db'", "not-a-select"),
+        ("SELECT nothing FROM runs", "bad-sql"),
+    ],
+)
+def test_sql_only_reads_the_dataset(
+    wbscope: Wbscope, dataset: Path, tmp_path: Path, statement: str, slug: str
+) -> None:
+    refused = wbscope.run("fleet", "sql", dataset, statement, cwd=tmp_path)
+    assert (refused.returncode, slug in refused.stderr) == (2, True), refused.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_without_rows_has_its_columns(wbscope: Wbscope, dataset: Path) -> None:
+    document = wbscope.document("fleet", "sql", dataset, "SELECT slug, host FROM ingest_errors")
+    assert document["rows"] == []
+
+
+def test_the_report_says_what_the_runs_say(
+    wbscope: Wbscope, dataset: Path, sources: dict[str, Path], tmp_path: Path
+) -> None:
+    document = wbscope.document("fleet", "report", dataset)
+    (head,) = document["rows"]
+    sections = {section["name"]: section["rows"] for section in document["sections"]}
+    severe, total, pauses = 0, dict[tuple[str, str], int](), []
+    for source in sources.values():
+        with package.open(source) as run:
+            found = run.query("findings").records()
+            severe += any(one["severity"] == "severe" for one in found)
+            for one in found:
+                key = (one["severity"], one["id"])
+                total[key] = total.get(key, 0) + (one["cost_task_ns"] or 0)
+            pauses += [row["pause_p99_ns"] for row in run.query("throttle_summary").records()]
+    assert (head["runs_count"], head["severe_count"]) == (3, severe)
+    for row in sections["problems"]:
+        assert row["cost_task_ns"] == total[row["severity"], row["id"]]
+    assert max(row["p99_max_ns"] for row in sections["pause_p99"]) == max(filter(None, pauses))
+    page = tmp_path / "report.html"
+    assert wbscope.run("fleet", "report", dataset, "-o", page).returncode == 0
+    text = page.read_text()
+    assert document["title"] in text
+    assert not re.search(r"(src|href)=\"?https?:", text)
+
+
+def test_a_gate_over_cohorts(wbscope: Wbscope, dataset: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "gate.toml"
+    policy.write_text('[metrics."throttle_summary.pause_p99_ns"]\nbudget = "<= 1h"\n')
+    words = ("--policy", policy, "--cohort", "name = 'cgroup'", "--unit", "run")
+    done = wbscope.run("fleet", "gate", dataset, *words, "--against", "name <> 'cgroup'")
+    assert done.returncode in (0, 4), done.stderr
+    empty = wbscope.run("fleet", "gate", dataset, *words, "--against", "name = 'none'")
+    assert (empty.returncode, "empty-cohort" in empty.stderr) == (4, True)
+    both = wbscope.run("fleet", "gate", dataset, *words, "--against", "1 = 1")
+    assert (both.returncode, "run-on-both-sides" in both.stderr) == (2, True)
+
+
+def test_redacted_names_are_nowhere(
+    wbscope: Wbscope, sources: dict[str, Path], tmp_path: Path
+) -> None:
+    database = tmp_path / "run.db"
+    wbscope.run("ingest", sources["cgroup"], "-o", database)
+    with sqlite3.connect(database) as connection:
+        names = {name for (name,) in connection.execute("SELECT comm FROM task")}
+    kernel = r"k(worker|swapd|softirqd|compactd|threadd)|jbd2|swapper|<|migration|trace-cmd"
+    # A file system and a cgroup of this run.
+    private = {name for name in names if not re.match(kernel, name)} | {"/data", "/small"}
+    assert "dd" in private
+    key = tmp_path / "key"
+    key.write_bytes(bytes(range(32)))
+    dataset = tmp_path / "dataset"
+    words = ("fleet", "ingest", sources["cgroup"], "-o", dataset)
+    assert wbscope.run(*words, "--redact", key).returncode == 0
+    texts = set()
+    for path in dataset.rglob("*.parquet"):
+        table = pyarrow.parquet.ParquetFile(path).read()
+        for name in table.column_names:
+            if str(table.schema.field(name).type) == "string":
+                texts |= {(path.parts[-5], name, text) for text in table[name].to_pylist() if text}
+    for name in private:
+        found = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])")
+        is_word = name in ("sleep", "sync")  # of our own sentences: only as a whole cell
+        shown = [one for one in texts if one[2] == name or (not is_word and found.search(one[2]))]
+        assert not shown, (name, shown[:3])
+    assert wbscope.run(*words).returncode == 2  # plain names beside hashed ones
+    key.write_bytes(b"short")
+    assert wbscope.run(*words, "--redact", key).returncode == 3
