@@ -25,9 +25,9 @@ def export(
 ) -> None:
     """Write all that runs say as Parquet files.
 
-    A folder for each canned query, with the same files as those of `wbscope fleet ingest`, which adds to them: a run
-    that is there is skipped. Here a run that cannot be read is an error, and
-    those before it stay.
+    A folder for each canned query, with the same files as those of
+    `wbscope fleet ingest`, which adds to them: a run that is there is skipped.
+    Here a run that cannot be read is an error, and those before it stay.
 
     \b
     Examples:

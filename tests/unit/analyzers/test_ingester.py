@@ -45,7 +45,9 @@ def test_default_loads_what_the_library_reads(
 def test_events_are_loaded_beside_the_default(
     ingester: Any, trace: Path, tmp_path: Path, library: Library
 ) -> None:
-    ingest(find_source(str(trace)), tmp_path / "run.db", library, Choice(["writeback:*", "balance_*"]))
+    ingest(
+        find_source(str(trace)), tmp_path / "run.db", library, Choice(["writeback:*", "balance_*"])
+    )
     [call] = ingester.calls()
     assert call["listed"] == library.events()
     assert [w for w in call["arguments"] if "*" in w] == ["writeback:*", "balance_*"]
