@@ -192,7 +192,9 @@ class Clock:
         self._seconds[how, VERDICT].append(time.perf_counter() - start)
 
     def _forget(self) -> None:
+        """All that was kept of the run; the library as it is read stays, as it does for a user."""
         shutil.rmtree(self._cache, ignore_errors=True)
+        load_library()
 
 
 def slowest_view(example: str, folder: Path) -> str:

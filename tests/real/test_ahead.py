@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 import time
@@ -13,6 +14,8 @@ import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError
 from wbscope.library import ahead, kept, sqlite
+from wbscope.library.definitions import Definition
+from wbscope.library.engine import Rows
 from wbscope.library.finding import Finding
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
@@ -21,7 +24,8 @@ from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
-TABLE = "wb_dirty_extent"
+TABLES = ["wb_wait_request", "wb_busy", "wb_dirty_extent"]
+ASK = "SELECT * FROM endless"
 PARTS = {"whole": Params(), "part": Params(t0_ns=0, t1_ns=1 << 62)}
 
 
@@ -50,14 +54,14 @@ def always(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that were taken from the other connection."""
     names: list[str] = []
-    rows = ahead.Ahead.rows
+    table = ahead.Ahead.table
 
     def note(self: ahead.Ahead, name: str) -> ahead.Ready | None:
-        ready = rows(self, name)
+        ready = table(self, name)
         names.extend([name] if ready else [])
         return ready
 
-    monkeypatch.setattr(ahead.Ahead, "rows", note)
+    monkeypatch.setattr(ahead.Ahead, "table", note)
     return names
 
 
@@ -69,11 +73,14 @@ def engine(run_db: Path, library: Library) -> Iterator[SqliteEngine]:
     assert not any(thread.name == "wbscope-ahead" for thread in threading.enumerate())
 
 
-def asked(engine: SqliteEngine, library: Library, params: Params) -> tuple[list[Finding], list]:
-    """The findings, and the table."""
+Asked = tuple[list[Finding], list[Rows]]
+
+
+def asked(engine: SqliteEngine, library: Library, params: Params) -> Asked:
+    """The findings, and the tables."""
     found = Session(engine, library, "run.db").findings(params)
-    (rows,) = engine.answer(TABLE, [TABLE], [TABLE], [f"SELECT * FROM {TABLE}"])
-    return found, rows[1]
+    selects = [f"SELECT * FROM {table}" for table in TABLES]
+    return found, engine.answer("tables", TABLES, TABLES, selects)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -85,23 +92,56 @@ def test_the_answer_is_the_same(
     part: str,
 ) -> None:
     there = asked(engine, library, PARTS[part])
-    assert taken == [TABLE]
-    assert there[1][0][0] > 0
+    assert taken == TABLES
+    assert all(rows for _, rows in there[1])
     monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
     engine.close()
     alone = SqliteEngine(engine.database, "run.db", library)
     assert asked(alone, library, PARTS[part]) == there
-    assert taken == [TABLE]
+    assert taken == TABLES
     alone.close()
 
 
 def test_it_is_kept_as_others_are(engine: SqliteEngine, library: Library) -> None:
-    (_, rows) = asked(engine, library, Params())
+    (_, tables) = asked(engine, library, Params())
     engine.close()
     again = SqliteEngine(engine.database, "run.db", library)
-    assert TABLE in again.given
-    assert again.connection.execute(f"SELECT * FROM {TABLE}").fetchall() == rows
+    assert again.given.issuperset(TABLES)
+    for table, (_, rows) in zip(TABLES, tables, strict=True):
+        assert again.connection.execute(f"SELECT * FROM {table}").fetchall() == rows
     again.close()
+
+
+def test_one_that_is_too_large_is_made_here(
+    engine: SqliteEngine, library: Library, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = asked(engine, library, Params(t0_ns=0))
+    engine.use(Params())
+    taken.clear()
+    monkeypatch.setattr(ahead, "_MOST_PAGES", 3)
+    assert asked(engine, library, Params(t0_ns=0)) == whole
+    assert taken == []
+
+
+def test_one_that_cannot_be_attached_is_made_here(
+    engine: SqliteEngine, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = asked(engine, library, Params())
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
+    other = SqliteEngine(engine.database, "run.db", library)
+    other.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)
+    assert asked(other, library, Params()) == whole
+    schemas = [row[1] for row in other.connection.execute("PRAGMA database_list")]
+    assert sum(name.startswith("ahead_") for name in schemas) == 1
+    other.close()
+
+
+def test_nothing_is_left_of_what_was_made(engine: SqliteEngine, library: Library) -> None:
+    asked(engine, library, Params())
+    (uri,) = {ready.uri for name, ready in engine._ahead._ready.items() if name == TABLES[0]}
+    engine.close()
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as memory:
+        assert memory.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +182,10 @@ def test_an_engine_that_is_closed_waits_for_nothing(run_db: Path, library: Libra
         "CREATE TEMP VIEW endless AS WITH RECURSIVE c(n) AS"
         " (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
     )
-    working = ahead.Ahead(run_db, "run.db", [endless], ["endless"])
+    working = ahead.Ahead(run_db, "run.db", [Definition("v", (endless, ASK))], ["endless"])
     time.sleep(0.2)
+    assert working._thread.is_alive()
     begin = time.monotonic()
     working.stop()
     assert time.monotonic() - begin < 2
-    assert working.rows("endless") is None
+    assert working.table("endless") is None

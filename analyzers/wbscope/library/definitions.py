@@ -31,6 +31,16 @@ class Definition:
     statements: tuple[str, ...]
     is_table: bool = False
 
+    def placed(self, schema: str) -> list[str]:
+        """What makes this table in another schema than temp, of the same rows."""
+        create, insert, *indexes = self.statements
+        begins = (
+            (create, f"CREATE TEMP TABLE {self.name} ", f"CREATE TABLE {schema}.{self.name} "),
+            (insert, f"INSERT INTO {self.name}\n", f"INSERT INTO {schema}.{self.name}\n"),
+            *((text, "CREATE INDEX temp.", f"CREATE INDEX {schema}.") for text in indexes),
+        )
+        return [there + text.removeprefix(here) for text, here, there in begins]
+
 
 @dataclass(frozen=True)
 class Definitions:

@@ -49,7 +49,7 @@ class Engine(Protocol):
         """Let this view be that SELECT, until other filters are used."""
 
     def ahead(self, names: Iterable[str]) -> None:
-        """These tables of few rows will be asked for: an engine may begin with them.
+        """These tables will be asked for: an engine may begin with them, in this order.
 
         Raises: nothing; whatever is wrong with them is told when they are asked for.
         """

@@ -33,8 +33,8 @@ NOTHING_WRONG, NO_VERDICT = "nothing_wrong", "no_verdict"
 _QUIET = ("note", "ok", "fact")
 # Which rules have waits.
 _TOTALS = "wb_loss_total"
-# What many rules read, a scan of millions of records, beside all that the totals are made of.
-_AHEAD = ("wb_dirty_extent",)
+# Of what they read, this is made of other events than those of throttling: it can be made beside.
+_AHEAD = ("wb_wait_request", "wb_busy", "wb_dirty_extent")
 
 
 @dataclass(frozen=True)

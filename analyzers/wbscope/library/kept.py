@@ -12,7 +12,7 @@ from urllib.parse import quote as quote_uri
 
 from wbscope.base.cache import entry_of, trim_cache, used
 from wbscope.base.errors import SetupError
-from wbscope.library.definitions import index_statement
+from wbscope.library.definitions import index_statement, table_columns
 from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
 from wbscope.library.params import quote
@@ -127,15 +127,13 @@ class KeptTables:
             return  # another session was faster
         if connection.execute(f"SELECT count(*) FROM temp.{name}").fetchone()[0] > _MOST_ROWS:
             return
-        (create,) = connection.execute(
-            "SELECT sql FROM temp.sqlite_schema WHERE name = ?", (name,)
-        ).fetchone()
-        # SQLite keeps the statement as "CREATE TABLE name(...)", without TEMP.
-        connection.execute(create.replace(f"CREATE TABLE {name}", f"CREATE TABLE {_SCHEMA}.{name}"))
-        connection.execute(f"INSERT INTO {_SCHEMA}.{name} SELECT * FROM temp.{name}")
         file = self._library.files[name]
-        for columns in file.indexes:
-            connection.execute(index_statement(file, columns, f"{_SCHEMA}."))
+        columns = table_columns(file)
+        create = f"({', '.join(columns)})" if columns else f"AS SELECT * FROM temp.{name} WHERE 0"
+        connection.execute(f"CREATE TABLE {_SCHEMA}.{name} {create}")
+        connection.execute(f"INSERT INTO {_SCHEMA}.{name} SELECT * FROM temp.{name}")
+        for indexed in file.indexes:
+            connection.execute(index_statement(file, indexed, f"{_SCHEMA}."))
 
     def _is_usable(self, name: str) -> bool:
         if name not in self._library.files:

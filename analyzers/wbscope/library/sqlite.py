@@ -19,7 +19,7 @@ from wbscope.library.engine import Rows
 from wbscope.library.guard import stoppable
 from wbscope.library.kept import KeptTables
 from wbscope.library.library import Library
-from wbscope.library.params import Params, quote_any
+from wbscope.library.params import Params
 
 __all__ = ["SqliteEngine"]
 
@@ -79,18 +79,22 @@ class SqliteEngine:
             self._connection.execute(f"DROP VIEW temp.{name}")
 
     def ahead(self, names: Iterable[str]) -> None:
-        """These small tables will be asked for: begin with them on another connection."""
+        """These tables will be asked for: begin with them on another connection, in this order."""
         wanted = [n for n in names if n not in self._given and not self.made.get(n)]
         loaded = sum(count for _, count in self._recorded.counts.values())
         if not wanted or loaded < _MANY_RECORDS or not has_second_cpu():
             return
         self._stop_ahead()
-        # There they are views, asked once; what they are made of may be tables.
-        tables = frozenset(self.library.closure(wanted)).difference(wanted)
+        tables = frozenset(self.library.closure(wanted))
         with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
             made = self._definitions.statements(self._connection, wanted, tables)
-            statements = [text for definition in made for text in definition.statements]
-            self._ahead = Ahead(self.database, self.shown, statements, wanted)
+            place = {
+                name: number
+                for number, table in reversed(list(enumerate(wanted)))
+                for name in self.library.closure([table])
+            }
+            made.sort(key=lambda one: place.get(one.name, -1))
+            self._ahead = Ahead(self.database, self.shown, made, wanted)
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
@@ -151,26 +155,65 @@ class SqliteEngine:
 
         Raises: sqlite3.Error, as `rows()` does.
         """
-        # What a table was made of is not asked for again.
-        there = self._given | {name for name, is_table in self.made.items() if is_table}
+        names, tables = list(names), list(tables)
+        while later := self._awaited(tables):
+            # What needs none of them comes first.
+            self._make(names, tables, frozenset(later))
+            if not self._take(later[0]):
+                self._make(later[:1], later[:1])
+        self._make(names, tables)
+
+    def _awaited(self, tables: Iterable[str]) -> list[str]:
+        """What is being made elsewhere, of all that is asked for."""
+        if self._ahead is None:
+            return []
+        asked = self.library.closure(tables, self._there())
+        return [name for name in self._ahead.names if name in asked]
+
+    def _there(self) -> frozenset[str]:
+        """What a table was made of is not asked for again."""
+        return self._given | {name for name, is_table in self.made.items() if is_table}
+
+    def _make(
+        self, names: Iterable[str], tables: Iterable[str], later: frozenset[str] = frozenset()
+    ) -> None:
+        """But for `later` and all that needs it."""
+        there = self._there() | later
         materialize = frozenset(self.library.closure(tables, there))
         made = self._definitions.statements(self._connection, names, materialize, there)
+        waiting = set(later)
         for wanted in made:
+            file = self.library.files.get(wanted.name)
+            if file is not None and not waiting.isdisjoint(file.needs):
+                waiting.add(wanted.name)
+                continue
             is_table = self.made.get(wanted.name)
             if is_table or is_table == wanted.is_table:
                 continue
             statements = list(wanted.statements)
             if is_table is not None:  # a view so far, which another question only mentioned
-                statements.insert(0, f"DROP VIEW temp.{wanted.name}")
-            ready = self._ahead.rows(wanted.name) if wanted.is_table and self._ahead else None
+                statements.insert(0, _dropped(wanted.name))
             started = time.monotonic_ns()
-            if ready is not None:
-                statements = [_filled(text, wanted.name, ready.rows) for text in statements]
-                started -= ready.elapsed_ns
             self._all_or_none(statements)
             if wanted.is_table:
                 self._kept.note(wanted.name, time.monotonic_ns() - started)
             self.made[wanted.name] = wanted.is_table
+
+    def _take(self, name: str) -> bool:
+        """Let this name be the table that was made ahead, if it was."""
+        ready = self._ahead.table(name) if self._ahead else None
+        if ready is None:
+            return False
+        try:
+            self._connection.execute(f"ATTACH ? AS {ready.schema}", (ready.uri,))
+        except sqlite3.Error:  # no more can be attached
+            return False
+        dropped = [_dropped(name)] if name in self.made else []
+        view = f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}"
+        self._all_or_none([*dropped, view])
+        self._kept.note(name, ready.elapsed_ns)
+        self.made[name] = True
+        return True
 
     def rows(self, sql: str, most: int | None = None) -> Rows:
         """All rows, or one more than `most`, which tells that there are more."""
@@ -223,10 +266,5 @@ class SqliteEngine:
         return told
 
 
-def _filled(statement: str, name: str, rows: Iterable[Sequence[object]]) -> str:
-    """What fills a table, with these rows in the place of the SELECT that makes them."""
-    insert = f"INSERT INTO {name}\n"
-    if not statement.startswith(insert):
-        return statement
-    values = ", ".join(f"({', '.join(map(quote_any, row))})" for row in rows)
-    return f"{insert}VALUES {values}" if values else f"{insert}{statement.removeprefix(insert)}"
+def _dropped(name: str) -> str:
+    return f"DROP VIEW temp.{name}"
