@@ -54,8 +54,8 @@ constexpr const char* kUsage =
     "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file\n"
     "of which a thousand times its size comes out. --root, --shift and --sequence put several\n"
     "timelines in one trace: its name, what is added to each time, and a number for each (2, 3).\n"
-    "Views of a --lane are asked for by a second thread, unless --threads is 1, on a connection of\n"
-    "their own that FILE sets up. FILE of --setup and --lane may be -: stdin, where NULs stand between the scripts.\n"
+    "Views of a --lane are asked for by a second thread, unless --threads is 1, on one connection\n"
+    "of their own that each FILE adds to, in its turn. FILE of --setup and --lane may be -: stdin, where NULs stand between the scripts.\n"
     "The program \"wbscope\" is the front end to\n"
     "this one.\n";
 

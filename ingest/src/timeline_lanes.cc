@@ -126,9 +126,7 @@ class TimelineLanes::Running {
 };
 
 void TimelineLanes::work() noexcept {
-  guarded([this] {
-    for (const LaneOptions& lane : lanes_) draw_lane(lane);
-  });
+  guarded([this] { draw_lanes(); });
 }
 
 void TimelineLanes::guarded(const std::function<void()>& job) noexcept {
@@ -141,13 +139,14 @@ void TimelineLanes::guarded(const std::function<void()>& job) noexcept {
   changed_.notify_all();
 }
 
-void TimelineLanes::draw_lane(const LaneOptions& lane) {
-  const std::string script = script_of(lane);
+void TimelineLanes::draw_lanes() {
   Database db(database_, database_, Database::Mode::kReadOnly);
   db.limit(limits_);
   const Running running(*this, db);
-  db.exec(script);
-  draw_views(db, lane.views);
+  for (const LaneOptions& lane : lanes_) {
+    db.exec(script_of(lane));
+    draw_views(db, lane.views);
+  }
 }
 
 void TimelineLanes::draw_views(Database& db, const std::vector<std::string>& views) {

@@ -21,13 +21,14 @@
 
 namespace wbscope {
 
-// Views that a connection of their own gives, and the script that makes them.
+// Views that another connection than the main one gives, and the script that makes them.
 struct LaneOptions {
   std::string setup_path;  // "-": the text comes later, by give()
   std::vector<std::string> views;
 };
 
-// The lanes are worked on one after the other, their views in their order. Where
+// The lanes are worked on one after the other, their views in their order, on one
+// connection: a script may read what one before has made. Where
 // there is no second thread, because threads is 1 or the machine has no more, all
 // of it is done when the first row is asked for.
 class TimelineLanes {
@@ -68,7 +69,7 @@ class TimelineLanes {
   void work() noexcept;
   void guarded(const std::function<void()>& job) noexcept;
   void draw_views(Database& db, const std::vector<std::string>& views);
-  void draw_lane(const LaneOptions& lane);
+  void draw_lanes();
   void put(const std::string& view, RowBatch& batch);
   [[nodiscard]] std::string script_of(const LaneOptions& lane);
 

@@ -501,8 +501,10 @@ WITH
     FROM wb_throttle_told AS t
     CROSS JOIN wb_bounds AS b
     WHERE (SELECT z.events FROM size AS z) > 40000
+    -- Not in the order of an index by thread, which would read events here and
+    -- there.
     GROUP BY
-      t.tid, t.bdi, t.cgroup_ino, t.cgroup_path,
+      +t.tid, t.bdi, t.cgroup_ino, t.cgroup_path,
       (t.ts - b.first_ts) * 2048 / nullif(b.last_ts - b.first_ts, 0)
   ),
   chosen AS (

@@ -120,6 +120,17 @@ def test_the_file_is_the_same(database: Path, threads: int) -> None:
     )
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_lane_reads_what_one_before_has_made(database: Path, threads: int) -> None:
+    made = "CREATE TEMP TABLE made AS SELECT * FROM ev_balance_dirty_pages;"
+    read = _INSTANTS.replace("ev_balance_dirty_pages", "made")
+    views = "slices instants"
+    alone = _drawn(_start(database, _SLICES + _INSTANTS, views=views), database)
+    lanes = [(made + _SLICES, "slices"), ("-", "instants")]
+    there = _drawn(_start(database, f"\0{read}", *lanes, views=views, threads=threads), database)
+    assert there == alone
+
+
 def test_lanes_that_are_asked_for_in_another_order(database: Path) -> None:
     """More rows than wait for their turn: those of the second lane are drawn first."""
     many = _INSTANTS.replace("AS e;", "AS e CROSS JOIN (VALUES " + "(1)," * 199 + "(2)) AS f;")

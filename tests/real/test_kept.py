@@ -173,12 +173,12 @@ def test_database_with_a_log_beside_it_is_not_kept(
 
 def test_statements_for_another_connection_are_whole(run_db: Path, library: Library) -> None:
     engine = used(run_db, library)
-    whole = engine.statements(["tl_throttle"])
+    whole = engine.script(["tl_throttle"])
     engine.close()
     answers(run_db, library)
     engine = used(run_db, library)
     assert engine.given
-    assert engine.statements(["tl_throttle"]) == whole
+    assert engine.script(["tl_throttle"]) == whole
     engine.close()
 
 
@@ -192,10 +192,13 @@ def test_a_timeline_without_its_kept_tables(
         garbage = tmp_path / "garbage.db"
         garbage.write_bytes(b"no database" * 1000)
 
-        def damaged(self: kept.KeptTables, wanted: frozenset[str]) -> tuple[list[str], frozenset]:
-            statements, names = kept_tables(self, wanted)
+        def damaged(
+            self: kept.KeptTables, wanted: frozenset[str], **which: bool
+        ) -> tuple[list[str], frozenset]:
+            statements, names = kept_tables(self, wanted, **which)
             assert names
-            return [f"ATTACH '{garbage}' AS kept", *statements[1:]], names
+            schema = statements[0].rpartition(" ")[2]
+            return [f"ATTACH '{garbage}' AS {schema}", *statements[1:]], names
 
         monkeypatch.setattr(kept.KeptTables, "statements", damaged)
         write_timeline(run, tmp_path / "again.pftrace")

@@ -48,8 +48,17 @@ def test_no_verdict_is_drawn_before_it_is_known(library: Library) -> None:
 
 def test_what_lanes_are_told_by_is_in_the_library(library: Library) -> None:
     """A name that is not would leave its lane empty, and nobody would see."""
-    for name in (*plan._EARLY, *plan._LATE):
+    for name in (*plan._EARLY, *plan._LATE, *plan._LATE_EARLY, *plan._OF_VERDICT):
         assert name in library.files
+
+
+def test_what_is_made_ahead_waits_for_no_verdict(library: Library) -> None:
+    """And is read: a name that no late timeline needs would be made for nothing."""
+    lanes = plan.lanes_of(library, [file.name for file in library.timelines()])
+    for names in (lanes.early, lanes.ahead):
+        assert set(library.closure(names)).isdisjoint(plan._OF_VERDICT)
+    assert set(plan._LATE_EARLY) <= set(lanes.ahead)
+    assert set(lanes.ahead) <= set(library.closure(lanes.late))
 
 
 @pytest.mark.parametrize("part", ["", "1s..3s"], ids=["whole", "part"])

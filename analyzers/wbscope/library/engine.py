@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from wbscope.library.database import Recorded
 from wbscope.library.params import Params, quote
 
-__all__ = ["FINDINGS", "PARAMS", "WARNINGS", "Engine", "Rows", "warnings_select"]
+__all__ = ["FINDINGS", "PARAMS", "WARNINGS", "Engine", "Rows", "Script", "warnings_select"]
 
 # The view that holds the filters, and the one that tells what to know of the rows.
 PARAMS = "wb_params"
@@ -21,6 +22,14 @@ FINDINGS = "wb_finding"
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 """Names of the columns, and the rows."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What makes views on another connection, and the names of all that is there then."""
+
+    statements: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
 
 
 class Engine(Protocol):
@@ -63,8 +72,10 @@ class Engine(Protocol):
         question is called in an error.
         """
 
-    def statements(self, names: Iterable[str], *, kept: bool = False) -> list[str]:
-        """What makes these views elsewhere, over the same run.
+    def script(
+        self, names: Iterable[str], *, kept: bool = False, given: Collection[str] = ()
+    ) -> Script:
+        """What makes these views elsewhere, over the same run, where those `given` are already.
 
         With `kept` they may read tables that this engine has made and keeps in a file.
         """

@@ -97,8 +97,13 @@ class KeptTables:
             connection.execute("COMMIT")
             trim_cache(self._entry)
 
-    def statements(self, wanted: frozenset[str]) -> tuple[list[str], frozenset[str]]:
-        """What gives another connection the wanted tables that are kept, and which these are."""
+    def statements(
+        self, wanted: frozenset[str], *, is_first: bool = True
+    ) -> tuple[list[str], frozenset[str]]:
+        """What gives another connection the wanted tables that are kept, and which these are.
+
+        One that was told before has the first in a schema of its own.
+        """
         if self._entry is None or not used(self._entry):
             return [], frozenset()
         with contextlib.suppress(sqlite3.Error):
@@ -106,8 +111,9 @@ class KeptTables:
                 rows = kept.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
                 names = frozenset(name for (name,) in rows if self._is_usable(name)) & wanted
             # Opened as the other connection's own file is: to be read only.
-            attach = f"ATTACH {quote(str(self._entry))} AS {_SCHEMA}"
-            views = (f"CREATE TEMP VIEW {n} AS SELECT * FROM {_SCHEMA}.{n}" for n in sorted(names))
+            schema = _SCHEMA if is_first else f"{_SCHEMA}_later"
+            attach = f"ATTACH {quote(str(self._entry))} AS {schema}"
+            views = (f"CREATE TEMP VIEW {n} AS SELECT * FROM {schema}.{n}" for n in sorted(names))
             return [attach, *views], names
         return [], frozenset()
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
-from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, warnings_select
+from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script, warnings_select
 from wbscope.library.evidence import require_events
 from wbscope.library.finding import Finding, find_all, findings_select, no_label
 from wbscope.library.library import Library
@@ -62,14 +62,19 @@ class Session:
         (rows,) = self.engine.answer(WARNINGS, [WARNINGS], [WARNINGS], [warnings_select("*")])
         return notices_of(rows)
 
-    def statements(
-        self, names: Iterable[str], told: Iterable[Finding] = (), *, kept: bool = False
-    ) -> list[str]:
+    def script(
+        self,
+        names: Iterable[str],
+        told: Iterable[Finding] = (),
+        *,
+        kept: bool = False,
+        given: Collection[str] = (),
+    ) -> Script:
         """What makes these views on another connection to the same run, with these findings."""
         self.engine.use(Params())
         # For a file that others get: where the run lies here is not theirs to know.
         self.engine.put(FINDINGS, findings_select(told, "RUN"))
-        return self.engine.statements(names, kept=kept)
+        return self.engine.script(names, kept=kept, given=given)
 
 
 def notices_of(rows: Rows) -> tuple[Notice, ...]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from wbscope.base.result import unique_names
 from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions
-from wbscope.library.engine import Rows
+from wbscope.library.engine import Rows, Script
 from wbscope.library.guard import stoppable
 from wbscope.library.kept import KeptTables
 from wbscope.library.library import Library
@@ -111,26 +111,29 @@ class SqliteEngine:
         except sqlite3.Error as error:
             raise self._library_error(about, error) from error
 
-    def statements(self, names: Iterable[str], *, kept: bool = False) -> list[str]:
-        """What makes these views on another connection to the same file.
+    def script(
+        self, names: Iterable[str], *, kept: bool = False, given: Collection[str] = ()
+    ) -> Script:
+        """What makes these views on another connection to the same file, but for those given.
 
         With `kept`, tables that took long to make are taken from where they are kept.
         """
         names = list(names)
-        given: frozenset[str] = frozenset()
+        there = frozenset(given)
         ready: list[str] = []
         try:
             if kept:
                 self._kept.save(self._connection)
-                closure = frozenset(self.library.closure(names))
-                ready, given = self._kept.statements(closure)
+                closure = frozenset(self.library.closure(names, there))
+                ready, taken = self._kept.statements(closure, is_first=not there)
+                there |= taken
+            needed = frozenset(self.library.closure(names, there))
             with stoppable(self._connection):
-                made = self._definitions.statements(
-                    self._connection, names, frozenset(self.library.closure(names, given)), given
-                )
+                made = self._definitions.statements(self._connection, names, needed, there)
         except sqlite3.Error as error:
             raise self._library_error("timeline", error) from error
-        return [*ready, *(statement for definition in made for statement in definition.statements)]
+        statements = (statement for definition in made for statement in definition.statements)
+        return Script((*ready, *statements), there | needed)
 
     def close(self) -> None:
         """Close the database; what took long to make is kept for another session."""

@@ -9,7 +9,7 @@ ingester makes without any event; it stands in for those adapters.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -19,7 +19,7 @@ from wbscope.base.errors import InternalError
 from wbscope.base.result import unique_names
 from wbscope.ingest.program import Observer
 from wbscope.library.database import Recorded, open_database, translate
-from wbscope.library.engine import PARAMS, Rows
+from wbscope.library.engine import PARAMS, Rows, Script
 from wbscope.library.guard import stoppable
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote, quote_any, wide_enough
@@ -96,13 +96,17 @@ class PerfettoEngine:
         except sqlite3.Error as error:
             raise translate(error, self.shown) from error
 
-    def statements(self, names: Iterable[str], *, kept: bool = False) -> list[str]:
+    def script(
+        self, names: Iterable[str], *, kept: bool = False, given: Collection[str] = ()
+    ) -> Script:
         """What makes these views in another trace processor with the same trace; none is kept."""
-        return [
+        made = [one for one in self._statements(names) if one[0] not in given]
+        statements = (
             part
-            for name, statement in self._statements(names)
+            for name, statement in made
             for part in (statement, *indexes(self._library.files[name], replace=True))
-        ]
+        )
+        return Script(tuple(statements), frozenset(given).union(name for name, _ in made))
 
     def close(self) -> None:
         """End trace processor."""

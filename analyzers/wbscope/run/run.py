@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,7 @@ from wbscope.base.units import format_value, parse_duration
 from wbscope.ingest.program import Observer
 from wbscope.library.contents import columns_of, file_texts, last_record, tables_of
 from wbscope.library.database import Recorded
-from wbscope.library.engine import FINDINGS, Engine
+from wbscope.library.engine import FINDINGS, Engine, Script
 from wbscope.library.finding import Finding
 from wbscope.library.library import ENGINES, Library, load_library
 from wbscope.library.own_sql import reads, run_select
@@ -150,15 +150,20 @@ class Run:
         """Which events were recorded, how many, and the run's meta data."""
         return self._session.engine.recorded
 
-    def statements(
-        self, views: list[str], told: Iterable[Finding] = (), *, kept: bool = False
-    ) -> list[str]:
+    def script(
+        self,
+        views: list[str],
+        told: Iterable[Finding] = (),
+        *,
+        kept: bool = False,
+        given: Collection[str] = (),
+    ) -> Script:
         """The SQL that makes these views of the library over the database.
 
         `told` are the findings that wb_finding has there. With `kept` tables that this session
-        has made are read from the cache, as long as it has them.
+        has made are read from the cache, as long as it has them. What is `given` is there already.
         """
-        return self._session.statements(views, told, kept=kept)
+        return self._session.script(views, told, kept=kept, given=given)
 
     def on_clock(self, span: Span) -> tuple[int | None, int | None]:
         """First time and end of a part of the run on the trace clock; None as in `Params`.

@@ -17,6 +17,7 @@ from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import run_ingester
 from wbscope.ingest.selection import check_glob, matches, no_such_event
+from wbscope.library.engine import Script
 from wbscope.library.evidence import require_events
 from wbscope.library.finding import Finding
 from wbscope.run.run import Run
@@ -139,6 +140,7 @@ class _Drawing:
         self._lanes = lanes_of(run.library, views)
         self._found: list[Finding] | None = None
         self._scripts: list[str] = []
+        self._beside: frozenset[str] = frozenset()  # what its connection has
 
     def names(self, views: Iterable[str]) -> list[str]:
         """What the scripts call these views."""
@@ -147,7 +149,7 @@ class _Drawing:
     def draw(self, options: Sequence[str], output: Path, *, kept: bool) -> list[Notice]:
         """Write the file; with `kept` of the tables that the cache has."""
         lanes = self._lanes
-        self._scripts = [self._lane(lanes.early, kept=kept)]
+        self._scripts = [self._early(kept=kept)]
 
         def tell(pipe: BinaryIO) -> None:
             if self._found is None:
@@ -158,8 +160,7 @@ class _Drawing:
         with passed_text(self._scripts[0]) as (early, name):
             arguments = ["timeline", str(self._run.database), "--setup", "-", *options]
             for script, views in ((name, lanes.early), ("-", lanes.late)):
-                if views:
-                    arguments += ["--lane", script, *_named("--lane-view", self.names(views))]
+                arguments += ["--lane", script, *_named("--lane-view", self.names(views))]
             arguments += ["--force", "-o", str(output)]
             return run_ingester(arguments, feed=tell, files=[early])[1]
 
@@ -167,32 +168,38 @@ class _Drawing:
         """Whether the last one was of other scripts than one without kept tables."""
         if self._found is None:
             return False
-        early = self._lane(self._lanes.early, kept=False)
+        early = self._early(kept=False)
         return self._scripts != [early, *self._told_late(kept=False)]
+
+    def _early(self, *, kept: bool) -> str:
+        """For the connection beside the main one."""
+        asked = [*self._lanes.early, *self._lanes.ahead]
+        script = self._run.script(asked, kept=kept)
+        self._beside = script.names
+        return self._lane(script, self._lanes.early)
 
     def _told_late(self, *, kept: bool) -> list[str]:
         """What the verdict is in, and what may read its tables."""
         late = self._lanes.late
-        return [self._main(kept=kept), *([self._lane(late, kept=kept)] if late else [])]
+        script = self._run.script(list(late), kept=kept, given=self._beside)
+        return [self._main(kept=kept), self._lane(script, late)]
 
     def _main(self, *, kept: bool) -> str:
         """For the connection that says of all views how they are drawn."""
         asked = [*self._lanes.main, _THREADS, ORDER]
         return _script(
-            self._run.statements(asked, self._found or (), kept=kept),
+            self._run.script(asked, self._found or (), kept=kept).statements,
             plan_statements(self._run.library, self._views),
-            self._cut(self._lanes.main),
+            self._cut(self._lanes.main, self._views),
         )
 
-    def _lane(self, views: Sequence[str], *, kept: bool) -> str:
+    def _lane(self, script: Script, views: Sequence[str]) -> str:
         return _script(
-            self._run.statements(list(views), kept=kept) if views else (),
-            view_statements(self._run.library, views),
-            self._cut(views),
+            script.statements, view_statements(self._run.library, views), self._cut(views, views)
         )
 
-    def _cut(self, views: Sequence[str]) -> Iterable[str]:
-        return part_statements(self._run.library, views, *self._part) if self._span else ()
+    def _cut(self, views: Sequence[str], told: Sequence[str]) -> Iterable[str]:
+        return part_statements(self._run.library, views, told, *self._part) if self._span else ()
 
 
 def _script(*parts: Iterable[str]) -> str:
@@ -207,9 +214,9 @@ def _globs(run: Run, source: Source, chosen: Sequence[str] | None) -> list[str]:
     """Which events ride along."""
     if source.kind is not Kind.TRACE or not source.has_formats():
         return []  # nothing but a trace.dat can be written record by record
-    if chosen is None:
-        return run.library.events()
     known = run.recorded()
+    if chosen is None:
+        return [event for event in run.library.events() if event in known.tables]
     for glob in chosen:
         check_glob(glob)
         if not any(matches(glob, event) for event in (*known.tables, *known.counts)):

@@ -24,10 +24,14 @@ __all__ = [
 ROOT = "Writeback"
 # The view that says which groups come first in this run.
 ORDER = "wb_timeline_order"
+# What the verdict is made of, too, and takes long: it is kept for the timelines that need it.
+_OF_VERDICT = (FINDINGS, "wb_throttle", "wb_throttle_cost", "wb_wait_request")
 # What timelines are made of that no finding needs: these do not wait for the verdict.
-_EARLY = ("wb_dirty_drawn", "wb_dirty_window", "wb_throttle_drawn")
+_EARLY = ("wb_dirty_drawn", "wb_dirty_window", "reclaim_work")
 # With what is made of this, too, the second connection takes as long as the verdict and the rest.
-_LATE = ("wb_task_dirtied",)
+_LATE = ("wb_task_dirtied", "wb_throttle_drawn")
+# Of that, what can be made early.
+_LATE_EARLY = ("_dirtied_free_call",)
 _MOST_FIRST = 100  # groups that ORDER may name
 _ABOUT = (
     "What wbscope makes of the recorded events: who waited and why, dirty pages and the limits"
@@ -44,10 +48,12 @@ SELECT t.tid, t.pid, t.comm AS name, t.process_comm AS process_name FROM wb_thre
 class Lanes:
     """Timelines by the connection that gives their rows, each in the order of drawing.
 
-    `early` and `late` have a thread of their own, `early` while the verdict is asked for.
+    `early` and `late` share one with a thread of its own, `early` while the verdict is asked for;
+    `ahead` is made early and read late.
     """
 
     early: tuple[str, ...]
+    ahead: tuple[str, ...]
     late: tuple[str, ...]
     main: tuple[str, ...]
 
@@ -55,11 +61,16 @@ class Lanes:
 def lanes_of(library: Library, views: Sequence[str]) -> Lanes:
     """Which timelines can be asked for at the same time; few tables are made twice for it."""
     needs = {view: set(library.closure([view])) for view in views}
-    early = tuple(
-        view for view in views if needs[view].intersection(_EARLY) and FINDINGS not in needs[view]
-    )
-    late = tuple(view for view in views if view not in early and needs[view].intersection(_LATE))
-    return Lanes(early, late, tuple(view for view in views if view not in (*early, *late)))
+    beside = [
+        view
+        for view in views
+        if FINDINGS not in needs[view] and needs[view].intersection((*_EARLY, *_LATE))
+    ]
+    early = tuple(view for view in beside if needs[view].isdisjoint(_OF_VERDICT))
+    late = tuple(view for view in beside if view not in early)
+    wanted = library.closure(late)
+    ahead = tuple(name for name in wanted if name in _LATE_EARLY or library.files[name].source_view)
+    return Lanes(early, ahead, late, tuple(view for view in views if view not in beside))
 
 
 def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
@@ -73,10 +84,10 @@ def plan_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
 def view_statements(library: Library, views: Iterable[str]) -> Iterator[str]:
     """Of these tables, those that say how the rows of views are read and drawn."""
     yield (
-        "CREATE TEMP TABLE timeline_view"
+        "CREATE TEMP TABLE IF NOT EXISTS timeline_view"
         "(name TEXT PRIMARY KEY, place, track_group, level, is_flat, is_sorted)"
     )
-    yield "CREATE TEMP TABLE timeline_track(view, pattern, axis, description)"
+    yield "CREATE TEMP TABLE IF NOT EXISTS timeline_track(view, pattern, axis, description)"
     places = {file.name: place for place, file in enumerate(library.timelines())}
     for name in views:
         drawing = library.files[name].drawing
@@ -98,9 +109,13 @@ def part_name(view: str) -> str:
 
 
 def part_statements(
-    library: Library, views: Iterable[str], t0_ns: int | None, t1_ns: int | None
+    library: Library,
+    views: Iterable[str],
+    told: Iterable[str],
+    t0_ns: int | None,
+    t1_ns: int | None,
 ) -> Iterator[str]:
-    """The SQL that cuts timelines, behind that of `plan_statements()`.
+    """The SQL that cuts timelines, behind that of `plan_statements()`; `told` are the views there.
 
     What reaches into the part of the time is whole in it, so that slices are as long as they are;
     but those that are spanning are about that part, and cut.
@@ -120,9 +135,14 @@ def part_statements(
             yield f"UPDATE {part} SET ts = {start}, dur = {end} - {start}"
         else:
             yield f"CREATE TEMP VIEW {part} AS SELECT * FROM {view} AS t WHERE {where}"
-    # Cut, they may come in another order.
-    yield f"UPDATE timeline_view SET name = {quote(part_name(''))} || name, is_sorted = 0"
-    yield f"UPDATE timeline_track SET view = {quote(part_name(''))} || view"
+    for view in told:
+        part = part_name(view)
+        # Cut, they may come in another order.
+        yield (
+            f"UPDATE timeline_view SET name = {quote(part)}, is_sorted = 0"
+            f" WHERE name = {quote(view)}"
+        )
+        yield f"UPDATE timeline_track SET view = {quote(part)} WHERE view = {quote(view)}"
 
 
 def _groups(library: Library) -> Iterator[str]:
