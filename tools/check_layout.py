@@ -71,10 +71,12 @@ KERNEL_EVENT = re.compile(
 MACHINE_PATH = re.compile(r"(?<![\w.~])/(?:work|root|tmp)/")
 UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E)\b")  # brackets: this line is none
 NOT_NEUTRAL = re.compile(
-    r"\b(?:CREATE\s+(?:OR\s+REPLACE\s+)?PERFETTO|INCLUDE|EXTRACT_ARG|PRAGMA|ATTACH|json_\w+)\b"
+    r"\b(?:CREATE\s+(?:OR\s+REPLACE\s+)?PERFETTO|INCLUDE|EXTRACT_ARG|PRAGMA|ATTACH|"
+    r"json_(?!each\b|group_object\b)\w+)\b"
     r"|\bSELECT\s+(?:DISTINCT\s+)?\*",
     re.IGNORECASE,
 )
+JSON_ROWS = "json_each"  # a table of one value; both engines have it
 COMMENT_OR_STRING = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 TABLE = re.compile(r"(?<!DISTINCT )\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)")
 CTE = re.compile(r"\b(\w+)(?:\s*\([^()]*\))?\s+AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\(")
@@ -364,7 +366,7 @@ def check_needs(name: str, text: str, code: str, siblings: list[str]) -> Iterato
     read: set[str] = set()
     for match in TABLE.finditer(code):
         source, line = match[1], line_of(code, match.start(1))
-        if source in ctes:
+        if source in ctes or source == JSON_ROWS:
             continue
         read.add(source)
         if not source.startswith(("raw_", "wb_", "reclaim_", "_")):

@@ -50,7 +50,8 @@ constexpr const char* kUsage =
     "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
     "\"name\", or is a system; without any, events are only counted. FROM and TO are ns of the trace\n"
     "clock, or +ns after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
-    "column with the seq of the row before, by the same thread or by any; --index makes an index of\n"
+    "column with the seq of the row before, by the same thread or by any; --repeats one that says whether\n"
+    "these fields are as in that row; --index makes an index of\n"
     "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file\n"
     "of which a thousand times its size comes out. --root, --shift and --sequence put several\n"
     "timelines in one trace: its name, what is added to each time, and a number for each (2, 3).\n"
@@ -155,15 +156,30 @@ void parse_prev_seq(const std::string& text, wbscope::PreviousChoice& previous) 
   previous.add(event, key == "tid" ? wbscope::PreviousOf::kTask : wbscope::PreviousOf::kAny);
 }
 
+std::vector<std::string> listed(const std::string& text) {
+  std::istringstream list(text);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  return names;
+}
+
+void parse_repeats(const std::string& text, wbscope::PreviousChoice& previous) {
+  const auto equals = std::min(text.find('='), text.size());
+  const std::string event = text.substr(0, equals);
+  auto fields = listed(text.substr(std::min(equals + 1, text.size())));
+  const bool named = std::ranges::none_of(fields, &std::string::empty);
+  if (event.find(':') == std::string::npos || fields.empty() || !named) {
+    usage_error("found \"" + text + "\", wanted system:name=FIELD,FIELD...", "--repeats");
+  }
+  previous.add_repeats(event, std::move(fields));
+}
+
 void parse_index(const std::string& text, wbscope::EventIndexes& indexes) {
   constexpr std::string_view kWhere = " WHERE ";
   const auto equals = text.find('=');
   const auto where = std::min(text.find(kWhere), text.size());
   std::vector<std::string> columns;
-  if (equals < where) {
-    std::istringstream list(text.substr(equals + 1, where - equals - 1));
-    for (std::string column; std::getline(list, column, ',');) columns.push_back(column);
-  }
+  if (equals < where) columns = listed(text.substr(equals + 1, where - equals - 1));
   const bool named = std::none_of(columns.begin(), columns.end(),
                                   [](const std::string& column) { return column.empty(); });
   if (columns.empty() || !named || text.substr(0, equals).find(':') == std::string::npos) {
@@ -230,6 +246,8 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
       options.formats = args.value_of(word);
     } else if (word == "--prev-seq") {
       parse_prev_seq(args.value_of(word), options.previous);
+    } else if (word == "--repeats") {
+      parse_repeats(args.value_of(word), options.previous);
     } else if (word == "--index") {
       parse_index(args.value_of(word), options.indexes);
     } else if (word == "--all") {
@@ -296,6 +314,8 @@ void run_records(Arguments args, const Reporter& reporter) {
       options.folder = args.value_of(word);
     } else if (word == "--prev-seq") {
       parse_prev_seq(args.value_of(word), options.previous);
+    } else if (word == "--repeats") {
+      parse_repeats(args.value_of(word), options.previous);
     } else if (word == "--index") {
       parse_index(args.value_of(word), options.indexes);
     } else if (word == "-") {

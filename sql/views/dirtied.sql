@@ -614,23 +614,43 @@ WITH
       SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
     )
   ),
-  -- Of most runs: records come in the order of windows, and few numbers are
-  -- sorted.
+  -- Of most runs. By window, so that only its records are sorted at a time:
+  -- a subquery gives one value, so it is JSON.
   simple AS (
-    SELECT e.window_index, g.tid, count(*) AS calls
+    SELECT e.window_index, CAST(j.key AS INTEGER) AS tid, j.value AS calls
     FROM wb_window_seq AS e
-    CROSS JOIN raw_global_dirty_state AS g
-      ON g.seq >= e.state_first_seq AND g.seq < e.state_after_seq
+    CROSS JOIN json_each(
+      (
+        SELECT json_group_object(k.tid, k.calls)
+        FROM (
+          SELECT g.tid, count(*) AS calls
+          FROM raw_global_dirty_state AS g
+          WHERE g.seq >= e.state_first_seq
+            AND g.seq < e.state_after_seq
+            AND g.tid IS NOT NULL
+          GROUP BY g.tid
+        ) AS k
+      )
+    ) AS j
     WHERE EXISTS (SELECT 1 FROM plain)
-    GROUP BY e.window_index, g.tid
     UNION ALL
-    SELECT e.window_index, r.tid, -count(*)
+    SELECT e.window_index, CAST(j.key AS INTEGER), -j.value
     FROM wb_window_seq AS e
-    CROSS JOIN raw_balance_dirty_pages AS r
-      ON r.seq >= e.throttle_first_seq AND r.seq < e.throttle_after_seq
+    CROSS JOIN json_each(
+      (
+        SELECT json_group_object(k.tid, k.calls)
+        FROM (
+          SELECT r.tid, count(*) AS calls
+          FROM raw_balance_dirty_pages AS r
+          WHERE r.seq >= e.throttle_first_seq
+            AND r.seq < e.throttle_after_seq
+            AND r.tid IS NOT NULL
+          GROUP BY r.tid
+        ) AS k
+      )
+    ) AS j
     WHERE EXISTS (SELECT 1 FROM plain)
       AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
-    GROUP BY e.window_index, r.tid
   ),
   seen AS (
     SELECT g.tid, g.seq, g.ts, 1 AS calls

@@ -382,6 +382,8 @@ WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 -- @events   writeback:global_dirty_state
 -- @column   seq INTEGER order of all records
 -- @column   prev_seq INTEGER of the sample before; NULL = none
+-- @column   is_repeat INTEGER 1: pages and thresholds are those of the sample
+--   before; NULL = not known
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that asked
 -- @column   dirty INTEGER pages dirty, under writeback and unstable
@@ -401,6 +403,7 @@ WITH
     SELECT
       g.seq,
       g.prev_seq,
+      g.is_repeat,
       g.ts,
       g.tid,
       g.nr_dirty + g.nr_writeback + coalesce(g.nr_unstable, 0) AS dirty,
@@ -414,6 +417,7 @@ WITH
 SELECT
   s.seq,
   s.prev_seq,
+  s.is_repeat,
   s.ts,
   s.tid,
   s.dirty,
@@ -490,7 +494,9 @@ WITH
     CROSS JOIN raw_global_dirty_state AS n
       ON n.seq >= e.first_seq AND n.seq < e.after_seq
     CROSS JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
-    WHERE w.drops_count > 0 AND p.thresh * 100 > n.thresh * v.boost_percent
+    WHERE w.drops_count > 0
+      AND n.is_repeat IS NOT 1
+      AND p.thresh * 100 > n.thresh * v.boost_percent
     UNION ALL
     -- Just behind the time of interest.
     SELECT n.seq
@@ -661,8 +667,11 @@ FROM _dirty_edge AS e
 CROSS JOIN wb_dirty_sample AS n
   ON n.seq >= e.first_seq AND n.seq < e.after_seq
 CROSS JOIN wb_dirty_sample AS p ON p.seq = n.prev_seq
-WHERE n.dirty <> p.dirty
-  OR n.thresh <> p.thresh
-  OR n.hard_limit <> p.hard_limit
-  OR n.bg_thresh <> p.bg_thresh
+WHERE n.is_repeat IS NOT 1
+  AND (
+    n.dirty <> p.dirty
+    OR n.thresh <> p.thresh
+    OR n.hard_limit <> p.hard_limit
+    OR n.bg_thresh <> p.bg_thresh
+  )
 GROUP BY e.window_index;

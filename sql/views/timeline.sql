@@ -400,8 +400,6 @@ WITH
     SELECT
       s.step_index,
       s.state_first_seq AS base,
-      min(g.seq) AS first_seq,
-      max(g.seq) AS last_seq,
       max(
         (g.nr_dirty + g.nr_writeback) * 4294967296 + g.seq - s.state_first_seq
       ) AS most_dirty,
@@ -416,6 +414,8 @@ WITH
     CROSS JOIN raw_global_dirty_state AS g
       ON g.seq >= s.state_first_seq AND g.seq < s.state_after_seq
     WHERE (SELECT z.samples FROM size AS z) > 40000
+      -- Others say what one before them in the step said.
+      AND (g.is_repeat IS NOT 1 OR g.seq = s.state_first_seq)
     GROUP BY s.step_index
   ),
   chosen AS (
@@ -423,9 +423,18 @@ WITH
     FROM raw_global_dirty_state AS g
     WHERE (SELECT z.samples FROM size AS z) <= 40000
     UNION
-    SELECT e.first_seq FROM extreme AS e
+    SELECT e.base FROM extreme AS e
     UNION
-    SELECT e.last_seq FROM extreme AS e
+    SELECT
+      (
+        SELECT g.seq
+        FROM raw_global_dirty_state AS g
+        WHERE g.seq < s.state_after_seq
+        ORDER BY g.seq DESC
+        LIMIT 1
+      )
+    FROM extreme AS e
+    JOIN wb_step AS s ON s.step_index = e.step_index
     UNION
     SELECT e.base + e.most_dirty % 4294967296 FROM extreme AS e
     UNION

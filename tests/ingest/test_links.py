@@ -46,6 +46,30 @@ def test_the_row_before(tmp_path: Path, event: str, key: str, partition: str) ->
     assert linked == [(table,)]
 
 
+@pytest.mark.parametrize("key", ["any", "tid"])
+def test_rows_that_say_what_the_one_before_said(tmp_path: Path, key: str) -> None:
+    """Where all fields are named that can differ, by the rows themselves."""
+    output = tmp_path / "run.db"
+    fields = ("nr_dirty", "nr_writeback", "thresh", "no_such_field")
+    repeats = ("--repeats", f"{_STATE}={','.join(fields)}")
+    done = _ingest(output, "--prev-seq", f"{_STATE}={key}", *repeats)
+    assert done.returncode == 0, done.stderr
+    same = " AND ".join(f"g.{field} IS p.{field}" for field in fields[:-1])
+    rows = _ask(
+        output,
+        f"SELECT g.is_repeat, p.seq IS NOT NULL AND {same} FROM ev_global_dirty_state AS g"
+        " LEFT JOIN ev_global_dirty_state AS p ON p.seq = g.prev_seq",
+    )
+    assert [ours for ours, _ in rows] == [theirs for _, theirs in rows]
+    assert {ours for ours, _ in rows} == {0, 1}
+    told = _ask(
+        output,
+        "SELECT m.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c"
+        " WHERE m.type = 'table' AND c.name = 'is_repeat'",
+    )
+    assert told == [("ev_global_dirty_state",)]
+
+
 def test_the_time_of_every_so_many_records(tmp_path: Path) -> None:
     output = tmp_path / "run.db"
     done = run([ingester_path(), "sqlite", _RUN, "-o", output, "--all"])
@@ -99,6 +123,11 @@ def test_rows_of_each_task_are_counted(tmp_path: Path, kept: str) -> None:
         ("--prev-seq", _PAUSE),
         ("--prev-seq", "balance_dirty_pages=tid"),
         ("--prev-seq", f"{_PAUSE}=cpu"),
+        ("--repeats", ""),
+        ("--repeats", _PAUSE),
+        ("--repeats", f"{_PAUSE}="),
+        ("--repeats", f"{_PAUSE}=pause,,bdi"),
+        ("--repeats", "balance_dirty_pages=pause"),
         ("--index", _PAUSE),
         ("--index", f"{_PAUSE}="),
         ("--index", f"{_PAUSE}=tid,,bdi"),

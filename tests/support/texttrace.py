@@ -55,7 +55,9 @@ def table_rows(db: sqlite3.Connection, event: str) -> list[Row]:
     names = [column[0] for column in cursor.description]
     rows = [dict(zip(names, row, strict=True)) for row in cursor]
     # A link between rows is no field of a record.
-    return [{name: row[name] for name in names if name != "prev_seq"} for row in rows]
+    return [
+        {name: row[name] for name in names if name not in ("prev_seq", "is_repeat")} for row in rows
+    ]
 
 
 def _ingest(source: Path, database: Path, *options: str) -> Any:

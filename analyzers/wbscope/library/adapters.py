@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wbscope.library.catalog import Catalog, Event, Field, lead_columns, raw_view
+from wbscope.library.catalog import Catalog, Event, Field, lead_columns, raw_view, repeat_columns
 from wbscope.library.sqlfile import Column, SqlFile
 
 __all__ = ["sqlite_adapters", "table_columns"]
@@ -27,25 +27,28 @@ def table_columns(entry: dict[str, Any]) -> tuple[Column, ...]:
 
 def _event(event: Event, catalog: Catalog) -> SqlFile:
     source = f"_ev_{event.short}"
-    lead = [column.name for column in lead_columns(event)]
-    selected = [f"e.{name}" for name in lead] + [_value(field) for field in event.fields]
+    columns = [*lead_columns(event), *repeat_columns(event)]
+    selected = [f"e.{column.name}" for column in columns]
+    selected += [_value(field) for field in event.fields]
     names = [name for field in event.fields for name in field.names]
-    fields = ["seq", *(["prev_seq"] if event.previous else []), *names]
+    # The ingester makes these columns; the others of the lead are those of every table.
+    made = [column.name for column in columns if column.name in ("prev_seq", "is_repeat")]
     return raw_view(
         event.short,
         "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {source} AS e",
-        [*lead_columns(event), *(column for field in event.fields for column in field.columns)],
+        [*columns, *(column for field in event.fields for column in field.columns)],
         path=catalog.path,
         summary=event.summary,
         grain="event; order seq",
         source=event.source,
         source_events=event.names,
         source_view=source,
-        fields=tuple(dict.fromkeys(fields)),
+        fields=tuple(dict.fromkeys(["seq", *made, *names])),
         extra=event.extra,
         previous=event.previous,
         indexes=tuple(tuple(columns.split()) for columns in event.indexes),
         notable=event.notable,
+        repeats=tuple(n for f in event.fields if f.name in event.repeats for n in f.names),
     )
 
 

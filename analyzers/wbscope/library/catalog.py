@@ -82,6 +82,7 @@ class Event:
     previous: str = ""
     indexes: tuple[str, ...] = ()
     notable: str = ""
+    repeats: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
@@ -133,6 +134,14 @@ def lead_columns(event: Event) -> list[Column]:
     return columns
 
 
+def repeat_columns(event: Event) -> list[Column]:
+    """The one that tells which records say nothing new, of an event that has it."""
+    if not event.repeats:
+        return []
+    told = f"1: {', '.join(event.repeats)} as in the record of prev_seq; NULL = not known"
+    return [Column("is_repeat", "INTEGER", told)]
+
+
 def _event(entry: dict[str, Any]) -> Event:
     return Event(
         (entry["name"], *entry.get("aliases", [])),
@@ -143,6 +152,7 @@ def _event(entry: dict[str, Any]) -> Event:
         entry.get("previous", ""),
         tuple(entry.get("indexes", [])),
         entry.get("notable", ""),
+        tuple(entry.get("repeats", "").split()),
     )
 
 

@@ -110,6 +110,8 @@ class Library:
             for event in file.source_events:
                 if file.previous:
                     options += ["--prev-seq", f"{event}={file.previous}"]
+                if file.repeats:
+                    options += ["--repeats", f"{event}={','.join(file.repeats)}"]
                 for columns in file.indexes:
                     options += ["--index", f"{event}={','.join(columns)}"]
                 if file.notable:

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.library.adapters import table_columns
-from wbscope.library.catalog import PREVIOUS, Catalog, Event, Field, lead_columns, raw_view
+from wbscope.library.catalog import (
+    PREVIOUS,
+    Catalog,
+    Event,
+    Field,
+    lead_columns,
+    raw_view,
+    repeat_columns,
+)
 from wbscope.library.library import Library, load_library
 from wbscope.library.sqlfile import Column, SqlFile
 from wbscope.perfetto.references import Label, References, load_references
@@ -119,6 +127,8 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
     """The records of one event, fields under the newest kernel's names."""
     lead = lead_columns(event)
     selected = [f"e.{column.name}" for column in lead]
+    repeats = repeat_columns(event)
+    selected += [f"CAST(NULL AS {column.type}) AS {column.name}" for column in repeats]
     for field in event.fields:
         selected += _device(field) if field.unit == "dev" else [_value(field)]
     body = "SELECT\n  " + ",\n  ".join(selected)
@@ -127,7 +137,7 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
     return raw_view(
         event.short,
         body if event.previous else body + _is_named(event),
-        [*lead, *(column for field in event.fields for column in field.columns)],
+        [*lead, *repeats, *(column for field in event.fields for column in field.columns)],
         path=catalog.path,
         summary=event.summary,
         grain="event; order seq",

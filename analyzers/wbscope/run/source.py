@@ -159,13 +159,16 @@ def find_source(text: str) -> Source:
         kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
         return Source(path, trace, kind, path)
     if not stat.S_ISREG(mode):
-        # Whatever a pipe has, it is read as stdin is; a device is never a run.
-        fix = f"wbscope report - < {shlex.quote(text)}    # when it ends by itself"
+        # Whatever a pipe has, it is read as stdin is.
+        named = shlex.quote(text)
+        fix = f"wbscope report - < {named}    # if it ends by itself, or save it to a file first"
+        if not stat.S_ISFIFO(mode):
+            fix = f"cat {named} > trace.dat    # save it to a file first"
         raise InputError(
             "not-a-run",
             text,
             "is no regular file and no folder",
-            fix=fix if stat.S_ISFIFO(mode) else None,
+            fix=fix,
         )
     return Source(path, path, _kind(path, text))
 

@@ -9,7 +9,8 @@
 namespace wbscope {
 namespace {
 
-constexpr std::size_t kLeadColumns = 6;  // seq, ts, cpu, tid, buffer, prev_seq
+constexpr std::size_t kLeadColumns = 5;  // seq, ts, cpu, tid, buffer
+constexpr std::size_t kMaxLinkColumns = 2;  // prev_seq, is_repeat
 // SQLite takes about 160 bytes for each parameter of a statement.
 constexpr std::size_t kMaxPreparedParameters = 320'000;
 
@@ -17,17 +18,18 @@ constexpr std::size_t kMaxPreparedParameters = 320'000;
 std::size_t rows_in_batch(std::size_t columns) {
   constexpr std::size_t kMaxParameters = 32000;
   constexpr std::size_t kMaxRows = 32;
-  return std::clamp<std::size_t>(kMaxParameters / (kLeadColumns + columns), 1, kMaxRows);
+  return std::clamp<std::size_t>(kMaxParameters / (kLeadColumns + kMaxLinkColumns + columns), 1, kMaxRows);
 }
 
 }  // namespace
 
 void create_event_table(Database& db, std::string_view table,
-                        const std::vector<EventColumn>& columns, bool has_prev_seq) {
+                        const std::vector<EventColumn>& columns, const LinkColumns& links) {
   std::string sql = "CREATE TABLE " + quoted(table) +
                     " (ts INTEGER NOT NULL, cpu INTEGER, tid INTEGER, "
                     "buffer INTEGER NOT NULL";
-  if (has_prev_seq) sql += ", prev_seq INTEGER";
+  if (links.has_prev_seq) sql += ", prev_seq INTEGER";
+  if (links.has_is_repeat) sql += ", is_repeat INTEGER";
   for (const auto& column : columns) sql += ", " + quoted(column.name) + " " + column.type;
   // Time stamps can be equal; seq is the order of all loaded records, in any
   // table. As the rowid it takes no room of its own.
@@ -55,13 +57,15 @@ void InsertStatements::admit(EventInsert* insert, std::size_t parameters) {
 }
 
 EventInsert::EventInsert(InsertStatements& statements, std::string_view table,
-                         const std::vector<EventColumn>& columns, bool has_prev_seq)
+                         const std::vector<EventColumn>& columns, const LinkColumns& links)
     : statements_(statements),
       into_("INSERT INTO " + quoted(table) + " (seq, ts, cpu, tid, buffer"),
       batch_rows_(rows_in_batch(columns.size())),
-      has_prev_seq_(has_prev_seq),
-      columns_(static_cast<int>(kLeadColumns - (has_prev_seq ? 0 : 1) + columns.size())) {
-  if (has_prev_seq) into_ += ", prev_seq";
+      links_(links),
+      columns_(static_cast<int>(kLeadColumns + (links.has_prev_seq ? 1 : 0) +
+                                (links.has_is_repeat ? 1 : 0) + columns.size())) {
+  if (links.has_prev_seq) into_ += ", prev_seq";
+  if (links.has_is_repeat) into_ += ", is_repeat";
   for (const auto& column : columns) into_ += ", " + quoted(column.name);
   into_ += ") VALUES ";
 }
@@ -102,13 +106,14 @@ int EventInsert::bind_lead(Statement& insert, int index, const EventLead& lead) 
     insert.bind(++index, std::int64_t{lead.tid});
   }
   insert.bind(++index, std::int64_t{lead.buffer});
-  if (has_prev_seq_) {
+  if (links_.has_prev_seq) {
     if (lead.prev_seq == EventLead::kNoSeq) {
       insert.bind_null(++index);
     } else {
       insert.bind(++index, lead.prev_seq);
     }
   }
+  if (links_.has_is_repeat) insert.bind(++index, std::int64_t{lead.is_repeat});
   return index;
 }
 

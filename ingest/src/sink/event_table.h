@@ -31,12 +31,19 @@ struct EventLead {
   std::uint32_t cpu = 0;
   std::int32_t tid = 0;
   std::uint32_t buffer = 0;
-  std::int64_t prev_seq = kNoSeq;  // stored where the table has the column
+  // Stored where the table has the columns.
+  std::int64_t prev_seq = kNoSeq;
+  bool is_repeat = false;
 };
 
-// has_prev_seq: the column prev_seq follows buffer.
+// What follows the column buffer.
+struct LinkColumns {
+  bool has_prev_seq = false;
+  bool has_is_repeat = false;
+};
+
 void create_event_table(Database& db, std::string_view table,
-                        const std::vector<EventColumn>& columns, bool has_prev_seq);
+                        const std::vector<EventColumn>& columns, const LinkColumns& links);
 void add_event_column(Database& db, std::string_view table, const EventColumn& column);
 
 class EventInsert;
@@ -62,7 +69,7 @@ class InsertStatements {
 class EventInsert {
  public:
   EventInsert(InsertStatements& statements, std::string_view table,
-              const std::vector<EventColumn>& columns, bool has_prev_seq);
+              const std::vector<EventColumn>& columns, const LinkColumns& links);
   ~EventInsert();
   EventInsert(const EventInsert&) = delete;
   EventInsert& operator=(const EventInsert&) = delete;
@@ -95,7 +102,7 @@ class EventInsert {
   InsertStatements& statements_;
   std::string into_;    // INSERT INTO table (columns)
   std::size_t batch_rows_;
-  bool has_prev_seq_;
+  LinkColumns links_;
   int columns_;
   std::optional<Statement> one_;
   std::optional<Statement> batch_;

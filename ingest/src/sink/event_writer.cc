@@ -2,6 +2,8 @@
 // Records of wanted events into their ev_ tables.
 #include "sink/event_writer.h"
 
+#include <algorithm>
+
 #include "sink/field_reader.h"
 
 namespace wbscope {
@@ -69,9 +71,16 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
     if (row.is_kept()) {
       tables_[i].task_counts = task_counts_.add(catalog.events[i].full_name());
     }
-    create_event_table(db, catalog.events[i].table, columns, row.is_kept());
-    tables_[i].insert = std::make_unique<EventInsert>(statements_, catalog.events[i].table,
-                                                      columns, row.is_kept());
+    const auto repeats = previous.repeats(catalog.events[i].system, catalog.events[i].name);
+    for (const auto& field : catalog.events[i].fields) {
+      if (std::ranges::find(repeats, field.name) != repeats.end()) {
+        tables_[i].repeats.push_back(field);
+      }
+    }
+    const LinkColumns links{.has_prev_seq = row.is_kept(), .has_is_repeat = !repeats.empty()};
+    create_event_table(db, catalog.events[i].table, columns, links);
+    tables_[i].insert =
+        std::make_unique<EventInsert>(statements_, catalog.events[i].table, columns, links);
   }
 }
 
@@ -83,7 +92,7 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
       .begin = table.data.size(),
       .bytes = record.size()});
   EventLead& lead = table.rows.back().lead;
-  lead.prev_seq = table.previous.replace(lead);
+  table.previous.link(lead, said(table, record));
   times_.note(lead.seq, ts);
   task_counts_.note(table.task_counts, tid, lead.seq);
   table.data.insert(table.data.end(), record.begin(), record.end());
@@ -91,6 +100,17 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
   ++loaded_[event];
   if (table.rows.size() == table.insert->batch_rows()) flush(event);
   if (pending_bytes_ > kMaxPendingBytes) [[unlikely]] flush_all();
+}
+
+// The bytes of the fields; of a short record those that it has.
+std::string_view EventWriter::said(const Table& table, std::span<const std::byte> record) {
+  said_.clear();
+  for (const FieldPlan& field : table.repeats) {
+    if (field.offset >= record.size()) continue;
+    const auto bytes = std::min<std::size_t>(field.bytes, record.size() - field.offset);
+    said_.append(reinterpret_cast<const char*>(record.data()) + field.offset, bytes);
+  }
+  return said_;
 }
 
 void EventWriter::flush(std::uint32_t event) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/byte_reader.h"
@@ -24,7 +25,7 @@ namespace wbscope {
 class EventWriter {
  public:
   // Makes the table of each wanted event. printk: formats of binary printk;
-  // previous: the events with a column prev_seq, whose
+  // previous: the events with a column prev_seq or is_repeat, whose
   // rows are counted by task too.
   EventWriter(Database& db, const EventCatalog& catalog, const std::vector<bool>& wanted,
               ByteOrder order, PrintkFormats printk = {}, const PreviousChoice& previous = {});
@@ -52,9 +53,11 @@ class EventWriter {
     std::vector<Row> rows;
     std::vector<std::byte> data;  // the records of rows
     PreviousRow previous;
+    std::vector<FieldPlan> repeats;  // the fields that is_repeat is about
     std::uint32_t task_counts = TaskCounts::kNotCounted;
   };
 
+  [[nodiscard]] std::string_view said(const Table& table, std::span<const std::byte> record);
   void flush(std::uint32_t event);
   void flush_all();
 
@@ -71,6 +74,7 @@ class EventWriter {
   std::int64_t seq_ = 0;
   Counters counters_;
   BoundTexts texts_;
+  std::string said_;
 };
 
 }  // namespace wbscope

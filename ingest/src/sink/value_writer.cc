@@ -52,6 +52,7 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
   event->name = name;
   event->table = event_table_name(system, name, tables_);
   event->previous = PreviousRow(previous_.of(system, name));
+  event->repeats = previous_.repeats(system, name);
   if (event->previous.is_kept()) {
     event->task_counts = task_counts_.add(system.empty() ? std::string(name)
                                                          : std::string(system) + ":" + std::string(name));
@@ -176,7 +177,7 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
        .first = first,
        .count = static_cast<std::uint32_t>(event.fields.size())});
   EventLead& lead = event.rows.back().lead;
-  lead.prev_seq = event.previous.replace(lead);
+  event.previous.link(lead, said(event, cells));
   times_.note(seq, ts);
   task_counts_.note(event.task_counts, tid, seq);
   event.stored.resize(first + event.fields.size());
@@ -191,21 +192,51 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
   if (waiting_bytes_ >= kMaxWaitingInAll) finish();
 }
 
+// The values of the fields by their names, so that their order in the record does not count.
+std::string_view ValueWriter::said(const Event& event, std::span<const Cell> cells) {
+  said_.clear();
+  const auto add = [this](char kind, const void* data, std::size_t bytes) {
+    said_ += kind;
+    said_.append(static_cast<const char*>(data), bytes);
+  };
+  for (const std::string& name : event.repeats) {
+    const auto found = event.by_name.find(name);
+    if (found == event.by_name.end()) continue;
+    for (const auto& [field, value] : cells) {
+      if (field != found->second) continue;
+      std::visit(Overload{[](std::monostate) {},
+                          [&](std::int64_t integer) { add('i', &integer, sizeof(integer)); },
+                          [&](double real) { add('r', &real, sizeof(real)); },
+                          [&](std::string_view text) { add('t', text.data(), text.size()); },
+                          [&](std::span<const std::byte> blob) {
+                            add('b', blob.data(), blob.size());
+                          }},
+                 value);
+    }
+    said_ += '\0';
+  }
+  return said_;
+}
+
+LinkColumns ValueWriter::links(const Event& event) const {
+  return {.has_prev_seq = event.previous.is_kept(), .has_is_repeat = !event.repeats.empty()};
+}
+
 // Makes the table, or the columns that it does not have yet.
 void ValueWriter::prepare(Event& event) {
   if (event.insert && event.columns_made == event.fields.size()) return;
   std::vector<EventColumn> columns;
   for (const auto& field : event.fields) columns.push_back({field.column, sqlite_type(field)});
   if (!event.insert) {
-    create_event_table(db_, event.table, columns, event.previous.is_kept());
+    create_event_table(db_, event.table, columns, links(event));
   } else {
     event.insert.reset();
     for (std::size_t i = event.columns_made; i < columns.size(); ++i) {
       add_event_column(db_, event.table, columns[i]);
     }
   }
-  event.insert = std::make_unique<EventInsert>(statements_, event.table, columns,
-                                               event.previous.is_kept());
+  event.insert =
+      std::make_unique<EventInsert>(statements_, event.table, columns, links(event));
   event.columns_made = columns.size();
   event.batch_rows = event.insert->batch_rows();
 }

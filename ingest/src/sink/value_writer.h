@@ -44,7 +44,7 @@ class ValueWriter {
   // write() and count() only count its records, all events together.
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  // previous: the events with a column prev_seq, whose rows are counted by task
+  // previous: the events with a column prev_seq or is_repeat, whose rows are counted by task
   // too.
   explicit ValueWriter(Database& db, PreviousChoice previous = {})
       : db_(db), statements_(db), times_(db), task_counts_(db), previous_(std::move(previous)) {}
@@ -122,12 +122,15 @@ class ValueWriter {
     std::vector<Stored> stored;
     std::vector<char> bytes;
     PreviousRow previous;
+    std::vector<std::string> repeats;  // the fields that is_repeat is about
     std::uint32_t task_counts = TaskCounts::kNotCounted;
     std::uint64_t counted = 0;
     std::uint64_t loaded = 0;
     std::size_t batch_rows = 32;  // the table's own once it is made
   };
 
+  [[nodiscard]] std::string_view said(const Event& event, std::span<const Cell> cells);
+  [[nodiscard]] LinkColumns links(const Event& event) const;
   void store(Event& event, Stored& place, FieldPlan& field, const Value& value);
   void prepare(Event& event);
   void flush(Event& event);
@@ -148,6 +151,7 @@ class ValueWriter {
   std::unordered_map<std::int32_t, TaskSpan> tasks_;
   std::map<std::int32_t, std::string> task_names_;
   BoundTexts texts_;
+  std::string said_;
   Counters counters_;
 };
 

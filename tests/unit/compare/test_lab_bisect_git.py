@@ -231,9 +231,10 @@ def test_after_a_kill_git_knows_the_way_back(
     """As a kill leaves it: nothing is put back, and the next start says what to do."""
     before = series.checked_out
     made.interrupt = 14
-    monkeypatch.setattr(Repository, "as_it_was", lambda _: nullcontext())
-    assert _along(cli, one, series).code == 130
-    monkeypatch.undo()
+    # Not undo(), which would undo what `made` stands in for, too.
+    with monkeypatch.context() as patched:
+        patched.setattr(Repository, "as_it_was", lambda _: nullcontext())
+        assert _along(cli, one, series).code == 130
     assert series.is_bisecting
     refused = _along(cli, one, series, "--resume", "--json")
     assert (refused.code, refused.error()["slug"]) == (2, "bisecting")

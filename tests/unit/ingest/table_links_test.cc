@@ -16,34 +16,69 @@ EventLead lead(std::int64_t seq, std::int32_t tid, std::uint32_t buffer = 0) {
   return {.seq = seq, .ts = 10 * seq, .cpu = 0, .tid = tid, .buffer = buffer};
 }
 
+// seq of the row before it.
+std::int64_t before(PreviousRow& row, EventLead lead) {
+  row.link(lead);
+  return lead.prev_seq;
+}
+
 TEST(PreviousRow, OfTheSameTaskAndBuffer) {
   PreviousRow row(PreviousOf::kTask);
-  EXPECT_EQ(row.replace(lead(1, 11)), EventLead::kNoSeq);
-  EXPECT_EQ(row.replace(lead(2, 12)), EventLead::kNoSeq);
-  EXPECT_EQ(row.replace(lead(3, 11)), 1);
-  EXPECT_EQ(row.replace(lead(4, 11, 1)), EventLead::kNoSeq);  // of a trace instance
-  EXPECT_EQ(row.replace(lead(5, 11)), 3);
-  EXPECT_EQ(row.replace(lead(6, 11, 1)), 4);
-  EXPECT_EQ(row.replace(lead(7, EventLead::kNoTid)), EventLead::kNoSeq);
-  EXPECT_EQ(row.replace(lead(8, EventLead::kNoTid)), 7);
+  EXPECT_EQ(before(row, lead(1, 11)), EventLead::kNoSeq);
+  EXPECT_EQ(before(row, lead(2, 12)), EventLead::kNoSeq);
+  EXPECT_EQ(before(row, lead(3, 11)), 1);
+  EXPECT_EQ(before(row, lead(4, 11, 1)), EventLead::kNoSeq);  // of a trace instance
+  EXPECT_EQ(before(row, lead(5, 11)), 3);
+  EXPECT_EQ(before(row, lead(6, 11, 1)), 4);
+  EXPECT_EQ(before(row, lead(7, EventLead::kNoTid)), EventLead::kNoSeq);
+  EXPECT_EQ(before(row, lead(8, EventLead::kNoTid)), 7);
 }
 
 TEST(PreviousRow, OfAnyTask) {
   PreviousRow row(PreviousOf::kAny);
-  EXPECT_EQ(row.replace(lead(1, 11)), EventLead::kNoSeq);
-  EXPECT_EQ(row.replace(lead(2, 12)), 1);
-  EXPECT_EQ(row.replace(lead(3, 12, 1)), EventLead::kNoSeq);
-  EXPECT_EQ(row.replace(lead(4, 11)), 2);
+  EXPECT_EQ(before(row, lead(1, 11)), EventLead::kNoSeq);
+  EXPECT_EQ(before(row, lead(2, 12)), 1);
+  EXPECT_EQ(before(row, lead(3, 12, 1)), EventLead::kNoSeq);
+  EXPECT_EQ(before(row, lead(4, 11)), 2);
 }
 
 TEST(PreviousRow, MoreTasksThanAreKept) {
   constexpr std::int32_t kTasks = (1 << 20) + 1;
   PreviousRow row(PreviousOf::kTask);
   for (std::int32_t tid = 1; tid <= kTasks; ++tid) {
-    ASSERT_EQ(row.replace(lead(tid, tid)), EventLead::kNoSeq);
+    ASSERT_EQ(before(row, lead(tid, tid)), EventLead::kNoSeq);
   }
-  EXPECT_EQ(row.replace(lead(kTasks + 1, kTasks)), kTasks);      // the newest is kept
-  EXPECT_EQ(row.replace(lead(kTasks + 2, 1)), EventLead::kNoSeq);  // older ones are forgotten
+  EXPECT_EQ(before(row, lead(kTasks + 1, kTasks)), kTasks);      // the newest is kept
+  EXPECT_EQ(before(row, lead(kTasks + 2, 1)), EventLead::kNoSeq);  // older ones are forgotten
+}
+
+bool repeats(PreviousRow& row, EventLead lead, std::string_view said) {
+  row.link(lead, said);
+  return lead.is_repeat;
+}
+
+TEST(PreviousRow, RepeatsWhatTheOneBeforeItSaid) {
+  PreviousRow any(PreviousOf::kAny);
+  EXPECT_FALSE(repeats(any, lead(1, 11), "a"));
+  EXPECT_TRUE(repeats(any, lead(2, 12), "a"));
+  EXPECT_FALSE(repeats(any, lead(3, 12, 1), "a"));  // of another buffer: the first
+  EXPECT_FALSE(repeats(any, lead(4, 11), "b"));
+  EXPECT_FALSE(repeats(any, lead(5, 11), "a"));
+  EXPECT_TRUE(repeats(any, lead(6, 11, 1), "a"));
+  PreviousRow task(PreviousOf::kTask);
+  EXPECT_FALSE(repeats(task, lead(1, 11), ""));
+  EXPECT_FALSE(repeats(task, lead(2, 12), ""));
+  EXPECT_TRUE(repeats(task, lead(3, 11), ""));
+}
+
+TEST(PreviousChoice, FieldsOfRepeats) {
+  PreviousChoice choice;
+  choice.add_repeats("writeback:state", {"nr_dirty", "thresh"});
+  EXPECT_EQ(choice.repeats("writeback", "state"),
+            (std::vector<std::string>{"nr_dirty", "thresh"}));
+  EXPECT_EQ(choice.repeats("", "state").size(), 2u);
+  EXPECT_TRUE(choice.repeats("other", "state").empty());
+  EXPECT_EQ(choice.of("writeback", "state"), PreviousOf::kNone);
 }
 
 TEST(PreviousChoice, ByFullNameOrWithoutSystem) {
@@ -119,6 +154,28 @@ TEST_F(LinkedTable, EventThatWasOnlyCountedHasNoIndex) {
   indexes.add("writeback:pause", {"tid"});
   create(indexes);
   EXPECT_EQ(all(kIndexes), "");
+}
+
+TEST_F(LinkedTable, RepeatsAreAboutTheNamedFields) {
+  previous_.add_repeats("writeback:pause", {"pause", "not_there", "name"});
+  writer_.emplace(db_, previous_);
+  const auto event = writer_->event("writeback", "pause");
+  const auto pause = writer_->field(event, {.name = "pause", .type = "long"});
+  const auto think = writer_->field(event, {.name = "think", .type = "long"});
+  const auto name = writer_->field(event, {.name = "name", .type = "char[4]"});
+  const auto put = [&](std::vector<ValueWriter::Cell> cells) {
+    writer_->write(event, 100, 0, 11, 0, cells);
+  };
+  put({{pause, std::int64_t{1}}, {think, std::int64_t{1}}});
+  put({{think, std::int64_t{2}}, {pause, std::int64_t{1}}});  // the same in another order
+  put({{pause, std::int64_t{2}}});
+  put({{pause, std::int64_t{2}}, {name, std::string_view("vda")}});
+  put({{name, std::string_view("vda")}, {pause, std::int64_t{2}}});
+  put({{pause, std::int64_t{2}}, {name, std::string_view("vdb")}});
+  put({{name, std::string_view("vdb")}});
+  put({{name, std::string_view("vdb")}, {pause, Value()}});  // NULL is what is not named
+  writer_->finish();
+  EXPECT_EQ(all("SELECT is_repeat FROM ev_pause ORDER BY seq"), "0;1;0;0;1;0;0;1;");
 }
 
 }  // namespace
