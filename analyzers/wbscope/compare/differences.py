@@ -17,6 +17,7 @@ __all__ = ["Difference", "differences", "facts_text", "is_fact", "unknown_facts"
 _TOLERANCE = {"memory_bytes": 0.03, "swap_bytes": 0.03, "dirty_thresh_bytes": 0.25}
 # Words that are the members of a set.
 _LISTS = ("events", "other_events")
+_MOST_WORDS = 4
 # Another kernel has other fields, and other events that no query reads.
 _OF_KERNEL = ("fields", "other_events")
 
@@ -29,7 +30,7 @@ class Difference:
     values: Mapping[str, tuple[str, ...]]
 
     def text(self) -> str:
-        """hz: 250 (a, b), 1000 (c); of lists, what not all of them have."""
+        """hz: 250 (a, b), 1000 (c); of lists, what not all of them have, the first few."""
         told = (f"{value} ({_some(runs)})" for value, runs in self._shown())
         return f"{self.fact}: {', '.join(told)}"
 
@@ -39,7 +40,8 @@ class Difference:
             return
         common = set.intersection(*(set(value.split()) for value in self.values))
         for value, runs in self.values.items():
-            yield " ".join(w for w in value.split() if w not in common) or "no other", runs
+            words = [word for word in value.split() if word not in common]
+            yield _first(words) or "no other", runs
 
 
 def differences(runs: Sequence[RunData], allowed: Sequence[str] = ()) -> list[Difference]:
@@ -111,6 +113,13 @@ def _shown(name: str, value: Fact) -> str:
     if isinstance(value, str) or value is None:
         return str(value)
     return format_value(name, unit_of(name), value) if name.endswith("_bytes") else str(value)
+
+
+def _first(words: Sequence[str]) -> str:
+    """Of a kernel's hundred events enough to know what it is about."""
+    if len(words) <= _MOST_WORDS:
+        return " ".join(words)
+    return f"{' '.join(words[: _MOST_WORDS - 1])} and {len(words) - _MOST_WORDS + 1} more"
 
 
 def _some(runs: Sequence[str]) -> str:

@@ -53,6 +53,7 @@ _NO_SETTING = re.compile(
 _READ_ONLY = ("squashfs", "erofs", "iso9660", "cramfs", "romfs")
 _FILES = ("meta.json", "sysctls", "mounts", "devices")
 _MOST_CHARACTERS = 1 << 20
+_NO_FIELDS = {"is_repeat"}
 _NUMBERS = ("cpus_count", "memory_bytes", "swap_bytes", "page_bytes", "hz", "dirty_thresh_bytes")
 
 
@@ -209,10 +210,13 @@ def _homes(library: Library) -> dict[str, str]:
 
 
 def _fields(run: Run, events: Sequence[str]) -> Fact:
-    """A hash of the columns of the events' tables."""
+    """A hash of the columns of the events' tables.
+
+    Without what ingest has added since: a baseline of an older wbscope has the same fields.
+    """
     tables = run.recorded().tables
     told = [
-        (event, sorted(name for name, _ in run.columns(str(tables[event]))))
+        (event, sorted({name for name, _ in run.columns(str(tables[event]))} - _NO_FIELDS))
         for event in events
         if tables[event] is not None
     ]
