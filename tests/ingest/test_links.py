@@ -50,7 +50,7 @@ def test_the_row_before(tmp_path: Path, event: str, key: str, partition: str) ->
 def test_rows_that_say_what_the_one_before_said(tmp_path: Path, key: str) -> None:
     """Where all fields are named that can differ, by the rows themselves."""
     output = tmp_path / "run.db"
-    fields = ("nr_dirty", "nr_writeback", "thresh", "no_such_field")
+    fields = ("nr_dirty", "nr_writeback", "dirty_thresh", "no_such_field")
     repeats = ("--repeats", f"{_STATE}={','.join(fields)}")
     done = _ingest(output, "--prev-seq", f"{_STATE}={key}", *repeats)
     assert done.returncode == 0, done.stderr
