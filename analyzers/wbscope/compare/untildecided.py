@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from wbscope.base.result import Notice
 from wbscope.compare.comparison import Side
+from wbscope.compare.declared import declared_by
 from wbscope.compare.gate import GateResult, Status, judge
 from wbscope.compare.policy import Policy
 from wbscope.stats.spending import Spending, look_levels
@@ -61,6 +62,8 @@ def until_decided(
     """
     families = list(families)
     asked = replace(policy, expect_runs=None)
+    if families:  # a name that nothing can have is told before the first run
+        declared_by(asked, (), families)
     sizes = look_sizes(most, max(LEAST_RUNS, policy.min_runs) + policy.drop_first)
     looks: list[Look] = []
     for place, runs in enumerate(sizes):

@@ -3,18 +3,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import wbscope
 from support.rundata import run
-from support.runs import example
-from support.tools import ingester_path
-from support.tools import run as tool
 from wbscope.compare.differences import Difference, differences, unknown_facts
-from wbscope.compare.fingerprint import fingerprint_of
 from wbscope.compare.rundata import Fact
-from wbscope.library.library import load_library
 
 
 def _differing(first: dict[str, Fact], second: dict[str, Fact], *allowed: str) -> list[str]:
@@ -93,21 +85,3 @@ def test_a_list_is_cut_short() -> None:
     words = " ".join(f"block:{number}" for number in range(20))
     found = Difference("events", {words: ("a",), "block:0": ("b",)})
     assert found.text() == "events: block:1 block:2 block:3 and 16 more (a), no other (b)"
-
-
-def test_fields_are_those_of_an_older_ingest(tmp_path: Path) -> None:
-    """A baseline that was kept is not another because ingest tells more of a record."""
-    library = load_library()
-    given = library.table_options()
-    repeats = [place for place, word in enumerate(given) if word == "--repeats"]
-    assert repeats
-    older = [word for place, word in enumerate(given) if not {place, place - 1} & {*repeats}]
-    facts = []
-    for number, options in enumerate((given, older)):
-        database = tmp_path / f"{number}.db"
-        trace = example("four-equal-writers").trace
-        done = tool([ingester_path(), "sqlite", trace, "-o", database, "--events", "*", *options])
-        assert done.returncode == 0, done.stderr
-        with wbscope.open(database) as opened:
-            facts.append(fingerprint_of(opened)["fields"])
-    assert facts[0] == facts[1] is not None

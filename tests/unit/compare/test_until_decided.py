@@ -10,6 +10,7 @@ import pytest
 from support.gatenoise import POLICY, TIME, WIDE, Noise
 from support.rundata import lost, side
 from support.sequentialnoise import sequential
+from wbscope.base.errors import UsageError
 from wbscope.compare.comparison import Side
 from wbscope.compare.gate import GateResult
 from wbscope.compare.policy import Budget, Policy, Rule
@@ -57,6 +58,15 @@ def test_what_nobody_knows_goes_on_to_the_end() -> None:
     wild = [100.0, 180, 60, 140, 90, 200, 70, 110] * 3
     found, looks = _decided(wild, wild[::-1], 24)
     assert (found.status, [look.runs for look in looks]) == ("INCONCLUSIVE", [6, 9, 14, 24])
+
+
+def test_a_wrong_name_is_told_before_the_first_run() -> None:
+    def make(runs: int) -> tuple[Side, Side]:
+        raise AssertionError(runs)
+
+    wrong = Policy((Rule("throughput.no_such_ns", budget=Budget("<=", "1s")),))
+    with pytest.raises(UsageError, match=r"throughput\.no_such_ns: is no metric"):
+        until_decided(make, wrong, [TIME.name, "throughput.written_bytes_per_s"], 24)
 
 
 def test_what_is_refused_and_budgets_need_no_second_look() -> None:
