@@ -157,7 +157,7 @@ def test_database_in_place_of_a_trace(wbscope: Wbscope, tmp_path: Path) -> None:
     code, said = _ingest(wbscope, database, tmp_path / "other.db")
     assert code == 3
     assert said.startswith("error[already-a-database]: "), said
-    assert f"fix: wbscope query NAME {database}" in said
+    assert f"fix: wbscope report {database}" in said
     done = run([ingester_path(), "sqlite", database, "-o", tmp_path / "other.db"])
     assert done.returncode == 3
     assert "found an SQLite database" in done.stderr

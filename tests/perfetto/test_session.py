@@ -147,7 +147,7 @@ def test_other_runs_are_refused(few: Both, wbscope: Wbscope, kind: str) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert f"error[not-for-engine]: {run}" in done.stderr
-    assert f"fix: wbscope query NAME {run}" in done.stderr
+    assert f"fix: wbscope report {run}" in done.stderr
 
 
 def test_what_is_no_trace(tmp_path: Path) -> None:

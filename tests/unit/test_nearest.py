@@ -39,7 +39,12 @@ def test_nearest(wanted: str, found: list[str]) -> None:
         ("throttle", f"{METRICS[0]}, {METRICS[1]}", "throttle*"),
         ("throtle*", "throttle_summary.*", "throttle_summary.*"),
         ("throtle_summary.*", "throttle_summary.*", "throttle_summary.*"),
-        ("nothing like it", None, "*"),
+        (
+            "nothing like it",
+            "throttle_summary.*, fairness.*, time.*",
+            "throttle_summary.*",
+        ),
+        ("nosuch*", "throttle_summary.*, fairness.*, time.*", "throttle_summary.*"),
     ],
 )
 def test_a_metric_that_there_is_not(wanted: str, have: str | None, fix: str) -> None:

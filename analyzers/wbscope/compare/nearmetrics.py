@@ -11,6 +11,8 @@ from wbscope.base.nearest import nearest
 
 __all__ = ["near_metrics", "unknown_metric"]
 
+_MOST_GROUPS = 8
+
 
 def near_metrics(wanted: str, names: Iterable[str], most: int = 3) -> list[str]:
     """By the whole name, else by the part without the query, which may be left out."""
@@ -34,6 +36,8 @@ def unknown_metric(wanted: str, names: Iterable[str], where: str) -> UsageError:
         close = [f"{query}.*" for query in nearest(wanted.partition(".")[0], queries)]
     close = close or near_metrics(wanted, known)
     word = wanted.strip("*")
+    groups = [f"{query}.*" for query in dict.fromkeys(name.partition(".")[0] for name in known)]
+    close = close or groups[:_MOST_GROUPS]
     fix = close[0] if close else "*"
     if sum(name.startswith(word) for name in known) > 1:
         fix = f"{word}*"

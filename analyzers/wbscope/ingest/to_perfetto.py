@@ -16,6 +16,7 @@ from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import Observer, run_ingester
 from wbscope.ingest.selection import check_glob, saying
+from wbscope.run.offered import report_of
 from wbscope.run.source import Kind, Source, find_source
 
 __all__ = ["Converted", "convert"]
@@ -93,7 +94,7 @@ def _check_kind(run: Source) -> None:
             "already-perfetto",
             str(run.path),
             "is a Perfetto trace already, wanted a trace.dat",
-            fix=f"open it as it is, or ask it: wbscope query NAME {shown}",
+            fix=f"{report_of(run.path)}    # or open it in the Perfetto UI as it is",
         )
     if run.kind is Kind.DATABASE:
         raise InputError(

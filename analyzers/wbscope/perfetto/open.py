@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import shlex
-
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
 from wbscope.ingest.program import Observer
 from wbscope.library.library import Library
 from wbscope.perfetto.perfetto_engine import PerfettoEngine
 from wbscope.perfetto.perfetto_library import perfetto_library
+from wbscope.run.offered import report_of
 from wbscope.run.source import Kind, Source
 
 __all__ = ["open_engine"]
@@ -30,7 +29,7 @@ def open_engine(source: Source, observer: Observer | None = None) -> tuple[Perfe
             shown,
             f"is {kind}, and the engine perfetto reads Perfetto traces only",
             fix=Phrase(
-                f"wbscope query NAME {shlex.quote(shown)}    # without ",
+                f"{report_of(source.path)}    # without ",
                 Argument("engine", "perfetto"),
             ),
         )

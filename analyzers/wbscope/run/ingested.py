@@ -25,6 +25,7 @@ from wbscope.library.params import Params
 from wbscope.library.saved import save_views
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.labels import names_of
+from wbscope.run.offered import report_of
 from wbscope.run.source import DATABASE_NAME, Kind, Source
 
 __all__ = ["Ingested", "database_of", "default_output", "ingest", "kept_database"]
@@ -134,7 +135,7 @@ def ingest(
             "already-a-database",
             str(run.path),
             "is an SQLite database already, wanted a trace",
-            fix=shlex.join(["wbscope", "query", "NAME", str(run.path)]) + "    # wbscope queries",
+            fix=report_of(run.path),
         )
     check_output(output, force, [run.path, run.trace])
     with run.at_hand(), private_output(output) as private:

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fix lines of common mistakes: each is run as it was printed, and works."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shlex
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from support.cli import Wbscope
+from support.runs import REPOSITORY, example
+from wbscope.base.errors import EvidenceError
+from wbscope.record.choose import matching_events
+
+RUN = example("four-equal-writers").folder
+GATE = REPOSITORY / "examples/gate"
+COMPARE = ("compare", str(GATE / "lower-limit.json"), "--against", str(GATE / "before.json"))
+# Both names of an option, where the error tells the long one.
+SHORT = {"--events": "-e"}
+
+
+class Mistake(NamedTuple):
+    """A command line with a mistake, what names it, and what the mended one prints."""
+
+    words: tuple[str, ...]
+    slug: str
+    fix: str
+    prints: str
+    have: str = ""
+
+
+MISTAKES = {
+    "a folder of runs": Mistake(
+        ("report", "runs"), "no-trace", "wbscope report runs/deep", "runs/deep: ", "deep, four"
+    ),
+    "a folder with a trace of another name": Mistake(
+        ("query", "fairness", "renamed"),
+        "no-trace",
+        "wbscope report renamed/mytrace.dat",
+        "renamed/mytrace.dat: ",
+        "mytrace.dat",
+    ),
+    "a misspelt run": Mistake(
+        ("report", "runs/dep"), "no-such-file", "wbscope report runs/deep", "runs/deep: "
+    ),
+    "a pattern in quotes": Mistake(
+        ("report", "runs/d*"), "no-such-file", "wbscope report runs/deep", "runs/deep: "
+    ),
+    "a column that is nowhere": Mistake(
+        ("sql", str(RUN), "select nonsense"),
+        "sql-error",
+        f"wbscope sql {RUN} .tables",
+        "wb_throttle",
+    ),
+    "a column that the table has not": Mistake(
+        ("sql", str(RUN), "select nonsense from wb_throttle"),
+        "sql-error",
+        f"wbscope sql {RUN} '.schema wb_throttle'",
+        "CREATE VIEW wb_throttle",
+        "seq, ts, ",
+    ),
+    "a query as a table": Mistake(
+        ("sql", str(RUN), "select * from fairness"),
+        "sql-error",
+        f"wbscope query fairness {RUN}",
+        "jain",
+    ),
+    "a misspelt query": Mistake(
+        ("query", "fairnes", str(RUN)), "unknown-query", "wbscope queries", "fairness", "fairness"
+    ),
+    "a metric without its query": Mistake(
+        ("gate", str(RUN), "--budget", "pause_p99 <= 300ms"),
+        "unknown-metric",
+        "--budget 'throttle_summary.pause_p99_ns <= 300ms'",
+        "PASS",
+        "throttle_summary.pause_p99_ns",
+    ),
+    "the start of metrics": Mistake(
+        (*COMPARE, "--metric", "throttle"),
+        "unknown-metric",
+        "--metric 'throttle*'",
+        "throttle_summary",
+        "throttle_summary.",
+    ),
+    "metrics that are nothing like any": Mistake(
+        (*COMPARE, "--metric", "nosuch*"),
+        "unknown-metric",
+        "--metric 'throttle_summary.*'",
+        "throttle_summary",
+        "throttle_summary.*",
+    ),
+    "an option of another program": Mistake(
+        ("--show-completion",),
+        "usage",
+        "wbscope completion bash    # or zsh, fish",
+        "complete ",
+    ),
+    "an event that there is not": Mistake(
+        ("convert", str(RUN), "-o", "out", "--events", "balance_dirty_page"),
+        "no-such-event",
+        "--events balance_dirty_pages",
+        "",
+        "balance_dirty_pages",
+    ),
+    "events that are nothing like any": Mistake(
+        ("ingest", str(RUN), "-o", "out", "-e", "nosuch"), "no-such-event", "--events '*'", ""
+    ),
+    "a duration without a unit": Mistake(
+        ("query", "throttle_windows", str(RUN), "--window", "2"),
+        "bad-duration",
+        "--window 2s",
+        "window",
+    ),
+    "a database as a trace": Mistake(
+        ("ingest", "run.db", "-o", "out"),
+        "already-a-database",
+        "wbscope report run.db",
+        "run.db: ",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, wbscope: Wbscope) -> Path:
+    """A folder of runs, and one in which the trace has a name of the user's own."""
+    made = tmp_path_factory.mktemp("mistakes")
+    for name in ("deep", "four-equal-writers"):
+        (made / "runs").mkdir(exist_ok=True)
+        (made / "runs" / name).symlink_to(REPOSITORY / "examples" / name)
+    (made / "renamed").mkdir()
+    shutil.copy(RUN / "trace.dat", made / "renamed/mytrace.dat")
+    done = wbscope.run("ingest", RUN, "-o", made / "run.db")
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def mended(words: tuple[str, ...], fix: str) -> list[str]:
+    """The fix is a whole command, or an option that stands for the one that was given."""
+    parts = shlex.split(fix, comments=True)
+    if parts[0] == "wbscope":
+        return parts[1:]
+    given = parts[0] if parts[0] in words else SHORT[parts[0]]
+    at = words.index(given)
+    return [*words[:at], *parts, *words[at + 2 :]]
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_fix_works(wbscope: Wbscope, folder: Path, name: str) -> None:
+    mistake = MISTAKES[name]
+    done = wbscope.run(*mistake.words, cwd=folder)
+    assert done.returncode in (2, 3), done.stderr
+    assert f"error[{mistake.slug}]: " in done.stderr
+    assert f"  fix: {mistake.fix}\n" in done.stderr
+    if mistake.have:
+        assert f"  have: {mistake.have}" in done.stderr.replace("\n    ", " ")
+    assert not (folder / "out").exists()
+    good = wbscope.run(*mended(mistake.words, mistake.fix), cwd=folder)
+    (folder / "out").unlink(missing_ok=True)
+    assert good.returncode == 0, good.stderr
+    assert mistake.prints in good.stdout
+
+
+def test_an_event_of_record_that_this_kernel_has_not() -> None:
+    available = frozenset(["sched:sched_switch", "sched:sched_waking", "block:block_rq_issue"])
+    with pytest.raises(EvidenceError) as caught:
+        matching_events(["sched:sched_swich"], available)
+    assert str(caught.value.fix) == "event='sched:sched_switch'"
+    assert matching_events(["sched:sched_switch"], available) == ("sched:sched_switch",)
+
+
+def test_a_database_of_a_newer_version(wbscope: Wbscope, folder: Path, tmp_path: Path) -> None:
+    """Ingesting again makes nothing older: the fix is a newer wbscope."""
+    newer = tmp_path / "newer.db"
+    shutil.copy(folder / "run.db", newer)
+    with closing(sqlite3.connect(newer)) as opened, opened:
+        opened.execute("UPDATE meta SET value = 99 WHERE key = 'schema_version'")
+    done = wbscope.run("report", newer)
+    assert (done.returncode, "error[schema-version]" in done.stderr) == (3, True), done.stderr
+    assert "  fix: upgrade wbscope" in done.stderr
+
+
+def test_no_fix_is_made_up_for_a_device(wbscope: Wbscope) -> None:
+    done = wbscope.run("report", "/dev/null", "--json")
+    said = json.loads(done.stderr)["error"]
+    assert (done.returncode, said["slug"], said.get("fix")) == (3, "not-a-run", None)
+
+
+def test_what_is_packed_needs_no_fix(wbscope: Wbscope, tmp_path: Path) -> None:
+    packed = tmp_path / "trace.dat.gz"
+    packed.write_bytes(gzip.compress((RUN / "trace.dat").read_bytes(), 1))
+    done = wbscope.run("query", "fairness", packed)
+    assert (done.returncode, "error[" in done.stderr) == (0, False), done.stderr
+    assert "jain" in done.stdout
