@@ -43,8 +43,8 @@ _PLACES = {
     "open": "run.run",
     "open_run": "run.run",
 }
-# What a Result is turned into registers itself.
-_CONVERTERS = ("render.frames", "render.html")
+# What a Result or Run is turned into registers itself.
+_CONVERTERS = ("render.frames", "render.html", "render.runreport")
 
 
 def __getattr__(name: str) -> Any:

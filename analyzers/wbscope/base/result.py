@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.units import is_instant
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ _SUFFIXES = (
     ("_ts", "ns"),
 )
 _WINDOW = "window_start_ns"
+# Of the names of columns in repr().
+_SHOWN_LETTERS = 60
 
 # Arrow, pandas, HTML: by the layers above, which this one must not import.
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {}
@@ -57,6 +61,12 @@ class Notice:
     slug: str
     message: str
     run: str | None = None
+
+    def spoken(self, say: Callable[[Argument], str]) -> Notice:
+        """The same with other words for arguments: options, on a command line."""
+        if not isinstance(self.message, Phrase):
+            return self
+        return replace(self, message=self.message.spoken(say))
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,17 @@ class Result:
     labels: Mapping[str, Mapping[str | int, str]] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """What it is of, not all that is in it."""
+        names = textwrap.shorten(", ".join(self.columns), _SHOWN_LETTERS, placeholder=" ...")
+        counts = f"{_counted(len(self.rows), 'row')}, {_counted(len(self.columns), 'column')}"
+        told = f", {_counted(len(self.warnings), 'warning')}" if self.warnings else ""
+        return f"<wbscope result {self.name!r}: {counts} ({names}){told}>"
+
+    def spoken(self, say: Callable[[Argument], str]) -> Result:
+        """The same with other words for arguments in its warnings."""
+        return replace(self, warnings=tuple(notice.spoken(say) for notice in self.warnings))
 
     def label(self, column: str, value: Any) -> str | None:
         """The name of a value that has one."""
@@ -217,3 +238,7 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
             candidate = f"{name}:{number}"
         unique.append(candidate)
     return tuple(unique)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

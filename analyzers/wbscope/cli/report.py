@@ -24,10 +24,11 @@ from wbscope.cli.options import (
 )
 from wbscope.cli.output import note, page_width, progress_bar
 from wbscope.cli.pager import page
-from wbscope.cli.reportpages import page_of
+from wbscope.cli.wording import option
 from wbscope.explain.report import Report, build_report
 from wbscope.render.reportmarkdown import report_markdown
 from wbscope.render.reportpage import report_json, report_text, reports_json
+from wbscope.render.reportpages import page_of
 from wbscope.render.runpage import RunPage
 from wbscope.render.table import PAGE_WIDTH
 from wbscope.run.joined import short_names
@@ -110,10 +111,11 @@ def report(
         ):
             try:
                 if form == _HTML:
-                    pages.append(page_of(opened, name, span, section or ()))
+                    pages.append(page_of(opened, name, span, section or (), option))
                 else:
                     whole = full or (form == _JSON and not section)
-                    reports.append(build_report(opened, span, section or (), full=whole))
+                    made = build_report(opened, span, section or (), full=whole)
+                    reports.append(made.spoken(option))
             except UsageError as error:  # such as --from after its end: other runs may be longer
                 error.at = f"run {name}" if len(runs) > 1 else error.at
                 raise
@@ -127,7 +129,7 @@ def report(
         text = "\n".join(report_markdown(one, clock=clock) for one in reports)
     else:
         width = page_width() if to_stdout else PAGE_WIDTH
-        text = "\n".join(report_text(one, width, clock=clock) for one in reports)
+        text = "\n".join(report_text(one, width, clock=clock, say=option) for one in reports)
     if to_stdout:
         page(text, pager=not no_pager and not as_json)
         return

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import replace
 
-from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.arguments import Argument
 from wbscope.base.errors import WbscopeError
 from wbscope.base.result import Notice, Result
 
@@ -38,14 +37,9 @@ def error_in_options(error: WbscopeError) -> WbscopeError:
 
 def warnings_in_options(warnings: Iterable[Notice]) -> tuple[Notice, ...]:
     """The warnings as they are shown on a command line."""
-    return tuple(
-        replace(notice, message=notice.message.spoken(option))
-        if isinstance(notice.message, Phrase)
-        else notice
-        for notice in warnings
-    )
+    return tuple(notice.spoken(option) for notice in warnings)
 
 
 def answer_in_options(result: Result) -> Result:
     """The result with such warnings."""
-    return replace(result, warnings=warnings_in_options(result.warnings))
+    return result.spoken(option)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from wbscope.base.arguments import Argument
 from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Notice, Result
 from wbscope.base.span import WHOLE, Span
@@ -36,6 +37,14 @@ class Section:
     result: Result | None
     skipped: EvidenceError | None
 
+    def spoken(self, say: Callable[[Argument], str]) -> Section:
+        """The same with other words for arguments: options, on a command line."""
+        return replace(
+            self,
+            result=None if self.result is None else self.result.spoken(say),
+            skipped=None if self.skipped is None else self.skipped.spoken(say),
+        )
+
 
 @dataclass(frozen=True)
 class Report:
@@ -55,6 +64,15 @@ class Report:
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for the whole run: it comes before any number."""
         return self.verdict.warnings
+
+    def spoken(self, say: Callable[[Argument], str]) -> Report:
+        """The same with other words for arguments."""
+        told = tuple(notice.spoken(say) for notice in self.verdict.warnings)
+        return replace(
+            self,
+            verdict=replace(self.verdict, warnings=told),
+            sections=tuple(section.spoken(say) for section in self.sections),
+        )
 
 
 def build_report(

@@ -86,6 +86,9 @@ class Finding:
     first_ts: int | None
     last_ts: int | None
 
+    def __repr__(self) -> str:
+        return f"<wbscope finding {self.id!r}, {self.severity}: {self.text!r}>"
+
 
 def no_label(_column: str, _value: Any) -> None:
     """Values as they are."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from wbscope.base.arguments import Argument
 from wbscope.base.result import Result, unit_of
 from wbscope.base.units import format_value, short_name
 from wbscope.explain.report import Report, Section
@@ -24,6 +25,7 @@ from wbscope.render.verdicttext import verdict_text
 
 __all__ = ["report_json", "report_text", "reports_json"]
 
+_FULL, _OTHER = Argument("full", True), Argument("section", "NAME")
 # Of a table in the short report.
 _ROWS = 8
 # Columns that say how long a task stood still.
@@ -46,10 +48,17 @@ _WORDS = {
 }
 
 
-def report_text(report: Report, width: int = PAGE_WIDTH, *, clock: bool = False) -> str:
+def report_text(
+    report: Report,
+    width: int = PAGE_WIDTH,
+    *,
+    clock: bool = False,
+    say: Callable[[Argument], str] = str,
+) -> str:
     """The verdict before any table; definitions once, and only where all tables are there.
 
-    Times count from the run's first event, or (clock) are those of the trace clock.
+    Times count from the run's first event, or (clock) are those of the trace clock. `say` has
+    the words for arguments.
     """
     lines = [verdict_text(report.verdict, width)]
     if report.is_full:
@@ -59,7 +68,7 @@ def report_text(report: Report, width: int = PAGE_WIDTH, *, clock: bool = False)
     if report.is_full:
         lines.append(_words_text(width))
     else:
-        told = "All tables and columns: --full; other tables: --section NAME"
+        told = f"All tables and columns: {say(_FULL)}; other tables: {say(_OTHER)}"
         lines.append(f"{_fill(told, width)}\n")
     return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +12,7 @@ from typing import Self
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.result import Notice, Result
-from wbscope.base.span import WHOLE, Span
+from wbscope.base.span import WHOLE, Span, parse_span
 from wbscope.base.units import format_value, parse_duration
 from wbscope.ingest.program import Observer
 from wbscope.library.contents import columns_of, file_texts, last_record, tables_of
@@ -31,7 +31,10 @@ from wbscope.run.ingested import database_of
 from wbscope.run.labels import Names, has_named, names_of
 from wbscope.run.source import Source, find_source
 
-__all__ = ["Run", "open_run"]
+__all__ = ["Run", "open_run", "reporter"]
+
+# What writes a report: by the layers above, which this one must not import.
+_REPORTERS: dict[str, Callable[..., str]] = {}
 
 
 class Run:
@@ -99,6 +102,30 @@ class Run:
         """
         t0_ns, t1_ns = self.on_clock(span)
         return self._session.findings(Params(t0_ns=t0_ns, t1_ns=t1_ns), self._label)
+
+    def report(
+        self,
+        *,
+        full: bool = False,
+        section: str | Sequence[str] = (),
+        format: str = "text",
+        start: str | None = None,
+        end: str | None = None,
+        time_range: str | None = None,
+        clock: bool = False,
+        width: int = 80,
+    ) -> str:
+        """The page that `wbscope report` prints: the verdict, then the tables that show it.
+
+        `section` names queries whose tables stand there instead, `full` has all; `format` is
+        'text', 'markdown', 'html' or 'json'. A part of the time is named as for query(); with
+        `clock` times are those of the trace clock. `width` is that of a page of text.
+        Raises: UsageError, QueryError.
+        """
+        sections = (section,) if isinstance(section, str) else tuple(section)
+        span = parse_span(start, end, time_range)
+        make = _REPORTERS["report"]
+        return make(self, span, sections, format, full=full, clock=clock, width=width)
 
     def sql(
         self, statement: str, timeout: str | None = None, most_rows: int | None = None
@@ -182,6 +209,15 @@ class Run:
         first, last = self.bounds()
         return last - first
 
+    def __repr__(self) -> str:
+        if self._opened is None:
+            return f"<wbscope run {self.name!r}: closed>"
+        recorded = self.recorded()
+        count = sum(count for count, _ in recorded.counts.values())
+        length = format_value("run_ns", "ns", self.duration_ns())
+        release = recorded.meta.get("kernel_release") or "unknown"
+        return f"<wbscope run {self.name!r}: kernel {release}, {length}, {count} events>"
+
     def close(self) -> None:
         """Close the database and the engine."""
         if self._opened is not None:
@@ -263,6 +299,12 @@ class Run:
         if not isinstance(engine, SqliteEngine):
             return None
         return last_record(engine.connection, engine.shown, engine.recorded)
+
+
+def reporter(make: Callable[..., str]) -> Callable[..., str]:
+    """Decorates what Run.report() calls."""
+    _REPORTERS["report"] = make
+    return make
 
 
 def open_run(
