@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,22 +12,30 @@ import typer
 
 from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_output, write_whole
+from wbscope.base.result import Result
 from wbscope.base.span import parse_span
+from wbscope.cli.choice import ALL, Choice, parse_choice, parse_width
 from wbscope.cli.options import (
     ClockOption,
+    ColumnsOption,
     ForceOption,
     FromOption,
     JsonOption,
+    LimitOption,
     NoPagerOption,
     QuietOption,
     RunsArgument,
+    SortOption,
     TimeRangeOption,
     ToOption,
+    WidthOption,
 )
 from wbscope.cli.output import note, page_width, progress_bar
 from wbscope.cli.pager import page
 from wbscope.cli.wording import option
 from wbscope.explain.report import Report, build_report
+from wbscope.library.library import load_library
+from wbscope.render.arrange import SIDE, main_rows
 from wbscope.render.reportmarkdown import report_markdown
 from wbscope.render.reportpage import report_json, report_text, reports_json
 from wbscope.render.reportpages import page_of
@@ -61,6 +71,10 @@ def report(
             help=".html is a page with figures; .md, .json, .txt; '-' is stdout.",
         ),
     ] = _STDOUT,
+    columns: ColumnsOption = None,
+    sort: SortOption = None,
+    limit: LimitOption = None,
+    width: WidthOption = None,
     full: Annotated[bool, typer.Option("--full", help="All tables, with their meaning.")] = False,
     section: Annotated[
         list[str] | None,
@@ -91,10 +105,14 @@ def report(
       wbscope report before after -o both.html
       wbscope report RUN --full -o report.txt
       wbscope report RUN --section fairness --section throttle_windows
+      wbscope report RUN --section stalls --sort=-dur --limit 10
       wbscope report RUN --from 10s --to 20s
       wbscope report RUN --json
     """
     form = _format(output, as_json)
+    choice = parse_choice(columns, sort, limit)
+    page_columns = _parse_width(width, form)
+    _check_choice(choice, [] if full else section or [])
     span = parse_span(start, end, time_range)
     to_stdout = output == _STDOUT
     if not to_stdout:
@@ -111,11 +129,12 @@ def report(
         ):
             try:
                 if form == _HTML:
-                    pages.append(page_of(opened, name, span, section or (), option))
+                    shown = page_of(opened, name, span, section or (), option)
+                    pages.append(replace(shown, report=_chosen(shown.report, choice, form)))
                 else:
                     whole = full or (form == _JSON and not section)
                     made = build_report(opened, span, section or (), full=whole)
-                    reports.append(made.spoken(option))
+                    reports.append(_chosen(made.spoken(option), choice, form))
             except UsageError as error:  # such as --from after its end: other runs may be longer
                 error.at = f"run {name}" if len(runs) > 1 else error.at
                 raise
@@ -125,16 +144,62 @@ def report(
         text = report_html(pages, clock=clock)
     elif form == _JSON:
         text = report_json(reports[0]) if len(reports) == 1 else reports_json(reports)
+        _note_left_out(reports)
     elif form == _MARKDOWN:
         text = "\n".join(report_markdown(one, clock=clock) for one in reports)
     else:
-        width = page_width() if to_stdout else PAGE_WIDTH
-        text = "\n".join(report_text(one, width, clock=clock, say=option) for one in reports)
+        wide = page_columns or (page_width() if to_stdout else PAGE_WIDTH)
+        text = "\n".join(report_text(one, wide, clock=clock, say=option) for one in reports)
     if to_stdout:
         page(text, pager=not no_pager and not as_json)
         return
     write_whole(Path(output), text)
     note(f"wrote {output}")
+
+
+def _parse_width(width: str | None, form: str) -> int | None:
+    if width is not None and form != _TEXT:
+        told = f"is the width of a page of text, which {form} is not"
+        raise UsageError("two-formats", f"--width {width}", told, fix="--width 120 -o report.txt")
+    return parse_width(width)
+
+
+def _check_choice(choice: Choice, sections: Sequence[str]) -> None:
+    """Refuse, before any work, columns that a table has not, and a choice of no table."""
+    if choice == ALL:
+        return
+    if not sections:
+        raise UsageError(
+            "no-section",
+            "--columns, --sort and --limit",
+            "choose from the tables that --section names, and none is named",
+            fix="wbscope report RUN --section throttle_by_task --limit 10",
+        )
+    library = load_library()
+    for name in sections:
+        if columns := [column.name for column in library.query(name).columns]:
+            choice.check(name, columns, f"wbscope report RUN --section {name}")
+
+
+def _chosen(report: Report, choice: Choice, form: str) -> Report:
+    """With what was chosen of its tables; those for people leave some rows out by themselves."""
+
+    def choose(result: Result) -> Result:
+        whole = form == _JSON or choice.names(SIDE)
+        choice.check(result.name, result.columns, f"wbscope report RUN --section {result.name}")
+        return choice.of(result if whole else main_rows(result)[0])
+
+    return report if choice == ALL else report.choosing(choose)
+
+
+def _note_left_out(reports: Sequence[Report]) -> None:
+    """As `query` does: a document has no place for it."""
+    for report in reports:
+        for section in report.sections:
+            if section.left_out and section.result is not None:
+                count = len(section.result)
+                told = f"{count} of {count + section.left_out} rows: --limit left out the others"
+                note(f"{section.query.name}: {told}")
 
 
 def _format(output: str, as_json: bool) -> str:

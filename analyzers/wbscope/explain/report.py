@@ -31,11 +31,15 @@ _WHOLE = Notice("whole-run", "of the whole run: this question takes no part of t
 
 @dataclass(frozen=True)
 class Section:
-    """One question: its answer, or why the run cannot answer it."""
+    """One question: its answer, or why the run cannot answer it.
+
+    `left_out` are rows of the answer that were not chosen.
+    """
 
     query: SqlFile
     result: Result | None
     skipped: EvidenceError | None
+    left_out: int = 0
 
     def spoken(self, say: Callable[[Argument], str]) -> Section:
         """The same with other words for arguments: options, on a command line."""
@@ -51,7 +55,8 @@ class Report:
     """The verdict, and the tables behind it.
 
     `is_full` where all of them are there; else `sections` are those that show what the first
-    finding says, or those that were named.
+    finding says, or those that were named. `is_chosen` where somebody chose what their tables
+    have, so that nothing more is left out.
     """
 
     run: str
@@ -59,11 +64,23 @@ class Report:
     summary: Result
     sections: tuple[Section, ...]
     is_full: bool
+    is_chosen: bool = False
 
     @property
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for the whole run: it comes before any number."""
         return self.verdict.warnings
+
+    def choosing(self, choose: Callable[[Result], Result]) -> Report:
+        """With what is chosen of each table."""
+        made = []
+        for section in self.sections:
+            if section.result is not None:
+                chosen = choose(section.result)
+                left_out = len(section.result) - len(chosen)
+                section = replace(section, result=chosen, left_out=left_out)
+            made.append(section)
+        return replace(self, sections=tuple(made), is_chosen=True)
 
     def spoken(self, say: Callable[[Argument], str]) -> Report:
         """The same with other words for arguments."""

@@ -58,13 +58,14 @@ def _table(
 ) -> dict[str, Any]:
     title = query.title or query.name
     given = []
-    left_out = 0
+    left_out = not_chosen = 0
     doubts: list[Notice] = []
     for page, section in answers:
         if section.result is None:
             continue
         result, side = main_rows(section.result)
         left_out += side
+        not_chosen += section.left_out
         doubts += [n for n in result.warnings if n not in page.report.warnings and n not in doubts]
         given.append((page.name, result))
     made = _body(_joined(given, pages), title, pages, clock) if given else _nothing(title)
@@ -80,8 +81,9 @@ def _table(
     rows = sum(len(result.rows) for _, result in given)
     if left_out:
         made["below"].append(side_text(left_out).strip() + ".")
-    if rows > MOST_ROWS:
-        made["below"].append(f"{MOST_ROWS} of {rows} rows. All of them:")
+    if rows > MOST_ROWS or not_chosen:
+        shown = min(rows, MOST_ROWS)
+        made["below"].append(f"{shown} of {rows + not_chosen} rows. All of them:")
         made["commands"] = [_command(query.name, page) for page, _ in answers]
     return made
 

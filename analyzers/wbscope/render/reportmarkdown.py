@@ -32,11 +32,13 @@ def _section(section: Section, report: Report, clock: bool) -> str:
     if section.result is not None:
         result = section.result if clock else section.result.from_start()
         own = tuple(n for n in result.warnings if n not in report.warnings)
-        main, side = main_rows(replace(result, warnings=own))
-        shown = main if report.is_full else replace(main, rows=main.rows[:_ROWS])
+        result = replace(result, warnings=own)
+        main, side = (result, 0) if report.is_chosen else main_rows(result)
+        whole = report.is_full or report.is_chosen
+        shown = main if whole else replace(main, rows=main.rows[:_ROWS])
         lines.append(markdown_text(shown).rstrip("\n"))
         told = [side_text(side).strip()] if side else []
-        if cut := len(main.rows) - len(shown.rows):
+        if cut := section.left_out or len(main.rows) - len(shown.rows):
             command = shlex.join(["wbscope", "query", result.name, report.run])
             told.append(f"{cut} more rows: `{printable(command)}`")
         lines += [line for text in told for line in ("", text)]

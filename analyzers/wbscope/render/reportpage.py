@@ -119,7 +119,10 @@ def _section_text(section: Section, report: Report, width: int, clock: bool) -> 
         own = [n for n in section.result.warnings if n not in report.warnings]
         lines += [_fill(warning_text(notice), width) for notice in own]
         result = section.result if clock else section.result.from_start()
-        if report.is_full:
+        if report.is_chosen:
+            lines.append(table_text(result, width, whole=True).rstrip("\n"))
+            lines += _more(section.left_out, result, report.run)
+        elif report.is_full:
             lines.append(table_text(result, width).rstrip("\n"))
             lines += _meaning(section.query, width)
         else:
@@ -143,10 +146,17 @@ def _short_table(result: Result, run: str, width: int) -> list[str]:
         lines.append(f"{idle} more lost nothing")
     if side:
         lines.append(f"{side} more wrote a few KiB on the side")
-    if len(lost) > _ROWS:
-        command = shlex.join(["wbscope", "query", result.name, run])
-        lines.append(f"{len(lost) - _ROWS} more rows: {command}")
-    return lines
+    return lines + _more(len(lost) - _ROWS, result, run)
+
+
+def _more(count: int, result: Result, run: str) -> list[str]:
+    """Where the rows are that are not shown."""
+    command = shlex.join(["wbscope", "query", result.name, run])
+    return [f"{_rows(count)}: {command}"] if count > 0 else []
+
+
+def _rows(count: int) -> str:
+    return "1 more row" if count == 1 else f"{count} more rows"
 
 
 def _has_lost(result: Result, row: tuple[Any, ...]) -> bool:

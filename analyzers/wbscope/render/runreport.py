@@ -42,7 +42,8 @@ def run_report(
             fix=Phrase(Argument("format", _FORMATS[0])),
         )
     if form == "html":
-        return report_html([page_of(run, *short_names([run.name]), span, sections)], clock=clock)
+        (name,) = short_names([run.name])
+        return report_html([page_of(run, name, span, sections)], clock=clock)
     report = build_report(run, span, sections, full=full or (form == "json" and not sections))
     if form == "json":
         return report_json(report)

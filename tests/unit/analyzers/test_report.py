@@ -87,3 +87,47 @@ def test_report_of_a_trace(cli: Cli, trace: Path) -> None:
 )
 def test_windows_of_a_report_fit_a_page(seconds: int, window: int) -> None:
     assert page_window_ns(seconds * 10**9) == window * 10**9
+
+
+def test_what_a_table_has_is_chosen(cli: Cli, database: Path, tmp_path: Path) -> None:
+    words = ("report", database, "--section", "throttle_by_task")
+    chosen = ("--sort=-tid", "--columns", "pause_total_ns,tid", "--limit", "1")
+    told = " ".join(cli(*words, *chosen).out.split())
+    assert f" 100 ms 13 1 more row: wbscope query throttle_by_task {database} " in told
+    ran = cli(*words, *chosen, "--json")
+    assert ran.json()["rows"][0]["rows"] == [{"pause_total_ns": 100_000_000, "tid": 13}]
+    assert ran.err == "throttle_by_task: 1 of 2 rows: --limit left out the others\n"
+    for end, row in ((".md", "| 100 ms | 13 |"), (".html", "1 of 2 rows. All of them:")):
+        page = tmp_path / f"page{end}"
+        assert cli(*words, *chosen, "-o", page).code == 0
+        assert row in page.read_text()
+
+
+def test_width_of_a_page(cli: Cli, database: Path, tmp_path: Path) -> None:
+    words = ("report", database, "--section", "throttle_by_task")
+    narrow = cli(*words, "--width", "40").out
+    assert max(map(len, narrow[narrow.index("Who was") :].splitlines()[2:6])) <= 40
+    output = tmp_path / "report.txt"
+    assert cli(*words, "--width", "40", "-o", output).code == 0
+    assert output.read_text() == narrow
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (["--limit", "3"], "no-section"),
+        (["--full", "--section", "windows", "--sort", "tid"], "no-section"),
+        (["--section", "throttle_by_task", "--columns", "tit"], "unknown-column"),
+        (["--section", "throttle_by_task", "--sort=-tit"], "unknown-column"),
+        (["--section", "windows", "--limit", "0"], "bad-number"),
+        (["--width", "9"], "bad-number"),
+        (["--width", "90", "--json"], "two-formats"),
+        (["--width", "90", "-o", "page.html"], "two-formats"),
+    ],
+)
+def test_a_choice_that_cannot_be_made(
+    cli: Cli, tmp_path: Path, words: list[str], slug: str
+) -> None:
+    ran = cli("report", tmp_path / "nothing.db", *words)
+    assert ran.code == 2
+    assert f"error[{slug}]" in ran.err or ran.error()["slug"] == slug
