@@ -59,7 +59,7 @@ def check(
         else check_text(found, page_width() if to_stdout else PAGE_WIDTH)
     )
     if to_stdout:
-        write_stdout(text)
+        write_stdout(text, colours=True)
         return
     write_whole(Path(output), text)
     note(f"wrote {output}")

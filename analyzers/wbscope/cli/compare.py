@@ -187,7 +187,7 @@ def _format(
 
 def _write(text: str, file: Path | None) -> None:
     if file is None:
-        write_stdout(text)
+        write_stdout(text, colours=True)
         return
     write_whole(file, text)
     note(f"wrote {file}")

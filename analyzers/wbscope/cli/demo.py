@@ -53,7 +53,7 @@ def demo(
     shown = str(output)
     with progress_bar(shown, hidden=quiet) as bar, open_run(output, observer=bar) as opened:
         verdict = verdict_text(verdict_of(opened), page_width())
-    write_stdout(f"{verdict}\nAsk this run:\n{_asked(shlex.quote(shown))}")
+    write_stdout(f"{verdict}\nAsk this run:\n{_asked(shlex.quote(shown))}", colours=True)
 
 
 def packed_run() -> Path:

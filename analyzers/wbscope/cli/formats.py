@@ -158,7 +158,8 @@ def write_result(
 def write_text(text: str, form: Format, warnings: Iterable[Notice] = ()) -> None:
     """Where the options say, warnings before any number; long text goes through a pager."""
     if form.file is None:
-        page(text, warnings=warnings, pager=form.pager and not form.is_raw)
+        colours = not (form.is_raw or form.as_markdown)
+        page(text, warnings=warnings, pager=form.pager and not form.is_raw, colours=colours)
         return
     show_warnings(warnings)
     write_whole(form.file, text)

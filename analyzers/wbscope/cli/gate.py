@@ -176,7 +176,7 @@ def gate(
         note(f"wrote {form.file}: {result.status}")
     else:
         try:
-            write_stdout(text)
+            write_stdout(text, colours=True)
         except BrokenPipeError:
             drop_output(sys.stdout)  # the exit code is the answer
     if (code := gate_code(result, exit_codes)) != 0:

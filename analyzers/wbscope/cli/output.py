@@ -12,6 +12,7 @@ from typing import TextIO
 
 from wbscope.base.errors import SetupError
 from wbscope.base.result import Notice
+from wbscope.cli.colours import coloured, has_colours
 from wbscope.cli.wording import warnings_in_options
 from wbscope.render.messages import warning_text
 from wbscope.render.progress import ProgressBar
@@ -31,12 +32,15 @@ __all__ = [
 _LEAST_WIDTH = 20
 
 
-def write_stdout(text: str) -> None:
-    """Write and flush, so that a full disk or a closed pipe is met here."""
+def write_stdout(text: str, *, colours: bool = False) -> None:
+    """Write and flush, so that a full disk or a closed pipe is met here.
+
+    `colours` are for a page that people read, where it is shown on a terminal.
+    """
     if sys.stdout is None:
         raise SetupError("no-stdout", "stdout", "is closed, so there is nowhere to write")
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(coloured(text) if colours and has_colours(sys.stdout) else text)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -51,7 +55,7 @@ def note(text: str) -> None:
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write((coloured(text) if has_colours(sys.stderr) else text) + "\n")
         sys.stderr.flush()
     except BrokenPipeError:
         drop_output(sys.stderr)

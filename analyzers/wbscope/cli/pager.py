@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from rich.cells import cell_len
 
 from wbscope.base.result import Notice
+from wbscope.cli.colours import coloured, has_colours, keeps_colours
 from wbscope.cli.output import show_warnings, write_stdout
 from wbscope.cli.wording import warnings_in_options
 from wbscope.render.messages import warning_text
@@ -25,27 +26,34 @@ _NOT_RUN = (126, 127)
 
 
 def page(
-    text: str, *, warnings: Iterable[Notice] = (), pager: bool = True, spare_lines: int = 1
+    text: str,
+    *,
+    warnings: Iterable[Notice] = (),
+    pager: bool = True,
+    spare_lines: int = 1,
+    colours: bool = True,
 ) -> None:
     """Write to stdout; through the pager when that is a terminal with fewer lines than the text.
 
     warnings      come before the text: on stderr, or as its first lines in a pager
     pager         whether one is wanted at all
     spare_lines   of the screen, which a prompt takes
+    colours       whether it is a page that people read
     """
     told = list(warnings)
     command = _command()
     if not pager or not command or not _is_long(text, spare_lines):
         show_warnings(told)
-        write_stdout(text)
+        write_stdout(text, colours=colours)
         return
     if sys.stderr is not None and sys.stderr.isatty():
         lines = [warning_text(notice) for notice in warnings_in_options(told)]
         text = "".join(f"{line}\n" for line in lines) + text
     else:
         show_warnings(told)
-    if not _shown(command, text):
-        write_stdout(text)
+    shown = colours and has_colours(sys.stdout) and keeps_colours(command)
+    if not _shown(command, coloured(text) if shown else text):
+        write_stdout(text, colours=colours)
 
 
 def _command() -> str:
