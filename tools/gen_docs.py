@@ -69,7 +69,7 @@ rows in every format. A table that is wider than `--width N`, else `COLUMNS`, el
 goes on below in blocks; each repeats the columns that tell rows apart, or numbers the rows.
 Tables begin with what matters most; JSON, CSV and Parquet have all columns in the order given
 here. What is longer than the screen goes through `$WBSCOPE_PAGER`, `$PAGER` or `less -FRX`,
-unless `--no-pager` is given.
+unless `--no-pager` is given. Colours are for terminals; `NO_COLOR=1` takes them away.
 
 "Needs": without these events there is no answer. "Better with": with these it is more exact.
 "Record profile": the smallest of the [profiles](#profiles) that has them.

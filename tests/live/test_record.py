@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.live import Recorder, report_counts, state_of_machine, wait_until
+from support.schemas import faults
 from wbscope.library.profiles import profile_of
 
 _WRITES, _WRITERS, _SYNCS = 31, 3, 7
@@ -272,6 +273,24 @@ def test_command_that_fails_is_told(recorder: Recorder) -> None:
     assert recorder.meta("run")["command_exit_code"] == 3
     report = recorder.wbscope("report", "run")
     assert "warning[command-failed]" in report.stdout + report.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--", "true"],
+        ["--", "false"],
+        ["--", "sh", "-c", "kill -9 $$"],
+        ["--duration", "200ms"],
+        ["--profile", "deep", "--sysctl", "vm.dirty_expire_centisecs=2900", "--", "true"],
+    ],
+)
+def test_the_document_is_as_its_schema_says(recorder: Recorder, words: list[str]) -> None:
+    done = recorder.record("-o", "run", "--force", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["schema"] == "wbscope.record/1"
+    assert faults(document) == []
 
 
 def test_output_on_the_disk_under_test(recorder: Recorder, disk: Path) -> None:

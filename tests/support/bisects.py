@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from wbscope.lab.places import Failure, Places
 from wbscope.lab.setup import Setup
 
 from .labs import METRIC, write_run
+from .schemas import faults
 
 __all__ = ["Made", "bisect", "made_runs"]
 
@@ -54,4 +56,7 @@ def bisect(
     cli: Callable[..., Any], matrix: Path, folder: Path, *words: object, metric: str = METRIC
 ) -> Any:
     """How the command ended."""
-    return cli("lab", "bisect", matrix, "--metric", metric, "-o", folder, *words)
+    ran = cli("lab", "bisect", matrix, "--metric", metric, "-o", folder, *words)
+    if (kept := folder / "bisect.json").exists():
+        assert faults(json.loads(kept.read_text())) == []
+    return ran

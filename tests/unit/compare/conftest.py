@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from support.schemas import faults
 from wbscope.cli.main import main
 
 
@@ -21,7 +22,9 @@ class Ran:
     err: str
 
     def document(self) -> dict[str, Any]:
+        """As `wbscope schema` says."""
         found: dict[str, Any] = json.loads(self.out)
+        assert faults(found) == []
         return found
 
     def error(self) -> dict[str, Any]:
