@@ -131,6 +131,9 @@ def install(root: Path) -> None:
     shutil.rmtree(library / "bin")
     for faster in library.glob("markupsafe/_speedups*"):
         faster.unlink()  # for one Python only, and not stripped; it does without
+    for module in library.rglob("*.so"):
+        run(["strip", "--strip-unneeded", "--remove-section=.comment", str(module)])
+    shutil.rmtree(library / "share")  # completion: document() puts it where shells look
     for told in library.glob("*.dist-info"):
         for name in ("RECORD", "direct_url.json", "INSTALLER", "REQUESTED"):
             (told / name).unlink(missing_ok=True)

@@ -53,10 +53,10 @@ LOCKS = {
         "What builds the wheel, its manual and the sdist",
         (),
         (
-            "auditwheel==6.8.2", "build", BUILD, "wheel==0.47.0",
+            "auditwheel==6.8.2", "build", BUILD, "cyclonedx-python-lib", "wheel==0.47.0",
             "ziglang==0.17.1",
         ),
-        ("tools/locks/base.txt",),
+        ("tools/locks/base.txt", "tools/locks/test.txt"),
     ),
     "ci": Lock(
         "examples/ci/requirements.txt",

@@ -3,6 +3,7 @@
 """Write what a release is made of as a CycloneDX 1.6 document.
 
 usage: make_sbom.py [--root FOLDER] [-o FILE]    by a Python with what tools/locks/test.txt has
+       make_sbom.py --inside ...    only what is inside the wheel, which has it as PEP 770 says
 
 In it: the Python libraries of the base install and of each extra, as tools/locks has them, with
 hashes; the C and C++ libraries inside the program, whose versions are those of the development
@@ -73,10 +74,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--root", type=Path, default=OF_WHEEL if OF_WHEEL.is_dir() else Path("/"))
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--inside", action="store_true")
     arguments = parser.parse_args()
     output = arguments.output or ROOT / f"build/dist/wbscope-{version()}.cdx.json"
     try:
-        text = document(arguments.root)
+        text = document(arguments.root, inside_only=arguments.inside)
     except SbomError as error:
         print(f"sbom: {error}", file=sys.stderr)
         return 5
@@ -86,17 +88,18 @@ def main() -> int:
     return 0
 
 
-def document(root: Path) -> str:
+def document(root: Path, *, inside_only: bool = False) -> str:
     """The document; of the same sources and root the same bytes."""
     main_component = Component(
         name="wbscope", version=version(), type=ComponentType.APPLICATION,
         purl=PackageURL("pypi", None, "wbscope", version()), bom_ref="wbscope",
         licenses=[LicenseFactory().make_from_string("Apache-2.0 AND MIT")],
     )  # fmt: skip
-    base = list(python_libraries("base"))
+    base = [] if inside_only else list(python_libraries("base"))
     inside = [*c_libraries(root), uplot()]
     names = {one.name for one in base}
-    extras = [one for one in python_libraries("setup") if one.name not in names]
+    extras = [] if inside_only else list(python_libraries("setup"))
+    extras = [one for one in extras if one.name not in names]
     bom = Bom(components=[*base, *inside, *extras])
     bom.metadata.component = main_component
     bom.metadata.timestamp = datetime.fromisoformat(_git("log", "-1", "--format=%cI"))

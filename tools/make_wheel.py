@@ -26,7 +26,6 @@ from fresh_settings import MIRROR, mirror
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build/wheel-parts"
-# The last two make the manual.
 TOOLS = ROOT / "tools/locks/release.txt"
 SUITE = "bookworm"
 GLIBC = "2.28"
@@ -76,6 +75,7 @@ def build(processor: str, tools: Path, output: Path) -> Path:
         "cmake.define.WBSCOPE_COPYRIGHTS": str(copyrights(root, folder / "copyrights")),
         "install.strip": "false",
     }
+    settings["cmake.define.WBSCOPE_SBOM"] = str(sbom(tools, root, folder))
     settings["cmake.define.WBSCOPE_MANUAL"] = str(manual(tools, folder / "man"))
     words = [f"--config-settings={name}={value}" for name, value in settings.items()]
     library = next((root / "usr/lib").glob("*/pkgconfig"))
@@ -157,6 +157,14 @@ def copyrights(root: Path, folder: Path) -> Path:
     for name in LICENCES:
         shutil.copy2(_LICENCE_FOLDER / name, folder / name)
     return folder
+
+
+def sbom(tools: Path, root: Path, folder: Path) -> Path:
+    """What is inside, for who looks into a wheel and not into the sources."""
+    made = folder / "wbscope.cdx.json"
+    make = [str(ROOT / "tools/make_sbom.py"), "--inside", "--root", str(root), "-o", str(made)]
+    run([str(tools / "bin/python"), *make])
+    return made
 
 
 def manual(tools: Path, folder: Path) -> Path:

@@ -279,7 +279,7 @@ def test_command_that_fails_is_told(recorder: Recorder) -> None:
     "words",
     [
         ["--", "true"],
-        ["--", "false"],
+        ["--", "sh", "-c", "exit 3"],
         ["--", "sh", "-c", "kill -9 $$"],
         ["--duration", "200ms"],
         ["--profile", "deep", "--sysctl", "vm.dirty_expire_centisecs=2900", "--", "true"],

@@ -50,7 +50,9 @@ def test_all_data_is_in_the_wheel(tmp_path: Path) -> None:
     built, target = tmp_path / "build", tmp_path / "wheel"
     (tmp_path / "man").mkdir()
     (tmp_path / "man/wbscope.1").write_text("a page\n")
-    folders = [f"-DSKBUILD_{name.upper()}_DIR={name}" for name in ("scripts", "data")]
+    (tmp_path / "wbscope.cdx.json").write_text("{}\n")
+    folders = [f"-DSKBUILD_{name.upper()}_DIR={name}" for name in ("scripts", "data", "metadata")]
+    folders.append(f"-DWBSCOPE_SBOM={tmp_path / 'wbscope.cdx.json'}")
     manual = f"-DWBSCOPE_MANUAL={tmp_path / 'man'}"
     done = _cmake(built, *folders, manual, f"-DCMAKE_INSTALL_PREFIX={target}")
     assert done.returncode == 0, done.stderr
@@ -59,6 +61,7 @@ def test_all_data_is_in_the_wheel(tmp_path: Path) -> None:
     subprocess.run(strip, check=True, capture_output=True)
     assert (target / "scripts/wbscope-ingest").is_file()
     assert (target / "data/share/man/man1/wbscope.1").read_text() == "a page\n"
+    assert (target / "metadata/sboms/wbscope.cdx.json").read_text() == "{}\n"
     for place, script in {
         "bash-completion/completions/wbscope": "wbscope.bash",
         "fish/vendor_completions.d/wbscope.fish": "wbscope.fish",

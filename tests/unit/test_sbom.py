@@ -27,6 +27,19 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     return output.read_text()
 
 
+def test_a_wheel_has_what_is_inside_it(tmp_path: Path, text: str) -> None:
+    """By PEP 770: what pip installs beside it is told by its metadata."""
+    output = tmp_path / "made.cdx.json"
+    command = [sys.executable, REPOSITORY / "tools/make_sbom.py", "--inside", "--root", "/"]
+    subprocess.run([*command, "-o", output], check=True, capture_output=True)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(output.read_text()) is None
+    inside = json.loads(output.read_text())["components"]
+    assert {one["name"] for one in inside} == {
+        "libtraceevent", "protozero", "sqlite", "uplot", "xxhash", "zlib", "zstd",
+    }  # fmt: skip
+    assert all(one in json.loads(text)["components"] for one in inside)
+
+
 @pytest.fixture
 def parts(text: str) -> dict[str, Document]:
     return {one["name"]: one for one in json.loads(text)["components"]}
