@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -148,6 +150,23 @@ def test_other_runs_are_refused(few: Both, wbscope: Wbscope, kind: str) -> None:
     assert done.stdout == ""
     assert f"error[not-for-engine]: {run}" in done.stderr
     assert f"fix: wbscope report {run}" in done.stderr
+
+
+def test_a_packed_trace_is_asked_without_the_engine(
+    few: Both, wbscope: Wbscope, tmp_path: Path
+) -> None:
+    """Trace processor unpacks gz and zip; the fix reads any other."""
+    trace = few.twin.trace
+    packed = tmp_path / "run.pftrace.xz"
+    packed.write_bytes(lzma.compress(trace.read_bytes(), preset=0))
+    done = wbscope.run("query", "fairness", packed, "--engine", "perfetto")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "reads Perfetto traces as they are, in gz or in zip" in done.stderr
+    assert f"fix: wbscope report {packed}    # without --engine perfetto" in done.stderr
+    assert wbscope.run("report", packed).returncode == 0
+    packed.with_suffix(".gz").write_bytes(gzip.compress(trace.read_bytes(), 1))
+    words = ("query", "fairness", packed.with_suffix(".gz"), "--engine", "perfetto")
+    assert wbscope.run(*words).returncode == 0
 
 
 def test_what_is_no_trace(tmp_path: Path) -> None:

@@ -123,11 +123,11 @@ def _spread(args: Sequence[str]) -> list[str]:
             return [*spread, *args[index:]]
         if word in _GREEDY:
             option = word
-            if index + 1 == len(args) or args[index + 1].startswith("-"):
+            if index + 1 == len(args) or _is_option(args[index + 1]):
                 raise UsageError(
                     "usage", word, "has no runs behind it, wanted one or more", fix=f"{word} RUN"
                 )
-        elif word.startswith("-"):
+        elif _is_option(word):
             option = None
             spread.append(word)
         elif option is not None:
@@ -135,3 +135,8 @@ def _spread(args: Sequence[str]) -> list[str]:
         else:
             spread.append(word)
     return spread
+
+
+def _is_option(word: str) -> bool:
+    """`-` is none: it is the run on stdin."""
+    return word.startswith("-") and word != "-"

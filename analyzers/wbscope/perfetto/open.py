@@ -27,7 +27,7 @@ def open_engine(source: Source, observer: Observer | None = None) -> tuple[Perfe
         raise UsageError(
             "not-for-engine",
             shown,
-            f"is {kind}, and the engine perfetto reads Perfetto traces only",
+            f"is {kind}; the engine perfetto reads Perfetto traces as they are, in gz or in zip",
             fix=Phrase(
                 f"{report_of(source.path)}    # without ",
                 Argument("engine", "perfetto"),

@@ -247,6 +247,19 @@ def test_stdin(cli: Cli, cache: Path, tmp_path: Path) -> None:
     assert left(cache) == []
 
 
+@pytest.mark.parametrize("sides", [("-", "--against", "OTHER"), ("OTHER", "--against", "-")])
+def test_stdin_on_a_side(
+    cache: Path, sides: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WBSCOPE_SQL_DIR")  # the library of these tests
+    other = str(RUN.with_name("lower-2"))
+    words = [other if word == "OTHER" else word for word in sides]
+    ran = piped(cache, TRACE.read_bytes(), "compare", *words, "--json")
+    assert ran.returncode == 0, ran.stderr
+    made = [[run["name"] for run in side["runs"]] for side in json.loads(ran.stdout)["sides"]]
+    assert made == [["lower-2" if word == "OTHER" else "-"] for word in (sides[2], sides[0])]
+
+
 @pytest.mark.parametrize(
     ("data", "words", "code", "said"),
     [
