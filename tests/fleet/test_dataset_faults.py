@@ -128,6 +128,9 @@ def test_what_is_not_ours_stays(wbscope: Wbscope, whole: Path, tmp_path: Path) -
     refused = wbscope.run("fleet", "ingest", RUN, "-o", other)
     assert (refused.returncode, [p.name for p in other.iterdir()]) == (2, ["cat.jpg"])
     assert "not-a-dataset" in refused.stderr
+    for path, what in ((other / "cat.jpg", "is a file"), (tmp_path / "none", "does not exist")):
+        asked = wbscope.run("fleet", "report", path)
+        assert (asked.returncode, f"{what}, wanted a dataset" in asked.stderr) == (3, True)
     # The place of a file is taken.
     dataset = tmp_path / "dataset"
     taken = dataset / next(name for name in listing(whole) if name.startswith("stalls/"))

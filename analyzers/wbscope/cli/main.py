@@ -22,6 +22,7 @@ from wbscope.base.version import __version__
 from wbscope.base.watch import watching
 from wbscope.cli.completing import ASKED, complete
 from wbscope.cli.exitcodes import error_code
+from wbscope.cli.fixes import with_run
 from wbscope.cli.group import verb_group
 from wbscope.cli.output import drop_output, note
 from wbscope.cli.verbs import VERBS, add_verbs
@@ -127,6 +128,7 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     options = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in options
     told = error_in_options(error)
+    told.fix = with_run(told.fix, options)
     note(error_document(told).rstrip("\n") if as_json else error_text(told))
     return error_code(error.exit_code, words)
 

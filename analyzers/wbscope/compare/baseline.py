@@ -76,13 +76,16 @@ def read_baseline(path: Path) -> tuple[RunData, ...]:
             raise _damaged(path, f"has more than {_MOST_BYTES} bytes")
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise _damaged(path, f"is no JSON: {error}") from error
+        told = f"byte {error.object[error.start]:#04x} at offset {error.start} is no text"
+        raise _damaged(path, f"is no JSON: {told}") from error
     except OSError as error:
+        shown = shlex.quote(str(path))
+        is_missing = isinstance(error, FileNotFoundError)
         raise InputError(
             "cannot-read",
             str(path),
             f"cannot be read: {error.strerror or error}",
-            fix=f"ls -l {shlex.quote(str(path))}",
+            fix=f"wbscope baseline save RUN... -o {shown}" if is_missing else f"ls -ld {shown}",
         ) from error
     return runs_of_text(text, path)
 

@@ -113,8 +113,9 @@ def open_dataset(path: Path) -> Dataset:
     """
     try:
         document = _document(path / _MARKER)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         what = "is a folder without _dataset.json" if path.is_dir() else "does not exist"
+        what = "is a file" if path.is_file() else what
         raise InputError(
             "not-a-dataset",
             str(path),
@@ -250,11 +251,11 @@ def _check_empty(path: Path) -> None:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """Raises: FileNotFoundError; InputError for what is no JSON object."""
+    """Raises: FileNotFoundError, NotADirectoryError; InputError for what is no JSON object."""
     try:
         with path.open("rb") as file:
             found = json.loads(file.read(_MOST_BYTES))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise _damaged(path, f"cannot be read as JSON: {error}") from error

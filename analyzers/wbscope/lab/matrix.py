@@ -90,8 +90,9 @@ def read_matrix(path: Path) -> Matrix:
             fix="cp examples/lab/lower-limit/matrix.toml .    # one to start from",
         ) from error  # fmt: skip
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        told = "found bytes that are no text" if isinstance(error, UnicodeDecodeError) else error
         raise InputError(
-            "bad-matrix", str(path), f"is no TOML: {error}", fix="runs = 6    # NAME = VALUE"
+            "bad-matrix", str(path), f"is no TOML: {told}", fix="runs = 6    # NAME = VALUE"
         ) from error
     return _Reader(path).matrix(document)
 

@@ -16,6 +16,7 @@ import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
 from wbscope.base.errors import EvidenceError
+from wbscope.cli.fixes import with_run
 from wbscope.record.choose import matching_events
 
 RUN = example("four-equal-writers").folder
@@ -117,6 +118,32 @@ MISTAKES = {
         "--window 2s",
         "window",
     ),
+    "a filter that the query has not": Mistake(
+        ("query", "event_counts", str(RUN), "--window", "2s"),
+        "no-such-filter",
+        f"wbscope query event_counts {RUN}",
+        "balance_dirty_pages",
+        "no filter",
+    ),
+    "a column that the query has not": Mistake(
+        ("query", "fairness", str(RUN), "--columns", "jain"),
+        "unknown-column",
+        f"wbscope query fairness {RUN} --columns jain_ratio",
+        "99.8 %",
+        "bdi, ",
+    ),
+    "rows of a report without a table": Mistake(
+        ("report", str(RUN), "--limit", "3"),
+        "no-section",
+        f"wbscope report {RUN} --section throttle_by_task --limit 10",
+        "Who was throttled",
+    ),
+    "a function that sql has not": Mistake(
+        ("sql", str(RUN), "SELECT load_extension('x')"),
+        "function-not-allowed",
+        f"wbscope sql {RUN} \"SELECT length('text')\"    # docs/sql.md lists them",
+        "4",
+    ),
     "a database as a trace": Mistake(
         ("ingest", "run.db", "-o", "out"),
         "already-a-database",
@@ -197,3 +224,25 @@ def test_what_is_packed_needs_no_fix(wbscope: Wbscope, tmp_path: Path) -> None:
     done = wbscope.run("query", "fairness", packed)
     assert (done.returncode, "error[" in done.stderr) == (0, False), done.stderr
     assert "jain" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "fix", "wanted"),
+    [
+        (["query", "fairness", "RUN"], "wbscope query fairness RUN", "wbscope query fairness RUN"),
+        (["sql", "a b"], "wbscope sql RUN .tables", "wbscope sql 'a b' .tables"),
+        (["report", "--section", "other", "a b"], "wbscope open RUN", "wbscope open 'a b'"),
+        (["compare", "a b", "other"], "wbscope plot RUN -o DIR", "wbscope plot RUN -o DIR"),
+        (["record", "other"], "wbscope record -o RUN -- CMD", "wbscope record -o RUN -- CMD"),
+        (["report", "a b"], "--section RUN", "--section RUN"),
+        (["other", "a b"], "wbscope open RUN", "wbscope open 'a b'"),
+        (["report", "-o", "other"], "wbscope open RUN...", "wbscope open RUN..."),
+    ],
+)
+def test_the_run_of_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], fix: str, wanted: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a b", "other"):
+        (tmp_path / name).touch()
+    assert with_run(fix, words) == wanted

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fix that is a command for any RUN, as a command for the run of this command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from itertools import pairwise
+
+__all__ = ["with_run"]
+
+# One that is read; behind -o it is one to be made.
+_RUN = re.compile(r"(?<=\s)(?<!-o )RUN(?=\s|$)")
+
+
+def with_run(fix: str | None, words: Sequence[str]) -> str | None:
+    """`wbscope query fairness RUN` with what is there and is not the value of an option.
+
+    It stays as it is where the command line has none, or more than one. The first word is a verb.
+    """
+    if fix is None or not fix.startswith("wbscope ") or _RUN.search(fix) is None:
+        return fix
+    named = {
+        word
+        for before, word in pairwise(words)
+        if not word.startswith("-") and not before.startswith("-") and os.path.exists(word)
+    }
+    if len(named) != 1:
+        return fix
+    return _RUN.sub(lambda _: shlex.quote(*named), fix)
