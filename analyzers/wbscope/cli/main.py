@@ -146,7 +146,7 @@ def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
         verb.name for verb in VERBS
     ):  # an option without its value is told without a context
         command = f"wbscope {words[0]}"
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
     fix = f"{command} --help"
     if command == "wbscope record" and "--" not in words:
         # As in `record ls -l`: options of the command look like those of record.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,10 @@ __all__ = ["report"]
 
 _STDOUT = "-"
 _TEXT, _HTML, _MARKDOWN, _JSON = "text", "html", "markdown", "json"
+# Names that promise what no report is.
+_OTHERS = frozenset((
+    ".csv", ".db", ".docx", ".gz", ".parquet", ".pdf", ".pftrace", ".png", ".svg", ".xlsx", ".zip",
+))  # fmt: skip
 # What a file is, by the end of its name; any other is text.
 _FORMATS = {
     ".txt": _TEXT,
@@ -204,7 +209,16 @@ def _note_left_out(reports: Sequence[Report]) -> None:
 
 def _format(output: str, as_json: bool) -> str:
     """By the end of the file's name, so that no file holds what its name does not say."""
-    named = _FORMATS.get(Path(output).suffix.lower(), _TEXT) if output != _STDOUT else _TEXT
+    end = Path(output).suffix.lower()
+    if end in _OTHERS:
+        raise UsageError(
+            "unknown-format",
+            f"-o {output}",
+            f"is no format of a report: {end}",
+            have=", ".join(_FORMATS),
+            fix=f"-o {shlex.quote(str(Path(output).with_suffix('.html')))}",
+        )
+    named = _FORMATS.get(end, _TEXT) if output != _STDOUT else _TEXT
     if not as_json:
         return named
     if named in (_HTML, _MARKDOWN):

@@ -65,6 +65,7 @@ def test_help_lists_every_verb_with_a_whole_sentence(cli: Cli) -> None:
         (["timeline", "RUN"], "Missing option '-o'"),
         (["convert", "RUN"], "Missing option '-o'"),
         (["explain", "a", "b"], "unexpected extra argument"),
+        (["completion", "tcsh"], "Invalid value for 'shell': 'tcsh' is not one of 'bash'"),
     ],
 )
 def test_wrong_usage(cli: Cli, words: list[str], message: str) -> None:

@@ -103,6 +103,14 @@ def test_what_a_table_has_is_chosen(cli: Cli, database: Path, tmp_path: Path) ->
         assert row in page.read_text()
 
 
+def test_a_name_that_promises_something_else(cli: Cli, database: Path, tmp_path: Path) -> None:
+    ran = cli("report", database, "-o", tmp_path / "a b.pdf")
+    assert (ran.code, "error[unknown-format]: " in ran.err) == (2, True)
+    assert f"  fix: -o '{tmp_path}/a b.html'\n" in ran.err
+    assert not (tmp_path / "a b.pdf").exists()
+    assert cli("report", database, "-o", tmp_path / "notes.log").code == 0
+
+
 def test_width_of_a_page(cli: Cli, database: Path, tmp_path: Path) -> None:
     words = ("report", database, "--section", "throttle_by_task")
     narrow = cli(*words, "--width", "40").out

@@ -191,7 +191,7 @@ def test_statement_and_file(cli: Cli, database: Path, sql_dir: Path) -> None:
     assert (ran.code, len(ran.json()["rows"])) == (0, 2)
     assert cli("sql", database, file.read_text(), "--json").json()["rows"] == ran.json()["rows"]
     both = cli("sql", database, "SELECT 1", "-f", file, "--json").error()
-    assert (both["slug"], both["fix"]) == ("two-sources", f"wbscope sql RUN -f {file}")
+    assert (both["slug"], both["fix"]) == ("two-sources", f"wbscope sql {database} -f {file}")
 
 
 def test_command_prints_json(cli: Cli, database: Path) -> None:
