@@ -70,6 +70,18 @@ def test_sections_are_the_tables_that_are_named(wbscope: Wbscope) -> None:
     assert done.stdout.index("Fairness between") < done.stdout.index("How long the pauses")
 
 
+def test_where_nothing_was_held_no_empty_table_is_shown(wbscope: Wbscope) -> None:
+    """Unless somebody asks for it."""
+    run = REPOSITORY / "tests/corpus/6.1-healthy-copy/run.tar.xz"
+    page = wbscope.run("report", run).stdout
+    assert "\nNo rows: Who was throttled\n" in page
+    assert "(no rows)" not in page
+    for words in (["--section", "throttle_by_task"], ["--full"]):
+        asked = wbscope.run("report", run, *words).stdout
+        assert "\nWho was throttled\n=================\n(no rows)\n" in asked
+        assert "\nNo rows: " not in asked
+
+
 def test_a_trace_that_lost_events_gets_no_advice(wbscope: Wbscope, tmp_path: Path) -> None:
     lost = next((REPOSITORY / "tests/data/traces/6.1-amd64-v7-lost").glob("trace.dat*"))
     done = wbscope.run("explain", str(lost), "--json")

@@ -55,8 +55,8 @@ class Report:
     """The verdict, and the tables behind it.
 
     `is_full` where all of them are there; else `sections` are those that show what the first
-    finding says, or those that were named. `is_chosen` where somebody chose what their tables
-    have, so that nothing more is left out.
+    finding says, or (`is_named`) those that were named. `is_chosen` where somebody chose what
+    their tables have, so that nothing more is left out.
     """
 
     run: str
@@ -64,6 +64,7 @@ class Report:
     summary: Result
     sections: tuple[Section, ...]
     is_full: bool
+    is_named: bool = False
     is_chosen: bool = False
 
     @property
@@ -115,6 +116,7 @@ def build_report(
         summary=run.ask(_SUMMARY, Filters()),
         sections=tuple(_section(run, query, asked) for query in queries),
         is_full=full,
+        is_named=bool(named) and not full,
     )
 
 

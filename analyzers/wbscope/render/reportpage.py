@@ -63,8 +63,16 @@ def report_text(
     lines = [verdict_text(report.verdict, width)]
     if report.is_full:
         lines += [*_summary_lines(report.summary), ""]
+    # Nobody asked for them: a line will do for those that have nothing to show.
+    empty = []
     for section in report.sections:
-        lines.append(_section_text(section, report, width, clock))
+        if _is_silent(section, report):
+            empty.append(section.query.title or section.query.name)
+        else:
+            lines.append(_section_text(section, report, width, clock))
+    if empty:
+        told = f"No rows: {'; '.join(empty)}"
+        lines.append(f"{_fill(told, width)}\n")
     if report.is_full:
         lines.append(_words_text(width))
     else:
@@ -108,6 +116,14 @@ def _summary_lines(summary: Result) -> list[str]:
         facts.append((short_name(key, unit), format_value(key, unit, value)))
     width = max((len(name) for name, _ in facts), default=0)
     return [printable(f"{name:{width}}  {value}") for name, value in facts]
+
+
+def _is_silent(section: Section, report: Report) -> bool:
+    """Nobody asked for it by name, and it has neither rows nor a warning of its own."""
+    if report.is_full or report.is_named or section.result is None:
+        return False
+    result = section.result
+    return not result.rows and all(one in report.warnings for one in result.warnings)
 
 
 def _section_text(section: Section, report: Report, width: int, clock: bool) -> str:
