@@ -159,16 +159,13 @@ def find_source(text: str) -> Source:
         kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
         return Source(path, trace, kind, path)
     if not stat.S_ISREG(mode):
-        # Whatever a pipe has, it is read as stdin is.
-        named = shlex.quote(text)
-        fix = f"wbscope report - < {named}    # if it ends by itself, or save it to a file first"
-        if not stat.S_ISFIFO(mode):
-            fix = f"cat {named} > trace.dat    # save it to a file first"
+        # Whatever a pipe has, it is read as stdin is; cat of a device or socket is no trace.
+        fix = f"wbscope report - < {shlex.quote(text)}    # if it ends by itself"
         raise InputError(
             "not-a-run",
             text,
-            "is no regular file and no folder",
-            fix=fix,
+            "is no regular file and no folder; save it to a file first",
+            fix=fix if stat.S_ISFIFO(mode) else None,
         )
     return Source(path, path, _kind(path, text))
 
