@@ -24,6 +24,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "polars": "polars",
         "prompt_toolkit": "prompt",
         "pyarrow": "arrow",
+        "pyspark": "spark",
         "ruptures": "gate",
         "scipy": "gate",
     }

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many runs into a dataset on a cluster: each task reads some runs, where an executor is.
+
+A task that dies is done again by Spark; what it had published is known by then. So every run is in
+the dataset once, and what came of it is counted from what was there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wbscope.base.errors import InputError, SetupError, WbscopeError
+from wbscope.fleet.dataset import Dataset
+from wbscope.fleet.harvest import Each, Outcome, ingest_sources
+from wbscope.fleet.redact import Redaction
+from wbscope.fleet.spark_session import ATTEMPTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ingest_on_spark"]
+
+# A task is done again as a whole: what it loses is at most the run that it was at.
+_MOST_RUNS_IN_TASK = 16
+_TASKS_FOR_CORE = 4
+# An ingester that was killed, for want of memory or by somebody, says nothing about its trace.
+_KILLED = "ingester-killed"
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What came of a source, as it comes back from an executor."""
+
+    source: str
+    outcome: Outcome | None  # None: the job cannot go on
+    run: str | None
+    error: tuple[str, str, str, str | None] | None  # slug, subject, message, fix
+
+
+def ingest_on_spark(
+    session: SparkSession,
+    sources: Iterable[str],
+    dataset: Dataset,
+    each: Each,
+    *,
+    redaction: Redaction | None = None,
+) -> None:
+    """Add the runs of all sources, which every executor has under the same paths.
+
+    `each` is told in the order of the sources, when all are done.
+
+    Raises: SetupError for what is wrong with the dataset or a machine of the cluster.
+    """
+    listed = [str(Path(source).absolute()) for source in sources]
+    before = set(dataset.runs())
+    if not listed:
+        return
+    context = session.sparkContext
+    tasks = max(context.defaultParallelism * _TASKS_FOR_CORE, -(-len(listed) // _MOST_RUNS_IN_TASK))
+    place = dataset.path.absolute()
+
+    def part(sources: Iterable[str]) -> Iterator[_Told]:
+        return _ingest_part(sources, Dataset(place, dataset.redaction), redaction)
+
+    try:
+        told = context.parallelize(listed, min(tasks, len(listed))).mapPartitions(part).collect()
+    except Exception as error:  # py4j's
+        raise cluster_failed(error, "fleet ingest") from error
+    for one in told:
+        if one.outcome is None:
+            slug, subject, message, fix = one.error or ("spark-failed", one.source, "", None)
+            raise SetupError(slug, subject, message, fix=fix)
+        if one.outcome == "failed":
+            slug, subject, message, fix = one.error or ("", one.source, "", None)
+            each(one.source, "failed", one.run, InputError(slug, subject, message, fix=fix))
+            continue
+        # A task that was done again finds its own work.
+        each(one.source, "known" if one.run in before else "added", one.run, None)
+        if one.run is not None:
+            before.add(one.run)
+
+
+def cluster_failed(error: Exception, subject: str) -> WbscopeError:
+    """What Spark says of a job that failed, in one line."""
+    java: Any = getattr(error, "java_exception", None)
+    text = str(java if java is not None else error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Of Python's own traceback the last line says it.
+    raised = [line for line in lines if line.startswith("wbscope.base.errors.")]
+    line = (raised or lines or [type(error).__name__])[-1 if raised else 0]
+    return SetupError(
+        "spark-failed",
+        subject,
+        f"the cluster gave up: {line[:400]}",
+        effect="runs that are in the dataset stay",
+        fix="look at the executors' logs, and start the same command again: it goes on",
+    )
+
+
+def _ingest_part(
+    sources: Iterable[str], dataset: Dataset, redaction: Redaction | None
+) -> Iterator[_Told]:
+    """On an executor: the runs of a task, one after the other."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    is_last = task is None or task.attemptNumber() >= ATTEMPTS - 1
+    for source in sources:
+        try:
+            yield _ingest_one(source, dataset, redaction)
+        except WbscopeError as error:
+            if not is_last:
+                raise  # another executor may have what this one lacks
+            yield _Told(source, None, None, _of_error(error))
+
+
+def _ingest_one(source: str, dataset: Dataset, redaction: Redaction | None) -> _Told:
+    told: list[_Told] = []
+
+    def each(_: str, outcome: Outcome, run: str | None, error: WbscopeError | None) -> None:
+        told.append(_Told(source, outcome, run, None if error is None else _of_error(error)))
+
+    for _ in range(_TRIES):
+        ingest_sources([source], dataset, each, redaction=redaction)
+        if told[-1].error is None or told[-1].error[0] != _KILLED:
+            break
+    return told[-1]
+
+
+def _of_error(error: WbscopeError) -> tuple[str, str, str, str | None]:
+    return error.slug, str(error.subject), str(error.message), error.fix and str(error.fix)
