@@ -8,7 +8,7 @@ the dataset once, and what came of it is counted from what was there before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ class _Told:
     source: str
     outcome: Outcome | None  # None: the job cannot go on
     run: str | None
+    is_again: bool  # a task that was done again finds its own work
     error: tuple[str, str, str, str | None] | None  # slug, subject, message, fix
 
 
@@ -78,8 +79,8 @@ def ingest_on_spark(
             slug, subject, message, fix = one.error or ("", one.source, "", None)
             each(one.source, "failed", one.run, InputError(slug, subject, message, fix=fix))
             continue
-        # A task that was done again finds its own work.
-        each(one.source, "known" if one.run in before else "added", one.run, None)
+        is_new = one.outcome == "added" or (one.is_again and one.run not in before)
+        each(one.source, "added" if is_new else "known", one.run, None)
         if one.run is not None:
             before.add(one.run)
 
@@ -108,21 +109,21 @@ def _ingest_part(
     from pyspark import TaskContext
 
     task = TaskContext.get()
-    is_last = task is None or task.attemptNumber() >= ATTEMPTS - 1
+    attempt = 0 if task is None else task.attemptNumber()
     for source in sources:
         try:
-            yield _ingest_one(source, dataset, redaction)
+            yield replace(_ingest_one(source, dataset, redaction), is_again=attempt > 0)
         except WbscopeError as error:
-            if not is_last:
+            if attempt < ATTEMPTS - 1:
                 raise  # another executor may have what this one lacks
-            yield _Told(source, None, None, _of_error(error))
+            yield _Told(source, None, None, True, _of_error(error))
 
 
 def _ingest_one(source: str, dataset: Dataset, redaction: Redaction | None) -> _Told:
     told: list[_Told] = []
 
     def each(_: str, outcome: Outcome, run: str | None, error: WbscopeError | None) -> None:
-        told.append(_Told(source, outcome, run, None if error is None else _of_error(error)))
+        told.append(_Told(source, outcome, run, False, None if error is None else _of_error(error)))
 
     for _ in range(_TRIES):
         ingest_sources([source], dataset, each, redaction=redaction)

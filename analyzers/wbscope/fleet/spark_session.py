@@ -22,7 +22,7 @@ from wbscope.base.errors import SetupError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ATTEMPTS", "parse_options", "spark_session"]
+__all__ = ["ATTEMPTS", "check_spark", "parse_options", "spark_session"]
 
 # Attempts at one task; the local master has one unless it is told.
 ATTEMPTS = 4
@@ -40,6 +40,7 @@ _SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.runSQLOnFiles": "false",  # a SELECT reads the dataset's tables only
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.variable.substitute": "false",  # nor the environment
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.task.maxFailures": str(ATTEMPTS),
     "spark.ui.enabled": "false",
@@ -73,12 +74,10 @@ def parse_options(texts: list[str]) -> dict[str, str]:
     return options
 
 
-@contextmanager
-def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session on this master; its JVM has ended when this is left.
+def check_spark(master: str) -> None:
+    """What can be known before any work.
 
-    Raises: UsageError for what is no master; SetupError without Java or where Spark does not
-    start; ImportError without PySpark.
+    Raises: UsageError for what is no master; SetupError without Java; ImportError without PySpark.
     """
     if not _MASTER.fullmatch(master):
         raise UsageError(
@@ -88,7 +87,19 @@ def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSess
             have="local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT",
             fix=Phrase(Argument("master", "local[*]")),
         )
+    import pyspark  # noqa: F401 - one error for what is missing, this first
+
     _check_java()
+
+
+@contextmanager
+def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session on this master; its JVM has ended when this is left.
+
+    Raises: UsageError for what is no master; SetupError without Java or where Spark does not
+    start; ImportError without PySpark.
+    """
+    check_spark(master)
     _quiet()
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway

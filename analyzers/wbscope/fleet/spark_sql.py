@@ -7,17 +7,14 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import QueryError, WbscopeError
 from wbscope.base.result import unique_names
 from wbscope.base.units import seconds
 from wbscope.fleet.dataset import Dataset, files_by_table
-from wbscope.fleet.fleetsql import tables_in
+from wbscope.fleet.fleetsql import not_a_select, plain_value, tables_in, too_late
 from wbscope.fleet.layout import ERRORS, PARTITIONS
 from wbscope.fleet.spark_ingest import cluster_failed
 from wbscope.fleet.tables import columns_of_table, table_names
@@ -31,10 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["SparkEngine"]
 
 _TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TEXT": "STRING"}
-# They call any Java method; a SELECT is only to read.
-_CALLS = re.compile(r"\b(reflect|try_reflect|java_method)\s*\(", re.IGNORECASE)
+# Functions that call any Java method, and what can spell their names; a SELECT is only to read.
+_CALLS = re.compile(r"\b(reflect|try_reflect|java_method|identifier)\b", re.IGNORECASE)
+_PROGRAM = re.compile(r"^[\s:+|'-]*ScriptTransformation\b", re.MULTILINE)
 _GLOB = re.compile(r"([\\{}\[\]*?])")
-_EXAMPLE = 'wbscope fleet sql DATASET "SELECT host, count(*) FROM runs GROUP BY host"'
 
 
 class SparkEngine:
@@ -83,24 +80,28 @@ class SparkEngine:
                 self._table(session, table).createOrReplaceTempView(table)
             with self._limited(late):
                 answer = session.sql(text)
-                rows = [tuple(map(_plain, row)) for row in answer.collect()]
+                rows = [tuple(map(plain_value, row)) for row in answer.collect()]
         except (PySparkException, Py4JError) as error:
             if late.is_set():
-                raise self._too_late() from error
+                raise too_late(self._limit_ns) from error
             raise self._refused(error, named) from error
         return unique_names(answer.columns), rows
 
     def _check(self, text: str) -> None:
         """A query by Spark's own grammar: no statement that changes, sets or loads."""
-        java: Any = self._session._jsparkSession
-        java.sessionState().sqlParser().parseQuery(text)
+        from pyspark.errors import ParseException
+
         if found := _CALLS.search(text):
-            raise QueryError(
-                "not-a-select",
-                "fleet sql",
-                f"{found[1]} calls Java, wanted one SELECT: a dataset is only read",
-                fix=_EXAMPLE,
-            )
+            raise not_a_select(f"has the word {found[1]}, which calls Java by name")
+        java: Any = self._session._jsparkSession
+        parser = java.sessionState().sqlParser()
+        try:
+            plan = parser.parseQuery(text).toString()
+        except ParseException:
+            # Whether it is another statement, or none at all.
+            raise not_a_select(f"is {_kind(parser.parsePlan(text))}") from None
+        if _PROGRAM.search(plan):
+            raise not_a_select("starts a program (TRANSFORM ... USING)")
 
     def _table(self, session: SparkSession, table: str) -> DataFrame:
         """Declared columns first; one that a file lacks is NULL, whatever version wrote it."""
@@ -145,15 +146,6 @@ class SparkEngine:
         finally:
             timer.cancel()
 
-    def _too_late(self) -> QueryError:
-        limit = "" if self._limit_ns is None else f" of {seconds(self._limit_ns):g} s"
-        return QueryError(
-            "time-limit",
-            "fleet sql",
-            f"the question ran into its time limit{limit} and was stopped",
-            fix=Phrase("give it more time with ", Argument("timeout"), ", or ask for less"),
-        )
-
     def _refused(self, error: Exception, named: Sequence[str]) -> WbscopeError:
         from pyspark.errors import AnalysisException, ParseException, PySparkException
 
@@ -169,8 +161,8 @@ class SparkEngine:
             "bad-sql",
             "fleet sql",
             lines[0] if lines else type(error).__name__,
-            have=f"tables {', '.join(named or self._files)}",
-            fix=_EXAMPLE,
+            have=f"tables {', '.join(named)}" if named else None,
+            fix="wbscope fleet sql DATASET    # lists the tables",
         )
 
 
@@ -180,14 +172,6 @@ def _schema(columns: dict[str, str]) -> StructType:
     return StructType.fromDDL(", ".join(f"`{name}` {kind}" for name, kind in columns.items()))
 
 
-def _plain(value: Any) -> Any:
-    """int, float, text or None, as the house's results have it."""
-    if isinstance(value, bool):
-        return int(value)
-    if value is None or isinstance(value, int | float | str):
-        return value
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    return str(value)
+def _kind(plan: Any) -> str:
+    """The kind of a statement, as Spark calls it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(plan.getClass().getSimpleName())).upper()
