@@ -26,8 +26,7 @@ __all__ = ["ingest_on_spark"]
 # A task is done again as a whole: what it loses is at most the run that it was at.
 _MOST_RUNS_IN_TASK = 16
 _TASKS_FOR_CORE = 4
-# An ingester that was killed, for want of memory or by somebody, says nothing about its trace.
-_KILLED = "ingester-killed"
+# Of an ingester that is killed, for want of memory or by somebody.
 _TRIES = 3
 
 
@@ -125,11 +124,8 @@ def _ingest_one(source: str, dataset: Dataset, redaction: Redaction | None) -> _
     def each(_: str, outcome: Outcome, run: str | None, error: WbscopeError | None) -> None:
         told.append(_Told(source, outcome, run, False, None if error is None else _of_error(error)))
 
-    for _ in range(_TRIES):
-        ingest_sources([source], dataset, each, redaction=redaction)
-        if told[-1].error is None or told[-1].error[0] != _KILLED:
-            break
-    return told[-1]
+    ingest_sources([source], dataset, each, redaction=redaction, tries=_TRIES)
+    return told[0]
 
 
 def _of_error(error: WbscopeError) -> tuple[str, str, str, str | None]:
