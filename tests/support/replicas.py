@@ -47,7 +47,7 @@ class Base:
 
     def replica(self, number: int, folder: Path) -> Path:
         """Run `number` in a folder of its own below `folder`."""
-        made = folder / f"{self.name}-{number:05d}"
+        made = folder / f"{number:05d}-{self.name}"
         made.mkdir()
         for path in self._others:
             shutil.copyfile(path, made / path.name)
