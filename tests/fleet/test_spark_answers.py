@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.cli import Wbscope
+from support.runs import example
 from support.spark import QUICK_JVM, Cluster, needs_spark
 from wbscope.base.errors import QueryError
 from wbscope.compare.policy import read_policy
@@ -23,19 +25,22 @@ from wbscope.fleet.tables import table_names
 from wbscope.library.library import load_library
 
 pytestmark = [needs_spark, pytest.mark.slow]
+HOST = "db 7/[x]*{y}?%20=\\"
 POLICY = '[metrics."throttle_summary.pause_p99_ns"]\nbudget = "<= 1ns"\n'
 
 
 @pytest.fixture(scope="module")
 def mixed(wbscope: Wbscope, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The three runs, one that could not be read, and a table of which one file is older."""
+    """The three runs and one of a strange host, one that could not be read, one file is older."""
     import pyarrow.parquet
 
     folder = tmp_path_factory.mktemp("mixed")
-    path = folder / "dataset"
+    path = folder / "a [1] {b} dataset"
     shutil.copytree(dataset, path)
     (folder / "noise.dat").write_bytes(b"noise" * 100)
-    done = wbscope.run("fleet", "ingest", folder / "noise.dat", "-o", path)
+    shutil.copytree(example("four-equal-writers").folder, folder / "strange")
+    (folder / "strange/meta.json").write_text(json.dumps({"machine": {"hostname": HOST}}))
+    done = wbscope.run("fleet", "ingest", folder / "noise.dat", folder / "strange", "-o", path)
     assert done.returncode == 0, done.stderr
     older = min((path / "stalls").rglob("*.parquet"))
     table = pyarrow.parquet.ParquetFile(older).read().drop_columns(["holder_bdi"])
@@ -69,7 +74,7 @@ def test_every_table_has_the_same_rows(engines: tuple[FleetEngine, FleetEngine])
         assert told == columns, table
         assert in_order(found) == in_order(rows), table
         counts[table] = len(rows)
-    assert counts["runs"] == 3
+    assert counts["runs"] == 4
     assert counts["ingest_errors"] == 1
     assert sum(1 for count in counts.values() if count) > 30
 
@@ -79,7 +84,7 @@ def test_the_report_is_the_same(engines: tuple[FleetEngine, FleetEngine]) -> Non
     assert one.warnings == other.warnings
     for name, result in one.sections.items():
         assert other.sections[name] == result, name  # rows in their order, too
-    assert len(one.sections["worst_hosts"].rows) == 1
+    assert [row[0] for row in one.sections["worst_hosts"].rows] == ["unknown", HOST]
     assert len(one.sections["pause_p99"].rows) > 1
 
 
@@ -90,7 +95,7 @@ def test_the_sides_of_a_gate_are_the_same(
     policy.write_text(POLICY)
     wanted = read_policy(policy).wants
     # Of one of these it is not known when it was recorded: engines differ in where NULL belongs.
-    words = "name <> 'four-equal-writers'", "name = 'four-equal-writers'"
+    words = "name IN ('cgroup', 'reclaim-writes')", "name = 'four-equal-writers'"
     one, other = (both_sides(engine, *words, "run", wanted) for engine in engines)
     assert one == other
     assert len(one[0].runs) == 2
@@ -122,6 +127,15 @@ def test_only_the_dataset_is_read(
 def test_the_environment_stays_its_own(engines: tuple[FleetEngine, FleetEngine]) -> None:
     _, rows = engines[1].select("SELECT '${env:PATH}' AS a, '${system:user.home}' AS b")
     assert rows == [("${env:PATH}", "${system:user.home}")]
+
+
+def test_a_question_is_stopped(
+    engines: tuple[FleetEngine, FleetEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines[1], "_limit_ns", 1_000_000_000)
+    with pytest.raises(QueryError) as refused:
+        engines[1].select("SELECT count(*) FROM range(1000000000) a, range(1000000000) b")
+    assert refused.value.slug == "time-limit"
 
 
 def test_the_verb_says_the_same(wbscope: Wbscope, mixed: Path, tmp_path: Path) -> None:

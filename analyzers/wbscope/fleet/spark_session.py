@@ -38,6 +38,7 @@ _SETTINGS = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.files.openCostInBytes": str(256 << 10),  # a run's files have some KB
     "spark.sql.runSQLOnFiles": "false",  # a SELECT reads the dataset's tables only
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variable.substitute": "false",  # nor the environment

@@ -31,6 +31,7 @@ _TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TEXT": "STRING"}
 # Functions that call any Java method, and what can spell their names; a SELECT is only to read.
 _CALLS = re.compile(r"\b(reflect|try_reflect|java_method|identifier)\b", re.IGNORECASE)
 _PROGRAM = re.compile(r"^[\s:+|'-]*ScriptTransformation\b", re.MULTILINE)
+_AGAIN_SECONDS = 0.1
 _GLOB = re.compile(r"([\\{}\[\]*?])")
 
 
@@ -47,7 +48,9 @@ class SparkEngine:
 
         Raises: InputError for a dataset that cannot be read.
         """
-        self._session = session
+        # Of its own, and with each table that was asked for: thousands of files are listed once.
+        self._session = session.newSession()
+        self._made: set[str] = set()
         self._place = dataset.path.absolute()
         self._limit_ns = limit_ns
         self._library = load_library()
@@ -72,14 +75,13 @@ class SparkEngine:
         names = table_names(self._library)
         named = tables_in(sql, names) if tables is None else tables
         text = sql.strip().rstrip(";")
-        session = self._session.newSession()
         late = threading.Event()
         try:
             self._check(text)
-            for table in named:
-                self._table(session, table).createOrReplaceTempView(table)
             with self._limited(late):
-                answer = session.sql(text)
+                for table in named:
+                    self._make(table)
+                answer = self._session.sql(text)
                 rows = [tuple(map(plain_value, row)) for row in answer.collect()]
         except (PySparkException, Py4JError) as error:
             if late.is_set():
@@ -103,7 +105,13 @@ class SparkEngine:
         if _PROGRAM.search(plan):
             raise not_a_select("starts a program (TRANSFORM ... USING)")
 
-    def _table(self, session: SparkSession, table: str) -> DataFrame:
+    def _make(self, table: str) -> None:
+        """A view of the table, if there is none yet."""
+        if table not in self._made:
+            self._table(table).createOrReplaceTempView(table)
+            self._made.add(table)
+
+    def _table(self, table: str) -> DataFrame:
         """Declared columns first; one that a file lacks is NULL, whatever version wrote it."""
         declared = {c.name: _TYPES[c.type] for c in columns_of_table(self._library, table)}
         declared |= dict.fromkeys(PARTITIONS, "STRING")
@@ -111,9 +119,9 @@ class SparkEngine:
         others = self._others(files, declared)
         schema = _schema(declared | others)
         if not files:
-            return session.createDataFrame([], schema)
+            return self._session.createDataFrame([], schema)
         root = self._place / table
-        reader = session.read.schema(schema).option("basePath", f"file:{root}")
+        reader = self._session.read.schema(schema).option("basePath", f"file:{root}")
         paths = [_GLOB.sub(r"\\\1", f"file:{self._place / file}") for file in files]
         return reader.parquet(*paths).select(*(f"`{name}`" for name in schema.names))
 
@@ -130,21 +138,27 @@ class SparkEngine:
 
     @contextmanager
     def _limited(self, late: threading.Event) -> Iterator[None]:
-        if self._limit_ns is None:
+        if (limit_ns := self._limit_ns) is None:
             yield
             return
 
-        def stop() -> None:
-            late.set()
-            self._session.sparkContext.cancelAllJobs()
+        done = threading.Event()
 
-        timer = threading.Timer(seconds(self._limit_ns), stop)
-        timer.daemon = True
-        timer.start()
+        def stop() -> None:
+            """One job after the other: between two of them there is none to be cancelled."""
+            if done.wait(seconds(limit_ns)):
+                return
+            late.set()
+            while not done.wait(_AGAIN_SECONDS):
+                self._session.sparkContext.cancelAllJobs()
+
+        thread = threading.Thread(target=stop, daemon=True)
+        thread.start()
         try:
             yield
         finally:
-            timer.cancel()
+            done.set()
+            thread.join()
 
     def _refused(self, error: Exception, named: Sequence[str]) -> WbscopeError:
         from pyspark.errors import AnalysisException, ParseException, PySparkException
