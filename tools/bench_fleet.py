@@ -54,6 +54,7 @@ class Ingest:
     cpu_seconds: float = 0.0
     times: list[float] = field(default_factory=list)  # when each run was in
     peaks: dict[str, int] = field(default_factory=dict)  # MiB of the largest process of a kind
+    spent: list[tuple[float, float]] = field(default_factory=list)  # when, s of CPU until then
 
     @property
     def rate(self) -> float:
@@ -61,10 +62,14 @@ class Ingest:
         return (len(self.times) - 1) / (self.times[-1] - self.times[0])
 
     def parts(self) -> list[float]:
-        """Seconds for a trace in each quarter of the job."""
+        """Seconds of CPU for a trace in each quarter of the job, however busy the machine was."""
         count = len(self.times) // PARTS
         ends = [self.times[0], *(self.times[count * n - 1] for n in range(1, PARTS + 1))]
-        return [(after - before) / count for before, after in itertools.pairwise(ends)]
+        spent = [self._spent(end) for end in ends]
+        return [(after - before) / count for before, after in itertools.pairwise(spent)]
+
+    def _spent(self, when: float) -> float:
+        return max((cpu for time, cpu in self.spent if time <= when), default=0.0)
 
 
 def kind_of(command: str) -> str:
@@ -82,19 +87,26 @@ def kind_of(command: str) -> str:
 
 
 @contextmanager
-def watched(peaks: dict[str, int]) -> Iterator[None]:
-    """The largest resident process of each kind, looked at twice a second."""
+def watched(made: Ingest) -> Iterator[None]:
+    """The largest process of each kind, and what all took, looked at twice a second."""
     ended = threading.Event()
 
     def look() -> None:
+        taken: dict[int, float] = {}
         while not ended.wait(0.5):
             for pid, command in children_of(os.getpid()).items():
-                if kind := kind_of(command):
-                    try:
-                        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-                    except OSError:
-                        continue  # it has ended
-                    peaks[kind] = max(peaks.get(kind, 0), pages * resource.getpagesize() // MIB)
+                kind = kind_of(command)
+                try:
+                    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+                    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+                except OSError:
+                    continue  # it has ended
+                if kind:
+                    mib = pages * resource.getpagesize() // MIB
+                    made.peaks[kind] = max(made.peaks.get(kind, 0), mib)
+                if kind in ("executor", "driver", "Python"):  # the last with its ingesters
+                    taken[pid] = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+            made.spent.append((time.time(), sum(taken.values())))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -109,12 +121,11 @@ def ingest(name: str, sources: Sequence[Path], dataset: Path, words: Sequence[st
     """A job by the command, as a user starts it."""
     made = Ingest(name, len(sources))
     command = [ROOT / ".venv/bin/wbscope", "fleet", "ingest", *sources, "-o", dataset, "-q", *words]
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    with watched(made.peaks):
+    start = time.monotonic()
+    with watched(made):
         subprocess.run(command, check=True)
     made.seconds = time.monotonic() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    made.cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    made.cpu_seconds = made.spent[-1][1]
     settle(made, dataset)
     return made
 
@@ -302,7 +313,7 @@ def page(ingests: Sequence[Ingest], held: Sequence[float], answers: Sequence[Any
     lines += ["|---|---|---|---|---|---|"]
     for one in ingests:
         events = one.rate * one.events / one.runs
-        cpu = f"{one.cpu_seconds / one.runs:.2f}" if one.cpu_seconds else "-"
+        cpu = f"{one.cpu_seconds / one.runs:.2f}"
         lines.append(
             f"| {one.name} | {one.runs} | {one.seconds:.0f} s | {one.rate:.2f} | {events:,.0f} |"
             f" {cpu} |"
@@ -353,7 +364,6 @@ def main() -> None:
             words = ["--master", cluster.url, "--conf", "spark.executor.memory=1g", *driver]
             name = "standalone, 2 workers"
             ingests.append(ingest(name, sources, scratch / "many", words))
-            ingests[-1].cpu_seconds = 0.0  # of other processes than those of the command
         answers = []
         for row in () if options.no_questions else asked(scratch / "many", scratch):
             print(row, flush=True)
