@@ -7,8 +7,10 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -101,7 +103,6 @@ def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSess
     start; ImportError without PySpark.
     """
     check_spark(master)
-    _quiet()
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -111,14 +112,14 @@ def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSess
         settings |= _SETTINGS_HERE
     if one := _LOCAL.fullmatch(master):
         master = f"local[{one[1] or 1},{ATTEMPTS}]"
-    with scratch_folder() as scratch, (scratch / "said").open("w+b") as said:
+    with _quiet(), scratch_folder() as scratch, (scratch / "said").open("w+b") as said:
         settings |= {"spark.sql.warehouse.dir": str(scratch / "warehouse"), **options}
         if is_here:
             settings.setdefault("spark.local.dir", str(scratch))
         conf = SparkConf(loadDefaults=False).setMaster(master).setAll(list(settings.items()))
         gateway = context = None
         try:
-            with _environment(settings, scratch if is_here else None):
+            with _environment(settings, scratch if is_here else None), _own_interrupt():
                 gateway = launch_gateway(conf, {"stdout": said, "stderr": said})
                 context = SparkContext(gateway=gateway, conf=conf)
             yield SparkSession(context)
@@ -142,10 +143,29 @@ def _check_java() -> None:
         )
 
 
-def _quiet() -> None:
-    """What is wrong is told once, by the error that is raised."""
-    logging.getLogger("SQLQueryContextLogger").disabled = True
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What is wrong is told once, by the error that is raised; Ctrl-C is the command's."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            for category in (FutureWarning, RuntimeWarning):
+                warnings.filterwarnings("ignore", category=category, module=r"pyspark\.")
+            yield
+    finally:
+        logging.disable(before)
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """SparkContext puts a handler of its own in the place of ours."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
