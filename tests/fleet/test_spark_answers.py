@@ -6,9 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,7 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.runs import example
-from support.spark import QUICK_JVM, Cluster, children_of, needs_spark, wait_for
-from support.tools import wbscope_path
+from support.spark import QUICK_JVM, Cluster, needs_spark
 from wbscope.base.errors import QueryError
 from wbscope.compare.policy import read_policy
 from wbscope.fleet.cohorts import both_sides
@@ -140,24 +136,6 @@ def test_a_question_is_stopped(
     with pytest.raises(QueryError) as refused:
         engines[1].select("SELECT count(*) FROM range(1000000000) a, range(1000000000) b")
     assert refused.value.slug == "time-limit"
-
-
-def test_ctrl_c_ends_it_all(wbscope: Wbscope, mixed: Path) -> None:
-    words = ("SELECT count(*) FROM range(1000000000) a, range(1000000000) b", "--master")
-    job = subprocess.Popen(
-        [wbscope_path(), "fleet", "sql", mixed, *words, "local[1]"],
-        env=wbscope.env,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    wait_for(lambda: bool(children_of(job.pid)), "the driver's JVM")
-    time.sleep(3)  # starting, or at work
-    java = list(children_of(job.pid))
-    job.send_signal(signal.SIGINT)
-    _, said = job.communicate(timeout=60)
-    assert (job.returncode, "Traceback" in said) == (130, False), said
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in java), "its end")
 
 
 def test_the_verb_says_the_same(wbscope: Wbscope, mixed: Path, tmp_path: Path) -> None:
