@@ -17,6 +17,8 @@ DEBS      := cmake g++ libsqlite3-dev libtraceevent-dev libxxhash-dev libzstd-de
              libprotozero-dev ninja-build pkg-config python3-venv zlib1g-dev
 TEST_DEBS := busybox-static e2fsprogs fio fish gcc git less libc6-dev libgtest-dev mandoc nodejs procps \
 	trace-cmd zsh zstd
+# For tests/fleet with Spark and with systemd's own check, which are skipped where these are not.
+FLEET_DEBS := openjdk-17-jre-headless systemd
 # For tests/ui, which are skipped where it cannot be had.
 BROWSER   := chromium
 # Only make fuzz needs these; llvm has the program that names lines in stacks.
@@ -70,7 +72,7 @@ check: lint $(BUILD)/check/.built ## what a contributor runs: lint, C++ unit tes
 	$(BUILD)/check/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(BIN)/pytest -q --quick -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
 
-test: setup lint $(BUILD)/tests/.built ## every test
+test: setup lint $(BUILD)/tests/.built $(BIN)/.fleet-tools ## every test
 	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
@@ -174,6 +176,13 @@ $(BIN)/.test-tools: $(BIN)/.installed tools/locks/test.txt | $(BUILD)/.test-debs
 $(RELEASE)/.installed: tools/locks/release.txt | $(BUILD)/.debs
 	$(PYTHON) -m venv --clear $(BUILD)/release
 	$(RELEASE)/pip install --quiet --disable-pip-version-check --require-hashes -r tools/locks/release.txt
+	@touch $@
+
+# 450 MB of Spark, built of its source package: once.
+$(BIN)/.fleet-tools: $(BIN)/.test-tools tools/locks/fleet.txt
+	tools/install-debs $(FLEET_DEBS) || echo "no Java: tests/fleet with Spark will be skipped"
+	$(PIP) $(if $(LOCKED),--require-hashes -r tools/locks/fleet.txt,--editable '.[spark]' kubernetes-validate) \
+	  || echo "no PySpark: tests/fleet with Spark will be skipped"
 	@touch $@
 
 # The C++ tests run with sanitizers, in a build of their own.

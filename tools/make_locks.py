@@ -48,6 +48,13 @@ LOCKS = {
     "test": Lock(
         "tools/locks/test.txt", "What the tests need", ("test",), within=("tools/locks/setup.txt",)
     ),
+    "fleet": Lock(
+        "tools/locks/fleet.txt",
+        "What tests/fleet needs: Spark, and schemas of Kubernetes",
+        ("spark",),
+        ("kubernetes-validate>=1.37",),
+        ("tools/locks/setup.txt", "tools/locks/test.txt"),
+    ),
     "release": Lock(
         "tools/locks/release.txt",
         "What builds the wheel, its manual and the sdist",

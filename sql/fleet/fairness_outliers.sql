@@ -31,6 +31,6 @@ WHERE f.tasks_count > 1 AND f.jain_ratio IS NOT NULL
 ORDER BY
   f.jain_ratio,
   f.run,
-  f.bdi,
-  f.cgroup_ino
+  f.bdi NULLS LAST,
+  f.cgroup_ino NULLS LAST
 LIMIT 20;

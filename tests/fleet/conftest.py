@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
 from support.corpus import ARCHIVE, CORPUS
 from support.runs import example
+from support.spark import Cluster, standalone
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +37,12 @@ def dataset(
     done = wbscope.run("fleet", "ingest", *sources.values(), "-o", path)
     assert done.returncode == 0, done.stderr
     return path
+
+
+@pytest.fixture(scope="session")
+def cluster(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master of Spark and two workers."""
+    folder = tmp_path_factory.mktemp("cluster")
+    env = {"WBSCOPE_CACHE_DIR": wbscope.env["WBSCOPE_CACHE_DIR"]}
+    with standalone(folder, env=env) as started:
+        yield started

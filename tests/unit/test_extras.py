@@ -17,7 +17,9 @@ from wbscope.base.extras import EXTRAS, install_line, missing_library
 _PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 _BASE = {re.split(r"[.<>=]", text)[0] for text in _PROJECT["dependencies"]}
 # What has another name when it is installed than when it is imported.
-_INSTALLED_AS = {"google": "perfetto"}
+_INSTALLED_AS = {"google": "perfetto", "py4j": "pyspark"}
+# Each is for one kind of user: data frames, and a cluster (450 MB and Java).
+_NOT_IN_ALL = {"pandas", "polars", "spark"}
 
 
 def test_each_extra_brings_what_it_is_named_for() -> None:
@@ -29,7 +31,7 @@ def test_each_extra_brings_what_it_is_named_for() -> None:
 def test_all_has_what_commands_need() -> None:
     (text,) = _PROJECT["optional-dependencies"]["all"]
     named = set(re.findall(r"\w+", text)) - {"wbscope"}
-    assert named == set(EXTRAS.values()) - {"pandas", "polars"}
+    assert named == set(EXTRAS.values()) - _NOT_IN_ALL
 
 
 def test_every_import_is_of_the_base_or_an_extra() -> None:
@@ -48,6 +50,7 @@ def test_every_import_is_of_the_base_or_an_extra() -> None:
     [
         (("plot", "RUN", "-o", "plots"), "matplotlib", "plots"),
         (("query", "fairness", "RUN", "--parquet", "rows"), "pyarrow", "arrow"),
+        (("fleet", "ingest", "RUN", "-o", "rows", "--master", "local[1]"), "pyspark", "spark"),
         (("compare", "RUN", "--against", "RUN"), "numpy", "gate"),
         (("gate", "--budget", "throttle_summary.pause_p99_ns <= 1s", "RUN"), "numpy", "gate"),
     ],

@@ -65,8 +65,16 @@ def test_tests_run_with_what_is_set_up() -> None:
     }.items()
 
 
+def test_spark_changes_no_other_library() -> None:
+    """make test installs this list last."""
+    test, fleet = (pinned(REPOSITORY / LOCKS[name].path) for name in ("test", "fleet"))
+    assert {"pyspark", "py4j", "kubernetes-validate"} <= set(fleet) - set(test)
+    for name in set(fleet) & set(test):
+        assert [one for one, _ in fleet[name]] == [one for one, _ in test[name]]
+
+
 def test_make_installs_them() -> None:
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     installs = re.findall(r"^\t.*(?:/pip install|\$\(PIP\)).*", makefile, re.M)
-    assert len(installs) == 4
+    assert len(installs) == 5
     assert all("--require-hashes" in line or "--no-deps" in line for line in installs)

@@ -23,7 +23,9 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "perfetto": "perfetto",
         "polars": "polars",
         "prompt_toolkit": "prompt",
+        "py4j": "spark",
         "pyarrow": "arrow",
+        "pyspark": "spark",
         "ruptures": "gate",
         "scipy": "gate",
     }

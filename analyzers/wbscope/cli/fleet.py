@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wbscope.base.errors import WbscopeError
+from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
 from wbscope.base.units import parse_duration
 from wbscope.cli.choice import parse_choice, parse_width
@@ -40,6 +40,9 @@ from wbscope.cli.sides import FacesOption
 from wbscope.cli.sql import SqlCommand
 from wbscope.render.table import PAGE_WIDTH
 
+if TYPE_CHECKING:
+    from wbscope.fleet.engines import Cluster
+
 __all__ = ["RedactOption", "app", "harvest"]
 
 app = verb_group("fleet", no_args_is_help=True)
@@ -59,6 +62,19 @@ RedactOption = Annotated[
     typer.Option(
         "--redact", metavar="KEYFILE", help="Hash names of tasks and paths with this key."
     ),
+]
+MasterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="MASTER",
+        help="On Spark: local[N], spark://HOST:PORT, yarn, k8s://URL.",
+        show_default=False,
+    ),
+]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark.", show_default=False),
 ]
 
 
@@ -89,6 +105,8 @@ def ingest(
     sources: SourcesArgument,
     output: DatasetOption,
     redact: RedactOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -97,8 +115,9 @@ def ingest(
     Folders are searched at any depth. A run that cannot be read is a warning
     and a row of ingest_errors, and the exit code stays 0; 5 is a full disk or
     the like: start the same command again, it goes on where it was. Killed at
-    any moment, a dataset holds whole runs, each once. docs/fleet.md says how
-    it lies on disk and how others read it.
+    any moment, a dataset holds whole runs, each once. With --master the
+    executors of a Spark cluster read the runs. docs/fleet.md says how it lies
+    on disk and how others read it.
 
     \b
     Examples:
@@ -106,11 +125,13 @@ def ingest(
       wbscope fleet ingest run1 run2.dat archive/ -o dataset --json
       head -c 32 /dev/urandom > names.key
       wbscope fleet ingest traces/ -o dataset --redact names.key
+      wbscope fleet ingest traces/ -o dataset --master 'local[*]'
     """
+    cluster = _cluster(master, conf)
     from wbscope.fleet.findsources import sources_in
 
     found = (one for source in sources for one in sources_in(source))
-    harvest(found, output, redact, as_json=as_json, quiet=quiet, strict=False)
+    harvest(found, output, redact, as_json=as_json, quiet=quiet, strict=False, cluster=cluster)
 
 
 def harvest(
@@ -121,6 +142,7 @@ def harvest(
     as_json: bool,
     quiet: bool,
     strict: bool,
+    cluster: Cluster | None = None,
 ) -> None:
     """Add runs and say what came of each; `strict` ends at the first that is bad."""
     import pyarrow  # noqa: F401 - before any work
@@ -130,6 +152,10 @@ def harvest(
     from wbscope.fleet.redact import read_key
     from wbscope.render.fleetpages import added_json, added_text
 
+    if cluster is not None:
+        from wbscope.fleet.spark_session import check_spark
+
+        check_spark(cluster.master)
     redaction = None if redact is None else read_key(redact)
     dataset = make_dataset(output, None if redaction is None else redaction.id)
     rows = []
@@ -141,7 +167,14 @@ def harvest(
         elif not quiet and not as_json:
             note(f"{outcome}: {source}")
 
-    ingest_sources(sources, dataset, redaction=redaction, each=each, strict=strict)
+    if cluster is None:
+        ingest_sources(sources, dataset, redaction=redaction, each=each, strict=strict)
+    else:
+        from wbscope.fleet.spark_ingest import ingest_on_spark
+        from wbscope.fleet.spark_session import spark_session
+
+        with spark_session(cluster.master, cluster.settings) as session:
+            ingest_on_spark(session, sources, dataset, each, redaction=redaction)
     if as_json:
         write_stdout(added_json(str(output), rows))
     note(added_text(str(output), rows))
@@ -159,6 +192,8 @@ def sql(
     timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Stop the statement after this time.")
     ] = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     columns: ColumnsOption = None,
     sort: SortOption = None,
     limit: LimitOption = None,
@@ -172,7 +207,7 @@ def sql(
     force: ForceOption = False,
     no_pager: NoPagerOption = False,
 ) -> None:
-    """Run a SELECT over all runs of a dataset, in DuckDB.
+    """Run a SELECT over all runs of a dataset, in DuckDB or Spark.
 
     Without a statement it lists the tables. Each canned query is one, and runs,
     run_metrics, run_facts, run_devices, run_warnings, ingest_errors; all but
@@ -184,7 +219,9 @@ def sql(
       wbscope fleet sql dataset
       wbscope fleet sql dataset "SELECT cause, sum(dur) FROM stalls GROUP BY cause"
       wbscope fleet sql dataset --csv --timeout 30s - < question.sql
+      wbscope fleet sql dataset --master spark://HOST:7077 "SELECT count(*) FROM runs"
     """
+    cluster = _cluster(master, conf)
     choice = parse_choice(columns, sort, limit)
     form = Format(
         as_json,
@@ -201,16 +238,17 @@ def sql(
     form.check([str(dataset)])
     limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
     from wbscope.fleet.dataset import open_dataset
-    from wbscope.fleet.duck import DuckEngine
+    from wbscope.fleet.engines import fleet_engine
+    from wbscope.fleet.fleetsql import contents
     from wbscope.library.session import result_of
 
     text = sys.stdin.read() if statement == "-" else statement
-    engine = DuckEngine(open_dataset(dataset), limit_ns)
     if text is None:
-        rows = engine.contents()
+        rows = contents(open_dataset(dataset))
         result = result_of("tables", (("table", "runs_count", "rows_count", "bytes"), rows), ())
     else:
-        result = result_of("sql", engine.select(text), ())
+        with fleet_engine(dataset, cluster, limit_ns) as engine:
+            result = result_of("sql", engine.select(text), ())
     choice.check("the answer", result.columns, 'wbscope fleet sql DATASET "SELECT ..."')
     write_result("fleet-sql", {"sql": text, "dataset": str(dataset)}, result, form)
 
@@ -218,6 +256,8 @@ def sql(
 @app.command()
 def report(
     dataset: DatasetArgument,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     as_json: JsonOption = False,
     output: OutputOption = "-",
     force: ForceOption = False,
@@ -234,16 +274,18 @@ def report(
       wbscope fleet report dataset
       wbscope fleet report dataset -o report.html
       wbscope fleet report dataset --json
+      wbscope fleet report dataset --master 'local[*]'
     """
+    cluster = _cluster(master, conf)
     file = None if output == "-" else Path(output)
     ending = "" if file is None else file.suffix.lower()
     form = Format(as_json=as_json or ending == ".json", output=output, force=force)
     form.check([str(dataset)])
-    from wbscope.fleet.dataset import open_dataset
-    from wbscope.fleet.duck import DuckEngine
+    from wbscope.fleet.engines import fleet_engine
     from wbscope.fleet.fleetreport import report_of
 
-    found = report_of(DuckEngine(open_dataset(dataset)), str(dataset))
+    with fleet_engine(dataset, cluster) as engine:
+        found = report_of(engine, str(dataset))
     told = found.dataset, found.sections, found.titles, found.warnings
     if form.as_json:
         from wbscope.render.fleetreportpage import fleet_json
@@ -275,6 +317,8 @@ def gate(
     unit: Annotated[
         GateUnit, typer.Option(help="What counts as one value: a machine has its runs' median.")
     ] = GateUnit.host,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     no_faces: FacesOption = False,
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
@@ -299,21 +343,21 @@ def gate(
       wbscope fleet gate dataset --policy gate.toml --unit run \\
         --cohort "date >= '2026-11-01'" --against "date < '2026-11-01'"
     """
+    cluster = _cluster(master, conf)
     form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
     form.check([str(dataset)])
     from wbscope.compare.gate import judge
     from wbscope.compare.metric_catalog import load_catalog
     from wbscope.compare.policy import read_policy
     from wbscope.fleet.cohorts import both_sides
-    from wbscope.fleet.dataset import open_dataset
-    from wbscope.fleet.duck import DuckEngine
+    from wbscope.fleet.engines import fleet_engine
     from wbscope.library.library import load_library
     from wbscope.render.comparejson import gate_json
     from wbscope.render.gatepage import gate_markdown, gate_text
 
     chosen = read_policy(policy)
-    engine = DuckEngine(open_dataset(dataset))
-    side, base, told = both_sides(engine, cohort, against, unit.value, chosen.wants)
+    with fleet_engine(dataset, cluster) as engine:
+        side, base, told = both_sides(engine, cohort, against, unit.value, chosen.wants)
     families = [metric.family for metric in load_catalog(load_library()).metrics]
     result = judge(side, base, chosen, families)
     result = replace(result, warnings=(*told, *result.warnings))
@@ -334,3 +378,20 @@ def gate(
             drop_output(sys.stdout)  # the exit code is the answer
     if (code := gate_code(result, Codes.ci)) != 0:
         raise typer.Exit(code)
+
+
+def _cluster(master: str | None, conf: list[str] | None) -> Cluster | None:
+    """Where Spark is asked for; before any work."""
+    if master is None and not conf:
+        return None
+    if master is None:
+        raise UsageError(
+            "conf-without-master",
+            "--conf",
+            "is a setting of Spark, and DuckDB answers",
+            fix="add --master 'local[*]'",
+        )
+    from wbscope.fleet.engines import Cluster
+    from wbscope.fleet.spark_session import parse_options
+
+    return Cluster(master, parse_options(conf or []))

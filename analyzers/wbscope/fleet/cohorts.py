@@ -130,7 +130,7 @@ def _runs_where(engine: FleetEngine, side: str, predicate: str) -> list[tuple[st
         )
     _, rows = engine.select(
         f"SELECT run, host, about FROM {RUNS} WHERE ({predicate}\n)"
-        " ORDER BY recorded_unix_s, name, run",
+        " ORDER BY recorded_unix_s NULLS LAST, name, run",
         sorted({RUNS, *tables_in(predicate, table_names(load_library()))}),
     )
     if not rows:

@@ -6,17 +6,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
-from decimal import Decimal
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import QueryError
 from wbscope.base.result import unique_names
 from wbscope.base.units import seconds
 from wbscope.fleet.dataset import Dataset, files_by_table
-from wbscope.fleet.fleetsql import tables_in
+from wbscope.fleet.fleetsql import not_a_select, plain_value, tables_in, too_late
 from wbscope.fleet.layout import ERRORS, PARTITIONS
 from wbscope.fleet.tables import columns_of_table, table_names
 from wbscope.library.engine import Rows
@@ -25,11 +21,10 @@ from wbscope.library.library import Library, load_library
 __all__ = ["DuckEngine"]
 
 _TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TEXT": "VARCHAR"}
-_EXAMPLE = 'wbscope fleet sql DATASET "SELECT host, count(*) FROM runs GROUP BY host"'
 
 
 class DuckEngine:
-    """A FleetEngine over the runs that have a manifest; use it in a `with` statement."""
+    """A FleetEngine over the runs that have a manifest; each SELECT has its own connection."""
 
     def __init__(self, dataset: Dataset, limit_ns: int | None = None) -> None:
         """`limit_ns` is what one SELECT may take.
@@ -38,42 +33,14 @@ class DuckEngine:
         """
         import duckdb
 
-        self.manifests = dataset.manifests()
         self._dataset = dataset
         self._limit_ns = limit_ns
         self._library: Library = load_library()
-        self._files = files_by_table(self.manifests.values())
+        self._files = files_by_table(dataset.manifests().values())
         self._files[ERRORS] = [
             str(path.relative_to(dataset.path)) for path in dataset.error_files()
         ]
         self._duckdb: Any = duckdb
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Each SELECT has a connection of its own."""
-
-    def names(self) -> list[str]:
-        """All tables that can be asked for."""
-        return table_names(self._library)
-
-    def contents(self) -> list[tuple[str, int, int, int]]:
-        """Each table: its name, runs that have rows there, rows and bytes of files."""
-        totals = {name: [0, 0, 0] for name in self.names()}
-        for manifest in self.manifests.values():
-            for told in manifest["files"].values():
-                found = totals.setdefault(told["table"], [0, 0, 0])
-                for place, count in enumerate((1, told["rows"], told["bytes"])):
-                    found[place] += count
-        bad = self._dataset.error_files()
-        totals[ERRORS] = [len(bad), len(bad), sum(path.stat().st_size for path in bad)]
-        return [(name, *counts) for name, counts in totals.items()]  # type: ignore[misc]
 
     def select(self, sql: str, tables: Sequence[str] | None = None) -> Rows:
         """Columns and rows of one SELECT; without `tables`, of those that it names.
@@ -81,16 +48,16 @@ class DuckEngine:
         Raises: QueryError.
         """
         self._check(sql)
-        named = tables_in(sql, self.names()) if tables is None else tables
+        named = tables_in(sql, table_names(self._library)) if tables is None else tables
         connection = self._duckdb.connect(":memory:")
         try:
             self._prepare(connection, named)
             with self._limited(connection):
                 cursor = connection.execute(sql)
                 columns = unique_names([column[0] for column in cursor.description or ()])
-                return columns, [tuple(map(_plain, row)) for row in cursor.fetchall()]
+                return columns, [tuple(map(plain_value, row)) for row in cursor.fetchall()]
         except self._duckdb.InterruptException as error:
-            raise self._too_late() from error
+            raise too_late(self._limit_ns) from error
         except self._duckdb.Error as error:
             raise self._refused(error, named) from error
         finally:
@@ -104,13 +71,7 @@ class DuckEngine:
             raise self._refused(error, ()) from error
         kinds = [statement.type.name for statement in statements]
         if kinds != ["SELECT"]:
-            found = " and ".join(kinds) or "nothing"
-            raise QueryError(
-                "not-a-select",
-                "fleet sql",
-                f"the statement is {found}, wanted one SELECT: a dataset is only read",
-                fix=_EXAMPLE,
-            )
+            raise not_a_select(f"is {' and '.join(kinds) or 'nothing'}")
 
     def _prepare(self, connection: Any, named: Iterable[str]) -> None:
         """Views of the tables; from then on only their files can be opened, and nothing set."""
@@ -161,15 +122,6 @@ class DuckEngine:
         finally:
             timer.cancel()
 
-    def _too_late(self) -> QueryError:
-        limit = "" if self._limit_ns is None else f" of {seconds(self._limit_ns):g} s"
-        return QueryError(
-            "time-limit",
-            "fleet sql",
-            f"the question ran into its time limit{limit} and was stopped",
-            fix=Phrase("give it more time with ", Argument("timeout"), ", or ask for less"),
-        )
-
     def _refused(self, error: Exception, named: Sequence[str]) -> QueryError:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return QueryError(
@@ -180,19 +132,6 @@ class DuckEngine:
             have=f"tables {', '.join(named)}" if named else None,
             fix="wbscope fleet sql DATASET    # lists the tables",
         )
-
-
-def _plain(value: Any) -> Any:
-    """int, float, text or None, as the house's results have it."""
-    if isinstance(value, bool):
-        return int(value)
-    if value is None or isinstance(value, int | float | str):
-        return value
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    return str(value)
 
 
 def _name(text: str) -> str:

@@ -5,14 +5,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Protocol
 
+from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.errors import QueryError
 from wbscope.base.result import Result, leading_names, typed_columns, unit_of
+from wbscope.base.units import seconds
+from wbscope.fleet.dataset import Dataset
+from wbscope.fleet.layout import ERRORS
+from wbscope.fleet.tables import table_names
 from wbscope.library.engine import Rows
-from wbscope.library.library import find_sql_dir
+from wbscope.library.library import find_sql_dir, load_library
 from wbscope.library.sqlfile import SqlFile, broken_library, read_sql_file
 
-__all__ = ["SECTIONS", "FleetEngine", "answer", "report_query", "tables_in"]
+__all__ = [
+    "SECTIONS",
+    "FleetEngine",
+    "answer",
+    "contents",
+    "not_a_select",
+    "plain_value",
+    "report_query",
+    "tables_in",
+    "too_late",
+]
 
 _FOLDER = "fleet"
 # In the order in which they are told; each is a file.
@@ -33,8 +51,8 @@ SECTIONS = (
 class FleetEngine(Protocol):
     """What runs SQL over a dataset's tables."""
 
-    def select(self, sql: str, tables: Sequence[str]) -> Rows:
-        """Columns and rows of one SELECT that reads these tables.
+    def select(self, sql: str, tables: Sequence[str] | None = None) -> Rows:
+        """Columns and rows of one SELECT over these tables; without, over those that it names.
 
         Numbers are int or float, all else text; NULL is None.
         Raises: QueryError.
@@ -74,3 +92,53 @@ def tables_in(sql: str, names: Iterable[str]) -> list[str]:
     """The tables whose names stand anywhere in a statement."""
     words = set(re.findall(r"\w+", sql.lower()))
     return [name for name in names if name.lower() in words]
+
+
+def contents(dataset: Dataset) -> list[tuple[str, int, int, int]]:
+    """Each table: its name, runs that have rows there, rows and bytes of files.
+
+    Raises: InputError for a dataset that cannot be read.
+    """
+    totals = {name: [0, 0, 0] for name in table_names(load_library())}
+    for manifest in dataset.manifests().values():
+        for told in manifest["files"].values():
+            found = totals.setdefault(told["table"], [0, 0, 0])
+            for place, count in enumerate((1, told["rows"], told["bytes"])):
+                found[place] += count
+    bad = dataset.error_files()
+    totals[ERRORS] = [len(bad), len(bad), sum(path.stat().st_size for path in bad)]
+    return [(name, *counts) for name, counts in totals.items()]  # type: ignore[misc]
+
+
+def plain_value(value: Any) -> Any:
+    """int, float, text or None, as the house's results have it."""
+    if isinstance(value, bool):
+        return int(value)
+    if value is None or isinstance(value, int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    return str(value)
+
+
+def not_a_select(found: str) -> QueryError:
+    """What was found instead of a statement that only reads."""
+    return QueryError(
+        "not-a-select",
+        "fleet sql",
+        f"the statement {found}, wanted one SELECT: a dataset is only read",
+        fix='wbscope fleet sql DATASET "SELECT host, count(*) FROM runs GROUP BY host"',
+    )
+
+
+def too_late(limit_ns: int | None) -> QueryError:
+    """One SELECT took more than it may."""
+    limit = "" if limit_ns is None else f" of {seconds(limit_ns):g} s"
+    return QueryError(
+        "time-limit",
+        "fleet sql",
+        f"the question ran into its time limit{limit} and was stopped",
+        fix=Phrase("give it more time with ", Argument("timeout"), ", or ask for less"),
+    )

@@ -34,6 +34,7 @@ _OF_THE_JOB = (
     "no-output-folder",
     "no-room",
 )
+_KILLED = "ingester-killed"
 # Mistakes of ours that only some trace can bring out.
 _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
          ValueError)  # fmt: skip
@@ -50,8 +51,11 @@ def ingest_sources(
     *,
     redaction: Redaction | None = None,
     strict: bool = False,
+    tries: int = 1,
 ) -> None:
     """Add the runs of all sources; `strict` ends at the first bad one.
+
+    `tries` is for a run whose ingester is killed, which says nothing about its trace.
 
     Raises: SetupError for what is wrong with the dataset or this machine.
     """
@@ -60,7 +64,7 @@ def ingest_sources(
     for source in sources:
         adding = _Adding(source, dataset, library, redaction)
         try:
-            outcome = adding.add()
+            outcome = adding.add_in(tries)
         except WbscopeError as error:
             if strict or not is_of_the_run(error):
                 raise
@@ -84,6 +88,16 @@ class _Adding:
     library: Library
     redaction: Redaction | None
     run: str | None = None
+
+    def add_in(self, tries: int) -> Outcome:
+        """Raises: WbscopeError."""
+        for _ in range(tries - 1):
+            try:
+                return self.add()
+            except SetupError as error:
+                if error.slug != _KILLED:
+                    raise
+        return self.add()
 
     def add(self) -> Outcome:
         """Raises: WbscopeError."""

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many runs into a dataset on a cluster: each task reads some runs, where an executor is.
+
+A task that dies is done again by Spark; what it had published is known by then. So every run is in
+the dataset once, and what came of it is counted from what was there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wbscope.base.errors import InputError, SetupError, WbscopeError
+from wbscope.fleet.dataset import Dataset
+from wbscope.fleet.harvest import Each, Outcome, ingest_sources
+from wbscope.fleet.redact import Redaction
+from wbscope.fleet.spark_session import ATTEMPTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ingest_on_spark"]
+
+# A task is done again as a whole: what it loses is at most the run that it was at.
+_MOST_RUNS_IN_TASK = 16
+_TASKS_FOR_CORE = 4
+# Of an ingester that is killed, for want of memory or by somebody.
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What came of a source, as it comes back from an executor."""
+
+    source: str
+    outcome: Outcome | None  # None: the job cannot go on
+    run: str | None
+    is_again: bool  # a task that was done again finds its own work
+    error: tuple[str, str, str, str | None] | None  # slug, subject, message, fix
+
+
+def ingest_on_spark(
+    session: SparkSession,
+    sources: Iterable[str],
+    dataset: Dataset,
+    each: Each,
+    *,
+    redaction: Redaction | None = None,
+) -> None:
+    """Add the runs of all sources, which every executor has under the same paths.
+
+    `each` is told in the order of the sources, when all are done.
+
+    Raises: SetupError for what is wrong with the dataset or a machine of the cluster.
+    """
+    listed = [str(Path(source).absolute()) for source in sources]
+    before = set(dataset.runs())
+    if not listed:
+        return
+    context = session.sparkContext
+    tasks = max(context.defaultParallelism * _TASKS_FOR_CORE, -(-len(listed) // _MOST_RUNS_IN_TASK))
+    place = dataset.path.absolute()
+
+    def part(sources: Iterable[str]) -> Iterator[_Told]:
+        return _ingest_part(sources, Dataset(place, dataset.redaction), redaction)
+
+    try:
+        told = context.parallelize(listed, min(tasks, len(listed))).mapPartitions(part).collect()
+    except Exception as error:  # py4j's
+        raise cluster_failed(error, "fleet ingest") from error
+    for one in told:
+        if one.outcome is None:
+            slug, subject, message, fix = one.error or ("spark-failed", one.source, "", None)
+            raise SetupError(slug, subject, message, fix=fix)
+        if one.outcome == "failed":
+            slug, subject, message, fix = one.error or ("", one.source, "", None)
+            each(one.source, "failed", one.run, InputError(slug, subject, message, fix=fix))
+            continue
+        is_new = one.outcome == "added" or (one.is_again and one.run not in before)
+        each(one.source, "added" if is_new else "known", one.run, None)
+        if one.run is not None:
+            before.add(one.run)
+
+
+def cluster_failed(error: Exception, subject: str) -> WbscopeError:
+    """What Spark says of a job that failed, in one line."""
+    java: Any = getattr(error, "java_exception", None)
+    text = str(java if java is not None else error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Of Python's own traceback the last line says it.
+    raised = [line for line in lines if line.startswith("wbscope.base.errors.")]
+    line = (raised or lines or [type(error).__name__])[-1 if raised else 0]
+    return SetupError(
+        "spark-failed",
+        subject,
+        f"the cluster gave up: {line[:400]}",
+        effect="runs that are in the dataset stay",
+        fix="look at the executors' logs, and start the same command again: it goes on",
+    )
+
+
+def _ingest_part(
+    sources: Iterable[str], dataset: Dataset, redaction: Redaction | None
+) -> Iterator[_Told]:
+    """On an executor: the runs of a task, one after the other."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    attempt = 0 if task is None else task.attemptNumber()
+    for source in sources:
+        try:
+            yield replace(_ingest_one(source, dataset, redaction), is_again=attempt > 0)
+        except WbscopeError as error:
+            if attempt < ATTEMPTS - 1:
+                raise  # another executor may have what this one lacks
+            yield _Told(source, None, None, True, _of_error(error))
+
+
+def _ingest_one(source: str, dataset: Dataset, redaction: Redaction | None) -> _Told:
+    told: list[_Told] = []
+
+    def each(_: str, outcome: Outcome, run: str | None, error: WbscopeError | None) -> None:
+        told.append(_Told(source, outcome, run, False, None if error is None else _of_error(error)))
+
+    ingest_sources([source], dataset, each, redaction=redaction, tries=_TRIES)
+    return told[0]
+
+
+def _of_error(error: WbscopeError) -> tuple[str, str, str, str | None]:
+    return error.slug, str(error.subject), str(error.message), error.fix and str(error.fix)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dataset in Spark SQL: the tables and answers of duck.py, by the executors of a cluster."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wbscope.base.errors import QueryError, WbscopeError
+from wbscope.base.result import unique_names
+from wbscope.base.units import seconds
+from wbscope.fleet.dataset import Dataset, files_by_table
+from wbscope.fleet.fleetsql import not_a_select, plain_value, tables_in, too_late
+from wbscope.fleet.layout import ERRORS, PARTITIONS
+from wbscope.fleet.spark_ingest import cluster_failed
+from wbscope.fleet.tables import columns_of_table, table_names
+from wbscope.library.engine import Rows
+from wbscope.library.library import load_library
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["SparkEngine"]
+
+_TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TEXT": "STRING"}
+# Functions that call any Java method, and what can spell their names; a SELECT is only to read.
+_CALLS = re.compile(r"\b(reflect|try_reflect|java_method|identifier)\b", re.IGNORECASE)
+_PROGRAM = re.compile(r"^[\s:+|'-]*ScriptTransformation\b", re.MULTILINE)
+_AGAIN_SECONDS = 0.1
+_GLOB = re.compile(r"([\\{}\[\]*?])")
+
+
+class SparkEngine:
+    """A FleetEngine over the runs that have a manifest.
+
+    The dataset lies where every executor has it under the same path.
+    """
+
+    def __init__(
+        self, session: SparkSession, dataset: Dataset, limit_ns: int | None = None
+    ) -> None:
+        """`limit_ns` is what one SELECT may take.
+
+        Raises: InputError for a dataset that cannot be read.
+        """
+        # Of its own, and with each table that was asked for: thousands of files are listed once.
+        self._session = session.newSession()
+        self._made: set[str] = set()
+        self._place = dataset.path.absolute()
+        self._limit_ns = limit_ns
+        self._library = load_library()
+        manifests = dataset.manifests()
+        self._files = files_by_table(manifests.values())
+        self._files[ERRORS] = [str(p.relative_to(dataset.path)) for p in dataset.error_files()]
+        # Files that one version wrote have the same columns.
+        self._version = {
+            file: (one["fleet_schema"], one["database_schema"], one["wbscope_version"])
+            for one in manifests.values()
+            for file in one["files"]
+        }
+
+    def select(self, sql: str, tables: Sequence[str] | None = None) -> Rows:
+        """Columns and rows of one SELECT; without `tables`, of those that it names.
+
+        Raises: QueryError; SetupError where the cluster fails.
+        """
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        names = table_names(self._library)
+        named = tables_in(sql, names) if tables is None else tables
+        text = sql.strip().rstrip(";")
+        late = threading.Event()
+        try:
+            self._check(text)
+            with self._limited(late):
+                for table in named:
+                    self._make(table)
+                answer = self._session.sql(text)
+                rows = [tuple(map(plain_value, row)) for row in answer.collect()]
+        except (PySparkException, Py4JError) as error:
+            if late.is_set():
+                raise too_late(self._limit_ns) from error
+            raise self._refused(error, named) from error
+        return unique_names(answer.columns), rows
+
+    def _check(self, text: str) -> None:
+        """A query by Spark's own grammar: no statement that changes, sets or loads."""
+        from pyspark.errors import ParseException
+
+        if found := _CALLS.search(text):
+            raise not_a_select(f"has the word {found[1]}, which calls Java by name")
+        java: Any = self._session._jsparkSession
+        parser = java.sessionState().sqlParser()
+        try:
+            plan = parser.parseQuery(text).toString()
+        except ParseException:
+            # Whether it is another statement, or none at all.
+            raise not_a_select(f"is {_kind(parser.parsePlan(text))}") from None
+        if _PROGRAM.search(plan):
+            raise not_a_select("starts a program (TRANSFORM ... USING)")
+
+    def _make(self, table: str) -> None:
+        """A view of the table, if there is none yet."""
+        if table not in self._made:
+            self._table(table).createOrReplaceTempView(table)
+            self._made.add(table)
+
+    def _table(self, table: str) -> DataFrame:
+        """Declared columns first; one that a file lacks is NULL, whatever version wrote it."""
+        declared = {c.name: _TYPES[c.type] for c in columns_of_table(self._library, table)}
+        declared |= dict.fromkeys(PARTITIONS, "STRING")
+        files = self._files.get(table, [])
+        others = self._others(files, declared)
+        schema = _schema(declared | others)
+        if not files:
+            return self._session.createDataFrame([], schema)
+        root = self._place / table
+        reader = self._session.read.schema(schema).option("basePath", f"file:{root}")
+        paths = [_GLOB.sub(r"\\\1", f"file:{self._place / file}") for file in files]
+        return reader.parquet(*paths).select(*(f"`{name}`" for name in schema.names))
+
+    def _others(self, files: Iterable[str], declared: Iterable[str]) -> dict[str, str]:
+        """Columns that this wbscope does not know, by a file of each version."""
+        from pyarrow import parquet
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        found: dict[str, str] = {}
+        for file in {self._version.get(file): file for file in files}.values():
+            fields = from_arrow_schema(parquet.read_schema(Path(self._place, file))).fields
+            found |= {one.name: one.dataType.simpleString() for one in fields}
+        return {name: kind for name, kind in sorted(found.items()) if name not in set(declared)}
+
+    @contextmanager
+    def _limited(self, late: threading.Event) -> Iterator[None]:
+        if (limit_ns := self._limit_ns) is None:
+            yield
+            return
+
+        done = threading.Event()
+
+        def stop() -> None:
+            """One job after the other: between two of them there is none to be cancelled."""
+            if done.wait(seconds(limit_ns)):
+                return
+            late.set()
+            while not done.wait(_AGAIN_SECONDS):
+                self._session.sparkContext.cancelAllJobs()
+
+        thread = threading.Thread(target=stop, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def _refused(self, error: Exception, named: Sequence[str]) -> WbscopeError:
+        from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+        java: Any = getattr(error, "java_exception", None)
+        kind = java.getClass().getName() if java is not None else ""
+        is_text = isinstance(error, AnalysisException | ParseException)
+        if not is_text and not kind.startswith("org.apache.spark.sql"):
+            named_by_spark = isinstance(error, PySparkException) and error.getCondition()
+            if not named_by_spark:
+                return cluster_failed(error, "fleet sql")
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return QueryError(
+            "bad-sql",
+            "fleet sql",
+            lines[0] if lines else type(error).__name__,
+            have=f"tables {', '.join(named)}" if named else None,
+            fix="wbscope fleet sql DATASET    # lists the tables",
+        )
+
+
+def _schema(columns: dict[str, str]) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType.fromDDL(", ".join(f"`{name}` {kind}" for name, kind in columns.items()))
+
+
+def _kind(plan: Any) -> str:
+    """The kind of a statement, as Spark calls it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(plan.getClass().getSimpleName())).upper()

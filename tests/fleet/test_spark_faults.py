@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dataset that a cluster makes is the same one, whatever is killed, and whoever else writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import Wbscope
+from support.corpus import CORPUS, unpack
+from support.replicas import Base
+from support.spark import Cluster, children_of, kill, needs_spark, wait_for
+from support.tools import wbscope_path
+from wbscope.ingest.program import find_ingester
+
+pytestmark = [needs_spark, pytest.mark.slow]
+RUNS, BAD = 8, 2
+
+# The ingester, which waits where it is told to; the first one says who it is.
+_HELD = """#!/bin/sh
+if mkdir {folder}/first 2> /dev/null; then
+  echo $$ > {folder}/number && mv {folder}/number {folder}/pid
+  while [ ! -e {folder}/go ]; do sleep 0.1; done
+fi
+exec {ingester} "$@"
+"""
+
+
+@dataclass
+class Held:
+    """A job whose first ingester waits until `go()`."""
+
+    folder: Path
+
+    def words(self) -> list[str]:
+        return ["--conf", f"spark.executorEnv.WBSCOPE_INGEST={self.folder}/ingester"]
+
+    def pid(self) -> int:
+        wait_for((self.folder / "pid").exists, "the first ingester")
+        return int((self.folder / "pid").read_text())
+
+    def go(self) -> None:
+        (self.folder / "go").touch()
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    folder = tmp_path / "held"
+    folder.mkdir()
+    program = folder / "ingester"
+    program.write_text(_HELD.format(folder=folder, ingester=find_ingester()))
+    program.chmod(0o755)
+    job = Held(folder)
+    try:
+        yield job
+    finally:
+        job.go()
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of some machines, and among them two that cannot be read."""
+    folder = tmp_path_factory.mktemp("traces")
+    scratch = tmp_path_factory.mktemp("scratch")
+    base = Base(unpack(CORPUS / "6.1-healthy-copy", scratch))
+    made = [base.replica(number, folder) for number in range(RUNS)]
+    (folder / "6-noise.dat").write_bytes(b"noise" * 100)
+    (folder / "7-short.dat").write_bytes((made[0] / "trace.dat").read_bytes()[:300])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wanted(wbscope: Wbscope, traces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What one process makes of them."""
+    path = tmp_path_factory.mktemp("wanted") / "dataset"
+    done = wbscope.run("fleet", "ingest", traces, "-o", path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def start(wbscope: Wbscope, *words: str | Path) -> subprocess.Popen[str]:
+    command = [wbscope_path(), "fleet", "ingest", *words, "--json"]
+    return subprocess.Popen(
+        command, env=wbscope.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def told(job: subprocess.Popen[str]) -> dict[str, int]:
+    out, said = job.communicate(timeout=300)
+    assert job.returncode == 0, said
+    document = json.loads(out)
+    return {what: document[f"{what}_count"] for what in ("added", "known", "failed")}
+
+
+def manifests(dataset: Path) -> dict[str, Any]:
+    return {path.name: json.loads(path.read_text()) for path in (dataset / "_manifest").iterdir()}
+
+
+def files(dataset: Path) -> set[str]:
+    found = {path.relative_to(dataset) for path in dataset.rglob("*.parquet")}
+    return {str(path) for path in found if path.parts[0] != "_work"}
+
+
+def check_same(wbscope: Wbscope, dataset: Path, wanted: Path, traces: Path) -> None:
+    """Byte by byte in all but the time of errors: a manifest has the hash of each file."""
+    assert len(manifests(wanted)) == RUNS
+    assert manifests(dataset) == manifests(wanted)
+    assert files(dataset) == files(wanted)
+    question = "SELECT slug, source FROM ingest_errors ORDER BY source"
+    rows = [wbscope.document("fleet", "sql", path, question)["rows"] for path in (dataset, wanted)]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == BAD
+    # Again, without Spark: nothing to do, and nothing left over of who was killed.
+    again = start(wbscope, traces, "-o", dataset)
+    assert told(again) == {"added": 0, "known": RUNS, "failed": BAD}
+    assert not list((dataset / "_intent").iterdir())
+    assert not list((dataset / "_work").iterdir())
+
+
+def test_an_ingester_is_killed(
+    wbscope: Wbscope, cluster: Cluster, held: Held, traces: Path, wanted: Path, tmp_path: Path
+) -> None:
+    dataset = tmp_path / "dataset"
+    job = start(wbscope, traces, "-o", dataset, *cluster.words(), *held.words())
+    kill(held.pid())
+    assert told(job) == {"added": RUNS, "known": 0, "failed": BAD}
+    check_same(wbscope, dataset, wanted, traces)
+
+
+def test_a_worker_is_killed_while_two_write(
+    wbscope: Wbscope, cluster: Cluster, held: Held, traces: Path, wanted: Path, tmp_path: Path
+) -> None:
+    """The other job, which copied the traces elsewhere, has to wait for nobody."""
+    copy = tmp_path / "copy"
+    shutil.copytree(traces, copy)
+    for bad in copy.glob("*.dat"):
+        bad.unlink()
+    dataset = tmp_path / "dataset"
+    one_core = ("--conf", "spark.cores.max=1")
+    first = start(wbscope, traces, "-o", dataset, *cluster.words(), *held.words(), *one_core)
+    pid = held.pid()
+    (worker,) = [one for one in cluster.workers if pid in children_of(one.pid)]
+    second = start(wbscope, copy, "-o", dataset, *cluster.words(), *one_core)
+    wait_for(lambda: len(manifests(dataset)) > 1, "runs of the second job")
+    kill(worker.pid)
+    worker.wait()
+    cluster.workers.remove(worker)
+    held.go()
+    cluster.start()
+    one, other = told(first), told(second)
+    assert (one["added"] + one["known"], one["failed"]) == (RUNS, BAD)
+    assert (other["added"] + other["known"], other["failed"]) == (RUNS, 0)
+    assert one["added"] + other["added"] >= RUNS  # a task that was done again may count again
+    moved = [m for m in manifests(dataset).values() if Path(m["source"]).parent == copy]
+    assert moved  # which job a run is of differs, and only that
+    for path in (dataset / "_manifest").iterdir():
+        ours, theirs = json.loads(path.read_text()), manifests(wanted)[path.name]
+        assert _without_source(ours) == _without_source(theirs)
+    assert files(dataset) == files(wanted)
+    question = "SELECT run, count(*) AS n FROM runs GROUP BY run HAVING count(*) > 1"
+    assert wbscope.document("fleet", "sql", dataset, question)["rows"] == []
+    again = start(wbscope, traces, "-o", dataset)
+    assert told(again) == {"added": 0, "known": RUNS, "failed": BAD}
+    assert not os.listdir(dataset / "_intent")
+    assert not os.listdir(dataset / "_work")
+
+
+def _without_source(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Where a run was read from stands in its manifest and in `runs`."""
+    kept = {k: v for k, v in manifest.items() if k not in ("source", "files")}
+    return kept | {"files": {k: v for k, v in manifest["files"].items() if v["table"] != "runs"}}

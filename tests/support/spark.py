@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real standalone cluster of Spark on this machine: a master and workers, each its own JVM."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+__all__ = ["QUICK_JVM", "Cluster", "children_of", "needs_spark", "standalone", "wait_for"]
+
+# Less time for what runs for seconds.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_URL = re.compile(r"Starting Spark master at (spark://\S+)")
+_SECONDS = 60
+
+
+def _why_not() -> str | None:
+    if importlib.util.find_spec("pyspark") is None:
+        return "PySpark is not installed: make test installs it, or pip install '.[spark]'"
+    return None if shutil.which("java") else "no java: apt-get install openjdk-17-jre-headless"
+
+
+needs_spark = pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")
+
+
+@dataclass
+class Cluster:
+    """Its URL, and the processes of its workers."""
+
+    url: str
+    settings: tuple[str, ...]
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    start: Callable[[], None] = lambda: None  # one more worker
+
+    def words(self) -> list[str]:
+        """What a command needs to run there."""
+        conf = [word for one in self.settings for word in ("--conf", one)]
+        return ["--master", self.url, *conf]
+
+
+@contextmanager
+def standalone(
+    folder: Path, workers: int = 2, memory: str = "512m", env: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """A master and workers of one core, on ports of their own choice, only for this machine."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = dict(
+        os.environ,
+        SPARK_HOME=str(home),
+        SPARK_LOCAL_IP="127.0.0.1",
+        SPARK_DAEMON_MEMORY="192m",
+        SPARK_DAEMON_JAVA_OPTS=f"{QUICK_JVM} -Dspark.master.rest.enabled=false",
+        PYSPARK_PYTHON=sys.executable,
+        **(env or {}),
+    )
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(kind: str, *words: str) -> Path:
+        log = folder / f"{kind.lower()}-{len(started)}.log"
+        with log.open("wb") as out:
+            command = [home / "bin/spark-class", f"org.apache.spark.deploy.{kind.lower()}.{kind}"]
+            own = [*command, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *words]
+            started.append(subprocess.Popen(own, env=environment, stdout=out, stderr=out))
+        return log
+
+    def start_worker() -> None:
+        work = folder / f"work-{len(started)}"
+        log = start(
+            *("Worker", "--cores", "1", "--memory", memory, "--work-dir", str(work), cluster.url)
+        )
+        wait_for(lambda: "Successfully registered" in log.read_text(), f"a worker: {log}")
+        cluster.workers.append(started[-1])
+
+    try:
+        log = start("Master")
+        wait_for(lambda: _URL.search(log.read_text()) is not None, f"the master: {log}")
+        found = _URL.search(log.read_text())
+        assert found is not None
+        settings = (
+            f"spark.executor.memory={memory}",
+            f"spark.executor.extraJavaOptions={QUICK_JVM}",
+            f"spark.driver.extraJavaOptions={QUICK_JVM}",
+        )
+        cluster = Cluster(found[1], settings, start=start_worker)
+        for _ in range(workers):
+            start_worker()
+        yield cluster
+    finally:
+        # An executor ends when its worker has gone.
+        for process in reversed(started):
+            process.kill()
+            process.wait()
+
+
+def wait_for(told: Callable[[], bool], what: str, seconds: float = _SECONDS) -> None:
+    """Until it is so."""
+    end = time.monotonic() + seconds
+    while not told():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+def children_of(pid: int) -> dict[int, str]:
+    """All processes below this one, and their command lines."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                stat = (folder / "stat").read_text()
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except (OSError, ValueError):
+                continue  # it has ended
+            parents[int(folder.name)] = (int(stat.rpartition(")")[2].split()[1]), words)
+    below, found = {pid}, dict[int, str]()
+    while new := {one for one, (parent, _) in parents.items() if parent in below} - set(found):
+        below |= new
+        found |= {one: parents[one][1] for one in new}
+    return found
+
+
+def kill(pid: int) -> None:
+    """As the kernel does when memory is short."""
+    os.kill(pid, signal.SIGKILL)
