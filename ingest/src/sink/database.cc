@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "base/error.h"
+#include "sink/sql_memory.h"
 
 namespace wbscope {
 
@@ -79,6 +80,7 @@ std::string_view Statement::text(int index) const noexcept {
 
 Database::Database(const std::string& path, std::string name, Mode mode)
     : name_(std::move(name)), mode_(mode) {
+  count_sql_memory();
   sqlite3* db = nullptr;
   const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY
                                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "sink/sql_memory.h"
 
 namespace wbscope {
 namespace {
@@ -99,7 +100,7 @@ void SqlGuard::limit(const SqlLimits& limits) {
   limits_ = limits;
   is_limited_ = true;
   begin_ = next_look_ = std::chrono::steady_clock::now();
-  sqlite3_hard_heap_limit64(limits.memory_bytes);
+  limit_sql_memory(limits.memory_bytes);
   if (limits.temp_bytes == 0) return;
   constexpr std::uint64_t kTempPage = 4096;
   const std::string most = std::to_string(
