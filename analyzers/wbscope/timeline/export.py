@@ -160,7 +160,8 @@ class _Drawing:
         with passed_text(self._scripts[0]) as (early, name):
             arguments = ["timeline", str(self._run.database), "--setup", "-", *options]
             for script, views in ((name, lanes.early), ("-", lanes.late)):
-                arguments += ["--lane", script, *_named("--lane-view", self.names(views))]
+                if lanes.beside:
+                    arguments += ["--lane", script, *_named("--lane-view", self.names(views))]
             arguments += ["--force", "-o", str(output)]
             return run_ingester(arguments, feed=tell, files=[early])[1]
 
@@ -181,8 +182,11 @@ class _Drawing:
     def _told_late(self, *, kept: bool) -> list[str]:
         """What the verdict is in, and what may read its tables."""
         late = self._lanes.late
-        script = self._run.script(list(late), kept=kept, given=self._beside)
-        return [self._main(kept=kept), self._lane(script, late)]
+        scripts = [self._main(kept=kept)]
+        if self._lanes.beside:
+            script = self._run.script(list(late), kept=kept, given=self._beside)
+            scripts.append(self._lane(script, late))
+        return scripts
 
     def _main(self, *, kept: bool) -> str:
         """For the connection that says of all views how they are drawn."""

@@ -57,6 +57,11 @@ class Lanes:
     late: tuple[str, ...]
     main: tuple[str, ...]
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Those that are not on the main connection."""
+        return (*self.early, *self.late)
+
 
 def lanes_of(library: Library, views: Sequence[str]) -> Lanes:
     """Which timelines can be asked for at the same time; few tables are made twice for it."""
