@@ -148,6 +148,29 @@ def test_what_cannot_be_put_there_waits_and_the_oldest_go(machine: Machine) -> N
     assert [run.name for run in machine.runs(machine.spool / "runs")] == ["notes"]
 
 
+def test_a_scratch_that_others_use_too(machine: Machine) -> None:
+    """Only the folder of a recording that was killed goes, and only if it is one."""
+    scratch = machine.folder / "scratch"
+    elsewhere = machine.folder / "elsewhere"
+    for folder in (scratch / "wbscope-fleet", scratch / "wbscope-fleet.theirs", elsewhere):
+        folder.mkdir()
+        (folder / "precious").touch()
+    killed = scratch / "wbscope-fleet.Ab12Cd"
+    killed.mkdir()
+    (killed / "part").touch()
+    link = scratch / "wbscope-fleet.linked"
+    link.symlink_to(elsewhere)
+    for named in (killed, link, elsewhere, scratch / "wbscope-fleet"):
+        machine.ask("")
+        (machine.spool / "making").write_text(f"{named}\n")
+        assert machine.run().returncode == 0
+        assert not (machine.spool / "making").exists()
+    left = {path.name for path in scratch.iterdir()}
+    assert left == {"wbscope-fleet", "wbscope-fleet.theirs", "wbscope-fleet.linked"}
+    for folder in (scratch / "wbscope-fleet", scratch / "wbscope-fleet.theirs", elsewhere):
+        assert (folder / "precious").exists()
+
+
 def test_a_recorder_that_fails_is_not_started_again_at_once(machine: Machine) -> None:
     (machine.folder / "broken").touch()
     machine.press(io=50.0)
@@ -219,12 +242,29 @@ def test_old_days_leave_a_dataset(wbscope: Wbscope, tmp_path: Path) -> None:
     for words in ((tmp_path, "30"), (dataset, "-1"), (dataset,)):
         refused = subprocess.run([forget, *words], capture_output=True, check=False)
         assert refused.returncode == 2
+    (old,) = (dataset / "runs").glob(f"date={today - timedelta(days=40):%Y-%m-%d}/*/*")
+    elsewhere = tmp_path / "elsewhere" / "/".join(old.parts[-3:])
+    elsewhere.mkdir(parents=True)
+    (dataset / "linked").symlink_to(tmp_path / "elsewhere")
+    theirs = [
+        old / "notes.txt",
+        old / "mine.parquet",
+        old.parents[1] / f"{'0' * 32}.parquet",
+        elsewhere / f"{'0' * 32}.parquet",
+        dataset / "_manifest/mine.json",
+    ]
+    for path in theirs:
+        path.write_text("precious")
     for days, left in ((50, ["new", "old"]), (30, ["new"])):
         subprocess.run([forget, dataset, str(days)], check=True)
         told = wbscope.run("fleet", "sql", dataset, "SELECT name FROM runs ORDER BY 1", "--json")
         assert [row["name"] for row in json.loads(told.stdout)["rows"]] == left
+    for path in theirs:
+        assert path.read_text() == "precious"
+        path.unlink()
     ours = {path.stem for path in (dataset / "_manifest").iterdir()}
     assert {path.stem for path in dataset.rglob("*.parquet")} == ours
+    assert sorted((dataset / "stalls").iterdir()) == [dataset / f"stalls/date={today:%Y-%m-%d}"]
 
 
 def resources() -> list[tuple[str, dict[str, Any]]]:
