@@ -112,6 +112,15 @@ def test_it_is_kept_as_others_are(engine: SqliteEngine, library: Library) -> Non
     again.close()
 
 
+def test_what_is_no_table_is_not_made_ahead(engine: SqliteEngine, taken: list[str]) -> None:
+    """And nobody waits for it to become one."""
+    engine.ahead(["wb_wait_outside", "wb_dirty_extent"])
+    names = ["wb_wait_outside", "wb_dirty_extent"]
+    (rows, extent) = engine.answer("both", names, names, [f"SELECT * FROM {n}" for n in names])
+    assert (bool(rows[0]), bool(extent[1])) == (True, True)
+    assert taken == ["wb_dirty_extent"]
+
+
 def test_one_that_is_too_large_is_made_here(
     engine: SqliteEngine, library: Library, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,14 +80,16 @@ class SqliteEngine:
 
     def ahead(self, names: Iterable[str]) -> None:
         """These tables will be asked for: begin with them on another connection, in this order."""
-        wanted = [n for n in names if n not in self._given and not self.made.get(n)]
+        files = (self.library.files[name] for name in names)
+        tables = [file.name for file in files if file.materialize and file.columns]
+        wanted = [name for name in tables if name not in self._there()]
         loaded = sum(count for _, count in self._recorded.counts.values())
         if not wanted or loaded < _MANY_RECORDS or not has_second_cpu():
             return
         self._stop_ahead()
-        tables = frozenset(self.library.closure(wanted))
+        needed = frozenset(self.library.closure(wanted))
         with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
-            made = self._definitions.statements(self._connection, wanted, tables)
+            made = self._definitions.statements(self._connection, wanted, needed)
             place = {
                 name: number
                 for number, table in reversed(list(enumerate(wanted)))
