@@ -169,3 +169,12 @@ def test_versions(wbscope: Wbscope, whole: Path, tmp_path: Path) -> None:
     refused = wbscope.run("fleet", "sql", dataset, *ask)
     assert refused.returncode == 3
     assert "dataset-version" in refused.stderr
+
+
+def test_a_name_that_is_not_there(wbscope: Wbscope, tmp_path: Path) -> None:
+    """A slip of the pen is no bad run: nothing is begun."""
+    dataset = tmp_path / "dataset"
+    done = wbscope.run("fleet", "ingest", RUN, "no-such-run", "-o", dataset)
+    assert done.returncode == 3
+    assert done.stderr.startswith("error[no-such-file]: no-such-run: does not exist")
+    assert not dataset.exists()

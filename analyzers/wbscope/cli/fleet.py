@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -112,7 +113,8 @@ def ingest(
 ) -> None:
     """Add runs to a dataset; those that are in it are skipped.
 
-    Folders are searched at any depth. A run that cannot be read is a warning
+    Folders are searched at any depth. A name that is not there is an error,
+    before any work. A run that cannot be read is a warning
     and a row of ingest_errors, and the exit code stays 0; 5 is a full disk or
     the like: start the same command again, it goes on where it was. Killed at
     any moment, a dataset holds whole runs, each once. With --master the
@@ -129,7 +131,11 @@ def ingest(
     """
     cluster = _cluster(master, conf)
     from wbscope.fleet.findsources import sources_in
+    from wbscope.run.source import STDIN, find_source
 
+    for source in sources:
+        if source != STDIN and not os.path.lexists(source):
+            find_source(source)  # which says so: a wrong name is no bad run
     found = (one for source in sources for one in sources_in(source))
     harvest(found, output, redact, as_json=as_json, quiet=quiet, strict=False, cluster=cluster)
 
