@@ -42,8 +42,7 @@ TimelineLanes::~TimelineLanes() {
     for (Database* db : running_) db->stop();
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  if (second_thread_.joinable()) second_thread_.join();
+  join();
 }
 
 void TimelineLanes::take(std::unique_ptr<Database>& db, std::vector<std::string> views) {
@@ -76,6 +75,12 @@ void TimelineLanes::give(std::deque<std::string> scripts) {
 void TimelineLanes::check() {
   const std::scoped_lock hold(lock_);
   if (problem_) std::rethrow_exception(problem_);
+}
+
+void TimelineLanes::join() {
+  for (std::thread* thread : {&thread_, &second_thread_}) {
+    if (thread->joinable()) thread->join();
+  }
 }
 
 std::optional<RowBatch> TimelineLanes::next(const std::string& view) {

@@ -58,6 +58,10 @@ class TimelineLanes {
   // Raises what has stopped the lanes, if anything has.
   void check();
 
+  // Waits until their threads have ended, once all rows were asked for: who forks
+  // must be alone, for what another thread has locked stays locked in the child.
+  void join();
+
  private:
   struct Ready {
     std::deque<RowBatch> batches;

@@ -32,6 +32,7 @@ SECONDS = float(os.environ.get("WBSCOPE_MUTANT_SECONDS", "10"))
 MEBIBYTES = 512
 TEMP_MEBIBYTES = 1024
 _TOLD_BYTES = 1 << 20
+_TOLD_WHERE = 4000
 # Freed memory is kept for a while to find uses of it: not so much that it is most of the peak.
 _SANITIZER = "quarantine_size_mb=32:detect_leaks=1:abort_on_error=0:exitcode=99"
 
@@ -146,7 +147,8 @@ def problems(ended: Ended, good: Collection[int] = (0, 3, 4)) -> list[str]:
     """What must not be, whatever the file was; nothing when all is well."""
     if ended.stopped:
         space = f"{ended.mebibytes:.0f} MiB, temporary {ended.temp_mebibytes:.0f} MiB"
-        return [f"killed, its limit of {ended.stopped} ({ended.seconds:.0f} s, {space})"]
+        costs = f"{ended.seconds:.0f} s, {ended.cpu_seconds:.1f} s CPU, {space}"
+        return [f"killed, its limit of {ended.stopped} ({costs})\n{ended.err[-_TOLD_WHERE:]}"]
     found = []
     if ended.code not in good:
         found.append(f"exit {ended.code}: {_first_line(ended.err)}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import importlib
 import json
 import os
@@ -26,6 +27,8 @@ from typing import Any, NoReturn
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.05
 _GRACE_SECONDS = 1.0
+_WHERE = signal.SIGUSR2
+_WHERE_SECONDS = 0.2
 _PAGE_BYTES = resource.getpagesize()
 _MEBIBYTE = 1 << 20
 
@@ -85,6 +88,7 @@ def _child(job: Job) -> NoReturn:
         os.environ.clear()
     os.environ.update(job["env"])
     if "seconds" in job:
+        faulthandler.register(_WHERE, file=2, all_threads=True)
         most = job["temp_mebibytes"] * _MEBIBYTE
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -144,6 +148,7 @@ def _run_watched(job: Job) -> dict[str, Any]:
         elif temporary > job["temp_mebibytes"] * _MEBIBYTE:
             stopped = "temporary space"
         if stopped:
+            _ask_where(pid)
             _kill(pids)
             _, status, usage = os.wait4(pid, 0)
             continue
@@ -164,6 +169,13 @@ def _run_watched(job: Job) -> dict[str, Any]:
 def _busy() -> float:
     """How many wait for each processor: on a machine that does other things all takes longer."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def _ask_where(pid: int) -> None:
+    """Let it write what its threads do: who reads of a hang wants to know where."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, _WHERE)
+    time.sleep(_WHERE_SECONDS)
 
 
 def _kill(pids: list[int]) -> None:
