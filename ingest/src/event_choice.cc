@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -60,6 +61,25 @@ std::string nearest(const std::string& glob, const std::vector<EventName>& event
   return told;
 }
 
+// The systems of a trace, for who asked for what is nothing like any event of it.
+std::string systems_of(const std::vector<EventName>& events) {
+  std::set<std::string> systems;
+  for (const EventName& event : events) systems.insert(event.system);
+  std::string told;
+  for (const std::string& system : systems) told += (told.empty() ? "systems " : ", ") + system;
+  return told;
+}
+
+// The events that most people want are there, or whatever comes first.
+std::string some_system(const std::vector<EventName>& events) {
+  constexpr std::string_view kWanted = "writeback";
+  const auto found = std::find_if(events.begin(), events.end(), [&](const EventName& event) {
+    return event.system == kWanted;
+  });
+  if (found != events.end()) return found->system;
+  return events.empty() ? "*" : events.front().system;
+}
+
 // As one word of a shell.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain =
@@ -94,9 +114,10 @@ void require_matches(const std::vector<std::string>& globs, const std::vector<Ev
                  .text = "matches none of the " + std::to_string(events.size()) +
                          " events that this trace knows",
                  .at = {},
-                 .have = near,
+                 .have = near.empty() ? systems_of(events) : near,
                  .effect = "nothing was written",
-                 .fix = "--events " + quoted(near.empty() ? "*" : near.substr(0, near.find(',')))});
+                 .fix = "--events " + quoted(near.empty() ? some_system(events)
+                                                 : near.substr(0, near.find(',')))});
   }
 }
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -161,6 +163,20 @@ def test_database_in_place_of_a_trace(wbscope: Wbscope, tmp_path: Path) -> None:
     done = run([ingester_path(), "sqlite", database, "-o", tmp_path / "other.db"])
     assert done.returncode == 3
     assert "found an SQLite database" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["ingest", "convert"])
+def test_somebody_elses_database_in_place_of_a_trace(
+    wbscope: Wbscope, tmp_path: Path, verb: str
+) -> None:
+    database = tmp_path / "mail.db"
+    with closing(sqlite3.connect(database)) as made:
+        made.execute("CREATE TABLE mail (subject)")
+    done = wbscope.run(verb, database, "-o", tmp_path / "out")
+    assert done.returncode == 3
+    assert done.stderr.startswith("error[not-a-run]: "), done.stderr
+    assert "fix: wbscope ingest TRACE.dat" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def _zip(path: Path) -> None:

@@ -23,6 +23,7 @@ from wbscope.run.source import Source
 __all__ = ["Choice", "check_glob", "check_selection", "matches", "no_such_event", "saying"]
 
 _MOST_NEAR = 5
+_WANTED = "writeback"  # the system that most people ask for
 # "[" and its "]"; one right behind "[", "[!" or "[^" is a member.
 _BRACKETS = re.compile(r"\[(?:[!^].|[^!^])[^]]*\]", re.DOTALL)
 
@@ -113,13 +114,16 @@ def matches(glob: str, event: str) -> bool:
 def no_such_event(glob: str, events: Sequence[str]) -> UsageError:
     """The error for a pattern that fits none of these, as the ingester has it."""
     near = _near(glob, events)
+    systems = sorted({event.partition(":")[0] for event in events if ":" in event})
+    some = [_WANTED] if _WANTED in systems else [*systems, "*"]
+    offered = near or ([f"systems {', '.join(systems)}"] if systems else [])
     return UsageError(
         "no-such-event",
         Phrase(Argument("events", [glob])),
         f"matches none of the {len(events)} events of this trace",
-        have=", ".join(near) or None,
+        have=", ".join(offered) or None,
         effect="nothing was written",
-        fix=Phrase(Argument("events", near[:1] or ["*"])),
+        fix=Phrase(Argument("events", [(near or some)[0]])),
     )
 
 

@@ -16,6 +16,7 @@ from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
 from wbscope.ingest.program import Observer, run_ingester
 from wbscope.ingest.selection import check_glob, saying
+from wbscope.library.database import check_database
 from wbscope.run.offered import report_of
 from wbscope.run.source import Kind, Source, find_source
 
@@ -97,6 +98,7 @@ def _check_kind(run: Source) -> None:
             fix=f"{report_of(run.path)}    # or open it in the Perfetto UI as it is",
         )
     if run.kind is Kind.DATABASE:
+        check_database(run.path, str(run.path))
         raise InputError(
             "not-a-trace",
             str(run.path),

@@ -15,7 +15,14 @@ from urllib.parse import quote as quote_uri
 from wbscope.base.errors import InputError, QueryError, SetupError, WbscopeError
 from wbscope.library.guard import stoppable
 
-__all__ = ["SCHEMA_VERSION", "Recorded", "open_database", "plain_tables", "translate"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Recorded",
+    "check_database",
+    "open_database",
+    "plain_tables",
+    "translate",
+]
 
 # The layout of tables that this version reads; wbscope-ingest writes it to meta.
 SCHEMA_VERSION = 6
@@ -52,6 +59,12 @@ class Recorded:
     def source(self) -> str:
         """The name of the trace, as one word of a command line."""
         return shlex.quote(str(self.meta.get("source_name") or "TRACE.dat"))
+
+
+def check_database(path: Path, shown: str) -> None:
+    """Raise InputError for a file that is no run database, whatever else is in it."""
+    connection, _ = open_database(path, shown)
+    connection.close()
 
 
 def open_database(path: Path, shown: str) -> tuple[sqlite3.Connection, Recorded]:

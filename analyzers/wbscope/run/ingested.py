@@ -18,7 +18,7 @@ from wbscope.base.version import __version__
 from wbscope.ingest.program import Observer, find_ingester
 from wbscope.ingest.selection import Choice, check_glob, check_selection, saying
 from wbscope.ingest.to_database import trace_to_database
-from wbscope.library.database import SCHEMA_VERSION
+from wbscope.library.database import SCHEMA_VERSION, check_database
 from wbscope.library.finding import Finding, find_all
 from wbscope.library.library import Library
 from wbscope.library.params import Params
@@ -131,10 +131,11 @@ def ingest(
                 plain, output, library, choice, force=force, observer=observer, views=views
             )
     if run.kind is Kind.DATABASE:
+        check_database(run.path, str(run.path))
         raise InputError(
             "already-a-database",
             str(run.path),
-            "is an SQLite database already, wanted a trace",
+            "is a run database already, wanted a trace",
             fix=report_of(run.path),
         )
     check_output(output, force, [run.path, run.trace])

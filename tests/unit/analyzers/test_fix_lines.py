@@ -110,7 +110,11 @@ MISTAKES = {
         "balance_dirty_pages",
     ),
     "events that are nothing like any": Mistake(
-        ("ingest", str(RUN), "-o", "out", "-e", "nosuch"), "no-such-event", "--events '*'", ""
+        ("ingest", str(RUN), "-o", "out", "-e", "nosuch"),
+        "no-such-event",
+        "--events writeback",
+        "",
+        "systems block, ",
     ),
     "a duration without a unit": Mistake(
         ("query", "throttle_windows", str(RUN), "--window", "2"),
