@@ -105,3 +105,11 @@ def test_redacted_names_are_nowhere(
     assert wbscope.run(*words).returncode == 2  # plain names beside hashed ones
     key.write_bytes(b"short")
     assert wbscope.run(*words, "--redact", key).returncode == 3
+
+
+def test_a_table_with_the_name_of_a_word_of_sql(wbscope: Wbscope, dataset: Path) -> None:
+    refused = wbscope.run("fleet", "sql", dataset, "SELECT count(*) AS n FROM check")
+    assert refused.returncode == 2
+    assert '  fix: write "check" in double quotes' in refused.stderr
+    told = wbscope.document("fleet", "sql", dataset, 'SELECT count(*) AS n FROM "check"')
+    assert told["rows"][0]["n"] > 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
+from support.faults import memory_disk
 from support.replicas import Base
 from support.spark import Cluster, children_of, kill, needs_spark, wait_for
 from support.tools import wbscope_path
@@ -88,7 +90,12 @@ def wanted(wbscope: Wbscope, traces: Path, tmp_path_factory: pytest.TempPathFact
 def start(wbscope: Wbscope, *words: str | Path) -> subprocess.Popen[str]:
     command = [wbscope_path(), "fleet", "ingest", *words, "--json"]
     return subprocess.Popen(
-        command, env=wbscope.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=wbscope.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -170,6 +177,49 @@ def test_a_worker_is_killed_while_two_write(
     assert told(again) == {"added": 0, "known": RUNS, "failed": BAD}
     assert not os.listdir(dataset / "_intent")
     assert not os.listdir(dataset / "_work")
+
+
+def test_ctrl_c_ends_the_job(
+    wbscope: Wbscope, cluster: Cluster, held: Held, traces: Path, wanted: Path, tmp_path: Path
+) -> None:
+    """A terminal tells the whole group of processes, Spark's own with it."""
+    dataset = tmp_path / "dataset"
+    words = (traces, "-o", dataset, *cluster.words())
+    job = start(wbscope, *words, *held.words())
+    held.pid()
+    os.killpg(job.pid, signal.SIGINT)
+    out, said = job.communicate(timeout=120)
+    assert (job.returncode, out) == (130, ""), said
+    assert "Traceback" not in said
+    assert len(said.splitlines()) <= 1, said
+    held.go()
+    there = len(manifests(dataset))
+    counts = told(start(wbscope, *words))
+    assert counts["added"] + counts["known"] == RUNS
+    assert counts["known"] >= there
+    check_same(wbscope, dataset, wanted, traces)
+
+
+def test_the_disk_of_the_dataset_is_full(
+    wbscope: Wbscope, cluster: Cluster, traces: Path, wanted: Path
+) -> None:
+    """One error, nothing half there, and the same command goes on once there is room."""
+    with memory_disk("size=700k") as disk:
+        dataset = disk / "dataset"
+        words = ("fleet", "ingest", traces, "-o", dataset, *cluster.words())
+        full = wbscope.run(*words)
+        assert full.returncode == 5, full.stderr
+        assert full.stderr.count("error[") == 1, full.stderr
+        assert "error[cannot-write]: " in full.stderr
+        assert "Traceback" not in full.stderr
+        there = manifests(dataset)
+        assert len(there) < RUNS
+        assert all(manifests(wanted)[name] == one for name, one in there.items())
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        again = start(wbscope, *words[2:])
+        counts = told(again)
+        assert (counts["added"], counts["known"]) == (RUNS - len(there), len(there))
+        check_same(wbscope, dataset, wanted, traces)
 
 
 def _without_source(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from wbscope.library.library import Library, load_library
 
 __all__ = ["DuckEngine"]
 
+_NEAR = re.compile(r'syntax error at or near "(\w+)"')
 _TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TEXT": "VARCHAR"}
 
 
@@ -130,8 +132,15 @@ class DuckEngine:
             lines[0] if lines else type(error).__name__,
             at=next((line for line in lines[1:] if line.startswith("LINE ")), None),
             have=f"tables {', '.join(named)}" if named else None,
-            fix="wbscope fleet sql DATASET    # lists the tables",
+            fix=self._fix(lines),
         )
+
+    def _fix(self, lines: Sequence[str]) -> str:
+        """A table may have the name of a word of SQL: check."""
+        word = _NEAR.search(lines[0] if lines else "")
+        if word and word[1].lower() in table_names(self._library):
+            return f'write "{word[1].lower()}" in double quotes: it is a word of SQL, too'
+        return "wbscope fleet sql DATASET    # lists the tables"
 
 
 def _name(text: str) -> str:
