@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Try make demo and make test on a fresh Debian 12: a minimal root and a clone of HEAD.
 
-What make wheel and make deb build there is then installed in roots that have no compiler.
+What make wheel and make deb build there is then installed in roots that have no compiler,
+the wheel in those of other systems, too.
 
 usage: fresh.py [--quick | --packages] [--keep] [--parent FOLDER]
        fresh.py --remove FOLDER     one that --keep left behind
@@ -33,14 +34,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fresh_packages import PACKAGED
-from fresh_settings import MIRROR, environment, hand_in, local_folders, mirror
+from fresh_settings import environment, hand_in, local_folders, mirror
+from fresh_suites import BOOKWORM, ELSEWHERE, Suite
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build/fresh"
 MARKER = ".wbscope-fresh"
 KEPT = ".kept"
 PREFIX = "wbscope-fresh-"
-SUITE = "bookworm"
 CLONE = "/srv/wbscope"
 # What whoever cloned this has: the clone, and how to fetch it.
 CLONED_WITH = ("ca-certificates", "git", "make")
@@ -223,11 +224,11 @@ def check_apart() -> None:
         raise CannotTryError(f"no mount namespace: {done.stderr.strip()}")
 
 
-def unpack_root(root: Path) -> None:
+def unpack_root(root: Path, suite: Suite) -> None:
     """From the one that was made last, if that is not old; it has nothing of this machine."""
-    archive = CACHE / f"{SUITE}-{machine()}.tar"
+    archive = CACHE / f"{suite.name}-{machine()}.tar"
     if not archive.is_file() or time.time() - archive.stat().st_mtime > _ROOT_DAYS * 86400:
-        make_archive(root.with_name("made"), archive)
+        make_archive(root.with_name("made"), archive, suite)
     root.mkdir()
     log = CACHE / "unpack.log"
     words = ["tar", "-C", str(root), "--numeric-owner", "--xattrs", "-xpf", str(archive)]
@@ -242,13 +243,16 @@ def machine() -> str:
     return done.stdout.strip()
 
 
-def make_archive(root: Path, archive: Path) -> None:
+def make_archive(root: Path, archive: Path, suite: Suite) -> None:
     if shutil.which("debootstrap") is None:
         raise CannotTryError("debootstrap is not installed")
     log = CACHE / "debootstrap.log"
-    include = f"--include={','.join(CLONED_WITH)}"
-    words = ["debootstrap", "--variant=minbase", include, SUITE, str(root), mirror(SUITE) or MIRROR]
-    if run_logged([*APART, *words], log):
+    if reason := suite.why_not():
+        raise CannotTryError(reason)
+    options = ["--variant=minbase", f"--include={','.join(CLONED_WITH)}", *suite.words()]
+    where = [suite.name, str(root), mirror(suite.name) or suite.mirror, *suite.script_words()]
+    if run_logged([*APART, "debootstrap", *options, *where], log):
+        subprocess.run(["rm", "-rf", "--one-file-system", root], check=True)
         raise CannotTryError(f"debootstrap found no way: {tail(log).splitlines()[-1:]}, see {log}")
     for name in ("etc/resolv.conf", "etc/hosts", "etc/hostname", "etc/apt/sources.list"):
         (root / name).unlink(missing_ok=True)
@@ -322,7 +326,7 @@ def failed_tests(text: str) -> list[str]:
 
 def try_all(folder: Path, quick: bool, packages: bool, steps: Steps) -> None:
     root = folder / "root"
-    with steps.step(f"a minimal Debian root ({SUITE}) and a clone"):
+    with steps.step(f"a minimal root of {BOOKWORM.title} and a clone"):
         new_root(root)
         clone(root)
     if packages:
@@ -351,10 +355,10 @@ def try_all(folder: Path, quick: bool, packages: bool, steps: Steps) -> None:
         raise StepError("\n".join(said))
 
 
-def new_root(root: Path) -> None:
-    """Debian's minimum with this machine's way to its registries."""
-    unpack_root(root)
-    hand_in(root, SUITE)
+def new_root(root: Path, suite: Suite = BOOKWORM) -> None:
+    """The system's minimum with this machine's way to its registries."""
+    unpack_root(root, suite)
+    hand_in(root, suite)
 
 
 def try_packages(root: Path, steps: Steps) -> None:
@@ -365,17 +369,25 @@ def try_packages(root: Path, steps: Steps) -> None:
         built = sorted((root / CLONE.lstrip("/") / "build/dist").glob(pattern))
         if len(built) != 1:
             raise StepError(f"make {goal} made {len(built)} files {pattern}, wanted 1")
-        clean = root.with_name(goal)
-        new_root(clean)
-        place = clean / CLONE.lstrip("/")
+        install(built[0], root.with_name(goal), script, steps)
+        for suite in ELSEWHERE if goal == "wheel" else ():
+            try:
+                install(built[0], root.with_name(suite.name), script, steps, suite)
+            except CannotTryError as error:
+                print(f"fresh: {suite.title} was not tried: {error}", flush=True)
+
+
+def install(built: Path, root: Path, script: str, steps: Steps, suite: Suite = BOOKWORM) -> None:
+    """In a root without a compiler, and ask it what its users would."""
+    with steps.step(f"install {built.name} on {suite.title} without a compiler, and wbscope demo"):
+        new_root(root, suite)
+        place = root / CLONE.lstrip("/")
         place.mkdir(parents=True)
-        shutil.copy2(built[0], place)
-        name = built[0].name
-        with steps.step(f"install {name} where there is no compiler, and wbscope demo"):
-            log = CACHE / f"install-{goal}.log"
-            if code := inside(clean, log, "bash", "-eux", "-c", script, "bash", name):
-                raise StepError(f"{tail(log)}\n{name}: exit code {code}, see {log}")
-            print(tail(log), flush=True)
+        shutil.copy2(built, place)
+        log = CACHE / f"install-{suite.name}-{built.suffix[1:]}.log"
+        if code := inside(root, log, "bash", "-eux", "-c", script, "bash", built.name):
+            raise StepError(f"{tail(log)}\n{built.name}: exit code {code}, see {log}")
+        print(tail(log), flush=True)
 
 
 def run_tests(root: Path) -> list[str]:

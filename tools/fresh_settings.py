@@ -12,9 +12,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-__all__ = ["MIRROR", "environment", "hand_in", "local_folders", "mirror"]
+from fresh_suites import Suite
 
-MIRROR = "http://deb.debian.org/debian"
+__all__ = ["environment", "hand_in", "local_folders", "mirror"]
+
 _COMPONENT = "main"
 _HOME = Path.home()
 # The same place in the root; what is in the home folder, in root's.
@@ -60,7 +61,7 @@ def mirror(suite: str) -> str | None:
     return next((uri for uri, name, part in sources() if (name, part) == (suite, _COMPONENT)), None)
 
 
-def hand_in(root: Path, suite: str) -> None:
+def hand_in(root: Path, suite: Suite) -> None:
     """Put the settings into the root."""
     for name in (*_FILES, *_FOLDERS):
         _copy(Path(name), root / name.lstrip("/"))
@@ -71,9 +72,10 @@ def hand_in(root: Path, suite: str) -> None:
     of_suite = [
         f"deb {uri} {name} {part}\n"
         for uri, name, part in sources()
-        if part == _COMPONENT and name.startswith(suite)
+        if part == _COMPONENT and name.startswith(suite.name)
     ]
-    text = "".join(of_suite) or f"deb {MIRROR} {suite} {_COMPONENT}\n"
+    parts = " ".join(suite.components)
+    text = "".join(of_suite) or f"deb {suite.mirror} {suite.name} {parts}\n"
     (root / "etc/apt/sources.list").write_text(text, encoding="utf-8")
     dumped = _said("apt-config", "dump").splitlines()
     kept = [line for line in dumped if _FETCHING.match(line)]

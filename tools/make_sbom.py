@@ -33,6 +33,7 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 ROOT = Path(__file__).resolve().parents[1]
+OF_SPARK = ("pyspark", "py4j")
 OF_WHEEL = ROOT / f"build/wheel-parts/{platform.machine()}/root"
 # The .pc file of each C library that CMakeLists.txt links, its name, its licence.
 LINKED = {
@@ -46,6 +47,8 @@ HEADERS = {"libxxhash": ("xxhash", "BSD-2-Clause")}
 PROTOZERO = ("protozero", "BSD-2-Clause AND Apache-2.0")
 # Of libraries that say it in words only, or not in the files that pip keeps.
 LICENCES = {
+    "py4j": "BSD-3-Clause",
+    "pyspark": "Apache-2.0",
     "contourpy": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
     "perfetto": "Apache-2.0",
@@ -98,7 +101,7 @@ def document(root: Path, *, inside_only: bool = False) -> str:
     base = [] if inside_only else list(python_libraries("base"))
     inside = [*c_libraries(root), uplot()]
     names = {one.name for one in base}
-    extras = [] if inside_only else list(python_libraries("setup"))
+    extras = [] if inside_only else [*python_libraries("setup"), *of_spark()]
     extras = [one for one in extras if one.name not in names]
     bom = Bom(components=[*base, *inside, *extras])
     bom.metadata.component = main_component
@@ -107,6 +110,11 @@ def document(root: Path, *, inside_only: bool = False) -> str:
     bom.serial_number = uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([version(), *told]))
     bom.register_dependency(main_component, [*base, *inside])
     return JsonV1Dot6(bom).output_as_string(indent=1) + "\n"
+
+
+def of_spark() -> Iterator[Component]:
+    """The extra that `make setup` does not install; its list has what only tests need, too."""
+    return (one for one in python_libraries("fleet") if one.name in OF_SPARK)
 
 
 def python_libraries(lock: str) -> Iterator[Component]:

@@ -22,7 +22,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from fresh_settings import MIRROR, mirror
+from fresh_settings import mirror
+from fresh_suites import MIRROR
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build/wheel-parts"

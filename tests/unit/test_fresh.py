@@ -221,7 +221,12 @@ def open_folder() -> Iterator[Path]:
 def test_without_root_it_says_so(open_folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("not root, so cannot become nobody")
-    for name in ("tools/fresh.py", "tools/fresh_packages.py", "tools/fresh_settings.py"):
+    for name in (
+        "tools/fresh.py",
+        "tools/fresh_packages.py",
+        "tools/fresh_settings.py",
+        "tools/fresh_suites.py",
+    ):
         (open_folder / "tools").mkdir(exist_ok=True)
         (open_folder / name).write_bytes((REPOSITORY / name).read_bytes())
     (open_folder / "build").mkdir()

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def test_it_has_every_library_of_the_base_install(parts: dict[str, Document]) ->
         if "win32" not in line:
             assert (parts[name]["version"], parts[name]["scope"]) == (version, "required")
             assert parts[name]["hashes"]
+
+
+def test_it_has_every_extra_of_the_package(parts: dict[str, Document]) -> None:
+    text = (REPOSITORY / "pyproject.toml").read_text()
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    for extra in ("gate", "plots", "arrow", "perfetto", "fleet", "spark", "prompt"):
+        for wanted in extras[extra]:
+            name = re.split(r"[\[<>=~!; ]", wanted)[0].lower().replace("_", "-")
+            assert name == "wbscope" or parts[name]["hashes"], name
 
 
 def test_it_has_every_library_inside_the_program(parts: dict[str, Document]) -> None:
