@@ -29,16 +29,17 @@ PACKAGED = (
         "*.whl",
         """
 apt-get -qq update
-apt-get -qq install --no-install-recommends python3-venv > /dev/null
-python3 -m venv /opt/wbscope
-time /opt/wbscope/bin/pip install --quiet "$1"
-PATH=/opt/wbscope/bin:$PATH
+apt-get -qq install --no-install-recommends pipx > /dev/null
+export PIPX_HOME=/opt/pipx PIPX_BIN_DIR=/opt/bin
+PATH=/opt/bin:$PATH
+time pipx install "./$1"
 du -sm --exclude=pip --exclude=setuptools --exclude=pkg_resources --exclude='pip-*' \\
-  --exclude='setuptools-*' /opt/wbscope
+  --exclude='setuptools-*' /opt/pipx/venvs/wbscope
 """
         + _ASKED
         + """
-time pip install --quiet 'wbscope[gate]'
+time pipx install --force "/srv/wbscope/$1[gate]"
+du -sm /opt/pipx/venvs/wbscope
 wbscope gate --budget 'throttle_summary.pause_p99_ns <= 300ms' wbscope-demo
 """,
     ),
