@@ -7,9 +7,9 @@
 --   began first keeps the time, so the fsync of a file system is part of the
 --   system call around it. No wait outlives its task.
 -- @grain    wait; order wait_id
--- @needs    wb_throttle_cost, _wait_pair, _wait_sleep, _wait_fsync,
---   wb_wait_request, wb_server_wait, wb_wait_outside, wb_rule, wb_task,
---   wb_units, wb_bounds, raw_sched_switch, raw_balance_dirty_pages,
+-- @needs    wb_throttle_cost, _wait_pair, wb_write_pair, _wait_sleep,
+--   _wait_fsync, wb_wait_request, wb_server_wait, wb_wait_outside, wb_rule,
+--   wb_task, wb_units, wb_bounds, raw_sched_switch, raw_balance_dirty_pages,
 --   raw_folio_wait_writeback,
 --   raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
@@ -50,10 +50,8 @@ WITH
   writes_to AS (
     SELECT d.tid, min(d.bdi) AS bdi
     FROM raw_balance_dirty_pages AS d
-    WHERE d.tid IN (
-      SELECT p.tid FROM _wait_pair AS p WHERE p.what LIKE '%write%'
-    )
-      AND EXISTS (SELECT 1 FROM _wait_pair AS p WHERE p.what LIKE '%write%')
+    WHERE d.tid IN (SELECT p.tid FROM wb_write_pair AS p WHERE p.is_write > 0)
+      AND EXISTS (SELECT 1 FROM wb_write_pair AS p WHERE p.is_write > 0)
     GROUP BY d.tid
     HAVING min(d.bdi) = max(d.bdi)
   ),
@@ -133,7 +131,6 @@ WITH
     CROSS JOIN wb_bounds AS b
     WHERE t.slept_ns > 0
     UNION ALL
-    -- It is the sleeps of a write that are waits; the rest of it copies data.
     SELECT
       p.seq,
       p.ts,
@@ -147,7 +144,6 @@ WITH
         WHEN p.what = 'xfs_log_grant' THEN 'journal'
         WHEN p.what IN ('sync', 'syncfs') THEN 'sync'
         WHEN p.what = 'nfs_wb_all' THEN 'server'
-        WHEN p.what LIKE '%write%' THEN 'write'
         ELSE 'fsync'
       END,
       CASE
@@ -158,16 +154,34 @@ WITH
       p.what,
       'events',
       p.cut,
-      CASE WHEN p.what LIKE '%write%' THEN o.bdi ELSE p.device END,
+      p.device,
       p.seq,
       NULL,
       CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
     FROM _wait_pair AS p
+    UNION ALL
+    -- It is the sleeps of a write that are waits; the rest of it copies data.
+    SELECT
+      p.seq,
+      p.ts,
+      p.end_ts,
+      p.tid,
+      'write',
+      1,
+      p.what,
+      'events',
+      p.cut,
+      o.bdi,
+      p.seq,
+      NULL,
+      CASE WHEN p.cut = 'start' THEN p.end_ts ELSE p.ts END
+    FROM wb_write_pair AS p
     CROSS JOIN wb_rule AS r
     LEFT JOIN writes_to AS o ON o.tid = p.tid
     LEFT JOIN watched AS w ON w.tid = p.tid
-    WHERE p.what NOT LIKE '%write%'
-      OR (w.tid IS NULL AND p.end_ts - p.ts >= r.call_least_ns)
+    WHERE p.is_write > 0
+      AND w.tid IS NULL
+      AND p.end_ts - p.ts >= r.call_least_ns
     UNION ALL
     SELECT
       s.seq,
@@ -185,7 +199,8 @@ WITH
       s.ts
     FROM _wait_sleep AS s
     CROSS JOIN wb_bounds AS b
-    JOIN _wait_pair AS p ON p.seq = s.call_seq
+    JOIN wb_write_pair AS p ON p.tid = s.tid AND p.is_write = 2
+      AND p.seq = s.call_seq
     LEFT JOIN writes_to AS o ON o.tid = s.tid
     UNION ALL
     SELECT
@@ -449,7 +464,7 @@ WHERE p.what IN ('ext4_sync_file', 'nfs_fsync');
 -- @summary  Uninterruptible sleeps that sched_switch measured, with the events
 --   of the same task around them that tell what it slept for.
 -- @grain    sleep that an event explains; order seq
--- @needs    wb_blocked, wb_wait_request, _wait_pair, wb_rule,
+-- @needs    wb_blocked, wb_wait_request, wb_write_pair, wb_rule,
 --   raw_folio_wait_writeback, raw_xfs_log_cil_wait, raw_mm_vmscan_throttled,
 --   raw_writeback_congestion_wait, raw_writeback_wait_iff_congested,
 --   raw_jbd2_lock_buffer_stall
@@ -465,7 +480,7 @@ WHERE p.what IN ('ext4_sync_file', 'nfs_fsync');
 --   reports it
 -- @column   request_seq INTEGER of wb_wait_request: the last request for which
 --   somebody waits that the task had submitted
--- @column   call_seq INTEGER of _wait_pair: the system call it slept in
+-- @column   call_seq INTEGER of wb_write_pair: the write it slept in
 -- @source   mm/filemap.c folio_wait_bit_common(); mm/vmscan.c
 --   reclaim_throttle(); fs/jbd2/transaction.c do_get_write_access()
 -- @materialize
@@ -502,12 +517,6 @@ WITH
     SELECT r.tid, r.seq, r.ts, 'request', NULL, NULL
     FROM wb_wait_request AS r
     WHERE r.is_sync = 1
-    UNION ALL
-    SELECT p.tid, p.seq, p.ts, 'call', p.end_ts, NULL
-    FROM _wait_pair AS p
-    WHERE p.what IN ('write', 'pwrite64', 'writev', 'pwritev', 'pwritev2')
-      AND p.end_ts IS NOT NULL
-      AND (p.cut IS NULL OR p.cut <> 'lost')
   ),
   around AS (
     SELECT
@@ -516,9 +525,6 @@ WITH
       max(CASE WHEN s.step = 'before' THEN s.ts END) OVER task AS before_ts,
       max(CASE WHEN s.step = 'request' THEN s.seq END) OVER task
         AS request_seq,
-      max(CASE WHEN s.step = 'call' THEN s.seq END) OVER task AS call_seq,
-      max(CASE WHEN s.step = 'call' THEN s.end_ts END) OVER task
-        AS call_end_ts,
       max(CASE WHEN s.step = 'sleep' THEN s.seq END) OVER earlier
         AS last_sleep_seq,
       max(CASE WHEN s.step = 'sleep' THEN s.end_ts END) OVER earlier
@@ -559,7 +565,11 @@ WITH
       END AS before_seq,
       w.after_seq,
       a.request_seq,
-      CASE WHEN a.call_end_ts > a.ts THEN a.call_seq END AS call_seq
+      (
+        SELECT max(c.seq)
+        FROM wb_write_pair AS c
+        WHERE c.tid = a.tid AND c.is_write = 2 AND c.seq < a.seq
+      ) AS last_call_seq
     FROM around AS a
     CROSS JOIN wb_rule AS r
     LEFT JOIN reported AS w ON w.sleep_seq = a.seq
@@ -573,17 +583,21 @@ SELECT
   t.before_seq,
   t.after_seq,
   t.request_seq,
-  t.call_seq
+  c.seq AS call_seq
 FROM told AS t
+LEFT JOIN wb_write_pair AS c
+  ON c.tid = t.tid AND c.is_write = 2
+  AND c.seq = t.last_call_seq AND c.end_ts > t.ts
 WHERE t.before_seq IS NOT NULL
   OR t.after_seq IS NOT NULL
   OR t.request_seq IS NOT NULL
-  OR t.call_seq IS NOT NULL;
+  OR c.seq IS NOT NULL;
 
 -- @view     _wait_pair
 -- @summary  Spans of a task that have an event at either end: reclaim, system
---   calls, fsync in the file system, files written to a server, sleeps for log
---   space, and the waits for the flusher of February 2011.
+--   calls other than writes, fsync in the file system, files written to a
+--   server, sleeps for log space, and the waits for the flusher of February
+--   2011.
 -- @grain    span; order seq
 -- @needs    raw_mm_vmscan_direct_reclaim_begin,
 --   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_memcg_reclaim_begin,
@@ -599,10 +613,7 @@ WHERE t.before_seq IS NOT NULL
 --   raw_sys_exit_fdatasync, raw_sys_enter_sync, raw_sys_exit_sync,
 --   raw_sys_enter_syncfs, raw_sys_exit_syncfs, raw_sys_enter_sync_file_range,
 --   raw_sys_exit_sync_file_range, raw_sys_enter_msync, raw_sys_exit_msync,
---   raw_sys_enter_write, raw_sys_exit_write, raw_sys_enter_pwrite64,
---   raw_sys_exit_pwrite64, raw_sys_enter_writev, raw_sys_exit_writev,
---   raw_sys_enter_pwritev, raw_sys_exit_pwritev, raw_sys_enter_pwritev2,
---   raw_sys_exit_pwritev2, raw_lost_events, wb_bounds
+--   raw_lost_events, wb_bounds
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_reclaim_begin,
 --   vmscan:mm_vmscan_memcg_softlimit_reclaim_begin,
@@ -612,9 +623,7 @@ WHERE t.before_seq IS NOT NULL
 --   nfs:nfs_writeback_inode_enter, syscalls:sys_enter_fsync,
 --   syscalls:sys_enter_fdatasync, syscalls:sys_enter_sync,
 --   syscalls:sys_enter_syncfs, syscalls:sys_enter_sync_file_range,
---   syscalls:sys_enter_msync, syscalls:sys_enter_write,
---   syscalls:sys_enter_pwrite64, syscalls:sys_enter_writev,
---   syscalls:sys_enter_pwritev, syscalls:sys_enter_pwritev2
+--   syscalls:sys_enter_msync
 -- @column   seq INTEGER of the event that begins it, or ends it where no
 --   beginning was recorded
 -- @column   ts INTEGER ns, start
@@ -721,36 +730,6 @@ WITH
     UNION ALL
     SELECT e.tid, e.seq, e.ts, 'msync', 1, NULL
     FROM raw_sys_exit_msync AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'write', 0, NULL
-    FROM raw_sys_enter_write AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'write', 1, NULL
-    FROM raw_sys_exit_write AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'pwrite64', 0, NULL
-    FROM raw_sys_enter_pwrite64 AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'pwrite64', 1, NULL
-    FROM raw_sys_exit_pwrite64 AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'writev', 0, NULL
-    FROM raw_sys_enter_writev AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'writev', 1, NULL
-    FROM raw_sys_exit_writev AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'pwritev', 0, NULL
-    FROM raw_sys_enter_pwritev AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'pwritev', 1, NULL
-    FROM raw_sys_exit_pwritev AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'pwritev2', 0, NULL
-    FROM raw_sys_enter_pwritev2 AS e
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 'pwritev2', 1, NULL
-    FROM raw_sys_exit_pwritev2 AS e
   ),
   -- Spans of one kind never nest within a task.
   paired AS (
