@@ -216,12 +216,16 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   const EventDispatch dispatch(catalog, wanted);
   auto [range, is_doubtful] = find_range(options, file, info, dispatch, plan);
 
-  RunWriter run(db);
-  const PrintkFormats printk = parse_printk_formats(info.printk_formats);
-  EventWriter writer(db, catalog, wanted, info.order, printk, options.previous);
-
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  RunWriter run(db);
+  const PrintkFormats printk = parse_printk_formats(info.printk_formats);
+  std::optional<PagesOf> pages;
+  if (!options.inserts) {
+    pages = {.path = output.temp_path(), .name = output.path(), .threads = threads};
+  }
+  EventWriter writer(db, catalog, wanted, info.order, printk, options.previous, pages);
+
   // Who reads a part does not want to wait for the whole file.
   const bool part = !range.is_whole() || options.limit;
   if (!hash.valid()) {
