@@ -23,11 +23,14 @@ struct EventBatch {
   std::vector<Row> rows;
   std::vector<std::byte> data;
 
-  void add(const EventLead& lead, std::span<const std::byte> record) {
-    rows.push_back({.lead = lead,
-                    .begin = static_cast<std::uint32_t>(data.size()),
-                    .bytes = static_cast<std::uint32_t>(record.size())});
+  // The lead of the new row, to be filled in: in place, since a copy of what was
+  // just written waits for it.
+  EventLead& add(std::span<const std::byte> record) {
+    Row& row = rows.emplace_back();
+    row.begin = static_cast<std::uint32_t>(data.size());
+    row.bytes = static_cast<std::uint32_t>(record.size());
     data.insert(data.end(), record.begin(), record.end());
+    return row.lead;
   }
   [[nodiscard]] std::span<const std::byte> record(const Row& row) const noexcept {
     return std::span(data).subspan(row.begin, row.bytes);

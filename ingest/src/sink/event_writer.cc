@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kMaxPendingBytes = 16u << 20;
 // Of a batch that becomes pages: as much as stays in a processor's cache.
-constexpr std::size_t kRowsForPages = 512;
-constexpr std::size_t kBytesForPages = 64u << 10;
+constexpr std::size_t kRowsForPages = 2048;
+constexpr std::size_t kBytesForPages = 256u << 10;
 
 const char* column_type(const FieldPlan& field) {
   if (field.rendering != Rendering::kPlain) return "TEXT";
@@ -109,12 +109,16 @@ bool EventWriter::is_full(const Table& table) const noexcept {
 void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
                         std::uint32_t buffer, std::span<const std::byte> record) {
   Table& table = tables_[event];
-  EventLead lead{.seq = ++seq_, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer};
+  if (pages_ && table.batch.rows.empty()) pages_->equip(table.batch);
+  EventLead& lead = table.batch.add(record);
+  lead.seq = ++seq_;
+  lead.ts = ts;
+  lead.cpu = cpu;
+  lead.tid = tid;
+  lead.buffer = buffer;
   if (table.previous.is_kept()) table.previous.link(lead, said(table, record));
   times_.note(lead.seq, ts);
   task_counts_.note(table.task_counts, tid, lead.seq);
-  if (pages_ && table.batch.rows.empty()) pages_->equip(table.batch);
-  table.batch.add(lead, record);
   pending_bytes_ += record.size() + sizeof(EventBatch::Row);
   ++loaded_[event];
   if (is_full(table)) flush(event);

@@ -26,6 +26,8 @@ constexpr std::size_t kValidForAt = 92;  // the change counter that kPagesAt is 
 // Of SQLite before 3.45; 8 TiB with pages of 8 KiB.
 constexpr std::uint32_t kMaxPages = 0x3ffffffe;
 
+constexpr std::uint64_t kSyncEvery = 16u << 20;  // bytes
+
 std::uint32_t number_at(std::span<const std::byte> header, std::size_t at) {
   return load<std::uint32_t>(header.data() + at, ByteOrder::kBig);
 }
@@ -81,6 +83,8 @@ void PageFile::write(std::uint32_t page, std::span<const std::byte> bytes) const
 }
 
 void PageFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  const std::uint64_t before = written_.fetch_add(bytes.size(), std::memory_order_relaxed);
+  const bool is_due = before / kSyncEvery != (before + bytes.size()) / kSyncEvery;
   while (!bytes.empty()) {
     const ssize_t put = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
@@ -88,6 +92,9 @@ void PageFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) 
     offset += static_cast<std::uint64_t>(put);
     bytes = bytes.subspan(static_cast<std::size_t>(put));
   }
+  // The disk has something to do meanwhile, and the sync at the end little. What
+  // fails is told there.
+  if (is_due) (void)::sync_file_range(fd_, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 void PageFile::finish() {

@@ -3,6 +3,7 @@
 // (https://sqlite.org/fileformat2.html, "Pages", "The Database Header").
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -73,6 +74,7 @@ class PageFile {
   PageSize size_;
   std::uint32_t pages_ = 0;
   std::uint32_t lock_page_ = 0;
+  mutable std::atomic<std::uint64_t> written_ = 0;  // bytes
 };
 
 }  // namespace wbscope

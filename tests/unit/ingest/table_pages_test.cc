@@ -7,9 +7,10 @@
 #include <sqlite3.h>
 #include <sys/resource.h>
 
-#include <array>
+#include <bit>
 #include <csignal>
 #include <limits>
+#include <random>
 
 #include "pages_support.h"
 
@@ -168,6 +169,43 @@ TEST(TablePages, ManyRows) {
   }
   expect_same(rows, 1024, 512);
   expect_same(rows, 65536, 512);
+}
+
+// Rows of any shape, in batches of any size, into pages of any size.
+TEST(TablePages, RandomRows) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 chance(seed);
+    const std::size_t page_bytes = std::size_t{512} << chance() % 8;
+    const std::size_t columns = 1 + chance() % 30;
+    std::vector<PageRow> rows;
+    std::int64_t number = -static_cast<std::int64_t>(chance() % 1000);
+    for (std::size_t count = chance() % 400; count > 0; --count) {
+      PageRow row{number += 1 + static_cast<std::int64_t>(chance() >> (20 + chance() % 44)), {}};
+      for (std::size_t i = 0; i < columns; ++i) {
+        // Short ones are the most.
+        const std::size_t bytes = chance() % (chance() % 50 == 0 ? 3 * page_bytes : 30);
+        switch (chance() % 5) {
+          case 0:
+            row.values.emplace_back();
+            break;
+          case 1:
+            row.values.emplace_back(std::bit_cast<double>(chance()));
+            break;
+          case 2:
+            row.values.emplace_back(text_of(bytes, seed));
+            break;
+          case 3:
+            row.values.emplace_back(Bytes(ByteOrder::kLittle).text(text_of(bytes, seed)));
+            break;
+          default:
+            row.values.emplace_back(static_cast<std::int64_t>(chance()) >> chance() % 64);
+        }
+      }
+      rows.push_back(row);
+    }
+    expect_same(rows, page_bytes, 1 + chance() % 100);
+  }
 }
 
 TEST(TablePages, PagesWithReservedBytes) {
