@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.faults import memory_disk
 from support.runs import REPOSITORY
 from support.tools import ingester_path, run
 
@@ -73,6 +74,19 @@ def test_all_events(folder: Path, tmp_path: Path) -> None:
 def test_parts(options: list[str], tmp_path: Path) -> None:
     source = REPOSITORY / "examples/deep"
     assert _compare(_databases(source, tmp_path, "--events", "sched:*", *options)) > 100
+
+
+@pytest.mark.parametrize("writer", _WRITERS)
+@pytest.mark.parametrize("mebibytes", [3, 8, 14])
+def test_a_disk_that_fills_while_rows_are_written(writer: str, mebibytes: int) -> None:
+    source = REPOSITORY / "examples/reclaim-writes"  # 16 MiB
+    with memory_disk(f"size={mebibytes}m,mode=0777") as disk:
+        command = [ingester_path(), "sqlite", source, "--all", "-o", disk / "x.db"]
+        done = run([*command, "--writer", writer])
+        assert done.returncode == 5, done.stderr
+        assert done.stderr.startswith("error[cannot-write-database]: "), done.stderr
+        assert ("No space left on device" if writer == "pages" else "full") in done.stderr
+        assert list(disk.iterdir()) == []
 
 
 def test_a_writer_that_is_none(tmp_path: Path) -> None:
