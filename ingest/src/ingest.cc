@@ -101,7 +101,7 @@ StampPlan scan_stamps(const InputFile& file, const TraceInfo& info, const EventC
   const EventDispatch none(catalog, std::vector<bool>(catalog.events.size(), false));
   WorkerPool pool(threads);
   Merger merger(open_streams(file, info, none, {}, {}), pool);
-  (void)merger.run([](const CpuStream&, const RecordRef&, std::span<const std::byte>) { return true; },
+  (void)merger.run([](const CpuStream&, const RecordRef&, const RecordBlock&) { return true; },
                    [] { throw_if_interrupted(); });
   return judge_stamps(merger.streams(), info);
 }
@@ -216,12 +216,16 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   const EventDispatch dispatch(catalog, wanted);
   auto [range, is_doubtful] = find_range(options, file, info, dispatch, plan);
 
-  RunWriter run(db);
-  const PrintkFormats printk = parse_printk_formats(info.printk_formats);
-  EventWriter writer(db, catalog, wanted, info.order, printk, options.previous);
-
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  RunWriter run(db);
+  const PrintkFormats printk = parse_printk_formats(info.printk_formats);
+  std::optional<PagesOf> pages;
+  if (!options.inserts) {
+    pages = {.path = output.temp_path(), .name = output.path(), .threads = threads};
+  }
+  EventWriter writer(db, catalog, wanted, info.order, printk, options.previous, pages);
+
   // Who reads a part does not want to wait for the whole file.
   const bool part = !range.is_whole() || options.limit;
   if (!hash.valid()) {
@@ -255,11 +259,12 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   std::uint64_t room = options.limit.value_or(UINT64_MAX);
   std::int64_t last_ts = 0;
   const bool whole = read(dispatch, [&](const CpuStream& stream, const RecordRef& ref,
-                                        std::span<const std::byte> data) {
+                                        const RecordBlock& block) {
     if (room == 0) return false;
     --room;
     last_ts = ref.ts;
-    writer.write(ref.event, ref.ts, stream.cpu(), ref.tid, stream.buffer(), data);
+    writer.write(ref.event, ref.ts, stream.cpu(), ref.tid, stream.buffer(),
+                 block.bytes(ref));
     return true;
   });
   if (plan.is_empty() && is_doubtful && !(whole && range.is_whole())) {
@@ -270,7 +275,7 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
     // The CPUs had been read ahead of the last row. Count again, up to its time.
     range.end = after(last_ts, 1);
     (void)read(EventDispatch(catalog, std::vector<bool>(wanted.size(), false)),
-               [](const CpuStream&, const RecordRef&, std::span<const std::byte>) { return true; });
+               [](const CpuStream&, const RecordRef&, const RecordBlock&) { return true; });
   }
   if (totals.counted == 0 && !info.damage.empty()) throw_nothing_readable(file, info);
   totals.counters.add(Counter::kFormatsNotParsed,

@@ -23,6 +23,7 @@ struct IngestOptions : TimeBounds {
   EventIndexes indexes;            // of event tables
   std::string formats;  // file with reference formats for text; "" = none
   bool all = false;
+  bool inserts = false;  // SQLite writes all rows; else pages of events are made here
   bool force = false;
   bool no_unpack_limit = false;  // see UnpackBudget
   std::optional<std::uint64_t> limit;  // at most so many rows are loaded

@@ -19,6 +19,8 @@ class RunFile {
 
   [[nodiscard]] Database& db() noexcept { return db_; }
   [[nodiscard]] const std::string& path() const noexcept { return output_.path(); }
+  // Where the database lies while it is made.
+  [[nodiscard]] const std::string& temp_path() const noexcept { return output_.temp_path(); }
 
   // Loads the files that lie beside the trace in source, where that is a
   // folder, and gives the database its name. Returns what there is to say of

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same input gives the same bytes: of convert with any number of threads, of timeline."""
+"""The same input gives the same bytes: of ingest and convert with any number of threads, of
+timeline."""
 
 from __future__ import annotations
 
@@ -16,6 +17,18 @@ _RUNS = sorted(path.parent for path in (REPOSITORY / "examples").glob("*/trace.d
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("folder", _RUNS, ids=lambda folder: folder.name)
+def test_ingest(folder: Path, tmp_path: Path) -> None:
+    found = set()
+    for turn, threads in enumerate(("1", "2", "2", "7")):
+        output = tmp_path / f"{turn}.db"
+        command = [ingester_path(), "sqlite", folder, "--all", "-o", output, "--threads", threads]
+        done = run(command)
+        assert done.returncode == 0, done.stderr
+        found.add(_digest(output))
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("folder", _RUNS, ids=lambda folder: folder.name)

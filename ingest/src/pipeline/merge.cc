@@ -122,7 +122,7 @@ bool Merger::run(const OnRecord& on_record, const OnTick& on_tick) {
     const std::size_t end = block.refs.size();
     do {
       const RecordRef& ref = block.refs[lane.next++];
-      if (!on_record(stream, ref, block.bytes(ref))) return false;
+      if (!on_record(stream, ref, block)) return false;
     } while (lane.next < end &&
              (heap.empty() || !(Head{block.refs[lane.next].ts, head.lane} < heap.front())));
     if (lane.next == end) on_tick();

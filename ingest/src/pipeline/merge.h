@@ -19,9 +19,10 @@ namespace wbscope {
 // blocks are both full is not read on until one has been used up.
 class Merger {
  public:
-  using OnRecord =
-      std::function<bool(const CpuStream& stream, const RecordRef& ref,
-                         std::span<const std::byte> record)>;  // false: enough
+  // false: enough. A span in place of the block, whose bytes(ref) it is, would be
+  // written and read again for each record, half a call's time.
+  using OnRecord = std::function<bool(const CpuStream& stream, const RecordRef& ref,
+                                      const RecordBlock& block)>;
   using OnTick = std::function<void()>;  // now and then; may throw to stop
 
   Merger(std::vector<std::unique_ptr<CpuStream>> streams, WorkerPool& pool);

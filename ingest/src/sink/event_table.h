@@ -32,8 +32,8 @@ struct EventLead {
   std::int32_t tid = 0;
   std::uint32_t buffer = 0;
   // Stored where the table has the columns.
-  std::int64_t prev_seq = kNoSeq;
   bool is_repeat = false;
+  std::int64_t prev_seq = kNoSeq;
 };
 
 // What follows the column buffer.

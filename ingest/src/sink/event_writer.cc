@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
-#include "sink/field_reader.h"
 
 namespace wbscope {
 namespace {
 
 constexpr std::size_t kMaxPendingBytes = 16u << 20;
+// Of a batch that becomes pages: as much as stays in a processor's cache.
+constexpr std::size_t kRowsForPages = 2048;
+constexpr std::size_t kBytesForPages = 256u << 10;
 
 const char* column_type(const FieldPlan& field) {
   if (field.rendering != Rendering::kPlain) return "TEXT";
@@ -39,6 +41,7 @@ struct Binder {
   AddressSet& addresses;
   Counters& counters;
 
+  void next() noexcept { ++index; }
   void integer(std::int64_t value) { insert.bind(index, value); }
   void text(std::string_view value) { texts.bind_utf8(insert, index, value, counters); }
   void blob(std::span<const std::byte> value) {
@@ -54,10 +57,11 @@ struct Binder {
 
 EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
                          const std::vector<bool>& wanted, ByteOrder order, PrintkFormats printk,
-                         const PreviousChoice& previous)
-    : statements_(db),
-      times_(db),
-      task_counts_(db),
+                         const PreviousChoice& previous, const std::optional<PagesOf>& pages)
+    : db_(db),
+      statements_(db),
+      times_(db, pages.has_value()),
+      task_counts_(db, pages.has_value()),
       catalog_(catalog),
       order_(order),
       printk_(std::move(printk)),
@@ -78,27 +82,46 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
       }
     }
     const LinkColumns links{.has_prev_seq = row.is_kept(), .has_is_repeat = !repeats.empty()};
+    tables_[i].links = links;
     create_event_table(db, catalog.events[i].table, columns, links);
+    if (pages) continue;
     tables_[i].insert =
         std::make_unique<EventInsert>(statements_, catalog.events[i].table, columns, links);
   }
+  if (pages) begin_pages(*pages, wanted);
+}
+
+void EventWriter::begin_pages(const PagesOf& where, const std::vector<bool>& wanted) {
+  // Whoever keeps its lock does not look whether the file has changed.
+  db_.exec("PRAGMA main.locking_mode=NORMAL; COMMIT");
+  pages_ = std::make_unique<EventPages>(db_, where, catalog_, order_, printk_);
+  for (std::uint32_t event = 0; event < tables_.size(); ++event) {
+    if (wanted[event]) pages_->add_table(event, tables_[event].links);
+  }
+  db_.exec("BEGIN");  // of what is staged
+}
+
+bool EventWriter::is_full(const Table& table) const noexcept {
+  if (!pages_) return table.batch.rows.size() == table.insert->batch_rows();
+  return table.batch.rows.size() >= kRowsForPages || table.batch.data.size() >= kBytesForPages;
 }
 
 void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
                         std::uint32_t buffer, std::span<const std::byte> record) {
   Table& table = tables_[event];
-  table.rows.push_back({
-      .lead = {.seq = ++seq_, .ts = ts, .cpu = cpu, .tid = tid, .buffer = buffer},
-      .begin = table.data.size(),
-      .bytes = record.size()});
-  EventLead& lead = table.rows.back().lead;
-  table.previous.link(lead, said(table, record));
+  if (pages_ && table.batch.rows.empty()) pages_->equip(table.batch);
+  EventLead& lead = table.batch.add(record);
+  lead.seq = ++seq_;
+  lead.ts = ts;
+  lead.cpu = cpu;
+  lead.tid = tid;
+  lead.buffer = buffer;
+  if (table.previous.is_kept()) table.previous.link(lead, said(table, record));
   times_.note(lead.seq, ts);
   task_counts_.note(table.task_counts, tid, lead.seq);
-  table.data.insert(table.data.end(), record.begin(), record.end());
-  pending_bytes_ += record.size();
+  pending_bytes_ += record.size() + sizeof(EventBatch::Row);
   ++loaded_[event];
-  if (table.rows.size() == table.insert->batch_rows()) flush(event);
+  if (is_full(table)) flush(event);
   if (pending_bytes_ > kMaxPendingBytes) [[unlikely]] flush_all();
 }
 
@@ -115,35 +138,26 @@ std::string_view EventWriter::said(const Table& table, std::span<const std::byte
 
 void EventWriter::flush(std::uint32_t event) {
   Table& table = tables_[event];
-  if (table.rows.empty()) return;
-  const EventPlan& plan = catalog_.events[event];
+  if (table.batch.rows.empty()) return;
+  pending_bytes_ -= table.batch.size();
+  if (pages_) {
+    pages_->add(event, table.batch);
+    return;
+  }
+  insert(catalog_.events[event], table);
+  table.batch.clear();
+}
+
+void EventWriter::insert(const EventPlan& plan, Table& table) {
   texts_.clear();
   const FieldReader<Binder> reader({.order = order_,
                                     .long_bytes = catalog_.page.commit_bytes,
                                     .printk = printk_,
                                     .counters = counters_});
-  table.insert->run(table.rows, [&](Statement& insert, int index, const Row& row) {
-    const auto record = std::span(table.data).subspan(row.begin, row.bytes);
+  table.insert->run(table.batch.rows, [&](Statement& insert, int index, const auto& row) {
     Binder out{insert, index, texts_, addresses_, counters_};
-    if (record.size() >= plan.min_bytes) [[likely]] {
-      for (const auto& field : plan.fields) {
-        ++out.index;
-        reader.read(field, record, out);
-      }
-    } else {
-      counters_.add(Counter::kShortRecords);
-      for (const auto& field : plan.fields) {
-        ++out.index;
-        reader.read_part(field, record, out);
-      }
-    }
-    if (!plan.fields.empty() && plan.fields.back().kind == FieldKind::kPrintk) {
-      reader.read_printk(plan, record, out);
-    }
+    read_fields(reader, plan, table.batch.record(row), counters_, out);
   });
-  pending_bytes_ -= table.data.size();
-  table.rows.clear();
-  table.data.clear();
 }
 
 void EventWriter::flush_all() {
@@ -152,7 +166,13 @@ void EventWriter::flush_all() {
 
 void EventWriter::finish() {
   flush_all();
-  task_counts_.flush();
+  if (pages_) {
+    pages_->finish(counters_, addresses_);
+    pages_.reset();
+    db_.exec("COMMIT; BEGIN");  // SQLite looks at the file again
+    times_.publish();
+  }
+  task_counts_.publish();
 }
 
 }  // namespace wbscope

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@
 #include "base/counters.h"
 #include "format/event_catalog.h"
 #include "format/printk_text.h"
+#include "sink/event_batch.h"
+#include "sink/event_pages.h"
 #include "sink/event_table.h"
 #include "sink/previous_row.h"
 #include "sink/symbols.h"
@@ -26,9 +29,12 @@ class EventWriter {
  public:
   // Makes the table of each wanted event. printk: formats of binary printk;
   // previous: the events with a column prev_seq or is_repeat, whose
-  // rows are counted by task too.
+  // rows are counted by task too. pages: rows go straight into pages of the
+  // file; else SQLite inserts them. Pre, for pages: db has begun a transaction,
+  // which is committed here, and another one is begun for what follows finish().
   EventWriter(Database& db, const EventCatalog& catalog, const std::vector<bool>& wanted,
-              ByteOrder order, PrintkFormats printk = {}, const PreviousChoice& previous = {});
+              ByteOrder order, PrintkFormats printk = {}, const PreviousChoice& previous = {},
+              const std::optional<PagesOf>& pages = std::nullopt);
 
   // Fields that a short record does not have become NULL. Rows are written in
   // batches, the last ones by finish().
@@ -43,24 +49,23 @@ class EventWriter {
   [[nodiscard]] const AddressSet& addresses() const noexcept { return addresses_; }
 
  private:
-  struct Row {
-    EventLead lead;
-    std::size_t begin;
-    std::size_t bytes;
-  };
   struct Table {
     std::unique_ptr<EventInsert> insert;
-    std::vector<Row> rows;
-    std::vector<std::byte> data;  // the records of rows
+    EventBatch batch;
+    LinkColumns links;
     PreviousRow previous;
     std::vector<FieldPlan> repeats;  // the fields that is_repeat is about
     std::uint32_t task_counts = TaskCounts::kNotCounted;
   };
 
+  void begin_pages(const PagesOf& where, const std::vector<bool>& wanted);
+  [[nodiscard]] bool is_full(const Table& table) const noexcept;
   [[nodiscard]] std::string_view said(const Table& table, std::span<const std::byte> record);
   void flush(std::uint32_t event);
+  void insert(const EventPlan& plan, Table& table);
   void flush_all();
 
+  Database& db_;
   InsertStatements statements_;
   TimeIndex times_;
   TaskCounts task_counts_;
@@ -75,6 +80,7 @@ class EventWriter {
   Counters counters_;
   BoundTexts texts_;
   std::string said_;
+  std::unique_ptr<EventPages> pages_;
 };
 
 }  // namespace wbscope

@@ -2,11 +2,11 @@
 // Names for the addresses of kernel code that loaded events hold.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 #include "sink/database.h"
 
@@ -16,8 +16,11 @@ namespace wbscope {
 // answers nearly every insert.
 class AddressSet {
  public:
+  // in_front: places of the small table, a power of two.
+  explicit AddressSet(std::size_t in_front = 4096) : seen_(in_front) {}
+
   void insert(std::uint64_t address) {
-    std::uint64_t& seen = seen_[(address >> 2) % seen_.size()];
+    std::uint64_t& seen = seen_[(address >> 2) & (seen_.size() - 1)];
     if (seen == address) [[likely]] return;
     seen = address;
     if (all_.size() < kMaxAddresses) all_.insert(address);
@@ -27,7 +30,7 @@ class AddressSet {
  private:
   // Code has fewer; a field full of other numbers must not take all memory.
   static constexpr std::size_t kMaxAddresses = 1u << 19;
-  std::array<std::uint64_t, 4096> seen_{};
+  std::vector<std::uint64_t> seen_;
   std::unordered_set<std::uint64_t> all_;
 };
 

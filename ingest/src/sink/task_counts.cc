@@ -13,17 +13,15 @@ namespace {
 // A hostile trace can have as many tasks as records.
 constexpr std::size_t kMaxTasks = 1u << 18;
 
-Database& with_table(Database& db) {
-  db.exec(
-      "CREATE TABLE IF NOT EXISTS event_task (event TEXT, tid INTEGER, loaded_count INTEGER, "
-      "first_seq INTEGER, last_seq INTEGER, PRIMARY KEY (event, tid)) WITHOUT ROWID");
-  return db;
-}
+constexpr const char* kColumns =
+    "(event TEXT, tid INTEGER, loaded_count INTEGER, first_seq INTEGER, last_seq INTEGER, "
+    "PRIMARY KEY (event, tid)) WITHOUT ROWID";
 
 }  // namespace
 
-TaskCounts::TaskCounts(Database& db)
-    : insert_(with_table(db),
+TaskCounts::TaskCounts(Database& db, bool is_staged)
+    : table_(db, "event_task", kColumns, is_staged),
+      insert_(db,
               "INSERT INTO event_task VALUES (?, ?, ?, ?, ?) ON CONFLICT (event, tid) DO UPDATE "
               "SET loaded_count = loaded_count + excluded.loaded_count, "
               "last_seq = excluded.last_seq") {}
@@ -56,6 +54,11 @@ void TaskCounts::flush() {
     insert_.run();
   }
   rows_.clear();
+}
+
+void TaskCounts::publish() {
+  flush();
+  table_.publish();
 }
 
 }  // namespace wbscope

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sink/database.h"
+#include "sink/staged_table.h"
 
 namespace wbscope {
 
@@ -16,8 +16,9 @@ class TaskCounts {
  public:
   static constexpr std::uint32_t kNotCounted = UINT32_MAX;
 
-  // Makes the table where there is none.
-  explicit TaskCounts(Database& db);
+  // Makes the table where there is none. is_staged: nothing is written to the file
+  // before publish().
+  explicit TaskCounts(Database& db, bool is_staged = false);
 
   // An event whose rows are counted from now on: its full name.
   [[nodiscard]] std::uint32_t add(std::string event);
@@ -29,6 +30,8 @@ class TaskCounts {
 
   // Writes what has been counted.
   void flush();
+  // Puts what is staged into the file.
+  void publish();
 
  private:
   struct Rows {
@@ -39,6 +42,7 @@ class TaskCounts {
 
   void count(std::uint32_t event, std::int32_t tid, std::int64_t seq);
 
+  StagedTable table_;
   Statement insert_;
   std::vector<std::string> events_;
   std::unordered_map<std::uint64_t, Rows> rows_;  // by event and task

@@ -5,18 +5,16 @@
 namespace wbscope {
 namespace {
 
-Database& with_table(Database& db) {
-  db.exec(
-      "CREATE TABLE IF NOT EXISTS time_index (ts INTEGER, seq INTEGER, PRIMARY KEY (ts, seq)) "
-      "WITHOUT ROWID");
-  return db;
-}
+constexpr const char* kColumns = "(ts INTEGER, seq INTEGER, PRIMARY KEY (ts, seq)) WITHOUT ROWID";
 
 }  // namespace
 
 // A source that numbers records itself may give one number twice.
-TimeIndex::TimeIndex(Database& db)
-    : insert_(with_table(db), "INSERT OR IGNORE INTO time_index VALUES (?, ?)") {}
+TimeIndex::TimeIndex(Database& db, bool is_staged)
+    : table_(db, "time_index", kColumns, is_staged),
+      insert_(db, "INSERT OR IGNORE INTO time_index VALUES (?, ?)") {}
+
+void TimeIndex::publish() { table_.publish(); }
 
 void TimeIndex::insert(std::int64_t seq, std::int64_t ts) {
   insert_.bind(1, ts);

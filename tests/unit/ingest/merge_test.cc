@@ -86,7 +86,8 @@ std::vector<Row> merged(const Trace& trace, unsigned threads, std::size_t block_
   Merger merger(trace.streams(block_bytes), pool);
   std::vector<Row> rows;
   merger.run(
-      [&rows](const CpuStream&, const RecordRef& ref, std::span<const std::byte> record) {
+      [&rows](const CpuStream&, const RecordRef& ref, const RecordBlock& block) {
+        const auto record = block.bytes(ref);
         rows.emplace_back(ref.ts, value_of(record));
         return true;
       },
@@ -142,7 +143,7 @@ TEST(Merger, NoStreams) {
   WorkerPool pool(1);
   Merger merger({}, pool);
   EXPECT_TRUE(merger.run(
-      [](const CpuStream&, const RecordRef&, std::span<const std::byte>) {
+      [](const CpuStream&, const RecordRef&, const RecordBlock&) {
         ADD_FAILURE();
         return true;
       },
@@ -170,7 +171,7 @@ TEST(Merger, LateErrorIsRethrownToo) {
   std::size_t seen = 0;
   const auto error = testing::error_of([&] {
     merger.run(
-        [&](const CpuStream&, const RecordRef&, std::span<const std::byte>) {
+        [&](const CpuStream&, const RecordRef&, const RecordBlock&) {
           ++seen;
           // Twice, let the reading thread finish what it has begun.
           if (seen == 1 || seen == kWindow + 1) {
@@ -191,7 +192,7 @@ TEST(Merger, StopOfTheCallerIsPassedOn) {
   const Trace trace(spec_of({pages, pages}));
   WorkerPool pool(1);
   Merger merger(trace.streams(1), pool);
-  const auto none = [](const CpuStream&, const RecordRef&, std::span<const std::byte>) { return true; };
+  const auto none = [](const CpuStream&, const RecordRef&, const RecordBlock&) { return true; };
   EXPECT_THROW(merger.run(none, [] { throw std::runtime_error("stop"); }), std::runtime_error);
 }
 
@@ -288,7 +289,7 @@ TEST(Merger, StopsWhenTheCallerHasEnough) {
   Merger merger(trace.streams(4096), pool);
   std::vector<std::int64_t> times;
   EXPECT_FALSE(merger.run(
-      [&times](const CpuStream&, const RecordRef& ref, std::span<const std::byte>) {
+      [&times](const CpuStream&, const RecordRef& ref, const RecordBlock&) {
         times.push_back(ref.ts);
         return times.size() < 3;
       },

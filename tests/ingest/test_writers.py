@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages that the ingester makes itself hold what SQLite would have inserted, in a whole file."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.faults import memory_disk
+from support.runs import REPOSITORY
+from support.tools import ingester_path, run
+
+_RUNS = sorted(path.parent for path in (REPOSITORY / "examples").glob("*/trace.dat"))
+_TRACES = sorted(path.parent for path in (REPOSITORY / "tests/data/traces").glob("*/trace.dat"))
+_OPTIONS = [
+    *("--prev-seq", "writeback:balance_dirty_pages=tid"),
+    *("--prev-seq", "writeback:global_dirty_state=any"),
+    *("--repeats", "writeback:global_dirty_state=nr_dirty,nr_writeback"),
+    *("--index", "writeback:global_dirty_state=ts,seq WHERE is_repeat = 0"),
+    *("--index", "sched:sched_switch=next_pid,ts"),
+]
+_WRITERS = ("sqlite", "pages")
+
+
+def _databases(source: Path, folder: Path, *options: str) -> list[Path]:
+    paths = [folder / f"{writer}.db" for writer in _WRITERS]
+    for writer, path in zip(_WRITERS, paths, strict=True):
+        command = [ingester_path(), "sqlite", source, "-o", path, *_OPTIONS, "--writer", writer]
+        done = run([*command, *options])
+        assert done.returncode == 0, done.stderr
+    return paths
+
+
+def _objects(database: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    return database.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2").fetchall()
+
+
+def _compare(paths: list[Path]) -> int:
+    """The rows that both have."""
+    count = 0
+    connections = [sqlite3.connect(f"file:{path}?mode=ro", uri=True) for path in paths]
+    with closing(connections[0]) as inserted, closing(connections[1]) as made:
+        assert made.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert made.execute("PRAGMA freelist_count").fetchone() == (0,)
+        pages = made.execute("PRAGMA page_count").fetchone()[0]
+        assert pages * 8192 == paths[1].stat().st_size
+        # Pages that nothing names would be lost room, twice named ones damage.
+        assert made.execute("SELECT count(*) FROM dbstat").fetchone()[0] in (pages, pages - 1)
+        assert _objects(made) == _objects(inserted)
+        for kind, name, _ in _objects(inserted):
+            if kind != "table":
+                continue
+            columns = [row[1] for row in inserted.execute(f'PRAGMA table_info("{name}")')]
+            chosen = ", ".join(f'"{column}", typeof("{column}")' for column in columns)
+            wanted, found = (
+                each.execute(f'SELECT {chosen} FROM "{name}"') for each in (inserted, made)
+            )
+            for number, pair in enumerate(zip(wanted, found, strict=True)):
+                assert pair[0] == pair[1], (name, number)
+                count += 1
+    return count
+
+
+@pytest.mark.parametrize("folder", [*_RUNS, *_TRACES], ids=lambda folder: folder.name)
+def test_all_events(folder: Path, tmp_path: Path) -> None:
+    assert _compare(_databases(folder, tmp_path, "--all")) > 100
+
+
+@pytest.mark.parametrize(
+    "options", [["--limit", "7"], ["--time-range", "+1000000000..+2000000000"], []]
+)
+def test_parts(options: list[str], tmp_path: Path) -> None:
+    source = REPOSITORY / "examples/deep"
+    assert _compare(_databases(source, tmp_path, "--events", "sched:*", *options)) > 100
+
+
+@pytest.mark.parametrize("writer", _WRITERS)
+@pytest.mark.parametrize("mebibytes", [3, 8, 14])
+def test_a_disk_that_fills_while_rows_are_written(writer: str, mebibytes: int) -> None:
+    source = REPOSITORY / "examples/reclaim-writes"  # 16 MiB
+    with memory_disk(f"size={mebibytes}m,mode=0777") as disk:
+        command = [ingester_path(), "sqlite", source, "--all", "-o", disk / "x.db"]
+        done = run([*command, "--writer", writer])
+        assert done.returncode == 5, done.stderr
+        assert done.stderr.startswith("error[cannot-write-database]: "), done.stderr
+        assert ("No space left on device" if writer == "pages" else "full") in done.stderr
+        assert list(disk.iterdir()) == []
+
+
+def test_a_writer_that_is_none(tmp_path: Path) -> None:
+    source = REPOSITORY / "examples/deep"
+    done = run([ingester_path(), "sqlite", source, "-o", tmp_path / "x.db", "--writer", "csv"])
+    assert done.returncode == 2
+    assert 'found "csv", wanted pages or sqlite' in done.stderr
