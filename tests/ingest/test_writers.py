@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 from support.faults import memory_disk
+from support.formats import build_format
+from support.ftrace_entries import entry_formats, entry_record
+from support.memory import peak_kib
 from support.runs import REPOSITORY
 from support.tools import ingester_path, run
+from support.tracedat import Trace
 
 _RUNS = sorted(path.parent for path in (REPOSITORY / "examples").glob("*/trace.dat"))
 _TRACES = sorted(path.parent for path in (REPOSITORY / "tests/data/traces").glob("*/trace.dat"))
@@ -94,3 +98,45 @@ def test_a_writer_that_is_none(tmp_path: Path) -> None:
     done = run([ingester_path(), "sqlite", source, "-o", tmp_path / "x.db", "--writer", "csv"])
     assert done.returncode == 2
     assert 'found "csv", wanted pages or sqlite' in done.stderr
+
+
+def test_short_records_that_become_long_rows(tmp_path: Path) -> None:
+    """Each names one long text of the trace: 2,000 rows of 400 MB."""
+    text = "x" * 200_000
+    trace = Trace(entry_formats(), printk=f'0xffffffff80001000 : "{text}"\n')
+    entry = trace.pack("QQ", 0xFFFFFFFF81000104, 0xFFFFFFFF80001000)
+    for number in range(2000):
+        trace.raw(0, 1000 + number, entry_record("bputs", 7, entry))
+    source = trace.write(tmp_path / "trace.dat")
+    database = tmp_path / "x.db"
+    assert peak_kib(source, database, "--all") < 120 << 10
+    with closing(sqlite3.connect(database)) as made:
+        (count, least, most) = made.execute(
+            "SELECT count(*), min(length(text)), max(length(text)) FROM ev_bputs"
+        ).fetchone()
+        assert (count, least, most) == (2000, len(text), len(text))
+        assert made.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_more_addresses_than_are_kept(tmp_path: Path) -> None:
+    """The first of them in time get their symbols, whatever table they are in."""
+    fields = tuple(f"unsigned long ip{number}" for number in range(200))
+    shown = ", ".join(f"(void *)REC->ip{number}" for number in range(200))
+    tables = 6
+    formats = [
+        build_format("x", f"ev{table}", 300 + table, fields, f'"{" %pS" * 200}", {shown}')
+        for table in range(tables)
+    ]
+    trace = Trace(formats, kallsyms="ffffffff81000000 T _text\nffffffff8f000000 T _end\n")
+    for number in range(tables * 600):
+        head = trace.pack("HBBi", 300 + tables - 1 - number // 600, 0, 0, 7)
+        address = 0xFFFFFFFF81000000 + 800 * number
+        places = range(address, address + 800, 4)
+        trace.raw(0, 1000 + number, head + trace.pack("200Q", *places))
+    source = trace.write(tmp_path / "trace.dat")
+    found = []
+    for path in _databases(source, tmp_path, "--all"):
+        with closing(sqlite3.connect(path)) as made:
+            found.append(made.execute("SELECT * FROM symbol ORDER BY 1").fetchall())
+    assert len(found[0]) > 1000
+    assert found[0] == found[1]

@@ -11,13 +11,16 @@ namespace wbscope {
 namespace {
 
 constexpr std::size_t kMostSpare = 16;
-constexpr std::size_t kAddressesInFront = 512;  // of each table
+// Made of a batch at a time: a short record can be a long row.
+constexpr std::size_t kMostMade = 1u << 20;
 
-std::uint32_t root_of(Database& db, const std::string& table) {
-  Statement row(db, "SELECT rootpage FROM main.sqlite_schema WHERE type = 'table' AND name = ?");
-  row.bind_text(1, table);
-  if (!row.step()) db.fail();
-  return static_cast<std::uint32_t>(row.integer(0));
+std::unordered_map<std::string, std::uint32_t> roots_in(Database& db) {
+  std::unordered_map<std::string, std::uint32_t> roots;
+  Statement rows(db, "SELECT name, rootpage FROM main.sqlite_schema WHERE type = 'table'");
+  while (rows.step()) {
+    roots.emplace(rows.text(0), static_cast<std::uint32_t>(rows.integer(1)));
+  }
+  return roots;
 }
 
 void put_lead(const EventLead& lead, const LinkColumns& links, RecordEncoder& record) {
@@ -38,7 +41,6 @@ void put_lead(const EventLead& lead, const LinkColumns& links, RecordEncoder& re
 // type of their fields' values, so that SQLite would convert none.
 struct EventPages::Out {
   Kit& kit;
-  AddressSet* addresses;  // null: no field holds any
 
   void next() noexcept {}
   void integer(std::int64_t value) { kit.record.integer(value); }
@@ -54,20 +56,20 @@ struct EventPages::Out {
     return kit.scratch;
   }
   void made(const std::string& value) { kit.record.text(value); }
-  void symbol(std::uint64_t address) {
-    if (addresses != nullptr) addresses->insert(address);
-  }
+  void symbol(std::uint64_t address) { kit.addresses.insert(address); }
 };
 
 EventPages::EventPages(Database& db, const PagesOf& where, const EventCatalog& catalog,
                        ByteOrder order, const PrintkFormats& printk)
-    : db_(db),
-      catalog_(catalog),
+    : catalog_(catalog),
       order_(order),
       printk_(printk),
       tables_(catalog.events.size()),
+      roots_(roots_in(db)),
       file_(where.path, where.name),
-      queue_(file_, where.threads) {}
+      queue_(file_, where.threads, [this](MadePages& made) {
+        for (const std::uint64_t address : made.addresses) addresses_.insert(address);
+      }) {}
 
 EventPages::~EventPages() = default;
 
@@ -75,9 +77,8 @@ void EventPages::add_table(std::uint32_t event, const LinkColumns& links) {
   const EventPlan& plan = catalog_.events[event];
   tables_[event].reset(new Table{.plan = plan,
                                  .links = links,
-                                 .root = root_of(db_, plan.table),
-                                 .pages = TablePages(file_.page_size()),
-                                 .addresses = {}});
+                                 .root = roots_.at(plan.table),
+                                 .pages = TablePages(file_.page_size())});
   Table& table = *tables_[event];
   table.place = queue_.add_table(table.pages);
   table.has_symbols = std::ranges::any_of(plan.fields, &FieldPlan::is_symbol);
@@ -93,11 +94,13 @@ void EventPages::equip(EventBatch& batch) {
 void EventPages::add(std::uint32_t event, EventBatch& batch) {
   Table& table = *tables_[event];
   const auto taken = std::make_shared<EventBatch>(std::exchange(batch, {}));
-  queue_.add(table.place, taken->size(), [this, &table, taken](MadePages& made) {
-    make_pages(table, *taken, made);
+  queue_.add(table.place, taken->size(), [this, &table, taken, next = std::size_t{0}](
+                                             MadePages& made) mutable {
+    if (!make_pages(table, *taken, next, made)) return false;
     taken->clear();
     const std::lock_guard lock(mutex_);
     if (spare_.size() < kMostSpare) spare_.push_back(std::move(*taken));
+    return true;
   });
 }
 
@@ -109,25 +112,41 @@ std::unique_ptr<EventPages::Kit> EventPages::take_kit() {
   return kit;
 }
 
-void EventPages::make_pages(Table& table, const EventBatch& batch, MadePages& made) {
-  if (table.has_symbols && !table.addresses) {
-    table.addresses = std::make_unique<AddressSet>(kAddressesInFront);
-  }
+void EventPages::Addresses::insert(std::uint64_t address) {
+  std::uint64_t& seen = in_front_[(address >> 2) & (in_front_.size() - 1)];
+  if (seen == address) [[likely]] return;
+  seen = address;
+  if (all_.insert(address).second) in_order_.push_back(address);
+}
+
+std::vector<std::uint64_t> EventPages::Addresses::take() {
+  if (in_order_.empty()) return {};
+  std::ranges::fill(in_front_, 0);
+  all_.clear();
+  return std::exchange(in_order_, {});
+}
+
+bool EventPages::make_pages(Table& table, const EventBatch& batch, std::size_t& next,
+                            MadePages& made) {
   auto kit = take_kit();
   const FieldReader<Out> reader({.order = order_,
                                  .long_bytes = catalog_.page.commit_bytes,
                                  .printk = printk_,
                                  .counters = kit->counters});
-  Out out{.kit = *kit, .addresses = table.addresses.get()};
-  for (const auto& row : batch.rows) {
+  Out out{.kit = *kit};
+  while (next < batch.rows.size() && made.bytes.size() < kMostMade) {
+    const auto& row = batch.rows[next++];
     kit->record.begin_row();
     put_lead(row.lead, table.links, kit->record);
     read_fields(reader, table.plan, batch.record(row), kit->counters, out);
     kit->record.null();  // seq
     table.pages.add(row.lead.seq, kit->record, made);
   }
+  if (table.has_symbols) made.addresses = kit->addresses.take();
+  kit->record.shrink();
   const std::lock_guard lock(mutex_);
   kits_.push_back(std::move(kit));
+  return next == batch.rows.size();
 }
 
 void EventPages::finish(Counters& counters, AddressSet& addresses) {
@@ -135,9 +154,8 @@ void EventPages::finish(Counters& counters, AddressSet& addresses) {
   for (const auto& table : tables_) {
     if (!table) continue;
     table->pages.finish(table->root, file_);
-    if (!table->addresses) continue;
-    for (const std::uint64_t address : table->addresses->all()) addresses.insert(address);
   }
+  for (const std::uint64_t address : addresses_.all()) addresses.insert(address);
   file_.finish();
   for (const auto& kit : kits_) counters.merge(kit->counters);
   kits_.clear();

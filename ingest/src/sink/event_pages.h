@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/counters.h"
@@ -52,20 +54,32 @@ class EventPages {
     TablePages pages;
     std::size_t place = 0;  // in queue_
     bool has_symbols = false;
-    std::unique_ptr<AddressSet> addresses;
+  };
+  // Of the rows of some pages, each once, as they came.
+  class Addresses {
+   public:
+    void insert(std::uint64_t address);
+    [[nodiscard]] std::vector<std::uint64_t> take();
+
+   private:
+    std::vector<std::uint64_t> in_front_ = std::vector<std::uint64_t>(512);
+    std::unordered_set<std::uint64_t> all_;
+    std::vector<std::uint64_t> in_order_;
   };
   // What a thread needs for a batch.
   struct Kit {
     RecordEncoder record;
     std::string scratch;
     Counters counters;
+    Addresses addresses;
   };
   struct Out;
 
-  void make_pages(Table& table, const EventBatch& batch, MadePages& made);
+  // From row `next` on; false when there is more of the batch.
+  [[nodiscard]] bool make_pages(Table& table, const EventBatch& batch, std::size_t& next,
+                                MadePages& made);
   [[nodiscard]] std::unique_ptr<Kit> take_kit();
 
-  Database& db_;
   const EventCatalog& catalog_;
   ByteOrder order_;
   const PrintkFormats& printk_;
@@ -73,6 +87,8 @@ class EventPages {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Kit>> kits_;
   std::vector<EventBatch> spare_;
+  std::unordered_map<std::string, std::uint32_t> roots_;
+  AddressSet addresses_;  // in the order of the pages, whatever the threads
   PageFile file_;
   PageQueue queue_;  // ends first
 };

@@ -109,7 +109,6 @@ bool EventWriter::is_full(const Table& table) const noexcept {
 void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid,
                         std::uint32_t buffer, std::span<const std::byte> record) {
   Table& table = tables_[event];
-  if (pages_ && table.batch.rows.empty()) pages_->equip(table.batch);
   EventLead& lead = table.batch.add(record);
   lead.seq = ++seq_;
   lead.ts = ts;
@@ -141,7 +140,10 @@ void EventWriter::flush(std::uint32_t event) {
   if (table.batch.rows.empty()) return;
   pending_bytes_ -= table.batch.size();
   if (pages_) {
+    // A rare event keeps no memory that it does not fill.
+    const bool is_frequent = is_full(table);
     pages_->add(event, table.batch);
+    if (is_frequent) pages_->equip(table.batch);
     return;
   }
   insert(catalog_.events[event], table);

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "pipeline/worker_pool.h"
@@ -24,10 +25,14 @@ namespace wbscope {
 // order, one at a time. Pages get their numbers in the order of the batches.
 class PageQueue {
  public:
-  // Adds a batch's rows to its table.
-  using Batch = std::function<void(MadePages& made)>;
+  // Adds a batch's rows to its table: all of them, or some that take much room, in
+  // which case it returns false and is called again when these are written.
+  using Batch = std::function<bool(MadePages& made)>;
+  // Told of pages that get their numbers, in the order of these, by one thread at a time.
+  using OnNumbered = std::function<void(MadePages& made)>;
 
-  PageQueue(PageFile& file, unsigned threads) : file_(file), pool_(threads) {}
+  PageQueue(PageFile& file, unsigned threads, OnNumbered on_numbered = {})
+      : file_(file), on_numbered_(std::move(on_numbered)), pool_(threads) {}
   // Drops batches that nobody has begun to work on.
   ~PageQueue() = default;
   PageQueue(const PageQueue&) = delete;
@@ -45,8 +50,9 @@ class PageQueue {
   struct Job {
     std::uint64_t turn = 0;  // of all batches
     std::size_t table = 0;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0;  // of the batch, and of what is made of it
     Batch batch;
+    bool is_whole = false;  // no rows are left in the batch
     std::unique_ptr<MadePages> made;
     PageRun run;
   };
@@ -58,11 +64,13 @@ class PageQueue {
 
   void serve(std::size_t table) noexcept;
   void work_on(Job job);
+  void go_on(Job job);
   // With the mutex held.
   void start_next(std::size_t table);
   [[nodiscard]] std::vector<Job> give_numbers();
 
   PageFile& file_;
+  OnNumbered on_numbered_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Table> tables_;
@@ -71,7 +79,7 @@ class PageQueue {
   std::uint64_t turns_ = 0;
   std::uint64_t next_turn_ = 0;  // to get numbers
   std::size_t in_work_ = 0;      // batches
-  std::size_t bytes_ = 0;        // of them
+  std::size_t bytes_ = 0;        // of them and of their pages
   std::exception_ptr failure_;
   WorkerPool pool_;  // ends first
 };

@@ -57,7 +57,7 @@ inline void put_big_endian(std::byte* at, std::uint64_t value, unsigned bytes) n
   std::memcpy(at, &value, sizeof(value));
 }
 
-// One row after the other; values in the order of the table's columns. The
+// One row after the other, each of less than a billion bytes (Error); values in the order of the table's columns. The
 // INTEGER PRIMARY KEY is a null(): its value is the row's number.
 class RecordEncoder {
  public:
@@ -96,6 +96,11 @@ class RecordEncoder {
   }
   void blob(std::span<const std::byte> value) { put_bytes(12, value); }
 
+  // Lets go of what a long row took.
+  void shrink() {
+    if (body_.size() > kMostKept) body_ = std::vector<std::byte>(1024);
+  }
+
   // Of the whole record.
   [[nodiscard]] std::size_t size() const noexcept { return header_bytes() + body_used_; }
   // Writes it. Pre: room for size() + kMaxVarintBytes at `at`.
@@ -106,6 +111,11 @@ class RecordEncoder {
   }
 
  private:
+  // Of a row, as SQLITE_MAX_LENGTH; its readers take no more.
+  static constexpr std::size_t kMostBytes = 1'000'000'000 - 65536;
+  static constexpr std::size_t kMostKept = 1u << 20;
+  [[noreturn]] static void throw_too_large();
+
   struct Width {
     std::uint8_t type;
     std::uint8_t bytes;
@@ -137,6 +147,7 @@ class RecordEncoder {
   }
   // For one more value; put_big_endian() writes 8 bytes, whatever the width.
   void reserve(std::size_t bytes) {
+    if (body_used_ + bytes > kMostBytes) [[unlikely]] throw_too_large();
     if (types_.size() < types_used_ + kMaxVarintBytes) {
       types_.resize(2 * types_.size() + kMaxVarintBytes);
     }

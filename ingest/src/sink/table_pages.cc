@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
+
 namespace wbscope {
 namespace {
 
@@ -12,6 +14,7 @@ constexpr std::size_t kLeafHeader = 8;
 constexpr std::size_t kInteriorHeader = 12;
 constexpr std::size_t kPointer = 2;
 constexpr std::size_t kNumber = 4;  // of a page
+constexpr std::size_t kMostKept = 1u << 20;  // bytes, for the next row
 constexpr std::byte kLeafOfTable{0x0d};
 constexpr std::byte kInteriorOfTable{0x05};
 
@@ -36,6 +39,16 @@ void put_page_header(std::byte* page, std::byte kind, std::size_t cells,
 }
 
 }  // namespace
+
+void RecordEncoder::throw_too_large() {
+  throw Error(Exit::kEnvironment, {.slug = "cannot-write-database",
+                                   .object = "a row",
+                                   .text = "string or blob too big",
+                                   .at = {},
+                                   .have = "more than 1000000000 bytes",
+                                   .effect = "nothing was written",
+                                   .fix = "leave its event out: --events"});
+}
 
 TablePages::TablePages(const PageSize& size) : size_(size) {}
 
@@ -86,6 +99,7 @@ void TablePages::add_long(const RecordEncoder& record, std::size_t local, MadePa
       made.links.push_back({.at = begin, .page = begin / size_.bytes + 1});
     }
   }
+  if (long_record_.capacity() > kMostKept) std::vector<std::byte>().swap(long_record_);
 }
 
 void TablePages::put_leaf(std::byte* page) const {

@@ -30,6 +30,7 @@ struct MadePages {
   std::vector<std::byte> bytes;
   std::vector<Leaf> leaves;
   std::vector<Link> links;  // to pages of rows that are longer than a page
+  std::vector<std::uint64_t> addresses;  // of kernel code, that their rows hold
   // The leaf that is still being filled links to these pages: rows of the next
   // batch must wait for their numbers.
   bool is_waited_for = false;
@@ -38,6 +39,7 @@ struct MadePages {
     bytes.clear();
     leaves.clear();
     links.clear();
+    addresses.clear();
     is_waited_for = false;
   }
 };

@@ -12,6 +12,7 @@
 #include <limits>
 #include <random>
 
+#include "base/error.h"
 #include "pages_support.h"
 
 namespace wbscope {
@@ -302,6 +303,15 @@ TEST(PageFile, MorePagesThanSqliteTakes) {
   PageFile file(dir.path("x.db"), "x.db");
   (void)file.allocate(0x3ffffff0);
   EXPECT_TRUE(testing::error_of([&] { (void)file.allocate(100); }));
+}
+
+// SQLite gives no row of so many bytes back.
+TEST(RecordEncoder, RefusesARowThatIsTooLong) {
+  RecordEncoder record;
+  record.begin_row();
+  record.integer(1);
+  const std::byte first{};
+  EXPECT_THROW(record.blob(std::span(&first, 1'000'000'000)), Error);  // before it is read
 }
 
 }  // namespace
