@@ -25,6 +25,7 @@ FROM wb_write_pair AS p
 WHERE p.written_bytes > 0;
 
 -- @view     wb_write_pair
+-- @shared
 -- @summary  Write system calls, and copies inside the kernel, each from its
 --   entry to its return: what they wrote, and which one a task slept in.
 -- @grain    call, or the event at one end of it; order tid, seq
