@@ -174,7 +174,7 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   }
   tree.finish();
   out.finish();
-  lanes.join();  // the formats of events are tried in a child process
+  lanes.end();  // the formats of events are tried in a child process
   if (!options.trace.empty()) written += write_events(options, packets);
   packets.finish();
   if (tree.slices_left_out() > 0) {

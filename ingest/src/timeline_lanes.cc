@@ -35,14 +35,18 @@ TimelineLanes::TimelineLanes(std::string database, const SqlLimits& limits,
   }
 }
 
-TimelineLanes::~TimelineLanes() {
+TimelineLanes::~TimelineLanes() { end(); }
+
+void TimelineLanes::end() {
   {
     const std::scoped_lock hold(lock_);
     is_stopped_ = true;
     for (Database* db : running_) db->stop();
   }
   changed_.notify_all();
-  join();
+  for (std::thread* thread : {&thread_, &second_thread_}) {
+    if (thread->joinable()) thread->join();
+  }
 }
 
 void TimelineLanes::take(std::unique_ptr<Database>& db, std::vector<std::string> views) {
@@ -75,12 +79,6 @@ void TimelineLanes::give(std::deque<std::string> scripts) {
 void TimelineLanes::check() {
   const std::scoped_lock hold(lock_);
   if (problem_) std::rethrow_exception(problem_);
-}
-
-void TimelineLanes::join() {
-  for (std::thread* thread : {&thread_, &second_thread_}) {
-    if (thread->joinable()) thread->join();
-  }
 }
 
 std::optional<RowBatch> TimelineLanes::next(const std::string& view) {

@@ -58,9 +58,9 @@ class TimelineLanes {
   // Raises what has stopped the lanes, if anything has.
   void check();
 
-  // Waits until their threads have ended, once all rows were asked for: who forks
-  // must be alone, for what another thread has locked stays locked in the child.
-  void join();
+  // Stops what goes on, and waits until their threads have ended: who forks must be
+  // alone, for what another thread has locked stays locked in the child.
+  void end();
 
  private:
   struct Ready {

@@ -69,7 +69,7 @@ TEST_F(Lanes, TellWhatStoppedThem) {
 }
 
 // Who forks after it is alone: in a child, what another thread had locked stays locked.
-TEST_F(Lanes, AreOverOnceTheyAreJoined) {
+TEST_F(Lanes, AreOverOnceTheyAreEnded) {
   TimelineLanes lanes(database_, {}, {{.setup_path = "-", .views = {"a"}}}, kThreads);
   std::unique_ptr<Database> taken = open(view_of("b", 3));
   lanes.take(taken, {"b"});
@@ -77,11 +77,22 @@ TEST_F(Lanes, AreOverOnceTheyAreJoined) {
   lanes.give({view_of("a", 3)});
   EXPECT_EQ(times(lanes, "a").size(), 3u);
   EXPECT_EQ(times(lanes, "b").size(), 3u);
-  lanes.join();
+  lanes.end();
   std::unique_ptr<Database> late = open(view_of("c", 3));
   lanes.take(late, {"c"});
   EXPECT_NE(late, nullptr);  // no thread is left that would have it
   EXPECT_FALSE(lanes.has("c"));
+}
+
+TEST_F(Lanes, EndWithRowsThatNobodyAsksFor) {
+  TimelineLanes lanes(database_, {}, {{.setup_path = "-", .views = {"a", "b"}}}, kThreads);
+  // 100 MB: the lane waits for a reader.
+  lanes.give({"CREATE TEMP VIEW a AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1"
+              " FROM c LIMIT 10000) SELECT n AS ts, 1 AS dur, 'track' AS track,"
+              " hex(zeroblob(5000)) AS name, NULL AS value, NULL AS unit FROM c;" +
+              view_of("b", 3)});
+  ASSERT_TRUE(lanes.next("a").has_value());
+  lanes.end();
 }
 
 }  // namespace
