@@ -17,6 +17,7 @@ import mmap
 import struct
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 PAGE = 4096
@@ -50,53 +51,45 @@ def table(data: mmap.mmap) -> tuple[int, list[tuple[int, int]]]:
     return at, places
 
 
-def stamps(page: bytes) -> Iterator[tuple[int, int]]:
-    """Where whole time stamps stand in a page, and what they say; the page's own first."""
-    (now, commit) = struct.unpack_from("<QQ", page)
-    yield 0, now
-    at, end = _HEAD, _HEAD + (commit & _COMMIT)
-    while at + 4 <= min(end, PAGE):
+def entries(page: bytes) -> Iterator[tuple[int, int, int]]:
+    """Place, kind and time of all that stands behind a page's head; of padding the time before."""
+    now, commit = struct.unpack_from("<QQ", page)
+    at, end = _HEAD, min(_HEAD + (commit & _COMMIT), PAGE)
+    while at + 4 <= end:
         (word,) = struct.unpack_from("<I", page, at)
         kind, delta = word & 31, word >> 5
-        if kind == _PADDING:
-            (size,) = struct.unpack_from("<I", page, at + 4)
-            if delta == 0:
-                return
-            at += 4 + size
-        elif kind >= _EXTEND:
-            (high,) = struct.unpack_from("<I", page, at + 4)
-            if kind == _STAMP:
-                yield at, delta + (high << 27)
-            at += 8
-        elif kind == 0:
-            (size,) = struct.unpack_from("<I", page, at + 4)
-            at += 4 + (size + 3) // 4 * 4
+        if kind == _PADDING and delta == 0:
+            return  # up to the end of the page
+        has_more = kind == 0 or kind >= _PADDING
+        more = struct.unpack_from("<I", page, at + 4)[0] if has_more else 4 * kind
+        if kind == _STAMP:
+            now = (now >> _STAMP_BITS << _STAMP_BITS) | (delta + (more << 27))
         else:
-            at += 4 + 4 * kind
+            now += delta + (more << 27 if kind == _EXTEND else 0)
+        yield at, kind, now
+        at += 8 if kind >= _EXTEND else 4 + (more + 3) // 4 * 4
+
+
+def stamps(page: bytes) -> Iterator[tuple[int, int]]:
+    """Where whole time stamps stand in a page, and what they say; the page's own first."""
+    yield 0, struct.unpack_from("<Q", page)[0]
+    yield from ((at, now) for at, kind, now in entries(page) if kind == _STAMP)
 
 
 def last_time(page: bytes) -> int:
     """Of the last event of a page, or later."""
-    (now, commit) = struct.unpack_from("<QQ", page)
-    at, end = _HEAD, _HEAD + (commit & _COMMIT)
-    while at + 4 <= min(end, PAGE):
-        (word,) = struct.unpack_from("<I", page, at)
-        kind, delta = word & 31, word >> 5
-        more = struct.unpack_from("<I", page, at + 4)[0] if kind == 0 or kind >= _PADDING else 0
-        if kind == _PADDING and delta == 0:
-            break
-        if kind == _EXTEND:
-            now += delta + (more << 27)
-        elif kind == _STAMP:
-            now = (now >> _STAMP_BITS << _STAMP_BITS) | (delta + (more << 27))
-        else:
-            now += delta
-        at += (
-            8
-            if kind >= _EXTEND
-            else 4 + ((more + 3) // 4 * 4 if kind in (0, _PADDING) else 4 * kind)
-        )
-    return now
+    begin: int = struct.unpack_from("<Q", page)[0]
+    return [begin, *(now for _, _, now in entries(page))][-1]
+
+
+@contextmanager
+def removed_unless_whole(output: Path) -> Iterator[None]:
+    """What this program made, and only that: it refuses a name that is taken."""
+    try:
+        yield
+    except BaseException:
+        output.unlink()
+        raise
 
 
 def repeat(source: Path, copies: int, output: Path) -> None:
@@ -111,7 +104,7 @@ def repeat(source: Path, copies: int, output: Path) -> None:
         last = max(last_time(data[o + s - PAGE : o + s]) for o, s in places if s)
         step = last - first + _GAP_NS
         start = places[0][0]
-        with output.open("xb") as out:
+        with output.open("xb") as out, removed_unless_whole(output):
             out.write(data[:start])
             new = []
             for (offset, size), whole in zip(places, found, strict=True):
@@ -140,9 +133,11 @@ def main() -> int:
     parser.add_argument("copies", type=int)
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
+    if arguments.copies < 1:
+        parser.error(f"COPIES is {arguments.copies}, wanted 1 or more")
     try:
         repeat(arguments.trace, arguments.copies, arguments.output)
-    except (RepeatError, OSError) as error:
+    except (RepeatError, OSError, ValueError, struct.error) as error:
         print(f"repeat_trace: {arguments.trace}: {error}", file=sys.stderr)
         return 3
     return 0

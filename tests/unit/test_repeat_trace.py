@@ -53,6 +53,13 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "long.dat").exists()
 
 
+def test_a_name_that_is_taken_stays(tmp_path: Path, trace: Trace) -> None:
+    (tmp_path / "long.dat").write_text("mine")
+    done = _repeat(trace.write(tmp_path / "one.dat"), tmp_path / "long.dat")
+    assert (done.returncode, "File exists" in done.stderr) == (3, True)
+    assert (tmp_path / "long.dat").read_text() == "mine"
+
+
 @pytest.fixture
 def trace() -> Trace:
     """Two CPUs; times as deltas, as extensions of them, and whole."""
