@@ -152,10 +152,9 @@ bool EventPages::make_pages(Table& table, const EventBatch& batch, std::size_t& 
 void EventPages::finish(Counters& counters, AddressSet& addresses) {
   queue_.drain();
   for (const auto& table : tables_) {
-    if (!table) continue;
-    table->pages.finish(table->root, file_);
+    if (table) table->pages.finish(table->root, file_);
   }
-  for (const std::uint64_t address : addresses_.all()) addresses.insert(address);
+  addresses = std::move(addresses_);
   file_.finish();
   for (const auto& kit : kits_) counters.merge(kit->counters);
   kits_.clear();

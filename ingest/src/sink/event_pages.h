@@ -43,7 +43,7 @@ class EventPages {
   void equip(EventBatch& batch);
   // Takes the records and leaves an empty batch. Raises: Error, of an earlier one too.
   void add(std::uint32_t event, EventBatch& batch);
-  // Until all rows are in the file.
+  // Until all rows are in the file. addresses: becomes those that they hold.
   void finish(Counters& counters, AddressSet& addresses);
 
  private:
