@@ -137,7 +137,7 @@ SELECT
   CASE
     WHEN c.cut = 'start' THEN c.ts
     WHEN c.cut = 'end' THEN c.last_ts
-    ELSE CASE WHEN c.is_end = 0 THEN c.next_ts END
+    WHEN c.is_end = 0 THEN c.next_ts
   END AS end_ts,
   c.tid,
   CASE c.call
