@@ -87,7 +87,8 @@ def wanted(wbscope: Wbscope, traces: Path, tmp_path_factory: pytest.TempPathFact
     return path
 
 
-def start(wbscope: Wbscope, *words: str | Path) -> subprocess.Popen[str]:
+def start(wbscope: Wbscope, *words: str | Path, is_apart: bool = False) -> subprocess.Popen[str]:
+    """`is_apart`: in a group of processes of its own, which a signal can be sent to."""
     command = [wbscope_path(), "fleet", "ingest", *words, "--json"]
     return subprocess.Popen(
         command,
@@ -95,7 +96,7 @@ def start(wbscope: Wbscope, *words: str | Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
+        start_new_session=is_apart,
     )
 
 
@@ -185,7 +186,7 @@ def test_ctrl_c_ends_the_job(
     """A terminal tells the whole group of processes, Spark's own with it."""
     dataset = tmp_path / "dataset"
     words = (traces, "-o", dataset, *cluster.words())
-    job = start(wbscope, *words, *held.words())
+    job = start(wbscope, *words, *held.words(), is_apart=True)
     held.pid()
     os.killpg(job.pid, signal.SIGINT)
     out, said = job.communicate(timeout=120)
