@@ -6,7 +6,8 @@
 -- @summary  What the events say of each domain in the time of interest, summed
 --   up.
 -- @grain    domain; order domain, cgroup_ino
--- @needs    _domain_state, wb_bounds
+-- @needs    _domain_state, raw_wb_domain_dirty_state, wb_dirty_sample,
+--   wb_dirty_boost, wb_bounds, wb_units
 -- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
 --   writeback:wb_domain_dirty_state
 -- @column   domain TEXT global or memcg
@@ -42,30 +43,64 @@ WITH
     FROM _domain_state AS s
     CROSS JOIN wb_bounds AS b
     WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
+  ),
+  -- The machine's of a stock kernel, millions of them as a rule: in pages, and
+  -- in one group, which is not sorted. LIMIT -1 keeps SQLite from dividing
+  -- wherever the share is named.
+  stock AS (
+    SELECT
+      g.dirty,
+      b.seq AS boosted_seq,
+      CASE WHEN b.seq IS NULL THEN g.bg_thresh END AS bg_thresh,
+      CASE WHEN b.seq IS NULL THEN g.thresh END AS thresh,
+      CASE WHEN b.seq IS NULL THEN g.hard_limit END AS hard_limit,
+      CASE WHEN b.seq IS NULL THEN 1.0 * g.dirty / nullif(g.thresh, 0) END
+        AS thresh_share
+    FROM wb_bounds AS t
+    CROSS JOIN wb_dirty_sample AS g
+    LEFT JOIN wb_dirty_boost AS b ON b.seq = g.seq
+    WHERE g.ts >= t.start_ts
+      AND g.ts < t.end_ts
+      AND NOT EXISTS (SELECT 1 FROM raw_wb_domain_dirty_state)
+    LIMIT -1
+  ),
+  machine AS (
+    SELECT
+      count(*) AS events_count,
+      avg(s.dirty) AS dirty,
+      max(s.dirty) AS dirty_max,
+      avg(s.bg_thresh) AS bg_thresh,
+      avg(s.thresh) AS thresh,
+      min(s.thresh) AS thresh_min,
+      avg(s.hard_limit) AS hard_limit,
+      avg(s.thresh_share) AS thresh_share,
+      max(s.thresh_share) AS thresh_share_max,
+      sum(s.dirty > s.thresh) AS above_thresh_count,
+      count(s.boosted_seq) AS boosted_count
+    FROM stock AS s
   )
--- The machine's apart, millions of them as a rule: one group is not sorted.
 SELECT
   'global' AS domain,
   0 AS cgroup_ino,
-  max(c.basis) AS basis,
-  count(*) AS events_count,
-  avg(c.dirty_bytes) AS dirty_bytes,
-  max(c.dirty_bytes) AS dirty_max_bytes,
-  avg(c.bg_thresh_bytes) AS bg_thresh_bytes,
-  avg(c.thresh_bytes) AS thresh_bytes,
-  min(c.thresh_bytes) AS thresh_min_bytes,
-  avg(c.limit_bytes) AS limit_bytes,
-  avg(c.thresh_share) AS dirty_thresh_ratio,
-  max(c.thresh_share) AS dirty_thresh_max_ratio,
-  sum(c.is_above_thresh) AS above_thresh_count,
-  count(c.caller) AS callers_count,
-  sum(CASE c.caller WHEN 'dirtier' THEN 1 ELSE 0 END) AS dirtier_count,
-  sum(CASE c.caller WHEN 'flusher' THEN 1 ELSE 0 END) AS flusher_count,
-  sum(CASE c.caller WHEN 'sampler' THEN 1 ELSE 0 END) AS sampler_count,
-  sum(c.is_boosted) AS boosted_count
-FROM chosen AS c
-WHERE c.domain = 'global'
-HAVING count(*) > 0
+  'global_dirty_state' AS basis,
+  m.events_count,
+  m.dirty * u.page_bytes AS dirty_bytes,
+  m.dirty_max * u.page_bytes AS dirty_max_bytes,
+  m.bg_thresh * u.page_bytes AS bg_thresh_bytes,
+  m.thresh * u.page_bytes AS thresh_bytes,
+  m.thresh_min * u.page_bytes AS thresh_min_bytes,
+  m.hard_limit * u.page_bytes AS limit_bytes,
+  m.thresh_share AS dirty_thresh_ratio,
+  m.thresh_share_max AS dirty_thresh_max_ratio,
+  m.above_thresh_count,
+  0 AS callers_count,
+  0 AS dirtier_count,
+  0 AS flusher_count,
+  0 AS sampler_count,
+  m.boosted_count
+FROM machine AS m
+CROSS JOIN wb_units AS u
+WHERE m.events_count > 0
 UNION ALL
 SELECT
   c.domain,
@@ -87,7 +122,7 @@ SELECT
   sum(CASE c.caller WHEN 'sampler' THEN 1 ELSE 0 END),
   sum(c.is_boosted)
 FROM chosen AS c
-WHERE c.domain = 'memcg'
+WHERE c.basis <> 'global_dirty_state'
 GROUP BY c.domain, c.cgroup_ino, c.basis;
 
 -- @view     _domain_state

@@ -14,6 +14,7 @@ import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError
 from wbscope.library import ahead, kept, sqlite
+from wbscope.library import session as session_module
 from wbscope.library.definitions import Definition
 from wbscope.library.engine import Rows
 from wbscope.library.finding import Finding
@@ -198,3 +199,90 @@ def test_an_engine_that_is_closed_waits_for_nothing(run_db: Path, library: Libra
     working.stop()
     assert time.monotonic() - begin < 2
     assert working.table("endless") is None
+
+
+def table_of(name: str, select: str) -> Definition:
+    create, insert = f"CREATE TEMP TABLE {name} (n)", f"INSERT INTO {name}\n{select}"
+    return Definition(name, (create, insert), is_table=True)
+
+
+def test_what_is_claimed_and_what_only_that_needs_is_not_made_here(
+    run_db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`step` cannot be made: it would end the work."""
+    go_on = threading.Event()
+    begin = ahead.Ahead._publish
+
+    def wait(self: ahead.Ahead, *given: object) -> None:
+        begin(self, *given)
+        go_on.wait()
+
+    monkeypatch.setattr(ahead.Ahead, "_publish", wait)
+    made = [
+        table_of("first", "SELECT 1"),
+        Definition("step", ("CREATE TEMP TABLE step AS SELECT * FROM nowhere",)),
+        table_of("second", "SELECT n FROM step"),
+        table_of("base", "SELECT 2"),
+        table_of("last", "SELECT n + 1 FROM base"),
+    ]
+    users = {"step": ["second"], "base": ["last", "base"]}
+    names = ["first", "second", "last", "base"]
+    working = ahead.Ahead(run_db, "run.db", made, names, users)
+    try:
+        assert working.table("first")
+        assert working.claim(["first"]) is None, "begun"
+        assert working.claim(["first", "base"]) is None, "needed for another one"
+        assert working.claim(["first", "second", "base"]) == "second"
+        assert working.claim(["second"]) is None, "once"
+        go_on.set()
+        assert working.table("second") is None
+        for name, row in (("base", (2,)), ("last", (3,))):
+            ready = working.table(name)
+            with contextlib.closing(sqlite3.connect(ready.uri, uri=True)) as memory:
+                assert memory.execute(f"SELECT n FROM {name}").fetchall() == [row]
+    finally:
+        go_on.set()
+        working.stop()
+
+
+@pytest.mark.parametrize("asked_twice", [False, True])
+def test_queries_share_their_passes_over_the_events(
+    engine: SqliteEngine,
+    library: Library,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    asked_twice: bool,
+) -> None:
+    """The same answers, and each pass is made once, here or there."""
+    made: list[str] = []
+    publish, statements = ahead.Ahead._publish, SqliteEngine._all_or_none
+
+    def there(self: ahead.Ahead, connection: sqlite3.Connection, one: Definition, at: int) -> None:
+        made.append(one.name)
+        publish(self, connection, one, at)
+
+    def here(self: SqliteEngine, texts: list[str]) -> None:
+        statements(self, texts)
+        made.extend(text.split()[2] for text in texts if text.startswith("INSERT INTO "))
+
+    monkeypatch.setattr(ahead.Ahead, "_publish", there)
+    monkeypatch.setattr(SqliteEngine, "_all_or_none", here)
+    names = ["check", "blame", "stalls", "dirty_domains", "pool", "fairness"]
+    session = Session(engine, library, "run.db")
+    told = {}
+    for name in names:
+        made.clear()
+        told[name] = session.query(name)
+        passes = set(session_module._PASSES).intersection(library.closure([name]))
+        assert sorted(set(made) & passes) == sorted(one for one in made if one in passes)
+        if asked_twice:
+            made.clear()
+            assert session.query(name) == told[name]
+            assert made == []
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
+    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
+    alone = SqliteEngine(engine.database, "run.db", library)
+    made.clear()
+    assert {name: Session(alone, library, "run.db").query(name) for name in names} == told
+    alone.close()
+    assert {"_law_break", "wb_domain_sum", "_throttle_charge"} <= set(made)

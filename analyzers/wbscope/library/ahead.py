@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,14 +41,25 @@ class Ready:
 class Ahead:
     """Tables of one run, in the making, each in a database of its own: no reader meets a writer.
 
+    `users` are, of all that is `made`, those of `names` that need it, in their order: what only
+    claimed tables need is not made here.
     Whatever goes wrong, they are not there: who asks for them makes them and meets the error.
     """
 
     def __init__(
-        self, database: Path, shown: str, made: Iterable[Definition], names: Sequence[str]
+        self,
+        database: Path,
+        shown: str,
+        made: Iterable[Definition],
+        names: Sequence[str],
+        users: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._place = database, shown
         self._made = tuple(made)
+        self._users = users or {}
+        self._begun: set[str] = set()
+        self._claimed: set[str] = set()
+        self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._is_stopped = False
         self._ready: dict[str, Ready] = {}
@@ -69,6 +80,16 @@ class Ahead:
             return None
         self._told[name].wait()
         return self._ready.get(name)
+
+    def claim(self, names: Sequence[str]) -> str | None:
+        """The last of these that is not begun, and not needed here: from now on the caller's."""
+        with self._lock:
+            for name in reversed(names):
+                users = set(self._users.get(name, [name])) - self._claimed
+                if name in self._told and name not in self._begun and users == {name}:
+                    self._claimed.add(name)
+                    return name
+        return None
 
     def stop(self) -> None:
         """Let go of what is being made, and of what nobody has attached."""
@@ -100,7 +121,9 @@ class Ahead:
                 for one in self._made:
                     if self._is_stopped:
                         return
-                    if one.is_table and one.name in self._told:
+                    if not self._begin(one.name):
+                        continue
+                    if one.is_table and one.name in self._begun:
                         self._publish(connection, one, started)
                         started = time.monotonic_ns()
                     else:
@@ -109,6 +132,17 @@ class Ahead:
             finally:
                 self._connection = None
         self._tell_all()
+
+    def _begin(self, name: str) -> bool:
+        """Whether this is to be made; the table that it is for cannot be claimed any more."""
+        with self._lock:
+            users = self._users.get(name, [name])
+            wanted = [user for user in users if user not in self._claimed]
+            if wanted:
+                self._begun.add(wanted[0])
+            if name in self._told and name not in self._claimed:
+                self._begun.add(name)
+            return bool(wanted)
 
     def _publish(self, connection: sqlite3.Connection, one: Definition, started: int) -> None:
         number = next(_COUNTER)

@@ -57,9 +57,10 @@ class Engine(Protocol):
     def put(self, name: str, select: str) -> None:
         """Let this view be that SELECT, until other filters are used."""
 
-    def ahead(self, names: Iterable[str]) -> None:
+    def ahead(self, names: Iterable[str], *, shared: bool = False) -> None:
         """These tables will be asked for: an engine may begin with them, in this order.
 
+        With `shared`, who asks has nothing else to do for long and takes part, from the last on.
         Raises: nothing; whatever is wrong with them is told when they are asked for.
         """
 

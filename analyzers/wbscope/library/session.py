@@ -17,6 +17,20 @@ from wbscope.library.template import Label
 
 __all__ = ["Session", "notices_of", "result_of"]
 
+# Each takes a pass over events that no other of them makes: two threads can share them.
+_PASSES = (
+    "_law_break",
+    "wb_domain_sum",
+    "_dirty_sum",
+    "_dirtied_free_call",
+    "reclaim_work",
+    "wb_busy",
+    "wb_wait_request",
+    "wb_work",
+    "_pool_sample",
+    "_throttle_charge",
+)
+
 
 class Session:
     """What the library can ask; `shown` is what the user calls the run."""
@@ -40,6 +54,11 @@ class Session:
         if FINDINGS in file.needs:
             self.tell(params, label)
         own = [file.warns] if file.warns else []
+        if FINDINGS not in file.needs:
+            asked = self._library.closure([*file.needs, *own])
+            passes = [name for name in _PASSES if name in asked]
+            if len(passes) > 1:
+                self.engine.ahead(passes, shared=True)
         needs = [*file.needs, *own, WARNINGS]
         selects = [file.select, warnings_select(name, file.warns)]
         rows, warnings = self.engine.answer(file.name, needs, [*file.needs, *own], selects)

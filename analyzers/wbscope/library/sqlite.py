@@ -43,6 +43,7 @@ class SqliteEngine:
         self._given: frozenset[str] = frozenset()
         self._params: Params | None = None
         self._ahead: Ahead | None = None
+        self._is_shared = False
         self._open(Params())
 
     @property
@@ -78,7 +79,7 @@ class SqliteEngine:
         if self.made.pop(name, None) is not None:
             self._connection.execute(f"DROP VIEW temp.{name}")
 
-    def ahead(self, names: Iterable[str]) -> None:
+    def ahead(self, names: Iterable[str], *, shared: bool = False) -> None:
         """These tables will be asked for: begin with them on another connection, in this order."""
         files = (self.library.files[name] for name in names)
         tables = [file.name for file in files if file.materialize and file.columns]
@@ -90,13 +91,14 @@ class SqliteEngine:
         needed = frozenset(self.library.closure(wanted))
         with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
             made = self._definitions.statements(self._connection, wanted, needed)
-            place = {
-                name: number
-                for number, table in reversed(list(enumerate(wanted)))
-                for name in self.library.closure([table])
-            }
+            users: dict[str, list[str]] = {}
+            for table in wanted:
+                for name in self.library.closure([table]):
+                    users.setdefault(name, []).append(table)
+            place = {name: wanted.index(tables[0]) for name, tables in users.items()}
             made.sort(key=lambda one: place.get(one.name, -1))
-            self._ahead = Ahead(self.database, self.shown, made, wanted)
+            self._ahead = Ahead(self.database, self.shown, made, wanted, users)
+            self._is_shared = shared
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
@@ -164,9 +166,21 @@ class SqliteEngine:
         while later := self._awaited(tables):
             # What needs none of them comes first.
             self._make(names, tables, frozenset(later))
-            if not self._take(later[0]):
-                self._make(later[:1], later[:1])
+            mine = self._claim(later)
+            if mine is None and not self._take(later[0]):
+                mine = later[0]
+            if mine is not None:
+                self._make([mine], [mine])
         self._make(names, tables)
+
+    def _claim(self, later: Sequence[str]) -> str | None:
+        """One of these that the other connection has not begun, and that needs none of them."""
+        if self._ahead is None or not self._is_shared:
+            return None
+        others = frozenset(later)
+        return self._ahead.claim(
+            [name for name in later if others & set(self.library.closure([name])) == {name}]
+        )
 
     def _awaited(self, tables: Iterable[str]) -> list[str]:
         """What is being made elsewhere, of all that is asked for."""

@@ -82,7 +82,7 @@ class PerfettoEngine:
         """Let this view be that SELECT, until other filters are used."""
         self._texts[name] = select
 
-    def ahead(self, names: Iterable[str]) -> None:
+    def ahead(self, names: Iterable[str], *, shared: bool = False) -> None:
         """Nothing: trace processor answers one question after the other."""
 
     def answer(
