@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 
 import pytest
@@ -38,11 +39,10 @@ def test_events_are_quoted_as_they_are(wbscope: Wbscope, recorded: RecordedRun) 
 def test_state_before_is_the_last_one_that_the_task_fired(
     wbscope: Wbscope, recorded: RecordedRun
 ) -> None:
-    by_tid: dict[int, list[tuple[int, dict[str, str]]]] = defaultdict(list)
+    by_tid: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for event in recorded.events:
         if event.name == "global_dirty_state":
-            values = key_values(event.text)
-            by_tid[event.tid].append((event.ts, values))
+            by_tid[event.tid].append((event.ts, event.text))
     checked = 0
     rows = wbscope.query("stalls_evidence", recorded.folder)
     events = {
@@ -53,7 +53,10 @@ def test_state_before_is_the_last_one_that_the_task_fired(
     for row in rows:
         if row["evidence"] == "global_dirty_state before":
             fired = events[row["stall_ts"], row["tid"]]
-            _, values = [(ts, v) for ts, v in by_tid[row["tid"]] if ts <= fired][-1]
+            states = by_tid[row["tid"]]
+            last = bisect_right(states, fired, key=lambda state: state[0]) - 1
+            assert last >= 0
+            values = key_values(states[last][1])
             told = key_values(row["detail"])
             assert told == {key: values[key] for key in told}, row
             assert row["stall_ts"] - row["before_ns"] <= fired
