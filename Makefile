@@ -136,9 +136,10 @@ kernel-test: setup $(BIN)/.test-tools ## our kernel patches: apply, compile, boo
 	WBSCOPE_KERNEL_QUICK=$(QUICK) WBSCOPE_KERNEL_BOOT="$(BOOT)" $(BIN)/pytest -q tests/kernel
 	$(if $(QUICK),,tools/kernel_stamp.py --write)
 
-bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events
+bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events; BEFORE=REVISION against that
 	$(BIN)/python tools/bench.py $(TRACE)
 	$(BIN)/python tools/bench_queries.py
+	$(if $(BEFORE),$(BIN)/python tools/bench_before.py $(BEFORE) $(TRACE))
 
 validate-gate: setup $(BIN)/.test-tools ## false alarms and detection of compare and gate, simulated
 	$(BIN)/python tools/validate_gate.py
