@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -180,6 +182,34 @@ def test_statements_for_another_connection_are_whole(run_db: Path, library: Libr
     assert engine.given
     assert engine.script(["tl_throttle"]) == whole
     engine.close()
+
+
+def test_one_that_is_read_while_another_session_saves(
+    run_db: Path, library: Library, cache: Path
+) -> None:
+    """As a timeline of the same run reads it; what could not be saved is saved at the end."""
+    other = run_db.with_name("other.db")
+    shutil.copy(run_db, other)
+    wanted, _ = answers(other, library)
+    entry(cache).unlink()
+    first = used(run_db, library)
+    Session(first, library, "run.db").query("throughput")
+    first.close()
+    engine = used(run_db, library)
+    session = Session(engine, library, "run.db")
+    rows = [session.query(name).rows for name in QUESTIONS[:2]]
+    with closing(sqlite3.connect(entry(cache))) as reader:
+        reader.execute("BEGIN")
+        assert (kept_count := reader.execute("SELECT count(*) FROM sqlite_schema").fetchone())
+        engine.script(["wb_stall"], kept=True)
+        assert not engine.connection.in_transaction
+        rows += [session.query(name).rows for name in QUESTIONS[2:]]
+    assert rows == wanted
+    with closing(sqlite3.connect(entry(cache))) as reader:
+        assert reader.execute("SELECT count(*) FROM sqlite_schema").fetchone() == kept_count
+    engine.close()
+    with closing(sqlite3.connect(entry(cache))) as reader:
+        assert reader.execute("SELECT count(*) FROM sqlite_schema").fetchone() > kept_count
 
 
 def test_a_timeline_without_its_kept_tables(

@@ -96,6 +96,10 @@ class KeptTables:
                 self._copy(connection, name)
             connection.execute("COMMIT")
             trim_cache(self._entry)
+        # COMMIT fails while another process reads the file, and leaves the transaction open.
+        with contextlib.suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     def statements(
         self, wanted: frozenset[str], *, is_first: bool = True
