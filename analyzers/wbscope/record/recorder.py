@@ -140,15 +140,17 @@ def _started(plan: Plan, events: queue.Queue[Any], warn: Callable[[Notice], None
             "cannot-write", str(folder.parent), f"cannot be written: {error.strerror}",
             fix=Phrase("choose a folder with room and write permission: ", Argument("output")),
         ) from error  # fmt: skip
-    link = Link(plan, events)
+    link = None
     try:
+        link = Link(plan, events)
         told = events.get()
         while told is not None and "problem" in told:
             warn(Notice("record-problem", told["problem"]))
             told = events.get()
     except BaseException:
-        link.stop(DISCARD, {})
-        link.close()
+        if link is not None:
+            link.stop(DISCARD, {})
+            link.close()
         shutil.rmtree(folder, ignore_errors=True)
         raise
     if told is not None and "ready" in told:

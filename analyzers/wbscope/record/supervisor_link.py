@@ -35,7 +35,15 @@ class Link:
         self._keeps: list[int] = []
         save(Path(plan.folder) / PLAN, plan.to_json())
         self._socket, theirs = socket.socketpair()
-        log = (Path(plan.folder) / ".recorder.log").open("ab")
+        try:
+            self._begin(theirs)
+        except BaseException:  # Ctrl-C: a recorder that hears nothing more lets all be
+            self._socket.close()
+            raise
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _begin(self, theirs: socket.socket) -> None:
+        log = (Path(self._plan.folder) / ".recorder.log").open("ab")
         with theirs, log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "wbscope.record.supervisor", str(theirs.fileno())],
@@ -46,8 +54,7 @@ class Link:
                 start_new_session=True,
             )
         with contextlib.suppress(OSError):
-            self._socket.sendall(plan.to_json().encode() + b"\n")
-        threading.Thread(target=self._listen, daemon=True).start()
+            self._socket.sendall(self._plan.to_json().encode() + b"\n")
 
     @property
     def pid(self) -> int:
