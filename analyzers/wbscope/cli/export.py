@@ -35,4 +35,4 @@ def export(
       wbscope export run1 run2 --parquet answers --redact names.key
       duckdb -c "SELECT * FROM 'answers/stalls/**/*.parquet'"
     """
-    harvest(runs, parquet, redact, as_json=as_json, quiet=quiet, strict=True)
+    harvest(runs, str(parquet), redact, as_json=as_json, quiet=quiet, strict=True)

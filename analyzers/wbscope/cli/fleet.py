@@ -52,11 +52,12 @@ SourcesArgument = Annotated[
     list[str],
     typer.Argument(metavar="SRC...", help="Runs, or folders of runs.", show_default=False),
 ]
+# Texts: a path would make one slash of the two of a URI.
 DatasetArgument = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="What fleet ingest wrote.", show_default=False)
+    str, typer.Argument(metavar="DATASET", help="What fleet ingest wrote.", show_default=False)
 ]
 DatasetOption = Annotated[
-    Path, typer.Option("-o", "--output", metavar="DATASET", help="A dataset, or a new folder.")
+    str, typer.Option("-o", "--output", metavar="DATASET", help="A dataset, or a new folder.")
 ]
 RedactOption = Annotated[
     Path | None,
@@ -130,19 +131,26 @@ def ingest(
       wbscope fleet ingest traces/ -o dataset --master 'local[*]'
     """
     cluster = _cluster(master, conf)
+    from wbscope.fleet.engines import check_place
     from wbscope.fleet.findsources import sources_in
+    from wbscope.fleet.hadoopfiles import is_uri
     from wbscope.run.source import STDIN, find_source
 
-    for source in sources:
+    for place in (*sources, output):
+        check_place(place, cluster)
+    local = [source for source in sources if not is_uri(source)]
+    for source in local:
         if source != STDIN and not os.path.lexists(source):
             find_source(source)  # which says so: a wrong name is no bad run
-    found = (one for source in sources for one in sources_in(source))
+    found = (
+        one for source in sources for one in ([source] if is_uri(source) else sources_in(source))
+    )
     harvest(found, output, redact, as_json=as_json, quiet=quiet, strict=False, cluster=cluster)
 
 
 def harvest(
     sources: Iterable[str],
-    output: Path,
+    output: str,
     redact: Path | None,
     *,
     as_json: bool,
@@ -153,7 +161,8 @@ def harvest(
     """Add runs and say what came of each; `strict` ends at the first that is bad."""
     import pyarrow  # noqa: F401 - before any work
 
-    from wbscope.fleet.dataset import make_dataset
+    from wbscope.fleet.dataset import Dataset, make_dataset
+    from wbscope.fleet.hadoopfiles import is_uri
     from wbscope.fleet.harvest import ingest_sources
     from wbscope.fleet.redact import read_key
     from wbscope.render.fleetpages import added_json, added_text
@@ -163,7 +172,9 @@ def harvest(
 
         check_spark(cluster.master)
     redaction = None if redact is None else read_key(redact)
-    dataset = make_dataset(output, None if redaction is None else redaction.id)
+    dataset: Dataset | str = output
+    if cluster is None or not is_uri(output):
+        dataset = make_dataset(Path(output), None if redaction is None else redaction.id)
     rows = []
 
     def each(source: str, outcome: str, run: str | None, error: WbscopeError | None) -> None:
@@ -174,6 +185,7 @@ def harvest(
             note(f"{outcome}: {source}")
 
     if cluster is None:
+        assert isinstance(dataset, Dataset)
         ingest_sources(sources, dataset, redaction=redaction, each=each, strict=strict)
     else:
         from wbscope.fleet.spark_ingest import ingest_on_spark
@@ -182,8 +194,8 @@ def harvest(
         with spark_session(cluster.master, cluster.settings) as session:
             ingest_on_spark(session, sources, dataset, each, redaction=redaction)
     if as_json:
-        write_stdout(added_json(str(output), rows))
-    note(added_text(str(output), rows))
+        write_stdout(added_json(output, rows))
+    note(added_text(output, rows))
 
 
 @app.command(cls=SqlCommand)
@@ -241,22 +253,20 @@ def sql(
         not no_pager,
         csv_raw,
     )
-    form.check([str(dataset)])
+    form.check([dataset])
     limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
-    from wbscope.fleet.dataset import open_dataset
-    from wbscope.fleet.engines import fleet_engine
-    from wbscope.fleet.fleetsql import contents
+    from wbscope.fleet.engines import fleet_contents, fleet_engine
     from wbscope.library.session import result_of
 
     text = sys.stdin.read() if statement == "-" else statement
     if text is None:
-        rows = contents(open_dataset(dataset))
+        rows = fleet_contents(dataset, cluster)
         result = result_of("tables", (("table", "runs_count", "rows_count", "bytes"), rows), ())
     else:
         with fleet_engine(dataset, cluster, limit_ns) as engine:
             result = result_of("sql", engine.select(text), ())
     choice.check("the answer", result.columns, 'wbscope fleet sql DATASET "SELECT ..."')
-    write_result("fleet-sql", {"sql": text, "dataset": str(dataset)}, result, form)
+    write_result("fleet-sql", {"sql": text, "dataset": dataset}, result, form)
 
 
 @app.command()
@@ -286,12 +296,12 @@ def report(
     file = None if output == "-" else Path(output)
     ending = "" if file is None else file.suffix.lower()
     form = Format(as_json=as_json or ending == ".json", output=output, force=force)
-    form.check([str(dataset)])
+    form.check([dataset])
     from wbscope.fleet.engines import fleet_engine
     from wbscope.fleet.fleetreport import report_of
 
     with fleet_engine(dataset, cluster) as engine:
-        found = report_of(engine, str(dataset))
+        found = report_of(engine, dataset)
     told = found.dataset, found.sections, found.titles, found.warnings
     if form.as_json:
         from wbscope.render.fleetreportpage import fleet_json
@@ -351,7 +361,7 @@ def gate(
     """
     cluster = _cluster(master, conf)
     form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
-    form.check([str(dataset)])
+    form.check([dataset])
     from wbscope.compare.gate import judge
     from wbscope.compare.metric_catalog import load_catalog
     from wbscope.compare.policy import read_policy

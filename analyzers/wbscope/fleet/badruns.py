@@ -28,9 +28,11 @@ def write_error(
     *,
     content: str | None = None,
     redaction: Redaction | None = None,
+    written_s: float | None = None,
 ) -> tuple[str, Path]:
     """The row of a bad run: where it belongs below the dataset, and the file in `folder`.
 
+    `written_s` is of a source that is not on this machine.
     The same content, or a source that cannot be read, has one row however often it is tried.
     """
     shown = source if redaction is None else redaction.path(source)
@@ -44,7 +46,7 @@ def write_error(
     local = folder / f"{ERRORS}-{name}.parquet"
     texts = [_utf8(value) if isinstance(value, str) else value for value in values]
     write_table(table_of(ERRORS, OWN_TABLES[ERRORS], [tuple(texts)]), local)
-    return data_path(ERRORS, Partition(_date_of(Path(source)), UNKNOWN, UNKNOWN), name), local
+    return data_path(ERRORS, Partition(_date_of(source, written_s), UNKNOWN, UNKNOWN), name), local
 
 
 def publish_error(dataset: Dataset, name: str, local: Path) -> None:
@@ -69,10 +71,11 @@ def forget_error(dataset: Dataset, run: str) -> None:
                 path.unlink()
 
 
-def _date_of(source: Path) -> str:
+def _date_of(source: str, written_s: float | None) -> str:
     """The day when what is there was written."""
     try:
-        return f"{datetime.fromtimestamp(source.stat().st_mtime, UTC):%Y-%m-%d}"
+        written_s = Path(source).stat().st_mtime if written_s is None else written_s
+        return f"{datetime.fromtimestamp(written_s, UTC):%Y-%m-%d}"
     except (OSError, OverflowError, ValueError):
         return UNKNOWN
 

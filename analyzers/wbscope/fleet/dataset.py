@@ -49,6 +49,11 @@ class Dataset:
     redaction: str | None
 
     @property
+    def place(self) -> str:
+        """For Spark."""
+        return f"file:{self.path.absolute()}"
+
+    @property
     def work(self) -> Path:
         """Where writers have their private folders, each under this name."""
         return self.path / _WORK / "ingest"
@@ -84,6 +89,15 @@ class Dataset:
         """The rows of ingest_errors, a file each."""
         found = self.path.glob(_ERROR_FILES)
         return sorted(p for p in found if is_data_path(str(p.relative_to(self.path))))
+
+    def errors(self) -> dict[str, int]:
+        """The files of ingest_errors below the dataset, and their bytes."""
+        files = self.error_files()
+        return {str(path.relative_to(self.path)): path.stat().st_size for path in files}
+
+    def readable(self, name: str) -> Any:
+        """A file of it for pyarrow."""
+        return self.path / name
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -217,7 +231,7 @@ def sync_folder(path: Path) -> None:
         os.close(opened)
 
 
-def cannot_write(path: Path, error: OSError) -> SetupError:
+def cannot_write(path: Path | str, error: OSError) -> SetupError:
     """A full disk, no permission."""
     return SetupError(
         "cannot-write",

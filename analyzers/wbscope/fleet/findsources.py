@@ -10,14 +10,14 @@ from pathlib import Path
 from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.run.source import STDIN, find_source
 
-__all__ = ["sources_in"]
+__all__ = ["DATASET_MARK", "ENDS", "is_run", "sources_in"]
 
 # A file in a folder that is no run itself; any file can be named.
-_ENDS = (
+ENDS = (
     ".dat", ".db", ".pftrace", ".perfetto-trace", ".tar", ".tgz", ".zip", ".gz", ".xz", ".zst",
     ".bz2",
 )  # fmt: skip
-_DATASET = "_dataset.json"
+DATASET_MARK = "_dataset.json"
 
 
 def sources_in(text: str) -> Iterator[str]:
@@ -31,7 +31,7 @@ def sources_in(text: str) -> Iterator[str]:
     """
     if text == STDIN:
         raise UsageError("no-stdin", STDIN, "is stdin, wanted files or folders", fix="FOLDER")
-    if not os.path.isdir(text) or _is_run(text):
+    if not os.path.isdir(text) or is_run(text):
         yield text
         return
     found = False
@@ -54,15 +54,15 @@ def _inside(folder: str) -> Iterator[str]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            if _is_run(entry.path):
+            if is_run(entry.path):
                 yield entry.path
-            elif not os.path.exists(os.path.join(entry.path, _DATASET)):
+            elif not os.path.exists(os.path.join(entry.path, DATASET_MARK)):
                 yield from _inside(entry.path)
-        elif entry.name.endswith(_ENDS) and entry.is_file():
+        elif entry.name.endswith(ENDS) and entry.is_file():
             yield entry.path
 
 
-def _is_run(folder: str) -> bool:
+def is_run(folder: str) -> bool:
     """Also one that is to be told as bad: two traces, or what a killed recorder left."""
     try:
         find_source(folder)

@@ -13,7 +13,6 @@ from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import QueryError
 from wbscope.base.result import Result, leading_names, typed_columns, unit_of
 from wbscope.base.units import seconds
-from wbscope.fleet.dataset import Dataset
 from wbscope.fleet.layout import ERRORS
 from wbscope.fleet.tables import table_names
 from wbscope.library.engine import Rows
@@ -23,6 +22,7 @@ from wbscope.library.sqlfile import SqlFile, broken_library, read_sql_file
 __all__ = [
     "SECTIONS",
     "FleetEngine",
+    "Stored",
     "answer",
     "contents",
     "not_a_select",
@@ -46,6 +46,27 @@ SECTIONS = (
     "fairness_outliers",
     "errors",
 )
+
+
+class Stored(Protocol):
+    """A dataset as engines read it, in a folder or on a file system of Hadoop."""
+
+    @property
+    def place(self) -> str:
+        """Its URI, for Spark."""
+        ...
+
+    def manifests(self) -> dict[str, dict[str, Any]]:
+        """What is told of each run, by its id."""
+        ...
+
+    def errors(self) -> dict[str, int]:
+        """The files of ingest_errors below the dataset, and their bytes."""
+        ...
+
+    def readable(self, name: str) -> Any:
+        """A file of it for pyarrow."""
+        ...
 
 
 class FleetEngine(Protocol):
@@ -94,7 +115,7 @@ def tables_in(sql: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.lower() in words]
 
 
-def contents(dataset: Dataset) -> list[tuple[str, int, int, int]]:
+def contents(dataset: Stored) -> list[tuple[str, int, int, int]]:
     """Each table: its name, runs that have rows there, rows and bytes of files.
 
     Raises: InputError for a dataset that cannot be read.
@@ -105,8 +126,8 @@ def contents(dataset: Dataset) -> list[tuple[str, int, int, int]]:
             found = totals.setdefault(told["table"], [0, 0, 0])
             for place, count in enumerate((1, told["rows"], told["bytes"])):
                 found[place] += count
-    bad = dataset.error_files()
-    totals[ERRORS] = [len(bad), len(bad), sum(path.stat().st_size for path in bad)]
+    bad = dataset.errors()
+    totals[ERRORS] = [len(bad), len(bad), sum(bad.values())]
     return [(name, *counts) for name, counts in totals.items()]  # type: ignore[misc]
 
 

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InternalError, SetupError, WbscopeError
@@ -19,13 +20,23 @@ from wbscope.fleet.redact import Redaction
 from wbscope.fleet.runfiles import RunFiles, write_run
 from wbscope.library.library import Library, load_library
 
-__all__ = ["Each", "Outcome", "ingest_sources", "is_of_the_run"]
+__all__ = [
+    "Each",
+    "Fetch",
+    "Outcome",
+    "Target",
+    "as_named",
+    "ingest_into",
+    "ingest_sources",
+    "is_of_the_run",
+]
 
 Outcome = Literal["added", "known", "failed"]
 
 # What would meet the next run as well: the job ends, and goes on when that is put right.
 _OF_THE_JOB = (
     "broken-sql-library",
+    "cannot-fetch",
     "cannot-open",
     "cannot-write",
     "foreign-file",
@@ -44,6 +55,71 @@ Each = Callable[[str, Outcome, str | None, WbscopeError | None], None]
 """What is told of each source: what came of it, its run if that is known, why it was not read."""
 
 
+Fetch = Callable[[str], AbstractContextManager[str]]
+"""Has a source under a name that can be opened, for as long as it is read."""
+
+
+class Target(Protocol):
+    """A dataset as it is written to."""
+
+    @property
+    def place(self) -> str:
+        """What errors call it."""
+        ...
+
+    def room(self) -> AbstractContextManager[Path]:
+        """A folder for the files of a run until they are published."""
+        ...
+
+    def has(self, run: str) -> bool:
+        """Whether the run is in it."""
+        ...
+
+    def publish(self, made: RunFiles, folder: Path) -> bool:
+        """Add a run; False if it is there."""
+        ...
+
+    def publish_error(self, name: str, local: Path) -> None:
+        """Add a row of ingest_errors, unless there is one of this name."""
+        ...
+
+    def forget_error(self, run: str) -> None:
+        """A later wbscope has read what an earlier one could not."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A dataset in a folder."""
+
+    dataset: Dataset
+
+    @property
+    def place(self) -> str:
+        return str(self.dataset.path)
+
+    def room(self) -> AbstractContextManager[Path]:
+        return private_folder(self.dataset.work)
+
+    def has(self, run: str) -> bool:
+        return self.dataset.has(run)
+
+    def publish(self, made: RunFiles, folder: Path) -> bool:
+        return publish(self.dataset, made, folder)
+
+    def publish_error(self, name: str, local: Path) -> None:
+        publish_error(self.dataset, name, local)
+
+    def forget_error(self, run: str) -> None:
+        forget_error(self.dataset, run)
+
+
+@contextmanager
+def as_named(source: str) -> Iterator[str]:
+    """What is on this machine."""
+    yield source
+
+
 def ingest_sources(
     sources: Iterable[str],
     dataset: Dataset,
@@ -52,6 +128,23 @@ def ingest_sources(
     redaction: Redaction | None = None,
     strict: bool = False,
     tries: int = 1,
+    fetch: Fetch = as_named,
+) -> None:
+    """Add the runs of all sources to a dataset in a folder, as ingest_into()."""
+    recover(dataset)
+    target = _Folder(dataset)
+    ingest_into(target, sources, each, redaction=redaction, strict=strict, tries=tries, fetch=fetch)
+
+
+def ingest_into(
+    target: Target,
+    sources: Iterable[str],
+    each: Each,
+    *,
+    redaction: Redaction | None = None,
+    strict: bool = False,
+    tries: int = 1,
+    fetch: Fetch = as_named,
 ) -> None:
     """Add the runs of all sources; `strict` ends at the first bad one.
 
@@ -60,9 +153,8 @@ def ingest_sources(
     Raises: SetupError for what is wrong with the dataset or this machine.
     """
     library = load_library()
-    recover(dataset)
     for source in sources:
-        adding = _Adding(source, dataset, library, redaction)
+        adding = _Adding(source, target, library, redaction, fetch)
         try:
             outcome = adding.add_in(tries)
         except WbscopeError as error:
@@ -84,10 +176,12 @@ class _Adding:
     """One source on its way into the dataset; `run` is known once its content is read."""
 
     source: str
-    dataset: Dataset
+    target: Target
     library: Library
     redaction: Redaction | None
+    fetch: Fetch
     run: str | None = None
+    written_s: float | None = None  # of a copy
 
     def add_in(self, tries: int) -> Outcome:
         """Raises: WbscopeError."""
@@ -101,43 +195,59 @@ class _Adding:
 
     def add(self) -> Outcome:
         """Raises: WbscopeError."""
-        with private_folder(self.dataset.work) as folder, scratch_folder() as scratch:
+        with self.target.room() as folder, scratch_folder() as scratch:
             made = self._read(folder, scratch)
-            if made is None or not publish(self.dataset, made, folder):
+            if made is None or not self.target.publish(made, folder):
                 return "known"
-            forget_error(self.dataset, made.run)
+            self.target.forget_error(made.run)
             return "added"
 
     def tell(self, error: WbscopeError) -> None:
         """A row for the bad run."""
-        with private_folder(self.dataset.work) as folder:
+        with self.target.room() as folder:
             try:
                 name, local = write_error(
-                    self.source, error, folder, content=self.run, redaction=self.redaction
+                    self.source,
+                    error,
+                    folder,
+                    content=self.run,
+                    redaction=self.redaction,
+                    written_s=self.written_s,
                 )
             except OSError as full:
-                raise cannot_write(self.dataset.path, full) from full
-            publish_error(self.dataset, name, local)
+                raise cannot_write(self.target.place, full) from full
+            self.target.publish_error(name, local)
 
     def _found(self, run: str) -> None:
         self.run = run
 
     def _read(self, folder: Path, scratch: Path) -> RunFiles | None:
         """What a strange trace brings out in our own code is an error of this run, too."""
-        try:
-            return write_run(
-                self.source,
-                folder,
-                scratch=scratch,
-                redaction=self.redaction,
-                library=self.library,
-                known=self.dataset.has,
-                found=self._found,
-            )
-        except ImportError as error:
-            raise missing_library(error, self.source) or error from error
-        except OSError as error:
-            raise cannot_write(self.dataset.path, error) from error
-        except _BUGS as error:
-            told = f"{type(error).__name__}: {error} (a bug, please report it)"
-            raise InternalError("internal", self.source, told) from error
+        with self.fetch(self.source) as at_hand:
+            try:
+                return self._write(at_hand, folder, scratch)
+            except ImportError as error:
+                raise missing_library(error, self.source) or error from error
+            except OSError as error:
+                raise cannot_write(self.target.place, error) from error
+            except _BUGS as error:
+                told = f"{type(error).__name__}: {error} (a bug, please report it)"
+                raise InternalError("internal", self.source, told) from error
+            except WbscopeError as error:
+                if at_hand == self.source:
+                    raise
+                raise error.with_path(at_hand, self.source) from None
+
+    def _write(self, at_hand: str, folder: Path, scratch: Path) -> RunFiles | None:
+        if at_hand != self.source:
+            self.written_s = Path(at_hand).stat().st_mtime
+        return write_run(
+            at_hand,
+            folder,
+            scratch=scratch,
+            redaction=self.redaction,
+            library=self.library,
+            known=self.target.has,
+            found=self._found,
+            called=self.source,
+        )

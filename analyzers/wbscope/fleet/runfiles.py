@@ -158,11 +158,13 @@ def write_run(
     library: Library | None = None,
     known: Known = lambda _run: False,
     found: Callable[[str], None] = lambda _run: None,
+    called: str | None = None,
 ) -> RunFiles | None:
     """Ask a run everything and write TABLE.parquet for each answer with rows, synced.
 
     None when its content is `known`; `found` is told the hash before anything else can go wrong.
-    `scratch` (else `folder`) has the database for as long as it is read.
+    `scratch` (else `folder`) has the database for as long as it is read; `called` is what the
+    source is told to be, where `text` is a copy of it.
 
     Raises: WbscopeError for a bad run, OSError such as a full disk.
     """
@@ -178,7 +180,8 @@ def write_run(
             shown = Source(Path(_SHOWN), database, Kind.DATABASE)
             with _AskedOnce(shown, engine, library) as run:
                 told = named.name if redaction is None else redaction.path(named.name)
-                place = text if redaction is None else redaction.path(text)
+                place = called or text
+                place = place if redaction is None else redaction.path(place)
                 return _Written(run, run_id, folder, told, place, _places(run, named)).files()
 
 

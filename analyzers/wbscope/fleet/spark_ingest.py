@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wbscope.base.errors import InputError, SetupError, WbscopeError
 from wbscope.fleet.dataset import Dataset
-from wbscope.fleet.harvest import Each, Outcome, ingest_sources
+from wbscope.fleet.hadoop_dataset import HadoopDataset, make_dataset_at
+from wbscope.fleet.hadoop_sources import fetched, sources_at
+from wbscope.fleet.hadoopfiles import files_of_session, files_of_worker, is_uri, settings_of
+from wbscope.fleet.harvest import Each, Fetch, Outcome, as_named, ingest_into, ingest_sources
 from wbscope.fleet.redact import Redaction
 from wbscope.fleet.spark_session import ATTEMPTS
 
@@ -41,30 +45,66 @@ class _Told:
     error: tuple[str, str, str, str | None] | None  # slug, subject, message, fix
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What an executor is told: where the dataset is, and how Hadoop is set up."""
+
+    place: str
+    redaction: Redaction | None
+    settings: dict[str, str]
+
+    def add(self, source: str, each: Each) -> None:
+        """Read one source, and put it into the dataset."""
+        key = None if self.redaction is None else self.redaction.id
+        fetch = self._fetch() if is_uri(source) else as_named
+        if is_uri(self.place):
+            target = HadoopDataset(self.place, key, files_of_worker(self.settings))
+            ingest_into(target, [source], each, redaction=self.redaction, tries=_TRIES, fetch=fetch)
+            return
+        dataset = Dataset(Path(self.place), key)
+        ingest_sources([source], dataset, each, redaction=self.redaction, tries=_TRIES, fetch=fetch)
+
+    def _fetch(self) -> Fetch:
+        return partial(fetched, files_of_worker(self.settings))
+
+
 def ingest_on_spark(
     session: SparkSession,
     sources: Iterable[str],
-    dataset: Dataset,
+    output: Dataset | str,
     each: Each,
     *,
     redaction: Redaction | None = None,
 ) -> None:
-    """Add the runs of all sources, which every executor has under the same paths.
+    """Add the runs of all sources: URIs, or what every executor has under the same paths.
 
-    `each` is told in the order of the sources, when all are done.
+    `output` is a dataset in a folder, or the URI of one. `each` is told in the order of the
+    sources, when all are done.
 
-    Raises: SetupError for what is wrong with the dataset or a machine of the cluster.
+    Raises: InputError and UsageError for sources and output, SetupError for what is wrong with
+    the dataset or a machine of the cluster.
     """
-    listed = [str(Path(source).absolute()) for source in sources]
+    files, settings = files_of_session(session), settings_of(session)
+    listed: list[str] = []
+    for source in sources:
+        found = sources_at(files, source) if is_uri(source) else [str(Path(source).absolute())]
+        listed += found
+    key = None if redaction is None else redaction.id
+    dataset: Dataset | HadoopDataset
+    if isinstance(output, Dataset):
+        dataset, place = output, str(output.path.absolute())
+    else:
+        dataset = make_dataset_at(files, output, key)
+        dataset.recover()
+        place = dataset.place
     before = set(dataset.runs())
     if not listed:
         return
     context = session.sparkContext
     tasks = max(context.defaultParallelism * _TASKS_FOR_CORE, -(-len(listed) // _MOST_RUNS_IN_TASK))
-    place = dataset.path.absolute()
 
     def part(sources: Iterable[str]) -> Iterator[_Told]:
-        return _ingest_part(sources, Dataset(place, dataset.redaction), redaction)
+        return _ingest_part(sources, _Job(place, redaction, settings))
 
     try:
         told = context.parallelize(listed, min(tasks, len(listed))).mapPartitions(part).collect()
@@ -101,9 +141,7 @@ def cluster_failed(error: Exception, subject: str) -> WbscopeError:
     )
 
 
-def _ingest_part(
-    sources: Iterable[str], dataset: Dataset, redaction: Redaction | None
-) -> Iterator[_Told]:
+def _ingest_part(sources: Iterable[str], job: _Job) -> Iterator[_Told]:
     """On an executor: the runs of a task, one after the other."""
     from pyspark import TaskContext
 
@@ -111,20 +149,20 @@ def _ingest_part(
     attempt = 0 if task is None else task.attemptNumber()
     for source in sources:
         try:
-            yield replace(_ingest_one(source, dataset, redaction), is_again=attempt > 0)
+            yield replace(_ingest_one(source, job), is_again=attempt > 0)
         except WbscopeError as error:
             if attempt < ATTEMPTS - 1:
                 raise  # another executor may have what this one lacks
             yield _Told(source, None, None, True, _of_error(error))
 
 
-def _ingest_one(source: str, dataset: Dataset, redaction: Redaction | None) -> _Told:
+def _ingest_one(source: str, job: _Job) -> _Told:
     told: list[_Told] = []
 
     def each(_: str, outcome: Outcome, run: str | None, error: WbscopeError | None) -> None:
         told.append(_Told(source, outcome, run, False, None if error is None else _of_error(error)))
 
-    ingest_sources([source], dataset, each, redaction=redaction, tries=_TRIES)
+    job.add(source, each)
     return told[0]
 
 

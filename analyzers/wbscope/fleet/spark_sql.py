@@ -7,14 +7,13 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wbscope.base.errors import QueryError, WbscopeError
 from wbscope.base.result import unique_names
 from wbscope.base.units import seconds
-from wbscope.fleet.dataset import Dataset, files_by_table
-from wbscope.fleet.fleetsql import not_a_select, plain_value, tables_in, too_late
+from wbscope.fleet.dataset import files_by_table
+from wbscope.fleet.fleetsql import Stored, not_a_select, plain_value, tables_in, too_late
 from wbscope.fleet.layout import ERRORS, PARTITIONS
 from wbscope.fleet.spark_ingest import cluster_failed
 from wbscope.fleet.tables import columns_of_table, table_names
@@ -38,12 +37,10 @@ _GLOB = re.compile(r"([\\{}\[\]*?])")
 class SparkEngine:
     """A FleetEngine over the runs that have a manifest.
 
-    The dataset lies where every executor has it under the same path.
+    A dataset in a folder lies where every executor has it under the same path.
     """
 
-    def __init__(
-        self, session: SparkSession, dataset: Dataset, limit_ns: int | None = None
-    ) -> None:
+    def __init__(self, session: SparkSession, dataset: Stored, limit_ns: int | None = None) -> None:
         """`limit_ns` is what one SELECT may take.
 
         Raises: InputError for a dataset that cannot be read.
@@ -51,12 +48,12 @@ class SparkEngine:
         # Of its own, and with each table that was asked for: thousands of files are listed once.
         self._session = session.newSession()
         self._made: set[str] = set()
-        self._place = dataset.path.absolute()
+        self._dataset = dataset
         self._limit_ns = limit_ns
         self._library = load_library()
         manifests = dataset.manifests()
         self._files = files_by_table(manifests.values())
-        self._files[ERRORS] = [str(p.relative_to(dataset.path)) for p in dataset.error_files()]
+        self._files[ERRORS] = list(dataset.errors())
         # Files that one version wrote have the same columns.
         self._version = {
             file: (one["fleet_schema"], one["database_schema"], one["wbscope_version"])
@@ -120,9 +117,9 @@ class SparkEngine:
         schema = _schema(declared | others)
         if not files:
             return self._session.createDataFrame([], schema)
-        root = self._place / table
-        reader = self._session.read.schema(schema).option("basePath", f"file:{root}")
-        paths = [_GLOB.sub(r"\\\1", f"file:{self._place / file}") for file in files]
+        place = self._dataset.place
+        reader = self._session.read.schema(schema).option("basePath", f"{place}/{table}")
+        paths = [_GLOB.sub(r"\\\1", f"{place}/{file}") for file in files]
         return reader.parquet(*paths).select(*(f"`{name}`" for name in schema.names))
 
     def _others(self, files: Iterable[str], declared: Iterable[str]) -> dict[str, str]:
@@ -132,7 +129,7 @@ class SparkEngine:
 
         found: dict[str, str] = {}
         for file in {self._version.get(file): file for file in files}.values():
-            fields = from_arrow_schema(parquet.read_schema(Path(self._place, file))).fields
+            fields = from_arrow_schema(parquet.read_schema(self._dataset.readable(file))).fields
             found |= {one.name: one.dataType.simpleString() for one in fields}
         return {name: kind for name, kind in sorted(found.items()) if name not in set(declared)}
 

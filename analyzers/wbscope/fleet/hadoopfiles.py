@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of any file system that Hadoop knows, by the JVM of a session or one of a worker's own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wbscope.base.errors import SetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Entry", "HadoopFiles", "files_of_session", "files_of_worker", "is_uri", "settings_of"]
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.*", re.DOTALL)
+# A rename is a copy there, and a file appears whole, when it is closed.
+_STORES = ("cosn", "gs", "oss", "s3", "s3a", "s3n", "wasb", "wasbs")
+_HADOOP = "spark.hadoop."
+_WORKER_JVM = {
+    "spark.driver.memory": "256m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+_of_worker: list[HadoopFiles] = []
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or folder that is there."""
+
+    uri: str
+    name: str
+    is_folder: bool
+    bytes: int
+    modified_s: float
+
+
+def is_uri(text: str) -> bool:
+    """hdfs://..., s3a://..., file://...: what Hadoop is asked for."""
+    return _URI.fullmatch(text) is not None
+
+
+class HadoopFiles:
+    """What is done with files; each URI has its file system.
+
+    Everything raises OSError: FileNotFoundError, FileExistsError, and others with Java's words.
+    """
+
+    def __init__(self, gateway: Any, conf: Any) -> None:
+        self._gateway = gateway
+        self._hadoop = gateway.jvm.org.apache.hadoop.fs
+        self._conf = conf
+
+    def entry(self, uri: str) -> Entry | None:
+        """What is there under this name."""
+        try:
+            with _java(uri):
+                return _entry(uri, self._system(uri).getFileStatus(self._path(uri)))
+        except FileNotFoundError:
+            return None
+
+    def inside(self, uri: str) -> list[Entry]:
+        """The entries of a folder by their names; none where there is no folder."""
+        try:
+            with _java(uri):
+                found = self._system(uri).listStatus(self._path(uri))
+                entries = [_entry(_below(uri, one.getPath().getName()), one) for one in found]
+        except FileNotFoundError:
+            return []
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def files_below(self, uri: str) -> Iterator[Entry]:
+        """All files at any depth."""
+        for entry in self.inside(uri):
+            if entry.is_folder:
+                yield from self.files_below(entry.uri)
+            else:
+                yield entry
+
+    def read(self, uri: str) -> bytes:
+        """A small file."""
+        with _java(uri):
+            stream = self._system(uri).open(self._path(uri))
+            try:
+                return bytes(self._gateway.jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+    def get(self, uri: str, local: Path) -> None:
+        """Copy a file, or a folder with all that is in it."""
+        with _java(uri):
+            target = self._path(local.absolute().as_uri())
+            self._system(uri).copyToLocalFile(False, self._path(uri), target, True)
+
+    def put(self, local: Path, uri: str, work: str) -> None:
+        """Add a file whole; `work` is a folder on the same file system for it until then.
+
+        Raises: FileExistsError. Of two writers at once on an object store the last one wins there.
+        """
+        with _java(uri):
+            system, target = self._system(uri), self._path(uri)
+            if system.exists(target):
+                raise FileExistsError(errno.EEXIST, "exists", uri)
+            if uri.partition(":")[0].lower() in _STORES:
+                self._copy(local, uri, overwrite=True)
+                return
+            system.mkdirs(target.getParent())
+            private = _below(work, f"{uuid.uuid4().hex}.tmp")
+            try:
+                self._copy(local, private, overwrite=False)
+                self._rename(private, uri)
+            except BaseException:
+                with suppress(OSError):
+                    self.delete(private)
+                raise
+
+    def make_folder(self, uri: str) -> None:
+        """And those above it."""
+        with _java(uri):
+            self._system(uri).mkdirs(self._path(uri))
+
+    def delete(self, uri: str, *, whole: bool = False) -> None:
+        """Remove a file, or a `whole` folder; nothing happens where there is none."""
+        with _java(uri):
+            self._system(uri).delete(self._path(uri), whole)
+
+    def _path(self, uri: str) -> Any:
+        return self._hadoop.Path(uri)
+
+    def _system(self, uri: str) -> Any:
+        system = self._path(uri).getFileSystem(self._conf)
+        system.setWriteChecksum(False)  # no .crc files beside those on a local disk
+        return system
+
+    def _copy(self, local: Path, uri: str, *, overwrite: bool) -> None:
+        source = self._path(local.absolute().as_uri())
+        self._system(uri).copyFromLocalFile(False, overwrite, source, self._path(uri))
+
+    def _rename(self, source: str, target: str) -> None:
+        """Not over another file, which FileSystem.rename() does on a local disk."""
+        path = self._path(target)
+        context = self._hadoop.FileContext.getFileContext(path.toUri(), self._conf)
+        none = self._gateway.new_array(self._hadoop.Options.Rename, 0)
+        context.rename(self._path(source), path, none)
+
+
+def files_of_session(session: SparkSession) -> HadoopFiles:
+    """By the driver's own JVM."""
+    context: Any = session.sparkContext
+    return HadoopFiles(context._gateway, context._jsc.hadoopConfiguration())
+
+
+def settings_of(session: SparkSession) -> dict[str, str]:
+    """What a worker's Hadoop has to be told."""
+    return {
+        name.removeprefix(_HADOOP): value
+        for name, value in session.sparkContext.getConf().getAll()
+        if name.startswith(_HADOOP)
+    }
+
+
+def files_of_worker(settings: Mapping[str, str]) -> HadoopFiles:
+    """On an executor, whose Python has no way to its JVM: by one more, which ends with this worker.
+
+    Settings may be secrets: they are told inside, and stand on no command line.
+
+    Raises: SetupError.
+    """
+    if _of_worker:
+        return _of_worker[0]
+    from pyspark import SparkConf, SparkFiles
+    from pyspark.java_gateway import launch_gateway
+
+    # What spark.jars brought to the executor, such as the client of an object store.
+    jars = os.path.join(SparkFiles.getRootDirectory(), "*")
+    conf = SparkConf(loadDefaults=False).setAll(
+        [*_WORKER_JVM.items(), ("spark.driver.extraClassPath", jars)]
+    )
+    try:
+        gateway = launch_gateway(conf, {"stdout": 2, "stderr": 2})
+    except Exception as error:  # of pyspark, without a type of its own
+        raise SetupError(
+            "no-hadoop",
+            "an executor",
+            f"has no second JVM, which Hadoop's file systems need: {error}",
+            fix="--conf spark.executor.memoryOverhead=1g    # it needs some 400 MB",
+        ) from error
+    hadoop = gateway.jvm.org.apache.hadoop.conf.Configuration()
+    for name, value in settings.items():
+        hadoop.set(name, value)
+    _of_worker.append(HadoopFiles(gateway, hadoop))
+    return _of_worker[0]
+
+
+def _entry(uri: str, status: Any) -> Entry:
+    name = status.getPath().getName()
+    seconds = status.getModificationTime() / 1000
+    return Entry(uri, name, bool(status.isDirectory()), int(status.getLen()), seconds)
+
+
+def _below(uri: str, name: str) -> str:
+    return f"{uri.rstrip('/')}/{name}"
+
+
+@contextmanager
+def _java(uri: str) -> Iterator[None]:
+    """What Java throws, as what Python's own files raise."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        kind = error.java_exception.getClass().getSimpleName()
+        words = str(error.java_exception.getMessage() or kind).splitlines()[0][:300]
+        if kind == "FileNotFoundException":
+            raise FileNotFoundError(errno.ENOENT, words, uri) from error
+        if kind == "AccessControlException":
+            raise PermissionError(errno.EACCES, words, uri) from error
+        if kind == "FileAlreadyExistsException":
+            raise FileExistsError(errno.EEXIST, words, uri) from error
+        raise OSError(errno.EIO, f"{words} ({kind})", uri) from error
+    except Py4JError as error:  # the JVM has gone
+        raise OSError(errno.EIO, f"Hadoop does not answer: {error}", uri) from error
