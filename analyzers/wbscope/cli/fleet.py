@@ -119,8 +119,9 @@ def ingest(
     and a row of ingest_errors, and the exit code stays 0; 5 is a full disk or
     the like: start the same command again, it goes on where it was. Killed at
     any moment, a dataset holds whole runs, each once. With --master the
-    executors of a Spark cluster read the runs. docs/fleet.md says how it lies
-    on disk and how others read it.
+    executors of a Spark cluster read the runs, and SRC and DATASET may be URIs
+    of Hadoop's file systems. docs/fleet.md says how it lies on disk and how
+    others read it.
 
     \b
     Examples:
@@ -129,6 +130,8 @@ def ingest(
       head -c 32 /dev/urandom > names.key
       wbscope fleet ingest traces/ -o dataset --redact names.key
       wbscope fleet ingest traces/ -o dataset --master 'local[*]'
+      wbscope fleet ingest hdfs://HOST:8020/traces -o hdfs://HOST:8020/dataset \\
+        --master yarn
     """
     cluster = _cluster(master, conf)
     from wbscope.fleet.engines import check_place
