@@ -190,7 +190,7 @@ def files_of_worker(settings: Mapping[str, str]) -> HadoopFiles:
             "no-hadoop",
             "an executor",
             f"has no second JVM, which Hadoop's file systems need: {error}",
-            fix="--conf spark.executor.memoryOverhead=1g    # it needs some 400 MB",
+            fix="spark.executor.memoryOverhead=1g    # it needs some 400 MB",
         ) from error
     hadoop = gateway.jvm.org.apache.hadoop.conf.Configuration()
     for name, value in settings.items():
