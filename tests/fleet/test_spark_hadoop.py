@@ -197,9 +197,12 @@ def test_an_ingester_is_killed(wbscope: Wbscope, made: Made, tmp_path: Path) -> 
     dataset = f"{made.hdfs.uri}/killed"
     command = [wbscope_path(), "fleet", "ingest", made.source, "-o", dataset, *words]
     job = subprocess.Popen(command, env=wbscope.env, stderr=subprocess.PIPE, text=True)
-    wait_for((held / "pid").exists, "the first ingester")
-    kill(int((held / "pid").read_text()))
-    _, said = job.communicate(timeout=300)
+    try:
+        wait_for((held / "pid").exists, "the first ingester")
+        kill(int((held / "pid").read_text()))
+        _, said = job.communicate(timeout=300)
+    finally:
+        job.kill()
     assert job.returncode == 0, said
     assert f"{RUNS} runs added, {BAD} could not" in said
     copy = made.hdfs.get("/killed", tmp_path / "copy")
