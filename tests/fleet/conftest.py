@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.cli import Wbscope
 from support.corpus import ARCHIVE, CORPUS
+from support.hdfs import Hdfs, hdfs
 from support.runs import example
 from support.spark import Cluster, standalone
 
@@ -45,4 +46,11 @@ def cluster(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Itera
     folder = tmp_path_factory.mktemp("cluster")
     env = {"WBSCOPE_CACHE_DIR": wbscope.env["WBSCOPE_CACHE_DIR"]}
     with standalone(folder, env=env) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """An HDFS."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as started:
         yield started

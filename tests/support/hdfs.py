@@ -22,7 +22,8 @@ class Hdfs:
     """Its URI, and copies to it and from it, by Hadoop's own client."""
 
     def __init__(self, gateway: Any, cluster: Any) -> None:
-        self._jvm, self._cluster = gateway.jvm, cluster
+        self.gateway, self._jvm = gateway, gateway.jvm
+        self.conf = cluster.getConfiguration(0)
         self._files = cluster.getFileSystem()
         self.uri = str(self._files.getUri().toString())
 
@@ -57,6 +58,8 @@ def hdfs(folder: Path) -> Iterator[Hdfs]:
         jvm: Any = gateway.jvm
         hadoop = jvm.org.apache.hadoop.conf.Configuration()
         hadoop.set("hdfs.minidfs.basedir", str(folder / "hdfs"))
+        # A client that is quicker than the data node's report waits for it, 400 ms by default.
+        hadoop.set("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "10")
         builder = jvm.org.apache.hadoop.hdfs.MiniDFSCluster.Builder(hadoop)
         cluster = builder.numDataNodes(1).build()
         cluster.waitActive()

@@ -38,6 +38,20 @@ class Phrase(str):
         made.parts = parts
         return made
 
+    def replaced(self, old: str, new: str) -> Phrase:
+        """The same with another text in the place of this one, in values, too."""
+
+        def swap(part: str | Argument) -> str | Argument:
+            if isinstance(part, str):
+                return part.replace(old, new)
+            value = part.value
+            if not isinstance(value, str | Path) or old not in str(value):
+                return part
+            text = str(value).replace(old, new)
+            return Argument(part.name, text if isinstance(value, str) else Path(text))
+
+        return Phrase(*map(swap, self.parts))
+
     def spoken(self, say: Callable[[Argument], str]) -> str:
         """The same text with other words for each argument."""
         return "".join(part if isinstance(part, str) else say(part) for part in self.parts)

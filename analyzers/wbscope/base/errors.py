@@ -73,7 +73,12 @@ class WbscopeError(Exception):
     def with_path(self, private: str, shown: str) -> Self:
         """The same error, naming the user's path instead of a private one."""
 
-        return self._changed(lambda text: text.replace(private, shown) if private in text else text)
+        def swap(text: str) -> str:
+            if isinstance(text, Phrase):
+                return text.replaced(private, shown)
+            return text.replace(private, shown)
+
+        return self._changed(swap)
 
     def spoken(self, say: Callable[[Argument], str]) -> Self:
         """The same error with other words for arguments: options, on a command line."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import secrets
 import shlex
 import shutil
 import stat
@@ -29,6 +30,7 @@ __all__ = [
     "free_name",
     "is_private_name",
     "private_folder",
+    "private_name",
     "private_output",
     "remove_if_dead",
     "remove_private_folders",
@@ -153,6 +155,11 @@ def remove_private_folders() -> None:
 def is_private_name(name: str, of: str) -> bool:
     """Whether a private folder of the output of this name is called so."""
     return re.fullmatch(rf"\.{re.escape(of)}{re.escape(_MARK)}[a-z0-9_]{{8}}", name) is not None
+
+
+def private_name(of: str) -> str:
+    """One of these names that nothing has yet."""
+    return f".{of}{_MARK}{secrets.token_hex(4)}"
 
 
 def write_whole(output: Path, text: str) -> None:

@@ -304,7 +304,7 @@ def report(
     from wbscope.fleet.fleetreport import report_of
 
     with fleet_engine(dataset, cluster) as engine:
-        found = report_of(engine, dataset)
+        found = report_of(engine, dataset, None if cluster is None else cluster.master)
     told = found.dataset, found.sections, found.titles, found.warnings
     if form.as_json:
         from wbscope.render.fleetreportpage import fleet_json

@@ -25,6 +25,7 @@ __all__ = [
     "Dataset",
     "cannot_write",
     "files_by_table",
+    "ingest_fix",
     "make_dataset",
     "open_dataset",
     "place",
@@ -134,7 +135,7 @@ def open_dataset(path: Path) -> Dataset:
             "not-a-dataset",
             str(path),
             f"{what}, wanted a dataset",
-            fix=f"wbscope fleet ingest RUN... -o {shlex.quote(str(path))}",
+            fix=ingest_fix(str(path)),
         ) from None
     if document.get("schema") != DATASET_SCHEMA:
         raise _damaged(path / _MARKER, f"has schema {document.get('schema')!r}")
@@ -169,6 +170,12 @@ def make_dataset(path: Path, redaction: str | None) -> Dataset:
     if found.redaction != redaction:
         raise _other_key(found, redaction)
     return found
+
+
+def ingest_fix(place: str, master: str | None = None) -> str:
+    """How to make the dataset, or to add to it; a URI needs the `master`."""
+    fix = f"wbscope fleet ingest RUN... -o {shlex.quote(place)}"
+    return fix if master is None else Phrase(f"{fix} ", Argument("master", master))
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def fleet_engine(
             return
         from wbscope.fleet.hadoop_dataset import open_dataset_at
 
-        remote = open_dataset_at(files_of_session(session), place)
+        remote = open_dataset_at(files_of_session(session), place, cluster.master)
         yield SparkEngine(session, remote, limit_ns)
 
 
@@ -69,7 +69,7 @@ def fleet_contents(place: str, cluster: Cluster | None) -> list[tuple[str, int, 
     from wbscope.fleet.spark_session import spark_session
 
     with spark_session(cluster.master, cluster.settings) as session:
-        return contents(open_dataset_at(files_of_session(session), place))
+        return contents(open_dataset_at(files_of_session(session), place, cluster.master))
 
 
 def check_place(place: str, cluster: Cluster | None) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Notice, Result
+from wbscope.fleet.dataset import ingest_fix
 from wbscope.fleet.fleetsql import SECTIONS, FleetEngine, answer, report_query
+from wbscope.fleet.hadoopfiles import is_uri
 
 __all__ = ["FleetReport", "report_of"]
 
@@ -32,7 +34,7 @@ class FleetReport:
         return row
 
 
-def report_of(engine: FleetEngine, dataset: str) -> FleetReport:
+def report_of(engine: FleetEngine, dataset: str, master: str | None = None) -> FleetReport:
     """Ask all sections.
 
     Raises: EvidenceError for a dataset without runs; QueryError.
@@ -46,7 +48,7 @@ def report_of(engine: FleetEngine, dataset: str) -> FleetReport:
             dataset,
             "has no runs yet",
             have=f"{_errors(sections[_ERRORS])} sources that could not be read",
-            fix=f"wbscope fleet ingest RUN... -o {dataset}",
+            fix=ingest_fix(dataset, master if is_uri(dataset) else None),
         )
     warnings = tuple(_warnings(head, _errors(sections[_ERRORS])))
     return FleetReport(dataset, sections, titles, warnings)

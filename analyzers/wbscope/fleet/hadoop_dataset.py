@@ -1,18 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset on a file system of Hadoop: there are no links and locks, a rename is what is whole.
-
-A run is in it exactly when its manifest is there, as in a folder. Before its files get their names
-a claim in _intent names them by content. Whoever finds the same claim has the same files, and goes
-on; whoever finds another one waits, and takes back what a writer that died had put there.
-"""
+"""A dataset on a file system of Hadoop: the same files, read and written by Hadoop's client."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
-import time
-import uuid
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,25 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.cache import scratch_folder
-from wbscope.base.errors import InputError, SetupError, WbscopeError
-from wbscope.fleet.dataset import (
-    Dataset,
-    cannot_write,
-    make_dataset,
-    open_dataset,
-    write_synced,
-)
-from wbscope.fleet.hadoopfiles import HadoopFiles
+from wbscope.base.errors import InputError, WbscopeError
+from wbscope.base.outputs import private_name
+from wbscope.fleet.dataset import Dataset, cannot_write, ingest_fix, make_dataset, open_dataset
+from wbscope.fleet.hadoop_publish import MANIFESTS, Publisher
+from wbscope.fleet.hadoopfiles import HadoopFiles, is_store
 from wbscope.fleet.layout import ERRORS, RUN_ID, is_data_path
 from wbscope.fleet.runfiles import RunFiles
 
 __all__ = ["HadoopDataset", "make_dataset_at", "open_dataset_at"]
 
-_MARKER, _MANIFESTS, _INTENTS, _WORK = "_dataset.json", "_manifest", "_intent", "_work"
-# A writer that has claimed a run needs seconds: its files are made by then.
-_WAIT_SECONDS = 60.0
-# What is older was left by one that died, whatever the clocks say.
-_LEFT_SECONDS = 24 * 3600.0
+_MARKER = "_dataset.json"
 
 
 @dataclass
@@ -48,7 +32,6 @@ class HadoopDataset:
     place: str
     redaction: str | None
     files: HadoopFiles
-    wait_seconds: float = _WAIT_SECONDS
     _errors: dict[str, int] | None = field(default=None, repr=False)
 
     @contextmanager
@@ -59,11 +42,11 @@ class HadoopDataset:
 
     def has(self, run: str) -> bool:
         """Whether the run is in it."""
-        return self.files.entry(self._manifest(run)) is not None
+        return self._publisher.has(run)
 
     def runs(self) -> list[str]:
         """Runs that are in it."""
-        names = (one.name for one in self.files.inside(self._at(_MANIFESTS)))
+        names = (one.name for one in self.files.inside(self._at(MANIFESTS)))
         stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
         return sorted(stem for stem in stems if RUN_ID.fullmatch(stem))
 
@@ -71,8 +54,8 @@ class HadoopDataset:
         """What is told of each run, as Dataset.manifests()."""
         with _mirror(self.place) as mirror, _reading(self.place):
             mirror.mkdir()
-            if self.files.entry(self._at(_MANIFESTS)) is not None:
-                self.files.get(self._at(_MANIFESTS), mirror / _MANIFESTS)
+            if self.files.entry(self._at(MANIFESTS)) is not None:
+                self.files.get(self._at(MANIFESTS), mirror / MANIFESTS)
             return Dataset(mirror, self.redaction).manifests()
 
     def errors(self) -> dict[str, int]:
@@ -97,24 +80,7 @@ class HadoopDataset:
 
         Raises: SetupError where it cannot be written, or something else has the place of a file.
         """
-        claim = (json.dumps({"files": made.manifest["files"]}, indent=1) + "\n").encode()
-        (folder / "intent.json").write_bytes(claim)
-        write_synced(folder / "manifest.json", made.manifest)
-        try:
-            with self._work() as work:
-                if not self._claim(made.run, folder / "intent.json", claim, work):
-                    return False
-                try:
-                    self._place(made, folder, work)
-                except OSError:
-                    with contextlib.suppress(OSError):
-                        self._take_back(made.run)
-                    raise
-        except FileExistsError as error:
-            raise _not_ours(error) from error
-        except OSError as error:
-            raise cannot_write(self.place, error) from error
-        return True
+        return self._publisher.publish(made, folder)
 
     def publish_error(self, name: str, local: Path) -> None:
         """Add a row of ingest_errors, unless there is one of this name."""
@@ -122,8 +88,8 @@ class HadoopDataset:
         if any(one.rpartition("/")[2] == own for one in self.errors()):
             return
         try:
-            with self._work() as work, contextlib.suppress(FileExistsError):
-                self.files.put(local, self._at(name), work)
+            with self._publisher.work() as work, contextlib.suppress(FileExistsError):
+                work.add(local, self._at(name))
         except OSError as error:
             raise cannot_write(self._at(name), error) from error
 
@@ -139,103 +105,20 @@ class HadoopDataset:
 
         Raises: SetupError.
         """
-        before = time.time() - _LEFT_SECONDS
-        try:
-            for one in self.files.inside(self._at(_INTENTS)):
-                run = one.name.removesuffix(".json")
-                if RUN_ID.fullmatch(run) and self.has(run):
-                    self.files.delete(one.uri)
-                elif RUN_ID.fullmatch(run) and one.modified_s < before:
-                    self._take_back(run)
-            for one in self.files.inside(self._at(_WORK)):
-                if one.modified_s < before:
-                    self.files.delete(one.uri, whole=True)
-        except OSError as error:
-            raise cannot_write(self.place, error) from error
+        self._publisher.recover()
+
+    @property
+    def _publisher(self) -> Publisher:
+        return Publisher(self.files, self.place)
 
     def _at(self, name: str) -> str:
         return f"{self.place}/{name}"
 
-    def _manifest(self, run: str) -> str:
-        return self._at(f"{_MANIFESTS}/{run}.json")
 
-    def _intent(self, run: str) -> str:
-        return self._at(f"{_INTENTS}/{run}.json")
-
-    @contextmanager
-    def _work(self) -> Iterator[str]:
-        work = self._at(f"{_WORK}/{uuid.uuid4().hex}")
-        self.files.make_folder(work)
-        try:
-            yield work
-        finally:
-            with contextlib.suppress(OSError):
-                self.files.delete(work, whole=True)
-
-    def _claim(self, run: str, local: Path, claim: bytes, work: str) -> bool:
-        """Have the run for this writer; False when another one has added it."""
-        end, last = time.monotonic() + self.wait_seconds, b""
-        while not self.has(run):
-            try:
-                self.files.put(local, self._intent(run), work)
-            except FileExistsError:
-                try:
-                    found = self.files.read(self._intent(run))
-                except FileNotFoundError:
-                    continue
-                if found == claim:
-                    return True  # of an attempt before this one: the same files
-                if found != last:
-                    end, last = time.monotonic() + self.wait_seconds, found
-                if time.monotonic() > end:
-                    self._take_back(run)
-                else:
-                    time.sleep(0.5)
-            else:
-                return True
-        return False
-
-    def _place(self, made: RunFiles, folder: Path, work: str) -> None:
-        for table, name in made.paths().items():
-            try:
-                self.files.put(folder / f"{table}.parquet", self._at(name), work)
-            except FileExistsError:
-                if not self._is_as_told(name, made.files[table].sha256):
-                    raise
-        with contextlib.suppress(FileExistsError):  # of an attempt that was not dead
-            self.files.put(folder / "manifest.json", self._manifest(made.run), work)
-        with contextlib.suppress(OSError):
-            self.files.delete(self._intent(made.run))
-
-    def _take_back(self, run: str) -> None:
-        """Remove the files that a claim names, if they are what it says; then the claim."""
-        if self.has(run):
-            return
-        try:
-            files = json.loads(self.files.read(self._intent(run)))["files"]
-            told = {name: one["sha256"] for name, one in files.items()}
-        except FileNotFoundError:
-            return
-        except (ValueError, LookupError, TypeError, AttributeError):
-            told = {}
-        for name, sha256 in told.items():
-            is_of_run = is_data_path(name) and name.endswith(f"/{run}.parquet")
-            if is_of_run and self._is_as_told(name, sha256):
-                self.files.delete(self._at(name))
-        self.files.delete(self._intent(run))
-
-    def _is_as_told(self, name: str, sha256: Any) -> bool:
-        try:
-            found = hashlib.sha256(self.files.read(self._at(name))).hexdigest()
-        except FileNotFoundError:
-            return False
-        return bool(found == sha256)
-
-
-def open_dataset_at(files: HadoopFiles, uri: str) -> HadoopDataset:
-    """One that is there, with the errors of open_dataset()."""
+def open_dataset_at(files: HadoopFiles, uri: str, master: str | None = None) -> HadoopDataset:
+    """One that is there, with the errors of open_dataset(); `master` is for their remedy."""
     place = uri.rstrip("/")
-    with _mirror(place) as mirror, _reading(place):
+    with _mirror(place, master) as mirror, _reading(place):
         _reflect(files, place, mirror)
         return HadoopDataset(place, open_dataset(mirror).redaction, files)
 
@@ -248,13 +131,36 @@ def make_dataset_at(files: HadoopFiles, uri: str, redaction: str | None) -> Hado
             _reflect(files, place, mirror)
         is_new = not (mirror / _MARKER).exists()
         made = HadoopDataset(place, make_dataset(mirror, redaction).redaction, files)
-        if is_new:
-            try:
-                with made._work() as work, contextlib.suppress(FileExistsError):
-                    files.put(mirror / _MARKER, f"{place}/{_MARKER}", work)
-            except OSError as error:
-                raise cannot_write(place, error) from error
-    return made
+        if not is_new:
+            return made
+        try:
+            if _mark(files, place, mirror / _MARKER):
+                return made
+        except OSError as error:
+            raise cannot_write(place, error) from error
+    # Another writer was faster, perhaps with another key.
+    return make_dataset_at(files, uri, redaction)
+
+
+def _mark(files: HadoopFiles, place: str, marker: Path) -> bool:
+    """Make it a dataset; False where it has become one.
+
+    Until then there is nothing in it but what _check_empty() knows.
+    """
+    private = f"{place}/{private_name(_MARKER)}"
+    try:
+        files.make_folder(place)
+        if is_store(place):
+            files.put(marker, f"{place}/{_MARKER}")
+        else:
+            files.put(marker, private)
+            files.move(private, f"{place}/{_MARKER}")
+    except FileExistsError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            files.delete(private)
+    return True
 
 
 def _reflect(files: HadoopFiles, place: str, mirror: Path) -> None:
@@ -276,14 +182,23 @@ def _reflect(files: HadoopFiles, place: str, mirror: Path) -> None:
 
 
 @contextmanager
-def _mirror(place: str) -> Iterator[Path]:
+def _mirror(place: str, master: str | None = None) -> Iterator[Path]:
     """What a folder's own code looks at; its errors name the place."""
     with scratch_folder() as scratch:
         mirror = scratch / "dataset"
         try:
             yield mirror
         except WbscopeError as error:
-            raise error.with_path(str(mirror), place) from None
+            told = error.with_path(str(mirror), place)
+            if error.slug == "not-a-dataset" and isinstance(error, InputError):
+                told.fix = ingest_fix(place, master)
+            elif error.slug == "damaged-dataset":
+                aside = f"{place}-damaged-{told.subject.rpartition('/')[2]}"
+                told.fix = (
+                    f"{shlex.join(['hadoop', 'fs', '-mv', told.subject, aside])}, and "
+                    "ingest the run again"
+                )
+            raise told from None
 
 
 @contextmanager
@@ -295,15 +210,5 @@ def _reading(place: str) -> Iterator[None]:
             "cannot-read",
             place,
             f"cannot be read: {error.strerror or error}",
-            fix=f"hadoop fs -ls {place}    # by the same user",
+            fix=f"hadoop fs -ls {shlex.quote(place)}    # by the same user",
         ) from error
-
-
-def _not_ours(error: OSError) -> SetupError:
-    return SetupError(
-        "foreign-file",
-        str(error.filename or error),
-        "exists, and no manifest names it",
-        effect="it was left as it is, and the run was not added",
-        fix="move it elsewhere, and start the same command again",
-    )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,7 @@ def sources_at(files: HadoopFiles, uri: str) -> list[str]:
                 "no-such-file",
                 uri,
                 "does not exist, wanted a run folder, a trace or a .db",
-                fix=f"hadoop fs -ls {uri.rpartition('/')[0]}",
+                fix=f"hadoop fs -ls {shlex.quote(uri.rstrip('/').rpartition('/')[0])}",
             )
         if not entry.is_folder:
             return [uri]
@@ -113,5 +114,5 @@ def _cannot_read(uri: str, error: OSError) -> InputError:
         "cannot-read",
         uri,
         f"cannot be read: {error.strerror or error}",
-        fix=f"hadoop fs -ls {uri}    # by the same user",
+        fix=f"hadoop fs -ls {shlex.quote(uri)}    # by the same user",
     )

@@ -6,9 +6,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,15 @@ from wbscope.base.errors import SetupError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Entry", "HadoopFiles", "files_of_session", "files_of_worker", "is_uri", "settings_of"]
+__all__ = [
+    "Entry",
+    "HadoopFiles",
+    "files_of_session",
+    "files_of_worker",
+    "is_store",
+    "is_uri",
+    "settings_of",
+]
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.*", re.DOTALL)
 # A rename is a copy there, and a file appears whole, when it is closed.
@@ -47,6 +54,11 @@ def is_uri(text: str) -> bool:
     return _URI.fullmatch(text) is not None
 
 
+def is_store(uri: str) -> bool:
+    """Whether this is an object store."""
+    return uri.partition(":")[0].lower() in _STORES
+
+
 class HadoopFiles:
     """What is done with files; each URI has its file system.
 
@@ -57,6 +69,7 @@ class HadoopFiles:
         self._gateway = gateway
         self._hadoop = gateway.jvm.org.apache.hadoop.fs
         self._conf = conf
+        self._contexts: dict[str, Any] = {}
 
     def entry(self, uri: str) -> Entry | None:
         """What is there under this name."""
@@ -96,11 +109,11 @@ class HadoopFiles:
     def get(self, uri: str, local: Path) -> None:
         """Copy a file, or a folder with all that is in it."""
         with _java(uri):
-            target = self._path(local.absolute().as_uri())
+            target = self._local(local)
             self._system(uri).copyToLocalFile(False, self._path(uri), target, True)
 
-    def put(self, local: Path, uri: str, work: str) -> None:
-        """Add a file whole; `work` is a folder on the same file system for it until then.
+    def put(self, local: Path, uri: str) -> None:
+        """Copy a file to a name that nothing has. On an object store it appears whole.
 
         Raises: FileExistsError. Of two writers at once on an object store the last one wins there.
         """
@@ -108,18 +121,18 @@ class HadoopFiles:
             system, target = self._system(uri), self._path(uri)
             if system.exists(target):
                 raise FileExistsError(errno.EEXIST, "exists", uri)
-            if uri.partition(":")[0].lower() in _STORES:
-                self._copy(local, uri, overwrite=True)
-                return
-            system.mkdirs(target.getParent())
-            private = _below(work, f"{uuid.uuid4().hex}.tmp")
-            try:
-                self._copy(local, private, overwrite=False)
-                self._rename(private, uri)
-            except BaseException:
-                with suppress(OSError):
-                    self.delete(private)
-                raise
+            source = self._local(local)
+            system.copyFromLocalFile(False, is_store(uri), source, target)
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name that nothing has, in a folder that is there.
+
+        FileSystem.rename() would do it over another file on a local disk.
+        Raises: FileExistsError; FileNotFoundError without the file, or the folder.
+        """
+        with _java(target):
+            none = self._gateway.new_array(self._hadoop.Options.Rename, 0)
+            self._context(target).rename(self._path(source), self._path(target), none)
 
     def make_folder(self, uri: str) -> None:
         """And those above it."""
@@ -131,6 +144,10 @@ class HadoopFiles:
         with _java(uri):
             self._system(uri).delete(self._path(uri), whole)
 
+    def _local(self, path: Path) -> Any:
+        """Hadoop takes a name as it is: no %XX in it."""
+        return self._hadoop.Path(f"file://{path.absolute()}")
+
     def _path(self, uri: str) -> Any:
         return self._hadoop.Path(uri)
 
@@ -139,16 +156,14 @@ class HadoopFiles:
         system.setWriteChecksum(False)  # no .crc files beside those on a local disk
         return system
 
-    def _copy(self, local: Path, uri: str, *, overwrite: bool) -> None:
-        source = self._path(local.absolute().as_uri())
-        self._system(uri).copyFromLocalFile(False, overwrite, source, self._path(uri))
-
-    def _rename(self, source: str, target: str) -> None:
-        """Not over another file, which FileSystem.rename() does on a local disk."""
-        path = self._path(target)
-        context = self._hadoop.FileContext.getFileContext(path.toUri(), self._conf)
-        none = self._gateway.new_array(self._hadoop.Options.Rename, 0)
-        context.rename(self._path(source), path, none)
+    def _context(self, uri: str) -> Any:
+        """Each has connections of its own."""
+        system = uri.split("/", 3)[2] if uri.count("/") > 1 else ""
+        key = f"{uri.partition(':')[0]}://{system}"
+        if key not in self._contexts:
+            address = self._path(uri).toUri()
+            self._contexts[key] = self._hadoop.FileContext.getFileContext(address, self._conf)
+        return self._contexts[key]
 
 
 def files_of_session(session: SparkSession) -> HadoopFiles:
@@ -223,7 +238,7 @@ def _java(uri: str) -> Iterator[None]:
             raise FileNotFoundError(errno.ENOENT, words, uri) from error
         if kind == "AccessControlException":
             raise PermissionError(errno.EACCES, words, uri) from error
-        if kind == "FileAlreadyExistsException":
+        if kind in ("FileAlreadyExistsException", "PathExistsException"):
             raise FileExistsError(errno.EEXIST, words, uri) from error
         raise OSError(errno.EIO, f"{words} ({kind})", uri) from error
     except Py4JError as error:  # the JVM has gone

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -236,7 +237,14 @@ class _Adding:
             except WbscopeError as error:
                 if at_hand == self.source:
                     raise
-                raise error.with_path(at_hand, self.source) from None
+                raise self._of_source(error, at_hand) from None
+
+    def _of_source(self, error: WbscopeError, at_hand: str) -> WbscopeError:
+        """What is said of a copy, of the URI: no command but Hadoop's own takes it."""
+        told = error.with_path(at_hand, self.source)
+        if error.fix is not None and at_hand in error.fix:
+            told.fix = f"hadoop fs -get {shlex.quote(self.source)} .    # and look at it there"
+        return told
 
     def _write(self, at_hand: str, folder: Path, scratch: Path) -> RunFiles | None:
         if at_hand != self.source:
