@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
-from support.hdfs import Hdfs, hdfs
+from support.hdfs import Hdfs
 from support.replicas import Base
 from support.spark import Cluster, kill, needs_spark, wait_for
 from support.tools import wbscope_path
@@ -55,12 +54,6 @@ class Made:
     @property
     def dataset(self) -> str:
         return f"{self.hdfs.uri}/dataset"
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
-    with hdfs(tmp_path_factory.mktemp("hdfs")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
