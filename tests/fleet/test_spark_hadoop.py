@@ -214,30 +214,6 @@ def test_an_ingester_is_killed(wbscope: Wbscope, made: Made, tmp_path: Path) -> 
     check_same(wbscope, copy, made.local, made.source, made.traces)
 
 
-def test_a_file_of_another_content_is_left(wbscope: Wbscope, made: Made, tmp_path: Path) -> None:
-    """In the place of a file: one error, the file as it was, and none of the run's others."""
-    other = tmp_path / "other"
-    other.write_bytes(b"of somebody else")
-    one = f"{made.source}/00000-6.1-healthy-copy"
-    dataset = f"{made.hdfs.uri}/foreign"
-    assert ingest(wbscope, one, dataset, *made.words)["added"] == 1
-    copy = made.hdfs.get("/foreign", tmp_path / "copy")
-    (own,) = (copy / "_manifest").iterdir()
-    name = min(json.loads(own.read_text())["files"])
-    for file in json.loads(own.read_text())["files"]:
-        made.hdfs.delete(f"/foreign/{file}")
-    made.hdfs.delete(f"/foreign/_manifest/{own.name}")
-    made.hdfs.put(other, f"/foreign/{name}")
-    done = wbscope.run("fleet", "ingest", one, "-o", dataset, *made.words)
-    assert done.returncode == 5, done.stderr
-    assert done.stderr.count("error[") == 1, done.stderr
-    assert f"error[foreign-file]: {dataset}/{name}: exists" in done.stderr
-    copy = made.hdfs.get("/foreign", tmp_path / "after")
-    assert [path.name for path in copy.rglob("*.parquet")] == [Path(name).name]
-    assert (copy / name).read_bytes() == b"of somebody else"
-    assert not list((copy / "_manifest").iterdir())
-
-
 def test_what_is_no_dataset_is_refused(wbscope: Wbscope, made: Made, tmp_path: Path) -> None:
     before = files(made.hdfs.get("/traces", tmp_path / "before"))
     uri = made.hdfs.uri
