@@ -123,7 +123,7 @@ class Ahead:
                         return
                     if not self._begin(one.name):
                         continue
-                    if one.is_table and one.name in self._begun:
+                    if one.is_table and one.name in self._told:
                         self._publish(connection, one, started)
                         started = time.monotonic_ns()
                     else:
@@ -139,9 +139,7 @@ class Ahead:
             users = self._users.get(name, [name])
             wanted = [user for user in users if user not in self._claimed]
             if wanted:
-                self._begun.add(wanted[0])
-            if name in self._told and name not in self._claimed:
-                self._begun.add(name)
+                self._begun |= {wanted[0], name}
             return bool(wanted)
 
     def _publish(self, connection: sqlite3.Connection, one: Definition, started: int) -> None:

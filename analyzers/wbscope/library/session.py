@@ -51,20 +51,24 @@ class Session:
         require_events(file, self.engine.recorded, self._shown, self._library.profiles)
         check_filters(file, params.filters())
         self.engine.use(params)
+        own = [file.warns] if file.warns else []
         if FINDINGS in file.needs:
             self.tell(params, label)
-        own = [file.warns] if file.warns else []
-        if FINDINGS not in file.needs:
-            asked = self._library.closure([*file.needs, *own])
-            passes = [name for name in _PASSES if name in asked]
-            if len(passes) > 1:
-                self.engine.ahead(passes, shared=True)
+        else:
+            self._share([*file.needs, *own])
         needs = [*file.needs, *own, WARNINGS]
         selects = [file.select, warnings_select(name, file.warns)]
         rows, warnings = self.engine.answer(file.name, needs, [*file.needs, *own], selects)
         result = result_of(name, rows, notices_of(warnings), file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")
         return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
+
+    def _share(self, needs: Iterable[str]) -> None:
+        """Let two threads make what these need, where that are passes of more than one kind."""
+        asked = self._library.closure(needs)
+        passes = [name for name in _PASSES if name in asked]
+        if len(passes) > 1:
+            self.engine.ahead(passes, shared=True)
 
     def tell(self, params: Params, label: Label = no_label) -> None:
         """Let wb_finding have the findings in words."""
