@@ -200,7 +200,7 @@ def test_one_that_is_read_while_another_session_saves(
     rows = [session.query(name).rows for name in QUESTIONS[:2]]
     with closing(sqlite3.connect(entry(cache))) as reader:
         reader.execute("BEGIN")
-        assert (kept_count := reader.execute("SELECT count(*) FROM sqlite_schema").fetchone())
+        kept_count = reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         engine.script(["wb_stall"], kept=True)
         assert not engine.connection.in_transaction
         rows += [session.query(name).rows for name in QUESTIONS[2:]]
