@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,9 @@ class HadoopDataset:
     files: HadoopFiles
     _errors: dict[str, int] | None = field(default=None, repr=False)
 
-    @contextmanager
-    def room(self) -> Iterator[Path]:
+    def room(self) -> AbstractContextManager[Path]:
         """Where files are made before they are put here: on the machine's own disk."""
-        with scratch_folder() as folder:
-            yield folder
+        return scratch_folder()
 
     def has(self, run: str) -> bool:
         """Whether the run is in it."""
