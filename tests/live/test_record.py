@@ -191,7 +191,15 @@ def test_throttled_writers_are_seen(recorder: Recorder, disk: Path) -> None:
         "--backend", "tracefs", "-o", "run", *_LOW, "--", "sh", "-c", command, disk
     )
     assert done.returncode == 0, done.stderr
-    assert "Who was throttled" in done.stdout
+    # Which tables come first depends on the findings; all have this one.
+    folder = recorder.folder / "run"
+    short, full = (recorder.wbscope("report", folder, *more) for more in ((), ("--full",)))
+    assert "Who was throttled" in full.stdout
+    page, told = short.stdout.rsplit("All tables and columns:", 1)
+    assert page in done.stdout
+    assert told.split() == ["--full;", "other", "tables:", "--section", "NAME"]
+    last = " ".join(done.stdout.rsplit("All tables and columns:", 1)[1].split())
+    assert last.startswith(f"wbscope report {folder} --full;")
     query = recorder.wbscope("query", "throttle_by_task", "run", "--task", "dd", "--json")
     rows = json.loads(query.stdout)["rows"]
     assert 0 < len(rows) <= writers

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from wbscope.base.result import Notice
 from wbscope.base.units import format_value, parse_duration, parse_kib
 from wbscope.cli.options import JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
+from wbscope.cli.wording import option as option_text
 from wbscope.cli.wording import warnings_in_options
 from wbscope.explain.report import build_report
 from wbscope.library.library import load_library
@@ -285,4 +287,6 @@ def _summary(done: Recording) -> str:
 def _print_report(run: Path, quiet: bool) -> None:
     with progress_bar(str(run), hidden=quiet) as bar, open_run(str(run), observer=bar) as opened:
         built = build_report(opened)
-    write_stdout(report_text(built, page_width()))
+    again = f"wbscope report {shlex.quote(str(run))}"
+    text = report_text(built, page_width(), say=lambda argument: f"{again} {option_text(argument)}")
+    write_stdout(text)

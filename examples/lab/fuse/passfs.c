@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * passfs BACKING MOUNTPOINT COUNTS: a FUSE server for one experiment.
+ * passfs BACKING MOUNTPOINT COUNTS [WRITE_US]: a FUSE server for one experiment.
  *
  * One folder of files, each kept in a file of BACKING. It has the kernel's page cache take writes
  * (FUSE_WRITEBACK_CACHE), so they are dirty pages of a bdi with strictlimit. It returns when the
  * file system is mounted, and serves until that is unmounted; then it writes to COUNTS how many
- * requests of each opcode it served, the bytes that WRITE brought, and how long they took it.
+ * requests of each opcode it served, the bytes that WRITE brought, and how long they took it:
+ * WRITE_US microseconds each, or a little more, for a server that is slower than its writers.
  *
  * It speaks the protocol of /dev/fuse itself, so that a guest needs no library:
  *     cc -O2 -Wall -static -o passfs passfs.c
@@ -40,6 +41,7 @@ static int files_count;
 static uint64_t served[kOpcodes];
 static uint64_t write_bytes;
 static uint64_t write_ns;
+static struct timespec write_time;
 
 static void fail(const char *what)
 {
@@ -145,6 +147,7 @@ static void serve_write(const struct fuse_in_header *in, const struct fuse_write
 
 	clock_gettime(CLOCK_MONOTONIC, &before);
 	size = file < 0 ? -1 : pwrite(files[file], asked + 1, asked->size, asked->offset);
+	nanosleep(&write_time, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &after);
 	if (size < 0) {
 		reply(in->unique, file < 0 ? ENOENT : errno, NULL, 0);
@@ -297,10 +300,12 @@ static void tell(const char *path)
 int main(int argc, char **argv)
 {
 	static char buffer[kBuffer] __attribute__((aligned(8)));
-	char options[128];
+	char options[128], *end = "";
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: passfs BACKING MOUNTPOINT COUNTS\n");
+	if (argc == 5)
+		write_time.tv_nsec = 1000l * strtol(argv[4], &end, 10);
+	if (argc < 4 || argc > 5 || *end || write_time.tv_nsec < 0 || write_time.tv_nsec > 999999999) {
+		fprintf(stderr, "usage: passfs BACKING MOUNTPOINT COUNTS [WRITE_US], below 1000000\n");
 		return 2;
 	}
 	backing = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
