@@ -35,6 +35,7 @@ constexpr const char* kUsage =
     "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
     "                             [--time-range FROM..TO] [--limit N] [--force] [--threads N]\n"
     "                             [--formats FILE] [--prev-seq EVENT=tid|any]...\n"
+    "                             [--repeats EVENT=FIELD,...]... [--news EVENT=OTHER[=FIELD,...]]...\n"
     "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
     "                             [--writer pages|sqlite] [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
@@ -49,11 +50,13 @@ constexpr const char* kUsage =
     "                             [--threads N] [--json-lines]\n"
     "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
     "\"name\", or is a system; without any, events are only counted. FROM and TO are ns of the trace\n"
-    "clock, or +ns after the first record; each may be left out. --prev-seq gives the table of \"system:name\" a\n"
-    "column with the seq of the row before, by the same thread or by any; --repeats one that says whether\n"
-    "these fields are as in that row; --index makes an index of\n"
-    "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file\n"
-    "of which a thousand times its size comes out. --writer sqlite lets SQLite insert the rows of a\n"
+    "clock, or +ns after the first record; each may be left out. --prev-seq gives the table of\n"
+    "\"system:name\" a column with the seq of the row before, by the same thread or by any; --repeats\n"
+    "one that says whether these fields are as in that row, and --news the same FIELDs of the last\n"
+    "OTHER that its thread had before each, or without FIELDs: whether no OTHER came between; --index\n"
+    "makes an index of it, of some rows only with \" WHERE \" and a condition behind.\n"
+    "--no-unpack-limit reads a file of which a thousand times its size comes out. --writer sqlite\n"
+    "lets SQLite insert the rows of a\n"
     "trace.dat, which takes three times the processor time and gives equal tables. --root, --shift and --sequence put several\n"
     "timelines in one trace: its name, what is added to each time, and a number for each (2, 3).\n"
     "Views of a --lane are asked for by a second thread, unless --threads is 1, on one connection\n"
@@ -182,6 +185,20 @@ void parse_repeats(const std::string& text, wbscope::PreviousChoice& previous) {
   previous.add_repeats(event, std::move(fields));
 }
 
+void parse_news(const std::string& text, wbscope::PreviousChoice& previous) {
+  const auto equals = std::min(text.find('='), text.size());
+  const auto second = std::min(text.find('=', equals + 1), text.size());
+  const std::string event = text.substr(0, equals);
+  const std::string other = text.substr(std::min(equals + 1, text.size()), second - equals - 1);
+  auto fields = listed(text.substr(std::min(second + 1, text.size())));
+  const bool named = std::ranges::none_of(fields, &std::string::empty);
+  if (event.find(':') == std::string::npos || other.find(':') == std::string::npos || !named) {
+    usage_error("found \"" + text + "\", wanted system:name=system:other[=FIELD,FIELD...]",
+                "--news");
+  }
+  previous.add_news(event, other, std::move(fields));
+}
+
 void parse_index(const std::string& text, wbscope::EventIndexes& indexes) {
   constexpr std::string_view kWhere = " WHERE ";
   const auto equals = text.find('=');
@@ -256,6 +273,8 @@ void run_sqlite(Arguments args, const Reporter& reporter) {
       parse_prev_seq(args.value_of(word), options.previous);
     } else if (word == "--repeats") {
       parse_repeats(args.value_of(word), options.previous);
+    } else if (word == "--news") {
+      parse_news(args.value_of(word), options.previous);
     } else if (word == "--index") {
       parse_index(args.value_of(word), options.indexes);
     } else if (word == "--all") {
@@ -326,6 +345,8 @@ void run_records(Arguments args, const Reporter& reporter) {
       parse_prev_seq(args.value_of(word), options.previous);
     } else if (word == "--repeats") {
       parse_repeats(args.value_of(word), options.previous);
+    } else if (word == "--news") {
+      parse_news(args.value_of(word), options.previous);
     } else if (word == "--index") {
       parse_index(args.value_of(word), options.indexes);
     } else if (word == "-") {

@@ -9,7 +9,7 @@
 --   that its wb had then. In the kernel's integers. Slow with a million events;
 --   wb_law_break is kept.
 -- @grain    event of a kernel whose law is known; order seq
--- @needs    _law_rate
+-- @needs    _law_rate, _law_repeat
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
 --   writeback:wb_domain_dirty_state
@@ -22,12 +22,22 @@
 -- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(), 3.2
 --   to 7.x; up to 4.0 divisors are + 1 where they are | 1 here
 CREATE VIEW wb_law AS
+WITH
+  every AS (
+    SELECT r.seq, r.predicted, r.recorded, r.is_agreed
+    FROM _law_rate AS r
+    UNION ALL
+    SELECT n.seq, e.predicted, e.recorded, e.is_agreed
+    FROM every AS e
+    CROSS JOIN _law_repeat AS n ON n.prev_seq = e.seq
+  )
 SELECT
-  r.seq,
-  r.predicted AS predicted_pages_per_s,
-  r.recorded AS recorded_pages_per_s,
-  r.is_agreed
-FROM _law_rate AS r;
+  e.seq,
+  e.predicted AS predicted_pages_per_s,
+  e.recorded AS recorded_pages_per_s,
+  e.is_agreed
+FROM every AS e
+ORDER BY e.seq;
 
 -- @view     wb_law_total
 -- @shared
@@ -125,8 +135,8 @@ FROM _law_break AS b;
 -- @summary  wb_law_break.
 -- @grain    event; order seq
 -- @key      seq
--- @needs    _law_rate, raw_balance_dirty_pages, wb_throttle_domain,
---   _law_bandwidth, _law_kernel, wb_units
+-- @needs    _law_rate, _law_repeat, raw_balance_dirty_pages,
+--   wb_throttle_domain, _law_bandwidth, _law_kernel, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   ts INTEGER ns, trace clock
@@ -150,6 +160,10 @@ WITH
       w.is_agreed
     FROM _law_rate AS w
     WHERE coalesce(w.is_agreed, 0) = 0
+    UNION ALL
+    SELECT n.seq, b.predicted, b.recorded, b.is_agreed
+    FROM broken AS b
+    CROSS JOIN _law_repeat AS n ON n.prev_seq = b.seq
   ),
   known AS (
     SELECT
@@ -222,8 +236,22 @@ SELECT
   END AS why
 FROM known AS k;
 
+-- @view     _law_repeat
+-- @summary  The events that were decided on just what the one before was: they
+--   have its rate.
+-- @grain    event that _law_input is without; order seq
+-- @needs    raw_balance_dirty_pages, wb_throttle_domain
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the event
+-- @column   prev_seq INTEGER of the one before, of the same task
+CREATE VIEW _law_repeat AS
+SELECT e.seq, e.prev_seq
+FROM raw_balance_dirty_pages AS e
+WHERE e.is_repeat = 1
+  AND NOT EXISTS (SELECT 1 FROM wb_throttle_domain AS d WHERE d.seq = e.seq);
+
 -- @view     _law_rate
--- @summary  wb_law.
+-- @summary  wb_law, but for the events of _law_repeat.
 -- @grain    event; order seq
 -- @needs    _law_input
 -- @events   writeback:balance_dirty_pages
@@ -290,7 +318,8 @@ FROM replayed AS r;
 
 -- @view     _law_input
 -- @summary  The numbers that each balance_dirty_pages event was decided on, in
---   pages and pages/s; of the domain that throttled.
+--   pages and pages/s; of the domain that throttled. But for the events of
+--   _law_repeat, two of three in a busy run.
 -- @grain    event; order seq
 -- @needs    raw_balance_dirty_pages, raw_global_dirty_state,
 --   raw_wb_domain_dirty_state, wb_throttle_domain, _law_kernel, _law_bandwidth
@@ -362,7 +391,11 @@ WITH
             LIMIT 1
           )
       END
-    WHERE k.unknown_why IS NULL AND (d.seq IS NULL OR d.domain = 'global')
+    WHERE k.unknown_why IS NULL
+      AND (
+        (d.seq IS NULL AND e.is_repeat IS NOT 1)
+        OR d.domain = 'global'
+      )
     UNION ALL
     -- Only a patched kernel tells the thresholds of a memory cgroup. Without,
     -- the event has its limit (or not), and nobody may dirty beyond that.

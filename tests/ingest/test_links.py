@@ -70,6 +70,46 @@ def test_rows_that_say_what_the_one_before_said(tmp_path: Path, key: str) -> Non
     assert told == [("ev_global_dirty_state",)]
 
 
+def test_rows_whose_other_events_say_the_same(tmp_path: Path) -> None:
+    """The last state of the row's thread told the same, and no rate was told in between."""
+    output = tmp_path / "run.db"
+    fields = ("bdi", "dirty", "task_ratelimit")
+    told = ("background_thresh", "dirty_thresh")
+    rate = "writeback:bdi_dirty_ratelimit"
+    options = (
+        *("--prev-seq", f"{_PAUSE}=tid", "--repeats", f"{_PAUSE}={','.join(fields)}"),
+        *("--news", f"{_PAUSE}={_STATE}={','.join(told)}", "--news", f"{_PAUSE}={rate}"),
+    )
+    done = _ingest(output, *options)
+    assert done.returncode == 0, done.stderr
+    rows = _ask(
+        output,
+        f"SELECT 'pause', seq, tid, is_repeat, {', '.join(fields)} FROM ev_balance_dirty_pages"
+        f" UNION ALL SELECT 'state', seq, tid, NULL, {', '.join(told)}, NULL"
+        " FROM ev_global_dirty_state"
+        " UNION ALL SELECT 'rate', seq, tid, NULL, NULL, NULL, NULL FROM ev_bdi_dirty_ratelimit"
+        " ORDER BY 2",
+    )
+    states: dict[int, tuple[Any, ...]] = {}
+    before: dict[int, tuple[Any, ...]] = {}
+    last, changes = None, 0
+    found, wanted = [], []
+    for what, _, tid, is_repeat, *values in rows:
+        if what == "rate":
+            changes += 1
+        elif what == "state":
+            changes += values != last
+            last = values
+            states[tid] = (changes,)
+        else:
+            by = states.pop(tid, None)
+            found.append(is_repeat)
+            wanted.append(by is not None and before.get(tid) == (by, values))
+            before[tid] = (by, values)
+    assert found == wanted
+    assert set(found) == {0, 1}
+
+
 def test_the_time_of_every_so_many_records(tmp_path: Path) -> None:
     output = tmp_path / "run.db"
     done = run([ingester_path(), "sqlite", _RUN, "-o", output, "--all"])
@@ -128,6 +168,12 @@ def test_rows_of_each_task_are_counted(tmp_path: Path, kept: str) -> None:
         ("--repeats", f"{_PAUSE}="),
         ("--repeats", f"{_PAUSE}=pause,,bdi"),
         ("--repeats", "balance_dirty_pages=pause"),
+        ("--news", ""),
+        ("--news", _PAUSE),
+        ("--news", f"{_PAUSE}="),
+        ("--news", f"{_PAUSE}=global_dirty_state"),
+        ("--news", f"{_PAUSE}={_STATE}=,thresh"),
+        ("--news", f"balance_dirty_pages={_STATE}"),
         ("--index", _PAUSE),
         ("--index", f"{_PAUSE}="),
         ("--index", f"{_PAUSE}=tid,,bdi"),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wbscope.library.catalog import Catalog, Event, Field, lead_columns, raw_view, repeat_columns
@@ -48,8 +48,20 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
         previous=event.previous,
         indexes=tuple(tuple(columns.split()) for columns in event.indexes),
         notable=event.notable,
-        repeats=tuple(n for f in event.fields if f.name in event.repeats for n in f.names),
+        repeats=_kernel_names(event, event.repeats),
+        news=tuple(
+            (name, _kernel_names(other, fields))
+            for news, *fields in event.news
+            for other in catalog.events
+            if other.names[0] == news
+            for name in other.names
+        ),
     )
+
+
+def _kernel_names(event: Event, fields: Sequence[str]) -> tuple[str, ...]:
+    """All names that these fields have had."""
+    return tuple(name for f in event.fields if f.name in fields for name in f.names)
 
 
 def _value(field: Field) -> str:

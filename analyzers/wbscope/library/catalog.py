@@ -83,6 +83,7 @@ class Event:
     indexes: tuple[str, ...] = ()
     notable: str = ""
     repeats: tuple[str, ...] = ()
+    news: tuple[tuple[str, ...], ...] = ()
 
     @property
     def short(self) -> str:
@@ -138,7 +139,12 @@ def repeat_columns(event: Event) -> list[Column]:
     """The one that tells which records say nothing new, of an event that has it."""
     if not event.repeats:
         return []
-    told = f"1: {', '.join(event.repeats)} as in the record of prev_seq; NULL = not known"
+    told = f"1: {', '.join(event.repeats)} as in the record of prev_seq"
+    for name, *fields in event.news:
+        short = name.partition(":")[2]
+        what = f"{', '.join(fields)} of its call's {short} as before" if fields else f"no {short}"
+        told += f"; and {what}{'' if fields else ' came between'}"
+    told += "; NULL = not known"
     return [Column("is_repeat", "INTEGER", told)]
 
 
@@ -153,6 +159,7 @@ def _event(entry: dict[str, Any]) -> Event:
         tuple(entry.get("indexes", [])),
         entry.get("notable", ""),
         tuple(entry.get("repeats", "").split()),
+        tuple(tuple(text.split()) for text in entry.get("news", [])),
     )
 
 

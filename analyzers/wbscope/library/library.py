@@ -112,6 +112,9 @@ class Library:
                     options += ["--prev-seq", f"{event}={file.previous}"]
                 if file.repeats:
                     options += ["--repeats", f"{event}={','.join(file.repeats)}"]
+                for other, fields in file.news:
+                    told = "=".join([event, other, *([",".join(fields)] if fields else [])])
+                    options += ["--news", told]
                 for columns in file.indexes:
                     options += ["--index", f"{event}={','.join(columns)}"]
                 if file.notable:

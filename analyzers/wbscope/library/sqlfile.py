@@ -118,9 +118,10 @@ class SqlFile:
     whose events are so frequent that ingest loads them only when asked to.
     `previous` asks ingest for prev_seq: of the same task (tid) or of any;
     `indexes` are columns that it makes indexes of, and `notable` an index of few rows: COLUMNS
-    WHERE CONDITION; `repeats` are the fields that is_repeat is about. `key` is the integer column
-    that tells a view's rows apart: made into a table, they are found by it. `rule` is what a
-    finding says.
+    WHERE CONDITION; `repeats` are the fields that is_repeat is about, and `news` the other events
+    that it is about, each with those of its fields that count. `key` is the integer column that
+    tells a view's rows apart: made into a table, they are found by it. `rule` is what a finding
+    says.
     `keys` are the columns that tell a query's rows apart, `first` those that matter most:
     tables for people begin with them.
     """
@@ -155,6 +156,7 @@ class SqlFile:
     indexes: tuple[tuple[str, ...], ...]
     notable: str
     repeats: tuple[str, ...]
+    news: tuple[tuple[str, tuple[str, ...]], ...]
     key: str
     keys: tuple[str, ...]
     first: tuple[str, ...]
@@ -200,7 +202,7 @@ _TEXTS = (
 )  # fmt: skip
 _LISTS = (
     "needs", "filters", "events", "optional", "columns", "metrics", "source_events", "fields",
-    "indexes", "repeats", "keys", "first",
+    "indexes", "repeats", "news", "keys", "first",
 )  # fmt: skip
 
 
@@ -294,6 +296,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
         notable="",
         repeats=(),
+        news=(),
         key=_key(place, tags, columns),
         keys=_named(place, tags, "keys", columns) or leading_names([c.name for c in columns]),
         first=_named(place, tags, "first", columns),

@@ -3,7 +3,7 @@
 #include "sink/event_writer.h"
 
 #include <algorithm>
-
+#include <tuple>
 
 namespace wbscope {
 namespace {
@@ -31,6 +31,14 @@ std::vector<EventColumn> columns_of(const EventPlan& event) {
   std::vector<EventColumn> columns;
   for (const auto& field : event.fields) columns.push_back({field.column, column_type(field)});
   return columns;
+}
+
+std::vector<FieldPlan> named_fields(const EventPlan& event, const std::vector<std::string>& names) {
+  std::vector<FieldPlan> fields;
+  for (const auto& field : event.fields) {
+    if (std::ranges::find(names, field.name) != names.end()) fields.push_back(field);
+  }
+  return fields;
 }
 
 // A value into its place in an INSERT.
@@ -71,16 +79,13 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
     if (!wanted[i]) continue;
     const auto columns = columns_of(catalog.events[i]);
     PreviousRow& row = tables_[i].previous;
-    row = PreviousRow(previous.of(catalog.events[i].system, catalog.events[i].name));
+    const auto& [system, name] = std::tie(catalog.events[i].system, catalog.events[i].name);
+    row = PreviousRow(previous.of(system, name), previous.has_news(system, name));
     if (row.is_kept()) {
       tables_[i].task_counts = task_counts_.add(catalog.events[i].full_name());
     }
-    const auto repeats = previous.repeats(catalog.events[i].system, catalog.events[i].name);
-    for (const auto& field : catalog.events[i].fields) {
-      if (std::ranges::find(repeats, field.name) != repeats.end()) {
-        tables_[i].repeats.push_back(field);
-      }
-    }
+    const auto repeats = previous.repeats(system, name);
+    tables_[i].repeats = named_fields(catalog.events[i], repeats);
     const LinkColumns links{.has_prev_seq = row.is_kept(), .has_is_repeat = !repeats.empty()};
     tables_[i].links = links;
     create_event_table(db, catalog.events[i].table, columns, links);
@@ -88,7 +93,21 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
     tables_[i].insert =
         std::make_unique<EventInsert>(statements_, catalog.events[i].table, columns, links);
   }
+  add_news(previous, wanted);
   if (pages) begin_pages(*pages, wanted);
+}
+
+void EventWriter::add_news(const PreviousChoice& previous, const std::vector<bool>& wanted) {
+  for (std::uint32_t to = 0; to < tables_.size(); ++to) {
+    const EventPlan& event = catalog_.events[to];
+    if (!wanted[to] || !previous.has_news(event.system, event.name)) continue;
+    for (std::size_t from = 0; from < tables_.size(); ++from) {
+      const EventPlan& other = catalog_.events[from];
+      const auto* fields = previous.news(other.system, other.name, event.system, event.name);
+      if (!wanted[from] || !fields) continue;
+      tables_[from].news.push_back({to, named_fields(other, *fields), !fields->empty()});
+    }
+  }
 }
 
 void EventWriter::begin_pages(const PagesOf& where, const std::vector<bool>& wanted) {
@@ -115,7 +134,15 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
   lead.cpu = cpu;
   lead.tid = tid;
   lead.buffer = buffer;
-  if (table.previous.is_kept()) table.previous.link(lead, said(table, record));
+  if (table.previous.is_kept()) table.previous.link(lead, said(table.repeats, record));
+  for (const News& news : table.news) {
+    PreviousRow& told = tables_[news.to].previous;
+    if (news.has_fields) {
+      told.tell(tid, said(news.fields, record));
+    } else {
+      told.tell();
+    }
+  }
   times_.note(lead.seq, ts);
   task_counts_.note(table.task_counts, tid, lead.seq);
   pending_bytes_ += record.size() + sizeof(EventBatch::Row);
@@ -125,9 +152,10 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
 }
 
 // The bytes of the fields; of a short record those that it has.
-std::string_view EventWriter::said(const Table& table, std::span<const std::byte> record) {
+std::string_view EventWriter::said(const std::vector<FieldPlan>& fields,
+                                   std::span<const std::byte> record) {
   said_.clear();
-  for (const FieldPlan& field : table.repeats) {
+  for (const FieldPlan& field : fields) {
     if (field.offset >= record.size()) continue;
     const auto bytes = std::min<std::size_t>(field.bytes, record.size() - field.offset);
     said_.append(reinterpret_cast<const char*>(record.data()) + field.offset, bytes);

@@ -49,18 +49,27 @@ class EventWriter {
   [[nodiscard]] const AddressSet& addresses() const noexcept { return addresses_; }
 
  private:
+  // For is_repeat of another event.
+  struct News {
+    std::uint32_t to;
+    std::vector<FieldPlan> fields;
+    bool has_fields;  // wanted; a trace may not have them
+  };
   struct Table {
     std::unique_ptr<EventInsert> insert;
     EventBatch batch;
     LinkColumns links;
     PreviousRow previous;
     std::vector<FieldPlan> repeats;  // the fields that is_repeat is about
+    std::vector<News> news;          // what this event is to others
     std::uint32_t task_counts = TaskCounts::kNotCounted;
   };
 
   void begin_pages(const PagesOf& where, const std::vector<bool>& wanted);
   [[nodiscard]] bool is_full(const Table& table) const noexcept;
-  [[nodiscard]] std::string_view said(const Table& table, std::span<const std::byte> record);
+  void add_news(const PreviousChoice& previous, const std::vector<bool>& wanted);
+  [[nodiscard]] std::string_view said(const std::vector<FieldPlan>& fields,
+                                      std::span<const std::byte> record);
   void flush(std::uint32_t event);
   void insert(const EventPlan& plan, Table& table);
   void flush_all();

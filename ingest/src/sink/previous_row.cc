@@ -2,6 +2,8 @@
 // Links from a row to the row before it.
 #include "sink/previous_row.h"
 
+#include <algorithm>
+
 namespace wbscope {
 namespace {
 
@@ -32,6 +34,38 @@ std::vector<std::string> PreviousChoice::repeats(std::string_view system,
   return {};
 }
 
+bool PreviousChoice::has_news(std::string_view system, std::string_view name) const {
+  return std::ranges::any_of(
+      news_, [&](const News& news) { return is_named(news.event, system, name); });
+}
+
+bool PreviousChoice::is_of_news(std::string_view system, std::string_view name) const {
+  return std::ranges::any_of(news_, [&](const News& news) {
+    return is_named(news.event, system, name) || is_named(news.other, system, name);
+  });
+}
+
+const std::vector<std::string>* PreviousChoice::news(std::string_view other_system,
+                                                     std::string_view other_name,
+                                                     std::string_view system,
+                                                     std::string_view name) const {
+  for (const auto& news : news_) {
+    if (is_named(news.other, other_system, other_name) && is_named(news.event, system, name)) {
+      return &news.fields;
+    }
+  }
+  return nullptr;
+}
+
+void PreviousRow::tell(std::int32_t tid, std::string_view said) {
+  if (told_ != said) {
+    told_ = said;
+    ++news_count_;
+  }
+  if (told_tasks_.size() >= kMaxTasks && !told_tasks_.contains(tid)) told_tasks_.clear();
+  told_tasks_[tid] = news_count_;
+}
+
 void PreviousRow::link(EventLead& lead, std::string_view said) {
   if (of_ == PreviousOf::kNone) return;
   const auto tid = of_ == PreviousOf::kTask ? static_cast<std::uint32_t>(lead.tid) : 0u;
@@ -39,8 +73,14 @@ void PreviousRow::link(EventLead& lead, std::string_view said) {
   if (last_.size() >= kMaxTasks && !last_.contains(key)) last_.clear();
   Last& last = last_[key];
   lead.prev_seq = std::exchange(last.seq, lead.seq);
-  lead.is_repeat = lead.prev_seq != EventLead::kNoSeq && last.said == said;
-  if (!lead.is_repeat) last.said = said;
+  const bool is_same = lead.prev_seq != EventLead::kNoSeq && last.said == said;
+  if (!is_same) last.said = said;
+  lead.is_repeat = is_same;
+  if (!has_news_) return;
+  const auto told = told_tasks_.find(lead.tid);
+  const auto news = told == told_tasks_.end() ? kNoNews : std::exchange(told->second, kNoNews);
+  lead.is_repeat = is_same && news != kNoNews && news == last.news;
+  last.news = news;
 }
 
 }  // namespace wbscope

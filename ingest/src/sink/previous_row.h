@@ -34,23 +34,52 @@ class PreviousChoice {
     repeats_.emplace_back(std::move(event), std::move(fields));
   }
 
+  // is_repeat of the event asks for more: that the thread's last record of
+  // `other`, which came since its previous row, says of these fields what the
+  // one of that row said. Without fields: that there was no `other` between
+  // the two, by whatever thread.
+  void add_news(std::string event, std::string other, std::vector<std::string> fields) {
+    news_.push_back({std::move(event), std::move(other), std::move(fields)});
+  }
+
   // system "" is one that the trace does not tell: any.
   [[nodiscard]] PreviousOf of(std::string_view system, std::string_view name) const;
   // Empty: no column is_repeat.
   [[nodiscard]] std::vector<std::string> repeats(std::string_view system,
                                                  std::string_view name) const;
+  [[nodiscard]] bool has_news(std::string_view system, std::string_view name) const;
+  // Has news, or is one.
+  [[nodiscard]] bool is_of_news(std::string_view system, std::string_view name) const;
+  // The fields of add_news(); nullptr: the first event is none of the second.
+  [[nodiscard]] const std::vector<std::string>* news(
+      std::string_view other_system, std::string_view other_name, std::string_view system,
+      std::string_view name) const;
 
  private:
+  struct News {
+    std::string event;
+    std::string other;
+    std::vector<std::string> fields;
+  };
+
   std::vector<std::pair<std::string, PreviousOf>> chosen_;
   std::vector<std::pair<std::string, std::vector<std::string>>> repeats_;
+  std::vector<News> news_;
 };
 
 // What the rows of one event were preceded by; rows come in their order.
 class PreviousRow {
  public:
-  explicit PreviousRow(PreviousOf of = PreviousOf::kNone) : of_(of) {}
+  // has_news: a row repeats the one before only if tell() tells the same.
+  explicit PreviousRow(PreviousOf of = PreviousOf::kNone, bool has_news = false)
+      : of_(of), has_news_(has_news) {}
 
   [[nodiscard]] bool is_kept() const noexcept { return of_ != PreviousOf::kNone; }
+  // A record of another event without fields: what comes is no repeat of what
+  // was before it.
+  void tell() noexcept { ++news_count_; }
+  // One that says this to its thread. All records come in their order.
+  void tell(std::int32_t tid, std::string_view said);
   // Tells the row which one is before it and whether that said the same; the
   // next one will come after this one.
   void link(EventLead& lead, std::string_view said = {});
@@ -59,9 +88,15 @@ class PreviousRow {
   struct Last {
     std::int64_t seq = EventLead::kNoSeq;
     std::string said;
+    std::uint64_t news = kNoNews;
   };
+  static constexpr std::uint64_t kNoNews = 0;
 
   PreviousOf of_;
+  bool has_news_;
+  std::uint64_t news_count_ = 1;
+  std::string told_;  // by the last record that had fields to tell
+  std::unordered_map<std::int32_t, std::uint64_t> told_tasks_;  // news_count_ at that time
   std::unordered_map<std::uint64_t, Last> last_;  // by buffer and task
 };
 

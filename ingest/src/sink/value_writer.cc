@@ -51,16 +51,27 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
   event->system = system;
   event->name = name;
   event->table = event_table_name(system, name, tables_);
-  event->previous = PreviousRow(previous_.of(system, name));
+  event->previous = PreviousRow(previous_.of(system, name), previous_.has_news(system, name));
   event->repeats = previous_.repeats(system, name);
   if (event->previous.is_kept()) {
     event->task_counts = task_counts_.add(system.empty() ? std::string(name)
                                                          : std::string(system) + ":" + std::string(name));
   }
+  if (previous_.is_of_news(system, name)) {
+    for (const auto& other : events_) {
+      add_news(*other, *event);
+      add_news(*event, *other);
+    }
+  }
   events_.push_back(std::move(event));
   const auto index = static_cast<std::uint32_t>(events_.size() - 1);
   by_name_.emplace(std::move(key), index);
   return index;
+}
+
+void ValueWriter::add_news(Event& other, Event& event) const {
+  const auto* fields = previous_.news(other.system, other.name, event.system, event.name);
+  if (fields) other.news.emplace_back(&event, *fields);
 }
 
 std::uint32_t ValueWriter::field(std::uint32_t event_index, const ValueField& wanted) {
@@ -177,7 +188,14 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
        .first = first,
        .count = static_cast<std::uint32_t>(event.fields.size())});
   EventLead& lead = event.rows.back().lead;
-  event.previous.link(lead, said(event, cells));
+  event.previous.link(lead, said(event, event.repeats, cells));
+  for (const auto& [to, fields] : event.news) {
+    if (fields.empty()) {
+      to->previous.tell();
+    } else {
+      to->previous.tell(tid, said(event, fields, cells));
+    }
+  }
   times_.note(seq, ts);
   task_counts_.note(event.task_counts, tid, seq);
   event.stored.resize(first + event.fields.size());
@@ -193,13 +211,14 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
 }
 
 // The values of the fields by their names, so that their order in the record does not count.
-std::string_view ValueWriter::said(const Event& event, std::span<const Cell> cells) {
+std::string_view ValueWriter::said(const Event& event, const std::vector<std::string>& names,
+                                   std::span<const Cell> cells) {
   said_.clear();
   const auto add = [this](char kind, const void* data, std::size_t bytes) {
     said_ += kind;
     said_.append(static_cast<const char*>(data), bytes);
   };
-  for (const std::string& name : event.repeats) {
+  for (const std::string& name : names) {
     const auto found = event.by_name.find(name);
     if (found == event.by_name.end()) continue;
     for (const auto& [field, value] : cells) {

@@ -123,13 +123,17 @@ class ValueWriter {
     std::vector<char> bytes;
     PreviousRow previous;
     std::vector<std::string> repeats;  // the fields that is_repeat is about
+    std::vector<std::pair<Event*, std::vector<std::string>>> news;  // what it is to others
     std::uint32_t task_counts = TaskCounts::kNotCounted;
     std::uint64_t counted = 0;
     std::uint64_t loaded = 0;
     std::size_t batch_rows = 32;  // the table's own once it is made
   };
 
-  [[nodiscard]] std::string_view said(const Event& event, std::span<const Cell> cells);
+  // Makes one the news of the other, if it is.
+  void add_news(Event& other, Event& event) const;
+  [[nodiscard]] std::string_view said(const Event& event, const std::vector<std::string>& names,
+                                      std::span<const Cell> cells);
   [[nodiscard]] LinkColumns links(const Event& event) const;
   void store(Event& event, Stored& place, FieldPlan& field, const Value& value);
   void prepare(Event& event);

@@ -71,6 +71,55 @@ TEST(PreviousRow, RepeatsWhatTheOneBeforeItSaid) {
   EXPECT_TRUE(repeats(task, lead(3, 11), ""));
 }
 
+// A row that says always the same, and whether it repeats.
+bool settled(PreviousRow& row, EventLead lead) { return repeats(row, lead, "a"); }
+
+TEST(PreviousRow, RepeatsOnlyWithTheSameNews) {
+  PreviousRow row(PreviousOf::kTask, true);
+  row.tell(11, "t");
+  EXPECT_FALSE(settled(row, lead(1, 11)));
+  EXPECT_FALSE(settled(row, lead(2, 11)));  // its thread was told nothing
+  row.tell(11, "t");
+  EXPECT_FALSE(settled(row, lead(3, 11)));  // nothing was told before the one before
+  row.tell(11, "t");
+  EXPECT_TRUE(settled(row, lead(4, 11)));
+  row.tell(11, "t");
+  row.tell(12, "u");
+  EXPECT_TRUE(settled(row, lead(5, 11)));  // what another thread was told later is not its own
+  row.tell(11, "u");
+  EXPECT_FALSE(settled(row, lead(6, 11)));
+  row.tell(11, "v");
+  row.tell(11, "u");
+  EXPECT_FALSE(settled(row, lead(7, 11)));  // back again, which is not kept
+  row.tell();
+  row.tell(11, "u");
+  EXPECT_FALSE(settled(row, lead(8, 11)));
+  row.tell(11, "u");
+  row.tell();  // after what the row goes by: the next one's news
+  EXPECT_TRUE(settled(row, lead(9, 11)));
+  row.tell(11, "u");
+  EXPECT_FALSE(settled(row, lead(10, 11)));
+  row.tell(11, "u");
+  EXPECT_FALSE(repeats(row, lead(11, 11), "b"));
+}
+
+TEST(PreviousChoice, News) {
+  PreviousChoice choice;
+  choice.add_news("writeback:pause", "writeback:state", {"thresh"});
+  choice.add_news("writeback:pause", "writeback:rate", {});
+  EXPECT_TRUE(choice.has_news("writeback", "pause"));
+  EXPECT_TRUE(choice.has_news("", "pause"));
+  EXPECT_FALSE(choice.has_news("writeback", "state"));
+  EXPECT_TRUE(choice.is_of_news("writeback", "state"));
+  EXPECT_FALSE(choice.is_of_news("other", "state"));
+  const auto* fields = choice.news("writeback", "state", "writeback", "pause");
+  ASSERT_NE(fields, nullptr);
+  EXPECT_EQ(*fields, std::vector<std::string>{"thresh"});
+  ASSERT_NE(choice.news("", "rate", "", "pause"), nullptr);
+  EXPECT_TRUE(choice.news("", "rate", "", "pause")->empty());
+  EXPECT_EQ(choice.news("writeback", "pause", "writeback", "state"), nullptr);
+}
+
 TEST(PreviousChoice, FieldsOfRepeats) {
   PreviousChoice choice;
   choice.add_repeats("writeback:state", {"nr_dirty", "thresh"});
@@ -176,6 +225,34 @@ TEST_F(LinkedTable, RepeatsAreAboutTheNamedFields) {
   put({{name, std::string_view("vdb")}, {pause, Value()}});  // NULL is what is not named
   writer_->finish();
   EXPECT_EQ(all("SELECT is_repeat FROM ev_pause ORDER BY seq"), "0;1;0;0;1;0;0;1;");
+}
+
+TEST_F(LinkedTable, NewsOfEventsInAnyOrderOfTheirNames) {
+  previous_.add_repeats("writeback:pause", {"pause"});
+  previous_.add_news("writeback:pause", "writeback:state", {"thresh"});
+  previous_.add_news("writeback:pause", "writeback:rate", {});
+  writer_.emplace(db_, previous_);
+  const auto state = writer_->event("writeback", "state");
+  const auto thresh = writer_->field(state, {.name = "thresh", .type = "long"});
+  const auto dirty = writer_->field(state, {.name = "dirty", .type = "long"});
+  const auto pause = writer_->event("writeback", "pause");
+  const auto field = writer_->field(pause, {.name = "pause", .type = "long"});
+  const auto rate = writer_->event("writeback", "rate");
+  const auto call = [&](std::int64_t thresh_pages, std::int64_t dirty_pages) {
+    const std::array<ValueWriter::Cell, 2> told{{{thresh, thresh_pages}, {dirty, dirty_pages}}};
+    writer_->write(state, 100, 0, 11, 0, told);
+    const std::array<ValueWriter::Cell, 1> cells{{{field, std::int64_t{7}}}};
+    writer_->write(pause, 100, 0, 11, 0, cells);
+  };
+  call(10, 1);
+  call(10, 2);
+  call(20, 2);
+  call(20, 2);
+  writer_->write(rate, 100, 0, 5, 0, {});
+  call(20, 2);
+  call(20, 2);
+  writer_->finish();
+  EXPECT_EQ(all("SELECT is_repeat FROM ev_pause ORDER BY seq"), "0;1;0;1;0;1;");
 }
 
 }  // namespace
