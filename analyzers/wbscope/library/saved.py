@@ -111,23 +111,26 @@ class _Saving:
     is_large: bool = False
     # Rows that a reader of each object goes through.
     rows: dict[str, int] = field(default_factory=dict)
+    grounds: dict[str, bool] = field(default_factory=dict)
 
     def save(self, file: SqlFile) -> None:
         # SQLite before 3.35 knows no such word, and could not read the file at all.
         select = _HINT.sub("AS (", self.definitions.select(self.connection, file.name))
         read = sum(self._rows(need) for need in file.needs)
         self.rows[file.name] = read
-        is_step = (file.materialize and not self.is_large) or self._is_ground(file)
+        is_step = (file.materialize and not self.is_large) or self._is_ground(file.name)
         if is_step and file.name in self.steps and read <= _MOST_ROWS and self._table(file, select):
             count = f"SELECT count(*) FROM {file.name}"
             self.rows[file.name] = self.connection.execute(count).fetchone()[0]
             return
         self.connection.execute(f"CREATE VIEW {file.name} AS\n-- {_told(file)}\n{select}")
 
-    def _is_ground(self, file: SqlFile) -> bool:
+    def _is_ground(self, name: str) -> bool:
         """What stands on no event is read by all, and SQLite would plan it again and again."""
-        library = self.definitions.library
-        return not any(library.files[n].source_events for n in library.closure([file.name]))
+        if name not in self.grounds:
+            file = self.definitions.library.files[name]
+            self.grounds[name] = not file.source_events and all(map(self._is_ground, file.needs))
+        return self.grounds[name]
 
     def _rows(self, name: str) -> int:
         if name not in self.rows:
