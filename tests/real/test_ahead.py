@@ -245,6 +245,7 @@ def test_what_is_claimed_and_what_only_that_needs_is_not_made_here(
         working.stop()
 
 
+@pytest.mark.parametrize("expected", [False, True])
 @pytest.mark.parametrize("asked_twice", [False, True])
 def test_queries_share_their_passes_over_the_events(
     engine: SqliteEngine,
@@ -252,8 +253,9 @@ def test_queries_share_their_passes_over_the_events(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     asked_twice: bool,
+    expected: bool,
 ) -> None:
-    """The same answers, and each pass is made once, here or there."""
+    """The same answers, and each pass is made once, here or there, also before it is asked for."""
     made: list[str] = []
     publish, statements = ahead.Ahead._publish, SqliteEngine._all_or_none
 
@@ -270,15 +272,30 @@ def test_queries_share_their_passes_over_the_events(
     names = ["check", "blame", "stalls", "dirty_domains", "pool", "fairness"]
     session = Session(engine, library, "run.db")
     told = {}
+    if expected:
+        session.expect(names)
+        working = engine._ahead
+        assert working is not None
+        apart = [name for name in session_module._APART if name in working.names]
+        assert apart == working.names
+        assert len(apart) > 4
+        # Whoever tells findings has no other thread until these are asked for.
+        engine.ahead(TABLES)
+        assert engine._ahead is working
+        assert all(working.table(name) for name in apart)
+    every: list[str] = []
     for name in names:
         made.clear()
         told[name] = session.query(name)
+        every += made
         passes = set(session_module._PASSES).intersection(library.closure([name]))
         assert sorted(set(made) & passes) == sorted(one for one in made if one in passes)
         if asked_twice:
             made.clear()
             assert session.query(name) == told[name]
             assert made == []
+    if expected:
+        assert set(every) & set(apart) == set()
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
     alone = SqliteEngine(engine.database, "run.db", library)

@@ -110,11 +110,17 @@ def build_report(
         queries = named or _behind(verdict, run)
     start, end = verdict.part_ns or (0, run.duration_ns())
     asked = Filters(window_ns=page_window_ns(end - start), span=span)
+    # Those with the filters of the verdict first: each change of filters begins anew.
+    answers = {}
+    if full and not span:
+        run.expect(query.name for query in queries if not query.is_of_windows())
+    for query in sorted(queries, key=SqlFile.is_of_windows):
+        answers[query.name] = _section(run, query, asked)
     return Report(
         run=run.name,
         verdict=verdict,
         summary=run.ask(_SUMMARY, Filters()),
-        sections=tuple(_section(run, query, asked) for query in queries),
+        sections=tuple(answers[query.name] for query in queries),
         is_full=full,
         is_named=bool(named) and not full,
     )

@@ -265,6 +265,7 @@ class _Written:
     def _answers(self) -> tuple[dict[str, Result], dict[str, str]]:
         """Each canned query, and why it has no answer."""
         answers, lacking = {}, {}
+        self.run.expect(query.name for query in self.run.library.queries())
         for query in self.run.library.queries():
             try:
                 answers[query.name] = self.run.ask(query.name, Filters())

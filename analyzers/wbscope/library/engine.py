@@ -60,7 +60,8 @@ class Engine(Protocol):
     def ahead(self, names: Iterable[str], *, shared: bool = False) -> None:
         """These tables will be asked for: an engine may begin with them, in this order.
 
-        With `shared`, who asks has nothing else to do for long and takes part, from the last on.
+        With `shared`, who asks has nothing else to do for long and takes part, from the last on;
+        until all of that are asked for, it stays with them.
         Raises: nothing; whatever is wrong with them is told when they are asked for.
         """
 

@@ -30,6 +30,16 @@ _PASSES = (
     "_pool_sample",
     "_throttle_charge",
 )
+# Of these, what another thread makes while the rest is asked for, whatever is asked first.
+_APART = (
+    "_dirty_sum",
+    "wb_domain_sum",
+    "_law_break",
+    "reclaim_work",
+    "wb_wait_request",
+    "wb_busy",
+    "wb_work",
+)
 
 
 class Session:
@@ -62,6 +72,16 @@ class Session:
         result = result_of(name, rows, notices_of(warnings), file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")
         return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
+
+    def expect(self, names: Iterable[str]) -> None:
+        """All these queries will be asked, without filters: let another thread make a part.
+
+        Raises: QueryError.
+        """
+        self.engine.use(Params())
+        needs = (need for name in names for need in self._library.query(name).needs)
+        asked = self._library.closure(set(needs))
+        self.engine.ahead([name for name in _APART if name in asked], shared=True)
 
     def _share(self, needs: Iterable[str]) -> None:
         """Let two threads make what these need, where that are passes of more than one kind."""

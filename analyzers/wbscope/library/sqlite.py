@@ -85,7 +85,7 @@ class SqliteEngine:
         tables = [file.name for file in files if file.materialize and file.columns]
         wanted = [name for name in tables if name not in self._there()]
         loaded = sum(count for _, count in self._recorded.counts.values())
-        if not wanted or loaded < _MANY_RECORDS or not has_second_cpu():
+        if not wanted or loaded < _MANY_RECORDS or not has_second_cpu() or self._is_expecting():
             return
         self._stop_ahead()
         needed = frozenset(self.library.closure(wanted))
@@ -172,6 +172,12 @@ class SqliteEngine:
             if mine is not None:
                 self._make([mine], [mine])
         self._make(names, tables)
+
+    def _is_expecting(self) -> bool:
+        """Whether something is made ahead, or soon will be, that has not been asked for yet."""
+        if self._ahead is None or not self._is_shared:
+            return False
+        return not self._there().issuperset(self._ahead.names)
 
     def _claim(self, later: Sequence[str]) -> str | None:
         """One of these that the other connection has not begun, and that needs none of them."""

@@ -95,6 +95,13 @@ class Run:
         told = why_empty(params, self._session.query(name, unfiltered(params)))
         return replace(result, warnings=(*result.warnings, *told))
 
+    def expect(self, names: Iterable[str]) -> None:
+        """All these queries will be asked, without filters: what they need is begun with.
+
+        Raises: QueryError.
+        """
+        self._session.expect(names)
+
     def findings(self, span: Span = WHOLE) -> list[Finding]:
         """What is worth telling of the run, or of a part of it, what matters most first.
 
