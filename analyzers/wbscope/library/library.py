@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -37,6 +38,10 @@ class Library:
 
     def digest(self) -> str:
         """Another text for another library."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         told = ((n, f.select, f.key, repr(f.drawing)) for n, f in self.files.items())
         return hashlib.sha256(repr(sorted(told)).encode()).hexdigest()
 
