@@ -20,6 +20,7 @@ from wbscope.library.template import Label
 __all__ = [
     "NOTHING_WRONG",
     "NO_VERDICT",
+    "WAITS",
     "Advice",
     "Finding",
     "Proof",
@@ -33,8 +34,10 @@ NOTHING_WRONG, NO_VERDICT = "nothing_wrong", "no_verdict"
 _QUIET = ("note", "ok", "fact")
 # Which rules have waits.
 _TOTALS = "wb_loss_total"
-# Of what they read, this is made of other events than those of throttling: it can be made beside.
-_AHEAD = ("wb_wait_request", "wb_busy", "wb_dirty_extent")
+# What waits are made of, one out of the other: another thread makes them while this one judges
+# pauses, and what is busy.
+WAITS = ("wb_wait_request", "_throttle_charge", "wb_wait", "_wait_piece")
+_AHEAD = (*WAITS, "wb_dirty_extent")
 
 
 @dataclass(frozen=True)

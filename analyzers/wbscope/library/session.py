@@ -9,7 +9,7 @@ from dataclasses import replace
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
 from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script, warnings_select
 from wbscope.library.evidence import require_events
-from wbscope.library.finding import Finding, find_all, findings_select, no_label
+from wbscope.library.finding import WAITS, Finding, find_all, findings_select, no_label
 from wbscope.library.library import Library
 from wbscope.library.params import Params, check_filters
 from wbscope.library.sqlfile import Column
@@ -87,6 +87,8 @@ class Session:
         """Let two threads make what these need, where that are passes of more than one kind."""
         asked = self._library.closure(needs)
         passes = [name for name in _PASSES if name in asked]
+        if WAITS[-1] in asked:
+            passes = [*WAITS, *(name for name in passes if name not in (*WAITS, "wb_busy"))]
         if len(passes) > 1:
             self.engine.ahead(passes, shared=True)
 
