@@ -10,9 +10,11 @@ virtual one cost more than all that is measured here, and never the same.
 Each round runs every mode once, in an order that moves on from round to round. What is
 shown is the median over the rounds of (throughput recorded / throughput off) of the same
 round, so that a slow drift of the machine does not count, with the interval of that median
-that holds for any distribution. Needs root and a machine with nothing else to do. Without
---dir the files are on a loop-mounted ext4 in --image's folder: one in /dev/shm takes the
-noise of a disk away, and shows what recording costs where the CPUs are all there is.
+that holds for any distribution. The same for the time of all CPUs: that of the round less
+what they were idle, so that the work of the flusher and of the recorder counts, and a wait
+for the disk does not. Needs root and a machine with nothing else to do. Without --dir the
+files are on a loop-mounted ext4 in --image's folder: one in /dev/shm takes the noise of a
+disk away, and shows what recording costs where the CPUs are all there is.
 With --memory the writers are in a memory cgroup that is smaller than their files, so that
 reclaim is busy and has events to record.
 """
@@ -50,6 +52,7 @@ class Mode:
     """What the rounds of one mode gave."""
 
     rates: list[float] = field(default_factory=list)  # MiB/s
+    busy_s: list[float] = field(default_factory=list)  # of all CPUs together
     events_per_s: list[float] = field(default_factory=list)
     lost: int = 0
 
@@ -92,12 +95,16 @@ def main() -> int:
 
 
 def _command(folder: Path, runs: Path, times: int, tasks: Path) -> list[str]:
-    """The writers: they join the cgroup of the file `tasks` and write down how long they took."""
+    """The writers: they join the cgroup of the file `tasks` and write down how long they took.
+
+    With it, how long the CPUs were idle until then, as /proc/stat has it.
+    """
     writers = " ".join(str(number) for number in range(_WRITERS))
     write = f"dd if=/dev/zero of=$0/zero-$i bs=1M count={_FILE_MIB} conv=notrunc"
     script = f"for i in {writers}; do (for n in $(seq {times}); do {write}; done) & done; wait"
     # The same rest before each, and the same watch.
-    timed = f"sleep {_REST_SECONDS}; date +%s%N; {{ {script}; }} 2>/dev/null; date +%s%N"
+    now = "date +%s%N; head -n 1 /proc/stat"
+    timed = f"sleep {_REST_SECONDS}; {now}; {{ {script}; }} 2>/dev/null; {now}"
     return ["sh", "-c", f"echo $$ > $2; {{ {timed}; }} > $1", str(folder), str(runs / "took"),
             str(tasks)]  # fmt: skip
 
@@ -120,11 +127,19 @@ def _run(name: str, command: list[str], runs: Path, times: int, mode: Mode) -> N
         mode.lost += sum(meta["lost"].values())
         events = _events(run)
         shutil.rmtree(run)
-    began, ended = map(int, (runs / "took").read_text().split())
-    duration_ns = ended - began
+    began, idle_before, ended, idle_after = (runs / "took").read_text().splitlines()
+    duration_ns = int(ended) - int(began)
+    idle_s = _idle_s(idle_after) - _idle_s(idle_before)
+    mode.busy_s.append((os.cpu_count() or 1) * duration_ns / _NS_PER_S - idle_s)
     if name != _OFF:
         mode.events_per_s.append(events * _NS_PER_S / duration_ns)
     mode.rates.append(_WRITERS * _FILE_MIB * times * _NS_PER_S / duration_ns)
+
+
+def _idle_s(line: str) -> float:
+    """Idle, and idle with a request in flight, of all CPUs."""
+    _, _, _, _, idle, iowait, *_ = line.split()
+    return (int(idle) + int(iowait)) / os.sysconf("SC_CLK_TCK")
 
 
 def _events(run: Path) -> int:
@@ -144,17 +159,28 @@ def _show(modes: dict[str, Mode], options: argparse.Namespace) -> None:
         f" {options.rounds} rounds;"
         f" ratio: median [its {100 * _LEVEL:.0f} % interval] (lowest to highest) of the rounds"
     )
-    print("\n| profile | MiB/s | ratio to off | events/s | lost events |\n|---|---|---|---|---|")
-    off = modes[_OFF].rates
+    heads = ["profile", "MiB/s", "ratio to off", "CPU s", "ratio to off", "events/s", "lost events"]
+    print("\n" + "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads))))
+    off = modes[_OFF]
     for name, mode in modes.items():
-        ratios = sorted(rate / base for rate, base in zip(mode.rates, off, strict=True))
-        low, high = _of_the_median(ratios)
-        middle = f"{statistics.median(ratios):.3f} [{low:.3f}, {high:.3f}]"
-        ratio = f"{middle} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
-        events = f"{statistics.median(mode.events_per_s):.0f}" if mode.events_per_s else "-"
-        shown = "1" if name == _OFF else ratio
-        lost = "-" if name == _OFF else str(mode.lost)
-        print(f"| {name} | {statistics.median(mode.rates):.0f} | {shown} | {events} | {lost} |")
+        is_off = name == _OFF
+        cells = [
+            name,
+            f"{statistics.median(mode.rates):.0f}",
+            "1" if is_off else _ratio(mode.rates, off.rates),
+            f"{statistics.median(mode.busy_s):.2f}",
+            "1" if is_off else _ratio(mode.busy_s, off.busy_s),
+            f"{statistics.median(mode.events_per_s):.0f}" if mode.events_per_s else "-",
+            "-" if is_off else str(mode.lost),
+        ]
+        print(f"| {' | '.join(cells)} |")
+
+
+def _ratio(values: list[float], of_off: list[float]) -> str:
+    ratios = sorted(value / base for value, base in zip(values, of_off, strict=True))
+    low, high = _of_the_median(ratios)
+    middle = f"{statistics.median(ratios):.3f} [{low:.3f}, {high:.3f}]"
+    return f"{middle} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
 
 
 def _of_the_median(ordered: list[float]) -> tuple[float, float]:
