@@ -58,8 +58,10 @@ class Shell:
         show_warnings(self._told)
         note(f"{self._run.name}: .help lists the commands, a statement ends with ';'")
         while True:
+            is_taken = False
             try:
                 text = session.prompt()
+                is_taken = True
                 # The exception can be lost while the prompt is taken down, or a pager runs.
                 if self._ended or text.strip() in QUIT:
                     break
@@ -70,7 +72,9 @@ class Shell:
             except KeyboardInterrupt:
                 if self._ended:
                     raise
-                # At the prompt Ctrl-C has cleared the line; a statement was stopped.
+                # At the prompt Ctrl-C has cleared the line.
+                if is_taken:
+                    note("stopped")
             except EOFError:
                 return
             except WbscopeError as error:
@@ -88,13 +92,9 @@ class Shell:
             self._show(answer(text.strip(), self._objects, page_width()))
             return
         for statement in split_statements(text):
-            try:
-                with time_limit(self._limit_ns):
-                    result = self._run.select(statement.text, self._limit_ns, _MOST_ROWS)
-                    text = table_text(result, page_width())
-            except KeyboardInterrupt:
-                note("stopped")
-                raise
+            with time_limit(self._limit_ns):
+                result = self._run.select(statement.text, self._limit_ns, _MOST_ROWS)
+                text = table_text(result, page_width())
             self._show(text)
             show_warnings(notice for notice in result.warnings if notice not in self._told)
 
