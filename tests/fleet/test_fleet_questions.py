@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sqlite3
 from pathlib import Path
@@ -103,8 +104,21 @@ def test_redacted_names_are_nowhere(
         shown = [one for one in texts if one[2] == name or (not is_word and found.search(one[2]))]
         assert not shown, (name, shown[:3])
     assert wbscope.run(*words).returncode == 2  # plain names beside hashed ones
+    check_no_guess(wbscope, dataset, tmp_path, key)
     key.write_bytes(b"short")
     assert wbscope.run(*words, "--redact", key).returncode == 3
+
+
+def check_no_guess(wbscope: Wbscope, dataset: Path, folder: Path, key: Path) -> None:
+    """Without the key nobody can test a name against what a source without content is called."""
+    (folder / "empty").mkdir()
+    words = ("fleet", "ingest", folder / "empty", "-o", dataset, "--redact", key)
+    for _ in "12":
+        assert wbscope.run(*words).returncode == 0
+    question = "SELECT id, slug FROM ingest_errors"
+    (row,) = wbscope.document("fleet", "sql", dataset, question)["rows"]
+    guess = f"{folder / 'empty'}\0{row['slug']}".encode()
+    assert not hashlib.sha256(guess).hexdigest().startswith(row["id"])
 
 
 def test_a_table_with_the_name_of_a_word_of_sql(wbscope: Wbscope, dataset: Path) -> None:

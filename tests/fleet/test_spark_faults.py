@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,52 +17,17 @@ from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.faults import memory_disk
 from support.replicas import Base
-from support.spark import Cluster, children_of, kill, needs_spark, wait_for
-from support.tools import wbscope_path
-from wbscope.ingest.program import find_ingester
+from support.spark import Cluster, kill, needs_spark, wait_for
+from support.sparkjobs import Held, holding, start, told
 
 pytestmark = [needs_spark, pytest.mark.slow]
 RUNS, BAD = 8, 2
 
-# The ingester, which waits where it is told to; the first one says who it is.
-_HELD = """#!/bin/sh
-if mkdir {folder}/first 2> /dev/null; then
-  echo $$ > {folder}/number && mv {folder}/number {folder}/pid
-  while [ ! -e {folder}/go ]; do sleep 0.1; done
-fi
-exec {ingester} "$@"
-"""
-
-
-@dataclass
-class Held:
-    """A job whose first ingester waits until `go()`."""
-
-    folder: Path
-
-    def words(self) -> list[str]:
-        return ["--conf", f"spark.executorEnv.WBSCOPE_INGEST={self.folder}/ingester"]
-
-    def pid(self) -> int:
-        wait_for((self.folder / "pid").exists, "the first ingester")
-        return int((self.folder / "pid").read_text())
-
-    def go(self) -> None:
-        (self.folder / "go").touch()
-
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Held]:
-    folder = tmp_path / "held"
-    folder.mkdir()
-    program = folder / "ingester"
-    program.write_text(_HELD.format(folder=folder, ingester=find_ingester()))
-    program.chmod(0o755)
-    job = Held(folder)
-    try:
+    with holding(tmp_path / "held") as job:
         yield job
-    finally:
-        job.go()
 
 
 @pytest.fixture(scope="module")
@@ -85,26 +49,6 @@ def wanted(wbscope: Wbscope, traces: Path, tmp_path_factory: pytest.TempPathFact
     done = wbscope.run("fleet", "ingest", traces, "-o", path)
     assert done.returncode == 0, done.stderr
     return path
-
-
-def start(wbscope: Wbscope, *words: str | Path, is_apart: bool = False) -> subprocess.Popen[str]:
-    """`is_apart`: in a group of processes of its own, which a signal can be sent to."""
-    command = [wbscope_path(), "fleet", "ingest", *words, "--json"]
-    return subprocess.Popen(
-        command,
-        env=wbscope.env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=is_apart,
-    )
-
-
-def told(job: subprocess.Popen[str]) -> dict[str, int]:
-    out, said = job.communicate(timeout=300)
-    assert job.returncode == 0, said
-    document = json.loads(out)
-    return {what: document[f"{what}_count"] for what in ("added", "known", "failed")}
 
 
 def manifests(dataset: Path) -> dict[str, Any]:
@@ -153,15 +97,11 @@ def test_a_worker_is_killed_while_two_write(
     dataset = tmp_path / "dataset"
     one_core = ("--conf", "spark.cores.max=1")
     first = start(wbscope, traces, "-o", dataset, *cluster.words(), *held.words(), *one_core)
-    pid = held.pid()
-    (worker,) = [one for one in cluster.workers if pid in children_of(one.pid)]
+    worker = cluster.worker_of(held.pid())
     second = start(wbscope, copy, "-o", dataset, *cluster.words(), *one_core)
     wait_for(lambda: len(manifests(dataset)) > 1, "runs of the second job")
-    kill(worker.pid)
-    worker.wait()
-    cluster.workers.remove(worker)
+    cluster.lose(worker)
     held.go()
-    cluster.start()
     one, other = told(first), told(second)
     assert (one["added"] + one["known"], one["failed"]) == (RUNS, BAD)
     assert (other["added"] + other["known"], other["failed"]) == (RUNS, 0)

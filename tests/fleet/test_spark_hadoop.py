@@ -3,39 +3,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
+from support.datasets import check_same, files, manifests, rows
 from support.hdfs import Hdfs
 from support.replicas import Base
-from support.spark import Cluster, kill, needs_spark, wait_for
-from support.tools import wbscope_path
-from wbscope.ingest.program import find_ingester
+from support.spark import Cluster, frozen, kill, needs_spark, thaw, wait_for
+from support.sparkjobs import OneSession, counts, holding, one_session, start, told
+from wbscope.fleet.redact import read_key
 
 pytestmark = [needs_spark, pytest.mark.slow]
 RUNS, BAD = 4, 1
+ADDED = {"added": RUNS, "known": 0, "failed": BAD}
+KNOWN = {"added": 0, "known": RUNS, "failed": BAD}
 POLICY = '[metrics."throttle_summary.pause_p99_ns"]\nbudget = "<= 1ns"\n'
 QUESTION = (
     "SELECT host, cause, sum(dur) AS ns FROM stalls GROUP BY host, cause ORDER BY host, cause"
 )
-# Of a run, what says where it was read from; of an error, when.
-_ITS_SOURCE = ("runs/", "ingest_errors/")
-# The first ingester says who it is, and is held until it is killed: by exec, so that
-# no child keeps its pipes open.
-_HELD = """#!/bin/sh
-if mkdir {folder}/first 2> /dev/null; then
-  echo $$ > {folder}/number && mv {folder}/number {folder}/pid
-  exec sleep 300
-fi
-exec {ingester} "$@"
-"""
+ONE_CORE = ("--conf", "spark.cores.max=1")
 
 
 @dataclass
@@ -79,152 +71,176 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def local(wbscope: Wbscope, traces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What one process makes of them in a folder."""
     path = tmp_path_factory.mktemp("local") / "dataset"
-    counts = ingest(wbscope, traces, path)
-    assert counts == {"added": RUNS, "known": 0, "failed": BAD}
+    assert ingest(wbscope, traces, "-o", path) == ADDED
     return path
 
 
 @pytest.fixture(scope="module")
-def made(wbscope: Wbscope, cluster: Cluster, store: Hdfs, traces: Path, local: Path) -> Made:
-    """What the executors make of them on HDFS."""
+def made(
+    wbscope: Wbscope,
+    cluster: Cluster,
+    store: Hdfs,
+    traces: Path,
+    local: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Made:
+    """What two jobs make of them on HDFS, each of which has begun the same run."""
     made = Made(store, traces, local, cluster.words())
     store.put(traces, "/traces")
-    counts = ingest(wbscope, made.source, made.dataset, *made.words)
-    assert counts == {"added": RUNS, "known": 0, "failed": BAD}
+    folder = tmp_path_factory.mktemp("two")
+    with ExitStack() as stack:
+        held = [stack.enter_context(holding(folder / name)) for name in ("one", "two")]
+        words = (made.source, "-o", made.dataset, *made.words, *ONE_CORE)
+        jobs = [start(wbscope, *words, *one.words()) for one in held]
+        for one in held:
+            one.pid()
+        for one in held:
+            one.go()
+        both = [told(job) for job in jobs]
+    assert [one["failed"] for one in both] == [BAD, BAD]
+    assert sum(one["added"] for one in both) == RUNS
+    assert sum(one["known"] for one in both) == RUNS
     return made
 
 
-def ingest(wbscope: Wbscope, source: Any, dataset: Any, *words: str) -> dict[str, int]:
-    done = wbscope.run("fleet", "ingest", source, "-o", dataset, "--json", *words)
+@pytest.fixture(scope="module")
+def spark(wbscope: Wbscope, cluster: Cluster) -> Iterator[OneSession]:
+    """One session, on one core, that commands share; jobs of their own have the other."""
+    with one_session(wbscope, cluster, "spark.cores.max=1") as session:
+        yield session
+
+
+def ingest(wbscope: Wbscope, *words: str | Path) -> dict[str, int]:
+    done = wbscope.run("fleet", "ingest", *words, "--json")
     assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    return {what: document[f"{what}_count"] for what in ("added", "known", "failed")}
+    return counts(done.stdout)
 
 
-def files(dataset: Path) -> dict[str, str]:
-    """All files of tables by their content; of those that tell a source or a time, the names."""
-    found = {}
-    for path in dataset.rglob("*"):
-        name = str(path.relative_to(dataset))
-        if path.is_file() and not name.startswith("_"):
-            told = name.startswith(_ITS_SOURCE)
-            found[name] = "" if told else hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
-
-
-def manifests(dataset: Path) -> dict[str, Any]:
-    """All that they say, but for the source and the file that has it."""
-    found = {}
-    for path in (dataset / "_manifest").iterdir():
-        document = json.loads(path.read_text())
-        assert document.pop("source")
-        kept = {k: v for k, v in document["files"].items() if v["table"] != "runs"}
-        found[path.name] = document | {"files": kept}
-    return found
-
-
-def check_same(wbscope: Wbscope, copy: Path, local: Path, source: str, traces: Path) -> None:
-    """File by file; rows that tell a source tell the URI."""
-    assert files(copy) == files(local)
-    assert manifests(copy) == manifests(local)
-    assert len(manifests(copy)) == RUNS
-    for path in (copy / "_manifest").iterdir():
-        for name, told in json.loads(path.read_text())["files"].items():
-            assert hashlib.sha256((copy / name).read_bytes()).hexdigest() == told["sha256"], name
-    for question in (
-        "SELECT * FROM runs ORDER BY run",
-        "SELECT source, slug, message, exit_code, content FROM ingest_errors",
-    ):
-        ours, theirs = (
-            wbscope.document("fleet", "sql", dataset, question)["rows"] for dataset in (copy, local)
-        )
-        assert ours
-        assert json.dumps(ours).replace(source, str(traces)) == json.dumps(theirs)
-    for folder in ("_intent", "_work"):
-        assert not list((copy / folder).iterdir())
-
-
-def test_a_dataset_on_hdfs_is_the_same(wbscope: Wbscope, made: Made, tmp_path: Path) -> None:
+def test_two_jobs_make_one_dataset(made: Made, tmp_path: Path, wbscope: Wbscope) -> None:
+    """Each run is there once, as one process makes it in a folder."""
     copy = made.hdfs.get("/dataset", tmp_path / "copy")
+    assert len(manifests(copy)) == RUNS
     check_same(wbscope, copy, made.local, made.source, made.traces)
-    before = files(copy) | {"": json.dumps(manifests(copy))}
-    counts = ingest(wbscope, made.source, made.dataset, *made.words)
-    assert counts == {"added": 0, "known": RUNS, "failed": BAD}
+
+
+def test_a_machine_dies_in_the_middle(
+    wbscope: Wbscope, cluster: Cluster, made: Made, tmp_path: Path
+) -> None:
+    """First an ingester is killed, then all that a worker has started, while a run has a claim."""
+    with holding(tmp_path / "held") as held:
+        words = (made.source, "-o", f"{made.hdfs.uri}/killed", *made.words)
+        job = start(wbscope, *words, *held.words(), *ONE_CORE)
+        pid = held.pid()
+        worker = cluster.worker_of(pid)
+        kill(pid)
+        begun = stop_in_the_middle(made.hdfs, worker.pid)
+        cluster.lose(worker)
+        assert told(job) == ADDED
+    assert made.hdfs.names("/killed/_manifest") > begun
+    copy = made.hdfs.get("/killed", tmp_path / "copy")
+    check_same(wbscope, copy, made.local, made.source, made.traces)
+
+
+def stop_in_the_middle(hdfs: Hdfs, worker: int) -> set[str]:
+    """Kill what is below a worker when it has claimed a run and not added it; that run."""
+    seen: set[str] = set()
+    while True:
+        wait_for(lambda: bool(hdfs.names("/killed/_intent") - seen), "a claim")
+        stopped = frozen(worker)
+        claims, there = (hdfs.names(f"/killed/{name}") for name in ("_intent", "_manifest"))
+        if begun := claims - there:
+            for pid in stopped - {worker}:
+                kill(pid)
+            return begun
+        seen.update(claims)
+        thaw(stopped)  # it was quicker
+
+
+def test_what_is_there_is_known(made: Made, spark: OneSession, tmp_path: Path) -> None:
+    before = made.hdfs.get("/dataset", tmp_path / "before")
+    assert spark.ingest(made.source, "-o", made.dataset) == KNOWN
     again = made.hdfs.get("/dataset", tmp_path / "again")
-    assert files(again) | {"": json.dumps(manifests(again))} == before
+    assert files(again) == files(before)
+    assert manifests(again) == manifests(before)
+
+
+def test_what_a_killed_writer_left_is_taken_over(
+    wbscope: Wbscope, made: Made, spark: OneSession, tmp_path: Path
+) -> None:
+    """As of one that was killed before its manifest: a claim, some of its files."""
+    made.hdfs.put(made.hdfs.get("/dataset", tmp_path / "copy"), "/left")
+    manifest = min((tmp_path / "copy/_manifest").iterdir())
+    claim = tmp_path / "claim.json"
+    of_run = json.loads(manifest.read_text())["files"]
+    claim.write_text(json.dumps({"files": of_run}, indent=1) + "\n")
+    made.hdfs.put(claim, f"/left/_intent/{manifest.name}")
+    made.hdfs.delete(f"/left/_manifest/{manifest.name}")
+    made.hdfs.delete(f"/left/{min(of_run)}")
+    counted = spark.ingest(made.source, "-o", f"{made.hdfs.uri}/left")
+    assert counted == {"added": 1, "known": RUNS - 1, "failed": BAD}
+    copy = made.hdfs.get("/left", tmp_path / "after")
+    check_same(wbscope, copy, made.local, made.source, made.traces)
 
 
 def test_answers_are_those_of_duckdb_on_the_copy(
-    wbscope: Wbscope, made: Made, tmp_path: Path
+    wbscope: Wbscope, made: Made, spark: OneSession, tmp_path: Path
 ) -> None:
     copy = made.hdfs.get("/dataset", tmp_path / "copy")
     policy = tmp_path / "gate.toml"
     policy.write_text(POLICY)
     sides = ("--cohort", "host = 'db00'", "--against", "host <> 'db00'", "--unit", "run")
-    asked: list[tuple[int, list[str]]] = []
-    for words in (
-        ["sql", "{}", QUESTION],
-        ["sql", "{}"],
-        ["report", "{}"],
-        ["gate", "{}", "--policy", str(policy), *sides],
+    asked: list[int] = []
+    for verb, *rest in (
+        ("sql", QUESTION),
+        ("sql",),
+        ("report",),
+        ("gate", "--policy", str(policy), *sides),
     ):
-        verb, _, *rest = words
-        spark = wbscope.run("fleet", verb, made.dataset, *rest, "--json", *made.words)
-        duck = wbscope.run("fleet", verb, copy, *rest, "--json")
-        assert spark.returncode == duck.returncode, spark.stderr
-        ours, theirs = spark.stdout.replace(made.dataset, str(copy)), duck.stdout
-        assert json.loads(ours) == json.loads(theirs), words
-        asked.append((duck.returncode, theirs.split()))
-    assert len(json.loads(wbscope.run("fleet", "sql", copy, QUESTION, "--json").stdout)["rows"]) > 2
-    assert [code for code, _ in asked[:3]] == [0, 0, 0]
+        ours = spark.run("fleet", verb, made.dataset, *rest, "--json")
+        theirs = wbscope.run("fleet", verb, copy, *rest, "--json")
+        assert ours.returncode == theirs.returncode, ours.stderr
+        document = ours.stdout.replace(made.dataset, str(copy))
+        assert json.loads(document) == json.loads(theirs.stdout), verb
+        asked.append(theirs.returncode)
+    assert len(wbscope.document("fleet", "sql", copy, QUESTION)["rows"]) > 2
+    assert asked[:3] == [0, 0, 0]
 
 
-def test_an_ingester_is_killed(wbscope: Wbscope, made: Made, tmp_path: Path) -> None:
-    """And what a writer left that died in the middle is taken over: every run is there once."""
-    held = tmp_path / "held"
-    held.mkdir()
-    program = held / "ingester"
-    program.write_text(_HELD.format(folder=held, ingester=find_ingester()))
-    program.chmod(0o755)
-    words = [*made.words, "--conf", f"spark.executorEnv.WBSCOPE_INGEST={program}"]
-    dataset = f"{made.hdfs.uri}/killed"
-    command = [wbscope_path(), "fleet", "ingest", made.source, "-o", dataset, *words]
-    job = subprocess.Popen(command, env=wbscope.env, stderr=subprocess.PIPE, text=True)
-    try:
-        wait_for((held / "pid").exists, "the first ingester")
-        kill(int((held / "pid").read_text()))
-        _, said = job.communicate(timeout=300)
-    finally:
-        job.kill()
-    assert job.returncode == 0, said
-    assert f"{RUNS} runs added, {BAD} could not" in said
-    copy = made.hdfs.get("/killed", tmp_path / "copy")
-    check_same(wbscope, copy, made.local, made.source, made.traces)
-    # As of one that was killed before its manifest: a claim, some of its files.
-    manifest = min((copy / "_manifest").iterdir())
-    claim = tmp_path / "claim.json"
-    of_run = json.loads(manifest.read_text())["files"]
-    claim.write_text(json.dumps({"files": of_run}, indent=1) + "\n")
-    made.hdfs.put(claim, f"/killed/_intent/{manifest.name}")
-    made.hdfs.delete(f"/killed/_manifest/{manifest.name}")
-    made.hdfs.delete(f"/killed/{min(of_run)}")
-    counts = ingest(wbscope, made.source, dataset, *made.words)
-    assert counts == {"added": 1, "known": RUNS - 1, "failed": BAD}
-    copy = made.hdfs.get("/killed", tmp_path / "after")
-    check_same(wbscope, copy, made.local, made.source, made.traces)
+def test_redacted_runs_are_those_of_a_folder(
+    wbscope: Wbscope, made: Made, spark: OneSession, tmp_path: Path
+) -> None:
+    """Under one key every name is the same hash; of a URI each part has its own, too."""
+    key = tmp_path / "names.key"
+    key.write_bytes(bytes(range(32)))
+    redact = ("--redact", str(key))
+    local = tmp_path / "local"
+    assert ingest(wbscope, made.traces, "-o", local, *redact) == ADDED
+    assert spark.ingest(made.source, "-o", f"{made.hdfs.uri}/hashed", *redact) == ADDED
+    copy = made.hdfs.get("/hashed", tmp_path / "copy")
+    hashed = read_key(key).path
+    check_same(wbscope, copy, local, hashed(made.source), hashed(str(made.traces)))
+    assert files(copy) != files(made.local)
+    shown = [json.dumps(one) for one in rows(wbscope, copy)]
+    shown += [path.read_text() for path in (copy / "_manifest").iterdir()]
+    for name in (made.hdfs.uri, "traces", "00000-6.1-healthy-copy", "6-noise.dat", "deep/er"):
+        assert not [one for one in shown if name in one], name
+    # Names as they are do not come beside these.
+    refused = spark.run("fleet", "ingest", made.source, "-o", f"{made.hdfs.uri}/hashed")
+    assert (refused.returncode, "error[other-redaction]" in refused.stderr) == (2, True)
+    assert f"{made.hdfs.uri}/hashed: has names hashed" in refused.stderr
 
 
-def test_what_is_no_dataset_is_refused(wbscope: Wbscope, made: Made, tmp_path: Path) -> None:
+def test_what_is_no_dataset_is_refused(made: Made, spark: OneSession, tmp_path: Path) -> None:
     before = files(made.hdfs.get("/traces", tmp_path / "before"))
     uri = made.hdfs.uri
-    for words, code, told in (
+    for words, code, said in (
         (("ingest", made.source, "-o", made.source), 2, f"error[not-a-dataset]: {made.source}: is"),
         (("ingest", f"{uri}/none", "-o", f"{uri}/new"), 3, f"error[no-such-file]: {uri}/none: "),
         (("report", f"{uri}/none"), 3, f"error[not-a-dataset]: {uri}/none: does not exist"),
     ):
-        done = wbscope.run("fleet", *words, *made.words)
+        done = spark.run("fleet", *words)
         assert done.returncode == code, done.stderr
-        assert done.stderr.startswith(told), done.stderr
+        assert done.stderr.startswith(said), done.stderr
         assert "Traceback" not in done.stderr
     assert files(made.hdfs.get("/traces", tmp_path / "after")) == before
     assert not made.hdfs.exists("/new")
@@ -247,19 +263,16 @@ def test_a_uri_wants_a_master(wbscope: Wbscope, traces: Path, tmp_path: Path) ->
 
 
 def test_files_by_uri(
-    wbscope: Wbscope, cluster: Cluster, traces: Path, local: Path, tmp_path: Path
+    wbscope: Wbscope, spark: OneSession, traces: Path, local: Path, tmp_path: Path
 ) -> None:
     """From file:// into a folder, and from a folder into file://, under a name full of signs."""
-    words = cluster.words()
     folder = tmp_path / "folder"
-    counts = ingest(wbscope, traces.as_uri(), folder, *words)
-    assert counts == {"added": RUNS, "known": 0, "failed": BAD}
+    assert spark.ingest(traces.as_uri(), "-o", folder) == ADDED
     check_same(wbscope, folder, local, traces.as_uri(), traces)
     strange = tmp_path / "a [1] {b}, c"
     uri = f"file://{strange}"
-    counts = ingest(wbscope, traces, uri, *words)
-    assert counts == {"added": RUNS, "known": 0, "failed": BAD}
+    assert spark.ingest(traces, "-o", uri) == ADDED
     check_same(wbscope, strange, local, str(traces), traces)
     assert not list(strange.rglob("*.crc"))
-    spark = wbscope.document("fleet", "sql", uri, QUESTION, *words)["rows"]
-    assert spark == wbscope.document("fleet", "sql", local, QUESTION)["rows"]
+    found = spark.document("fleet", "sql", uri, QUESTION)["rows"]
+    assert found == wbscope.document("fleet", "sql", local, QUESTION)["rows"]

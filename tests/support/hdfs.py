@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-__all__ = ["Hdfs", "hdfs"]
+__all__ = ["IVY", "Hdfs", "fetch_jars", "hadoop_version", "hdfs"]
 
-ROOT = Path(__file__).resolve().parents[2]
-# The version of the Hadoop client that PySpark brings.
+IVY = Path(__file__).resolve().parents[2] / "build/ivy"
 _GROUP, _NAME = "org.apache.hadoop", "hadoop-client-minicluster"
 
 
@@ -41,6 +40,12 @@ class Hdfs:
     def exists(self, path: str) -> bool:
         return bool(self._files.exists(self._path(path)))
 
+    def names(self, path: str) -> set[str]:
+        """What is in a folder; nothing where there is none."""
+        if not self.exists(path):
+            return set()
+        return {str(one.getPath().getName()) for one in self._files.listStatus(self._path(path))}
+
     def delete(self, path: str) -> None:
         assert self._files.delete(self._path(path), False), path
 
@@ -52,7 +57,8 @@ class Hdfs:
 def hdfs(folder: Path) -> Iterator[Hdfs]:
     """Skips where the jar cannot be had."""
     # In the loader of Hadoop's own classes, as spark.jars.packages does not have it.
-    jar = _jar(folder)
+    package = f"{_GROUP}:{_NAME}:{hadoop_version()}"
+    (jar,) = fetch_jars(folder, {"spark.jars.packages": package}, _NAME)
     gateway = _jvm({"spark.driver.extraClassPath": str(jar)}, folder / "hdfs.log")
     try:
         jvm: Any = gateway.jvm
@@ -69,23 +75,27 @@ def hdfs(folder: Path) -> Iterator[Hdfs]:
         _end(gateway)
 
 
-def _jar(folder: Path) -> Path:
-    """As Spark fetches it, once."""
+def fetch_jars(folder: Path, settings: dict[str, str], name: str) -> list[Path]:
+    """As Spark fetches what `settings` tell, once; those of this name.
+
+    Skips where they cannot be had.
+    """
+    pattern = f"jars/{_GROUP}_{name}-{hadoop_version()}.jar"
+    if not list(IVY.glob(pattern)):
+        IVY.mkdir(parents=True, exist_ok=True)
+        try:
+            _end(_jvm({**settings, "spark.jars.ivy": str(IVY)}, folder / "ivy.log"))
+        except Exception as error:
+            pytest.skip(f"{name} cannot be had: {error}")
+    return list(IVY.glob(pattern))
+
+
+def hadoop_version() -> str:
+    """That of the client that PySpark brings."""
     import pyspark
 
     (client,) = Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar")
-    version = client.stem.rpartition("-")[2]
-    ivy = ROOT / "build" / "ivy"
-    jar = ivy / "jars" / f"{_GROUP}_{_NAME}-{version}.jar"
-    if not jar.exists():
-        ivy.mkdir(parents=True, exist_ok=True)
-        package = f"{_GROUP}:{_NAME}:{version}"
-        settings = {"spark.jars.packages": package, "spark.jars.ivy": str(ivy)}
-        try:
-            _end(_jvm(settings, folder / "ivy.log"))
-        except Exception as error:
-            pytest.skip(f"{package} cannot be had: {error}")
-    return jar
+    return client.stem.rpartition("-")[2]
 
 
 def _jvm(settings: dict[str, str], log: Path) -> Any:

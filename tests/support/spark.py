@@ -12,13 +12,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-__all__ = ["QUICK_JVM", "Cluster", "children_of", "needs_spark", "standalone", "wait_for"]
+__all__ = [
+    "QUICK_JVM",
+    "Cluster",
+    "children_of",
+    "frozen",
+    "kill",
+    "needs_spark",
+    "standalone",
+    "thaw",
+    "wait_for",
+]
 
 # Less time for what runs for seconds.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -48,6 +58,18 @@ class Cluster:
         """What a command needs to run there."""
         conf = [word for one in self.settings for word in ("--conf", one)]
         return ["--master", self.url, *conf]
+
+    def worker_of(self, pid: int) -> subprocess.Popen[bytes]:
+        """The one that a process is below."""
+        (worker,) = [one for one in self.workers if pid in children_of(one.pid)]
+        return worker
+
+    def lose(self, worker: subprocess.Popen[bytes]) -> None:
+        """A worker's JVM is killed; another one comes in its place."""
+        kill(worker.pid)
+        worker.wait()
+        self.workers.remove(worker)
+        self.start()
 
 
 @contextmanager
@@ -135,3 +157,24 @@ def children_of(pid: int) -> dict[int, str]:
 def kill(pid: int) -> None:
     """As the kernel does when memory is short."""
     os.kill(pid, signal.SIGKILL)
+
+
+def frozen(pid: int) -> set[int]:
+    """Stop a process and all below it, those that it starts meanwhile as well; which these are."""
+    stopped: set[int] = set()
+    while new := {pid, *children_of(pid)} - stopped:
+        for one in new:
+            _send(one, signal.SIGSTOP)
+        stopped |= new
+    return stopped
+
+
+def thaw(pids: set[int]) -> None:
+    """They go on."""
+    for one in pids:
+        _send(one, signal.SIGCONT)
+
+
+def _send(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

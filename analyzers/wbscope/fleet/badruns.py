@@ -37,7 +37,7 @@ def write_error(
     """
     shown = source if redaction is None else redaction.path(source)
     message = error.message if redaction is None else error.slug
-    told = f"{source}\0{error.slug}"
+    told = f"{shown}\0{error.slug}"  # of a path, a hash without the key is a guess away
     name = content or hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
     values = (
         name, shown, error.slug, message, error.exit_code, content, int(time.time()), __version__,
