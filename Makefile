@@ -180,10 +180,17 @@ $(RELEASE)/.installed: tools/locks/release.txt | $(BUILD)/.debs
 	@touch $@
 
 # 450 MB of Spark, built of its source package: once.
-$(BIN)/.fleet-tools: $(BIN)/.test-tools tools/locks/fleet.txt
+$(BIN)/.fleet-tools: $(BIN)/.test-tools $(BUILD)/s3/.installed tools/locks/fleet.txt
 	tools/install-debs $(FLEET_DEBS) || echo "no Java: tests/fleet with Spark will be skipped"
 	$(PIP) $(if $(LOCKED),--require-hashes -r tools/locks/fleet.txt,--editable '.[spark]' kubernetes-validate) \
 	  || echo "no PySpark: tests/fleet with Spark will be skipped"
+	@touch $@
+
+# A server of S3 for tests/fleet, in a place of its own: it wants older libraries than these.
+$(BUILD)/s3/.installed: tools/locks/s3.txt | $(BUILD)/.debs
+	$(PYTHON) -m venv --clear $(BUILD)/s3
+	$(BUILD)/s3/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tools/locks/s3.txt \
+	  || echo "no moto: tests/fleet with S3 will be skipped"
 	@touch $@
 
 # The C++ tests run with sanitizers, in a build of their own.

@@ -55,6 +55,12 @@ LOCKS = {
         ("kubernetes-validate>=1.37",),
         ("tools/locks/setup.txt", "tools/locks/test.txt"),
     ),
+    "s3": Lock(  # botocore wants an older python-dateutil than the others
+        "tools/locks/s3.txt",
+        "What serves S3 to tests/fleet, in a place of its own",
+        None,
+        ("flask", "flask-cors", "moto[s3]>=5.2.5", "waitress>=3"),
+    ),
     "release": Lock(
         "tools/locks/release.txt",
         "What builds the wheel, its manual and the sdist",
