@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import signal
 import subprocess
@@ -141,6 +142,57 @@ def test_what_is_not_ours_stays(wbscope: Wbscope, whole: Path, tmp_path: Path) -
     assert (refused.returncode, taken.read_text()) == (5, "mine"), refused.stderr
     assert "foreign-file" in refused.stderr
     assert list(dataset.rglob("*.parquet")) == [taken]
+
+
+def fix_of(wbscope: Wbscope, *words: str | Path) -> list[str]:
+    """The words of the remedy, as a shell has them."""
+    refused = wbscope.run("fleet", *words)
+    assert refused.returncode == 3, refused.stderr
+    (line,) = [one for one in refused.stderr.splitlines() if one.startswith("  fix: ")]
+    return shlex.split(line.removeprefix("  fix: "), comments=True)
+
+
+def test_the_remedy_for_a_damaged_manifest(wbscope: Wbscope, whole: Path, tmp_path: Path) -> None:
+    """The run is added again, over the files that it had, also from another place."""
+    dataset, copy = tmp_path / "dataset", tmp_path / "copy"
+    shutil.copytree(whole, dataset)
+    shutil.copytree(RUN, copy)
+    (manifest,) = (dataset / "_manifest").iterdir()
+    manifest.write_text("{")
+    words = fix_of(wbscope, "report", dataset)
+    assert words[:3] == ["mv", str(manifest), "/tmp,"]
+    manifest.rename(tmp_path / "damaged")
+    assert ingest(wbscope, dataset, copy) == {"added": 1, "known": 0, "failed": 0}
+    assert listing(dataset) == listing(whole)
+    question = "SELECT source FROM runs"
+    assert wbscope.document("fleet", "sql", dataset, question)["rows"] == [{"source": str(copy)}]
+
+
+def test_remedies_for_what_is_no_dataset(wbscope: Wbscope, whole: Path, tmp_path: Path) -> None:
+    """Word by word; what is there stays."""
+    photos, file, damaged = tmp_path / "my photos", tmp_path / "file", tmp_path / "damaged"
+    photos.mkdir()
+    (photos / "cat.jpg").write_text("cat")
+    (tmp_path / "empty").mkdir()
+    file.write_text("mine")
+    shutil.copytree(whole, damaged)
+    (damaged / "_dataset.json").write_text("{")
+    before = listing(damaged)
+    for place, wanted in (
+        (photos, photos / "dataset"),
+        (tmp_path / "empty", tmp_path / "empty"),
+        (tmp_path / "none", tmp_path / "none"),
+        (file, tmp_path / "file-dataset"),
+        (damaged, tmp_path / "damaged-new"),
+    ):
+        words = fix_of(wbscope, "report", place)
+        assert words == ["wbscope", "fleet", "ingest", "RUN...", "-o", str(wanted)]
+        done = wbscope.run("fleet", "ingest", RUN, *words[4:])
+        assert done.returncode == 0, done.stderr
+        assert listing(wanted) == listing(whole)
+    assert (photos / "cat.jpg").read_text() == "cat"
+    assert file.read_text() == "mine"
+    assert listing(damaged) == before
 
 
 def test_full_disk(wbscope: Wbscope, whole: Path) -> None:

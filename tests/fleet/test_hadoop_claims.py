@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from support.hdfs import Hdfs
 from support.spark import needs_spark
@@ -84,8 +85,10 @@ def run_of(source: str, folder: Path, tables: tuple[str, ...]) -> tuple[RunFiles
     own.mkdir()
     files = {}
     for table in tables:
-        data = f"{table} {source if table == 'runs' else ''}".encode()
-        (own / f"{table}.parquet").write_bytes(data)
+        columns = {"run": [RUN], "source": [source if table == "runs" else ""]}
+        made_of = pyarrow.table(columns).replace_schema_metadata({"table": table})
+        pyarrow.parquet.write_table(made_of, own / f"{table}.parquet")
+        data = (own / f"{table}.parquet").read_bytes()
         files[table] = FileFacts(1, len(data), hashlib.sha256(data).hexdigest())
     made = RunFiles(RUN, Partition("2026-11-24", "db7", "6.1"), files, {})
     named = {made.paths()[t]: {"table": t, "sha256": files[t].sha256} for t in tables}
@@ -223,6 +226,17 @@ def test_what_the_dead_left_is_taken_back(
     check_theirs(files, place, {"_dataset.json", changed})
 
 
+@pytest.mark.parametrize("second", ["one", "two"])
+def test_a_manifest_has_gone(
+    store: Hdfs, files: HadoopFiles, place: str, tmp_path: Path, second: str
+) -> None:
+    """As its remedy has it where it is damaged: the run is added again over its own files."""
+    assert Writer(store, place, tmp_path).publish()
+    files.delete(f"{place}/_manifest/{RUN}.json")
+    assert Writer(store, place, tmp_path, second).publish()
+    check_once(files, place, (second,))
+
+
 def test_a_claim_that_lies(store: Hdfs, files: HadoopFiles, place: str, tmp_path: Path) -> None:
     """It names files that are no run's of a dataset: nothing of them is touched."""
     told = {name: {"sha256": hashlib.sha256(name.encode()).hexdigest()} for name in THEIRS}
@@ -266,10 +280,20 @@ def test_remedies_are_for_a_shell(
     with pytest.raises(UsageError) as refused:
         make_dataset_at(files, strange, None)
     assert getattr(refused.value.fix, "parts", None) == (Argument("output", f"{strange}/dataset"),)
+    add = ["wbscope", "fleet", "ingest", "RUN...", "-o"]
+    assert fix_of(lambda: open_dataset_at(files, strange)) == [*add, f"{strange}/dataset"]
+    assert fix_of(lambda: open_dataset_at(files, f"{strange}/notes.txt")) == [
+        *(*add, f"{strange}/notes.txt-dataset")
+    ]
     files.put(theirs, f"{strange}/_dataset.json")
-    moved = f"{strange}-damaged-_dataset.json"
-    words = fix_of(lambda: open_dataset_at(files, strange))
-    assert words[:5] == ["hadoop", "fs", "-mv", f"{strange}/_dataset.json", f"{moved},"]
+    assert fix_of(lambda: open_dataset_at(files, strange)) == [*add, f"{strange}-new"]
+    files.make_folder(f"{place}/_manifest")
+    manifest = f"{RUN}.json"
+    files.put(theirs, f"{place}/_manifest/{manifest}")
+    words = fix_of(open_dataset_at(files, place).manifests)
+    assert words[:5] == [
+        *("hadoop", "fs", "-mv", f"{place}/_manifest/{manifest}", f"{place}-damaged-{manifest},")
+    ]
 
 
 def fix_of(asked: Callable[[], Any]) -> list[str]:

@@ -29,6 +29,7 @@ __all__ = [
     "make_dataset",
     "open_dataset",
     "place",
+    "place_for",
     "sync_folder",
     "write_synced",
 ]
@@ -135,11 +136,11 @@ def open_dataset(path: Path) -> Dataset:
             "not-a-dataset",
             str(path),
             f"{what}, wanted a dataset",
-            fix=ingest_fix(str(path)),
+            fix=ingest_fix(place_for(path)),
         ) from None
     if document.get("schema") != DATASET_SCHEMA:
         raise _damaged(path / _MARKER, f"has schema {document.get('schema')!r}")
-    _check_version(path, document)
+    _check_version(path / _MARKER, document)
     redaction = document.get("redaction")
     return Dataset(path, None if redaction is None else str(redaction))
 
@@ -176,6 +177,21 @@ def ingest_fix(place: str, master: str | None = None) -> str:
     """How to make the dataset, or to add to it; a URI needs the `master`."""
     fix = f"wbscope fleet ingest RUN... -o {shlex.quote(place)}"
     return fix if master is None else Phrase(f"{fix} ", Argument("master", master))
+
+
+def place_for(path: Path, called: str | None = None) -> str:
+    """Where `fleet ingest` makes a dataset for who named this `path`, which is none.
+
+    `called` is its name for the reader.
+    """
+    called = str(path) if called is None else called
+    if path.is_file():
+        return f"{called}-dataset"
+    try:
+        is_taken = path.is_dir() and bool(os.listdir(path))
+    except OSError:
+        is_taken = True
+    return f"{called.rstrip('/')}/dataset" if is_taken else called
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -314,10 +330,15 @@ def _other_key(found: Dataset, asked: str | None) -> UsageError:
 
 
 def _damaged(path: Path, message: str) -> InputError:
+    """Without its marker a folder would not be taken for a dataset; runs can be added again."""
+    if path.name == _MARKER:
+        fix = f"{ingest_fix(f'{path.parent}-new')}    # makes another one"
+    else:
+        fix = f"mv {shlex.quote(str(path))} /tmp, and ingest the run again"
     return InputError(
         "damaged-dataset",
         str(path),
         message,
         effect="no number was made of the rest",
-        fix=f"mv {shlex.quote(str(path))} /tmp, and ingest the run again",
+        fix=fix,
     )

@@ -14,7 +14,14 @@ from typing import Any
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, WbscopeError
 from wbscope.base.outputs import private_name
-from wbscope.fleet.dataset import Dataset, cannot_write, ingest_fix, make_dataset, open_dataset
+from wbscope.fleet.dataset import (
+    Dataset,
+    cannot_write,
+    ingest_fix,
+    make_dataset,
+    open_dataset,
+    place_for,
+)
 from wbscope.fleet.hadoop_publish import MANIFESTS, Publisher
 from wbscope.fleet.hadoopfiles import HadoopFiles, is_store
 from wbscope.fleet.layout import ERRORS, RUN_ID, is_data_path
@@ -189,7 +196,9 @@ def _mirror(place: str, master: str | None = None) -> Iterator[Path]:
         except WbscopeError as error:
             told = error.with_path(str(mirror), place)
             if error.slug == "not-a-dataset" and isinstance(error, InputError):
-                told.fix = ingest_fix(place, master)
+                told.fix = ingest_fix(place_for(mirror, place), master)
+            elif told.subject == f"{place}/{_MARKER}" and error.slug == "damaged-dataset":
+                told.fix = ingest_fix(f"{place}-new", master)
             elif error.slug == "damaged-dataset":
                 aside = f"{place}-damaged-{told.subject.rpartition('/')[2]}"
                 told.fix = (

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import re
 import time
@@ -28,6 +29,7 @@ from wbscope.fleet.dataset import cannot_write, write_synced
 from wbscope.fleet.hadoopfiles import Entry, HadoopFiles, is_store
 from wbscope.fleet.layout import RUN_ID, is_data_path
 from wbscope.fleet.runfiles import RunFiles
+from wbscope.fleet.tables import is_file_of
 
 __all__ = ["INTENTS", "LEFT_SECONDS", "MANIFESTS", "WORK", "Publisher", "Work"]
 
@@ -193,8 +195,8 @@ class Publisher:
             if not self._settle(made.run, work):
                 return False
             for local, name in named.items():
-                work.give(local, self.at(name))
-                placed.append(self.at(name))
+                if self._give(made.run, work, local, name):
+                    placed.append(self.at(name))
             work.give(manifest, self.at(f"{MANIFESTS}/{made.run}.json"))
         except OSError as error:
             if not work.is_there():
@@ -207,6 +209,26 @@ class Publisher:
             raise
         with contextlib.suppress(OSError):
             work.take(self._intent(made.run))
+        return True
+
+    def _give(self, run: str, work: Work, local: Path, name: str) -> bool:
+        """By who has claimed the run: a file gets its place; False where it is there.
+
+        Raises: FileExistsError where something else is there.
+        """
+        target = self.at(name)
+        try:
+            work.give(local, target)
+            return True
+        except FileExistsError:
+            # Of a manifest that has gone, or of the other one of two on an object store.
+            there = self.files.read(target)
+            if there == local.read_bytes():
+                return False
+            if not is_file_of(io.BytesIO(there), run, name.partition("/")[0]):
+                raise
+        work.take(target)
+        work.give(local, target)
         return True
 
     def _claim(self, run: str, local: Path, work: Work, is_hurried: bool) -> bool:

@@ -19,6 +19,7 @@ from wbscope.base.errors import SetupError
 from wbscope.fleet.dataset import Dataset, cannot_write, place, sync_folder, write_synced
 from wbscope.fleet.layout import is_data_path
 from wbscope.fleet.runfiles import RunFiles
+from wbscope.fleet.tables import is_file_of
 
 __all__ = ["publish", "recover"]
 
@@ -79,7 +80,14 @@ def _place_files(dataset: Dataset, made: RunFiles, folder: Path) -> None:
     for table, name in made.paths().items():
         target = dataset.path / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        place(folder / f"{table}.parquet", target)
+        try:
+            place(folder / f"{table}.parquet", target)
+        except FileExistsError:
+            # Of a manifest that has gone: who holds the lock is the only one that adds this run.
+            if target.is_symlink() or not is_file_of(target, made.run, table):
+                raise
+            target.unlink()
+            place(folder / f"{table}.parquet", target)
         parents.append(target.parent)
     for parent in parents:
         sync_folder(parent)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OWN_TABLES",
     "columns_of_table",
+    "is_file_of",
     "of_run",
     "schema_of_table",
     "table_names",
@@ -145,6 +146,19 @@ def of_run(run: str, result: Result) -> tuple[tuple[Column, ...], list[tuple[Any
 def schema_of_table(library: Library, table: str) -> pyarrow.Schema:
     """What a file of the table has, for a table without any."""
     return table_of(table, columns_of_table(library, table), []).schema
+
+
+def is_file_of(file: Any, run: str, table: str) -> bool:
+    """Whether this is a file of Parquet that a wbscope wrote for this run and table."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        found = parquet.read_table(file, columns=["run"])
+        about = found.schema.metadata or {}
+        of_runs = found["run"].unique().to_pylist()
+    except (ArrowException, LookupError, OSError):
+        return False
+    return bool(about.get(b"table") == table.encode() and of_runs == [run])
 
 
 def write_table(table: pyarrow.Table, path: Path) -> None:
