@@ -164,6 +164,14 @@ def test_what_is_wrong_is_told_before_any_work(
     assert (refused.returncode, f"error[{slug}]" in refused.stderr) == (code, True), refused.stderr
 
 
+def test_nobody_is_at_the_master(wbscope: Wbscope, mixed: Path) -> None:
+    refused = wbscope.run("fleet", "report", mixed, "--master", "spark://127.0.0.1:1")
+    assert refused.returncode == 5
+    assert refused.stderr.startswith(
+        "error[spark-not-started]: spark://127.0.0.1:1: does not answer\n"
+    )
+
+
 def test_without_java(wbscope: Wbscope, mixed: Path, tmp_path: Path) -> None:
     alone = Wbscope(tmp_path / "cache", process=True)
     alone.env["JAVA_HOME"] = str(tmp_path)

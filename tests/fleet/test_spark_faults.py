@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,11 @@ from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.faults import memory_disk
 from support.replicas import Base
-from support.spark import Cluster, kill, needs_spark, wait_for
-from support.sparkjobs import Held, holding, start, told
+from support.runs import example
+from support.spark import QUICK_JVM, Cluster, kill, needs_spark, standalone, wait_for
+from support.sparkjobs import Held, holding, in_process, start, told
+from wbscope.base.errors import SetupError
+from wbscope.fleet.spark_session import spark_session
 
 pytestmark = [needs_spark, pytest.mark.slow]
 RUNS, BAD = 8, 2
@@ -161,6 +165,47 @@ def test_the_disk_of_the_dataset_is_full(
         counts = told(again)
         assert (counts["added"], counts["known"]) == (RUNS - len(there), len(there))
         check_same(wbscope, dataset, wanted, traces)
+
+
+def test_the_whole_cluster_has_gone(
+    wbscope: Wbscope, held: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would wait for a master for ever; what is told to be done then goes on."""
+    monkeypatch.setattr("wbscope.fleet.spark_watch.LOST_SECONDS", 2.0)
+    run, dataset = example("four-equal-writers").folder, tmp_path / "dataset"
+    env = {"WBSCOPE_CACHE_DIR": wbscope.env["WBSCOPE_CACHE_DIR"]}
+    with standalone(tmp_path, workers=1, env=env) as own:
+
+        def kill_all() -> None:
+            held.pid()
+            own.vanish()
+
+        killer = threading.Thread(target=kill_all)
+        killer.start()
+        words = ("fleet", "ingest", run, "-o", dataset, *own.words(), *held.words())
+        ended = in_process(words, wbscope.env)
+        killer.join()
+    assert ended.returncode == 5, ended.stderr
+    assert ended.stderr.startswith(f"error[master-lost]: {own.url}: does not answer"), ended.stderr
+    assert ended.stderr.count("error[") == 1
+    assert "Traceback" not in ended.stderr
+    held.go()
+    assert told(start(wbscope, run, "-o", dataset)) == {"added": 1, "known": 0, "failed": 0}
+    assert not os.listdir(dataset / "_work")
+
+
+def test_an_error_of_java_is_told_while_it_can_be_read() -> None:
+    """Its text is asked of the JVM, which ends with the session."""
+
+    def parse() -> None:
+        with spark_session("local[1]", {"spark.driver.extraJavaOptions": QUICK_JVM}) as session:
+            gateway: Any = session.sparkContext._gateway
+            gateway.jvm.java.lang.Integer.parseInt("none")
+
+    with pytest.raises(SetupError) as refused:
+        parse()
+    assert refused.value.slug == "spark-failed"
+    assert 'For input string: "none"' in str(refused.value.message)
 
 
 def _without_source(manifest: dict[str, Any]) -> dict[str, Any]:

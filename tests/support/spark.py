@@ -53,6 +53,7 @@ class Cluster:
     settings: tuple[str, ...]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     start: Callable[[], None] = lambda: None  # one more worker
+    master: subprocess.Popen[bytes] | None = None
 
     def words(self) -> list[str]:
         """What a command needs to run there."""
@@ -70,6 +71,14 @@ class Cluster:
         worker.wait()
         self.workers.remove(worker)
         self.start()
+
+    def vanish(self) -> None:
+        """All of it is killed."""
+        assert self.master is not None
+        for process in (self.master, *self.workers):
+            for one in frozen(process.pid):
+                kill(one)
+            process.wait()
 
 
 @contextmanager
@@ -117,7 +126,7 @@ def standalone(
             f"spark.executor.extraJavaOptions={QUICK_JVM}",
             f"spark.driver.extraJavaOptions={QUICK_JVM}",
         )
-        cluster = Cluster(found[1], settings, start=start_worker)
+        cluster = Cluster(found[1], settings, start=start_worker, master=started[0])
         for _ in range(workers):
             start_worker()
         yield cluster

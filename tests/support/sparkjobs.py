@@ -8,7 +8,7 @@ import io
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from .cli import Wbscope
 from .spark import Cluster, wait_for
 from .tools import wbscope_path
 
-__all__ = ["Held", "OneSession", "counts", "holding", "one_session", "start", "told"]
+__all__ = ["Held", "OneSession", "counts", "holding", "in_process", "one_session", "start", "told"]
 
 # The ingester, which waits where it is told to; the first one says who it is.
 _HELD = """#!/bin/sh
@@ -90,6 +90,31 @@ def counts(out: str) -> dict[str, int]:
     return {what: document[f"{what}_count"] for what in ("added", "known", "failed")}
 
 
+def in_process(
+    words: Sequence[str | Path], env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """A whole command in this process, which a test may have changed."""
+    from wbscope.cli.main import main
+
+    arguments = [str(word) for word in words]
+    out, err = io.StringIO(), io.StringIO()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            for name, value in env.items():
+                patch.setenv(name, value)
+            code = main(arguments)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
 @dataclass
 class OneSession:
     """Whole commands in this process; only the start of Spark, 8 s each, is shared by them."""
@@ -99,25 +124,7 @@ class OneSession:
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         """As Wbscope.run(), with `words` that have no master."""
-        from wbscope.cli.main import main
-
-        arguments = [str(word) for word in (*words, *self.words)]
-        out, err = io.StringIO(), io.StringIO()
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
-        before = {number: signal.getsignal(number) for number in numbers}
-        try:
-            with (
-                pytest.MonkeyPatch.context() as patch,
-                contextlib.redirect_stdout(out),
-                contextlib.redirect_stderr(err),
-            ):
-                for name, value in self.env.items():
-                    patch.setenv(name, value)
-                code = main(arguments)
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+        return in_process([*words, *self.words], self.env)
 
     def ingest(self, *words: str | Path) -> dict[str, int]:
         """Its counts."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wbscope.base.errors import InputError, SetupError, WbscopeError
 from wbscope.fleet.dataset import Dataset
@@ -21,6 +21,7 @@ from wbscope.fleet.hadoopfiles import files_of_session, files_of_worker, is_uri,
 from wbscope.fleet.harvest import Each, Fetch, Outcome, as_named, ingest_into, ingest_sources
 from wbscope.fleet.redact import Redaction
 from wbscope.fleet.spark_session import ATTEMPTS
+from wbscope.fleet.spark_watch import cluster_failed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,23 +123,6 @@ def ingest_on_spark(
         each(one.source, "added" if is_new else "known", one.run, None)
         if one.run is not None:
             before.add(one.run)
-
-
-def cluster_failed(error: Exception, subject: str) -> WbscopeError:
-    """What Spark says of a job that failed, in one line."""
-    java: Any = getattr(error, "java_exception", None)
-    text = str(java if java is not None else error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # Of Python's own traceback the last line says it.
-    raised = [line for line in lines if line.startswith("wbscope.base.errors.")]
-    line = (raised or lines or [type(error).__name__])[-1 if raised else 0]
-    return SetupError(
-        "spark-failed",
-        subject,
-        f"the cluster gave up: {line[:400]}",
-        effect="runs that are in the dataset stay",
-        fix="look at the executors' logs, and start the same command again: it goes on",
-    )
 
 
 def _ingest_part(sources: Iterable[str], job: _Job) -> Iterator[_Told]:

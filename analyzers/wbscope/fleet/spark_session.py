@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import SetupError, UsageError
+from wbscope.fleet.spark_watch import check_master, cluster_failed, watching_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,10 +101,13 @@ def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSess
     """A session on this master; its JVM has ended when this is left.
 
     Raises: UsageError for what is no master; SetupError without Java or where Spark does not
-    start; ImportError without PySpark.
+    start, or its master and executors have gone; ImportError without PySpark.
     """
     check_spark(master)
+    check_master(master)
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
@@ -122,9 +126,14 @@ def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSess
             with _environment(settings, scratch if is_here else None), _own_interrupt():
                 gateway = launch_gateway(conf, {"stdout": said, "stderr": said})
                 context = SparkContext(gateway=gateway, conf=conf)
-            yield SparkSession(context)
+            with watching_master(context, master):
+                yield SparkSession(context)
         except Exception as error:  # py4j's, of a JVM that said no
             if context is not None:
+                if isinstance(
+                    error, Py4JError | PySparkException
+                ):  # it can be read as long as there is a JVM
+                    raise cluster_failed(error, "wbscope fleet") from error
                 raise
             raise _no_start(master, said, error) from error
         finally:
