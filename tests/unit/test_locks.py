@@ -76,5 +76,5 @@ def test_spark_changes_no_other_library() -> None:
 def test_make_installs_them() -> None:
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     installs = re.findall(r"^\t.*(?:/pip install|\$\(PIP\)).*", makefile, re.M)
-    assert len(installs) == 5
+    assert len(installs) == 6
     assert all("--require-hashes" in line or "--no-deps" in line for line in installs)
