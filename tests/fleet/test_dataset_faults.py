@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet
+import pyarrow.parquet
 import pytest
 from support.cli import Wbscope
 from support.faults import memory_disk
@@ -141,6 +142,32 @@ def test_what_is_not_ours_stays(wbscope: Wbscope, whole: Path, tmp_path: Path) -
     refused = wbscope.run("fleet", "ingest", RUN, "-o", dataset)
     assert (refused.returncode, taken.read_text()) == (5, "mine"), refused.stderr
     assert "foreign-file" in refused.stderr
+    assert list(dataset.rglob("*.parquet")) == [taken]
+
+
+@pytest.mark.parametrize("kind", ["of another run", "of nobody's table", "a link to ours"])
+def test_parquet_that_is_not_ours_stays(
+    wbscope: Wbscope, whole: Path, tmp_path: Path, kind: str
+) -> None:
+    """A file of the run itself would be replaced."""
+    dataset, kept = tmp_path / "dataset", tmp_path / "kept.parquet"
+    name = next(name for name in listing(whole) if name.startswith("stalls/"))
+    shutil.copytree(whole, dataset, ignore=shutil.ignore_patterns("*.parquet", "*.json"))
+    shutil.copy(whole / "_dataset.json", dataset)
+    taken, ours = dataset / name, pyarrow.parquet.read_table(whole / name)
+    if kind == "a link to ours":
+        shutil.copy(whole / name, kept)
+        taken.symlink_to(kept)
+    else:
+        columns = {"run": ["another" if kind == "of another run" else ours["run"][0].as_py()]}
+        about = ours.schema.metadata if kind == "of another run" else None
+        made = pyarrow.table(columns).replace_schema_metadata(about)
+        pyarrow.parquet.write_table(made, taken)
+    before = taken.read_bytes()
+    refused = wbscope.run("fleet", "ingest", RUN, "-o", dataset)
+    assert (refused.returncode, taken.read_bytes() == before) == (5, True), refused.stderr
+    assert "foreign-file" in refused.stderr
+    assert taken.is_symlink() == (kind == "a link to ours")
     assert list(dataset.rglob("*.parquet")) == [taken]
 
 
