@@ -130,9 +130,8 @@ def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSess
                 yield SparkSession(context)
         except Exception as error:  # py4j's, of a JVM that said no
             if context is not None:
-                if isinstance(
-                    error, Py4JError | PySparkException
-                ):  # it can be read as long as there is a JVM
+                # It can be read as long as there is a JVM.
+                if isinstance(error, Py4JError | PySparkException):
                     raise cluster_failed(error, "wbscope fleet") from error
                 raise
             raise _no_start(master, said, error) from error

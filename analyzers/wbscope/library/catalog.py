@@ -142,8 +142,10 @@ def repeat_columns(event: Event) -> list[Column]:
     told = f"1: {', '.join(event.repeats)} as in the record of prev_seq"
     for name, *fields in event.news:
         short = name.partition(":")[2]
-        what = f"{', '.join(fields)} of its call's {short} as before" if fields else f"no {short}"
-        told += f"; and {what}{'' if fields else ' came between'}"
+        if fields:
+            told += f"; {', '.join(fields)} of its call's {short} as before"
+        else:
+            told += f"; no {short} in between"
     told += "; NULL = not known"
     return [Column("is_repeat", "INTEGER", told)]
 
