@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet
-import pyarrow.parquet
 import pytest
 from support.cli import Wbscope
 from support.faults import memory_disk
