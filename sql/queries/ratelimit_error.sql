@@ -18,8 +18,8 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
 -- @first    error_ratio, target_bytes_per_s, actual_bytes_per_s
--- @needs    raw_balance_dirty_pages, wb_throttle_cost, wb_throttle_bounds,
---   wb_throttle_total, wb_task_rate, wb_task, wb_cgroup, wb_params, wb_units
+-- @needs    raw_balance_dirty_pages, wb_told_rate, wb_throttle_cost,
+--   wb_throttle_bounds, wb_throttle_total, wb_task_rate, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 -- @column   tid INTEGER thread
@@ -67,87 +67,13 @@
 --   or it wanted less
 -- @source   mm/page-writeback.c balance_dirty_pages()
 WITH
-  shared AS (
-    SELECT a.task_id, count(*) AS wbs_count
-    FROM wb_throttle_total AS a
-    GROUP BY a.task_id
-  ),
-  -- What an event told holds until the task's next one, which says whether the
-  -- task was late. Grouped by one number, for SQLite sorts whole numbers
-  -- fastest: the thread, whether it was late, and the rate in 40 bits (a
-  -- petabyte/s and more).
-  single AS MATERIALIZED (
-    -- Most tasks dirty pages of one wb, and have one name. A pid has 22 bits.
-    SELECT t.tid, t.task_id
-    FROM wb_task AS t
-    JOIN shared AS s ON s.task_id = t.task_id AND s.wbs_count = 1
-    WHERE t.tid BETWEEN 0 AND 4194303
-      AND (SELECT count(*) FROM wb_task AS o WHERE o.tid = t.tid) = 1
-  ),
-  alone AS (
-    SELECT
-      (n.tid * 2 + coalesce(n.pause < 0, 0)) * 1099511627776
-        + min(max(r.task_ratelimit, 0), 1099511627775) AS told,
-      total(n.ts - r.ts) AS told_ns,
-      count(*) AS events_count
-    FROM wb_throttle_bounds AS b
-    CROSS JOIN raw_balance_dirty_pages AS n
-      ON n.seq > b.start_seq AND n.seq < b.end_seq
-    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
-    WHERE +n.prev_seq >= b.start_seq
-      AND +n.tid IN (SELECT s.tid FROM single AS s)
-    GROUP BY 1
-  ),
-  several AS (
-    SELECT
-      (t.task_id * 2 + coalesce(n.pause < 0, 0)) * 1099511627776
-        + min(max(r.task_ratelimit, 0), 1099511627775) AS told,
-      r.bdi,
-      coalesce(r.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
-      total(n.ts - r.ts) AS told_ns,
-      count(*) AS events_count
-    FROM wb_task AS t
-    CROSS JOIN raw_balance_dirty_pages AS n ON n.tid = t.tid
-    CROSS JOIN raw_balance_dirty_pages AS r ON r.seq = n.prev_seq
-    LEFT JOIN wb_cgroup AS g ON g.path = r.cgroup_path
-    WHERE n.prev_seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
-      AND +n.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
-      -- Not from or to an event of another task with the same tid.
-      AND n.prev_seq >= t.from_seq
-      AND +n.seq < t.until_seq
-      AND t.task_id NOT IN (SELECT s.task_id FROM single AS s)
-    GROUP BY 1, 2, 3
-  ),
-  told AS (
-    SELECT
-      s.task_id,
-      a.bdi,
-      a.cgroup_ino,
-      o.told / 1099511627776 % 2 AS is_late,
-      o.told % 1099511627776 AS rate,
-      o.told_ns,
-      o.events_count
-    FROM alone AS o
-    JOIN single AS s ON s.tid = o.told / 2199023255552
-    JOIN wb_throttle_total AS a ON a.task_id = s.task_id
-    UNION ALL
-    SELECT
-      o.told / 2199023255552,
-      o.bdi,
-      o.cgroup_ino,
-      o.told / 1099511627776 % 2,
-      o.told % 1099511627776,
-      o.told_ns,
-      o.events_count
-    FROM several AS o
-  ),
   placed AS (
     SELECT
       t.*,
       sum(t.told_ns) OVER (rates ROWS UNBOUNDED PRECEDING) AS so_far_ns,
       sum(t.told_ns) OVER (PARTITION BY t.task_id, t.bdi, t.cgroup_ino)
         AS all_ns
-    FROM told AS t
+    FROM wb_told_rate AS t
     WINDOW rates AS (
       PARTITION BY t.task_id, t.bdi, t.cgroup_ino ORDER BY t.rate, t.is_late
     )

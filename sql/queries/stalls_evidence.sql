@@ -80,7 +80,7 @@ WITH
     ORDER BY coalesce(s.dur, 0) DESC, s.wait_id
     LIMIT 10000
   ),
-  throttled AS (
+  throttled AS MATERIALIZED (
     SELECT
       s.wait_id,
       s.ref_seq,
@@ -105,38 +105,42 @@ WITH
     WHERE s.kind = 'throttle'
   ),
   -- Requests in flight: of the stall's device, or of all where it names none.
+  seen AS (
+    SELECT DISTINCT coalesce(s.bdi, 'any') AS device
+    FROM chosen AS s
+    WHERE s.bdi IN (SELECT r.device FROM wb_wait_request AS r)
+      OR (s.bdi IS NULL AND EXISTS (SELECT 1 FROM wb_wait_request))
+  ),
   flights AS (
-    SELECT s.bdi AS device, s.ts, 0 AS step, s.wait_id
+    SELECT coalesce(s.bdi, 'any') AS device, s.ts, 0 AS step, s.wait_id
     FROM chosen AS s
-    WHERE s.bdi IS NOT NULL
-    UNION ALL
-    SELECT 'any', s.ts, 0, s.wait_id
-    FROM chosen AS s
-    WHERE s.bdi IS NULL
+    WHERE coalesce(s.bdi, 'any') IN (SELECT e.device FROM seen AS e)
     UNION ALL
     SELECT r.device, coalesce(r.issue_ts, r.ts), 1, NULL
     FROM wb_wait_request AS r
+    WHERE r.device IN (SELECT e.device FROM seen AS e)
     UNION ALL
     SELECT r.device, r.end_ts, -1, NULL
     FROM wb_wait_request AS r
+    WHERE r.device IN (SELECT e.device FROM seen AS e)
     UNION ALL
     SELECT 'any', coalesce(r.issue_ts, r.ts), 1, NULL
     FROM wb_wait_request AS r
+    WHERE 'any' IN (SELECT e.device FROM seen AS e)
     UNION ALL
     SELECT 'any', r.end_ts, -1, NULL
     FROM wb_wait_request AS r
+    WHERE 'any' IN (SELECT e.device FROM seen AS e)
   ),
   in_flight AS (
     SELECT
       f.wait_id,
       f.device,
       f.ts,
-      sum(f.step) OVER device AS requests_count,
-      sum(abs(f.step)) OVER (PARTITION BY f.device) AS seen_count
+      sum(f.step) OVER (
+        PARTITION BY f.device ORDER BY f.ts, f.step ROWS UNBOUNDED PRECEDING
+      ) AS requests_count
     FROM flights AS f
-    WINDOW device AS (
-      PARTITION BY f.device ORDER BY f.ts, f.step ROWS UNBOUNDED PRECEDING
-    )
   ),
   -- kswapd, and journals of the stall's device or of all.
   spells AS (
@@ -393,7 +397,7 @@ WITH
         ELSE ' on ' || f.device
       END
     FROM in_flight AS f
-    WHERE f.wait_id IS NOT NULL AND f.seen_count > 0
+    WHERE f.wait_id IS NOT NULL
     UNION ALL
     SELECT
       k.wait_id,

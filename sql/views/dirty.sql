@@ -382,8 +382,8 @@ WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 -- @events   writeback:global_dirty_state
 -- @column   seq INTEGER order of all records
 -- @column   prev_seq INTEGER of the sample before; NULL = none
--- @column   is_repeat INTEGER 1: pages and thresholds are those of the sample
---   before; NULL = not known
+-- @column   repeats_count INTEGER samples just before it with these pages and
+--   thresholds; 0 = none, or not known
 -- @column   ts INTEGER ns, trace clock
 -- @column   tid INTEGER thread that asked
 -- @column   dirty INTEGER pages dirty, under writeback and unstable
@@ -403,7 +403,7 @@ WITH
     SELECT
       g.seq,
       g.prev_seq,
-      g.is_repeat,
+      coalesce(g.repeats_count, 0) AS repeats_count,
       g.ts,
       g.tid,
       g.nr_dirty + g.nr_writeback + coalesce(g.nr_unstable, 0) AS dirty,
@@ -417,7 +417,7 @@ WITH
 SELECT
   s.seq,
   s.prev_seq,
-  s.is_repeat,
+  s.repeats_count,
   s.ts,
   s.tid,
   s.dirty,
@@ -432,13 +432,26 @@ SELECT
   s.dirty <= s.thresh AND 4 * s.dirty >= 3 * s.thresh AS is_in_range
 FROM limited AS s;
 
+-- @view     wb_dirty_bounds
+-- @shared
+-- @summary  Which global_dirty_state samples are in the time of interest.
+-- @grain    one row
+-- @needs    _dirty_edge
+-- @optional writeback:global_dirty_state
+-- @column   first_seq INTEGER the first one; NULL = there is none at all
+-- @column   after_seq INTEGER the first one behind them; not more than
+--   first_seq when there are none
+CREATE VIEW wb_dirty_bounds AS
+SELECT min(e.first_seq) AS first_seq, max(e.after_seq) AS after_seq
+FROM _dirty_edge AS e;
+
 -- @view     wb_dirty_extent
 -- @shared
 -- @summary  The machine's dirty pages and thresholds in the time of interest,
 --   in one look. Thresholds are those at the ends of its windows, means of
 --   them; those of real-time tasks, a quarter above, are in them.
 -- @grain    one row
--- @needs    raw_global_dirty_state, _dirty_edge, wb_units
+-- @needs    raw_global_dirty_state, _dirty_edge, wb_dirty_bounds, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
 -- @column   bg_thresh_bytes INTEGER mean of where the flusher starts
@@ -455,8 +468,8 @@ FROM (
   SELECT
     max(s.nr_dirty + s.nr_writeback + coalesce(s.nr_unstable, 0)) AS dirty_max
   FROM raw_global_dirty_state AS s
-  WHERE s.seq >= (SELECT min(w.first_seq) FROM _dirty_edge AS w)
-    AND s.seq < (SELECT max(w.after_seq) FROM _dirty_edge AS w)
+  WHERE s.seq >= (SELECT w.first_seq FROM wb_dirty_bounds AS w)
+    AND s.seq < (SELECT w.after_seq FROM wb_dirty_bounds AS w)
 ) AS e
 CROSS JOIN (
   SELECT
@@ -495,7 +508,7 @@ WITH
       ON n.seq >= e.first_seq AND n.seq < e.after_seq
     CROSS JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
     WHERE w.drops_count > 0
-      AND n.is_repeat IS NOT 1
+      AND coalesce(n.repeats_count, 0) = 0
       AND p.thresh * 100 > n.thresh * v.boost_percent
     UNION ALL
     -- Just behind the time of interest.
@@ -667,7 +680,7 @@ FROM _dirty_edge AS e
 CROSS JOIN wb_dirty_sample AS n
   ON n.seq >= e.first_seq AND n.seq < e.after_seq
 CROSS JOIN wb_dirty_sample AS p ON p.seq = n.prev_seq
-WHERE n.is_repeat IS NOT 1
+WHERE n.repeats_count = 0
   AND (
     n.dirty <> p.dirty
     OR n.thresh <> p.thresh

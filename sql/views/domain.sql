@@ -7,7 +7,7 @@
 --   up.
 -- @grain    domain; order domain, cgroup_ino
 -- @needs    _domain_state, raw_wb_domain_dirty_state, wb_dirty_sample,
---   wb_dirty_boost, wb_bounds, wb_units
+--   wb_dirty_boost, wb_dirty_bounds, wb_bounds, wb_units
 -- @events   writeback:global_dirty_state|writeback:balance_dirty_pages|
 --   writeback:wb_domain_dirty_state
 -- @column   domain TEXT global or memcg
@@ -44,39 +44,70 @@ WITH
     CROSS JOIN wb_bounds AS b
     WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
   ),
-  -- The machine's of a stock kernel, millions of them as a rule: in pages, and
-  -- in one group, which is not sorted. LIMIT -1 keeps SQLite from dividing
-  -- wherever the share is named.
+  -- The machine's of a stock kernel, millions of them as a rule.
+  edge AS (
+    SELECT b.first_seq, b.after_seq
+    FROM wb_dirty_bounds AS b
+    WHERE b.after_seq > b.first_seq
+      AND NOT EXISTS (SELECT 1 FROM raw_wb_domain_dirty_state)
+  ),
+  plain_edge AS (
+    SELECT e.first_seq, e.after_seq
+    FROM edge AS e
+    WHERE NOT EXISTS (SELECT 1 FROM wb_dirty_boost)
+  ),
+  -- Of samples that say the same the last one, and how many they are.
   stock AS (
+    SELECT p.dirty, p.bg_thresh, p.thresh, p.hard_limit, 0 AS is_boosted,
+      p.repeats_count + 1 AS samples
+    FROM plain_edge AS e
+    CROSS JOIN wb_dirty_sample AS n
+      ON n.seq > e.first_seq AND n.seq < e.after_seq
+    CROSS JOIN wb_dirty_sample AS p ON p.seq = n.prev_seq
+    WHERE n.repeats_count = 0
+    UNION ALL
+    SELECT l.dirty, l.bg_thresh, l.thresh, l.hard_limit, 0, l.repeats_count + 1
+    FROM plain_edge AS e
+    CROSS JOIN wb_dirty_sample AS l
+      ON l.seq = (
+        SELECT max(s.seq) FROM wb_dirty_sample AS s WHERE s.seq < e.after_seq
+      )
+    UNION ALL
+    -- Less those before the time of interest.
+    SELECT f.dirty, f.bg_thresh, f.thresh, f.hard_limit, 0, -f.repeats_count
+    FROM plain_edge AS e
+    CROSS JOIN wb_dirty_sample AS f ON f.seq = e.first_seq
+    UNION ALL
+    -- One by one where some tell the thresholds of real-time tasks.
     SELECT
       g.dirty,
-      b.seq AS boosted_seq,
-      CASE WHEN b.seq IS NULL THEN g.bg_thresh END AS bg_thresh,
-      CASE WHEN b.seq IS NULL THEN g.thresh END AS thresh,
-      CASE WHEN b.seq IS NULL THEN g.hard_limit END AS hard_limit,
-      CASE WHEN b.seq IS NULL THEN 1.0 * g.dirty / nullif(g.thresh, 0) END
-        AS thresh_share
-    FROM wb_bounds AS t
+      CASE WHEN b.seq IS NULL THEN g.bg_thresh END,
+      CASE WHEN b.seq IS NULL THEN g.thresh END,
+      CASE WHEN b.seq IS NULL THEN g.hard_limit END,
+      b.seq IS NOT NULL,
+      1
+    FROM (SELECT 1 FROM wb_dirty_boost LIMIT 1) AS o
+    CROSS JOIN edge AS e
     CROSS JOIN wb_dirty_sample AS g
+      ON g.seq >= e.first_seq AND g.seq < e.after_seq
     LEFT JOIN wb_dirty_boost AS b ON b.seq = g.seq
-    WHERE g.ts >= t.start_ts
-      AND g.ts < t.end_ts
-      AND NOT EXISTS (SELECT 1 FROM raw_wb_domain_dirty_state)
-    LIMIT -1
   ),
   machine AS (
     SELECT
-      count(*) AS events_count,
-      avg(s.dirty) AS dirty,
+      sum(s.samples) AS events_count,
+      sum(CASE WHEN s.is_boosted = 0 THEN s.samples END) AS plain_count,
+      sum(s.samples * s.dirty) AS dirty,
       max(s.dirty) AS dirty_max,
-      avg(s.bg_thresh) AS bg_thresh,
-      avg(s.thresh) AS thresh,
+      sum(s.samples * s.bg_thresh) AS bg_thresh,
+      sum(s.samples * s.thresh) AS thresh,
       min(s.thresh) AS thresh_min,
-      avg(s.hard_limit) AS hard_limit,
-      avg(s.thresh_share) AS thresh_share,
-      max(s.thresh_share) AS thresh_share_max,
-      sum(s.dirty > s.thresh) AS above_thresh_count,
-      count(s.boosted_seq) AS boosted_count
+      sum(s.samples * s.hard_limit) AS hard_limit,
+      sum(1.0 * s.samples * s.dirty / nullif(s.thresh, 0)) AS thresh_share,
+      sum(CASE WHEN s.thresh <> 0 THEN s.samples END) AS thresh_count,
+      max(1.0 * s.dirty / nullif(s.thresh, 0)) AS thresh_share_max,
+      sum(CASE WHEN s.dirty > s.thresh THEN s.samples ELSE 0 END)
+        AS above_thresh_count,
+      sum(s.is_boosted) AS boosted_count
     FROM stock AS s
   )
 SELECT
@@ -84,13 +115,13 @@ SELECT
   0 AS cgroup_ino,
   'global_dirty_state' AS basis,
   m.events_count,
-  m.dirty * u.page_bytes AS dirty_bytes,
+  1.0 * m.dirty / m.events_count * u.page_bytes AS dirty_bytes,
   m.dirty_max * u.page_bytes AS dirty_max_bytes,
-  m.bg_thresh * u.page_bytes AS bg_thresh_bytes,
-  m.thresh * u.page_bytes AS thresh_bytes,
+  1.0 * m.bg_thresh / m.plain_count * u.page_bytes AS bg_thresh_bytes,
+  1.0 * m.thresh / m.plain_count * u.page_bytes AS thresh_bytes,
   m.thresh_min * u.page_bytes AS thresh_min_bytes,
-  m.hard_limit * u.page_bytes AS limit_bytes,
-  m.thresh_share AS dirty_thresh_ratio,
+  1.0 * m.hard_limit / m.plain_count * u.page_bytes AS limit_bytes,
+  m.thresh_share / m.thresh_count AS dirty_thresh_ratio,
   m.thresh_share_max AS dirty_thresh_max_ratio,
   m.above_thresh_count,
   0 AS callers_count,

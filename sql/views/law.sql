@@ -247,7 +247,7 @@ FROM known AS k;
 CREATE VIEW _law_repeat AS
 SELECT e.seq, e.prev_seq
 FROM raw_balance_dirty_pages AS e
-WHERE e.is_repeat = 1
+WHERE e.repeats_count > 0
   AND NOT EXISTS (SELECT 1 FROM wb_throttle_domain AS d WHERE d.seq = e.seq);
 
 -- @view     _law_rate
@@ -393,7 +393,7 @@ WITH
       END
     WHERE k.unknown_why IS NULL
       AND (
-        (d.seq IS NULL AND e.is_repeat IS NOT 1)
+        (d.seq IS NULL AND coalesce(e.repeats_count, 0) = 0)
         OR d.domain = 'global'
       )
     UNION ALL

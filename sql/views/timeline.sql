@@ -415,7 +415,7 @@ WITH
       ON g.seq >= s.state_first_seq AND g.seq < s.state_after_seq
     WHERE (SELECT z.samples FROM size AS z) > 40000
       -- Others say what one before them in the step said.
-      AND (g.is_repeat IS NOT 1 OR g.seq = s.state_first_seq)
+      AND (coalesce(g.repeats_count, 0) = 0 OR g.seq = s.state_first_seq)
     GROUP BY s.step_index
   ),
   chosen AS (

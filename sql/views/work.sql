@@ -28,6 +28,7 @@
 -- @column   bytes INTEGER pages_count in bytes
 -- @column   queued_tid INTEGER thread that queued it; NULL where queued_ts is
 -- @source   fs/fs-writeback.c wb_do_writeback(), wb_writeback()
+-- @index    bdi started_ts
 -- @materialize
 CREATE VIEW wb_work AS
 WITH

@@ -22,7 +22,7 @@ _OPTIONS = [
     *("--prev-seq", "writeback:balance_dirty_pages=tid"),
     *("--prev-seq", "writeback:global_dirty_state=any"),
     *("--repeats", "writeback:global_dirty_state=nr_dirty,nr_writeback"),
-    *("--index", "writeback:global_dirty_state=ts,seq WHERE is_repeat = 0"),
+    *("--index", "writeback:global_dirty_state=ts,seq WHERE repeats_count = 0"),
     *("--index", "sched:sched_switch=next_pid,ts"),
 ]
 _WRITERS = ("sqlite", "pages")

@@ -69,8 +69,8 @@ def test_every_value_is_the_kernel_s(twin: Twin) -> None:
         same = [c for c in ours if c != "seq" and not kinds.get(c, "").startswith(HIDDEN)]
         if event == "writeback:balance_dirty_pages":
             # It is about other events too, and these come one kind after the other.
-            same.remove("is_repeat")
-            found = rows(twin.perfetto_db, f'SELECT DISTINCT is_repeat FROM "{table}"')
+            same.remove("repeats_count")
+            found = rows(twin.perfetto_db, f'SELECT DISTINCT repeats_count FROM "{table}"')
             assert found == [(0,)]
         names = ", ".join(f'"{c}"' for c in same)
         sql = f'SELECT {names} FROM "{table}" ORDER BY seq'

@@ -65,15 +65,15 @@ def plain(database: Path) -> Iterator[sqlite3.Connection]:
 def test_plain_sqlite_reads_what_wbscope_answers(
     database: Path, plain: sqlite3.Connection, library: Library
 ) -> None:
-    run = wbscope.open(database)
-    for view in public_views(library):
-        columns = [column.name for column in library.files[view].columns]
-        select = f"SELECT {', '.join(columns)} FROM {view}"
-        # A file that others get says RUN, not where it lies here.
-        ours = [tuple(_without(database, cell) for cell in row) for row in run.sql(select).rows]
-        rows = plain.execute(select).fetchall()
-        assert str(database) not in str(rows), view
-        assert same(rows, ours), view
+    with wbscope.open(database) as run:
+        for view in public_views(library):
+            columns = [column.name for column in library.files[view].columns]
+            select = f"SELECT {', '.join(columns)} FROM {view}"
+            # A file that others get says RUN, not where it lies here.
+            ours = [tuple(_without(database, cell) for cell in row) for row in run.sql(select).rows]
+            rows = plain.execute(select).fetchall()
+            assert str(database) not in str(rows), view
+            assert same(rows, ours), view
 
 
 def _without(database: Path, cell: object) -> object:

@@ -56,7 +56,8 @@ def table_rows(db: sqlite3.Connection, event: str) -> list[Row]:
     rows = [dict(zip(names, row, strict=True)) for row in cursor]
     # A link between rows is no field of a record.
     return [
-        {name: row[name] for name in names if name not in ("prev_seq", "is_repeat")} for row in rows
+        {name: row[name] for name in names if name not in ("prev_seq", "repeats_count")}
+        for row in rows
     ]
 
 

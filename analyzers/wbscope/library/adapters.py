@@ -32,7 +32,7 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
     selected += [_value(field) for field in event.fields]
     names = [name for field in event.fields for name in field.names]
     # The ingester makes these columns; the others of the lead are those of every table.
-    made = [column.name for column in columns if column.name in ("prev_seq", "is_repeat")]
+    made = [column.name for column in columns if column.name in ("prev_seq", "repeats_count")]
     return raw_view(
         event.short,
         "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {source} AS e",

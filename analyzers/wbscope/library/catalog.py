@@ -139,15 +139,15 @@ def repeat_columns(event: Event) -> list[Column]:
     """The one that tells which records say nothing new, of an event that has it."""
     if not event.repeats:
         return []
-    told = f"1: {', '.join(event.repeats)} as in the record of prev_seq"
+    told = f"records in a row before this one with its {', '.join(event.repeats)}"
     for name, *fields in event.news:
         short = name.partition(":")[2]
         if fields:
-            told += f"; {', '.join(fields)} of its call's {short} as before"
+            told += f", and {', '.join(fields)} of its call's {short}"
         else:
-            told += f"; no {short} in between"
-    told += "; NULL = not known"
-    return [Column("is_repeat", "INTEGER", told)]
+            told += f", and no {short} in between"
+    told += "; 0 = none, so it is new; NULL = not known"
+    return [Column("repeats_count", "INTEGER", told)]
 
 
 def _event(entry: dict[str, Any]) -> Event:

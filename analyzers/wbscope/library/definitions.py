@@ -21,6 +21,7 @@ __all__ = ["Definition", "Definitions", "index_statement", "table_columns"]
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
 _PREVIOUS = "prev_seq"
 _RAW = re.compile(r"\b(?P<word>FROM|JOIN)\s+(?P<name>raw_\w+)\b(?P<alias>\s+AS\s+\w+)?")
+_SOURCE = re.compile(r"\bFROM\s+(\w+)\b")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Definitions:
     texts: dict[str, str] = field(default_factory=dict)
     # Columns of the file's tables, which are asked for again and again.
     _present: dict[str | None, set[str]] = field(default_factory=dict)
+    # SELECTs of raw sources, which many views read.
+    _raw: dict[str, str] = field(default_factory=dict)
 
     def statements(
         self,
@@ -94,9 +97,14 @@ class Definitions:
         return _RAW.sub(inlined, file.select)
 
     def _raw_select(self, connection: sqlite3.Connection, file: SqlFile) -> str:
-        shim = self._shim_select(connection, [file])
-        source = re.compile(rf"\bFROM\s+{file.source_view}\b")
-        return source.sub(lambda _: f"FROM ({shim})", file.select)
+        if file.name not in self._raw:
+            shim = self._shim_select(connection, [file])
+
+            def inlined(match: re.Match[str]) -> str:
+                return f"FROM ({shim})" if match[1] == file.source_view else match[0]
+
+            self._raw[file.name] = _SOURCE.sub(inlined, file.select)
+        return self._raw[file.name]
 
     def _create(
         self, connection: sqlite3.Connection, name: str, materialize: frozenset[str]

@@ -28,6 +28,7 @@ _PASSES = (
     "wb_wait_request",
     "wb_work",
     "_pool_sample",
+    "wb_told_rate",
     "_throttle_charge",
 )
 # Of these, what another thread makes while the rest is asked for, whatever is asked first.
@@ -39,6 +40,7 @@ _APART = (
     "wb_wait_request",
     "wb_busy",
     "wb_work",
+    "wb_told_rate",
 )
 
 

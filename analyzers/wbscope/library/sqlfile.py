@@ -118,10 +118,10 @@ class SqlFile:
     whose events are so frequent that ingest loads them only when asked to.
     `previous` asks ingest for prev_seq: of the same task (tid) or of any;
     `indexes` are columns that it makes indexes of, and `notable` an index of few rows: COLUMNS
-    WHERE CONDITION; `repeats` are the fields that is_repeat is about, and `news` the other events
-    that it is about, each with those of its fields that count. `key` is the integer column that
-    tells a view's rows apart: made into a table, they are found by it. `rule` is what a finding
-    says.
+    WHERE CONDITION; `repeats` are the fields that repeats_count is about, and `news` the other
+    events that it is about, each with those of its fields that count. `key` is the integer column
+    that tells a view's rows apart: made into a table, they are found by it. `rule` is what a
+    finding says.
     `keys` are the columns that tell a query's rows apart, `first` those that matter most:
     tables for people begin with them.
     """

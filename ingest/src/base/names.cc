@@ -53,7 +53,7 @@ std::string event_table_name(std::string_view system, std::string_view name, Nam
   return unique_name(clash ? "ev_" + identifier(system) + "__" + identifier(name) : table, taken);
 }
 
-NamesTaken lead_column_names() { return {"seq", "ts", "cpu", "tid", "buffer", "prev_seq", "is_repeat"}; }
+NamesTaken lead_column_names() { return {"seq", "ts", "cpu", "tid", "buffer", "prev_seq", "repeats_count"}; }
 
 std::string event_column_name(std::string_view field, NamesTaken& taken) {
   const std::string column = identifier(field);

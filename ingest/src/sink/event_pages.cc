@@ -32,7 +32,7 @@ void put_lead(const EventLead& lead, const LinkColumns& links, RecordEncoder& re
   if (links.has_prev_seq) {
     lead.prev_seq == EventLead::kNoSeq ? record.null() : record.integer(lead.prev_seq);
   }
-  if (links.has_is_repeat) record.integer(lead.is_repeat ? 1 : 0);
+  if (links.has_repeats_count) record.integer(lead.repeats);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace wbscope {
 namespace {
 
 constexpr std::size_t kLeadColumns = 5;  // seq, ts, cpu, tid, buffer
-constexpr std::size_t kMaxLinkColumns = 2;  // prev_seq, is_repeat
+constexpr std::size_t kMaxLinkColumns = 2;  // prev_seq, repeats_count
 // SQLite takes about 160 bytes for each parameter of a statement.
 constexpr std::size_t kMaxPreparedParameters = 320'000;
 
@@ -29,7 +29,7 @@ void create_event_table(Database& db, std::string_view table,
                     " (ts INTEGER NOT NULL, cpu INTEGER, tid INTEGER, "
                     "buffer INTEGER NOT NULL";
   if (links.has_prev_seq) sql += ", prev_seq INTEGER";
-  if (links.has_is_repeat) sql += ", is_repeat INTEGER";
+  if (links.has_repeats_count) sql += ", repeats_count INTEGER";
   for (const auto& column : columns) sql += ", " + quoted(column.name) + " " + column.type;
   // Time stamps can be equal; seq is the order of all loaded records, in any
   // table. As the rowid it takes no room of its own.
@@ -63,9 +63,9 @@ EventInsert::EventInsert(InsertStatements& statements, std::string_view table,
       batch_rows_(rows_in_batch(columns.size())),
       links_(links),
       columns_(static_cast<int>(kLeadColumns + (links.has_prev_seq ? 1 : 0) +
-                                (links.has_is_repeat ? 1 : 0) + columns.size())) {
+                                (links.has_repeats_count ? 1 : 0) + columns.size())) {
   if (links.has_prev_seq) into_ += ", prev_seq";
-  if (links.has_is_repeat) into_ += ", is_repeat";
+  if (links.has_repeats_count) into_ += ", repeats_count";
   for (const auto& column : columns) into_ += ", " + quoted(column.name);
   into_ += ") VALUES ";
 }
@@ -113,7 +113,7 @@ int EventInsert::bind_lead(Statement& insert, int index, const EventLead& lead) 
       insert.bind(++index, lead.prev_seq);
     }
   }
-  if (links_.has_is_repeat) insert.bind(++index, std::int64_t{lead.is_repeat});
+  if (links_.has_repeats_count) insert.bind(++index, lead.repeats);
   return index;
 }
 

@@ -32,14 +32,14 @@ struct EventLead {
   std::int32_t tid = 0;
   std::uint32_t buffer = 0;
   // Stored where the table has the columns.
-  bool is_repeat = false;
   std::int64_t prev_seq = kNoSeq;
+  std::int64_t repeats = 0;
 };
 
 // What follows the column buffer.
 struct LinkColumns {
   bool has_prev_seq = false;
-  bool has_is_repeat = false;
+  bool has_repeats_count = false;
 };
 
 void create_event_table(Database& db, std::string_view table,

@@ -86,7 +86,7 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
     }
     const auto repeats = previous.repeats(system, name);
     tables_[i].repeats = named_fields(catalog.events[i], repeats);
-    const LinkColumns links{.has_prev_seq = row.is_kept(), .has_is_repeat = !repeats.empty()};
+    const LinkColumns links{.has_prev_seq = row.is_kept(), .has_repeats_count = !repeats.empty()};
     tables_[i].links = links;
     create_event_table(db, catalog.events[i].table, columns, links);
     if (pages) continue;

@@ -28,7 +28,7 @@ namespace wbscope {
 class EventWriter {
  public:
   // Makes the table of each wanted event. printk: formats of binary printk;
-  // previous: the events with a column prev_seq or is_repeat, whose
+  // previous: the events with a column prev_seq or repeats_count, whose
   // rows are counted by task too. pages: rows go straight into pages of the
   // file; else SQLite inserts them. Pre, for pages: db has begun a transaction,
   // which is committed here, and another one is begun for what follows finish().
@@ -49,7 +49,7 @@ class EventWriter {
   [[nodiscard]] const AddressSet& addresses() const noexcept { return addresses_; }
 
  private:
-  // For is_repeat of another event.
+  // For repeats_count of another event.
   struct News {
     std::uint32_t to;
     std::vector<FieldPlan> fields;
@@ -60,7 +60,7 @@ class EventWriter {
     EventBatch batch;
     LinkColumns links;
     PreviousRow previous;
-    std::vector<FieldPlan> repeats;  // the fields that is_repeat is about
+    std::vector<FieldPlan> repeats;  // the fields that repeats_count is about
     std::vector<News> news;          // what this event is to others
     std::uint32_t task_counts = TaskCounts::kNotCounted;
   };

@@ -75,12 +75,15 @@ void PreviousRow::link(EventLead& lead, std::string_view said) {
   lead.prev_seq = std::exchange(last.seq, lead.seq);
   const bool is_same = lead.prev_seq != EventLead::kNoSeq && last.said == said;
   if (!is_same) last.said = said;
-  lead.is_repeat = is_same;
-  if (!has_news_) return;
-  const auto told = told_tasks_.find(lead.tid);
-  const auto news = told == told_tasks_.end() ? kNoNews : std::exchange(told->second, kNoNews);
-  lead.is_repeat = is_same && news != kNoNews && news == last.news;
-  last.news = news;
+  bool is_repeat = is_same;
+  if (has_news_) {
+    const auto told = told_tasks_.find(lead.tid);
+    const auto news = told == told_tasks_.end() ? kNoNews : std::exchange(told->second, kNoNews);
+    is_repeat = is_same && news != kNoNews && news == last.news;
+    last.news = news;
+  }
+  last.repeats = is_repeat ? last.repeats + 1 : 0;
+  lead.repeats = last.repeats;
 }
 
 }  // namespace wbscope

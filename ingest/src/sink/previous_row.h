@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links from a row to the row before it, for events whose rows are read in
 // pairs: a query follows prev_seq, where it would sort all rows otherwise, and
-// passes over rows that say what the one before said (is_repeat).
+// passes over rows that say what the one before said (repeats_count).
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ class PreviousChoice {
   // event: "system:name".
   void add(std::string event, PreviousOf of) { chosen_.emplace_back(std::move(event), of); }
 
-  // The event has a column is_repeat, too: about these fields, those of them
+  // The event has a column repeats_count, too: about these fields, those of them
   // that its format has.
   void add_repeats(std::string event, std::vector<std::string> fields) {
     repeats_.emplace_back(std::move(event), std::move(fields));
   }
 
-  // is_repeat of the event asks for more: that the thread's last record of
+  // A repeat of the event has to be more: that the thread's last record of
   // `other`, which came since its previous row, says of these fields what the
   // one of that row said. Without fields: that there was no `other` between
   // the two, by whatever thread.
@@ -44,7 +44,7 @@ class PreviousChoice {
 
   // system "" is one that the trace does not tell: any.
   [[nodiscard]] PreviousOf of(std::string_view system, std::string_view name) const;
-  // Empty: no column is_repeat.
+  // Empty: no column repeats_count.
   [[nodiscard]] std::vector<std::string> repeats(std::string_view system,
                                                  std::string_view name) const;
   [[nodiscard]] bool has_news(std::string_view system, std::string_view name) const;
@@ -80,14 +80,15 @@ class PreviousRow {
   void tell() noexcept { ++news_count_; }
   // One that says this to its thread. All records come in their order.
   void tell(std::int32_t tid, std::string_view said);
-  // Tells the row which one is before it and whether that said the same; the
-  // next one will come after this one.
+  // Tells the row which one is before it and how many before it, one after the
+  // other, said the same; the next one will come after this one.
   void link(EventLead& lead, std::string_view said = {});
 
  private:
   struct Last {
     std::int64_t seq = EventLead::kNoSeq;
     std::string said;
+    std::int64_t repeats = 0;
     std::uint64_t news = kNoNews;
   };
   static constexpr std::uint64_t kNoNews = 0;

@@ -238,7 +238,7 @@ std::string_view ValueWriter::said(const Event& event, const std::vector<std::st
 }
 
 LinkColumns ValueWriter::links(const Event& event) const {
-  return {.has_prev_seq = event.previous.is_kept(), .has_is_repeat = !event.repeats.empty()};
+  return {.has_prev_seq = event.previous.is_kept(), .has_repeats_count = !event.repeats.empty()};
 }
 
 // Makes the table, or the columns that it does not have yet.

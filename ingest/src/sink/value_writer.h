@@ -44,7 +44,7 @@ class ValueWriter {
   // write() and count() only count its records, all events together.
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  // previous: the events with a column prev_seq or is_repeat, whose rows are counted by task
+  // previous: the events with a column prev_seq or repeats_count, whose rows are counted by task
   // too.
   explicit ValueWriter(Database& db, PreviousChoice previous = {})
       : db_(db), statements_(db), times_(db), task_counts_(db), previous_(std::move(previous)) {}
@@ -122,7 +122,7 @@ class ValueWriter {
     std::vector<Stored> stored;
     std::vector<char> bytes;
     PreviousRow previous;
-    std::vector<std::string> repeats;  // the fields that is_repeat is about
+    std::vector<std::string> repeats;  // the fields that repeats_count is about
     std::vector<std::pair<Event*, std::vector<std::string>>> news;  // what it is to others
     std::uint32_t task_counts = TaskCounts::kNotCounted;
     std::uint64_t counted = 0;

@@ -52,27 +52,30 @@ TEST(PreviousRow, MoreTasksThanAreKept) {
   EXPECT_EQ(before(row, lead(kTasks + 2, 1)), EventLead::kNoSeq);  // older ones are forgotten
 }
 
-bool repeats(PreviousRow& row, EventLead lead, std::string_view said) {
+std::int64_t repeats(PreviousRow& row, EventLead lead, std::string_view said) {
   row.link(lead, said);
-  return lead.is_repeat;
+  return lead.repeats;
 }
 
 TEST(PreviousRow, RepeatsWhatTheOneBeforeItSaid) {
   PreviousRow any(PreviousOf::kAny);
-  EXPECT_FALSE(repeats(any, lead(1, 11), "a"));
-  EXPECT_TRUE(repeats(any, lead(2, 12), "a"));
-  EXPECT_FALSE(repeats(any, lead(3, 12, 1), "a"));  // of another buffer: the first
-  EXPECT_FALSE(repeats(any, lead(4, 11), "b"));
-  EXPECT_FALSE(repeats(any, lead(5, 11), "a"));
-  EXPECT_TRUE(repeats(any, lead(6, 11, 1), "a"));
+  EXPECT_EQ(repeats(any, lead(1, 11), "a"), 0);
+  EXPECT_EQ(repeats(any, lead(2, 12), "a"), 1);
+  EXPECT_EQ(repeats(any, lead(3, 12, 1), "a"), 0);  // of another buffer: the first
+  EXPECT_EQ(repeats(any, lead(4, 12), "a"), 2);
+  EXPECT_EQ(repeats(any, lead(5, 11), "b"), 0);
+  EXPECT_EQ(repeats(any, lead(6, 11), "a"), 0);
+  EXPECT_EQ(repeats(any, lead(7, 11, 1), "a"), 1);
   PreviousRow task(PreviousOf::kTask);
-  EXPECT_FALSE(repeats(task, lead(1, 11), ""));
-  EXPECT_FALSE(repeats(task, lead(2, 12), ""));
-  EXPECT_TRUE(repeats(task, lead(3, 11), ""));
+  EXPECT_EQ(repeats(task, lead(1, 11), ""), 0);
+  EXPECT_EQ(repeats(task, lead(2, 12), ""), 0);
+  EXPECT_EQ(repeats(task, lead(3, 11), ""), 1);
+  EXPECT_EQ(repeats(task, lead(4, 12), ""), 1);
+  EXPECT_EQ(repeats(task, lead(5, 11), ""), 2);
 }
 
 // A row that says always the same, and whether it repeats.
-bool settled(PreviousRow& row, EventLead lead) { return repeats(row, lead, "a"); }
+bool settled(PreviousRow& row, EventLead lead) { return repeats(row, lead, "a") > 0; }
 
 TEST(PreviousRow, RepeatsOnlyWithTheSameNews) {
   PreviousRow row(PreviousOf::kTask, true);
@@ -100,7 +103,7 @@ TEST(PreviousRow, RepeatsOnlyWithTheSameNews) {
   row.tell(11, "u");
   EXPECT_FALSE(settled(row, lead(10, 11)));
   row.tell(11, "u");
-  EXPECT_FALSE(repeats(row, lead(11, 11), "b"));
+  EXPECT_EQ(repeats(row, lead(11, 11), "b"), 0);
 }
 
 TEST(PreviousChoice, News) {
@@ -223,8 +226,9 @@ TEST_F(LinkedTable, RepeatsAreAboutTheNamedFields) {
   put({{pause, std::int64_t{2}}, {name, std::string_view("vdb")}});
   put({{name, std::string_view("vdb")}});
   put({{name, std::string_view("vdb")}, {pause, Value()}});  // NULL is what is not named
+  put({{name, std::string_view("vdb")}});
   writer_->finish();
-  EXPECT_EQ(all("SELECT is_repeat FROM ev_pause ORDER BY seq"), "0;1;0;0;1;0;0;1;");
+  EXPECT_EQ(all("SELECT repeats_count FROM ev_pause ORDER BY seq"), "0;1;0;0;1;0;0;1;2;");
 }
 
 TEST_F(LinkedTable, NewsOfEventsInAnyOrderOfTheirNames) {
@@ -252,7 +256,7 @@ TEST_F(LinkedTable, NewsOfEventsInAnyOrderOfTheirNames) {
   call(20, 2);
   call(20, 2);
   writer_->finish();
-  EXPECT_EQ(all("SELECT is_repeat FROM ev_pause ORDER BY seq"), "0;1;0;1;0;1;");
+  EXPECT_EQ(all("SELECT repeats_count FROM ev_pause ORDER BY seq"), "0;1;0;1;0;1;");
 }
 
 }  // namespace
