@@ -50,9 +50,9 @@ SELECT
   sum(s.max_events_count) AS max_events_count,
   1.0 * sum(s.written_bytes) * max(u.second_ns) / sum(s.dur_ns)
     AS written_bytes_per_s,
-  1.0 * sum(s.io_some_ns) / sum(s.dur_ns) AS io_some_ratio,
-  1.0 * sum(s.io_full_ns) / sum(s.dur_ns) AS io_full_ratio,
-  1.0 * sum(s.memory_full_ns) / sum(s.dur_ns) AS memory_full_ratio
+  min(1.0, 1.0 * sum(s.io_some_ns) / sum(s.dur_ns)) AS io_some_ratio,
+  min(1.0, 1.0 * sum(s.io_full_ns) / sum(s.dur_ns)) AS io_full_ratio,
+  min(1.0, 1.0 * sum(s.memory_full_ns) / sum(s.dur_ns)) AS memory_full_ratio
 FROM placed AS s
 CROSS JOIN wb_units AS u
 GROUP BY s.window_start_ns, s.cgroup_ino

@@ -13,8 +13,9 @@
 -- @column   resource TEXT cpu, io or memory
 -- @column   some_ns INTEGER at least one task waited
 -- @column   full_ns INTEGER all tasks that could run waited
--- @column   some_ratio REAL share of the time
--- @column   full_ratio REAL share of the time
+-- @column   some_ratio REAL share of the time; at most 1, for the counter and
+--   the clock are read one after the other
+-- @column   full_ratio REAL share of the time; at most 1
 -- @source   Documentation/accounting/psi.rst; kernel/sched/psi.c
 WITH
   placed AS (
@@ -34,8 +35,8 @@ SELECT
   s.resource,
   sum(s.some_ns) AS some_ns,
   sum(s.full_ns) AS full_ns,
-  1.0 * sum(s.some_ns) / sum(s.dur_ns) AS some_ratio,
-  1.0 * sum(s.full_ns) / sum(s.dur_ns) AS full_ratio
+  min(1.0, 1.0 * sum(s.some_ns) / sum(s.dur_ns)) AS some_ratio,
+  min(1.0, 1.0 * sum(s.full_ns) / sum(s.dur_ns)) AS full_ratio
 FROM placed AS s
 GROUP BY s.window_start_ns, s.resource
 ORDER BY s.window_start_ns, s.resource;

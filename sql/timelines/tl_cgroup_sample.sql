@@ -41,8 +41,8 @@ WITH
         WHEN 2 THEN s.memory_bytes
         WHEN 3 THEN s.memory_max_bytes
         WHEN 4 THEN 1.0 * s.written_bytes * u.second_ns / nullif(s.dur_ns, 0)
-        WHEN 5 THEN 1.0 * s.io_full_ns / nullif(s.dur_ns, 0)
-        WHEN 6 THEN 1.0 * s.memory_full_ns / nullif(s.dur_ns, 0)
+        WHEN 5 THEN min(1.0, 1.0 * s.io_full_ns / nullif(s.dur_ns, 0))
+        WHEN 6 THEN min(1.0, 1.0 * s.memory_full_ns / nullif(s.dur_ns, 0))
       END AS value,
       c.unit
     FROM wb_cgroup_sample AS s

@@ -21,8 +21,10 @@ SELECT
   'Writeback/Pressure/' || replace(replace(s.resource, '\', '\\'), '/', '\/')
     || c.name AS track,
   NULL AS name,
-  1.0 * CASE c.place WHEN 0 THEN s.some_ns ELSE s.full_ns END / s.dur_ns
-    AS value,
+  min(
+    1.0,
+    1.0 * CASE c.place WHEN 0 THEN s.some_ns ELSE s.full_ns END / s.dur_ns
+  ) AS value,
   'ratio' AS unit
 FROM wb_pressure_sample AS s
 CROSS JOIN curve AS c

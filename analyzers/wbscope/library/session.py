@@ -23,6 +23,7 @@ _PASSES = (
     "wb_domain_sum",
     "_dirty_sum",
     "_dirtied_free_call",
+    "wb_dirty_extent",
     "reclaim_work",
     "wb_busy",
     "wb_wait_request",
@@ -41,6 +42,8 @@ _APART = (
     "wb_busy",
     "wb_work",
     "wb_told_rate",
+    "_dirtied_free_call",
+    "wb_dirty_extent",
 )
 
 

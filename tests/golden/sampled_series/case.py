@@ -104,8 +104,9 @@ _FILES = {
     ),
     "psi.samples": _series(
         {
-            10: {"cpu": _psi(7), "io": _psi(1000, 500)},
-            11: {"cpu": _psi(7), "io": _psi(501_000, 250_500)},
+            10: {"cpu": _psi(7), "io": _psi(1000, 500), "memory": _psi(0, 0)},
+            # 2 ms more than between the two clocks.
+            11: {"cpu": _psi(7), "io": _psi(501_000, 250_500), "memory": _psi(1_002_000, 900_000)},
         }
     ),
     "cgroup.samples": _series({10: _CGROUP_10, 11: _CGROUP_11}),
@@ -288,6 +289,14 @@ CHECKS = [
                 "some_ratio": 0.5,
                 "full_ratio": 0.25,
             },
+            {
+                "window_start_ns": 10 * _S,
+                "resource": "memory",
+                "some_ns": 1002 * _MS,
+                "full_ns": 900 * _MS,
+                "some_ratio": 1.0,
+                "full_ratio": 0.9,
+            },
         ],
     ),
     Check(
@@ -296,6 +305,8 @@ CHECKS = [
         rows=[
             _moved("some_total", "io", _MS, 501 * _MS, "ns"),
             _moved("full_total", "io", _MS // 2, 250_500_000, "ns"),
+            _moved("some_total", "memory", 0, 1002 * _MS, "ns"),
+            _moved("full_total", "memory", 0, 900 * _MS, "ns"),
             _moved("nr_dirty", None, 5, 3, "pages"),
             _moved("pgscan_kswapd", None, 2, 9, "count"),
             _moved("Dirty", None, 20 * _KIB, 12 * _KIB, "bytes"),
