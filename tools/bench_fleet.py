@@ -269,9 +269,9 @@ class Compacted:
 
 def asked(dataset: Path, scratch: Path) -> Iterator[tuple[int, str, float, float]]:
     """Runs, engine, seconds for the report and for one question; engines are open already."""
+    from wbscope.fleet.cluster.spark_session import parse_options, spark_session
+    from wbscope.fleet.cluster.spark_sql import SparkEngine
     from wbscope.fleet.dataset import open_dataset
-    from wbscope.fleet.spark_session import parse_options, spark_session
-    from wbscope.fleet.spark_sql import SparkEngine
 
     with spark_session("local[2]", parse_options([DRIVER_MEMORY])) as session:
         for size in SIZES:

@@ -50,8 +50,8 @@ def mixed(wbscope: Wbscope, dataset: Path, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def engines(cluster: Cluster, mixed: Path) -> Iterator[tuple[FleetEngine, FleetEngine]]:
-    from wbscope.fleet.spark_session import parse_options, spark_session
-    from wbscope.fleet.spark_sql import SparkEngine
+    from wbscope.fleet.cluster.spark_session import parse_options, spark_session
+    from wbscope.fleet.cluster.spark_sql import SparkEngine
 
     dataset = open_dataset(mixed)
     with spark_session(cluster.url, parse_options(list(cluster.settings))) as session:

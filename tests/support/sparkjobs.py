@@ -143,7 +143,7 @@ class OneSession:
 @contextmanager
 def one_session(wbscope: Wbscope, cluster: Cluster, *settings: str) -> Iterator[OneSession]:
     """On a cluster, with more `settings`."""
-    import wbscope.fleet.spark_session as module
+    import wbscope.fleet.cluster.spark_session as module
 
     real = module.spark_session
     conf = module.parse_options([*cluster.settings, *settings])

@@ -134,9 +134,9 @@ def ingest(
         --master yarn
     """
     cluster = _cluster(master, conf)
+    from wbscope.fleet.cluster.hadoopfiles import is_uri
     from wbscope.fleet.engines import check_place
     from wbscope.fleet.findsources import sources_in
-    from wbscope.fleet.hadoopfiles import is_uri
     from wbscope.run.source import STDIN, find_source
 
     for place in (*sources, output):
@@ -164,14 +164,14 @@ def harvest(
     """Add runs and say what came of each; `strict` ends at the first that is bad."""
     import pyarrow  # noqa: F401 - before any work
 
+    from wbscope.fleet.cluster.hadoopfiles import is_uri
     from wbscope.fleet.dataset import Dataset, make_dataset
-    from wbscope.fleet.hadoopfiles import is_uri
     from wbscope.fleet.harvest import ingest_sources
     from wbscope.fleet.redact import read_key
     from wbscope.render.fleetpages import added_json, added_text
 
     if cluster is not None:
-        from wbscope.fleet.spark_session import check_spark
+        from wbscope.fleet.cluster.spark_session import check_spark
 
         check_spark(cluster.master)
     redaction = None if redact is None else read_key(redact)
@@ -191,8 +191,8 @@ def harvest(
         assert isinstance(dataset, Dataset)
         ingest_sources(sources, dataset, redaction=redaction, each=each, strict=strict)
     else:
-        from wbscope.fleet.spark_ingest import ingest_on_spark
-        from wbscope.fleet.spark_session import spark_session
+        from wbscope.fleet.cluster.spark_ingest import ingest_on_spark
+        from wbscope.fleet.cluster.spark_session import spark_session
 
         with spark_session(cluster.master, cluster.settings) as session:
             ingest_on_spark(session, sources, dataset, each, redaction=redaction)
@@ -410,7 +410,7 @@ def _cluster(master: str | None, conf: list[str] | None) -> Cluster | None:
             "is a setting of Spark, and DuckDB answers",
             fix="add --master 'local[*]'",
         )
+    from wbscope.fleet.cluster.spark_session import parse_options
     from wbscope.fleet.engines import Cluster
-    from wbscope.fleet.spark_session import parse_options
 
     return Cluster(master, parse_options(conf or []))

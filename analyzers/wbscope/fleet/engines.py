@@ -10,9 +10,9 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
+from wbscope.fleet.cluster.hadoopfiles import files_of_session, is_uri
 from wbscope.fleet.dataset import open_dataset
 from wbscope.fleet.fleetsql import FleetEngine, contents
-from wbscope.fleet.hadoopfiles import files_of_session, is_uri
 
 __all__ = ["Cluster", "check_place", "fleet_contents", "fleet_engine"]
 
@@ -44,14 +44,14 @@ def fleet_engine(
         assert dataset is not None
         yield DuckEngine(dataset, limit_ns)
         return
-    from wbscope.fleet.spark_session import spark_session
-    from wbscope.fleet.spark_sql import SparkEngine
+    from wbscope.fleet.cluster.spark_session import spark_session
+    from wbscope.fleet.cluster.spark_sql import SparkEngine
 
     with spark_session(cluster.master, cluster.settings) as session:
         if dataset is not None:
             yield SparkEngine(session, dataset, limit_ns)
             return
-        from wbscope.fleet.hadoop_dataset import open_dataset_at
+        from wbscope.fleet.cluster.hadoop_dataset import open_dataset_at
 
         remote = open_dataset_at(files_of_session(session), place, cluster.master)
         yield SparkEngine(session, remote, limit_ns)
@@ -65,8 +65,8 @@ def fleet_contents(place: str, cluster: Cluster | None) -> list[tuple[str, int, 
     check_place(place, cluster)
     if cluster is None or not is_uri(place):
         return contents(open_dataset(Path(place)))
-    from wbscope.fleet.hadoop_dataset import open_dataset_at
-    from wbscope.fleet.spark_session import spark_session
+    from wbscope.fleet.cluster.hadoop_dataset import open_dataset_at
+    from wbscope.fleet.cluster.spark_session import spark_session
 
     with spark_session(cluster.master, cluster.settings) as session:
         return contents(open_dataset_at(files_of_session(session), place, cluster.master))

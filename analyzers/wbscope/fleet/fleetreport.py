@@ -9,9 +9,9 @@ from typing import Any
 
 from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Notice, Result
+from wbscope.fleet.cluster.hadoopfiles import is_uri
 from wbscope.fleet.dataset import ingest_fix
 from wbscope.fleet.fleetsql import SECTIONS, FleetEngine, answer, report_query
-from wbscope.fleet.hadoopfiles import is_uri
 
 __all__ = ["FleetReport", "report_of"]
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wbscope.base.errors import InputError, SetupError, WbscopeError
+from wbscope.fleet.cluster.hadoop_dataset import HadoopDataset, make_dataset_at
+from wbscope.fleet.cluster.hadoop_sources import fetched, sources_at
+from wbscope.fleet.cluster.hadoopfiles import files_of_session, files_of_worker, is_uri, settings_of
+from wbscope.fleet.cluster.spark_session import ATTEMPTS
+from wbscope.fleet.cluster.spark_watch import cluster_failed
 from wbscope.fleet.dataset import Dataset
-from wbscope.fleet.hadoop_dataset import HadoopDataset, make_dataset_at
-from wbscope.fleet.hadoop_sources import fetched, sources_at
-from wbscope.fleet.hadoopfiles import files_of_session, files_of_worker, is_uri, settings_of
 from wbscope.fleet.harvest import Each, Fetch, Outcome, as_named, ingest_into, ingest_sources
 from wbscope.fleet.redact import Redaction
-from wbscope.fleet.spark_session import ATTEMPTS
-from wbscope.fleet.spark_watch import cluster_failed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from wbscope.base.errors import QueryError, WbscopeError
 from wbscope.base.result import unique_names
 from wbscope.base.units import seconds
+from wbscope.fleet.cluster.spark_watch import cluster_failed
 from wbscope.fleet.dataset import files_by_table
 from wbscope.fleet.fleetsql import Stored, not_a_select, plain_value, tables_in, too_late
 from wbscope.fleet.layout import ERRORS, PARTITIONS
-from wbscope.fleet.spark_watch import cluster_failed
 from wbscope.fleet.tables import columns_of_table, table_names
 from wbscope.library.engine import Rows
 from wbscope.library.library import load_library

@@ -14,6 +14,8 @@ from typing import Any
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, WbscopeError
 from wbscope.base.outputs import private_name
+from wbscope.fleet.cluster.hadoop_publish import MANIFESTS, Publisher
+from wbscope.fleet.cluster.hadoopfiles import HadoopFiles, is_store
 from wbscope.fleet.dataset import (
     Dataset,
     cannot_write,
@@ -22,8 +24,6 @@ from wbscope.fleet.dataset import (
     open_dataset,
     place_for,
 )
-from wbscope.fleet.hadoop_publish import MANIFESTS, Publisher
-from wbscope.fleet.hadoopfiles import HadoopFiles, is_store
 from wbscope.fleet.layout import ERRORS, RUN_ID, is_data_path
 from wbscope.fleet.runfiles import RunFiles
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.fleet.spark_watch import check_master, cluster_failed, watching_master
+from wbscope.fleet.cluster.spark_watch import check_master, cluster_failed, watching_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, SetupError
+from wbscope.fleet.cluster.hadoopfiles import Entry, HadoopFiles
 from wbscope.fleet.findsources import DATASET_MARK, ENDS, is_run
-from wbscope.fleet.hadoopfiles import Entry, HadoopFiles
 
 __all__ = ["fetched", "sources_at"]
 

@@ -25,8 +25,8 @@ from typing import Any
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import SetupError
+from wbscope.fleet.cluster.hadoopfiles import Entry, HadoopFiles, is_store
 from wbscope.fleet.dataset import cannot_write, write_synced
-from wbscope.fleet.hadoopfiles import Entry, HadoopFiles, is_store
 from wbscope.fleet.layout import RUN_ID, is_data_path
 from wbscope.fleet.runfiles import RunFiles
 from wbscope.fleet.tables import is_file_of
