@@ -97,7 +97,11 @@ def run_of(source: str, folder: Path, tables: tuple[str, ...]) -> tuple[RunFiles
 
 
 @pytest.fixture
-def files(store: Hdfs) -> HadoopFiles:
+def files(store: Hdfs, monkeypatch: pytest.MonkeyPatch) -> HadoopFiles:
+    from py4j.protocol import get_return_value
+
+    # A session that was in this process left PySpark's own, which asks that session's JVM.
+    monkeypatch.setattr("py4j.java_gateway.get_return_value", get_return_value)
     return HadoopFiles(store.gateway, store.conf)
 
 
