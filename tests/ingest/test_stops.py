@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.faults import memory_disk
 from support.runs import example
 from support.tools import ingester_path, run
 
@@ -28,6 +29,7 @@ _SORT = (
     f"{_ENDLESS} SELECT {_COLUMNS.replace('NULL AS arg_a', 'filler AS arg_a')} FROM"
     " (SELECT ts, hex(randomblob(200)) AS filler FROM c LIMIT 100000000) ORDER BY filler, ts;"
 )
+_TEMP_TABLE = f"{_ENDLESS} SELECT {_COLUMNS} FROM c; CREATE TEMP TABLE t AS SELECT * FROM v;"
 # What a job does before there is a view: in one step of a statement.
 _SET_UP = (
     "CREATE TEMP TABLE t AS SELECT"
@@ -65,7 +67,7 @@ def _timeline(database: Path, setup: str, **environment: str) -> subprocess.Pope
         ],
         stderr=subprocess.PIPE,
         text=True,
-        env=dict(os.environ, SQLITE_TMPDIR=str(database.parent), **environment),
+        env={**os.environ, "SQLITE_TMPDIR": str(database.parent), **environment},
     )
 
 
@@ -126,13 +128,28 @@ def test_time_limit(database: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["table", "sort"])
 def test_temp_limit(database: Path, kind: str) -> None:
-    table = f"{_ENDLESS} SELECT {_COLUMNS} FROM c; CREATE TEMP TABLE t AS SELECT * FROM v;"
-    setup = table if kind == "table" else _SORT
+    setup = _TEMP_TABLE if kind == "table" else _SORT
     process = _timeline(database, setup, WBSCOPE_TEMP_LIMIT="20000000", WBSCOPE_TIMEOUT="40")
     error = _said(process)
     assert process.returncode == 3
     assert error["slug"] == "temp-limit"
     assert "WBSCOPE_TEMP_LIMIT=" in error["fix"]
+    assert _left(database.parent) == ["run.db", "setup.sql"]
+
+
+@pytest.mark.parametrize("kind", ["table", "sort"])
+def test_temp_folder_without_room(database: Path, kind: str) -> None:
+    """It is not the limit that is met, whatever SQLite calls both."""
+    setup = _TEMP_TABLE if kind == "table" else _SORT
+    with memory_disk("size=20m,mode=0777") as disk:
+        process = _timeline(database, setup, SQLITE_TMPDIR=str(disk))
+        error = _said(process)
+        assert process.returncode == 5
+        assert (error["slug"], error["object"]) == ("no-room", str(disk))
+        assert error["message"].endswith(": No space left on device")
+        assert error["at"] == f"reading {database}"
+        assert error["fix"].startswith("export SQLITE_TMPDIR=")
+        assert _left(disk) == []
     assert _left(database.parent) == ["run.db", "setup.sql"]
 
 

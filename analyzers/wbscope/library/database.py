@@ -14,6 +14,7 @@ from urllib.parse import quote as quote_uri
 
 from wbscope.base.errors import InputError, QueryError, SetupError, WbscopeError
 from wbscope.library.guard import stoppable
+from wbscope.library.room import no_room
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -123,8 +124,11 @@ def _generated(connection: sqlite3.Connection, table: str) -> bool:
     return connection.execute(find, (table,)).fetchone() is not None
 
 
-def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
-    """The cause behind an SQLite error that is not the fault of the SQL text."""
+def translate(error: sqlite3.Error, shown: str, written: Path | None = None) -> WbscopeError:
+    """The cause behind an SQLite error that is not the fault of the SQL text.
+
+    written: the database itself, where it is written to.
+    """
     name = getattr(error, "sqlite_errorname", None) or type(error).__name__
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return InputError(
@@ -149,13 +153,8 @@ def translate(error: sqlite3.Error, shown: str) -> WbscopeError:
             fix=f"d=$(mktemp -d) && cp {shlex.quote(shown)}* $d && sqlite3"
             f" $d/{shlex.quote(Path(shown).name)} 'SELECT count(*) FROM meta'    # name that copy",
         )
-    if name.startswith("SQLITE_IOERR_WRITE") or name == "SQLITE_FULL":
-        return SetupError(
-            "no-room",
-            shown,
-            f"SQLite cannot write its temporary files: {error} ({name})",
-            fix="export SQLITE_TMPDIR=FOLDER    # one with room",
-        )
+    if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_GETTEMPPATH")) or name == "SQLITE_FULL":
+        return no_room(f"{error} ({name})", shown, written)
     if name.startswith(("SQLITE_NOMEM", "SQLITE_TOOBIG")):
         return QueryError(
             "too-big",

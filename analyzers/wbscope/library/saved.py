@@ -81,7 +81,7 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> None:
                         saving.save(library.files[name])
                 writer.execute("COMMIT")
         except sqlite3.Error as error:
-            raise translate(error, shown) from error
+            raise translate(error, shown, database) from error
         finally:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "sink/sql_memory.h"
+#include "sink/temp_files.h"
 
 namespace wbscope {
 
@@ -81,6 +82,7 @@ std::string_view Statement::text(int index) const noexcept {
 Database::Database(const std::string& path, std::string name, Mode mode)
     : name_(std::move(name)), mode_(mode) {
   count_sql_memory();
+  watch_temp_files();
   sqlite3* db = nullptr;
   const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY
                                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
@@ -130,6 +132,17 @@ void Database::close() { db_.reset(); }
 
 void Database::fail() const {
   const std::string problem = sqlite3_errmsg(db_.get());
+  if (const auto temp = take_temp_problem(sqlite3_extended_errcode(db_.get()))) {
+    const bool is_read = mode_ == Mode::kReadOnly;
+    throw Error(Exit::kEnvironment,
+                {.slug = "no-room",
+                 .object = temp->folder,
+                 .text = "SQLite cannot write its temporary files: " + temp->text,
+                 .at = (is_read ? "reading " : "making ") + name_,
+                 .have = temp->have,
+                 .effect = "nothing was written",
+                 .fix = "export SQLITE_TMPDIR=FOLDER    # one with room"});
+  }
   if (guard_) guard_->throw_if_stopped(name_);
   if (mode_ == Mode::kReadOnly && problem.find("prohibited") != std::string::npos) {
     throw Error(Exit::kInput, {.slug = "not-a-table",
