@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,13 @@ from wbscope.run.ingested import ingest as run_ingest
 from wbscope.run.source import find_source
 
 __all__ = ["ingest"]
+
+
+class Writer(StrEnum):
+    """Who writes the event tables of a trace.dat."""
+
+    PAGES = "pages"
+    SQLITE = "sqlite"
 
 
 def ingest(
@@ -63,6 +71,13 @@ def ingest(
         str | None, typer.Option(metavar="N", help="Stop after N loaded records.")
     ] = None,
     no_unpack_limit: NoUnpackLimitOption = False,
+    writer: Annotated[
+        Writer,
+        typer.Option(
+            help="'sqlite': by INSERTs, three times slower, to compare with the pages that wbscope"
+            " makes of a trace.dat's events.",
+        ),
+    ] = Writer.PAGES,
     force: ForceOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -89,7 +104,7 @@ def ingest(
     row_limit = None if limit is None else parse_count("limit", limit, "wbscope ingest --help")
     run = find_source(source)
     target = default_output(run) if output is None else Path(output)
-    choice = Choice(events or (), load_all, span, row_limit, not no_unpack_limit)
+    choice = Choice(events or (), load_all, span, row_limit, not no_unpack_limit, writer.value)
     with progress_bar(source, hidden=quiet or as_json) as bar:
         done = run_ingest(run, target, load_library(), choice, force=force, observer=bar)
     if as_json:

@@ -33,7 +33,8 @@ class Choice:
     """The library's events and those that match `events`, or all of them.
 
     `span` is the part that is read; `limit` is of loaded rows; with `unpack_limit`, a trace of
-    which a thousand times its size comes out is refused.
+    which a thousand times its size comes out is refused. `writer` makes the tables of a trace.dat:
+    "pages" is the ingester itself, "sqlite" gives equal ones by INSERTs.
     """
 
     events: Sequence[str] = ()
@@ -41,6 +42,7 @@ class Choice:
     span: Span = WHOLE
     limit: int | None = None
     unpack_limit: bool = True
+    writer: str = "pages"
 
     @property
     def time_range(self) -> str | None:

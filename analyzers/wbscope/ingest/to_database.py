@@ -37,6 +37,7 @@ def trace_to_database(
             options += ["--limit", str(choice.limit)]
         if not choice.unpack_limit:
             options += ["--no-unpack-limit"]
+        options += ["--writer", choice.writer]
         return run_ingester(
             ["sqlite", str(run.given), "-o", str(output), "--formats", formats_name, *options],
             observer,
