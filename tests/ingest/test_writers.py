@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+from support.corpus import cases, unpack
 from support.faults import memory_disk
 from support.formats import build_format
 from support.ftrace_entries import entry_formats, entry_record
 from support.memory import peak_kib
 from support.runs import REPOSITORY
-from support.tools import ingester_path, run
+from support.tools import ingester_path, run, wbscope_path
 from support.tracedat import Trace
 
-_RUNS = sorted(path.parent for path in (REPOSITORY / "examples").glob("*/trace.dat"))
+_RUNS = sorted(path.parent for path in (REPOSITORY / "examples").rglob("trace.dat"))
 _TRACES = sorted(path.parent for path in (REPOSITORY / "tests/data/traces").glob("*/trace.dat"))
+_PATCHED = sorted(path.parent for path in (REPOSITORY / "tests/data/patched").glob("*/trace.dat"))
+_KILLED = sorted(path.parent for path in (REPOSITORY / "tests/data/killed").glob("*/trace.dat"))
 _OPTIONS = [
     *("--prev-seq", "writeback:balance_dirty_pages=tid"),
     *("--prev-seq", "writeback:global_dirty_state=any"),
@@ -28,11 +33,15 @@ _OPTIONS = [
 _WRITERS = ("sqlite", "pages")
 
 
+def _made(writer: str, source: Path, path: Path, *options: str) -> CompletedProcess[str]:
+    command = [ingester_path(), "sqlite", source, "-o", path, *_OPTIONS, "--writer", writer]
+    return run([*command, *options])
+
+
 def _databases(source: Path, folder: Path, *options: str) -> list[Path]:
     paths = [folder / f"{writer}.db" for writer in _WRITERS]
     for writer, path in zip(_WRITERS, paths, strict=True):
-        command = [ingester_path(), "sqlite", source, "-o", path, *_OPTIONS, "--writer", writer]
-        done = run([*command, *options])
+        done = _made(writer, source, path, *options)
         assert done.returncode == 0, done.stderr
     return paths
 
@@ -67,9 +76,30 @@ def _compare(paths: list[Path]) -> int:
     return count
 
 
-@pytest.mark.parametrize("folder", [*_RUNS, *_TRACES], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [*_RUNS, *_TRACES, *_PATCHED], ids=lambda folder: folder.name)
 def test_all_events(folder: Path, tmp_path: Path) -> None:
     assert _compare(_databases(folder, tmp_path, "--all")) > 100
+
+
+@pytest.mark.parametrize("folder", _KILLED, ids=lambda folder: folder.name)
+def test_a_recorder_that_was_killed(folder: Path, tmp_path: Path) -> None:
+    """What is there of its events, or the same error."""
+    paths = [tmp_path / f"{writer}.db" for writer in _WRITERS]
+    inserted, made = (
+        _made(writer, folder, path, "--all") for writer, path in zip(_WRITERS, paths, strict=True)
+    )
+    assert inserted.returncode == made.returncode
+    assert inserted.stderr.replace("sqlite.db", "pages.db") == made.stderr
+    assert [path.exists() for path in paths] == [made.returncode == 0] * 2
+    if made.returncode == 0:
+        assert _compare(paths) > 100
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_all_events_of_the_corpus(case: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    source = unpack(case, tmp_path / "run")
+    assert _compare(_databases(source, tmp_path, "--all")) > 100
 
 
 @pytest.mark.parametrize(
@@ -91,6 +121,38 @@ def test_a_disk_that_fills_while_rows_are_written(writer: str, mebibytes: int) -
         assert done.stderr.startswith("error[cannot-write-database]: "), done.stderr
         assert ("No space left on device" if writer == "pages" else "full") in done.stderr
         assert list(disk.iterdir()) == []
+
+
+def test_of_the_whole_command(tmp_path: Path) -> None:
+    """Links, indexes, views and findings too: all that a question reads."""
+    dumps = []
+    for writer in _WRITERS:
+        path = tmp_path / f"{writer}.db"
+        source = REPOSITORY / "examples/four-equal-writers"
+        done = run([wbscope_path(), "ingest", source, "-o", path, "--writer", writer, "--json"])
+        assert done.returncode == 0, done.stderr
+        with closing(sqlite3.connect(path)) as database:
+            dumps.append(list(database.iterdump()))
+    assert len(dumps[0]) > 5000
+    assert dumps[0] == dumps[1]
+    done = run([wbscope_path(), "ingest", source, "-o", path, "--writer", "csv"])
+    assert done.returncode == 2
+    assert "csv" in done.stderr
+    assert "pages" in done.stderr
+
+
+def test_the_whole_command_asks_for_what_was_chosen(tmp_path: Path) -> None:
+    """Both give the same, so only the arguments of the ingester tell them apart."""
+    ingester = tmp_path / "ingester"
+    arguments = tmp_path / "arguments"
+    ingester.write_text(f'#!/bin/sh\necho "$*" > {arguments}\nexec {ingester_path()} "$@"\n')
+    ingester.chmod(0o755)
+    source = REPOSITORY / "examples/four-equal-writers"
+    command = [wbscope_path(), "ingest", source, "-o", tmp_path / "x.db", "--force"]
+    for chosen, wanted in (([], "pages"), (["--writer", "sqlite"], "sqlite")):
+        done = run([*command, *chosen], env={**os.environ, "WBSCOPE_INGEST": str(ingester)})
+        assert done.returncode == 0, done.stderr
+        assert f"--writer {wanted}" in arguments.read_text()
 
 
 def test_a_writer_that_is_none(tmp_path: Path) -> None:
