@@ -276,6 +276,57 @@ TEST(PageFile, PagesFarBehind) {
   EXPECT_GT(database.number("PRAGMA page_count"), 700'000);
 }
 
+// Page 2^20 + 1 of 4 KiB begins at 4 GiB. Rows lie before it, across it, some of
+// them in chains of pages, and behind; the pages that are left out are a hole.
+TEST(PageFile, RowsAcrossFourGibibytes) {
+  const TempDir dir;
+  constexpr std::size_t kPage = 4096;
+  constexpr std::uint32_t kBorder = 1u << 20;
+  PagesDatabase database(dir.path("x.db"), 1, kPage);
+  PageFile file(dir.path("x.db"), "x.db");
+  TablePages pages(file.page_size());
+  RecordEncoder record;
+  MadePages made;
+  std::vector<PageRow> rows;
+  const auto add = [&](std::size_t count) {
+    for (; count > 0; --count) {
+      const auto number = static_cast<std::int64_t>(rows.size());
+      rows.push_back({number, {text_of(number % 3 == 0 ? 30000 : 900, rows.size())}});
+      testing::encode(rows.back(), record);
+      pages.add(number, record, made);
+    }
+    const PageRun run = file.allocate(made.bytes.size() / kPage);
+    pages.number(made, run);
+    file.write(run, made.bytes);
+    made.clear();
+    return run;
+  };
+  const PageRun before = add(200);
+  const std::uint32_t next = add(1).number(0) + 1;
+  ASSERT_LT(before.number(0), next);
+  (void)file.allocate(kBorder - next - 200);
+  for (int batch = 0; batch < 30; ++batch) (void)add(20);
+  ASSERT_GT(add(10).number(0), kBorder + 500);
+  pages.finish(database.root("t0"), file);
+  file.finish();
+  EXPECT_GT(std::filesystem::file_size(dir.path("x.db")), std::uint64_t{1} << 32);
+
+  Statement check(database.db(), "PRAGMA integrity_check");  // trees first, then what is unused
+  while (check.step()) EXPECT_NE(check.text(0).find("never used"), std::string::npos);
+  EXPECT_EQ(database.number("SELECT count(*) FROM t0"), static_cast<std::int64_t>(rows.size()));
+  Statement all(database.db(), "SELECT seq, c0 FROM t0");
+  Statement one(database.db(), "SELECT c0 FROM t0 WHERE seq = ?");
+  for (const PageRow& row : rows) {
+    ASSERT_TRUE(all.step());
+    EXPECT_EQ(all.integer(0), row.number);
+    ASSERT_TRUE(all.text(1) == std::get<std::string>(row.values[0])) << row.number;
+    one.bind(1, row.number);
+    ASSERT_TRUE(one.step());
+    ASSERT_TRUE(one.text(0) == std::get<std::string>(row.values[0])) << row.number;
+    EXPECT_FALSE(one.step());
+  }
+}
+
 TEST(PageFile, AFileThatCannotGrowIsAnError) {
   const TempDir dir;
   PagesDatabase database(dir.path("x.db"), 1);
