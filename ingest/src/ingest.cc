@@ -214,7 +214,10 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   if (info.buffers.empty() || !catalog.has_formats()) throw_nothing_readable(file, info);
   const std::vector<bool> wanted = choose_events(catalog, options);
   const EventDispatch dispatch(catalog, wanted);
-  auto [range, is_doubtful] = find_range(options, file, info, dispatch, plan);
+  // By their names: Clang 14 does not capture structured bindings.
+  const RangeFound asked = find_range(options, file, info, dispatch, plan);
+  TimeRange range = asked.range;
+  bool is_doubtful = asked.is_doubtful;
 
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
