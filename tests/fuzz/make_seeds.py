@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,6 +207,49 @@ def _records() -> Iterator[Seed]:
         yield "records", out.getvalue()
 
 
+# Values of page_writer: NULL, integers of each width and beside powers of two, a real, texts and
+# blobs, two of them longer than a page.
+_VALUES = [
+    b"\0",
+    *(bytes([1 | width << 3]) + b"\x80" + bytes(width) for width in range(8)),
+    *(bytes([2 | half << 3, step]) for half in range(32) for step in (1, 2, 0x81, 0x82, 0xC1)),
+    b"\3\x3f\xf0" + bytes(6),
+    b"\3\x7f\xf8" + bytes(6),
+    *(bytes([kind | size << 3]) + b"a" for kind in (4, 5) for size in (0, 1, 31)),
+    b"\6\0\x3aa",
+    b"\x0e\x20\0b",
+    b"\7\x02\x10c",
+]
+
+
+def _written() -> Iterator[Seed]:
+    for size in range(8):
+        # Reserved bytes, a page of the lock, small batches, changes: some of each.
+        for choices in (0, 32, 8 | 64, 16, 16 | 32, 8 | 16 | 32 | 64):
+            head = bytes([size | choices])
+            head += b"\x0c" * bool(choices & 8) + b"\2" * bool(choices & 16)
+            head += b"\2" * bool(choices & 32) + bytes([2, 4])
+            rows = bytearray()
+            values = itertools.cycle(_VALUES)
+            for number in range(90):
+                table = number % 3 % 2
+                rows += bytes([table | number % 8 << 1])
+                rows += b"".join(itertools.islice(values, 5 if table else 3))
+            yield "page_writer", head + rows
+        # One text, of about what a leaf takes, or that and some pages more.
+        page = 512 << size
+        rows = bytearray()
+        for pages in range(4 if size < 6 else 1):
+            for more in range(-12, 4):
+                text = page - 35 + pages * (page - 4) + more
+                rows += b"\0\6" + min(text, 65535).to_bytes(2, "big") + bytes([more & 255])
+        yield "page_writer", bytes([size, 0, 0]) + rows
+    # Numbers of rows that take 1 to 9 bytes; as many columns as a table can have.
+    steps = b"".join(bytes([0x40, bits]) + b"\x0c\7a" for bits in range(58))
+    yield "page_writer", b"\0\0\0" + steps
+    yield "page_writer", b"\3\x1f\x07\xce\0" + (b"\0" + b"\2\1" * 1999) * 2
+
+
 def seeds() -> Iterator[Seed]:
     """Every seed."""
     for data in (*_examples(), *small_traces().values()):
@@ -215,6 +259,7 @@ def seeds() -> Iterator[Seed]:
     yield from _rows()
     yield from _texts()
     yield from _records()
+    yield from _written()
 
 
 def main() -> int:

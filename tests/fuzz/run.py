@@ -34,6 +34,7 @@ TARGETS = (
     "ftrace_text",
     "records",
     "converted",
+    "page_writer",
 )
 # libtraceevent leaks when it gives up on a format, in every run of these.
 # The suppression for it keeps LeakSanitizer quiet, but not from looking again
@@ -46,6 +47,7 @@ MOST_BYTES = {
     "sidecars": 32768,
     "ftrace_text": 65536,
     "records": 16384,
+    "page_writer": 4096,
 }
 _LIMITS = ("-rss_limit_mb=512", "-malloc_limit_mb=256", "-timeout=10")
 _HERE = Path(__file__).resolve().parent

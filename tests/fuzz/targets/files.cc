@@ -22,30 +22,13 @@
 #include "sidecar/sidecars.h"
 #include "sink/database.h"
 #include "sink/run_writer.h"
+#include "scratch.h"
 #include "targets.h"
 
 namespace wbscope::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder in memory for as long as the process lives.
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = "/dev/shm/wbscope-fuzz-XXXXXX";
-    require(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 void write_file(const fs::path& path, Bytes bytes) {
   const auto text = as_text(bytes);

@@ -27,7 +27,7 @@ const Target kTargets[] = {
     {"page_walk", page_walk},       {"chunks", chunks},             {"format_text", format_text},
     {"rows", rows},                 {"sidecars", sidecars},         {"whole", whole},
     {"ftrace_text", ftrace_text},   {"records", records},
-    {"converted", converted},
+    {"converted", converted},       {"page_writer", page_writer},
 };
 
 void run(const Target& target, const std::string& input) {

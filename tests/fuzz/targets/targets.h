@@ -24,6 +24,7 @@ void whole(Bytes input);
 void converted(Bytes input);
 void ftrace_text(Bytes input);
 void records(Bytes input);
+void page_writer(Bytes input);
 
 // A property that must hold for any input; breaking it is a crash.
 inline void require(bool holds) {
