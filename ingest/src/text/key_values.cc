@@ -4,6 +4,7 @@
 
 #include <cctype>
 
+#include "text/characters.h"
 #include "text/line_head.h"
 #include "text/payload_match.h"
 
@@ -13,17 +14,13 @@ namespace {
 constexpr std::size_t kMaxPairs = 256;  // of one line
 constexpr auto kNpos = std::string_view::npos;
 
-bool is_key_start(char c) noexcept {
-  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-bool is_key_char(char c) noexcept {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-}
+bool is_key_start(char c) noexcept { return is_letter(c) || c == '_'; }
+bool is_key_char(char c) noexcept { return is_name(c) || c == '.'; }
 
 std::string_view trimmed(std::string_view text) noexcept {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == kNpos) return {};
-  return text.substr(first, text.find_last_not_of(" \t,") - first + 1);
+  text = without_lead(text);
+  while (!text.empty() && (is_blank(text.back()) || text.back() == ',')) text.remove_suffix(1);
+  return text;
 }
 
 struct KeyAt {
@@ -58,7 +55,7 @@ KeyValue pair_of(std::string_view key, std::string_view value) {
   // a=1(2): the same quantity of a part and of the whole
   const auto open = out.value.find('(');
   if (open != kNpos && open > 0 && out.value.ends_with(')') &&
-      std::isdigit(static_cast<unsigned char>(out.value[0])) != 0) {
+      is_digit(out.value[0])) {
     out.second = out.value.substr(open + 1, out.value.size() - open - 2);
     out.value = out.value.substr(0, open);
   }

@@ -3,9 +3,10 @@
 #include "text/line_head.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <limits>
+
+#include "text/characters.h"
 
 namespace wbscope {
 namespace {
@@ -13,24 +14,10 @@ namespace {
 constexpr auto kNpos = std::string_view::npos;
 constexpr std::size_t kMaxHead = 256;  // the CPU stands within that
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
-bool is_name(char c) noexcept {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-std::string_view without_tail(std::string_view text) noexcept {
-  const auto last = text.find_last_not_of(" \t");
-  return last == kNpos ? std::string_view{} : text.substr(0, last + 1);
-}
-std::string_view without_lead(std::string_view text) noexcept {
-  const auto first = text.find_first_not_of(" \t");
-  return first == kNpos ? std::string_view{} : text.substr(first);
-}
 // The next word; text keeps what follows.
 std::string_view take_word(std::string_view& text) noexcept {
   text = without_lead(text);
-  const auto end = std::min(text.find_first_of(" \t"), text.size());
+  const auto end = find_blank(text);
   const auto word = text.substr(0, end);
   text.remove_prefix(end);
   return word;
@@ -133,7 +120,7 @@ bool take_event(std::string_view text, LineHead& out) {
     }
   }
   std::string_view payload = text.substr(next);
-  const auto first = std::min(payload.find_first_not_of(" \t"), payload.size());
+  const auto first = skip_blanks(payload);
   out.is_padded = first > 1 && out.event.size() < 20;
   out.payload = payload.substr(first);
   return true;

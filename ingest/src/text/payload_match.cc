@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <charconv>
 
+#include "text/characters.h"
+
 namespace wbscope {
 namespace {
 
 constexpr auto kNpos = std::string_view::npos;
 constexpr std::uint32_t kMaxSteps = 2000;  // tries on one line; bounds backtracking
 
-bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
-
 }  // namespace
 
 std::size_t parse_number(std::string_view text, std::size_t at, std::uint32_t base,
                          std::uint64_t& out) noexcept {
-  while (at < text.size() && is_blank(text[at])) ++at;
+  at = skip_blanks(text, at);
   const bool minus = at < text.size() && text[at] == '-';
   if (minus) ++at;
   const bool prefixed = at + 1 < text.size() && text[at] == '0' && (text[at + 1] | 0x20) == 'x';
@@ -52,7 +52,7 @@ std::size_t PayloadMatcher::after_literal(std::string_view literal, std::size_t 
     if (c == ' ') {
       const bool free = at >= payload_.size() || (at > 0 && is_blank(payload_[at - 1]));
       if (!free && !is_blank(payload_[at])) return kNpos;
-      while (at < payload_.size() && is_blank(payload_[at])) ++at;
+      at = skip_blanks(payload_, at);
     } else {
       if (at >= payload_.size() || payload_[at] != c) return kNpos;
       ++at;
@@ -64,7 +64,7 @@ std::size_t PayloadMatcher::after_literal(std::string_view literal, std::size_t 
 bool PayloadMatcher::step(std::size_t piece, std::size_t at) {
   if (++steps_ > kMaxSteps) return false;
   if (piece == print_->pieces.size()) {
-    return payload_.find_first_not_of(" \t", at) == kNpos;
+    return skip_blanks(payload_, at) == payload_.size();
   }
   const PrintPiece& here = print_->pieces[piece];
   if (here.arg) return step_arg(*here.arg, piece, at);
@@ -103,14 +103,13 @@ bool PayloadMatcher::step_text(const PrintArg& arg, std::size_t piece, std::size
   };
   if (piece + 1 == print_->pieces.size()) return take(payload_.size());
   const PrintPiece& next = print_->pieces[piece + 1];
-  if (next.arg) return take(std::min(payload_.find_first_of(" \t", at), payload_.size()));
+  if (next.arg) return take(find_blank(payload_, at));
   for (std::size_t end = at; end <= payload_.size(); ++end) {
     if (end < payload_.size() && !next.literal.empty()) {
       // Where the text that follows can begin.
       const char first = next.literal.front();
-      const auto found = first == ' ' ? payload_.find_first_of(" \t", end)
-                                      : payload_.find(first, end);
-      end = std::min(found, payload_.size());
+      end = first == ' ' ? find_blank(payload_, end)
+                         : std::min(payload_.find(first, end), payload_.size());
     }
     // "bdi=8:0, pages=1" is not "bdi=%s pages=%lu" with the name "8:0,".
     const bool has_comma = end > at && payload_[std::min(end, payload_.size()) - 1] == ',';

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "text/characters.h"
 #include "text/key_values.h"
 
 namespace wbscope {
@@ -12,11 +13,6 @@ namespace {
 constexpr std::uint32_t kSamples = 32;  // of one event; enough to see all its keys
 constexpr std::size_t kMaxEvents = 1u << 16;
 constexpr std::string_view kNotParsed = "[FAILED TO PARSE]";  // trace-cmd, then its raw fields
-
-std::string_view without_lead(std::string_view text) noexcept {
-  const auto first = text.find_first_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view{} : text.substr(first);
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/utf8.h"
+#include "text/characters.h"
 #include "text/line_source.h"
 
 namespace wbscope {
@@ -17,11 +18,6 @@ constexpr std::size_t kSampleLines = 1u << 17;  // empty ones have no bytes
 constexpr std::size_t kMaxLostCpus = 1u << 16;
 constexpr auto kNpos = std::string_view::npos;
 constexpr std::size_t kLatencyComm = 8;  // characters of a comm in latency format
-
-std::string_view without_lead(std::string_view text) noexcept {
-  const auto first = text.find_first_not_of(" \t");
-  return first == kNpos ? std::string_view{} : text.substr(first);
-}
 
 // The number behind key, wherever it stands in text.
 std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view key) {
