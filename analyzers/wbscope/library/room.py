@@ -27,7 +27,7 @@ def no_room(why: str, shown: str, database: Path | None) -> SetupError:
             "cannot-write-database",
             shown,
             why,
-            have=f"{_room(str(database.parent))} in its folder",
+            have=f"its folder has {_room(str(database.parent))}",
             effect="nothing was written under that name",
             fix="check the free space and permissions of its directory",
         )
