@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,20 @@ __all__ = ["Document", "Wbscope"]
 
 Document = dict[str, Any]
 
+_started: set[tuple[str, str]] = set()  # test modules and verbs
+
 
 class Wbscope:
     """The command under test, with a cache of its own, on pages 80 wide. Answers are kept.
 
-    With --quick a command is a fork of a process with wbscope loaded. Else, with process=True and
-    with $WBSCOPE it is a process of its own, as a user's is.
+    With process=True and with $WBSCOPE each command is a process of its own, as a user's is. Else
+    the first of its verb in a test module is one; all others, and with --quick the first too, are
+    forks of a process that has wbscope loaded: an import takes longer than most questions.
     """
 
     def __init__(self, cache: Path, process: bool = False) -> None:
         self._program = wbscope_path()
-        self._process = process or "WBSCOPE" in os.environ or "WBSCOPE_QUICK" not in os.environ
+        self._process = process or "WBSCOPE" in os.environ
         self.env = dict(os.environ, WBSCOPE_CACHE_DIR=str(cache), NO_COLOR="1", COLUMNS="80")
         self._answers: dict[tuple[str, ...], Document] = {}
 
@@ -34,7 +38,7 @@ class Wbscope:
         self, *arguments: str | Path, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run the command; the exit code is for the test to judge."""
-        if self._process:
+        if self._process or _is_first(arguments):
             return run([self._program, *arguments], cwd=cwd, env=self.env)
         return run_forked([str(argument) for argument in arguments], cwd, self.env)
 
@@ -58,3 +62,13 @@ class Wbscope:
         """The rows of an SQL statement."""
         rows: list[Document] = self.document("sql", source, statement)["rows"]
         return rows
+
+
+def _is_first(arguments: Sequence[str | Path]) -> bool:
+    """Whether this module of tests has not run the verb before; with --quick it never is."""
+    module = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
+    key = module, str(arguments[0]) if arguments else ""
+    if "WBSCOPE_QUICK" in os.environ or key in _started:
+        return False
+    _started.add(key)
+    return True

@@ -12,10 +12,13 @@ import atexit
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import importlib
 import json
 import os
+import pkgutil
 import resource
+import select
 import signal
 import stat
 import sys
@@ -31,6 +34,9 @@ _WHERE = signal.SIGUSR2
 _WHERE_SECONDS = 0.2
 _PAGE_BYTES = resource.getpagesize()
 _MEBIBYTE = 1 << 20
+
+# Slow to import, and they start no thread. A command that has imported one wants it again.
+_SLOW = ("matplotlib.backends.backend_agg", "matplotlib.figure", "numpy", "ruptures", "scipy.stats")
 
 Job = dict[str, Any]
 
@@ -71,8 +77,15 @@ def _temporary(pids: list[int], folder: str) -> int:
     return sum(files.values())
 
 
-def _child(job: Job) -> NoReturn:
-    """Run the command as a process of its own would."""
+def _import_all(package: str) -> None:
+    """The package and all modules in it."""
+    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        if not found.name.endswith(".__main__"):
+            importlib.import_module(found.name)
+
+
+def _child(job: Job, wanted: int = -1) -> NoReturn:
+    """Run the command as a process of its own would; write into `wanted` what it has imported."""
     if "seconds" in job:
         os.setsid()
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -105,6 +118,8 @@ def _child(job: Job) -> NoReturn:
         traceback.print_exc()
     with contextlib.suppress(OSError):
         sys.stderr.flush()
+    if wanted >= 0:
+        os.write(wanted, " ".join(name for name in _SLOW if name in sys.modules).encode())
     os._exit(code)
 
 
@@ -112,10 +127,17 @@ def _run(job: Job) -> dict[str, Any]:
     """Import what the job names, for all that follow; fork, and say how it ended."""
     for name in job["imports"]:
         importlib.import_module(name)
+    told, wanted = os.pipe()
+    gc.freeze()
     pid = os.fork()
     if pid == 0:
-        _child(job)
+        _child(job, wanted)
+    os.close(wanted)
     _, status = os.waitpid(pid, 0)
+    os.set_blocking(told, False)  # a child of the command may have it, too
+    with open(told, "rb") as names, contextlib.suppress(BlockingIOError):
+        for name in (names.read() or b"").split():
+            importlib.import_module(name.decode())
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass  # one that it left has ended
@@ -126,6 +148,7 @@ def _run_watched(job: Job) -> dict[str, Any]:
     """Fork, watch its limits, and say how it ended."""
     base = _resident(os.getpid())
     begin = time.monotonic()
+    gc.freeze()
     pid = os.fork()
     if pid == 0:
         _child(job)
@@ -133,6 +156,8 @@ def _run_watched(job: Job) -> dict[str, Any]:
     temporary = 0
     status, usage = 0, None
     pause = 0.005
+    ended = select.poll()
+    ended.register(watched := os.pidfd_open(pid), select.POLLIN)
     while usage is None:
         done, status, told = os.wait4(pid, os.WNOHANG)
         if done:
@@ -152,8 +177,9 @@ def _run_watched(job: Job) -> dict[str, Any]:
             _kill(pids)
             _, status, usage = os.wait4(pid, 0)
             continue
-        time.sleep(pause)
+        ended.poll(pause * 1000)
         pause = min(pause * 1.3, _POLL_SECONDS)
+    os.close(watched)
     seconds = time.monotonic() - begin
     return {
         "code": os.waitstatus_to_exitcode(status),
@@ -233,6 +259,8 @@ def serve() -> None:
             answer = _run(job)
         else:
             os.environ.update(job["env"])
+            for package in job.get("packages", ()):
+                _import_all(package)
             answer = {"code": main(job["words"])}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

@@ -112,8 +112,9 @@ def _common() -> tuple[ForkServer, Path]:
     folder = tempfile.TemporaryDirectory(prefix="wbscope-tests-")
     for name in ("out", "err"):
         os.mkfifo(Path(folder.name) / name)
-    server = ForkServer(os.environ)
-    server.ask({"words": ["queries"], "env": {}})
+    # A fork has the thread that asked for it alone.
+    server = ForkServer(os.environ | {"OPENBLAS_NUM_THREADS": "1"})
+    server.ask({"words": ["queries"], "env": {}, "packages": ["wbscope"]})
     atexit.register(folder.cleanup)
     atexit.register(server.close)
     return server, Path(folder.name)
