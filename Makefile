@@ -10,6 +10,8 @@ JOBS     ?= $(shell nproc)
 # Libraries of these very files; LOCKED= takes the newest versions that pyproject.toml allows.
 LOCKED   ?= yes
 PIP      := $(BIN)/pip install --quiet --disable-pip-version-check
+# Where it is set, each of some thousand processes would compile wbscope again.
+unexport PYTHONDONTWRITEBYTECODE
 export WBSCOPE_CACHE_DIR := $(CURDIR)/$(BUILD)/cache
 
 # Debian packages: to build and run, and what the tests need on top.
@@ -39,8 +41,12 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
 # A child's peak of memory begins with that of the process that started it.
 UNLOADED  := tests/fuzz
-# These want a port or the machine.
-ALONE     := tests/live tests/ui tests/viewer
+# These want the machine.
+ALONE     := tests/live
+# They share a browser and pages, and one port: see tests/support/uiport.py.
+PAGES     := tests/ui tests/viewer
+# Jobs of Spark wait half of their time, and each worker would start clusters of its own.
+CLUSTERS  := tests/fleet
 # Run by a target of their own: they fetch, compile and boot kernels.
 APART     := tests/kernel tests/lab
 FUZZ_BIN  := $(BUILD)/fuzz/bin
@@ -48,7 +54,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help locks setup demo check test wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
+.PHONY: help locks setup demo check test test-most test-clusters wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -70,13 +76,20 @@ lint: $(BIN)/.test-tools ## format, lint, types, layout, imports, generated file
 
 check: lint $(BUILD)/check/.built ## what a contributor runs: lint, C++ unit tests, every test function once
 	$(BUILD)/check/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
-	$(BIN)/pytest -q --quick -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
+	$(BIN)/pytest -q --quick -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(PAGES) $(ALONE) $(APART))
 
 test: setup lint $(BUILD)/tests/.built $(BIN)/.fleet-tools ## every test
 	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
-	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(ALONE) $(APART))
+	$(MAKE) --no-print-directory -j 2 test-most test-clusters
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PAGES)
 	$(BIN)/pytest -q $(ALONE)
+
+test-most:
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(CLUSTERS) $(UNLOADED) $(PAGES) $(ALONE) $(APART))
+
+test-clusters:
+	@$(BIN)/pytest -q $(CLUSTERS) > $(BUILD)/clusters.log 2>&1; ended=$$?; cat $(BUILD)/clusters.log; exit $$ended
 
 fresh: ## make demo, make test, the wheel and the .deb in a new minimal Debian 12; QUICK=1 without make test and these
 	tools/install-debs $(FRESH_DEBS) || echo "no debootstrap: a root that was made before is used"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import pytest
 from support.browser import UiPage, open_page
 from support.cli import Wbscope
 from support.runs import example
-from support.tools import missing
+from support.uiport import free_ui_port
 from wbscope.base.units import format_value
 from wbscope.viewer.commands import Command
 from wbscope.viewer.deeplink import PORT, Ui
@@ -28,13 +28,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def free_port() -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", PORT))
-        except OSError:
-            missing(f"port {PORT}, the only one that a UI loads from, is in use")
+def free_port() -> Iterator[None]:
+    with free_ui_port():
+        yield
 
 
 def test_a_ui_elsewhere_loads_the_run(

@@ -21,7 +21,8 @@ import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
 from support.shortlink import long_link
-from support.tools import missing, wbscope_path
+from support.tools import wbscope_path
+from support.uiport import free_ui_port
 from wbscope.viewer.deeplink import PORT
 from wbscope.viewer.server import HOST
 
@@ -236,12 +237,9 @@ def test_wrong_options(
 
 
 def test_the_port_is_told_before_any_work(wbscope: Wbscope, tmp_path: Path) -> None:
-    with socket.socket() as other:
+    with free_ui_port(), socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            other.bind((HOST, PORT))
-        except OSError:
-            missing(f"port {PORT} is in use")
+        other.bind((HOST, PORT))
         other.listen()
         done = wbscope.run("open", tmp_path / "not there", "--no-browser")
     assert done.returncode == 5
