@@ -49,6 +49,9 @@ PAGES     := tests/ui tests/viewer
 CLUSTERS  := tests/fleet
 # Run by a target of their own: they fetch, compile and boot kernels.
 APART     := tests/kernel tests/lab
+# As many processes, each with its share of the C++ tests.
+SHARDS    := seq 0 $$(($(JOBS) - 1)) | xargs -P $(JOBS) -I {} \
+             env GTEST_TOTAL_SHARDS=$(JOBS) GTEST_SHARD_INDEX={}
 FUZZ_BIN  := $(BUILD)/fuzz/bin
 
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
@@ -75,11 +78,11 @@ lint: $(BIN)/.test-tools ## format, lint, types, layout, imports, generated file
 	$(BIN)/python tools/gen_config.py --check
 
 check: lint $(BUILD)/check/.built ## what a contributor runs: lint, C++ unit tests, every test function once
-	$(BUILD)/check/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
+	$(SHARDS) $(BUILD)/check/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(BIN)/pytest -q --quick -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(PAGES) $(ALONE) $(APART))
 
 test: setup lint $(BUILD)/tests/.built $(BIN)/.fleet-tools ## every test
-	$(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
+	$(SHARDS) $(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(MAKE) --no-print-directory -j 2 test-most test-clusters
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PAGES)
