@@ -17,8 +17,12 @@ from wbscope.library.template import Label
 
 __all__ = ["Session", "notices_of", "result_of"]
 
-# Each takes a pass over events that no other of them makes: two threads can share them.
+# Each takes a pass over events that no other of them makes: two threads can share them, one from
+# the first on and one from the last. What takes longest, or another one needs, comes first.
 _PASSES = (
+    "wb_told_rate",
+    "_throttle_charge",
+    "_pool_sample",
     "_law_break",
     "wb_domain_sum",
     "_dirty_sum",
@@ -28,9 +32,6 @@ _PASSES = (
     "wb_busy",
     "wb_wait_request",
     "wb_work",
-    "_pool_sample",
-    "wb_told_rate",
-    "_throttle_charge",
 )
 # Of these, what another thread makes while the rest is asked for, whatever is asked first.
 _APART = (
