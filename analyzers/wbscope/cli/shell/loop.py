@@ -48,6 +48,7 @@ class Shell:
         self._objects = Objects(run)
         self._told: tuple[Notice, ...] = ()
         self._ended = False
+        self._is_taken = False  # a statement, until the next prompt
 
     def run(self) -> None:
         """Until .quit or Ctrl-D; a signal that ends programs ends it as Ctrl-C does them."""
@@ -58,10 +59,9 @@ class Shell:
         show_warnings(self._told)
         note(f"{self._run.name}: .help lists the commands, a statement ends with ';'")
         while True:
-            is_taken = False
+            self._is_taken = False
             try:
                 text = session.prompt()
-                is_taken = True
                 # The exception can be lost while the prompt is taken down, or a pager runs.
                 if self._ended or text.strip() in QUIT:
                     break
@@ -72,8 +72,9 @@ class Shell:
             except KeyboardInterrupt:
                 if self._ended:
                     raise
-                # At the prompt Ctrl-C has cleared the line.
-                if is_taken:
+                # At the prompt Ctrl-C has cleared the line. It may come while the prompt is taken
+                # down, too.
+                if self._is_taken:
                     note("stopped")
             except EOFError:
                 return
@@ -106,12 +107,27 @@ class Shell:
             _PROMPT,
             multiline=True,
             prompt_continuation=_MORE,
-            key_bindings=_bindings(),
+            key_bindings=self._bindings(),
             completer=SqlCompleter(self._objects),
             complete_while_typing=False,
             history=_history(),
             enable_history_search=False,
         )
+
+    def _bindings(self) -> KeyBindings:
+        bindings = KeyBindings()
+
+        @bindings.add("enter")
+        def _(event: KeyPressEvent) -> None:
+            """Enter ends a statement that has its ';', else it begins a new line."""
+            text = event.current_buffer.text
+            if text.lstrip().startswith(".") or not text.strip() or is_complete(text):
+                self._is_taken = True
+                event.current_buffer.validate_and_handle()
+            else:
+                event.current_buffer.insert_text("\n")
+
+        return bindings
 
     def _end(self, _number: int, _frame: FrameType | None) -> NoReturn:
         self._ended = True
@@ -126,21 +142,6 @@ def _at_the_prompt(error: WbscopeError) -> WbscopeError:
     elif len(words) == 4 and words[:2] == ["wbscope", "query"]:
         error.fix = f".query {words[2]}"
     return error
-
-
-def _bindings() -> KeyBindings:
-    bindings = KeyBindings()
-
-    @bindings.add("enter")
-    def _(event: KeyPressEvent) -> None:
-        """Enter ends a statement that has its ';', else it begins a new line."""
-        text = event.current_buffer.text
-        if text.lstrip().startswith(".") or not text.strip() or is_complete(text):
-            event.current_buffer.validate_and_handle()
-        else:
-            event.current_buffer.insert_text("\n")
-
-    return bindings
 
 
 class _KeptHistory(FileHistory):
