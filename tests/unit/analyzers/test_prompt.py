@@ -14,6 +14,12 @@ from pathlib import Path
 
 import pexpect
 import pytest
+import wbscope
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+from wbscope.cli.shell.loop import Shell
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n;"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -137,6 +143,43 @@ def test_ctrl_c_stops_the_statement_and_the_prompt_is_back(terminal: Terminal) -
     screen.interrupt()
     screen.prompt()
     assert screen.ask("SELECT 7 AS a;") == "a\r\n-\r\n7\r\n"
+
+
+def test_ctrl_c_while_the_prompt_is_taken_down(
+    database: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The statement is not run, and the user is told so."""
+    whole = PromptSession.prompt
+    broken = []
+
+    def prompt(session: PromptSession[str]) -> str:
+        text = whole(session)
+        if not broken:
+            broken.append(text)
+            raise KeyboardInterrupt
+        return text
+
+    monkeypatch.setattr(PromptSession, "prompt", prompt)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with (
+            create_pipe_input() as keys,
+            create_app_session(input=keys, output=DummyOutput()),
+            wbscope.open(database) as run,
+        ):
+            keys.send_text("SELECT 7 AS lucky;\r.quit\r")
+            Shell(run, None, False).run()
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+    assert broken == ["SELECT 7 AS lucky;"]
+    told = capsys.readouterr()
+    assert "stopped" in told.err.splitlines()
+    assert "lucky" not in told.out
 
 
 def test_ctrl_c_at_the_prompt_clears_the_line(terminal: Terminal) -> None:
