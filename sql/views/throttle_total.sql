@@ -354,7 +354,8 @@ WITH
   ),
   -- Grouped by one number, for SQLite sorts whole numbers fastest: the thread,
   -- whether it was late, and the rate in 40 bits (a petabyte/s and more). With
-  -- LIMIT -1, which is none, it sorts no more than these two.
+  -- LIMIT -1, which is none, it sorts no more than these two. min() and max()
+  -- take longer than a look, and rates are as they should be.
   told AS (
     SELECT
       (n.tid * 2 + coalesce(n.pause < 0, 0)) * 1099511627776
