@@ -208,6 +208,23 @@ def test_an_error_of_java_is_told_while_it_can_be_read() -> None:
     assert 'For input string: "none"' in str(refused.value.message)
 
 
+def test_ctrl_c_is_told_where_another_error_comes_of_it() -> None:
+    """PySpark tidies up in the JVM while an interrupt goes by, and the JVM may have gone."""
+
+    def work() -> None:
+        with spark_session("local[1]", {"spark.driver.extraJavaOptions": QUICK_JVM}) as session:
+            gateway: Any = session.sparkContext._gateway
+            try:
+                raise KeyboardInterrupt
+            finally:
+                os.kill(gateway.proc.pid, signal.SIGKILL)
+                gateway.proc.wait()
+                session.range(1).collect()
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
 def _without_source(manifest: dict[str, Any]) -> dict[str, Any]:
     """Where a run was read from stands in its manifest and in `runs`."""
     kept = {k: v for k, v in manifest.items() if k not in ("source", "files")}

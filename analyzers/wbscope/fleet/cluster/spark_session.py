@@ -101,7 +101,8 @@ def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSess
     """A session on this master; its JVM has ended when this is left.
 
     Raises: UsageError for what is no master; SetupError without Java or where Spark does not
-    start, or its master and executors have gone; ImportError without PySpark.
+    start, or its master and executors have gone; ImportError without PySpark; KeyboardInterrupt
+    also where another error came of it.
     """
     check_spark(master)
     check_master(master)
@@ -129,6 +130,8 @@ def spark_session(master: str, options: Mapping[str, str]) -> Iterator[SparkSess
             with watching_master(context, master):
                 yield SparkSession(context)
         except Exception as error:  # py4j's, of a JVM that said no
+            if _is_interrupt(error):
+                raise KeyboardInterrupt from error
             if context is not None:
                 # It can be read as long as there is a JVM.
                 if isinstance(error, Py4JError | PySparkException):
@@ -193,6 +196,16 @@ def _environment(settings: Mapping[str, str], scratch: Path | None) -> Iterator[
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether it hides one: PySpark tidies up after Ctrl-C in the JVM, which may have gone."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        # Also where `from None` leaves the context out of a traceback.
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _no_start(master: str, said: Any, error: Exception) -> SetupError:
