@@ -41,10 +41,10 @@
 -- @source   docs/findings.md
 WITH
   chosen AS (
-    SELECT p.*
-    FROM wb_pool_share AS p
+    SELECT h.*
+    FROM wb_pool_share AS h
     CROSS JOIN wb_bounds AS b
-    WHERE p.ts >= b.start_ts AND p.ts < b.end_ts
+    WHERE h.ts >= b.start_ts AND h.ts < b.end_ts
   ),
   victim AS (
     SELECT

@@ -139,11 +139,28 @@ def test_one_that_cannot_be_attached_is_made_here(
     whole = asked(engine, library, Params())
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     other = SqliteEngine(engine.database, "run.db", library)
+    monkeypatch.setattr(other, "_room", lambda: 10)
     other.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)
     assert asked(other, library, Params()) == whole
-    schemas = [row[1] for row in other.connection.execute("PRAGMA database_list")]
-    assert sum(name.startswith("ahead_") for name in schemas) == 1
+    assert attached(other) == 1
     other.close()
+
+
+def test_no_more_are_made_ahead_than_can_be_attached(
+    run_db: Path, library: Library, taken: list[str]
+) -> None:
+    """With room for those that are kept, and for another file to keep more in."""
+    engine = SqliteEngine(run_db, "run.db", library)
+    engine.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(TABLES) + 1)
+    asked(engine, library, Params())
+    assert taken == TABLES[:-1]
+    assert attached(engine) == len(TABLES) - 1
+    engine.close()
+
+
+def attached(engine: SqliteEngine) -> int:
+    schemas = [row[1] for row in engine.connection.execute("PRAGMA database_list")]
+    return sum(name.startswith("ahead_") for name in schemas)
 
 
 def test_nothing_is_left_of_what_was_made(engine: SqliteEngine, library: Library) -> None:

@@ -106,7 +106,11 @@ def test_filters_take_only_what_no_filter_changes(
     engine = used(run_db, library, part)
     fresh = Session(engine, library, "run.db").query("stalls", part).rows
     engine.close()
-    assert not list(cache.rglob("*.db"))  # nothing is kept of a part
+    with closing(sqlite3.connect(entry(cache))) as kept:
+        names = {name for (name,) in kept.execute("SELECT name FROM sqlite_schema")}
+    # Of a part only what is the same of the whole.
+    assert "_throttle_charge" in names
+    assert names.isdisjoint(library.depending(["t0_ns", "t1_ns"]))
     answers(run_db, library)
     engine = used(run_db, library, part)
     assert "_throttle_charge" in engine.given
@@ -234,3 +238,25 @@ def test_a_timeline_without_its_kept_tables(
         write_timeline(run, tmp_path / "again.pftrace")
     assert (tmp_path / "again.pftrace").read_bytes() == (tmp_path / "first.pftrace").read_bytes()
     assert garbage.read_bytes() == b"no database" * 1000
+
+
+def test_the_cache_is_cleared_while_it_is_read(run_db: Path, library: Library, cache: Path) -> None:
+    """What was taken from it is still there, and what is made of a window is not kept."""
+    (stalls, *_), _ = answers(run_db, library)
+    engine = used(run_db, library)
+    session = Session(engine, library, "run.db")
+    assert "wb_stall" in engine.given
+    entry(cache).unlink()
+    window = Params(window_ns=10**9)
+    windows = session.query("dirty_position", window).rows
+    assert session.query("stalls").rows == stalls
+    session.query("law")
+    engine.close()
+    with closing(sqlite3.connect(entry(cache))) as kept_now:
+        names = {name for (name,) in kept_now.execute("SELECT name FROM sqlite_schema")}
+    assert names
+    assert "wb_stall" not in names  # nobody made it
+    assert answers(run_db, library)[0][0] == stalls
+    assert Session(used(run_db, library), library, "r").query("dirty_position", window).rows == (
+        windows
+    )

@@ -8,6 +8,7 @@ import shlex
 import sqlite3
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from wbscope.base.errors import InputError
 from wbscope.library.database import Recorded, plain_tables
@@ -85,7 +86,7 @@ class Definitions:
         """
         file = self.library.files[name]
         if name == PARAMS:
-            return self._params(connection, file)
+            return self._params(connection)
         if name in self.texts:
             return self.texts[name]
 
@@ -95,6 +96,13 @@ class Definitions:
             return f"{match['word']} ({self._raw_select(connection, raw)}){alias}"
 
         return _RAW.sub(inlined, file.select)
+
+    def filters(self, connection: sqlite3.Connection) -> dict[str, Any]:
+        """The one row of wb_params: the library's default with the given values put in."""
+        cursor = connection.execute(self.library.files[PARAMS].select)
+        row = dict(zip((c[0] for c in cursor.description), cursor.fetchone(), strict=True))
+        row.update(self.params.given())
+        return wide_enough(row, self.recorded.meta)
 
     def _raw_select(self, connection: sqlite3.Connection, file: SqlFile) -> str:
         if file.name not in self._raw:
@@ -111,7 +119,7 @@ class Definitions:
     ) -> Definition:
         file = self.library.files[name]
         if name == PARAMS:
-            return Definition(name, (_view(name, self._params(connection, file)),))
+            return Definition(name, (_view(name, self._params(connection)),))
         if not file.materialize or name not in materialize:
             return Definition(name, (_view(name, self.texts.get(name, file.select)),))
         indexes = tuple(index_statement(file, columns, "temp.") for columns in file.indexes)
@@ -121,14 +129,9 @@ class Definitions:
         create = f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})"
         return Definition(name, (create, f"INSERT INTO {name}\n{file.select}", *indexes), True)
 
-    def _params(self, connection: sqlite3.Connection, file: SqlFile) -> str:
-        """The library's default row with the given values put in."""
-        cursor = connection.execute(file.select)
-        row = dict(zip((c[0] for c in cursor.description), cursor.fetchone(), strict=True))
-        row.update(self.params.given())
-        row = wide_enough(row, self.recorded.meta)
-        values = ", ".join(f"{quote(value)} AS {name}" for name, value in row.items())
-        return f"SELECT {values}"
+    def _params(self, connection: sqlite3.Connection) -> str:
+        row = self.filters(connection)
+        return "SELECT " + ", ".join(f"{quote(value)} AS {name}" for name, value in row.items())
 
     def _shims(self, connection: sqlite3.Connection, names: Iterable[str]) -> list[Definition]:
         """One view for each raw source, with NULL for fields this trace lacks.

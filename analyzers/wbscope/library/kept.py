@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote as quote_uri
@@ -13,7 +14,6 @@ from urllib.parse import quote as quote_uri
 from wbscope.base.cache import entry_of, trim_cache, used
 from wbscope.base.errors import SetupError
 from wbscope.library.definitions import index_statement, table_columns
-from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
 from wbscope.library.params import quote
 
@@ -26,41 +26,50 @@ _MOST_ROWS = 1 << 20
 _PAGE_BYTES = 16384
 
 _SCHEMA = "kept"
+_NEW = "kept_new"
 
 
 class KeptTables:
     """A database beside the run's own, in the cache folder, for one library and SQLite.
 
-    Only tables of a session without filters go in. One with filters takes those
-    that do not depend on any. It is a cache: whatever goes wrong with it, the
-    tables are made again.
+    Its tables are as they are without filters: with filters in force, those that depend on them
+    neither go in nor come out. It is a cache: whatever goes wrong with it, the tables are made
+    again.
     """
 
-    def __init__(
-        self, database: Path, meta: dict[str, Any], library: Library, *, filtered: bool
-    ) -> None:
+    def __init__(self, database: Path, meta: dict[str, Any], library: Library) -> None:
         self._library = library
-        self._filtered = filtered
+        self._filtered: frozenset[str] = frozenset()
+        self._is_attached = False
         self._slow: list[str] = []
+        self._saved: set[str] = set()
         self._views: list[str] = []
         self._entry: Path | None = None
         with contextlib.suppress(SetupError, OSError):
             versions = ("tables", library.digest(), sqlite3.sqlite_version)
             self._entry = entry_of([*versions, *_identity(database), sorted(meta.items())])
 
-    def attach(self, connection: sqlite3.Connection) -> frozenset[str]:
-        """The tables that are there, each as a view, which hides a table of the file so named."""
-        if self._entry is None or not used(self._entry):
+    def attach(
+        self, connection: sqlite3.Connection, filtered: frozenset[str], there: Container[str]
+    ) -> frozenset[str]:
+        """The tables that can be read, each as a view, which hides a table of the file so named.
+
+        `filtered` are those that depend on the filters now in force; `there` is made already.
+        """
+        self._filtered = filtered
+        if self._entry is None or not (self._is_attached or used(self._entry)):
             return frozenset()
         try:
-            connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
-            rows = connection.execute(f"SELECT name FROM {_SCHEMA}.sqlite_schema")
-            usable = frozenset(name for (name,) in rows.fetchall() if self._is_usable(name))
-            for name in usable:
-                view = f"CREATE TEMP VIEW {name} AS SELECT * FROM {_SCHEMA}.{name}"
-                connection.execute(view)
-                self._views.append(name)
-            return usable
+            if not self._is_attached:
+                connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
+                self._is_attached = True
+            rows = connection.execute(f"SELECT name FROM {_SCHEMA}.sqlite_schema").fetchall()
+            for (name,) in rows:
+                if self._is_usable(name) and name not in there and name not in self._views:
+                    view = f"CREATE TEMP VIEW {name} AS SELECT * FROM {_SCHEMA}.{name}"
+                    connection.execute(view)
+                    self._views.append(name)
+            return frozenset(self._views)
         except sqlite3.Error:
             self.drop(connection)
             return frozenset()
@@ -70,6 +79,7 @@ class KeptTables:
         # First, for SQLite reads a damaged schema with any statement.
         with contextlib.suppress(sqlite3.Error):
             connection.execute(f"DETACH {_SCHEMA}")
+        self._is_attached = False
         while self._views:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute(f"DROP VIEW temp.{self._views.pop()}")
@@ -78,28 +88,41 @@ class KeptTables:
 
     def note(self, name: str, elapsed_ns: int) -> None:
         """A table has been made in so much time."""
-        if elapsed_ns >= _SLOW_NS and not self._filtered:
+        if elapsed_ns >= _SLOW_NS and name not in self._filtered:
             self._slow.append(name)
+
+    def forget(self, connection: sqlite3.Connection, names: frozenset[str]) -> None:
+        """These will not be there any more: keep what is not kept yet, and drop the views."""
+        if not names.isdisjoint(self._slow):
+            self.save(connection)
+        self._slow = [name for name in self._slow if name not in names]
+        for name in names.intersection(self._views):
+            connection.execute(f"DROP VIEW temp.{name}")
+            self._views.remove(name)
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Copy what was slow; all of it or nothing."""
         if not self._slow or self._entry is None:
             return
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute(f"DETACH {_SCHEMA}")
+        # Beside what is read from: that stays even if another process has cleared the cache.
         with contextlib.suppress(sqlite3.Error, OSError):
             connection.execute("PRAGMA busy_timeout = 100")
-            connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "rwc"),))
-            connection.execute(f"PRAGMA {_SCHEMA}.page_size = {_PAGE_BYTES}")
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"ATTACH ? AS {_NEW}", (_uri(self._entry, "rwc"),))
+            connection.execute(f"PRAGMA {_NEW}.page_size = {_PAGE_BYTES}")
+            # Not IMMEDIATE, which locks what is read from, too: the file of both.
+            connection.execute("BEGIN")
             for name in self._worth_keeping():
                 self._copy(connection, name)
             connection.execute("COMMIT")
+            self._saved.update(self._slow)
+            self._slow.clear()
             trim_cache(self._entry)
         # COMMIT fails while another process reads the file, and leaves the transaction open.
         with contextlib.suppress(sqlite3.Error):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute(f"DETACH {_NEW}")
 
     def statements(
         self, wanted: frozenset[str], *, is_first: bool = True
@@ -123,7 +146,7 @@ class KeptTables:
 
     def _worth_keeping(self) -> list[str]:
         """What is slow, but for private steps that only other kept tables are made of."""
-        kept = {*self._slow, *self._views}
+        kept = {*self._slow, *self._saved, *self._views}
         readers = [file.needs for name, file in self._library.files.items() if name not in kept]
         return [
             name
@@ -132,7 +155,7 @@ class KeptTables:
         ]
 
     def _copy(self, connection: sqlite3.Connection, name: str) -> None:
-        there = f"SELECT 1 FROM {_SCHEMA}.sqlite_schema WHERE name = ?"
+        there = f"SELECT 1 FROM {_NEW}.sqlite_schema WHERE name = ?"
         if connection.execute(there, (name,)).fetchone():
             return  # another session was faster
         if connection.execute(f"SELECT count(*) FROM temp.{name}").fetchone()[0] > _MOST_ROWS:
@@ -140,15 +163,13 @@ class KeptTables:
         file = self._library.files[name]
         columns = table_columns(file)
         create = f"({', '.join(columns)})" if columns else f"AS SELECT * FROM temp.{name} WHERE 0"
-        connection.execute(f"CREATE TABLE {_SCHEMA}.{name} {create}")
-        connection.execute(f"INSERT INTO {_SCHEMA}.{name} SELECT * FROM temp.{name}")
+        connection.execute(f"CREATE TABLE {_NEW}.{name} {create}")
+        connection.execute(f"INSERT INTO {_NEW}.{name} SELECT * FROM temp.{name}")
         for indexed in file.indexes:
-            connection.execute(index_statement(file, indexed, f"{_SCHEMA}."))
+            connection.execute(index_statement(file, indexed, f"{_NEW}."))
 
     def _is_usable(self, name: str) -> bool:
-        if name not in self._library.files:
-            return False
-        return not self._filtered or PARAMS not in self._library.closure([name])
+        return name in self._library.files and name not in self._filtered
 
 
 def _identity(database: Path) -> list[Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import re
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from wbscope.base.errors import QueryError
 from wbscope.library.adapters import sqlite_adapters
 from wbscope.library.catalog import Catalog, read_catalog
 from wbscope.library.compiled import Parsed, kept_or_read
+from wbscope.library.engine import PARAMS
 from wbscope.library.profiles import Profile, read_profiles
 from wbscope.library.sqlfile import SqlFile, broken_library, read_sql_file
 
@@ -102,6 +104,20 @@ class Library:
                 graph[name] = tuple(n for n in self.files[name].needs if n not in given)
                 waiting.extend(graph[name])
         return list(TopologicalSorter(graph).static_order())
+
+    def depending(self, columns: Iterable[str]) -> frozenset[str]:
+        """The objects whose rows may differ where these columns of wb_params do.
+
+        A reader of wb_params names the columns that it looks at (a unit test looks).
+        """
+        words = re.compile(rf"\b(?:{'|'.join(columns) or '(?!)'})\b")
+        found: set[str] = set()
+        for name in self.closure(self.files):
+            file = self.files[name]
+            is_reader = PARAMS in file.needs and words.search(file.select)
+            if is_reader or not found.isdisjoint(file.needs):
+                found.add(name)
+        return frozenset(found)
 
     def events(self) -> list[str]:
         """Every event an adapter can read: what a default ingest loads."""

@@ -7,15 +7,16 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wbscope.base.errors import InputError, InternalError, WbscopeError
 from wbscope.base.result import unique_names
 from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions
-from wbscope.library.engine import Rows, Script
+from wbscope.library.engine import PARAMS, Rows, Script
 from wbscope.library.guard import stoppable
 from wbscope.library.kept import KeptTables
 from wbscope.library.library import Library
@@ -33,7 +34,7 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 
 
 class SqliteEngine:
-    """An Engine. Each set of filters has a connection of its own, whose views are kept."""
+    """An Engine. What does not depend on the filters that change stays as it was made."""
 
     def __init__(self, database: Path, shown: str, library: Library) -> None:
         self.database = database
@@ -42,9 +43,10 @@ class SqliteEngine:
         self.made: dict[str, bool] = {}  # objects, and whether they are tables
         self._given: frozenset[str] = frozenset()
         self._params: Params | None = None
+        self._taken: dict[str, str] = {}  # tables made by another thread, and their schemas
         self._ahead: Ahead | None = None
         self._is_shared = False
-        self._open(Params())
+        self._open()
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -68,10 +70,17 @@ class SqliteEngine:
 
     def use(self, params: Params) -> None:
         """Answer with these filters from now on."""
-        if params != self._params:
+        if params == self._params:
+            return
+        if self._params is None:
             self.close()
-            self._params = None  # no set of filters is in force if opening fails
-            self._open(params)
+            self._open()
+        self._params = None  # no set of filters is in force if this fails
+        try:
+            self._change(params)
+        except sqlite3.Error as error:
+            raise self._library_error("filters", error) from error
+        self._params = params
 
     def put(self, name: str, select: str) -> None:
         """Let this view be that SELECT, until other filters are used."""
@@ -83,7 +92,7 @@ class SqliteEngine:
         """These tables will be asked for: begin with them on another connection, in this order."""
         files = (self.library.files[name] for name in names)
         tables = [file.name for file in files if file.materialize and file.columns]
-        wanted = [name for name in tables if name not in self._there()]
+        wanted = [name for name in tables if name not in self._there()][: self._room()]
         loaded = sum(count for _, count in self._recorded.counts.values())
         if not wanted or loaded < _MANY_RECORDS or not has_second_cpu() or self._is_expecting():
             return
@@ -173,6 +182,11 @@ class SqliteEngine:
                 self._make([mine], [mine])
         self._make(names, tables)
 
+    def _room(self) -> int:
+        """How many tables of another thread can be attached, with those kept and those to keep."""
+        limit = self._connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED)
+        return max(limit - len(self._taken) - 2, 0)
+
     def _is_expecting(self) -> bool:
         """Whether something is made ahead, or soon will be, that has not been asked for yet."""
         if self._ahead is None or not self._is_shared:
@@ -237,6 +251,7 @@ class SqliteEngine:
         view = f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}"
         self._all_or_none([*dropped, view])
         self._kept.note(name, ready.elapsed_ns)
+        self._taken[name] = ready.schema
         self.made[name] = True
         return True
 
@@ -246,18 +261,44 @@ class SqliteEngine:
         columns = unique_names([column[0] for column in cursor.description or ()])
         return columns, cursor.fetchall() if most is None else cursor.fetchmany(most + 1)
 
-    def _open(self, params: Params) -> None:
+    def _open(self) -> None:
+        """Without filters."""
         self._connection, self._recorded = open_database(self.database, self.shown)
         # Of temporary tables; the run's own file keeps what it has.
         self._connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         for schema in ("main", "temp"):
             self._connection.execute(f"PRAGMA {schema}.cache_size = -{_CACHE_KIB}")
-        self._definitions = Definitions(self.library, self._recorded, params, self.shown)
+        self._params = Params()
+        self._definitions = Definitions(self.library, self._recorded, self._params, self.shown)
+        self._unfiltered = self._definitions.filters(self._connection)
         self.made = {}
-        filtered = bool(params.given())
-        self._kept = KeptTables(self.database, self._recorded.meta, self.library, filtered=filtered)
-        self._given = self._kept.attach(self._connection)
-        self._params = params
+        self._taken = {}
+        self._kept = KeptTables(self.database, self._recorded.meta, self.library)
+        self._given = self._kept.attach(self._connection, frozenset(), self.made)
+
+    def _change(self, params: Params) -> None:
+        """Drop what is no longer so; of the rest, a view looks at what is there when it is read."""
+        definitions = replace(self._definitions, params=params, texts={})
+        row, before = (d.filters(self._connection) for d in (definitions, self._definitions))
+        views = [PARAMS, *self._definitions.texts]
+        stale = self.library.depending(_differing(row, before))
+        filtered = self.library.depending(_differing(row, self._unfiltered))
+        if self._ahead is not None and not stale.isdisjoint(self._ahead.names):
+            self._stop_ahead()
+        self._kept.forget(self._connection, stale)
+        tables = [name for name in self.made if name in stale and self.made[name]]
+        self._all_or_none(
+            [
+                *(_dropped(name, is_view=name in self._taken) for name in tables),
+                *(_dropped(name) for name in views if name in self.made),
+            ]
+        )
+        for name in (*tables, *views):
+            self.made.pop(name, None)
+            if schema := self._taken.pop(name, None):
+                self._connection.execute(f"DETACH {schema}")
+        self._definitions = definitions
+        self._given = self._kept.attach(self._connection, filtered, self.made)
 
     def _stop_ahead(self) -> None:
         if self._ahead is not None:
@@ -291,5 +332,9 @@ class SqliteEngine:
         return told
 
 
-def _dropped(name: str) -> str:
-    return f"DROP VIEW temp.{name}"
+def _differing(row: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    return [name for name in {**row, **other} if row.get(name) != other.get(name)]
+
+
+def _dropped(name: str, *, is_view: bool = True) -> str:
+    return f"DROP {'VIEW' if is_view else 'TABLE'} temp.{name}"

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError, SetupError
+from wbscope.library.engine import FINDINGS, PARAMS
 from wbscope.library.library import Library, find_sql_dir, load_library
 
 
@@ -104,3 +106,28 @@ def test_the_views_for_everybody_are_few() -> None:
     assert "wb_throttle" in public
     assert not {"wb_units", "_throttle_charge", "raw_meta", "tl_stall"} & set(public)
     assert len(public) <= 32
+
+
+def test_readers_of_the_filters_name_what_they_look_at() -> None:
+    """So that it can be told what stays as it is when others change."""
+    library = load_library(REPOSITORY / "sql")
+    readers = [file for file in library.files.values() if PARAMS in file.needs]
+    for file in readers:
+        names = re.findall(rf"(?:FROM|JOIN)\s+{PARAMS}\s+AS\s+(\w+)", file.select)
+        assert names, file.name
+        assert len(names) == file.select.count(PARAMS), file.name
+        for name in names:
+            assert f"{name}.*" not in file.select, file.name
+    assert not any("NATURAL" in file.select or " USING (" in file.select for file in readers)
+    assert {"wb_window", "wb_dirty_window"} <= library.depending(["window_ns"])
+    assert {"wb_window", "wb_stall"} <= library.depending(["t0_ns"])
+    assert "wb_stall" not in library.depending(["window_ns", "by_window"])
+    assert library.depending([]) == frozenset()
+
+
+def test_no_table_is_made_of_the_findings() -> None:
+    """They are others for other filters; only views look at them."""
+    library = load_library(REPOSITORY / "sql")
+    tables = [name for name, file in library.files.items() if file.materialize]
+    assert tables
+    assert FINDINGS not in library.closure(tables)
