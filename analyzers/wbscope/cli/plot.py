@@ -24,7 +24,7 @@ from wbscope.cli.options import (
 )
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
 from wbscope.cli.wording import error_in_options, option, warnings_in_options
-from wbscope.plot.asked import Asked, Lacking, ask_figure, why_not
+from wbscope.plot.asked import Asked, Lacking, ask_figures, why_not
 from wbscope.plot.figure import Figure
 from wbscope.plot.figures import find_figures
 from wbscope.render.figurepage import figure_list
@@ -110,7 +110,7 @@ def plot(
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar) as opened,
     ):
-        asked = [ask_figure(opened, figure, span) for figure in chosen]
+        asked = ask_figures(opened, chosen, span)
         _write(opened, asked, folder, kinds, span, as_json=as_json)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wbscope.base.errors import EvidenceError
@@ -15,7 +16,7 @@ from wbscope.plot.paneldata import Grid, PanelData, panels
 from wbscope.run.filters import Filters
 from wbscope.run.run import Run
 
-__all__ = ["Asked", "Lacking", "ask_figure", "why_not"]
+__all__ = ["Asked", "Lacking", "ask_figure", "ask_figures", "why_not"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,28 @@ class Lacking:
 def ask_figure(run: Run, figure: Figure, span: Span = WHOLE) -> Asked | Lacking:
     """The numbers of a figure, for a part of the run.
 
+    Raises: as ask_figures().
+    """
+    return ask_figures(run, [figure], span)[0]
+
+
+def ask_figures(run: Run, figures: Sequence[Figure], span: Span = WHOLE) -> list[Asked | Lacking]:
+    """The numbers of these figures, for a part of the run; what several show is asked once.
+
     Raises: UsageError for a part that no event can be in.
     """
+    grids = [_grid(run, figure, span) for figure in figures]
+    questions = [(grid.window_ns, f.query) for f, grid in zip(figures, grids, strict=True)]
+    # What has the same windows stands together: a session keeps what it makes of them.
+    in_order = sorted(dict.fromkeys(questions), key=lambda question: question[0] or 0)
+    answers = {question: _answer(run, *question, span) for question in in_order}
+    return [
+        _with_numbers(run, figure, grid, answers[question])
+        for figure, grid, question in zip(figures, grids, questions, strict=True)
+    ]
+
+
+def _grid(run: Run, figure: Figure, span: Span) -> Grid:
     first, last = run.bounds()
     t0_ns, t1_ns = run.on_clock(span)
     from_ns = 0 if t0_ns is None else t0_ns - first
@@ -49,19 +70,28 @@ def ask_figure(run: Run, figure: Figure, span: Span = WHOLE) -> Asked | Lacking:
     window_ns = None
     if figure.windows:
         window_ns = round_window_ns(max(figure.least_window_ns, (to_ns - from_ns) / figure.windows))
+    return Grid(from_ns, to_ns, window_ns)
+
+
+def _answer(run: Run, window_ns: int | None, name: str, span: Span) -> Result | EvidenceError:
     # A query that takes no part of the time is of the whole run, and says so in its warnings.
-    query = run.library.query(figure.query)
-    asked = Filters(window_ns=window_ns, span=span if "range" in query.filters else WHOLE)
+    part = span if "range" in run.library.query(name).filters else WHOLE
     try:
-        result = run.ask(figure.query, asked)
+        return run.ask(name, Filters(window_ns=window_ns, span=part))
     except EvidenceError as error:
-        return Lacking(figure, error)
-    grid = Grid(from_ns, to_ns, window_ns)
-    made = panels(figure, result, grid)
+        return error
+
+
+def _with_numbers(
+    run: Run, figure: Figure, grid: Grid, answer: Result | EvidenceError
+) -> Asked | Lacking:
+    if isinstance(answer, EvidenceError):
+        return Lacking(figure, answer)
+    made = panels(figure, answer, grid)
     if not made:
         return Lacking(figure, _nothing(run, figure))
-    window = None if window_ns is None else duration_argument(window_ns)
-    return Asked(figure, result, grid, made, window)
+    window = None if grid.window_ns is None else duration_argument(grid.window_ns)
+    return Asked(figure, answer, grid, made, window)
 
 
 def why_not(run: Run, figure: Figure) -> EvidenceError | None:

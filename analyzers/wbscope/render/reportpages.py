@@ -11,7 +11,7 @@ from wbscope.base.span import Span
 from wbscope.explain.environment import environment_of
 from wbscope.explain.longest import longest_waits
 from wbscope.explain.report import build_report
-from wbscope.plot.asked import Asked, Lacking, ask_figure
+from wbscope.plot.asked import Asked, Lacking, ask_figures
 from wbscope.plot.figures import find_figures
 from wbscope.render.runpage import FIGURES_OF_PAGE, RunPage
 from wbscope.run.run import Run
@@ -39,7 +39,7 @@ def page_of(
     return RunPage(
         name=name,
         report=report.spoken(say),
-        figures=tuple(_spoken(ask_figure(run, figure, span), say) for figure in figures),
+        figures=tuple(_spoken(asked, say) for asked in ask_figures(run, figures, span)),
         longest=None if longest is None else (longest[0].spoken(say), longest[1]),
         environment=environment_of(run),
     )
