@@ -7,7 +7,7 @@
 --   draws. A pause of 0 or less is none and not counted.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    length of a pause; order pause_ns
--- @needs    wb_throttle_cost, wb_task, wb_bounds, wb_params
+-- @needs    wb_throttle_pause, wb_task, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @column   pause_ns INTEGER intended sleep
 -- @column   pauses_count INTEGER pauses of this length
@@ -15,7 +15,7 @@
 WITH
   pause_count AS (
     SELECT c.pause_ns, count(*) AS pauses_count
-    FROM wb_throttle_cost AS c
+    FROM wb_throttle_pause AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
     JOIN wb_task AS t ON t.task_id = c.task_id

@@ -234,7 +234,7 @@ LEFT JOIN level AS l
 --   (wb_params.by_window). A sleep is taken as starting at its event.
 -- @grain    window, bdi, cgroup, task under a name; order window_start_ns, bdi,
 --   cgroup_ino, tid
--- @needs    wb_throttle_cost, wb_task_dirtied, wb_dirtied_part, wb_task,
+-- @needs    wb_throttle_pause, wb_task_dirtied, wb_dirtied_part, wb_task,
 --   wb_window, wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
@@ -254,7 +254,7 @@ WITH
     SELECT w.window_index, t.bdi, t.cgroup_ino, t.task_id, 0.0 AS bytes
     FROM wb_params AS p
     CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_throttle_cost AS t
+    CROSS JOIN wb_throttle_pause AS t
     CROSS JOIN wb_window AS w
     WHERE p.by_window = 1
       AND t.slept_ns > 0

@@ -158,27 +158,38 @@ SELECT
   c.accounted_bytes
 FROM _throttle_charge AS c;
 
--- @view     wb_throttle_unseen
+-- @view     wb_throttle_pause
 -- @shared
--- @summary  Calls of balance_dirty_pages() that waited, as a patched kernel
---   tells when they return, of which no event with a pause is in the trace.
--- @grain    call; order seq
--- @needs    raw_balance_dirty_pages_done, _throttle_done, wb_bounds
--- @optional writeback:balance_dirty_pages_done
--- @column   seq INTEGER of the balance_dirty_pages_done
--- @column   wait_ns INTEGER how long it waited
-CREATE VIEW wb_throttle_unseen AS
-SELECT d.seq, d.wait_ns
-FROM raw_balance_dirty_pages_done AS d
-CROSS JOIN wb_bounds AS b
-WHERE d.wait_ns > 0
-  AND d.wait_ns <= d.total_ns
-  AND d.ts - d.total_ns >= b.first_ts
-  AND d.seq NOT IN (
-    SELECT t.done_seq
-    FROM _throttle_done AS t
-    WHERE t.done_seq IS NOT NULL AND t.wait_ns > 0
-  );
+-- @summary  Of wb_throttle_cost the events with a pause, for questions about
+--   sleeps alone: a busy run has many times as many that only charge pages.
+-- @grain    event with a pause; order seq
+-- @needs    _throttle_pause
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   pause_ns INTEGER as in wb_throttle
+-- @column   sleep_ts INTEGER as in wb_throttle
+-- @column   slept_ns INTEGER as in wb_throttle
+-- @column   slept_basis TEXT as in wb_throttle
+CREATE VIEW wb_throttle_pause AS
+SELECT
+  p.seq,
+  p.ts,
+  p.tid,
+  p.task_id,
+  p.bdi,
+  p.cgroup_ino,
+  p.pause_ns,
+  p.sleep_ts,
+  p.slept_ns,
+  p.slept_basis
+FROM _throttle_pause AS p;
 
 -- @view     wb_throttle_domain
 -- @shared
@@ -203,7 +214,7 @@ FROM _throttle_domain AS d;
 -- @grain    balance_dirty_pages event of a wb that is not the root's; order seq
 -- @key      seq
 -- @needs    raw_balance_dirty_pages, wb_throttle_member, wb_dirty_sample,
---   _throttle_done, wb_kernel, wb_rule
+--   wb_throttle_done, wb_kernel, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -270,7 +281,7 @@ WITH
       END AS domain
     FROM paired AS p
     CROSS JOIN wb_rule AS v
-    LEFT JOIN _throttle_done AS d ON d.seq = p.seq
+    LEFT JOIN wb_throttle_done AS d ON d.seq = p.seq
     WHERE p.is_member = 1
   )
 SELECT
@@ -284,10 +295,10 @@ SELECT
 FROM judged AS j
 CROSS JOIN wb_kernel AS k;
 
--- @view     _throttle_charge
--- @summary  What each balance_dirty_pages event that did something cost its
---   task: the pages charged and the sleep.
--- @grain    event that charged pages, slept or went round; order seq
+-- @view     _throttle_pause
+-- @summary  What each balance_dirty_pages event with a pause cost its task: the
+--   sleep, and the pages charged.
+-- @grain    event with a pause; order seq
 -- @key      seq
 -- @needs    raw_sched_switch, _throttle_step,
 --   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_rule, wb_trace
@@ -300,25 +311,20 @@ CROSS JOIN wb_kernel AS k;
 -- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   is_step INTEGER 1
--- @column   is_first INTEGER 1: first event of a call of balance_dirty_pages()
--- @column   is_last INTEGER 1: last event of a call
--- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
--- @column   paused_ns INTEGER time spent in this call so far
+-- @column   is_first INTEGER as in wb_throttle
+-- @column   is_last INTEGER as in wb_throttle
+-- @column   pause_ns INTEGER intended sleep
+-- @column   paused_ns INTEGER as in wb_throttle
 -- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured;
 --   before ts where events of the call were lost
--- @column   slept_ns INTEGER best measure of the sleep that followed; 0 = none
--- @column   slept_basis TEXT measured: by the kernel, told when the call
---   returned; probe: between the probes on its entry and return; sched: between
---   two sched_switch; paused: from the next event of the call; intended: pause
---   plus half a jiffy
--- @column   call_ns INTEGER in the last event of a call: how long the call
---   took; without its return: the time in it so far and the sleep
--- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
+-- @column   slept_ns INTEGER as in wb_throttle
+-- @column   slept_basis TEXT as in wb_throttle
+-- @column   call_ns INTEGER as in wb_throttle
+-- @column   is_async INTEGER as in wb_throttle
 -- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
 -- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
 -- @materialize
-CREATE VIEW _throttle_charge AS
+CREATE VIEW _throttle_pause AS
 WITH
   -- Tasks that sched_switch was recorded for.
   watched AS (
@@ -334,13 +340,11 @@ WITH
       b.last_ts,
       -- The task came back at once although it had a long pause to sleep: it
       -- got EAGAIN and an io_uring worker will do it again.
-      CASE
-        WHEN n.pause > 0
-          THEN n.done_ts IS NULL
-            AND n.will_go_on = 0
-            AND n.next_ts - n.ts BETWEEN 0 AND v.came_back_ns
-            AND n.pause * u.ms_ns - (n.next_ts - n.ts) > v.unslept_least_ns
-      END AS came_back_at_once,
+      n.done_ts IS NULL
+      AND n.will_go_on = 0
+      AND n.next_ts - n.ts BETWEEN 0 AND v.came_back_ns
+      AND n.pause * u.ms_ns - (n.next_ts - n.ts) > v.unslept_least_ns
+        AS came_back_at_once,
       -- Back before the pause was over and no sleep seen: it did not sleep.
       CASE
         WHEN s.slept_ns IS NOT NULL THEN s.slept_ns
@@ -355,8 +359,11 @@ WITH
     CROSS JOIN wb_hz AS h
     CROSS JOIN wb_trace AS b
     CROSS JOIN _throttle_step AS n
-    LEFT JOIN watched AS w ON n.pause > 0 AND w.tid = n.tid
-    LEFT JOIN _throttle_sleep AS s ON n.pause > 0 AND s.seq = n.seq
+    LEFT JOIN watched AS w ON w.tid = n.tid
+    LEFT JOIN _throttle_sleep AS s ON s.seq = n.seq
+    WHERE n.pause > 0
+    -- No limit; without, each case below would be written out in the next.
+    LIMIT -1
   ),
   measured AS (
     SELECT
@@ -367,13 +374,10 @@ WITH
         ELSE 0
       END AS is_async,
       CASE
-        WHEN j.pause > 0 THEN
-          CASE
-            WHEN j.wait_ns IS NOT NULL THEN j.done_basis
-            WHEN j.measured_ns IS NOT NULL THEN 'sched'
-            WHEN j.will_go_on = 1 AND j.next_paused >= j.paused THEN 'paused'
-            ELSE 'intended'
-          END
+        WHEN j.wait_ns IS NOT NULL THEN j.done_basis
+        WHEN j.measured_ns IS NOT NULL THEN 'sched'
+        WHEN j.will_go_on = 1 AND j.next_paused >= j.paused THEN 'paused'
+        ELSE 'intended'
       END AS slept_basis,
       -- Until when a sleep can have lasted at most.
       CASE
@@ -389,21 +393,16 @@ WITH
     SELECT
       m.*,
       CASE
-        -- Asked first, as most events have no pause.
-        WHEN m.pause > 0 THEN
-          CASE
-            WHEN m.is_async = 1 THEN 0
-            WHEN m.slept_basis IN ('measured', 'probe') THEN m.wait_ns
-            WHEN m.slept_basis = 'sched' THEN m.measured_ns
-            -- The kernel's ms and the trace clock are different clocks: never
-            -- longer than to the task's next event.
-            WHEN m.slept_basis = 'paused' AND m.paused_step_ns < m.room_ns
-              THEN m.paused_step_ns
-            WHEN m.slept_basis = 'intended' AND m.intended_ns < m.room_ns
-              THEN m.intended_ns
-            ELSE m.room_ns
-          END
-        ELSE 0
+        WHEN m.is_async = 1 THEN 0
+        WHEN m.slept_basis IN ('measured', 'probe') THEN m.wait_ns
+        WHEN m.slept_basis = 'sched' THEN m.measured_ns
+        -- The kernel's ms and the trace clock are different clocks: never
+        -- longer than to the task's next event.
+        WHEN m.slept_basis = 'paused' AND m.paused_step_ns < m.room_ns
+          THEN m.paused_step_ns
+        WHEN m.slept_basis = 'intended' AND m.intended_ns < m.room_ns
+          THEN m.intended_ns
+        ELSE m.room_ns
       END AS slept_ns
     FROM measured AS m
   )
@@ -414,7 +413,6 @@ SELECT
   k.task_id,
   m.bdi,
   coalesce(m.cgroup_ino, g.cgroup_ino) AS cgroup_ino,
-  1 AS is_step,
   1 - m.goes_on AS is_first,
   1 - m.will_go_on AS is_last,
   m.pause * m.ms_ns AS pause_ns,
@@ -444,12 +442,92 @@ LEFT JOIN wb_cgroup AS g ON g.path = m.cgroup_path
 LEFT JOIN wb_task AS k
   ON k.tid = m.tid AND m.seq >= k.from_seq AND m.seq < k.until_seq;
 
+-- @view     _throttle_charge
+-- @summary  What each balance_dirty_pages event that did something cost its
+--   task: the pages charged and the sleep.
+-- @grain    event that charged pages, slept or went round; order seq
+-- @key      seq
+-- @needs    _throttle_pause, _throttle_step, wb_task, wb_cgroup, wb_units
+-- @events   writeback:balance_dirty_pages
+-- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
+--   wbscope:balance_dirty_pages_return
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER ns, trace clock, before the sleep
+-- @column   tid INTEGER thread
+-- @column   task_id INTEGER of wb_task: the task under its name then
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   is_step INTEGER 1
+-- @column   is_first INTEGER as in wb_throttle
+-- @column   is_last INTEGER as in wb_throttle
+-- @column   pause_ns INTEGER intended sleep; 0 or less = no sleep
+-- @column   paused_ns INTEGER as in wb_throttle
+-- @column   sleep_ts INTEGER ns, start of the sleep; ts where not measured;
+--   before ts where events of the call were lost
+-- @column   slept_ns INTEGER as in wb_throttle
+-- @column   slept_basis TEXT as in wb_throttle
+-- @column   call_ns INTEGER as in wb_throttle
+-- @column   is_async INTEGER as in wb_throttle
+-- @column   accounted_bytes INTEGER what it adds to the task's dirtied bytes
+-- @source   mm/page-writeback.c balance_dirty_pages(), 3.2 to 7.x
+-- @materialize
+CREATE VIEW _throttle_charge AS
+SELECT
+  p.seq,
+  p.ts,
+  p.tid,
+  p.task_id,
+  p.bdi,
+  p.cgroup_ino,
+  1 AS is_step,
+  p.is_first,
+  p.is_last,
+  p.pause_ns,
+  p.paused_ns,
+  p.sleep_ts,
+  p.slept_ns,
+  p.slept_basis,
+  p.call_ns,
+  p.is_async,
+  p.accounted_bytes
+FROM _throttle_pause AS p
+UNION ALL
+SELECT
+  n.seq,
+  n.ts,
+  n.tid,
+  k.task_id,
+  n.bdi,
+  coalesce(n.cgroup_ino, g.cgroup_ino),
+  1,
+  1 - n.goes_on,
+  1 - n.will_go_on,
+  n.pause * u.ms_ns,
+  n.paused * u.ms_ns,
+  n.ts,
+  0,
+  NULL,
+  CASE
+    WHEN n.will_go_on = 0 THEN coalesce(n.call_ns, n.paused * u.ms_ns)
+  END,
+  coalesce(n.is_done_async, 0),
+  CASE
+    WHEN n.is_charged = 0 OR n.goes_on = 1 OR n.is_done_async = 1 THEN 0
+    ELSE n.dirtied * u.page_bytes
+  END
+FROM wb_units AS u
+CROSS JOIN _throttle_step AS n
+LEFT JOIN wb_cgroup AS g ON g.path = n.cgroup_path
+LEFT JOIN wb_task AS k
+  ON k.tid = n.tid AND n.seq >= k.from_seq AND n.seq < k.until_seq
+WHERE n.pause <= 0 OR n.pause IS NULL;
+
 -- @view     _throttle_step
 -- @summary  The balance_dirty_pages events that did something: charged dirtied
 --   pages, made the task sleep or went round the loop. Most events of a busy
 --   run do nothing. In the kernel's units.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, wb_throttle_told, _throttle_done
+-- @needs    raw_balance_dirty_pages, wb_throttle_told, wb_throttle_done
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done
 -- @column   seq INTEGER order of all records
@@ -472,10 +550,10 @@ LEFT JOIN wb_task AS k
 -- @column   done_ts INTEGER ns, when this call returned; NULL = not recorded
 -- @column   is_done_async INTEGER 1: the call returned without this pause; NULL
 --   without its return
--- @column   wait_ns INTEGER of _throttle_done
--- @column   wait_ts INTEGER ns, of _throttle_done
+-- @column   wait_ns INTEGER of wb_throttle_done
+-- @column   wait_ts INTEGER ns, of wb_throttle_done
 -- @column   call_ns INTEGER from the call's entry to its return
--- @column   done_basis TEXT of _throttle_done
+-- @column   done_basis TEXT of wb_throttle_done
 -- @source   mm/page-writeback.c balance_dirty_pages()
 CREATE VIEW _throttle_step AS
 SELECT
@@ -534,7 +612,7 @@ LEFT JOIN raw_balance_dirty_pages AS n
   ON c.pause > 0 AND n.prev_seq = c.seq
 LEFT JOIN raw_balance_dirty_pages AS p
   ON c.paused > 0 AND p.seq = c.prev_seq
-LEFT JOIN _throttle_done AS d ON d.seq = c.seq
+LEFT JOIN wb_throttle_done AS d ON d.seq = c.seq
 WHERE c.is_step = 1;
 
 -- @view     _throttle_sleep
@@ -609,180 +687,3 @@ WITH
 SELECT c.owner_seq AS seq, c.sleep_ts, c.slept_ns
 FROM candidate AS c
 WHERE c.place = 1;
-
--- @view     _throttle_done
--- @summary  The call of balance_dirty_pages() that each event was fired in, as
---   its return proves it (balance_dirty_pages_done of a patched kernel, else
---   the probes): its last `loops` events before it. The call's measured wait is
---   shared out to those of its events that a sleep followed, by the time to the
---   next event or to the return; the shares add up to it. Empty without either.
--- @grain    event; order seq
--- @key      seq
--- @needs    raw_balance_dirty_pages, raw_balance_dirty_pages_done,
---   wb_probe_call, raw_meta, wb_rule
--- @optional writeback:balance_dirty_pages_done,
---   wbscope:balance_dirty_pages_return
--- @column   seq INTEGER of the balance_dirty_pages event
--- @column   done_seq INTEGER of the return of its call; NULL = not recorded:
---   lost, or the trace ended in the call
--- @column   done_ts INTEGER ns, of that
--- @column   is_first INTEGER 1: first recorded event of that call
--- @column   is_last INTEGER 1: last event of that call
--- @column   follows_done INTEGER 1: the call of the task's event before has a
---   recorded return
--- @column   precedes_done INTEGER 1: that of the task's event behind has
--- @column   is_async INTEGER 1: the pause was not slept (io_uring NOWAIT)
--- @column   wait_ns INTEGER its share of the measured wait; NULL = none to
---   share out: the trace began in the call, so that part of the wait is not in
---   it
--- @column   wait_ts INTEGER ns, where its share begins, when the call waited
---   longer than its recorded events have room for: the shares lie end to end
---   and end with the call; NULL = they fit
--- @column   call_ns INTEGER from the call's entry to its return
--- @column   domain TEXT whose limits throttled when the call returned: global
---   or memcg; NULL = the return does not tell
--- @column   basis TEXT measured: told by the kernel; probe: between two probes
--- @source   kernel-tracepoints/; mm/page-writeback.c balance_dirty_pages()
--- @materialize
-CREATE VIEW _throttle_done AS
-WITH
-  returned AS (
-    SELECT d.seq, d.ts, d.tid, d.bdi, d.wait_ns, d.total_ns, d.loops,
-      d.exit = 5 AS is_async, d.domain, 'measured' AS basis
-    FROM raw_balance_dirty_pages_done AS d
-    UNION ALL
-    SELECT p.end_seq, p.end_ts, p.tid, p.bdi, p.is_paused * p.call_ns,
-      p.call_ns, p.events_count, p.is_async, NULL, 'probe'
-    FROM wb_probe_call AS p
-    WHERE p.call_ns >= 0
-      AND p.events_count > 0
-      AND NOT EXISTS (SELECT 1 FROM raw_balance_dirty_pages_done)
-  ),
-  steps AS (
-    SELECT b.tid, b.seq, b.ts, b.bdi, b.pause, NULL AS done_seq
-    -- Nothing is read where there is none.
-    FROM (SELECT 1 FROM returned LIMIT 1) AS o
-    CROSS JOIN raw_balance_dirty_pages AS b
-    UNION ALL
-    SELECT d.tid, d.seq, d.ts, d.bdi, NULL, d.seq
-    FROM returned AS d
-  ),
-  -- The next return of the task, and how many events there are up to it.
-  ahead AS (
-    SELECT
-      s.*,
-      min(s.done_seq) OVER (
-        PARTITION BY s.tid ORDER BY s.seq DESC ROWS UNBOUNDED PRECEDING
-      ) AS next_done_seq
-    FROM steps AS s
-  ),
-  counted AS (
-    SELECT
-      a.tid,
-      a.seq,
-      a.ts,
-      a.bdi,
-      a.pause,
-      a.next_done_seq,
-      row_number() OVER (
-        PARTITION BY a.tid, a.next_done_seq ORDER BY a.seq DESC
-      ) AS place_back
-    FROM ahead AS a
-    WHERE a.done_seq IS NULL
-  ),
-  called AS (
-    SELECT
-      c.tid,
-      c.seq,
-      c.ts,
-      c.pause,
-      d.seq AS done_seq,
-      d.ts AS done_ts,
-      d.wait_ns,
-      d.total_ns,
-      d.loops,
-      d.domain,
-      d.basis,
-      c.place_back,
-      CASE WHEN d.is_async = 1 AND c.place_back = 1 THEN 1 ELSE 0 END
-        AS is_async
-    FROM counted AS c
-    CROSS JOIN wb_rule AS v
-    LEFT JOIN raw_meta AS m ON m.key = 'clock_unit'
-    -- After a lost event, one of an earlier call is in its place: that was
-    -- before this call's entry.
-    LEFT JOIN returned AS d
-      ON d.seq = c.next_done_seq
-      AND c.place_back <= d.loops
-      AND c.bdi = d.bdi
-      AND (m.value <> 'ns' OR c.ts >= d.ts - d.total_ns - v.clock_jump_ns)
-  ),
-  placed AS (
-    SELECT
-      c.*,
-      count(*) OVER whole AS events_count,
-      row_number() OVER call AS place,
-      lag(c.done_seq) OVER task AS last_done_seq,
-      lead(c.done_seq) OVER task AS coming_done_seq,
-      CASE
-        WHEN c.pause > 0 AND c.is_async = 0
-          THEN lead(c.ts, 1, c.done_ts) OVER call - c.ts + 1
-        ELSE 0
-      END AS room_ns
-    FROM called AS c
-    WINDOW
-      task AS (PARTITION BY c.tid ORDER BY c.seq),
-      call AS (PARTITION BY c.tid, c.done_seq ORDER BY c.seq),
-      whole AS (PARTITION BY c.tid, c.done_seq)
-  ),
-  summed AS (
-    SELECT
-      p.*,
-      sum(p.room_ns) OVER (
-        PARTITION BY p.tid, p.done_seq ORDER BY p.seq ROWS UNBOUNDED PRECEDING
-      ) AS room_so_far_ns,
-      sum(p.room_ns) OVER (PARTITION BY p.tid, p.done_seq) AS room_total_ns,
-      -- All of the wait is in the trace. A wait longer than its call is none.
-      p.wait_ns >= 0
-      AND p.wait_ns <= p.total_ns
-      AND (p.events_count = p.loops OR p.done_ts - p.total_ns >= m.value)
-        AS is_measured
-    FROM placed AS p
-    LEFT JOIN raw_meta AS m ON m.key = 'first_ts'
-  ),
-  -- Rounding the running sum keeps the total exact.
-  shared AS (
-    SELECT
-      s.*,
-      CAST(s.wait_ns * (1.0 * s.room_so_far_ns / s.room_total_ns) AS INTEGER)
-        AS waited_ns,
-      CAST(
-        s.wait_ns * (1.0 * (s.room_so_far_ns - s.room_ns) / s.room_total_ns)
-        AS INTEGER
-      ) AS waited_before_ns
-    FROM summed AS s
-  )
-SELECT
-  s.seq,
-  s.done_seq,
-  s.done_ts,
-  CASE WHEN s.done_seq IS NOT NULL AND s.place = 1 THEN 1 ELSE 0 END
-    AS is_first,
-  CASE WHEN s.done_seq IS NOT NULL AND s.place_back = 1 THEN 1 ELSE 0 END
-    AS is_last,
-  CASE WHEN s.last_done_seq IS NOT NULL THEN 1 ELSE 0 END AS follows_done,
-  CASE WHEN s.coming_done_seq IS NOT NULL THEN 1 ELSE 0 END AS precedes_done,
-  s.is_async,
-  CASE
-    WHEN s.is_measured AND s.pause > 0 AND s.is_async = 1 THEN 0
-    WHEN s.is_measured AND s.room_ns > 0 THEN s.waited_ns - s.waited_before_ns
-  END AS wait_ns,
-  CASE
-    WHEN s.is_measured AND s.room_ns > 0 AND s.wait_ns > s.room_total_ns
-      THEN s.done_ts - (s.wait_ns - s.waited_before_ns)
-  END AS wait_ts,
-  CASE WHEN s.wait_ns >= 0 AND s.wait_ns <= s.total_ns THEN s.total_ns END
-    AS call_ns,
-  CASE s.domain WHEN 0 THEN 'global' WHEN 1 THEN 'memcg' END AS domain,
-  s.basis
-FROM shared AS s;

@@ -195,7 +195,7 @@ CROSS JOIN raw_balance_dirty_pages AS l ON l.seq = c.last_seq;
 -- @summary  Sleeps of throttled tasks, taken as starting at their event (or
 --   where the call waited, if that was before), cut at the borders of windows.
 -- @grain    piece of a sleep within one window; order tid, from_ts
--- @needs    wb_throttle_cost, wb_completion_wait, wb_window, wb_bounds,
+-- @needs    wb_throttle_pause, wb_completion_wait, wb_window, wb_bounds,
 --   wb_params
 -- @events   writeback:balance_dirty_pages|
 --   writeback:writeback_balance_dirty_pages_waiting
@@ -222,7 +222,7 @@ WITH
       t.cgroup_ino,
       min(t.sleep_ts, t.ts) AS ts,
       t.slept_ns
-    FROM wb_throttle_cost AS t
+    FROM wb_throttle_pause AS t
     WHERE t.slept_ns > 0
     UNION ALL
     SELECT w.tid, w.task_id, w.bdi, NULL, w.ts, w.slept_ns

@@ -7,7 +7,7 @@
 --   began first keeps the time, so the fsync of a file system is part of the
 --   system call around it. No wait outlives its task.
 -- @grain    wait; order wait_id
--- @needs    wb_throttle_cost, _wait_pair, wb_write_pair, _wait_sleep,
+-- @needs    wb_throttle_pause, _wait_pair, wb_write_pair, _wait_sleep,
 --   _wait_fsync, wb_wait_request, wb_server_wait, wb_wait_outside, wb_rule,
 --   wb_task, wb_units, wb_bounds, raw_sched_switch, raw_balance_dirty_pages,
 --   raw_folio_wait_writeback,
@@ -127,7 +127,7 @@ WITH
       t.seq AS ref_seq,
       NULL AS reason,
       t.ts AS event_ts
-    FROM wb_throttle_cost AS t
+    FROM wb_throttle_pause AS t
     CROSS JOIN wb_bounds AS b
     WHERE t.slept_ns > 0
     UNION ALL

@@ -25,7 +25,7 @@ from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
-TABLES = ["wb_wait_request", "_throttle_charge", "wb_wait", "_wait_piece", "wb_dirty_extent"]
+TABLES = ["wb_wait_request", "_throttle_pause", "wb_wait", "_wait_piece", "wb_dirty_extent"]
 ASK = "SELECT * FROM endless"
 PARTS = {"whole": Params(), "part": Params(t0_ns=0, t1_ns=1 << 62)}
 

@@ -36,7 +36,7 @@ _QUIET = ("note", "ok", "fact")
 _TOTALS = "wb_loss_total"
 # What waits are made of, one out of the other: another thread makes them while this one judges
 # pauses, and what is busy.
-WAITS = ("wb_wait_request", "_throttle_charge", "wb_wait", "_wait_piece")
+WAITS = ("wb_wait_request", "_throttle_pause", "wb_wait", "_wait_piece")
 _AHEAD = (*WAITS, "wb_dirty_extent")
 
 
