@@ -10,7 +10,7 @@
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle, bdi={bdi});
 --   cost_task_ns = sum(total_ns, kind=throttle, bdi={bdi})
 -- @advice    Set up the loop device with direct I/O (losetup --direct-io=on).
--- @needs     wb_loss, wb_throttle_cost, wb_bounds
+-- @needs     wb_loss, wb_throttle_told, wb_bounds
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that its writers were held up
 -- @column    bdi TEXT the loop device
@@ -19,8 +19,8 @@
 WITH
   device AS (
     SELECT DISTINCT t.bdi
-    FROM wb_throttle_cost AS t
-    WHERE t.bdi GLOB '7:*'
+    FROM wb_throttle_told AS t
+    WHERE t.is_step = 1 AND t.bdi GLOB '7:*'
   ),
   held AS (
     SELECT l.bdi, sum(l.dur) AS dur

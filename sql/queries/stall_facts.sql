@@ -10,8 +10,8 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    stall; order dur descending
 -- @keys     stall_id, tid, comm, kind, cause
--- @needs    wb_loss, wb_stall, wb_throttle, wb_work, wb_block_done, wb_bounds,
---   wb_params, wb_units
+-- @needs    wb_loss, wb_stall, wb_throttle_pause, wb_work, wb_block_done,
+--   wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 --   |vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
@@ -84,7 +84,7 @@ WITH
   state AS MATERIALIZED (
     SELECT t.*
     FROM chosen AS c
-    CROSS JOIN wb_throttle AS t ON t.seq = c.throttle_seq
+    CROSS JOIN wb_throttle_pause AS t ON t.seq = c.throttle_seq
   ),
   -- Sums of what each device wrote, at the borders of waits: what ended at the
   -- very start of one counts, and what ended at its end.

@@ -520,7 +520,7 @@ WHERE r.seq IS NOT NULL
 -- @summary  The wbs that hold dirty pages, numbered.
 -- @grain    bdi, cgroup; order wb_id
 -- @key      wb_id
--- @needs    wb_throttle_cost, wb_bdi_sample
+-- @needs    wb_throttle_told, wb_cgroup, wb_bdi_sample
 -- @events   writeback:balance_dirty_pages
 -- @column   wb_id INTEGER 1, 2, 3 ...
 -- @column   bdi TEXT backing device
@@ -529,8 +529,13 @@ WHERE r.seq IS NOT NULL
 CREATE VIEW _pool_wb AS
 WITH
   seen AS (
-    SELECT t.bdi, coalesce(t.cgroup_ino, 1) AS cgroup_ino
-    FROM wb_throttle_cost AS t
+    SELECT t.bdi, coalesce(t.cgroup_ino, g.cgroup_ino, 1) AS cgroup_ino
+    FROM (
+      SELECT DISTINCT s.bdi, s.cgroup_ino, s.cgroup_path
+      FROM wb_throttle_told AS s
+      WHERE s.is_step = 1
+    ) AS t
+    LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
     UNION
     SELECT s.bdi, coalesce(s.cgroup_ino, 1)
     FROM wb_bdi_sample AS s
@@ -591,7 +596,7 @@ WHERE w.wb_id = 2;
 -- @summary  What each wb held, by the events of its own tasks while they are
 --   throttled, and by the samples of debugfs.
 -- @grain    sample; order wb_id, ts
--- @needs    wb_throttle, wb_bdi_sample, _pool_wb
+-- @needs    wb_throttle_told, wb_cgroup, wb_units, wb_bdi_sample, _pool_wb
 -- @events   writeback:balance_dirty_pages
 -- @column   wb_id INTEGER of _pool_wb
 -- @column   ts INTEGER ns, trace clock
@@ -606,10 +611,12 @@ WITH
     WHERE s.cgroup_ino IS NOT NULL
   ),
   told AS (
-    SELECT t.ts, t.bdi, coalesce(t.cgroup_ino, 1) AS cgroup_ino,
-      t.wb_dirty_bytes, 'events' AS basis
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1 AND t.wb_dirty_bytes IS NOT NULL
+    SELECT t.ts, t.bdi, coalesce(t.cgroup_ino, g.cgroup_ino, 1) AS cgroup_ino,
+      t.wb_dirty * u.page_bytes AS wb_dirty_bytes, 'events' AS basis
+    FROM wb_throttle_told AS t
+    CROSS JOIN wb_units AS u
+    LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
+    WHERE t.is_step = 1 AND t.wb_dirty IS NOT NULL
     UNION ALL
     SELECT s.ts, s.bdi, coalesce(s.cgroup_ino, 1), s.wb_dirty_bytes, 'samples'
     FROM wb_bdi_sample AS s

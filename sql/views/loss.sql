@@ -314,8 +314,8 @@ WHERE b.place = 1;
 -- @grain    wait of a task that is no kernel thread, and those of flushers for
 --   a journal; order wait_id
 -- @key      wait_id
--- @needs    wb_stall, wb_throttle_cost, _loss_throttle, _loss_machine,
---   _loss_journal, wb_swap_device, wb_disk_rate
+-- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
+--   _loss_machine, _loss_journal, wb_swap_device, wb_disk_rate
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -345,12 +345,21 @@ WHERE b.place = 1;
 -- @materialize
 CREATE VIEW _loss AS
 WITH
-  member AS (
-    SELECT t.task_id, min(t.cgroup_ino) AS cgroup_ino, min(t.bdi) AS bdi
-    FROM wb_throttle_cost AS t
-    WHERE t.cgroup_ino > 1
-    GROUP BY t.task_id
-    HAVING min(t.cgroup_ino) = max(t.cgroup_ino)
+  member AS MATERIALIZED (
+    SELECT
+      k.task_id,
+      min(coalesce(t.cgroup_ino, g.cgroup_ino)) AS cgroup_ino,
+      min(t.bdi) AS bdi
+    FROM wb_throttle_told AS t
+    LEFT JOIN wb_cgroup AS g ON g.path = t.cgroup_path
+    CROSS JOIN wb_task AS k
+      ON k.tid = t.tid AND t.seq >= k.from_seq AND t.seq < k.until_seq
+    WHERE t.is_step = 1 AND coalesce(t.cgroup_ino, g.cgroup_ino) > 1
+      -- Nothing is read where nobody asks.
+      AND EXISTS (SELECT 1 FROM wb_stall AS s WHERE s.kind = 'memcg reclaim')
+    GROUP BY k.task_id
+    HAVING min(coalesce(t.cgroup_ino, g.cgroup_ino))
+      = max(coalesce(t.cgroup_ino, g.cgroup_ino))
   ),
   only_disk AS (
     SELECT min(d.bdi) AS bdi FROM wb_disk_rate AS d HAVING count(*) = 1
@@ -618,7 +627,7 @@ LEFT JOIN strict AS s ON s.bdi = p.bdi;
 -- @summary  What the machine's memory did in the run.
 -- @grain    one row
 -- @needs    reclaim_destination, raw_mm_vmscan_write_folio, wb_vmstat,
---   wb_swap_device, wb_throttle_cost, wb_busy, wb_rule
+--   wb_swap_device, wb_throttle_told, wb_busy, wb_rule
 -- @column   is_swapping INTEGER 1: pages went to a swap device
 -- @column   is_shared_swap INTEGER 1: and it is a disk that dirty pages are
 --   written to as well, or the only disk
@@ -654,7 +663,7 @@ SELECT
           SELECT 1
           FROM wb_swap_device AS w
           WHERE w.bdi IN (
-            SELECT t.bdi FROM wb_throttle_cost AS t
+            SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
           )
         )
         OR (k.disks_count = 1 AND NOT EXISTS (SELECT 1 FROM wb_swap_device))

@@ -141,7 +141,7 @@ FROM _wait_piece AS p;
 --   the bdi's bandwidth.
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
--- @needs    wb_throttle, _cause_bandwidth, wb_rule, wb_units
+-- @needs    wb_throttle_pause, _cause_bandwidth, wb_rule, wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:bdi_dirty_ratelimit, writeback:global_dirty_state
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -198,8 +198,8 @@ WITH
       t.wb_dirty_bytes,
       t.dirty_ratelimit_bytes_per_s AS base_bytes_per_s,
       t.task_ratelimit_bytes_per_s AS task_bytes_per_s
-    FROM wb_throttle AS t
-    WHERE t.is_step = 1 AND t.slept_ns > 0
+    FROM wb_throttle_pause AS t
+    WHERE t.slept_ns > 0
   ),
   -- LIMIT -1: all of them. Without it SQLite works each column out anew
   -- wherever a later step names it.

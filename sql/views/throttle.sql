@@ -5,8 +5,7 @@
 -- @summary  One row for each balance_dirty_pages event: what was asked of the
 --   task, what it did, and the state that it was decided on.
 -- @grain    event; order seq
--- @needs    raw_balance_dirty_pages, _throttle_charge, _throttle_domain,
---   wb_task, wb_cgroup, wb_units
+-- @needs    _throttle_event, _throttle_charge, wb_task
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
@@ -76,42 +75,32 @@ SELECT
     )
   ) AS task_id,
   r.bdi,
-  coalesce(
-    r.cgroup_ino,
-    (SELECT g.cgroup_ino FROM wb_cgroup AS g WHERE g.path = r.cgroup_path)
-  ) AS cgroup_ino,
+  r.cgroup_ino,
   c.is_step,
   coalesce(c.is_first, 1) AS is_first,
   coalesce(c.is_last, 1) AS is_last,
-  r.pause * u.ms_ns AS pause_ns,
-  r.paused * u.ms_ns AS paused_ns,
-  r.period * u.ms_ns AS period_ns,
-  r.think * u.ms_ns AS think_ns,
+  r.pause_ns,
+  r.paused_ns,
+  r.period_ns,
+  r.think_ns,
   coalesce(c.sleep_ts, r.ts) AS sleep_ts,
   coalesce(c.slept_ns, 0) AS slept_ns,
   c.slept_basis,
   c.call_ns,
   coalesce(c.is_async, 0) AS is_async,
-  r.dirtied * u.page_bytes AS dirtied_bytes,
+  r.dirtied_bytes,
   coalesce(c.accounted_bytes, 0) AS accounted_bytes,
-  r.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
-  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
-  CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
-    AS limit_bytes,
-  r.setpoint * u.page_bytes AS setpoint_bytes,
-  r.dirty * u.page_bytes AS dirty_bytes,
-  CASE
-    -- setpoint * wb_thresh, in 32 bits.
-    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 4294967296 THEN NULL
-    ELSE r.wb_setpoint * u.page_bytes
-  END AS wb_setpoint_bytes,
-  r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
-  r.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
-  r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
-FROM raw_balance_dirty_pages AS r
-CROSS JOIN wb_units AS u
-LEFT JOIN _throttle_charge AS c ON c.seq = r.seq
-LEFT JOIN _throttle_domain AS d ON d.seq = r.seq;
+  r.dirtied_pause_bytes,
+  r.domain,
+  r.limit_bytes,
+  r.setpoint_bytes,
+  r.dirty_bytes,
+  r.wb_setpoint_bytes,
+  r.wb_dirty_bytes,
+  r.dirty_ratelimit_bytes_per_s,
+  r.task_ratelimit_bytes_per_s
+FROM _throttle_event AS r
+LEFT JOIN _throttle_charge AS c ON c.seq = r.seq;
 
 -- @view     wb_throttle_cost
 -- @shared
@@ -160,23 +149,36 @@ FROM _throttle_charge AS c;
 
 -- @view     wb_throttle_pause
 -- @shared
--- @summary  Of wb_throttle_cost the events with a pause, for questions about
---   sleeps alone: a busy run has many times as many that only charge pages.
+-- @summary  Of wb_throttle the events with a pause, for questions about sleeps
+--   alone: a busy run has many times as many that only charge pages.
 -- @grain    event with a pause; order seq
--- @needs    _throttle_pause
+-- @needs    _throttle_pause, _throttle_event
 -- @events   writeback:balance_dirty_pages
 -- @optional sched:sched_switch, writeback:balance_dirty_pages_done,
 --   wbscope:balance_dirty_pages_return
 -- @column   seq INTEGER order of all records
 -- @column   ts INTEGER ns, trace clock, before the sleep
 -- @column   tid INTEGER thread
--- @column   task_id INTEGER of wb_task: the task under its name then
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   task_id INTEGER as in wb_throttle
+-- @column   bdi TEXT as in wb_throttle
+-- @column   cgroup_ino INTEGER as in wb_throttle
 -- @column   pause_ns INTEGER as in wb_throttle
+-- @column   paused_ns INTEGER as in wb_throttle
 -- @column   sleep_ts INTEGER as in wb_throttle
 -- @column   slept_ns INTEGER as in wb_throttle
 -- @column   slept_basis TEXT as in wb_throttle
+-- @column   call_ns INTEGER as in wb_throttle
+-- @column   period_ns INTEGER as in wb_throttle
+-- @column   think_ns INTEGER as in wb_throttle
+-- @column   dirtied_bytes INTEGER as in wb_throttle
+-- @column   domain TEXT as in wb_throttle
+-- @column   limit_bytes INTEGER as in wb_throttle
+-- @column   setpoint_bytes INTEGER as in wb_throttle
+-- @column   dirty_bytes INTEGER as in wb_throttle
+-- @column   wb_setpoint_bytes INTEGER as in wb_throttle
+-- @column   wb_dirty_bytes INTEGER as in wb_throttle
+-- @column   dirty_ratelimit_bytes_per_s INTEGER as in wb_throttle
+-- @column   task_ratelimit_bytes_per_s INTEGER as in wb_throttle
 CREATE VIEW wb_throttle_pause AS
 SELECT
   p.seq,
@@ -186,10 +188,24 @@ SELECT
   p.bdi,
   p.cgroup_ino,
   p.pause_ns,
+  p.paused_ns,
   p.sleep_ts,
   p.slept_ns,
-  p.slept_basis
-FROM _throttle_pause AS p;
+  p.slept_basis,
+  p.call_ns,
+  e.period_ns,
+  e.think_ns,
+  e.dirtied_bytes,
+  e.domain,
+  e.limit_bytes,
+  e.setpoint_bytes,
+  e.dirty_bytes,
+  e.wb_setpoint_bytes,
+  e.wb_dirty_bytes,
+  e.dirty_ratelimit_bytes_per_s,
+  e.task_ratelimit_bytes_per_s
+FROM _throttle_pause AS p
+CROSS JOIN _throttle_event AS e ON e.seq = p.seq;
 
 -- @view     wb_throttle_domain
 -- @shared
@@ -204,6 +220,63 @@ FROM _throttle_pause AS p;
 CREATE VIEW wb_throttle_domain AS
 SELECT d.seq, d.domain, d.has_limit
 FROM _throttle_domain AS d;
+
+-- @view     _throttle_event
+-- @summary  What each balance_dirty_pages event says.
+-- @grain    event; order seq
+-- @needs    raw_balance_dirty_pages, _throttle_domain, wb_cgroup, wb_units
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER order of all records
+-- @column   ts INTEGER as in wb_throttle
+-- @column   tid INTEGER as in wb_throttle
+-- @column   bdi TEXT as in wb_throttle
+-- @column   cgroup_ino INTEGER as in wb_throttle
+-- @column   pause_ns INTEGER as in wb_throttle
+-- @column   paused_ns INTEGER as in wb_throttle
+-- @column   period_ns INTEGER as in wb_throttle
+-- @column   think_ns INTEGER as in wb_throttle
+-- @column   dirtied_bytes INTEGER as in wb_throttle
+-- @column   dirtied_pause_bytes INTEGER as in wb_throttle
+-- @column   domain TEXT as in wb_throttle
+-- @column   limit_bytes INTEGER as in wb_throttle
+-- @column   setpoint_bytes INTEGER as in wb_throttle
+-- @column   dirty_bytes INTEGER as in wb_throttle
+-- @column   wb_setpoint_bytes INTEGER as in wb_throttle
+-- @column   wb_dirty_bytes INTEGER as in wb_throttle
+-- @column   dirty_ratelimit_bytes_per_s INTEGER as in wb_throttle
+-- @column   task_ratelimit_bytes_per_s INTEGER as in wb_throttle
+CREATE VIEW _throttle_event AS
+SELECT
+  r.seq,
+  r.ts,
+  r.tid,
+  r.bdi,
+  coalesce(
+    r.cgroup_ino,
+    (SELECT g.cgroup_ino FROM wb_cgroup AS g WHERE g.path = r.cgroup_path)
+  ) AS cgroup_ino,
+  r.pause * u.ms_ns AS pause_ns,
+  r.paused * u.ms_ns AS paused_ns,
+  r.period * u.ms_ns AS period_ns,
+  r.think * u.ms_ns AS think_ns,
+  r.dirtied * u.page_bytes AS dirtied_bytes,
+  r.dirtied_pause * u.page_bytes AS dirtied_pause_bytes,
+  CASE WHEN d.seq IS NULL THEN 'global' ELSE d.domain END AS domain,
+  CASE WHEN d.has_limit = 0 THEN NULL ELSE r."limit" * u.page_bytes END
+    AS limit_bytes,
+  r.setpoint * u.page_bytes AS setpoint_bytes,
+  r.dirty * u.page_bytes AS dirty_bytes,
+  CASE
+    -- setpoint * wb_thresh, in 32 bits.
+    WHEN u.long_bytes = 4 AND r.setpoint * r."limit" >= 4294967296 THEN NULL
+    ELSE r.wb_setpoint * u.page_bytes
+  END AS wb_setpoint_bytes,
+  r.wb_dirty * u.page_bytes AS wb_dirty_bytes,
+  r.dirty_ratelimit * u.kib_bytes AS dirty_ratelimit_bytes_per_s,
+  r.task_ratelimit * u.kib_bytes AS task_ratelimit_bytes_per_s
+FROM raw_balance_dirty_pages AS r
+CROSS JOIN wb_units AS u
+LEFT JOIN _throttle_domain AS d ON d.seq = r.seq;
 
 -- @view     _throttle_domain
 -- @summary  Which limits throttled a task whose wb belongs to a memory cgroup:

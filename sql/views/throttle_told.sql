@@ -24,6 +24,7 @@
 -- @column   think INTEGER ms, since the end of the last pause
 -- @column   dirtied INTEGER pages
 -- @column   task_ratelimit INTEGER KiB/s
+-- @column   wb_dirty INTEGER pages, dirty and under writeback, of the wb
 -- @column   is_step INTEGER 1: it charged pages, slept or went round the loop
 -- @source   mm/page-writeback.c balance_dirty_pages()
 CREATE VIEW wb_throttle_told AS
@@ -41,6 +42,7 @@ SELECT
   r.think,
   r.dirtied,
   r.task_ratelimit,
+  r.wb_dirty,
   CASE
     WHEN r.pause > 0
       OR r.paused > 0

@@ -72,7 +72,7 @@ FROM listed AS l;
 --   what the task waited for.
 -- @grain    wait; order wait_id
 -- @key      wait_id
--- @needs    wb_stall, wb_throttle, wb_device, wb_units
+-- @needs    wb_stall, wb_throttle_pause, wb_device, wb_units
 -- @optional writeback:balance_dirty_pages
 -- @column   wait_id INTEGER of wb_stall
 -- @column   why TEXT 54.6 MB dirty > limit 52.5 MB, so rate 0
@@ -99,7 +99,7 @@ WITH
   state AS MATERIALIZED (
     SELECT t.*
     FROM wb_stall AS s
-    CROSS JOIN wb_throttle AS t ON t.seq = s.ref_seq
+    CROSS JOIN wb_throttle_pause AS t ON t.seq = s.ref_seq
     WHERE s.kind = 'throttle'
   ),
   told AS (

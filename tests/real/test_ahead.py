@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.runs import REPOSITORY
@@ -17,7 +18,7 @@ from wbscope.library import ahead, kept, sqlite
 from wbscope.library import session as session_module
 from wbscope.library.definitions import Definition
 from wbscope.library.engine import Rows
-from wbscope.library.finding import Finding
+from wbscope.library.finding import WAITS, Finding
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
@@ -25,7 +26,7 @@ from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
-TABLES = ["wb_wait_request", "_throttle_pause", "wb_wait", "_wait_piece", "wb_dirty_extent"]
+TABLES = [*WAITS, "_throttle_charge", "wb_dirty_extent"]
 ASK = "SELECT * FROM endless"
 PARTS = {"whole": Params(), "part": Params(t0_ns=0, t1_ns=1 << 62)}
 
@@ -53,16 +54,21 @@ def always(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tables that were taken from the other connection."""
+    """The tables that were taken from the other connection, or lent to it."""
     names: list[str] = []
-    table = ahead.Ahead.table
+    table, lend = ahead.Ahead.table, ahead.Ahead.lend
 
     def note(self: ahead.Ahead, name: str) -> ahead.Ready | None:
         ready = table(self, name)
         names.extend([name] if ready else [])
         return ready
 
+    def lent(self: ahead.Ahead, name: str, ready: ahead.Ready | None) -> None:
+        names.extend([name] if ready else [])
+        lend(self, name, ready)
+
     monkeypatch.setattr(ahead.Ahead, "table", note)
+    monkeypatch.setattr(ahead.Ahead, "lend", lent)
     return names
 
 
@@ -93,13 +99,13 @@ def test_the_answer_is_the_same(
     part: str,
 ) -> None:
     there = asked(engine, library, PARTS[part])
-    assert taken == TABLES
+    assert sorted(taken) == sorted(TABLES)
     assert all(rows for _, rows in there[1])
     monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
     engine.close()
     alone = SqliteEngine(engine.database, "run.db", library)
     assert asked(alone, library, PARTS[part]) == there
-    assert taken == TABLES
+    assert sorted(taken) == sorted(TABLES)
     alone.close()
 
 
@@ -130,7 +136,7 @@ def test_one_that_is_too_large_is_made_here(
     taken.clear()
     monkeypatch.setattr(ahead, "_MOST_PAGES", 3)
     assert asked(engine, library, Params(t0_ns=0)) == whole
-    assert taken == []
+    assert {"_throttle_pause", "wb_wait", "_wait_piece", "_throttle_charge"}.isdisjoint(taken)
 
 
 def test_one_that_cannot_be_attached_is_made_here(
@@ -153,13 +159,17 @@ def test_no_more_are_made_ahead_than_can_be_attached(
     engine = SqliteEngine(run_db, "run.db", library)
     engine.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(TABLES) + 1)
     asked(engine, library, Params())
-    assert taken == TABLES[:-1]
+    assert sorted(taken) == sorted(TABLES[:-1])
     assert attached(engine) == len(TABLES) - 1
     engine.close()
 
 
 def attached(engine: SqliteEngine) -> int:
-    schemas = [row[1] for row in engine.connection.execute("PRAGMA database_list")]
+    return attached_to(engine.connection)
+
+
+def attached_to(connection: sqlite3.Connection) -> int:
+    schemas = [row[1] for row in connection.execute("PRAGMA database_list")]
     return sum(name.startswith("ahead_") for name in schemas)
 
 
@@ -190,7 +200,8 @@ def test_what_goes_wrong_there_is_done_here(
 
     monkeypatch.setattr(ahead, "open_database", fail)
     assert asked(engine, library, Params(t0_ns=0)) == whole
-    assert taken == []
+    assert engine._ahead is not None
+    assert not engine._ahead._ready
 
 
 def test_no_more_threads(
@@ -223,43 +234,100 @@ def table_of(name: str, select: str) -> Definition:
     return Definition(name, (create, insert), is_table=True)
 
 
-def test_what_is_claimed_and_what_only_that_needs_is_not_made_here(
-    run_db: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`step` cannot be made: it would end the work."""
+@pytest.fixture
+def slow_to_begin(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """After the first table nothing is begun until this is set."""
     go_on = threading.Event()
-    begin = ahead.Ahead._publish
+    publish = ahead.Ahead._publish
 
     def wait(self: ahead.Ahead, *given: object) -> None:
-        begin(self, *given)
+        publish(self, *given)
         go_on.wait()
 
     monkeypatch.setattr(ahead.Ahead, "_publish", wait)
+    yield go_on
+    go_on.set()
+
+
+NAMES = ["first", "second", "last", "base"]
+NEEDS = {"first": [], "step": [], "second": ["step"], "base": ["ground"], "last": ["base"]}
+
+
+def work_of(run_db: Path) -> ahead.Ahead:
+    """`step` and `ground` cannot be made: they would end the work."""
     made = [
         table_of("first", "SELECT 1"),
         Definition("step", ("CREATE TEMP TABLE step AS SELECT * FROM nowhere",)),
         table_of("second", "SELECT n FROM step"),
-        table_of("base", "SELECT 2"),
+        Definition("ground", ("CREATE TEMP TABLE ground AS SELECT * FROM nowhere",)),
+        table_of("base", "SELECT n FROM ground"),
         table_of("last", "SELECT n + 1 FROM base"),
     ]
-    users = {"step": ["second"], "base": ["last", "base"]}
-    names = ["first", "second", "last", "base"]
-    working = ahead.Ahead(run_db, "run.db", made, names, users)
+    return ahead.Ahead(run_db, "run.db", made, NAMES, NEEDS | {"ground": []})
+
+
+def rows_of(ready: ahead.Ready | None, name: str) -> list[Any]:
+    assert ready is not None
+    with contextlib.closing(sqlite3.connect(ready.uri, uri=True)) as memory:
+        return memory.execute(f"SELECT n FROM {name}").fetchall()
+
+
+def test_what_is_claimed_and_what_only_that_needs_is_not_made_here(
+    run_db: Path, slow_to_begin: threading.Event
+) -> None:
+    working = work_of(run_db)
     try:
         assert working.table("first")
         assert working.claim(["first"]) is None, "begun"
-        assert working.claim(["first", "base"]) is None, "needed for another one"
-        assert working.claim(["first", "second", "base"]) == "second"
+        assert working.claim(["first", "second", "base"]) == "second", "nothing else needs it"
         assert working.claim(["second"]) is None, "once"
-        go_on.set()
+        assert working.claim(["first", "base"]) == "base"
+        slow_to_begin.set()
+        with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
+            ready = ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
+            assert here.execute("SELECT n FROM base").fetchall() == [(2,)]
+            working.lend("base", ready)
+            assert rows_of(working.table("last"), "last") == [(3,)]
         assert working.table("second") is None
-        for name, row in (("base", (2,)), ("last", (3,))):
-            ready = working.table(name)
-            with contextlib.closing(sqlite3.connect(ready.uri, uri=True)) as memory:
-                assert memory.execute(f"SELECT n FROM {name}").fetchall() == [row]
     finally:
-        go_on.set()
+        slow_to_begin.set()
         working.stop()
+
+
+def test_what_is_made_of_a_table_that_cannot_be_lent_is_not_made_here(
+    run_db: Path, slow_to_begin: threading.Event
+) -> None:
+    working = work_of(run_db)
+    try:
+        assert [working.claim(["second"]), working.claim(["base"])] == ["second", "base"]
+        slow_to_begin.set()
+        working.lend("base", None)
+        assert working.table("last") is None
+    finally:
+        slow_to_begin.set()
+        working.stop()
+
+
+def test_nobody_waits_for_what_is_never_lent(run_db: Path, slow_to_begin: threading.Event) -> None:
+    """Who claimed it was stopped by Ctrl-C, say."""
+    working = work_of(run_db)
+    assert [working.claim(["second"]), working.claim(["base"])] == ["second", "base"]
+    slow_to_begin.set()
+    begin = time.monotonic()
+    working.stop()
+    assert time.monotonic() - begin < 2
+    assert not working._thread.is_alive()
+
+
+def test_a_table_that_is_too_large_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_MOST_PAGES", 3)
+    many = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 100000)"
+    large = table_of("large", f"{many} SELECT n FROM c")
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as here:
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            ahead.published(here, large, time.monotonic_ns())
+        assert not here.in_transaction
+        assert attached_to(here) == 0
 
 
 @pytest.mark.parametrize("expected", [False, True])

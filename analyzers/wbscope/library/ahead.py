@@ -18,7 +18,7 @@ from wbscope.library.database import open_database
 from wbscope.library.definitions import Definition
 from wbscope.library.guard import stoppable
 
-__all__ = ["Ahead", "Ready", "has_second_cpu"]
+__all__ = ["Ahead", "Ready", "has_second_cpu", "published"]
 
 # A table that is larger is not worth its memory: SQLite then says that the database is full.
 _PAGE_BYTES = 8192
@@ -41,8 +41,8 @@ class Ready:
 class Ahead:
     """Tables of one run, in the making, each in a database of its own: no reader meets a writer.
 
-    `users` are, of all that is `made`, those of `names` that need it, in their order: what only
-    claimed tables need is not made here.
+    `needs` has, of all that is `made`, what it is made of. What only claimed tables need is not
+    made here; they themselves are read where their maker lends them.
     Whatever goes wrong, they are not there: who asks for them makes them and meets the error.
     """
 
@@ -52,17 +52,19 @@ class Ahead:
         shown: str,
         made: Iterable[Definition],
         names: Sequence[str],
-        users: Mapping[str, Sequence[str]] | None = None,
+        needs: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._place = database, shown
         self._made = tuple(made)
-        self._users = users or {}
+        self._needs = needs or {}
+        self._users: tuple[int, dict[str, list[str]]] = -1, {}
         self._begun: set[str] = set()
         self._claimed: set[str] = set()
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._is_stopped = False
         self._ready: dict[str, Ready] = {}
+        self._lent: dict[str, Ready | None] = {}
         self._told = {name: threading.Event() for name in names}
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._work, name="wbscope-ahead", daemon=True)
@@ -82,19 +84,54 @@ class Ahead:
         return self._ready.get(name)
 
     def claim(self, names: Sequence[str]) -> str | None:
-        """The last of these that is not begun, and not needed here: from now on the caller's."""
+        """The last of these that is not begun: from now on the caller's, who will lend() it.
+
+        One that is not needed here comes first.
+        """
         with self._lock:
-            for name in reversed(names):
-                users = set(self._users.get(name, [name])) - self._claimed
-                if name in self._told and name not in self._begun and users == {name}:
-                    self._claimed.add(name)
-                    return name
+            if not self._thread.is_alive():
+                return None  # nobody to share with
+            gone = self._begun | self._claimed
+            free = [name for name in reversed(names) if name in self._told and name not in gone]
+            for name in (*(n for n in free if self._users_of(n) == [n]), *free):
+                self._claimed.add(name)
+                return name
         return None
+
+    def lend(self, name: str, ready: Ready | None) -> None:
+        """A claimed table is there; None: it could not be made where others can read it."""
+        self._lent[name] = ready
+        self._told[name].set()
+
+    def _users_of(self, name: str) -> list[str]:
+        """The tables to be made here that need this, in their order."""
+        claimed, users = self._users
+        if claimed != len(self._claimed):
+            users = {}
+            for table in self._told:
+                for part in self._parts(table) if table not in self._claimed else ():
+                    users.setdefault(part, []).append(table)
+            self._users = len(self._claimed), users
+        # Sources have no entry: any table may read them.
+        return users.get(name, [] if name in self._needs else [name])
+
+    def _parts(self, table: str) -> set[str]:
+        """This and all that it is made of, but for what claimed ones are made of."""
+        found = {table}
+        waiting = [table]
+        while waiting:
+            name = waiting.pop()
+            if name == table or name not in self._claimed:
+                new = [need for need in self._needs.get(name, ()) if need not in found]
+                found.update(new)
+                waiting += new
+        return found
 
     def stop(self) -> None:
         """Let go of what is being made, and of what nobody has attached."""
         self._is_stopped = True
         self._end.set()
+        self._tell_all()
         while self._thread.is_alive():
             if (connection := self._connection) is not None:
                 with contextlib.suppress(sqlite3.Error):
@@ -114,39 +151,77 @@ class Ahead:
                 self._tell_all()
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        with contextlib.suppress(sqlite3.Error, WbscopeError), stoppable(connection):
-            self._connection = connection
-            try:
+        try:
+            with contextlib.suppress(sqlite3.Error, WbscopeError), stoppable(connection):
+                self._connection = connection
+                self._make_all(connection)
+        finally:
+            self._connection = None
+            self._tell_all()
+
+    def _make_all(self, connection: sqlite3.Connection) -> None:
+        started = time.monotonic_ns()
+        borrowed: set[str] = set()
+        for one in self._made:
+            if self._is_stopped:
+                return
+            if not self._begin(one.name):
+                continue
+            for name in self._to_borrow(one) - borrowed:
+                if not self._borrow(connection, name):
+                    return
+                borrowed.add(name)
+            if one.is_table and one.name in self._told:
+                self._publish(connection, one, started)
                 started = time.monotonic_ns()
-                for one in self._made:
-                    if self._is_stopped:
-                        return
-                    if not self._begin(one.name):
-                        continue
-                    if one.is_table and one.name in self._told:
-                        self._publish(connection, one, started)
-                        started = time.monotonic_ns()
-                    else:
-                        for statement in one.statements:
-                            connection.execute(statement)
-            finally:
-                self._connection = None
-        self._tell_all()
+            else:
+                for statement in one.statements:
+                    connection.execute(statement)
+
+    def _to_borrow(self, one: Definition) -> set[str]:
+        """The claimed tables that this is made of; a view reads nothing yet."""
+        with self._lock:
+            return self._parts(one.name) & self._claimed if one.is_table else set()
+
+    def _borrow(self, connection: sqlite3.Connection, name: str) -> bool:
+        """Whether a claimed table can be read here, once it is there."""
+        self._told[name].wait()
+        ready = self._lent.get(name)
+        if ready is None or self._is_stopped:
+            return False
+        connection.execute(f"ATTACH ? AS {ready.schema}", (ready.uri,))
+        connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}")
+        return True
 
     def _begin(self, name: str) -> bool:
         """Whether this is to be made; the table that it is for cannot be claimed any more."""
         with self._lock:
-            users = self._users.get(name, [name])
-            wanted = [user for user in users if user not in self._claimed]
+            if name in self._claimed:
+                return False
+            wanted = self._users_of(name)
             if wanted:
                 self._begun |= {wanted[0], name}
             return bool(wanted)
 
     def _publish(self, connection: sqlite3.Connection, one: Definition, started: int) -> None:
-        number = next(_COUNTER)
-        schema = f"ahead_{number}"
-        uri = f"file:/wbscope-{os.getpid()}-{number}?vfs=memdb"
-        connection.execute("ATTACH ? AS " + schema, (uri,))
+        self._ready[one.name] = published(connection, one, started)
+        self._told[one.name].set()
+
+    def _tell_all(self) -> None:
+        for told in self._told.values():
+            told.set()
+
+
+def published(connection: sqlite3.Connection, one: Definition, started_ns: int) -> Ready:
+    """Make a table that other connections of this process can read; here its name is a view.
+
+    Raises: sqlite3.Error, also where it is too large for that.
+    """
+    number = next(_COUNTER)
+    schema = f"ahead_{number}"
+    uri = f"file:/wbscope-{os.getpid()}-{number}?vfs=memdb"
+    connection.execute("ATTACH ? AS " + schema, (uri,))
+    try:
         connection.execute(f"PRAGMA {schema}.page_size = {_PAGE_BYTES}")
         connection.execute(f"PRAGMA {schema}.max_page_count = {_MOST_PAGES}")
         connection.execute("BEGIN")
@@ -154,12 +229,14 @@ class Ahead:
             connection.execute(statement)
         connection.execute("COMMIT")
         connection.execute(f"CREATE TEMP VIEW {one.name} AS SELECT * FROM {schema}.{one.name}")
-        self._ready[one.name] = Ready(uri, schema, time.monotonic_ns() - started)
-        self._told[one.name].set()
-
-    def _tell_all(self) -> None:
-        for told in self._told.values():
-            told.set()
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute(f"DETACH {schema}")
+        raise
+    return Ready(uri, schema, time.monotonic_ns() - started_ns)
 
 
 def has_second_cpu() -> bool:

@@ -36,8 +36,15 @@ _QUIET = ("note", "ok", "fact")
 _TOTALS = "wb_loss_total"
 # What waits are made of, one out of the other: another thread makes them while this one judges
 # pauses, and what is busy.
-WAITS = ("wb_wait_request", "_throttle_pause", "wb_wait", "_wait_piece")
-_AHEAD = (*WAITS, "wb_dirty_extent")
+WAITS = (
+    "wb_wait_request",
+    "_throttle_pause",
+    "_outside_think",
+    "_wait_pair",
+    "wb_wait",
+    "_wait_piece",
+)
+_AHEAD = (*WAITS, "_throttle_charge", "wb_dirty_extent")
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ def find_all(
     A rule whose events were not recorded is not asked.
     """
     engine.use(params)
-    engine.ahead(name for name in _AHEAD if name in library.files)
+    engine.ahead((name for name in _AHEAD if name in library.files), shared=True)
     has_waits = _rules_with_waits(engine, library)
     found: list[Finding] = []
     for file in library.findings():

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from wbscope.base.errors import InputError, InternalError, WbscopeError
 from wbscope.base.result import unique_names
-from wbscope.library.ahead import Ahead, has_second_cpu
+from wbscope.library.ahead import Ahead, has_second_cpu, published
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions
 from wbscope.library.engine import PARAMS, Rows, Script
@@ -100,13 +100,13 @@ class SqliteEngine:
         needed = frozenset(self.library.closure(wanted))
         with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
             made = self._definitions.statements(self._connection, wanted, needed)
-            users: dict[str, list[str]] = {}
+            place: dict[str, int] = {}
             for table in wanted:
                 for name in self.library.closure([table]):
-                    users.setdefault(name, []).append(table)
-            place = {name: wanted.index(tables[0]) for name, tables in users.items()}
+                    place.setdefault(name, len(place))
             made.sort(key=lambda one: place.get(one.name, -1))
-            self._ahead = Ahead(self.database, self.shown, made, wanted, users)
+            needs = {name: self.library.files[name].needs for name in place}
+            self._ahead = Ahead(self.database, self.shown, made, wanted, needs)
             self._is_shared = shared
 
     def answer(
@@ -173,13 +173,13 @@ class SqliteEngine:
         """
         names, tables = list(names), list(tables)
         while later := self._awaited(tables):
-            # What needs none of them comes first.
+            if (mine := self._claim(later)) is not None:
+                self._lend(mine)
+                continue
+            # What needs none of them, before one is waited for.
             self._make(names, tables, frozenset(later))
-            mine = self._claim(later)
-            if mine is None and not self._take(later[0]):
-                mine = later[0]
-            if mine is not None:
-                self._make([mine], [mine])
+            if not self._take(later[0]):
+                self._make([later[0]], [later[0]])
         self._make(names, tables)
 
     def _room(self) -> int:
@@ -195,7 +195,7 @@ class SqliteEngine:
 
     def _claim(self, later: Sequence[str]) -> str | None:
         """One of these that the other connection has not begun, and that needs none of them."""
-        if self._ahead is None or not self._is_shared:
+        if self._ahead is None or not self._is_shared or not self._room():
             return None
         others = frozenset(later)
         return self._ahead.claim(
@@ -254,6 +254,31 @@ class SqliteEngine:
         self._taken[name] = ready.schema
         self.made[name] = True
         return True
+
+    def _lend(self, name: str) -> None:
+        """Make a table where the other thread, which left it to us, can read it, too."""
+        assert self._ahead is not None
+        ready = None
+        try:
+            file = self.library.files[name]
+            self._make(file.needs, file.needs)
+            kept = frozenset([name])
+            made = self._definitions.statements(self._connection, kept, kept, self._there())
+            (one,) = (one for one in made if one.name == name)
+            if name in self.made:
+                self._all_or_none([_dropped(name)])
+                del self.made[name]
+            ready = published(self._connection, one, time.monotonic_ns())
+            self._taken[name] = ready.schema
+            self.made[name] = True
+            self._kept.note(name, ready.elapsed_ns)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_FULL" and "too many attached" not in str(error):
+                raise
+        finally:
+            self._ahead.lend(name, ready)
+        if ready is None:
+            self._make([name], [name])
 
     def rows(self, sql: str, most: int | None = None) -> Rows:
         """All rows, or one more than `most`, which tells that there are more."""

@@ -3,6 +3,7 @@
 #include "sink/event_index.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace wbscope {
 namespace {
@@ -15,6 +16,17 @@ std::vector<std::string> columns_of(Database& db, const std::string& table) {
   return columns;
 }
 
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const auto end = at + word.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void create_index(Database& db, const std::string& table,
                   const std::vector<std::string>& wanted, const std::string& where) {
   const auto present = columns_of(db, table);
@@ -24,7 +36,7 @@ void create_index(Database& db, const std::string& table,
     if (std::find(present.begin(), present.end(), column) != present.end()) {
       name += "__" + column;
       list += (list.empty() ? "" : ", ") + quoted(column);
-    } else if (list.empty() || !where.empty()) {
+    } else if (list.empty() || has_word(where, column)) {
       return;
     }
   }

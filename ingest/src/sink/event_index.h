@@ -22,7 +22,7 @@ class EventIndexes {
 
   // Makes those of loaded events. A column that a kernel does not record is
   // left out, and an index without its first column is not made; one of some
-  // rows only with all of its columns.
+  // rows only with all columns that `where` names.
   void create(Database& db, const EventCatalog& catalog, const std::vector<bool>& loaded) const;
 
  private:

@@ -199,6 +199,17 @@ TEST_F(LinkedTable, IndexesHaveTheColumnsThatThereAre) {
             "CREATE INDEX \"ix_ev_pause__tid__pause\" ON \"ev_pause\" (\"tid\", \"pause\");");
 }
 
+TEST_F(LinkedTable, IndexesOfSomeRowsHaveTheColumnsOfTheirCondition) {
+  write(11, 1, "pause");
+  EventIndexes indexes;
+  indexes.add("writeback:pause", {"seq", "pause", "pause_ms", "tid"}, "pause > 0");
+  indexes.add("writeback:pause", {"seq", "think"}, "pause > 0 OR think >= 500");
+  create(indexes);
+  EXPECT_EQ(all(kIndexes),
+            "CREATE INDEX \"ix_ev_pause__seq__pause__tid\" ON \"ev_pause\" "
+            "(\"seq\", \"pause\", \"tid\") WHERE pause > 0;");
+}
+
 TEST_F(LinkedTable, EventThatWasOnlyCountedHasNoIndex) {
   const auto event = writer_->event("writeback", "pause");
   writer_->count(event, 100, 11);
