@@ -45,8 +45,9 @@ def run_db(tmp_path_factory: pytest.TempPathFactory, library: Library) -> Path:
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Also of a small run, and on one CPU; every table is kept."""
+    """Also of a small run, and on one CPU; every table is kept, and attached however small."""
     monkeypatch.setattr(sqlite, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(sqlite, "_FEW_PAGES", 0)
     monkeypatch.setattr(sqlite, "has_second_cpu", lambda: True)
     monkeypatch.setattr(kept, "_SLOW_NS", 0)
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
@@ -155,13 +156,31 @@ def test_one_that_cannot_be_attached_is_made_here(
 def test_no_more_are_made_ahead_than_can_be_attached(
     run_db: Path, library: Library, taken: list[str]
 ) -> None:
-    """With room for those that are kept, and for another file to keep more in."""
     engine = SqliteEngine(run_db, "run.db", library)
-    engine.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(TABLES) + 1)
+    engine.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(TABLES) - 1)
     asked(engine, library, Params())
     assert sorted(taken) == sorted(TABLES[:-1])
     assert attached(engine) == len(TABLES) - 1
     engine.close()
+
+
+def test_small_ones_are_copied(
+    engine: SqliteEngine, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A row or two need no place among the few files that can be attached."""
+    whole = asked(engine, library, Params())
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
+    monkeypatch.setattr(sqlite, "_FEW_PAGES", 16)
+    other = SqliteEngine(engine.database, "run.db", library)
+    monkeypatch.setattr(other, "_claim", lambda _: None)
+    assert asked(other, library, Params()) == whole
+    assert "wb_dirty_extent" not in other._taken
+    kind = "SELECT type FROM sqlite_temp_schema WHERE name = 'wb_dirty_extent'"
+    assert other.connection.execute(kind).fetchall() == [("table",)]
+    assert 0 < attached(other) == len(other._taken) < len(TABLES)
+    other.use(Params(t0_ns=0))
+    assert attached(other) == len(other._taken)
+    other.close()
 
 
 def attached(engine: SqliteEngine) -> int:

@@ -15,7 +15,7 @@ from wbscope.base.errors import InputError, InternalError, WbscopeError
 from wbscope.base.result import unique_names
 from wbscope.library.ahead import Ahead, has_second_cpu, published
 from wbscope.library.database import Recorded, open_database, translate
-from wbscope.library.definitions import Definitions
+from wbscope.library.definitions import Definitions, index_statement, table_columns
 from wbscope.library.engine import PARAMS, Rows, Script
 from wbscope.library.guard import stoppable
 from wbscope.library.kept import KeptTables
@@ -28,6 +28,8 @@ _Answer = TypeVar("_Answer")
 # Sorts of a few ten thousand rows stay in memory.
 _CACHE_KIB = 16384
 _PAGE_BYTES = 8192
+# A small table of another thread is copied: SQLite attaches ten files, and no more.
+_FEW_PAGES = 16
 # With fewer records, another connection takes longer than it saves.
 _MANY_RECORDS = 1 << 18
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
@@ -183,9 +185,12 @@ class SqliteEngine:
         self._make(names, tables)
 
     def _room(self) -> int:
-        """How many tables of another thread can be attached, with those kept and those to keep."""
+        """How many more tables of another thread can be attached."""
         limit = self._connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED)
-        return max(limit - len(self._taken) - 2, 0)
+        attached = self._connection.execute(
+            "SELECT count(*) FROM pragma_database_list WHERE seq > 1"
+        )
+        return int(limit - attached.fetchone()[0])
 
     def _is_expecting(self) -> bool:
         """Whether something is made ahead, or soon will be, that has not been asked for yet."""
@@ -248,10 +253,22 @@ class SqliteEngine:
         except sqlite3.Error:  # no more can be attached
             return False
         dropped = [_dropped(name)] if name in self.made else []
-        view = f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}"
-        self._all_or_none([*dropped, view])
+        (pages,) = self._connection.execute(f"PRAGMA {ready.schema}.page_count").fetchone()
+        if is_small := pages <= _FEW_PAGES:
+            file = self.library.files[name]
+            made = [
+                f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})",
+                f"INSERT INTO {name} SELECT * FROM {ready.schema}.{name}",
+                *(index_statement(file, columns, "temp.") for columns in file.indexes),
+            ]
+        else:
+            made = [f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}"]
+        self._all_or_none([*dropped, *made])
+        if is_small:
+            self._connection.execute(f"DETACH {ready.schema}")
+        else:
+            self._taken[name] = ready.schema
         self._kept.note(name, ready.elapsed_ns)
-        self._taken[name] = ready.schema
         self.made[name] = True
         return True
 
