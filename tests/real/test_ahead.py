@@ -170,7 +170,7 @@ def test_small_ones_are_copied(
     """A row or two need no place among the few files that can be attached."""
     whole = asked(engine, library, Params())
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
-    monkeypatch.setattr(sqlite, "_FEW_PAGES", 16)
+    monkeypatch.setattr(sqlite, "_FEW_PAGES", 2)
     other = SqliteEngine(engine.database, "run.db", library)
     monkeypatch.setattr(other, "_claim", lambda _: None)
     assert asked(other, library, Params()) == whole
@@ -192,7 +192,10 @@ def attached_to(connection: sqlite3.Connection) -> int:
     return sum(name.startswith("ahead_") for name in schemas)
 
 
-def test_nothing_is_left_of_what_was_made(engine: SqliteEngine, library: Library) -> None:
+def test_nothing_is_left_of_what_was_made(
+    engine: SqliteEngine, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_claim", lambda _: None)
     asked(engine, library, Params())
     (uri,) = {ready.uri for name, ready in engine._ahead._ready.items() if name == TABLES[0]}
     engine.close()

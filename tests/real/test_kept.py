@@ -109,11 +109,11 @@ def test_filters_take_only_what_no_filter_changes(
     with closing(sqlite3.connect(entry(cache))) as kept:
         names = {name for (name,) in kept.execute("SELECT name FROM sqlite_schema")}
     # Of a part only what is the same of the whole.
-    assert "_throttle_charge" in names
+    assert "_throttle_pause" in names
     assert names.isdisjoint(library.depending(["t0_ns", "t1_ns"]))
     answers(run_db, library)
     engine = used(run_db, library, part)
-    assert "_throttle_charge" in engine.given
+    assert "_throttle_pause" in engine.given
     assert "wb_stall" not in engine.given
     assert Session(engine, library, "run.db").query("stalls", part).rows == fresh
     assert 0 < len(fresh) < len(wbscope.open(run_db).query("stalls").rows)
