@@ -200,7 +200,7 @@ class SqliteEngine:
 
     def _claim(self, later: Sequence[str]) -> str | None:
         """One of these that the other connection has not begun, and that needs none of them."""
-        if self._ahead is None or not self._is_shared or not self._room():
+        if self._ahead is None or not self._is_shared or self._room() < 2:
             return None
         others = frozenset(later)
         return self._ahead.claim(
@@ -254,7 +254,8 @@ class SqliteEngine:
             return False
         dropped = [_dropped(name)] if name in self.made else []
         (pages,) = self._connection.execute(f"PRAGMA {ready.schema}.page_count").fetchone()
-        if is_small := pages <= _FEW_PAGES:
+        # The last place is for a file to keep tables in.
+        if is_copied := pages <= _FEW_PAGES or not self._room():
             file = self.library.files[name]
             made = [
                 f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})",
@@ -264,7 +265,7 @@ class SqliteEngine:
         else:
             made = [f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}"]
         self._all_or_none([*dropped, *made])
-        if is_small:
+        if is_copied:
             self._connection.execute(f"DETACH {ready.schema}")
         else:
             self._taken[name] = ready.schema
