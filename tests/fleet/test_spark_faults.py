@@ -223,6 +223,8 @@ def test_ctrl_c_is_told_where_another_error_comes_of_it() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         work()
+    with spark_session("local[1]", {"spark.driver.extraJavaOptions": QUICK_JVM}) as session:
+        assert session.range(1).count() == 1
 
 
 def _without_source(manifest: dict[str, Any]) -> dict[str, Any]:

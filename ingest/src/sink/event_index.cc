@@ -16,27 +16,39 @@ std::vector<std::string> columns_of(Database& db, const std::string& table) {
   return columns;
 }
 
-bool has_word(const std::string& text, const std::string& word) {
-  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    const auto end = at + word.size();
-    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) {
-      return true;
+using Columns = std::vector<std::string>;
+
+bool has(const Columns& columns, const std::string& name) {
+  return std::find(columns.begin(), columns.end(), name) != columns.end();
+}
+
+// Whether a condition names columns of the table only.
+bool is_about(const Columns& columns, const std::string& where) {
+  static const Columns kWords = {"AND", "BETWEEN", "IN", "IS", "NOT", "NULL", "OR"};
+  const auto is_part = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  for (auto at = where.begin(); at != where.end();) {
+    const auto end = std::find_if_not(at, where.end(), is_part);
+    const std::string word(at, end);
+    if (!word.empty() && !std::isdigit(static_cast<unsigned char>(word[0])) &&
+        !has(kWords, word) && !has(columns, word)) {
+      return false;
     }
+    at = end == where.end() ? end : end + 1;
   }
-  return false;
+  return true;
 }
 
 void create_index(Database& db, const std::string& table,
                   const std::vector<std::string>& wanted, const std::string& where) {
-  const auto present = columns_of(db, table);
+  const Columns present = columns_of(db, table);
+  if (!is_about(present, where)) return;
   std::string name = "ix_" + table;
   std::string list;
   for (const auto& column : wanted) {
-    if (std::find(present.begin(), present.end(), column) != present.end()) {
+    if (has(present, column)) {
       name += "__" + column;
       list += (list.empty() ? "" : ", ") + quoted(column);
-    } else if (list.empty() || has_word(where, column)) {
+    } else if (list.empty()) {
       return;
     }
   }

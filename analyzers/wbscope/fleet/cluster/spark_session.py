@@ -225,13 +225,16 @@ def _no_start(master: str, said: Any, error: Exception) -> SetupError:
 def _end(context: Any, gateway: Any) -> None:
     """Stop the context, and the JVM with it, however the session went."""
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     if context is not None:
         with suppress(Exception):  # a JVM that was killed cannot be asked
             context.stop()
     if gateway is None:
         return
-    SparkContext._gateway = SparkContext._jvm = None
+    # Also where it could not be stopped: else no other one starts in this process.
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
     with suppress(Exception):
         gateway.shutdown()
     process = getattr(gateway, "proc", None)
