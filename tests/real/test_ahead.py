@@ -146,7 +146,8 @@ def test_one_that_cannot_be_attached_is_made_here(
     whole = asked(engine, library, Params())
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     other = SqliteEngine(engine.database, "run.db", library)
-    monkeypatch.setattr(other, "_room", lambda: 10)
+    monkeypatch.setattr(other, "_limit", lambda: 10)
+    monkeypatch.setattr(other, "_share", lambda _: False)
     other.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)
     assert asked(other, library, Params()) == whole
     assert attached(other) == 1
@@ -154,14 +155,15 @@ def test_one_that_cannot_be_attached_is_made_here(
 
 
 def test_no_more_are_made_ahead_than_can_be_attached(
-    run_db: Path, library: Library, taken: list[str]
+    run_db: Path, library: Library, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = SqliteEngine(run_db, "run.db", library)
+    monkeypatch.setattr(engine, "_share", lambda _: False)
     engine.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(TABLES) - 1)
     asked(engine, library, Params())
     assert sorted(taken) == sorted(TABLES[:-1])
-    # The last one was copied: there is room for the file that tables are kept in.
-    assert attached(engine) == len(TABLES) - 2
+    # The last ones were copied: there is room for those of an earlier session, and to keep these.
+    assert attached(engine) == len(TABLES) - 3
     engine.close()
     assert SqliteEngine(run_db, "run.db", library).given.issuperset(TABLES)
 
@@ -174,7 +176,7 @@ def test_small_ones_are_copied(
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     monkeypatch.setattr(sqlite, "_FEW_PAGES", 2)
     other = SqliteEngine(engine.database, "run.db", library)
-    monkeypatch.setattr(other, "_claim", lambda _: None)
+    monkeypatch.setattr(other, "_share", lambda _: False)
     assert asked(other, library, Params()) == whole
     assert "wb_dirty_extent" not in other._taken
     kind = "SELECT type FROM sqlite_temp_schema WHERE name = 'wb_dirty_extent'"
@@ -197,7 +199,7 @@ def attached_to(connection: sqlite3.Connection) -> int:
 def test_nothing_is_left_of_what_was_made(
     engine: SqliteEngine, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_claim", lambda _: None)
+    monkeypatch.setattr(engine, "_share", lambda _: False)
     asked(engine, library, Params())
     (uri,) = {ready.uri for name, ready in engine._ahead._ready.items() if name == TABLES[0]}
     engine.close()
@@ -303,9 +305,9 @@ def test_what_is_claimed_and_what_only_that_needs_is_not_made_here(
     try:
         assert working.table("first")
         assert working.claim(["first"]) is None, "begun"
-        assert working.claim(["first", "second", "base"]) == "second", "nothing else needs it"
+        assert working.claim(["first", "second", "base"]) == ("second", False)
         assert working.claim(["second"]) is None, "once"
-        assert working.claim(["first", "base"]) == "base"
+        assert working.claim(["first", "base"]) == ("base", True), "for another one"
         slow_to_begin.set()
         with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
             ready = ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
@@ -323,7 +325,10 @@ def test_what_is_made_of_a_table_that_cannot_be_lent_is_not_made_here(
 ) -> None:
     working = work_of(run_db)
     try:
-        assert [working.claim(["second"]), working.claim(["base"])] == ["second", "base"]
+        assert [working.claim([name]) for name in ("second", "base")] == [
+            ("second", False),
+            ("base", True),
+        ]
         slow_to_begin.set()
         working.lend("base", None)
         assert working.table("last") is None
@@ -335,7 +340,10 @@ def test_what_is_made_of_a_table_that_cannot_be_lent_is_not_made_here(
 def test_nobody_waits_for_what_is_never_lent(run_db: Path, slow_to_begin: threading.Event) -> None:
     """Who claimed it was stopped by Ctrl-C, say."""
     working = work_of(run_db)
-    assert [working.claim(["second"]), working.claim(["base"])] == ["second", "base"]
+    assert [working.claim([name]) for name in ("second", "base")] == [
+        ("second", False),
+        ("base", True),
+    ]
     slow_to_begin.set()
     begin = time.monotonic()
     working.stop()
@@ -413,3 +421,72 @@ def test_queries_share_their_passes_over_the_events(
     assert {name: Session(alone, library, "run.db").query(name) for name in names} == told
     alone.close()
     assert {"_law_break", "wb_domain_sum", "_throttle_charge"} <= set(made)
+
+
+def test_ctrl_c_at_any_step_leaves_the_session_usable(
+    engine: SqliteEngine, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also between what is claimed and what is lent: nobody waits for it."""
+    whole = asked(engine, library, Params())
+    steps = ["_share", "_make", "_lend", "_take", "_all_or_none"]
+    for step in steps:
+        for place in (1, 3):
+            monkeypatch.setenv("WBSCOPE_CACHE_DIR", f"{engine.database}-{step}-{place}")
+            other = SqliteEngine(engine.database, "run.db", library)
+            real, calls = getattr(SqliteEngine, step), []
+
+            def stopped(*given: Any, real: Any = real, calls: Any = calls, at: int = place) -> Any:
+                calls.append(1)
+                if len(calls) == at:
+                    raise KeyboardInterrupt
+                return real(*given)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(SqliteEngine, step, stopped)
+                with contextlib.suppress(KeyboardInterrupt):
+                    asked(other, library, Params())
+            assert asked(other, library, Params()) == whole, (step, place)
+            assert attached(other) == len(other._taken)
+            other.close()
+
+
+def test_what_a_thread_had_made_is_gone_with_it(engine: SqliteEngine, library: Library) -> None:
+    """A stopped statement ends the thread, and its databases with it."""
+    engine.ahead(TABLES)
+    working = engine._ahead
+    assert working is not None
+    assert working.table(TABLES[0]) is not None
+    working.stop()
+    assert working.table(TABLES[0]) is None
+    names, select = [TABLES[0]], f"SELECT count(*) FROM {TABLES[0]}"
+    (rows,) = engine.answer("rows", names, names, [select])
+    assert rows[1][0][0] > 0
+
+
+def test_time_that_is_waited_for_a_lent_table_is_no_time_of_a_question(
+    run_db: Path, slow_to_begin: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    within: list[str] = []
+
+    @contextlib.contextmanager
+    def noted(_: sqlite3.Connection) -> Iterator[None]:
+        within.append("in")
+        yield
+        within.append("out")
+
+    monkeypatch.setattr(ahead, "stoppable", noted)
+    working = work_of(run_db)
+    try:
+        assert working.claim(["second"]), working.claim(["base"])
+        assert working.claim(["base"]) == ("base", True)
+        slow_to_begin.set()
+        time.sleep(0.3)
+        assert within.count("in") == within.count("out")
+        with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
+            ready = ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
+            working.lend("base", ready)
+            told = working.table("last")
+            assert told is not None
+            assert told.elapsed_ns < 200_000_000, "of its own work only"
+    finally:
+        working.stop()

@@ -260,3 +260,47 @@ def test_the_cache_is_cleared_while_it_is_read(run_db: Path, library: Library, c
     assert Session(used(run_db, library), library, "r").query("dirty_position", window).rows == (
         windows
     )
+
+
+def test_a_session_goes_on_waiting_for_another_that_writes(
+    run_db: Path, library: Library, cache: Path
+) -> None:
+    """Also after it has kept tables of its own, at a change of filters."""
+    answers(run_db, library)
+    engine = used(run_db, library)
+    session = Session(engine, library, "run.db")
+    session.query("law")
+    windows = session.query("dirty_position", Params(window_ns=10**9)).rows
+    assert engine.connection.execute("PRAGMA busy_timeout").fetchone() == (5000,)
+    there = entry(cache)
+    with closing(sqlite3.connect(there, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        engine.connection.execute("PRAGMA busy_timeout = 10")
+        engine.use(Params())
+        assert there.exists(), "it is not damaged, only written"
+        other.execute("ROLLBACK")
+    engine.close()
+    again = Session(used(run_db, library), library, "run.db")
+    assert again.query("dirty_position", Params(window_ns=10**9)).rows == windows
+
+
+def test_ctrl_c_while_tables_are_kept(
+    run_db: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = used(run_db, library)
+    session = Session(engine, library, "run.db")
+    rows = session.query("stalls").rows
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept.KeptTables, "_copy", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            session.script(["tl_stall"], kept=True)
+    assert not engine.connection.in_transaction
+    schemas = [row[1] for row in engine.connection.execute("PRAGMA database_list")]
+    assert "kept_new" not in schemas
+    assert session.query("stalls").rows == rows
+    assert session.query("throttle_by_task").rows
+    engine.close()

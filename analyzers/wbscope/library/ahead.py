@@ -63,6 +63,7 @@ class Ahead:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._is_stopped = False
+        self._has_ended = False
         self._ready: dict[str, Ready] = {}
         self._lent: dict[str, Ready | None] = {}
         self._told = {name: threading.Event() for name in names}
@@ -83,20 +84,22 @@ class Ahead:
         self._told[name].wait()
         return self._ready.get(name)
 
-    def claim(self, names: Sequence[str]) -> str | None:
-        """The last of these that is not begun: from now on the caller's, who will lend() it.
+    def claim(self, names: Sequence[str]) -> tuple[str, bool] | None:
+        """The last of these that is not begun: from now on the caller's.
 
-        One that is not needed here comes first.
+        One that is not needed here comes first. The caller will lend() one that is (True).
         """
         with self._lock:
-            if not self._thread.is_alive():
+            if self._has_ended or not self._thread.is_alive():
                 return None  # nobody to share with
             gone = self._begun | self._claimed
             free = [name for name in reversed(names) if name in self._told and name not in gone]
-            for name in (*(n for n in free if self._users_of(n) == [n]), *free):
-                self._claimed.add(name)
-                return name
-        return None
+            alone = [name for name in free if self._users_of(name) == [name]]
+            if not free:
+                return None
+            name = next(iter(alone or free))
+            self._claimed.add(name)
+            return name, not alone
 
     def lend(self, name: str, ready: Ready | None) -> None:
         """A claimed table is there; None: it could not be made where others can read it."""
@@ -148,15 +151,17 @@ class Ahead:
                     # Such a database is gone with the last connection to it.
                     self._end.wait()
             finally:
+                self._ready.clear()  # gone with the connection
                 self._tell_all()
 
     def _make(self, connection: sqlite3.Connection) -> None:
         try:
-            with contextlib.suppress(sqlite3.Error, WbscopeError), stoppable(connection):
+            with contextlib.suppress(sqlite3.Error, WbscopeError, KeyboardInterrupt):
                 self._connection = connection
                 self._make_all(connection)
         finally:
             self._connection = None
+            self._has_ended = True
             self._tell_all()
 
     def _make_all(self, connection: sqlite3.Connection) -> None:
@@ -167,16 +172,20 @@ class Ahead:
                 return
             if not self._begin(one.name):
                 continue
+            waited = time.monotonic_ns()
             for name in self._to_borrow(one) - borrowed:
                 if not self._borrow(connection, name):
                     return
                 borrowed.add(name)
-            if one.is_table and one.name in self._told:
-                self._publish(connection, one, started)
-                started = time.monotonic_ns()
-            else:
-                for statement in one.statements:
-                    connection.execute(statement)
+            started += time.monotonic_ns() - waited
+            # Not around all of it: time that is waited is not that of a question.
+            with stoppable(connection):
+                if one.is_table and one.name in self._told:
+                    self._publish(connection, one, started)
+                    started = time.monotonic_ns()
+                else:
+                    for statement in one.statements:
+                        connection.execute(statement)
 
     def _to_borrow(self, one: Definition) -> set[str]:
         """The claimed tables that this is made of; a view reads nothing yet."""

@@ -17,7 +17,7 @@ from wbscope.library.definitions import index_statement, table_columns
 from wbscope.library.library import Library
 from wbscope.library.params import quote
 
-__all__ = ["KeptTables"]
+__all__ = ["DAMAGED", "KeptTables"]
 
 # Tables made faster than this are made again; larger ones cost more to copy.
 _SLOW_NS = 50_000_000
@@ -25,6 +25,9 @@ _MOST_ROWS = 1 << 20
 # Of a new file: half of the time of SQLite's default of 4 KiB.
 _PAGE_BYTES = 16384
 
+_BUSY_MS = 5000  # as Python's sqlite3 has it
+# Errors of a file that is no database, or none any more.
+DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 _SCHEMA = "kept"
 _NEW = "kept_new"
 
@@ -40,7 +43,7 @@ class KeptTables:
     def __init__(self, database: Path, meta: dict[str, Any], library: Library) -> None:
         self._library = library
         self._filtered: frozenset[str] = frozenset()
-        self._is_attached = False
+        self.is_attached = False
         self._slow: list[str] = []
         self._saved: set[str] = set()
         self._views: list[str] = []
@@ -57,12 +60,12 @@ class KeptTables:
         `filtered` are those that depend on the filters now in force; `there` is made already.
         """
         self._filtered = filtered
-        if self._entry is None or not (self._is_attached or used(self._entry)):
+        if self._entry is None or not (self.is_attached or used(self._entry)):
             return frozenset()
         try:
-            if not self._is_attached:
+            if not self.is_attached:
                 connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
-                self._is_attached = True
+                self.is_attached = True
             rows = connection.execute(f"SELECT name FROM {_SCHEMA}.sqlite_schema").fetchall()
             for (name,) in rows:
                 if self._is_usable(name) and name not in there and name not in self._views:
@@ -70,16 +73,17 @@ class KeptTables:
                     connection.execute(view)
                     self._views.append(name)
             return frozenset(self._views)
-        except sqlite3.Error:
-            self.drop(connection)
-            return frozenset()
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorname", "").startswith(DAMAGED):
+                self.drop(connection)
+            return frozenset(self._views)
 
     def drop(self, connection: sqlite3.Connection) -> None:
         """Forget what is damaged."""
         # First, for SQLite reads a damaged schema with any statement.
         with contextlib.suppress(sqlite3.Error):
             connection.execute(f"DETACH {_SCHEMA}")
-        self._is_attached = False
+        self.is_attached = False
         while self._views:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute(f"DROP VIEW temp.{self._views.pop()}")
@@ -105,24 +109,28 @@ class KeptTables:
         if not self._slow or self._entry is None:
             return
         # Beside what is read from: that stays even if another process has cleared the cache.
-        with contextlib.suppress(sqlite3.Error, OSError):
-            connection.execute("PRAGMA busy_timeout = 100")
-            connection.execute(f"ATTACH ? AS {_NEW}", (_uri(self._entry, "rwc"),))
-            connection.execute(f"PRAGMA {_NEW}.page_size = {_PAGE_BYTES}")
-            # Not IMMEDIATE, which locks what is read from, too: the file of both.
-            connection.execute("BEGIN")
-            for name in self._worth_keeping():
-                self._copy(connection, name)
-            connection.execute("COMMIT")
-            self._saved.update(self._slow)
-            self._slow.clear()
-            trim_cache(self._entry)
-        # COMMIT fails while another process reads the file, and leaves the transaction open.
-        with contextlib.suppress(sqlite3.Error):
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute(f"DETACH {_NEW}")
+        try:
+            with contextlib.suppress(sqlite3.Error, OSError):
+                connection.execute("PRAGMA busy_timeout = 100")
+                connection.execute(f"ATTACH ? AS {_NEW}", (_uri(self._entry, "rwc"),))
+                connection.execute(f"PRAGMA {_NEW}.page_size = {_PAGE_BYTES}")
+                # Not IMMEDIATE, which locks what is read from, too: the file of both.
+                connection.execute("BEGIN")
+                for name in self._worth_keeping():
+                    self._copy(connection, name)
+                connection.execute("COMMIT")
+                self._saved.update(self._slow)
+                self._slow.clear()
+                trim_cache(self._entry)
+        finally:
+            # COMMIT fails while another process reads the file, and leaves the transaction open.
+            with contextlib.suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute(f"DETACH {_NEW}")
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
 
     def statements(
         self, wanted: frozenset[str], *, is_first: bool = True

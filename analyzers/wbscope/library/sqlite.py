@@ -18,7 +18,7 @@ from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions, index_statement, table_columns
 from wbscope.library.engine import PARAMS, Rows, Script
 from wbscope.library.guard import stoppable
-from wbscope.library.kept import KeptTables
+from wbscope.library.kept import DAMAGED, KeptTables
 from wbscope.library.library import Library
 from wbscope.library.params import Params
 
@@ -32,7 +32,6 @@ _PAGE_BYTES = 8192
 _FEW_PAGES = 16
 # With fewer records, another connection takes longer than it saves.
 _MANY_RECORDS = 1 << 18
-_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 
 
 class SqliteEngine:
@@ -94,10 +93,12 @@ class SqliteEngine:
         """These tables will be asked for: begin with them on another connection, in this order."""
         files = (self.library.files[name] for name in names)
         tables = [file.name for file in files if file.materialize and file.columns]
-        wanted = [name for name in tables if name not in self._there()][: self._room()]
+        wanted = [name for name in tables if name not in self._there()][: self._limit()]
         loaded = sum(count for _, count in self._recorded.counts.values())
         if not wanted or loaded < _MANY_RECORDS or not has_second_cpu() or self._is_expecting():
             return
+        if _identity(self.database) != self._opened:
+            return  # another file is there now
         self._stop_ahead()
         needed = frozenset(self.library.closure(wanted))
         with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
@@ -162,7 +163,7 @@ class SqliteEngine:
             return ask()
         except sqlite3.DatabaseError as error:
             name = getattr(error, "sqlite_errorname", None) or ""
-            if not self._given or not name.startswith(_DAMAGED):
+            if not self._given or not name.startswith(DAMAGED):
                 raise
             self._given = frozenset()
             self._kept.drop(self._connection)
@@ -174,23 +175,30 @@ class SqliteEngine:
         Raises: sqlite3.Error, as `rows()` does.
         """
         names, tables = list(names), list(tables)
-        while later := self._awaited(tables):
-            if (mine := self._claim(later)) is not None:
-                self._lend(mine)
-                continue
-            # What needs none of them, before one is waited for.
-            self._make(names, tables, frozenset(later))
-            if not self._take(later[0]):
-                self._make([later[0]], [later[0]])
-        self._make(names, tables)
+        try:
+            while later := self._awaited(tables):
+                if self._share(later):
+                    continue
+                # What needs none of them, before one is waited for.
+                self._make(names, tables, frozenset(later))
+                if not self._take(later[0]):
+                    self._make([later[0]], [later[0]])
+            self._make(names, tables)
+        except KeyboardInterrupt:
+            self._params = None  # it may come between any two steps: the next use() opens anew
+            raise
 
     def _room(self) -> int:
         """How many more tables of another thread can be attached."""
-        limit = self._connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED)
         attached = self._connection.execute(
             "SELECT count(*) FROM pragma_database_list WHERE seq > 1"
         )
-        return int(limit - attached.fetchone()[0])
+        # One place for the tables of an earlier session, if there will be any.
+        free = self._limit() - attached.fetchone()[0] - (not self._kept.is_attached)
+        return max(int(free), 0)
+
+    def _limit(self) -> int:
+        return self._connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED)
 
     def _is_expecting(self) -> bool:
         """Whether something is made ahead, or soon will be, that has not been asked for yet."""
@@ -198,14 +206,25 @@ class SqliteEngine:
             return False
         return not self._there().issuperset(self._ahead.names)
 
-    def _claim(self, later: Sequence[str]) -> str | None:
-        """One of these that the other connection has not begun, and that needs none of them."""
+    def _share(self, later: Sequence[str]) -> bool:
+        """Make one of these that the other thread has not begun, and that needs none of them."""
         if self._ahead is None or not self._is_shared or self._room() < 2:
-            return None
+            return False
         others = frozenset(later)
-        return self._ahead.claim(
-            [name for name in later if others & set(self.library.closure([name])) == {name}]
-        )
+        free = [name for name in later if others & set(self.library.closure([name])) == {name}]
+        try:
+            claimed = self._ahead.claim(free)
+            if claimed is None:
+                return False
+            name, is_needed = claimed
+            if is_needed:
+                self._lend(self._ahead, name)
+            else:
+                self._make([name], [name])
+        except BaseException:
+            self._stop_ahead()  # it would wait for what nobody makes
+            raise
+        return True
 
     def _awaited(self, tables: Iterable[str]) -> list[str]:
         """What is being made elsewhere, of all that is asked for."""
@@ -253,18 +272,23 @@ class SqliteEngine:
         except sqlite3.Error:  # no more can be attached
             return False
         dropped = [_dropped(name)] if name in self.made else []
-        (pages,) = self._connection.execute(f"PRAGMA {ready.schema}.page_count").fetchone()
-        # The last place is for a file to keep tables in.
-        if is_copied := pages <= _FEW_PAGES or not self._room():
-            file = self.library.files[name]
-            made = [
-                f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})",
-                f"INSERT INTO {name} SELECT * FROM {ready.schema}.{name}",
-                *(index_statement(file, columns, "temp.") for columns in file.indexes),
-            ]
-        else:
-            made = [f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}"]
-        self._all_or_none([*dropped, *made])
+        try:
+            (pages,) = self._connection.execute(f"PRAGMA {ready.schema}.page_count").fetchone()
+            # The last place is for a file to keep tables in.
+            if is_copied := pages <= _FEW_PAGES or not self._room():
+                file = self.library.files[name]
+                made = [
+                    f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})",
+                    f"INSERT INTO {name} SELECT * FROM {ready.schema}.{name}",
+                    *(index_statement(file, columns, "temp.") for columns in file.indexes),
+                ]
+            else:
+                made = [f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}"]
+            self._all_or_none([*dropped, *made])
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute(f"DETACH {ready.schema}")
+            raise
         if is_copied:
             self._connection.execute(f"DETACH {ready.schema}")
         else:
@@ -273,9 +297,8 @@ class SqliteEngine:
         self.made[name] = True
         return True
 
-    def _lend(self, name: str) -> None:
+    def _lend(self, other: Ahead, name: str) -> None:
         """Make a table where the other thread, which left it to us, can read it, too."""
-        assert self._ahead is not None
         ready = None
         try:
             file = self.library.files[name]
@@ -294,7 +317,7 @@ class SqliteEngine:
             if error.sqlite_errorname != "SQLITE_FULL" and "too many attached" not in str(error):
                 raise
         finally:
-            self._ahead.lend(name, ready)
+            other.lend(name, ready)
         if ready is None:
             self._make([name], [name])
 
@@ -306,6 +329,7 @@ class SqliteEngine:
 
     def _open(self) -> None:
         """Without filters."""
+        self._opened = _identity(self.database)
         self._connection, self._recorded = open_database(self.database, self.shown)
         # Of temporary tables; the run's own file keeps what it has.
         self._connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
@@ -350,15 +374,15 @@ class SqliteEngine:
 
     def _all_or_none(self, statements: Iterable[str]) -> None:
         """One that is stopped by Ctrl-C leaves things as they were for the next question."""
-        self._connection.execute("BEGIN")
         try:
+            self._connection.execute("BEGIN")
             for statement in statements:
                 self._connection.execute(statement)
+            self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
 
     def _library_error(self, name: str, error: sqlite3.Error) -> Exception:
         """SQL of our own that SQLite refuses is a bug; the rest is the file's."""
@@ -373,6 +397,13 @@ class SqliteEngine:
         if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR" and told.exit_code == 5:
             return InternalError("library-sql", name, f"{error}, on {self.shown} (a bug in sql/)")
         return told
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 def _differing(row: dict[str, Any], other: dict[str, Any]) -> list[str]:

@@ -15,7 +15,8 @@ namespace wbscope {
 class EventIndexes {
  public:
   // event: "system:name"; columns: as its table has them, from the first on;
-  // where: of which rows, in words of SQL; empty: of all.
+  // where: of which rows, in SQL: columns, numbers and the words AND, BETWEEN,
+  // IN, IS, NOT, NULL and OR; empty: of all.
   void add(std::string event, std::vector<std::string> columns, std::string where = {}) {
     wanted_.push_back({std::move(event), std::move(columns), std::move(where)});
   }
