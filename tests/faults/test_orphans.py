@@ -98,7 +98,10 @@ def test_killed_front_end_leaves_no_child_and_no_temporary_file(
         shutil.rmtree(box.cache / "wbscope", ignore_errors=True)
         process = box.start(*command)
         time.sleep(chance.uniform(longest / 4, longest))
-        met += process.poll() is None
+        if process.poll() is None:
+            met += 1
+        else:
+            longest /= 2  # the first one was slow, by what else the machine did
         process.kill()
         process.communicate()
         box.wait_for_none()
