@@ -480,13 +480,13 @@ def test_time_that_is_waited_for_a_lent_table_is_no_time_of_a_question(
         assert working.claim(["second"]), working.claim(["base"])
         assert working.claim(["base"]) == ("base", True)
         slow_to_begin.set()
-        time.sleep(0.3)
+        time.sleep(1)
         assert within.count("in") == within.count("out")
         with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
             ready = ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
             working.lend("base", ready)
             told = working.table("last")
             assert told is not None
-            assert told.elapsed_ns < 200_000_000, "of its own work only"
+            assert told.elapsed_ns < 900_000_000, "of its own work only"
     finally:
         working.stop()
