@@ -188,11 +188,7 @@ def test_small_ones_are_copied(
 
 
 def attached(engine: SqliteEngine) -> int:
-    return attached_to(engine.connection)
-
-
-def attached_to(connection: sqlite3.Connection) -> int:
-    schemas = [row[1] for row in connection.execute("PRAGMA database_list")]
+    schemas = [row[1] for row in engine.connection.execute("PRAGMA database_list")]
     return sum(name.startswith("ahead_") for name in schemas)
 
 
@@ -253,113 +249,6 @@ def test_an_engine_that_is_closed_waits_for_nothing(run_db: Path, library: Libra
     working.stop()
     assert time.monotonic() - begin < 2
     assert working.table("endless") is None
-
-
-def table_of(name: str, select: str) -> Definition:
-    create, insert = f"CREATE TEMP TABLE {name} (n)", f"INSERT INTO {name}\n{select}"
-    return Definition(name, (create, insert), is_table=True)
-
-
-@pytest.fixture
-def slow_to_begin(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """After the first table nothing is begun until this is set."""
-    go_on = threading.Event()
-    publish = ahead.Ahead._publish
-
-    def wait(self: ahead.Ahead, *given: object) -> None:
-        publish(self, *given)
-        go_on.wait()
-
-    monkeypatch.setattr(ahead.Ahead, "_publish", wait)
-    yield go_on
-    go_on.set()
-
-
-NAMES = ["first", "second", "last", "base"]
-NEEDS = {"first": [], "step": [], "second": ["step"], "base": ["ground"], "last": ["base"]}
-
-
-def work_of(run_db: Path) -> ahead.Ahead:
-    """`step` and `ground` cannot be made: they would end the work."""
-    made = [
-        table_of("first", "SELECT 1"),
-        Definition("step", ("CREATE TEMP TABLE step AS SELECT * FROM nowhere",)),
-        table_of("second", "SELECT n FROM step"),
-        Definition("ground", ("CREATE TEMP TABLE ground AS SELECT * FROM nowhere",)),
-        table_of("base", "SELECT n FROM ground"),
-        table_of("last", "SELECT n + 1 FROM base"),
-    ]
-    return ahead.Ahead(run_db, "run.db", made, NAMES, NEEDS | {"ground": []})
-
-
-def rows_of(ready: ahead.Ready | None, name: str) -> list[Any]:
-    assert ready is not None
-    with contextlib.closing(sqlite3.connect(ready.uri, uri=True)) as memory:
-        return memory.execute(f"SELECT n FROM {name}").fetchall()
-
-
-def test_what_is_claimed_and_what_only_that_needs_is_not_made_here(
-    run_db: Path, slow_to_begin: threading.Event
-) -> None:
-    working = work_of(run_db)
-    try:
-        assert working.table("first")
-        assert working.claim(["first"]) is None, "begun"
-        assert working.claim(["first", "second", "base"]) == ("second", False)
-        assert working.claim(["second"]) is None, "once"
-        assert working.claim(["first", "base"]) == ("base", True), "for another one"
-        slow_to_begin.set()
-        with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
-            ready = ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
-            assert here.execute("SELECT n FROM base").fetchall() == [(2,)]
-            working.lend("base", ready)
-            assert rows_of(working.table("last"), "last") == [(3,)]
-        assert working.table("second") is None
-    finally:
-        slow_to_begin.set()
-        working.stop()
-
-
-def test_what_is_made_of_a_table_that_cannot_be_lent_is_not_made_here(
-    run_db: Path, slow_to_begin: threading.Event
-) -> None:
-    working = work_of(run_db)
-    try:
-        assert [working.claim([name]) for name in ("second", "base")] == [
-            ("second", False),
-            ("base", True),
-        ]
-        slow_to_begin.set()
-        working.lend("base", None)
-        assert working.table("last") is None
-    finally:
-        slow_to_begin.set()
-        working.stop()
-
-
-def test_nobody_waits_for_what_is_never_lent(run_db: Path, slow_to_begin: threading.Event) -> None:
-    """Who claimed it was stopped by Ctrl-C, say."""
-    working = work_of(run_db)
-    assert [working.claim([name]) for name in ("second", "base")] == [
-        ("second", False),
-        ("base", True),
-    ]
-    slow_to_begin.set()
-    begin = time.monotonic()
-    working.stop()
-    assert time.monotonic() - begin < 2
-    assert not working._thread.is_alive()
-
-
-def test_a_table_that_is_too_large_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_MOST_PAGES", 3)
-    many = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 100000)"
-    large = table_of("large", f"{many} SELECT n FROM c")
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as here:
-        with pytest.raises(sqlite3.OperationalError, match="full"):
-            ahead.published(here, large, time.monotonic_ns())
-        assert not here.in_transaction
-        assert attached_to(here) == 0
 
 
 @pytest.mark.parametrize("expected", [False, True])
@@ -463,30 +352,15 @@ def test_what_a_thread_had_made_is_gone_with_it(engine: SqliteEngine, library: L
     assert rows[1][0][0] > 0
 
 
-def test_time_that_is_waited_for_a_lent_table_is_no_time_of_a_question(
-    run_db: Path, slow_to_begin: threading.Event, monkeypatch: pytest.MonkeyPatch
+def test_another_file_in_the_place_of_the_run_is_not_read(
+    run_db: Path, library: Library, tmp_path: Path, taken: list[str]
 ) -> None:
-    within: list[str] = []
-
-    @contextlib.contextmanager
-    def noted(_: sqlite3.Connection) -> Iterator[None]:
-        within.append("in")
-        yield
-        within.append("out")
-
-    monkeypatch.setattr(ahead, "stoppable", noted)
-    working = work_of(run_db)
-    try:
-        assert working.claim(["second"]), working.claim(["base"])
-        assert working.claim(["base"]) == ("base", True)
-        slow_to_begin.set()
-        time.sleep(1)
-        assert within.count("in") == within.count("out")
-        with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
-            ready = ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
-            working.lend("base", ready)
-            told = working.table("last")
-            assert told is not None
-            assert told.elapsed_ns < 900_000_000, "of its own work only"
-    finally:
-        working.stop()
+    """The session stays with the file that it opened; the other thread would open the new one."""
+    path = tmp_path / "run.db"
+    path.write_bytes(run_db.read_bytes())
+    engine = SqliteEngine(path, "run.db", library)
+    path.unlink()
+    path.write_bytes(run_db.read_bytes())
+    assert all(rows for _, rows in asked(engine, library, Params())[1])
+    assert taken == []
+    engine.close()

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two threads make tables of one another: what is claimed, lent and borrowed."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from wbscope.library import ahead
+from wbscope.library.definitions import Definition
+
+
+def table_of(name: str, select: str) -> Definition:
+    create, insert = f"CREATE TEMP TABLE {name} (n)", f"INSERT INTO {name}\n{select}"
+    return Definition(name, (create, insert), is_table=True)
+
+
+@pytest.fixture
+def slow_to_begin(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """After the first table nothing is begun until this is set."""
+    go_on = threading.Event()
+    publish = ahead.Ahead._publish
+
+    def wait(self: ahead.Ahead, *given: object) -> None:
+        publish(self, *given)
+        go_on.wait()
+
+    monkeypatch.setattr(ahead.Ahead, "_publish", wait)
+    yield go_on
+    go_on.set()
+
+
+NAMES = ["first", "second", "last", "base"]
+NEEDS = {"first": [], "step": [], "second": ["step"], "base": ["ground"], "last": ["base"]}
+
+
+def work_of(database: Path) -> ahead.Ahead:
+    """`step` and `ground` cannot be made: they would end the work."""
+    made = [
+        table_of("first", "SELECT 1"),
+        Definition("step", ("CREATE TEMP TABLE step AS SELECT * FROM nowhere",)),
+        table_of("second", "SELECT n FROM step"),
+        Definition("ground", ("CREATE TEMP TABLE ground AS SELECT * FROM nowhere",)),
+        table_of("base", "SELECT n FROM ground"),
+        table_of("last", "SELECT n + 1 FROM base"),
+    ]
+    return ahead.Ahead(database, "run.db", made, NAMES, NEEDS | {"ground": []})
+
+
+def rows_of(ready: ahead.Ready | None, name: str) -> list[Any]:
+    assert ready is not None
+    with contextlib.closing(sqlite3.connect(ready.uri, uri=True)) as memory:
+        return memory.execute(f"SELECT n FROM {name}").fetchall()
+
+
+def test_what_is_claimed_and_what_only_that_needs_is_not_made_here(
+    database: Path, slow_to_begin: threading.Event
+) -> None:
+    working = work_of(database)
+    try:
+        assert working.table("first")
+        assert working.claim(["first"]) is None, "begun"
+        assert working.claim(["first", "second", "base"]) == ("second", False)
+        assert working.claim(["second"]) is None, "once"
+        assert working.claim(["first", "base"]) == ("base", True), "for another one"
+        slow_to_begin.set()
+        with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
+            ready = ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
+            assert here.execute("SELECT n FROM base").fetchall() == [(2,)]
+            working.lend("base", ready)
+            assert rows_of(working.table("last"), "last") == [(3,)]
+        assert working.table("second") is None
+    finally:
+        slow_to_begin.set()
+        working.stop()
+
+
+def test_what_is_made_of_a_table_that_cannot_be_lent_is_not_made_here(
+    database: Path, slow_to_begin: threading.Event
+) -> None:
+    working = work_of(database)
+    try:
+        assert [working.claim([name]) for name in ("second", "base")] == [
+            ("second", False),
+            ("base", True),
+        ]
+        slow_to_begin.set()
+        working.lend("base", None)
+        assert working.table("last") is None
+    finally:
+        slow_to_begin.set()
+        working.stop()
+
+
+def test_nobody_waits_for_what_is_never_lent(
+    database: Path, slow_to_begin: threading.Event
+) -> None:
+    """Who claimed it was stopped by Ctrl-C, say."""
+    working = work_of(database)
+    assert [working.claim([name]) for name in ("second", "base")] == [
+        ("second", False),
+        ("base", True),
+    ]
+    slow_to_begin.set()
+    begin = time.monotonic()
+    working.stop()
+    assert time.monotonic() - begin < 2
+    assert not working._thread.is_alive()
+
+
+def test_a_table_that_is_too_large_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_MOST_PAGES", 3)
+    many = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 100000)"
+    large = table_of("large", f"{many} SELECT n FROM c")
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as here:
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            ahead.published(here, large, time.monotonic_ns())
+        assert not here.in_transaction
+        assert [row[1] for row in here.execute("PRAGMA database_list")] == ["main"]
+
+
+def test_time_that_is_waited_for_a_lent_table_is_no_time_of_a_question(
+    database: Path, slow_to_begin: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    within: list[str] = []
+
+    @contextlib.contextmanager
+    def noted(_: sqlite3.Connection) -> Iterator[None]:
+        within.append("in")
+        yield
+        within.append("out")
+
+    monkeypatch.setattr(ahead, "stoppable", noted)
+    working = work_of(database)
+    try:
+        assert working.claim(["second"]), working.claim(["base"])
+        assert working.claim(["base"]) == ("base", True)
+        slow_to_begin.set()
+        time.sleep(1)
+        assert within.count("in") == within.count("out")
+        with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
+            ready = ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
+            working.lend("base", ready)
+            told = working.table("last")
+            assert told is not None
+            assert told.elapsed_ns < 900_000_000, "of its own work only"
+    finally:
+        working.stop()
