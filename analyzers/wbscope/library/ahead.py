@@ -94,10 +94,10 @@ class Ahead:
                 return None  # nobody to share with
             gone = self._begun | self._claimed
             free = [name for name in reversed(names) if name in self._told and name not in gone]
-            alone = [name for name in free if self._users_of(name) == [name]]
             if not free:
                 return None
-            name = next(iter(alone or free))
+            alone = [name for name in free if self._users_of(name) == [name]]
+            name = (alone or free)[0]
             self._claimed.add(name)
             return name, not alone
 
