@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import wbscope
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError
 from wbscope.library import ahead, kept, sqlite
@@ -23,6 +24,8 @@ from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
+from wbscope.plot.asked import Asked, Lacking, ask_figures
+from wbscope.plot.figures import FIGURES
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
@@ -79,8 +82,8 @@ def own(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     claim = ahead.Ahead.claim
 
-    def note(self: ahead.Ahead, free: list[str]) -> tuple[str, bool] | None:
-        found = claim(self, free)
+    def note(self: ahead.Ahead, free: list[str], **given: bool) -> tuple[str, bool] | None:
+        found = claim(self, free, **given)
         if found is not None and not found[1]:
             names.append(found[0])
         return found
@@ -97,10 +100,10 @@ def engine(run_db: Path, library: Library) -> Iterator[SqliteEngine]:
     assert not any(thread.name == "wbscope-ahead" for thread in threading.enumerate())
 
 
-Asked = tuple[list[Finding], list[Rows]]
+Told = tuple[list[Finding], list[Rows]]
 
 
-def asked(engine: SqliteEngine, library: Library, params: Params) -> Asked:
+def asked(engine: SqliteEngine, library: Library, params: Params) -> Told:
     """The findings, and the tables."""
     found = Session(engine, library, "run.db").findings(params)
     selects = [f"SELECT * FROM {table}" for table in TABLES]
@@ -173,14 +176,14 @@ def test_one_that_cannot_be_attached_is_made_here(
     other.close()
 
 
-def test_no_more_are_made_ahead_than_can_be_attached(
+def test_more_are_made_ahead_than_can_be_attached(
     run_db: Path, library: Library, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = SqliteEngine(run_db, "run.db", library)
     monkeypatch.setattr(engine, "_share", lambda _: False)
     engine.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(TABLES) - 1)
     asked(engine, library, Params())
-    assert sorted(taken) == sorted(TABLES[:-1])
+    assert sorted(taken) == sorted(TABLES)
     # The last ones were copied: there is room for those of an earlier session, and to keep these.
     assert attached(engine) == len(TABLES) - 3
     engine.close()
@@ -383,3 +386,62 @@ def test_another_file_in_the_place_of_the_run_is_not_read(
     assert all(rows for _, rows in asked(engine, library, Params())[1])
     assert taken == []
     engine.close()
+
+
+def test_what_was_made_for_nobody_yet_stays_when_other_things_are_begun(
+    engine: SqliteEngine, taken: list[str]
+) -> None:
+    engine.ahead(["wb_dirty_extent"], shared=True)
+    first = engine._ahead
+    assert first is not None
+    assert first.table("wb_dirty_extent") is not None
+    while not first.has_ended:
+        time.sleep(0.01)
+    engine.ahead(["_throttle_pause"], shared=True)
+    assert engine._ahead is not first
+    assert engine.made["wb_dirty_extent"]
+    names = ["wb_dirty_extent"]
+    (rows,) = engine.answer("rows", names, names, ["SELECT * FROM wb_dirty_extent"])
+    assert rows[1]
+
+
+def test_who_asks_a_second_question_will_ask_more(run_db: Path) -> None:
+    with wbscope.open(run_db) as run:
+        for _ in range(2):
+            run.query("event_counts")
+            run.query("dirty_pages", window="1s")
+            assert run._session.engine._ahead is None
+        told = {"run_summary": run.query("run_summary")}
+        working = run._session.engine._ahead
+        assert working is not None
+        assert len(working.names) > 10
+        for name in ("blame", "stalls", "pool", "check"):
+            told[name] = run.query(name)
+    with wbscope.open(run_db) as run:
+        assert {name: run.query(name) for name in reversed(told)} == told
+
+
+def test_figures_of_other_windows_have_two_threads(
+    run_db: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shown = [figure for figure in FIGURES if figure.windows]
+    with wbscope.open(run_db) as run:
+        begun: list[list[str]] = []
+        begin = SqliteEngine._begin
+
+        def note(self: SqliteEngine, wanted: list[str]) -> ahead.Ahead:
+            begun.append(wanted)
+            return begin(self, wanted)
+
+        monkeypatch.setattr(SqliteEngine, "_begin", note)
+        told = ask_figures(run, shown)
+    assert any("_dirty_sum" in names for names in begun)
+    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
+    with wbscope.open(run_db) as run:
+        alone = ask_figures(run, shown)
+    assert [numbers(one) for one in alone] == [numbers(one) for one in told]
+
+
+def numbers(one: Asked | Lacking) -> tuple[object, object]:
+    return (one.error.message, None) if isinstance(one, Lacking) else (one.result, one.panels)

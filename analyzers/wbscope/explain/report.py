@@ -110,12 +110,14 @@ def build_report(
         queries = named or _behind(verdict, run)
     start, end = verdict.part_ns or (0, run.duration_ns())
     asked = Filters(window_ns=page_window_ns(end - start), span=span)
-    # Those with the filters of the verdict first: each change of filters begins anew.
     answers = {}
-    if full and not span:
-        run.expect(query.name for query in queries if not query.is_of_windows())
-    for query in sorted(queries, key=SqlFile.is_of_windows):
-        answers[query.name] = _section(run, query, asked)
+    # Those with the filters of the verdict first: a change of filters begins much anew.
+    for has_windows in (False, True):
+        names = [query.name for query in queries if query.is_of_windows() == has_windows]
+        if full and not span:
+            names = run.expect(names, asked if has_windows else None)
+        for name in names:
+            answers[name] = _section(run, run.library.query(name), asked)
     return Report(
         run=run.name,
         verdict=verdict,

@@ -265,17 +265,17 @@ class _Written:
     def _answers(self) -> tuple[dict[str, Result], dict[str, str]]:
         """Each canned query, and why it has no answer."""
         answers, lacking = {}, {}
-        self.run.expect(query.name for query in self.run.library.queries())
-        for query in self.run.library.queries():
+        names = [query.name for query in self.run.library.queries()]
+        for name in self.run.expect(names):
             try:
-                answers[query.name] = self.run.ask(query.name, Filters())
+                answers[name] = self.run.ask(name, Filters())
             except EvidenceError as error:
-                lacking[query.name] = error.message
+                lacking[name] = error.message
             except InputError as error:
                 if error.slug != _NOT_ASKED:
                     raise
-                lacking[query.name] = error.message
-        return answers, lacking
+                lacking[name] = error.message
+        return {name: answers[name] for name in names if name in answers}, lacking
 
     def _data(self, answers: dict[str, Result]) -> RunData:
         """The run as compare and gate have it."""

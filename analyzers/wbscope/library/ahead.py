@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,8 @@ __all__ = ["Ahead", "Ready", "has_second_cpu", "published"]
 # A table that is larger is not worth its memory: SQLite then says that the database is full.
 _PAGE_BYTES = 8192
 _MOST_PAGES = (64 << 20) // _PAGE_BYTES
+# Of all tables of one thread.
+_ALL_PAGES = (256 << 20) // _PAGE_BYTES
 _COUNTER = itertools.count()
 
 
@@ -65,6 +67,9 @@ class Ahead:
         self._is_stopped = False
         self._has_ended = False
         self._ready: dict[str, Ready] = {}
+        self._attached: dict[str, Ready] = {}
+        self._holders: list[sqlite3.Connection] = []
+        self._free_pages = _ALL_PAGES
         self._lent: dict[str, Ready | None] = {}
         self._told = {name: threading.Event() for name in names}
         self._end = threading.Event()
@@ -77,6 +82,11 @@ class Ahead:
         """What is being made, in this order."""
         return list(self._told)
 
+    @property
+    def has_ended(self) -> bool:
+        """Nothing more will be made; what is there can be read."""
+        return self._has_ended
+
     def table(self, name: str) -> Ready | None:
         """This one, once it is there."""
         if name not in self._told or self._is_stopped or self._thread.ident is None:
@@ -84,10 +94,11 @@ class Ahead:
         self._told[name].wait()
         return self._ready.get(name)
 
-    def claim(self, names: Sequence[str]) -> tuple[str, bool] | None:
+    def claim(self, names: Sequence[str], *, can_lend: bool = True) -> tuple[str, bool] | None:
         """The last of these that is not begun: from now on the caller's.
 
-        One that is not needed here comes first. The caller will lend() one that is (True).
+        One that is not needed here comes first. The caller will lend() one that is (True), if
+        it can.
         """
         with self._lock:
             if self._has_ended or not self._thread.is_alive():
@@ -97,6 +108,8 @@ class Ahead:
             if not free:
                 return None
             alone = [name for name in free if self._users_of(name) == [name]]
+            if not alone and not can_lend:
+                return None
             name = (alone or free)[0]
             self._claimed.add(name)
             return name, not alone
@@ -118,13 +131,13 @@ class Ahead:
         # Sources have no entry: any table may read them.
         return users.get(name, [] if name in self._needs else [name])
 
-    def _parts(self, table: str) -> set[str]:
-        """This and all that it is made of, but for what claimed ones are made of."""
+    def _parts(self, table: str, ready: Container[str] = ()) -> set[str]:
+        """This and all that it is made of, but for what claimed and ready ones are made of."""
         found = {table}
         waiting = [table]
         while waiting:
             name = waiting.pop()
-            if name == table or name not in self._claimed:
+            if name == table or (name not in self._claimed and name not in ready):
                 new = [need for need in self._needs.get(name, ()) if need not in found]
                 found.update(new)
                 waiting += new
@@ -151,7 +164,9 @@ class Ahead:
                     # Such a database is gone with the last connection to it.
                     self._end.wait()
             finally:
-                self._ready.clear()  # gone with the connection
+                self._ready.clear()  # gone with the connections
+                for holder in self._holders:
+                    holder.close()
                 self._tell_all()
 
     def _make(self, connection: sqlite3.Connection) -> None:
@@ -198,9 +213,26 @@ class Ahead:
         ready = self._lent.get(name)
         if ready is None or self._is_stopped:
             return False
+        self._make_room(connection)
         connection.execute(f"ATTACH ? AS {ready.schema}", (ready.uri,))
         connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}")
+        self._attached[name] = ready
         return True
+
+    def _make_room(self, connection: sqlite3.Connection) -> None:
+        """Where no more can be attached, let go of one that nothing here is made of any more."""
+        if len(self._attached) < connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED):
+            return
+        with self._lock:
+            later = [name for name in self._told if name not in {*self._ready, *self._claimed}]
+            needed = {part for name in later for part in self._parts(name, self._ready)}
+        for name in self._attached.keys() - needed:
+            ready = self._attached.pop(name)
+            if name in self._ready:  # one that is lent has a connection already
+                self._holders.append(sqlite3.connect(ready.uri, uri=True))
+            connection.execute(f"DROP VIEW temp.{name}")
+            connection.execute(f"DETACH {ready.schema}")
+            return
 
     def _begin(self, name: str) -> bool:
         """Whether this is to be made; the table that it is for cannot be claimed any more."""
@@ -213,7 +245,11 @@ class Ahead:
             return bool(wanted)
 
     def _publish(self, connection: sqlite3.Connection, one: Definition, started: int) -> None:
-        self._ready[one.name] = published(connection, one, started)
+        self._make_room(connection)
+        ready = published(connection, one, started, self._free_pages)
+        (pages,) = connection.execute(f"PRAGMA {ready.schema}.page_count").fetchone()
+        self._free_pages -= pages
+        self._attached[one.name] = self._ready[one.name] = ready
         self._told[one.name].set()
 
     def _tell_all(self) -> None:
@@ -221,7 +257,9 @@ class Ahead:
             told.set()
 
 
-def published(connection: sqlite3.Connection, one: Definition, started_ns: int) -> Ready:
+def published(
+    connection: sqlite3.Connection, one: Definition, started_ns: int, most: int = _MOST_PAGES
+) -> Ready:
     """Make a table that other connections of this process can read; here its name is a view.
 
     Raises: sqlite3.Error, also where it is too large for that.
@@ -232,7 +270,7 @@ def published(connection: sqlite3.Connection, one: Definition, started_ns: int) 
     connection.execute("ATTACH ? AS " + schema, (uri,))
     try:
         connection.execute(f"PRAGMA {schema}.page_size = {_PAGE_BYTES}")
-        connection.execute(f"PRAGMA {schema}.max_page_count = {_MOST_PAGES}")
+        connection.execute(f"PRAGMA {schema}.max_page_count = {max(min(most, _MOST_PAGES), 1)}")
         connection.execute("BEGIN")
         for statement in one.placed(schema):
             connection.execute(statement)

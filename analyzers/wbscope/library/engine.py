@@ -57,9 +57,13 @@ class Engine(Protocol):
     def put(self, name: str, select: str) -> None:
         """Let this view be that SELECT, until other filters are used."""
 
-    def ahead(self, names: Iterable[str], *, shared: bool = False) -> None:
+    def ahead(
+        self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
+    ) -> Sequence[str]:
         """These tables will be asked for: an engine may begin with them, in this order.
 
+        Returns those that it has begun with. With `needs`, they are for those only: what stands
+        below a table that is there is not made.
         With `shared`, who asks has nothing else to do for long and takes part, from the last on;
         until all of that are asked for, it stays with them.
         Raises: nothing; whatever is wrong with them is told when they are asked for.

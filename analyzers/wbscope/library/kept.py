@@ -48,8 +48,13 @@ class KeptTables:
         self._saved: set[str] = set()
         self._views: list[str] = []
         self._entry: Path | None = None
+        self.rename(database, meta)
+
+    def rename(self, database: Path, meta: dict[str, Any]) -> None:
+        """It is this file that the tables are of."""
+        self._entry = None
         with contextlib.suppress(SetupError, OSError):
-            versions = ("tables", library.digest(), sqlite3.sqlite_version)
+            versions = ("tables", self._library.digest(), sqlite3.sqlite_version)
             self._entry = entry_of([*versions, *_identity(database), sorted(meta.items())])
 
     def attach(

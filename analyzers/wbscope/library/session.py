@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import chain
 
+from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
 from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script, warnings_select
 from wbscope.library.evidence import require_events
 from wbscope.library.finding import WAITS, Finding, find_all, findings_select, no_label
 from wbscope.library.library import Library
 from wbscope.library.params import Params, check_filters
-from wbscope.library.sqlfile import Column
+from wbscope.library.sqlfile import Column, SqlFile
 from wbscope.library.template import Label
 
 __all__ = ["Session", "notices_of", "result_of"]
@@ -36,14 +38,25 @@ _PASSES = (
 # Of these, what another thread makes while the rest is asked for, whatever is asked first.
 _APART = (
     "_dirty_sum",
+    "_throttle_pause",
+    "wb_dirty_boost",
     "wb_domain_sum",
+    "_dirtied_free_call",
+    "wb_throttle_cause",
     "_law_break",
-    "reclaim_work",
+    "wb_block_request",
     "wb_wait_request",
     "wb_busy",
-    "wb_work",
+    "_outside_think",
+    "wb_wait",
+    "_wait_piece",
+    "_loss_throttle",
+    "wb_stall",
+    "_loss",
     "wb_told_rate",
-    "_dirtied_free_call",
+    "reclaim_work",
+    "_pool_sample",
+    "wb_work",
     "wb_dirty_extent",
 )
 
@@ -79,24 +92,47 @@ class Session:
         start_ns = self.engine.recorded.meta.get("first_ts")
         return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
 
-    def expect(self, names: Iterable[str]) -> None:
-        """All these queries will be asked, without filters: let another thread make a part.
+    def expect(self, names: Iterable[str], params: Params | None = None) -> list[str]:
+        """All these queries will be asked with these filters: let another thread make a part.
 
+        Returns them in an order in which what they need is there early.
         Raises: QueryError.
         """
-        self.engine.use(Params())
-        needs = (need for name in names for need in self._library.query(name).needs)
-        asked = self._library.closure(set(needs))
-        self.engine.ahead([name for name in _APART if name in asked], shared=True)
+        files = [self._library.query(name) for name in names]
+        self.engine.use(params or Params())
+        needs = {file.name: self._needs(file) for file in files if self._is_recorded(file)}
+        every = set(chain.from_iterable(needs.values()))
+        asked = frozenset(self._library.closure(every))
+        begun = self.engine.ahead([n for n in _APART if n in asked], every, shared=True)
+
+        def last(file: SqlFile) -> int:
+            """The place of the last table that it waits for; -1: none."""
+            parts = frozenset(self._library.closure(needs.get(file.name, ())))
+            return max((place for place, name in enumerate(begun) if name in parts), default=-1)
+
+        return [file.name for file in sorted(files, key=last)]
+
+    def _needs(self, file: SqlFile) -> tuple[str, ...]:
+        """Of a query; findings stand on what each of their rules needs."""
+        rules = self._library.findings() if FINDINGS in file.needs else ()
+        return (*file.needs, *(need for rule in rules for need in rule.needs))
+
+    def _is_recorded(self, file: SqlFile) -> bool:
+        try:
+            require_events(file, self.engine.recorded, self._shown, self._library.profiles)
+        except EvidenceError:
+            return False
+        return True
 
     def _share(self, needs: Iterable[str]) -> None:
         """Let two threads make what these need, where that are passes of more than one kind."""
+        needs = list(needs)
         asked = self._library.closure(needs)
         passes = [name for name in _PASSES if name in asked]
         if WAITS[-1] in asked:
             passes = [*WAITS, *(name for name in passes if name not in (*WAITS, "wb_busy"))]
         if len(passes) > 1:
-            self.engine.ahead(passes, shared=True)
+            self.engine.ahead(passes, needs, shared=True)
 
     def tell(self, params: Params, label: Label = no_label) -> None:
         """Let wb_finding have the findings in words."""

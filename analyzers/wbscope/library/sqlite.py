@@ -89,28 +89,49 @@ class SqliteEngine:
         if self.made.pop(name, None) is not None:
             self._connection.execute(f"DROP VIEW temp.{name}")
 
-    def ahead(self, names: Iterable[str], *, shared: bool = False) -> None:
+    def ahead(
+        self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
+    ) -> Sequence[str]:
         """These tables will be asked for: begin with them on another connection, in this order."""
-        files = (self.library.files[name] for name in names)
-        tables = [file.name for file in files if file.materialize and file.columns]
-        wanted = [name for name in tables if name not in self._there()][: self._limit()]
         loaded = sum(count for _, count in self._recorded.counts.values())
-        if not wanted or loaded < _MANY_RECORDS or not has_second_cpu() or self._is_expecting():
-            return
+        if loaded < _MANY_RECORDS or not has_second_cpu() or self._is_expecting():
+            return ()
         if _identity(self.database) != self._opened:
-            return  # another file is there now
-        self._stop_ahead()
+            return ()  # another file is there now
+        files = [self.library.files[name] for name in names]
+        tables = [file.name for file in files if file.materialize and file.columns]
+        needs = tables if needs is None else list(needs)
+        if not self._missing(tables, needs):
+            return ()
+        try:
+            with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
+                self._take_ready()
+                self._stop_ahead()
+                if wanted := self._missing(tables, needs):
+                    self._ahead = self._begin(wanted)
+                    self._is_shared = shared
+                    return wanted
+        except KeyboardInterrupt:
+            self._params = None  # as in make()
+            raise
+        return ()
+
+    def _missing(self, tables: Sequence[str], needs: Iterable[str]) -> list[str]:
+        """Of these tables, what has to be made for that."""
+        asked = frozenset(self.library.closure(needs, self._there()))
+        return [name for name in tables if name in asked]
+
+    def _begin(self, wanted: Sequence[str]) -> Ahead:
+        """Let another thread make these, in this order."""
         needed = frozenset(self.library.closure(wanted))
-        with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
-            made = self._definitions.statements(self._connection, wanted, needed)
-            place: dict[str, int] = {}
-            for table in wanted:
-                for name in self.library.closure([table]):
-                    place.setdefault(name, len(place))
-            made.sort(key=lambda one: place.get(one.name, -1))
-            needs = {name: self.library.files[name].needs for name in place}
-            self._ahead = Ahead(self.database, self.shown, made, wanted, needs)
-            self._is_shared = shared
+        made = self._definitions.statements(self._connection, wanted, needed)
+        place: dict[str, int] = {}
+        for table in wanted:
+            for name in self.library.closure([table]):
+                place.setdefault(name, len(place))
+        made.sort(key=lambda one: place.get(one.name, -1))
+        needs = {name: self.library.files[name].needs for name in place}
+        return Ahead(self.database, self.shown, made, wanted, needs)
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
@@ -151,10 +172,20 @@ class SqliteEngine:
         statements = (statement for definition in made for statement in definition.statements)
         return Script((*ready, *statements), there | needed)
 
-    def close(self) -> None:
+    def rest(self) -> None:
+        """Read the file no more until the next question: its maker goes on to write."""
+        self._stop_ahead()
+
+    def rename(self, database: Path) -> None:
+        """The file is whole and has this name: from now on tables are kept for it."""
+        self.database = database
+        self._kept.rename(database, self._recorded.meta)
+
+    def close(self, *, keep: bool = True) -> None:
         """Close the database; what took long to make is kept for another session."""
         self._stop_ahead()
-        self._kept.save(self._connection)
+        if keep:
+            self._kept.save(self._connection)
         self._connection.close()
 
     def asked(self, ask: Callable[[], _Answer]) -> _Answer:
@@ -202,18 +233,18 @@ class SqliteEngine:
 
     def _is_expecting(self) -> bool:
         """Whether something is made ahead, or soon will be, that has not been asked for yet."""
-        if self._ahead is None or not self._is_shared:
+        if self._ahead is None or not self._is_shared or self._ahead.has_ended:
             return False
         return not self._there().issuperset(self._ahead.names)
 
     def _share(self, later: Sequence[str]) -> bool:
         """Make one of these that the other thread has not begun, and that needs none of them."""
-        if self._ahead is None or not self._is_shared or self._room() < 2:
+        if self._ahead is None or not self._is_shared:
             return False
         others = frozenset(later)
         free = [name for name in later if others & set(self.library.closure([name])) == {name}]
         try:
-            claimed = self._ahead.claim(free)
+            claimed = self._ahead.claim(free, can_lend=self._room() > 1)
             if claimed is None:
                 return False
             name, is_needed = claimed
@@ -261,6 +292,13 @@ class SqliteEngine:
             if wanted.is_table:
                 self._kept.note(wanted.name, time.monotonic_ns() - started)
             self.made[wanted.name] = wanted.is_table
+
+    def _take_ready(self) -> None:
+        """What was made ahead for nobody yet, before its maker goes."""
+        if self._ahead is not None and self._ahead.has_ended:
+            for name in self._ahead.names:
+                if name not in self._there():
+                    self._take(name)
 
     def _take(self, name: str) -> bool:
         """Let this name be the table that was made ahead, if it was."""

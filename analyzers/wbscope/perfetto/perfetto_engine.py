@@ -82,8 +82,11 @@ class PerfettoEngine:
         """Let this view be that SELECT, until other filters are used."""
         self._texts[name] = select
 
-    def ahead(self, names: Iterable[str], *, shared: bool = False) -> None:
+    def ahead(
+        self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
+    ) -> Sequence[str]:
         """Nothing: trace processor answers one question after the other."""
+        return ()
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]

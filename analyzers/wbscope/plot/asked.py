@@ -52,10 +52,18 @@ def ask_figures(run: Run, figures: Sequence[Figure], span: Span = WHOLE) -> list
     Raises: UsageError for a part that no event can be in.
     """
     grids = [_grid(run, figure, span) for figure in figures]
-    questions = [(grid.window_ns, f.query) for f, grid in zip(figures, grids, strict=True)]
-    # What has the same windows stands together: a session keeps what it makes of them.
-    in_order = sorted(dict.fromkeys(questions), key=lambda question: question[0] or 0)
-    answers = {question: _answer(run, *question, span) for question in in_order}
+    questions = [
+        (_filters(run, figure, grid, span), figure.query)
+        for figure, grid in zip(figures, grids, strict=True)
+    ]
+    # What has the same filters stands together: a session keeps what it makes with them.
+    names: dict[Filters, list[str]] = {}
+    for filters, name in dict.fromkeys(questions):
+        names.setdefault(filters, []).append(name)
+    answers = {}
+    for filters in sorted(names, key=lambda filters: filters.window_ns or 0):
+        for name in run.expect(names[filters], filters):
+            answers[filters, name] = _answer(run, name, filters)
     return [
         _with_numbers(run, figure, grid, answers[question])
         for figure, grid, question in zip(figures, grids, questions, strict=True)
@@ -73,11 +81,15 @@ def _grid(run: Run, figure: Figure, span: Span) -> Grid:
     return Grid(from_ns, to_ns, window_ns)
 
 
-def _answer(run: Run, window_ns: int | None, name: str, span: Span) -> Result | EvidenceError:
+def _filters(run: Run, figure: Figure, grid: Grid, span: Span) -> Filters:
     # A query that takes no part of the time is of the whole run, and says so in its warnings.
-    part = span if "range" in run.library.query(name).filters else WHOLE
+    part = span if "range" in run.library.query(figure.query).filters else WHOLE
+    return Filters(window_ns=grid.window_ns, span=part)
+
+
+def _answer(run: Run, name: str, filters: Filters) -> Result | EvidenceError:
     try:
-        return run.ask(name, Filters(window_ns=window_ns, span=part))
+        return run.ask(name, filters)
     except EvidenceError as error:
         return error
 

@@ -33,6 +33,8 @@ from wbscope.run.source import Source, find_source
 
 __all__ = ["Run", "open_run", "reporter"]
 
+# Whoever asks so many goes on to ask: what other queries need is begun with.
+_MANY_QUERIES = 2
 # What writes a report: by the layers above, which this one must not import.
 _REPORTERS: dict[str, Callable[..., str]] = {}
 
@@ -46,6 +48,7 @@ class Run:
         self.database = engine.database
         self.library = library
         self._names: Names | None = None
+        self._asked: set[str] = set()
         self._opened: Session | None = Session(engine, library, self.name)
 
     def query(
@@ -71,22 +74,15 @@ class Run:
         """
         self.library.query(name)
         filters = parse_filters(window, bdi, tid, task, cgroup, start, end, time_range)
+        if not filters.names() and len(self._asked) < _MANY_QUERIES:
+            self._asked.add(name)
+            if len(self._asked) == _MANY_QUERIES:
+                self.expect(query.name for query in self.library.queries())
         return self.ask(name, filters)
 
     def ask(self, name: str, filters: Filters) -> Result:
         """As query(), with filters that were read before."""
-        file = self.library.query(name)
-        t0_ns, t1_ns = self.on_clock(filters.span)
-        cgroup = filters.cgroup
-        params = Params(
-            t0_ns=t0_ns,
-            t1_ns=t1_ns,
-            window_ns=self._window(filters, file, t0_ns, t1_ns),
-            bdi=None if filters.bdi is None else self.names().bdi(filters.bdi),
-            tid=filters.tid,
-            comm_glob=filters.comm_glob,
-            cgroup_ino=self.names().cgroup(cgroup) if isinstance(cgroup, str) else cgroup,
-        )
+        params = self._params(name, filters)
         result = self._session.query(name, params, self._label)
         if has_named(result.columns):
             result = replace(result, labels=self.names().labels())
@@ -95,12 +91,17 @@ class Run:
         told = why_empty(params, self._session.query(name, unfiltered(params)))
         return replace(result, warnings=(*result.warnings, *told))
 
-    def expect(self, names: Iterable[str]) -> None:
-        """All these queries will be asked, without filters: what they need is begun with.
+    def expect(self, names: Iterable[str], filters: Filters | None = None) -> list[str]:
+        """All these queries will be asked with these filters: what they need is begun with.
 
-        Raises: QueryError.
+        Returns them in an order in which what they need is there early.
+        Raises: as ask().
         """
-        self._session.expect(names)
+        names = list(names)
+        params = None
+        if names and filters is not None and filters.names():
+            params = self._params(names[0], filters)
+        return self._session.expect(names, params)
 
     def findings(self, span: Span = WHOLE) -> list[Finding]:
         """What is worth telling of the run, or of a part of it, what matters most first.
@@ -268,6 +269,20 @@ class Run:
             "runs on the engine sqlite only",
             fix="wbscope sql-package -o wbscope && trace_processor_shell --add-sql-package"
             " ./wbscope TRACE",
+        )
+
+    def _params(self, name: str, filters: Filters) -> Params:
+        """What a query with these filters is asked with."""
+        t0_ns, t1_ns = self.on_clock(filters.span)
+        cgroup = filters.cgroup
+        return Params(
+            t0_ns=t0_ns,
+            t1_ns=t1_ns,
+            window_ns=self._window(filters, self.library.query(name), t0_ns, t1_ns),
+            bdi=None if filters.bdi is None else self.names().bdi(filters.bdi),
+            tid=filters.tid,
+            comm_glob=filters.comm_glob,
+            cgroup_ino=self.names().cgroup(cgroup) if isinstance(cgroup, str) else cgroup,
         )
 
     def _window(

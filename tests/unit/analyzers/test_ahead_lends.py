@@ -7,7 +7,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,5 +150,51 @@ def test_time_that_is_waited_for_a_lent_table_is_no_time_of_a_question(
             told = working.table("last")
             assert told is not None
             assert told.elapsed_ns < 900_000_000, "of its own work only"
+    finally:
+        working.stop()
+
+
+def many(database: Path, needs: Mapping[str, Sequence[str]]) -> ahead.Ahead:
+    """Tables, each of the number that its needs make it."""
+    made = []
+    for name, parts in needs.items():
+        joined = " CROSS JOIN ".join(parts) or "(SELECT 0)"
+        made.append(table_of(name, f"SELECT 1 + count(*) FROM {joined}"))
+    return ahead.Ahead(database, "run.db", made, list(needs), needs)
+
+
+def test_more_tables_than_can_be_attached(database: Path) -> None:
+    """What nothing else is made of is let go, and can be read all the same."""
+    names = [f"t{number}" for number in range(40)]
+    needs = {name: [names[0], names[max(n - 1, 1)]] for n, name in enumerate(names) if n > 1}
+    working = many(database, {names[0]: [], names[1]: [], **needs})
+    try:
+        for name in names:
+            assert rows_of(working.table(name), name) == [(2,)]
+    finally:
+        working.stop()
+    assert all(working.table(name) is None for name in names)
+
+
+def test_a_table_made_of_more_than_can_be_attached(database: Path) -> None:
+    """It is not made here, and nobody waits for it."""
+    names = [f"t{number}" for number in range(12)]
+    working = many(database, {**dict.fromkeys(names, ()), "all": names, "other": []})
+    try:
+        assert rows_of(working.table("t9"), "t9") == [(2,)]
+        assert working.table("all") is None
+    finally:
+        working.stop()
+
+
+def test_all_tables_together_have_so_much_memory(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "_ALL_PAGES", 8)
+    names = [f"t{number}" for number in range(8)]
+    working = many(database, dict.fromkeys(names, ()))
+    try:
+        assert rows_of(working.table("t1"), "t1") == [(2,)]
+        assert working.table("t7") is None
     finally:
         working.stop()
