@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import wbscope
 from support.runs import REPOSITORY
-from wbscope.library import kept
+from wbscope.base.errors import SetupError
+from wbscope.library import kept, saved
+from wbscope.library import sqlite as sqlite_engine
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
@@ -304,3 +307,32 @@ def test_ctrl_c_while_tables_are_kept(
     assert session.query("stalls").rows == rows
     assert session.query("throttle_by_task").rows
     engine.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_ingest_made_to_judge_the_run_is_kept(
+    run_db: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr(sqlite_engine, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(sqlite_engine, "has_second_cpu", lambda: threads > 1)
+    path = tmp_path / "another.db"
+    ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), path, library)
+    assert not [one for one in threading.enumerate() if one.name == "wbscope-ahead"]
+    told, given = answers(path, library)
+    assert {"wb_wait", "_throttle_charge", "wb_loss_total"} <= given
+    assert told == answers(run_db, library)[0]
+
+
+def test_an_ingest_that_fails_keeps_nothing(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    def fail(self: saved._Saving, file: object) -> None:
+        raise SetupError("disk-full", "run.db", "no space left", fix="df")
+
+    monkeypatch.setattr(saved._Saving, "save", fail)
+    with pytest.raises(SetupError):
+        ingest(
+            find_source(str(REPOSITORY / "examples/four-equal-writers")), tmp_path / "x", library
+        )
+    assert not list(cache.rglob("*.db"))
+    assert not (tmp_path / "x").exists()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,7 +140,11 @@ def ingest(
             fix=report_of(run.path),
         )
     check_output(output, force, [run.path, run.trace])
-    with run.at_hand(), private_output(output) as private:
+    with (
+        _kept_for(output) as engines,
+        run.at_hand(),
+        private_output(output) as private,
+    ):
         if run.kind is Kind.PERFETTO:
             if choice.is_part:
                 raise UsageError(
@@ -159,7 +164,8 @@ def ingest(
         if views and private.exists():
 
             def find(database: Path) -> list[Finding]:
-                return _findings(database, library, str(output))
+                engines.append(SqliteEngine(database, str(output), library))
+                return _findings(engines[-1], library, str(output))
 
             warnings += save_views(private, library, str(output), find)
     return Ingested(
@@ -171,8 +177,26 @@ def ingest(
     )
 
 
-def _findings(database: Path, library: Library, shown: str) -> list[Finding]:
-    engine = SqliteEngine(database, shown, library)
-    # Not engine.close(): the file has another name soon, for which nothing would be kept.
-    with contextlib.closing(engine.connection):
-        return find_all(engine, library, shown, Params(), names_of(engine).label)
+@contextlib.contextmanager
+def _kept_for(output: Path) -> Iterator[list[SqliteEngine]]:
+    """Engines that read the file before it has its name: what they made is kept for whoever asks.
+
+    Judging a run makes most of what the first question to it needs.
+    """
+    engines: list[SqliteEngine] = []
+    try:
+        yield engines
+        for engine in engines:
+            engine.rename(output)
+    except BaseException:
+        for engine in engines:
+            engine.close(keep=False)
+        raise
+    for engine in engines:
+        engine.close()
+
+
+def _findings(engine: SqliteEngine, library: Library, shown: str) -> list[Finding]:
+    found = find_all(engine, library, shown, Params(), names_of(engine).label)
+    engine.rest()
+    return found
