@@ -14,7 +14,7 @@ from urllib.parse import quote as quote_uri
 
 from wbscope.base.errors import InputError, QueryError, SetupError, WbscopeError
 from wbscope.library.guard import stoppable
-from wbscope.library.room import no_room
+from wbscope.library.room import can_write_temp, no_room
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -144,6 +144,8 @@ def translate(error: sqlite3.Error, shown: str, written: Path | None = None) -> 
             f"holds numbers beyond what a trace can have: {error}",
             fix="wbscope ingest TRACE.dat -o RUN.db --force    # if the database was changed",
         )
+    if name.startswith("SQLITE_CANTOPEN") and not can_write_temp():
+        return no_room(f"{error} ({name})", shown, written)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
         return InputError(
             "unfinished-database",

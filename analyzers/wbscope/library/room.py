@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wbscope.base.errors import SetupError
 
-__all__ = ["no_room"]
+__all__ = ["can_write_temp", "no_room"]
 
 _CANDIDATES = "$SQLITE_TMPDIR, $TMPDIR, /var/tmp, /usr/tmp, /tmp or ."
 
@@ -43,6 +43,17 @@ def _cannot_write_temp(folder: str, why: str, shown: str, have: str) -> SetupErr
         have=have,
         fix="export SQLITE_TMPDIR=FOLDER    # one with room",
     )
+
+
+def can_write_temp() -> bool:
+    """Whether SQLite can make temporary files at all: not so where all is read only."""
+    import tempfile  # an error is rare
+
+    try:
+        with tempfile.TemporaryFile(dir=_temp_folder() or "/nonexistent"):
+            return True
+    except OSError:
+        return False
 
 
 def _temp_folder() -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from wbscope.library.database import translate
 from wbscope.library.room import no_room
 
 _WHY = "database or disk is full (SQLITE_FULL)"
@@ -71,3 +72,17 @@ def test_sqlite_agrees() -> None:
     links = [os.readlink(fd) for fd in opened.iterdir() if fd.is_symlink()]
     database.close()
     assert any(link.startswith(os.path.join(folder, "etilqs_")) for link in links), links
+
+
+def test_a_temporary_file_that_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite says the same of the database itself, which then is the other program's."""
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        sqlite3.connect(tmp_path / "none" / "x.db")
+    assert caught.value.sqlite_errorname == "SQLITE_CANTOPEN"
+    assert translate(caught.value, "x.db").slug == "unfinished-database"
+    # A folder to which even root cannot write, and which SQLite takes.
+    monkeypatch.setenv("SQLITE_TMPDIR", "/proc")
+    error = translate(caught.value, "x.db")
+    assert (error.slug, error.subject, error.exit_code) == ("no-room", "/proc", 5)
