@@ -13,18 +13,21 @@ import contextlib
 import os
 import select
 import signal
-import sqlite3
 import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import QueryError, UsageError, WbscopeError
 from wbscope.base.outputs import remove_private_folders
 from wbscope.base.units import seconds
+
+if TYPE_CHECKING:  # the list of verbs needs no database
+    import sqlite3
 
 __all__ = ["Running", "default_limit_ns", "hold", "running", "temp_bytes", "time_limit", "watching"]
 
@@ -248,7 +251,7 @@ def temp_bytes() -> int:
 
 def _interrupt(run: Running) -> None:
     if run.connection is not None:
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(run.connection.Error):
             run.connection.interrupt()
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import typer
 
+from wbscope.base.sqliteconfig import leave_memory_uncounted
+
 __all__ = ["VERBS", "Verb", "add_verbs"]
 
 
@@ -163,6 +165,8 @@ def add_verbs(app: typer.Typer, words: Sequence[str] | None = None) -> None:
     be. Without words all are whole.
     """
     named = None if words is None else _named(words)
+    if any(verb.name == named for verb in VERBS):
+        leave_memory_uncounted()  # before its module imports sqlite3
     for verb in VERBS:
         if words is None or verb.name == named:
             _add_whole(app, verb)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -63,8 +64,7 @@ def test_the_list_of_verbs_imports_none_of_them(words: list[str]) -> None:
     found = _imported(*words)
     verbs = {f"wbscope.cli.{verb.module}" for verb in VERBS}
     assert found & verbs == set()
-    allowed = {"sqlite3"}  # the watch over what a question may take
-    assert found & set(_HEAVY) <= allowed
+    assert found.isdisjoint(_HEAVY)
 
 
 def test_a_query_imports_no_other_verb_and_nothing_heavy(database: object) -> None:
@@ -92,3 +92,28 @@ def test_a_result_is_turned_into_others_without_more_imports() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("<")
+
+
+_PROGRAM = "from wbscope.cli.main import main; main(['query', 'throttle_by_task', sys.argv[1]])"
+_LIBRARY = "import wbscope; print(wbscope.open(sys.argv[1]).query('throttle_by_task'))"
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_counted"),
+    [(_PROGRAM, False), (f"import sqlite3; {_PROGRAM}", True), (_LIBRARY, True)],
+    ids=["program", "program in the process of another", "library"],
+)
+def test_only_the_program_leaves_the_memory_of_sqlite_uncounted(
+    database: Path, asked: str, is_counted: bool
+) -> None:
+    code = (
+        f"import sys\n{asked}\n"
+        "import ctypes, importlib.util, sqlite3\n"
+        "kept = sqlite3.connect(':memory:')\n"
+        "library = ctypes.CDLL(importlib.util.find_spec('_sqlite3').origin)\n"
+        "print(library.sqlite3_memory_used() > 0, file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", code, database]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout
+    assert done.stderr.splitlines()[-1] == str(is_counted)
