@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import wbscope
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError
 from wbscope.library import ahead, kept, sqlite
@@ -24,8 +23,6 @@ from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
-from wbscope.plot.asked import Asked, Lacking, ask_figures
-from wbscope.plot.figures import FIGURES
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
@@ -67,9 +64,9 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.extend([name] if ready else [])
         return ready
 
-    def lent(self: ahead.Ahead, name: str, ready: ahead.Ready | None) -> None:
+    def lent(self: ahead.Ahead, name: str, ready: ahead.Ready | None, *more: Any) -> None:
         names.extend([name] if ready else [])
-        lend(self, name, ready)
+        lend(self, name, ready, *more)
 
     monkeypatch.setattr(ahead.Ahead, "table", note)
     monkeypatch.setattr(ahead.Ahead, "lend", lent)
@@ -265,6 +262,7 @@ def test_an_engine_that_is_closed_waits_for_nothing(run_db: Path, library: Libra
         " (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
     )
     working = ahead.Ahead(run_db, "run.db", [Definition("v", (endless, ASK))], ["endless"])
+    working.start()
     time.sleep(0.2)
     assert working._thread.is_alive()
     begin = time.monotonic()
@@ -405,43 +403,26 @@ def test_what_was_made_for_nobody_yet_stays_when_other_things_are_begun(
     assert rows[1]
 
 
-def test_who_asks_a_second_question_will_ask_more(run_db: Path) -> None:
-    with wbscope.open(run_db) as run:
-        for _ in range(2):
-            run.query("event_counts")
-            run.query("dirty_pages", window="1s")
-            assert run._session.engine._ahead is None
-        told = {"run_summary": run.query("run_summary")}
-        working = run._session.engine._ahead
-        assert working is not None
-        assert len(working.names) > 10
-        for name in ("blame", "stalls", "pool", "check"):
-            told[name] = run.query(name)
-    with wbscope.open(run_db) as run:
-        assert {name: run.query(name) for name in reversed(told)} == told
-
-
-def test_figures_of_other_windows_have_two_threads(
-    run_db: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_what_is_lent_when_all_places_are_taken_is_copied(
+    run_db: Path,
+    library: Library,
+    taken: list[str],
+    own: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    shown = [figure for figure in FIGURES if figure.windows]
-    with wbscope.open(run_db) as run:
-        begun: list[list[str]] = []
-        begin = SqliteEngine._begin
-
-        def note(self: SqliteEngine, wanted: list[str]) -> ahead.Ahead:
-            begun.append(wanted)
-            return begin(self, wanted)
-
-        monkeypatch.setattr(SqliteEngine, "_begin", note)
-        told = ask_figures(run, shown)
-    assert any("_dirty_sum" in names for names in begun)
-    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
-    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
-    with wbscope.open(run_db) as run:
-        alone = ask_figures(run, shown)
-    assert [numbers(one) for one in alone] == [numbers(one) for one in told]
-
-
-def numbers(one: Asked | Lacking) -> tuple[object, object]:
-    return (one.error.message, None) if isinstance(one, Lacking) else (one.result, one.panels)
+    """So that nobody waits for the other thread because nothing more could be lent."""
+    whole = SqliteEngine(run_db, "run.db", library)
+    told = asked(whole, library, Params(t0_ns=0))
+    whole.close()
+    for limit in range(5):
+        monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / str(limit)))
+        taken.clear()
+        own.clear()
+        engine = SqliteEngine(run_db, "run.db", library)
+        engine.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, limit)
+        assert asked(engine, library, Params(t0_ns=0)) == told
+        assert attached(engine) <= max(limit - 2, 0)
+        if limit > 1:
+            assert sorted(taken + own) == sorted(TABLES)
+        engine.close()

@@ -275,7 +275,10 @@ class _Written:
                 if error.slug != _NOT_ASKED:
                     raise
                 lacking[name] = error.message
-        return {name: answers[name] for name in names if name in answers}, lacking
+        return (
+            {name: answers[name] for name in names if name in answers},
+            {name: lacking[name] for name in names if name in lacking},
+        )
 
     def _data(self, answers: dict[str, Result]) -> RunData:
         """The run as compare and gate have it."""

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ _MOST_PAGES = (64 << 20) // _PAGE_BYTES
 # Of all tables of one thread.
 _ALL_PAGES = (256 << 20) // _PAGE_BYTES
 _COUNTER = itertools.count()
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,10 @@ class Ahead:
         made: Iterable[Definition],
         names: Sequence[str],
         needs: Mapping[str, Sequence[str]] | None = None,
+        is_same: Callable[[], bool] = lambda: True,
     ) -> None:
         self._place = database, shown
+        self._is_same = is_same
         self._made = tuple(made)
         self._needs = needs or {}
         self._users: tuple[int, dict[str, list[str]]] = -1, {}
@@ -73,7 +76,11 @@ class Ahead:
         self._lent: dict[str, Ready | None] = {}
         self._told = {name: threading.Event() for name in names}
         self._end = threading.Event()
+        self._lent_holders: list[sqlite3.Connection] = []
         self._thread = threading.Thread(target=self._work, name="wbscope-ahead", daemon=True)
+
+    def start(self) -> None:
+        """Begin; whoever holds this can stop it, also where Ctrl-C comes just now."""
         with contextlib.suppress(RuntimeError):  # no more threads
             self._thread.start()
 
@@ -85,13 +92,15 @@ class Ahead:
     @property
     def has_ended(self) -> bool:
         """Nothing more will be made; what is there can be read."""
-        return self._has_ended
+        return self._has_ended or not self._thread.is_alive()
 
     def table(self, name: str) -> Ready | None:
         """This one, once it is there."""
         if name not in self._told or self._is_stopped or self._thread.ident is None:
             return None
-        self._told[name].wait()
+        while not self._told[name].wait(_LOOK_SECONDS):
+            if not self._thread.is_alive():  # this process is a fork of the one that it works in
+                return None
         return self._ready.get(name)
 
     def claim(self, names: Sequence[str], *, can_lend: bool = True) -> tuple[str, bool] | None:
@@ -100,9 +109,11 @@ class Ahead:
         One that is not needed here comes first. The caller will lend() one that is (True), if
         it can.
         """
+        if self.has_ended:
+            return None  # nobody to share with, or in a fork that the lock was not given back in
         with self._lock:
-            if self._has_ended or not self._thread.is_alive():
-                return None  # nobody to share with
+            if self._has_ended:
+                return None
             gone = self._begun | self._claimed
             free = [name for name in reversed(names) if name in self._told and name not in gone]
             if not free:
@@ -114,8 +125,15 @@ class Ahead:
             self._claimed.add(name)
             return name, not alone
 
-    def lend(self, name: str, ready: Ready | None) -> None:
-        """A claimed table is there; None: it could not be made where others can read it."""
+    def lend(
+        self, name: str, ready: Ready | None, holder: sqlite3.Connection | None = None
+    ) -> None:
+        """A claimed table is there; None: it could not be made where others can read it.
+
+        The holder is what keeps it there, if the lender does not; it is closed by stop().
+        """
+        if holder is not None:
+            self._lent_holders.append(holder)
         self._lent[name] = ready
         self._told[name].set()
 
@@ -145,14 +163,21 @@ class Ahead:
 
     def stop(self) -> None:
         """Let go of what is being made, and of what nobody has attached."""
+        self.abandon()
+        while self._thread.is_alive():
+            self.abandon()  # it may have been between two statements
+            self._thread.join(0.01)
+        for holder in self._lent_holders:
+            holder.close()
+
+    def abandon(self) -> None:
+        """As stop(), but nobody waits for it."""
         self._is_stopped = True
         self._end.set()
         self._tell_all()
-        while self._thread.is_alive():
-            if (connection := self._connection) is not None:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.interrupt()
-            self._thread.join(0.01)  # it may have been between two statements
+        if (connection := self._connection) is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.interrupt()
 
     def _work(self) -> None:
         # KeyboardInterrupt: a signal has stopped the statement; the main thread hears of it, too.
@@ -160,7 +185,8 @@ class Ahead:
             try:
                 connection, _ = open_database(*self._place)
                 with contextlib.closing(connection):
-                    self._make(connection)
+                    if self._is_same():  # no other file is in the place of the run
+                        self._make(connection)
                     # Such a database is gone with the last connection to it.
                     self._end.wait()
             finally:

@@ -57,6 +57,10 @@ class Engine(Protocol):
     def put(self, name: str, select: str) -> None:
         """Let this view be that SELECT, until other filters are used."""
 
+    @property
+    def works_ahead(self) -> bool:
+        """Whether ahead() would begin with anything now."""
+
     def ahead(
         self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
     ) -> Sequence[str]:

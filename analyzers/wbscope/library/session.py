@@ -100,6 +100,8 @@ class Session:
         """
         files = [self._library.query(name) for name in names]
         self.engine.use(params or Params())
+        if not self.engine.works_ahead:
+            return [file.name for file in files]
         needs = {file.name: self._needs(file) for file in files if self._is_recorded(file)}
         every = set(chain.from_iterable(needs.values()))
         asked = frozenset(self._library.closure(every))
@@ -126,6 +128,8 @@ class Session:
 
     def _share(self, needs: Iterable[str]) -> None:
         """Let two threads make what these need, where that are passes of more than one kind."""
+        if not self.engine.works_ahead:
+            return
         needs = list(needs)
         asked = self._library.closure(needs)
         passes = [name for name in _PASSES if name in asked]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -93,35 +94,47 @@ class SqliteEngine:
         self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
     ) -> Sequence[str]:
         """These tables will be asked for: begin with them on another connection, in this order."""
-        loaded = sum(count for _, count in self._recorded.counts.values())
-        if loaded < _MANY_RECORDS or not has_second_cpu() or self._is_expecting():
-            return ()
-        if _identity(self.database) != self._opened:
-            return ()  # another file is there now
         files = [self.library.files[name] for name in names]
         tables = [file.name for file in files if file.materialize and file.columns]
         needs = tables if needs is None else list(needs)
-        if not self._missing(tables, needs):
+        if not self.works_ahead or not self._missing(tables, needs):
             return ()
         try:
             with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
-                self._take_ready()
-                self._stop_ahead()
+                try:
+                    with stoppable(self._connection):
+                        self._take_ready()
+                finally:
+                    self._stop_ahead()
                 if wanted := self._missing(tables, needs):
-                    self._ahead = self._begin(wanted)
-                    self._is_shared = shared
+                    self._begin(wanted, shared)
                     return wanted
         except KeyboardInterrupt:
             self._params = None  # as in make()
             raise
         return ()
 
+    @property
+    def works_ahead(self) -> bool:
+        """Whether another thread can begin with something now, and is worth it."""
+        loaded = sum(count for _, count in self._recorded.counts.values())
+        return (
+            loaded >= _MANY_RECORDS
+            and has_second_cpu()
+            and not self._is_expecting()
+            and self._is_same()
+        )
+
+    def _is_same(self) -> bool:
+        """Whether the file that is open is still the one that has its name."""
+        return _identity(self.database) == self._opened
+
     def _missing(self, tables: Sequence[str], needs: Iterable[str]) -> list[str]:
         """Of these tables, what has to be made for that."""
         asked = frozenset(self.library.closure(needs, self._there()))
         return [name for name in tables if name in asked]
 
-    def _begin(self, wanted: Sequence[str]) -> Ahead:
+    def _begin(self, wanted: Sequence[str], shared: bool) -> None:
         """Let another thread make these, in this order."""
         needed = frozenset(self.library.closure(wanted))
         made = self._definitions.statements(self._connection, wanted, needed)
@@ -131,7 +144,19 @@ class SqliteEngine:
                 place.setdefault(name, len(place))
         made.sort(key=lambda one: place.get(one.name, -1))
         needs = {name: self.library.files[name].needs for name in place}
-        return Ahead(self.database, self.shown, made, wanted, needs)
+        database, opened = self.database, self._opened
+        self._ahead = Ahead(
+            database,
+            self.shown,
+            made,
+            wanted,
+            needs,
+            is_same=lambda: _identity(database) == opened,
+        )
+        self._is_shared = shared
+        # Of an engine that is dropped and not closed, the thread ends all the same.
+        weakref.finalize(self, self._ahead.abandon)
+        self._ahead.start()
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
@@ -244,7 +269,7 @@ class SqliteEngine:
         others = frozenset(later)
         free = [name for name in later if others & set(self.library.closure([name])) == {name}]
         try:
-            claimed = self._ahead.claim(free, can_lend=self._room() > 1)
+            claimed = self._ahead.claim(free, can_lend=self._room() > 0)
             if claimed is None:
                 return False
             name, is_needed = claimed
@@ -314,12 +339,7 @@ class SqliteEngine:
             (pages,) = self._connection.execute(f"PRAGMA {ready.schema}.page_count").fetchone()
             # The last place is for a file to keep tables in.
             if is_copied := pages <= _FEW_PAGES or not self._room():
-                file = self.library.files[name]
-                made = [
-                    f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})",
-                    f"INSERT INTO {name} SELECT * FROM {ready.schema}.{name}",
-                    *(index_statement(file, columns, "temp.") for columns in file.indexes),
-                ]
+                made = self._copying(name, ready.schema)
             else:
                 made = [f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}"]
             self._all_or_none([*dropped, *made])
@@ -335,9 +355,18 @@ class SqliteEngine:
         self.made[name] = True
         return True
 
+    def _copying(self, name: str, schema: str) -> list[str]:
+        """What copies a table of another database."""
+        file = self.library.files[name]
+        return [
+            f"CREATE TEMP TABLE {name} ({', '.join(table_columns(file))})",
+            f"INSERT INTO {name} SELECT * FROM {schema}.{name}",
+            *(index_statement(file, columns, "temp.") for columns in file.indexes),
+        ]
+
     def _lend(self, other: Ahead, name: str) -> None:
         """Make a table where the other thread, which left it to us, can read it, too."""
-        ready = None
+        ready = holder = None
         try:
             file = self.library.files[name]
             self._make(file.needs, file.needs)
@@ -351,11 +380,16 @@ class SqliteEngine:
             self._taken[name] = ready.schema
             self.made[name] = True
             self._kept.note(name, ready.elapsed_ns)
+            if not self._room():  # the last place is for others, as in _take()
+                holder = sqlite3.connect(ready.uri, uri=True)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorname != "SQLITE_FULL" and "too many attached" not in str(error):
                 raise
         finally:
-            other.lend(name, ready)
+            other.lend(name, ready, holder)
+        if ready is not None and holder is not None:
+            self._all_or_none([_dropped(name), *self._copying(name, ready.schema)])
+            self._connection.execute(f"DETACH {self._taken.pop(name)}")
         if ready is None:
             self._make([name], [name])
 

@@ -82,10 +82,15 @@ class PerfettoEngine:
         """Let this view be that SELECT, until other filters are used."""
         self._texts[name] = select
 
+    @property
+    def works_ahead(self) -> bool:
+        """No: trace processor answers one question after the other."""
+        return False
+
     def ahead(
         self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
     ) -> Sequence[str]:
-        """Nothing: trace processor answers one question after the other."""
+        """Nothing."""
         return ()
 
     def answer(

@@ -33,8 +33,6 @@ from wbscope.run.source import Source, find_source
 
 __all__ = ["Run", "open_run", "reporter"]
 
-# Whoever asks so many goes on to ask: what other queries need is begun with.
-_MANY_QUERIES = 2
 # What writes a report: by the layers above, which this one must not import.
 _REPORTERS: dict[str, Callable[..., str]] = {}
 
@@ -48,7 +46,6 @@ class Run:
         self.database = engine.database
         self.library = library
         self._names: Names | None = None
-        self._asked: set[str] = set()
         self._opened: Session | None = Session(engine, library, self.name)
 
     def query(
@@ -74,10 +71,6 @@ class Run:
         """
         self.library.query(name)
         filters = parse_filters(window, bdi, tid, task, cgroup, start, end, time_range)
-        if not filters.names() and len(self._asked) < _MANY_QUERIES:
-            self._asked.add(name)
-            if len(self._asked) == _MANY_QUERIES:
-                self.expect(query.name for query in self.library.queries())
         return self.ask(name, filters)
 
     def ask(self, name: str, filters: Filters) -> Result:
@@ -94,7 +87,8 @@ class Run:
     def expect(self, names: Iterable[str], filters: Filters | None = None) -> list[str]:
         """All these queries will be asked with these filters: what they need is begun with.
 
-        Returns them in an order in which what they need is there early.
+        Returns them in an order in which what they need is there early. Of a long trace, a second
+        thread works from now on until they are asked or the run is closed: do not fork meanwhile.
         Raises: as ask().
         """
         names = list(names)

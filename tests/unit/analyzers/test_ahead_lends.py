@@ -50,7 +50,12 @@ def work_of(database: Path) -> ahead.Ahead:
         table_of("base", "SELECT n FROM ground"),
         table_of("last", "SELECT n + 1 FROM base"),
     ]
-    return ahead.Ahead(database, "run.db", made, NAMES, NEEDS | {"ground": []})
+    return begun(ahead.Ahead(database, "run.db", made, NAMES, NEEDS | {"ground": []}))
+
+
+def begun(working: ahead.Ahead) -> ahead.Ahead:
+    working.start()
+    return working
 
 
 def rows_of(ready: ahead.Ready | None, name: str) -> list[Any]:
@@ -160,7 +165,7 @@ def many(database: Path, needs: Mapping[str, Sequence[str]]) -> ahead.Ahead:
     for name, parts in needs.items():
         joined = " CROSS JOIN ".join(parts) or "(SELECT 0)"
         made.append(table_of(name, f"SELECT 1 + count(*) FROM {joined}"))
-    return ahead.Ahead(database, "run.db", made, list(needs), needs)
+    return begun(ahead.Ahead(database, "run.db", made, list(needs), needs))
 
 
 def test_more_tables_than_can_be_attached(database: Path) -> None:

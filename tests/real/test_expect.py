@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever says what will be asked has a second thread: in order, dropped, forked, with windows."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.runs import REPOSITORY
+from wbscope.base.errors import QueryError
+from wbscope.library import sqlite
+from wbscope.library.library import load_library
+from wbscope.library.sqlite import SqliteEngine
+from wbscope.plot.asked import Asked, Lacking, ask_figures
+from wbscope.plot.figures import FIGURES
+from wbscope.run.ingested import ingest
+from wbscope.run.source import find_source
+
+
+@pytest.fixture(scope="module")
+def run_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run") / "run.db"
+    ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), path, load_library())
+    return path
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also of a small run, and on one CPU."""
+    monkeypatch.setattr(sqlite, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: True)
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_queries_that_are_announced_come_in_an_order_of_their_own(run_db: Path) -> None:
+    names = ["findings", "pool", "event_counts", "blame", "bdi_bandwidth"]
+    with wbscope.open(run_db) as run:
+        order = run.expect(names)
+        assert sorted(order) == sorted(names)
+        assert order[:2] == ["event_counts", "bdi_bandwidth"], "which wait for nothing"
+        assert order.index("blame") < order.index("findings")
+        told = {name: run.query(name) for name in order}
+        assert run.expect(names) == names, "all is there"
+        assert run.expect([]) == []
+        with pytest.raises(QueryError):
+            run.expect(["nothing"])
+    with wbscope.open(run_db) as run:
+        assert {name: run.query(name) for name in names} == told
+        run.query("event_counts")
+        run.query("stalls")
+        assert run._session.engine._ahead is None or run._session.engine._ahead.has_ended
+
+
+def test_a_run_that_is_dropped_takes_its_thread_along(run_db: Path) -> None:
+    run = wbscope.open(run_db)
+    run.expect(["stalls", "blame"])
+    thread = run._session.engine._ahead._thread
+    assert thread.is_alive()
+    del run
+    gc.collect()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None:
+    """The thread is not there: what it was to make is made in the child."""
+    code = (
+        "import os, sys, time, wbscope\n"
+        "from wbscope.library import ahead, sqlite\n"
+        "sqlite._MANY_RECORDS = 0\n"
+        "sqlite.has_second_cpu = lambda: True\n"
+        "go_on = ahead.threading.Event()\n"
+        "ahead.Ahead._make = lambda *_: go_on.wait()\n"
+        "run = wbscope.open(sys.argv[1])\n"
+        "run.expect(['stalls', 'blame'])\n"
+        "if child := os.fork():\n"
+        "    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "    go_on.set()\n"
+        "    run.close()\n"
+        "    sys.exit(code)\n"
+        "os._exit(0 if len(run.query('stalls').rows) else 1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, run_db], check=True, timeout=60)
+
+
+def test_figures_of_other_windows_have_two_threads(
+    run_db: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shown = [figure for figure in FIGURES if figure.windows]
+    with wbscope.open(run_db) as run:
+        begun: list[list[str]] = []
+        begin = SqliteEngine._begin
+
+        def note(self: SqliteEngine, wanted: list[str], shared: bool) -> None:
+            begun.append(wanted)
+            begin(self, wanted, shared)
+
+        monkeypatch.setattr(SqliteEngine, "_begin", note)
+        told = ask_figures(run, shown)
+    assert any("_dirty_sum" in names for names in begun)
+    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
+    with wbscope.open(run_db) as run:
+        alone = ask_figures(run, shown)
+    assert [numbers(one) for one in alone] == [numbers(one) for one in told]
+
+
+def numbers(one: Asked | Lacking) -> tuple[object, object]:
+    return (one.error.message, None) if isinstance(one, Lacking) else (one.result, one.panels)
