@@ -386,6 +386,29 @@ def test_another_file_in_the_place_of_the_run_is_not_read(
     engine.close()
 
 
+def test_nor_is_one_that_comes_just_when_the_other_thread_begins(
+    run_db: Path,
+    library: Library,
+    tmp_path: Path,
+    taken: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, opened = tmp_path / "run.db", ahead.open_database
+    path.write_bytes(run_db.read_bytes())
+
+    def replaced(*place: Any) -> Any:
+        (tmp_path / "new.db").write_bytes(run_db.read_bytes())
+        (tmp_path / "new.db").replace(path)
+        return opened(*place)
+
+    monkeypatch.setattr(ahead, "open_database", replaced)
+    monkeypatch.setattr(SqliteEngine, "_share", lambda *_: False)
+    engine = SqliteEngine(path, "run.db", library)
+    assert all(rows for _, rows in asked(engine, library, Params())[1])
+    assert taken == []
+    engine.close()
+
+
 def test_what_was_made_for_nobody_yet_stays_when_other_things_are_begun(
     engine: SqliteEngine, taken: list[str]
 ) -> None:

@@ -12,11 +12,12 @@ import pytest
 import wbscope
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError
-from wbscope.library import sqlite
+from wbscope.library import ahead, sqlite
 from wbscope.library.library import load_library
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.plot.asked import Asked, Lacking, ask_figures
 from wbscope.plot.figures import FIGURES
+from wbscope.run.filters import Filters
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
@@ -64,6 +65,15 @@ def test_a_run_that_is_dropped_takes_its_thread_along(run_db: Path) -> None:
     gc.collect()
     thread.join(20)
     assert not thread.is_alive()
+
+
+def test_threads_that_are_done_leave_nothing(run_db: Path) -> None:
+    with wbscope.open(run_db) as run:
+        for seconds in range(1, 6):
+            run.expect(["dirty_position"], Filters(window_ns=seconds * 10**9))
+        gc.collect()
+        working = [one for one in gc.get_objects() if isinstance(one, ahead.Ahead)]
+        assert working == [run._session.engine._ahead]
 
 
 def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None:

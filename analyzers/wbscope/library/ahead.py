@@ -185,8 +185,9 @@ class Ahead:
             try:
                 connection, _ = open_database(*self._place)
                 with contextlib.closing(connection):
-                    if self._is_same():  # no other file is in the place of the run
-                        self._make(connection)
+                    if not self._is_same():
+                        return  # another file was put in the place of the run
+                    self._make(connection)
                     # Such a database is gone with the last connection to it.
                     self._end.wait()
             finally:

@@ -47,6 +47,7 @@ class SqliteEngine:
         self._params: Params | None = None
         self._taken: dict[str, str] = {}  # tables made by another thread, and their schemas
         self._ahead: Ahead | None = None
+        self._abandoning: weakref.finalize[..., SqliteEngine] | None = None
         self._is_shared = False
         self._open()
 
@@ -155,7 +156,7 @@ class SqliteEngine:
         )
         self._is_shared = shared
         # Of an engine that is dropped and not closed, the thread ends all the same.
-        weakref.finalize(self, self._ahead.abandon)
+        self._abandoning = weakref.finalize(self, self._ahead.abandon)
         self._ahead.start()
 
     def answer(
@@ -443,6 +444,8 @@ class SqliteEngine:
         if self._ahead is not None:
             self._ahead.stop()
             self._ahead = None
+        if self._abandoning is not None:
+            self._abandoning.detach()
 
     def _all_or_none(self, statements: Iterable[str]) -> None:
         """One that is stopped by Ctrl-C leaves things as they were for the next question."""

@@ -203,3 +203,18 @@ def test_all_tables_together_have_so_much_memory(
         assert working.table("t7") is None
     finally:
         working.stop()
+
+
+def test_another_file_than_was_meant_is_not_read(database: Path) -> None:
+    """And nobody waits for what is not made of it."""
+    made = [table_of("first", "SELECT 1")]
+    working = begun(
+        ahead.Ahead(database, "run.db", made, ["first"], {"first": []}, is_same=lambda: False)
+    )
+    try:
+        assert working.table("first") is None
+        working._thread.join(20)
+        assert working.has_ended
+        assert working.claim(["first"]) is None
+    finally:
+        working.stop()
