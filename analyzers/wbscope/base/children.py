@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import threading
@@ -20,8 +19,13 @@ def dying_with_us(number: signal.Signals = signal.SIGTERM) -> Callable[[], None]
 
     None outside the main thread: the kernel sends it when the thread ends that
     started the child (prctl(2)), and another thread may want the child longer.
+    None, too, of a small Python that lacks ctypes.
     """
     if threading.current_thread() is not threading.main_thread():
+        return None
+    try:
+        import ctypes
+    except ImportError:
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl  # found before the fork
     parent = os.getpid()

@@ -22,10 +22,11 @@ def leave_memory_uncounted() -> None:
     """
     if "sqlite3" in sys.modules:
         return
-    import ctypes  # takes as long as the list of verbs
+    # A small Python may lack ctypes.
+    with contextlib.suppress(ImportError, OSError, AttributeError, ValueError):
+        import ctypes  # takes as long as the list of verbs
 
-    # The library that Python itself will use, linked in or shared.
-    module = importlib.util.find_spec("_sqlite3")
-    if module is not None and module.origin is not None:
-        with contextlib.suppress(OSError, AttributeError):
+        # The library that Python itself will use, linked in or shared.
+        module = importlib.util.find_spec("_sqlite3")
+        if module is not None and module.origin is not None:
             ctypes.CDLL(module.origin).sqlite3_config(_SQLITE_CONFIG_MEMSTATUS, 0)

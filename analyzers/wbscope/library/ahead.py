@@ -26,6 +26,7 @@ _MOST_PAGES = (64 << 20) // _PAGE_BYTES
 # Of all tables of one thread.
 _ALL_PAGES = (256 << 20) // _PAGE_BYTES
 _COUNTER = itertools.count()
+# How late a thread hears that nobody needs it any more.
 _LOOK_SECONDS = 0.2
 
 
@@ -60,6 +61,7 @@ class Ahead:
     ) -> None:
         self._place = database, shown
         self._is_same = is_same
+        self._pid = os.getpid()
         self._made = tuple(made)
         self._needs = needs or {}
         self._users: tuple[int, dict[str, list[str]]] = -1, {}
@@ -92,15 +94,19 @@ class Ahead:
     @property
     def has_ended(self) -> bool:
         """Nothing more will be made; what is there can be read."""
-        return self._has_ended or not self._thread.is_alive()
+        return self._has_ended or self._is_forked() or not self._thread.is_alive()
+
+    def _is_forked(self) -> bool:
+        """Whether this process is a fork of the one whose thread works."""
+        return os.getpid() != self._pid
 
     def table(self, name: str) -> Ready | None:
         """This one, once it is there."""
         if name not in self._told or self._is_stopped or self._thread.ident is None:
             return None
-        while not self._told[name].wait(_LOOK_SECONDS):
-            if not self._thread.is_alive():  # this process is a fork of the one that it works in
-                return None
+        if self._is_forked():
+            return None
+        self._told[name].wait()
         return self._ready.get(name)
 
     def claim(self, names: Sequence[str], *, can_lend: bool = True) -> tuple[str, bool] | None:
@@ -110,7 +116,7 @@ class Ahead:
         it can.
         """
         if self.has_ended:
-            return None  # nobody to share with, or in a fork that the lock was not given back in
+            return None  # nobody to share with
         with self._lock:
             if self._has_ended:
                 return None
@@ -164,17 +170,17 @@ class Ahead:
     def stop(self) -> None:
         """Let go of what is being made, and of what nobody has attached."""
         self.abandon()
-        while self._thread.is_alive():
+        self._end.set()
+        self._tell_all()
+        while not self._is_forked() and self._thread.is_alive():
             self.abandon()  # it may have been between two statements
             self._thread.join(0.01)
         for holder in self._lent_holders:
             holder.close()
 
     def abandon(self) -> None:
-        """As stop(), but nobody waits for it."""
+        """As stop(), without a wait or a lock, for garbage is collected anywhere."""
         self._is_stopped = True
-        self._end.set()
-        self._tell_all()
         if (connection := self._connection) is not None:
             with contextlib.suppress(sqlite3.Error):
                 connection.interrupt()
@@ -189,7 +195,8 @@ class Ahead:
                         return  # another file was put in the place of the run
                     self._make(connection)
                     # Such a database is gone with the last connection to it.
-                    self._end.wait()
+                    while not self._is_stopped:
+                        self._end.wait(_LOOK_SECONDS)
             finally:
                 self._ready.clear()  # gone with the connections
                 for holder in self._holders:
@@ -236,7 +243,9 @@ class Ahead:
 
     def _borrow(self, connection: sqlite3.Connection, name: str) -> bool:
         """Whether a claimed table can be read here, once it is there."""
-        self._told[name].wait()
+        while not self._told[name].wait(_LOOK_SECONDS):
+            if self._is_stopped:
+                return False
         ready = self._lent.get(name)
         if ready is None or self._is_stopped:
             return False

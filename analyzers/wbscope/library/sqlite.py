@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 import weakref
@@ -122,6 +123,7 @@ class SqliteEngine:
         return (
             loaded >= _MANY_RECORDS
             and has_second_cpu()
+            and os.getpid() == self._pid
             and not self._is_expecting()
             and self._is_same()
         )
@@ -403,6 +405,7 @@ class SqliteEngine:
     def _open(self) -> None:
         """Without filters."""
         self._opened = _identity(self.database)
+        self._pid = os.getpid()  # SQLite's connections are for no fork
         self._connection, self._recorded = open_database(self.database, self.shown)
         # Of temporary tables; the run's own file keeps what it has.
         self._connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")

@@ -88,7 +88,7 @@ class Run:
         """All these queries will be asked with these filters: what they need is begun with.
 
         Returns them in an order in which what they need is there early. Of a long trace, a second
-        thread works from now on until they are asked or the run is closed: do not fork meanwhile.
+        thread works from now on until the run is closed: a process that forks meanwhile may hang.
         Raises: as ask().
         """
         names = list(names)

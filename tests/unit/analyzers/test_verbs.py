@@ -117,3 +117,18 @@ def test_only_the_program_leaves_the_memory_of_sqlite_uncounted(
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout
     assert done.stderr.splitlines()[-1] == str(is_counted)
+
+
+@pytest.mark.parametrize("words", [["queries"], ["query", "throttle_by_task"], ["gate", "--help"]])
+def test_a_small_python_needs_no_ctypes(database: Path, words: list[str]) -> None:
+    if words[0] == "query":
+        words = [*words, str(database)]
+    code = (
+        "import sys\n"
+        "sys.modules['_ctypes'] = None\n"
+        "from wbscope.cli.main import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert done.stdout
