@@ -10,7 +10,7 @@ from wbscope.library.database import Recorded
 from wbscope.library.profiles import Profile, event_options, pattern_options, profile_of
 from wbscope.library.sqlfile import SqlFile
 
-__all__ = ["any_of", "require_events"]
+__all__ = ["any_of", "is_recorded", "require_events"]
 
 _SHOWN = 8
 # More alternatives than this are for `wbscope queries NAME`.
@@ -32,6 +32,15 @@ def require_events(
         counted = [e for e in group if recorded.counts.get(e, (0, 0))[0] > 0]
         if counted and recorded.first_table(group) is None:
             raise _not_loaded(file, counted[0], recorded, shown)
+
+
+def is_recorded(file: SqlFile, recorded: Recorded) -> bool:
+    """Whether require_events() has nothing to say."""
+    try:
+        require_events(file, recorded, "", ())
+    except EvidenceError:
+        return False
+    return True
 
 
 def any_of(group: Sequence[str]) -> str:

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wbscope.base.errors import EvidenceError
 from wbscope.library.engine import Engine
-from wbscope.library.evidence import require_events
+from wbscope.library.evidence import is_recorded
 from wbscope.library.library import Library
 from wbscope.library.params import Params, quote_any
 from wbscope.library.rule import SEVERITIES, Check, Rule
@@ -117,7 +116,7 @@ def find_all(
     found: list[Finding] = []
     for file in library.findings():
         rule = _rule_of(file)
-        if (rule.when and rule.when not in has_waits) or not _is_recorded(file, engine, shown):
+        if (rule.when and rule.when not in has_waits) or not is_recorded(file, engine.recorded):
             continue
         ((columns, rows),) = engine.answer(file.name, file.needs, file.needs, [file.select])
         for row in rows:
@@ -149,14 +148,6 @@ def _rules_with_waits(engine: Engine, library: Library) -> set[str]:
 def _rule_of(file: SqlFile) -> Rule:
     assert file.rule is not None  # read with the file
     return file.rule
-
-
-def _is_recorded(file: SqlFile, engine: Engine, shown: str) -> bool:
-    try:
-        require_events(file, engine.recorded, shown, ())
-    except EvidenceError:
-        return False
-    return True
 
 
 def _finding(file: SqlFile, rule: Rule, facts: dict[str, Any], label: Label) -> Finding | None:

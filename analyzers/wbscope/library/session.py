@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import chain
 
-from wbscope.base.errors import EvidenceError
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
 from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script, warnings_select
-from wbscope.library.evidence import require_events
+from wbscope.library.evidence import is_recorded, require_events
 from wbscope.library.finding import WAITS, Finding, find_all, findings_select, no_label
 from wbscope.library.library import Library
 from wbscope.library.params import Params, check_filters
@@ -102,7 +101,8 @@ class Session:
         self.engine.use(params or Params())
         if not self.engine.works_ahead:
             return [file.name for file in files]
-        needs = {file.name: self._needs(file) for file in files if self._is_recorded(file)}
+        recorded = self.engine.recorded
+        needs = {file.name: self._needs(file) for file in files if is_recorded(file, recorded)}
         every = set(chain.from_iterable(needs.values()))
         asked = frozenset(self._library.closure(every))
         begun = self.engine.ahead([n for n in _APART if n in asked], every, shared=True)
@@ -118,13 +118,6 @@ class Session:
         """Of a query; findings stand on what each of their rules needs."""
         rules = self._library.findings() if FINDINGS in file.needs else ()
         return (*file.needs, *(need for rule in rules for need in rule.needs))
-
-    def _is_recorded(self, file: SqlFile) -> bool:
-        try:
-            require_events(file, self.engine.recorded, self._shown, self._library.profiles)
-        except EvidenceError:
-            return False
-        return True
 
     def _share(self, needs: Iterable[str]) -> None:
         """Let two threads make what these need, where that are passes of more than one kind."""
