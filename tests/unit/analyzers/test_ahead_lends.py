@@ -58,6 +58,11 @@ def begun(working: ahead.Ahead) -> ahead.Ahead:
     return working
 
 
+def claim_both(working: ahead.Ahead) -> None:
+    assert working.claim(["second"]) == ("second", False)
+    assert working.claim(["base"]) == ("base", True)
+
+
 def rows_of(ready: ahead.Ready | None, name: str) -> list[Any]:
     assert ready is not None
     with contextlib.closing(sqlite3.connect(ready.uri, uri=True)) as memory:
@@ -91,10 +96,7 @@ def test_what_is_made_of_a_table_that_cannot_be_lent_is_not_made_here(
 ) -> None:
     working = work_of(database)
     try:
-        assert [working.claim([name]) for name in ("second", "base")] == [
-            ("second", False),
-            ("base", True),
-        ]
+        claim_both(working)
         slow_to_begin.set()
         working.lend("base", None)
         assert working.table("last") is None
@@ -108,10 +110,7 @@ def test_nobody_waits_for_what_is_never_lent(
 ) -> None:
     """Who claimed it was stopped by Ctrl-C, say."""
     working = work_of(database)
-    assert [working.claim([name]) for name in ("second", "base")] == [
-        ("second", False),
-        ("base", True),
-    ]
+    claim_both(working)
     slow_to_begin.set()
     begin = time.monotonic()
     working.stop()
@@ -144,8 +143,7 @@ def test_time_that_is_waited_for_a_lent_table_is_no_time_of_a_question(
     monkeypatch.setattr(ahead, "stoppable", noted)
     working = work_of(database)
     try:
-        assert working.claim(["second"]), working.claim(["base"])
-        assert working.claim(["base"]) == ("base", True)
+        claim_both(working)
         slow_to_begin.set()
         time.sleep(1)
         assert within.count("in") == within.count("out")
