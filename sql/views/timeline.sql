@@ -307,6 +307,7 @@ LEFT JOIN wb_throttle_cause AS k ON k.seq = p.worst_seq;
 -- @shared
 -- @summary  As many steps of the run as a wide screen has pixels, and the
 --   records of each. More than four points of a curve in one are not seen.
+--   Empty for a run with so few samples that all of them are drawn.
 -- @grain    step; order step_index
 -- @key      step_index
 -- @needs    raw_global_dirty_state, raw_time_index, wb_bounds
@@ -322,6 +323,7 @@ WITH RECURSIVE
     SELECT 0, b.first_ts
     FROM wb_bounds AS b
     WHERE b.first_ts IS NOT NULL
+      AND (SELECT count(*) FROM raw_global_dirty_state AS g) > 40000
     UNION ALL
     SELECT
       s.step_index + 1,
@@ -394,7 +396,6 @@ FROM found AS f;
 -- @materialize
 CREATE VIEW wb_dirty_drawn AS
 WITH
-  size AS (SELECT count(*) AS samples FROM raw_global_dirty_state AS g),
   -- A value and where it was, as one number: the largest of them has both.
   extreme AS (
     SELECT
@@ -413,15 +414,14 @@ WITH
     FROM wb_step AS s
     CROSS JOIN raw_global_dirty_state AS g
       ON g.seq >= s.state_first_seq AND g.seq < s.state_after_seq
-    WHERE (SELECT z.samples FROM size AS z) > 40000
-      -- Others say what one before them in the step said.
-      AND (coalesce(g.repeats_count, 0) = 0 OR g.seq = s.state_first_seq)
+    -- Others say what one before them in the step said.
+    WHERE coalesce(g.repeats_count, 0) = 0 OR g.seq = s.state_first_seq
     GROUP BY s.step_index
   ),
   chosen AS (
     SELECT g.seq
     FROM raw_global_dirty_state AS g
-    WHERE (SELECT z.samples FROM size AS z) <= 40000
+    WHERE NOT EXISTS (SELECT 1 FROM wb_step)
     UNION
     SELECT e.base FROM extreme AS e
     UNION

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 
 import pytest
@@ -140,3 +141,33 @@ def test_disk_limits_show_in_the_throughput(wbscope: Wbscope) -> None:
     rows = wbscope.query("throughput", example("four-equal-writers").folder)
     busy = sorted(row["written_bytes_per_s"] for row in rows if row["written_bytes"])
     assert 15e6 <= busy[len(busy) // 2] <= 25e6
+
+
+def test_a_curve_of_a_long_run_keeps_what_a_screen_shows(wbscope: Wbscope) -> None:
+    """Of each of 2,048 steps the first and the last sample, and those with the most and least."""
+    folder = example("reclaim-writes").folder
+    (run,) = wbscope.sql(folder, "SELECT first_ts, last_ts FROM wb_bounds")
+    first_ts, length = run["first_ts"], run["last_ts"] - run["first_ts"]
+    borders = [first_ts + length * step // 2048 for step in range(2048)]
+    steps = defaultdict(list)
+    for row in wbscope.sql(
+        folder, "SELECT seq, ts, nr_dirty, nr_writeback FROM ev_global_dirty_state"
+    ):
+        steps[bisect_right(borders, row["ts"])].append(row)
+    drawn = {row["seq"] for row in wbscope.sql(folder, "SELECT seq FROM wb_dirty_drawn")}
+    assert len(drawn) <= 6 * len(steps)
+    assert len(steps) > 100
+    for rows in steps.values():
+        shown = [row for row in rows if row["seq"] in drawn]
+        assert (shown[0], shown[-1]) == (rows[0], rows[-1])
+        for choose in (min, max):
+            for value in (lambda r: r["nr_dirty"] + r["nr_writeback"], lambda r: r["nr_writeback"]):
+                assert choose(map(value, shown)) == choose(map(value, rows))
+
+
+def test_a_curve_of_a_short_run_has_all_samples(wbscope: Wbscope) -> None:
+    folder = example("rate-limited-writers").folder
+    counts = "SELECT (SELECT count(*) FROM {}) AS drawn, (SELECT count(*) FROM {}) AS told"
+    (row,) = wbscope.sql(folder, counts.format("wb_dirty_drawn", "ev_global_dirty_state"))
+    assert row["drawn"] == row["told"] > 30_000
+    assert wbscope.sql(folder, "SELECT count(*) AS steps FROM wb_step") == [{"steps": 0}]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import RecordedRun, example
+from wbscope.base.errors import WbscopeError
 from wbscope.library import saved
 from wbscope.library.library import Library, load_library
 from wbscope.run.ingested import ingest
@@ -246,3 +247,31 @@ def test_only_the_views_that_are_named_are_made(small: Path) -> None:
         assert {"wb_throttle", "wb_hz", "wb_warning"} <= set(made)
         assert "wb_stall" not in made
         assert run.sql("SELECT count(*) FROM wb_stall").rows
+
+
+def test_the_schema_is_as_create_view_leaves_it(database: Path, tmp_path: Path) -> None:
+    """Most views go there as rows, which SQLite does not look at."""
+    rows = "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema WHERE type = 'view'"
+    with (
+        closing(sqlite3.connect(tmp_path / "made.db")) as made,
+        closing(sqlite3.connect(database)) as connection,
+    ):
+        found = connection.execute(f"{rows} ORDER BY name").fetchall()
+        for *_, sql in found:
+            made.execute(sql)
+        assert made.execute(f"{rows} ORDER BY name").fetchall() == found
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema")]
+        assert sorted(set(names)) == sorted(names)
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert len(found) > 50
+
+
+def test_what_names_of_the_trace_are_in_is_checked(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Findings name tasks: as a row of the schema a broken one would break the file."""
+    monkeypatch.setattr(saved, "findings_select", lambda *_: "SELECT 'its name is 'dd'")
+    path = tmp_path / "run.db"
+    with pytest.raises(WbscopeError, match="token"):
+        ingest(find_source(str(example("four-equal-writers").folder)), path, library)
+    assert not path.exists()
