@@ -111,194 +111,198 @@ WITH
     FROM wb_bounds AS b
     CROSS JOIN wb_units AS u
   ),
+  -- SQLite 3.54.1 refuses a statement that has 1000 cursors when it comes to a
+  -- name of a CTE; each mention of a view or CTE has cursors for all behind it.
+  -- So the parts of this compound are words, and the numbers are joined once.
   line AS (
     SELECT
-      1 AS place, 'Minor Faults' AS name,
-      1.0 * (g.pgfault - g.pgmajfault) AS value, NULL AS events,
-      'faults' AS unit, 'lower' AS better, 'pgfault - pgmajfault' AS counter,
-      NULL AS note
-    FROM gained AS g
+      1 AS place, 'Minor Faults' AS name, 'faults' AS unit, 'lower' AS better,
+      'pgfault - pgmajfault' AS counter, NULL AS note
     UNION ALL
     SELECT
-      2, 'Major Faults', g.pgmajfault, NULL, 'faults', 'lower', 'pgmajfault',
+      2, 'Major Faults', 'faults', 'lower', 'pgmajfault',
       'faults that had to read; of all tasks, see task_faults'
-    FROM gained AS g
     UNION ALL
     SELECT
-      3, 'Page Ins', g.pgpgin, NULL, 'KiB', '-', 'pgpgin',
+      3, 'Page Ins', 'KiB', '-', 'pgpgin',
       'neither pages nor sectors (newer mmtests: Sector Reads), but KiB'
-    FROM gained AS g
     UNION ALL
     SELECT
-      4, 'Page Outs', g.pgpgout, NULL, 'KiB', '-', 'pgpgout',
+      4, 'Page Outs', 'KiB', '-', 'pgpgout',
       'neither pages nor sectors (newer mmtests: Sector Writes), but KiB'
-    FROM gained AS g
     UNION ALL
     SELECT
-      5, 'Swap Ins', g.pswpin, NULL, 'pages', 'lower', 'pswpin',
+      5, 'Swap Ins', 'pages', 'lower', 'pswpin',
       'from zswap not counted: nothing is read from the swap device'
-    FROM gained AS g
     UNION ALL
     SELECT
-      6, 'Swap Outs', g.pswpout, NULL, 'pages', 'lower', 'pswpout',
+      6, 'Swap Outs', 'pages', 'lower', 'pswpout',
       'to zswap not counted: nothing is written to the swap device'
-    FROM gained AS g
     UNION ALL
     SELECT
-      7, 'Swap total', g.pswpin + g.pswpout, NULL, 'pages', 'lower',
-      'pswpin + pswpout', 'swaptotal of memcachetest'
-    FROM gained AS g
-    UNION ALL
-    SELECT
-      7, 'Swap Outs zero-filled', g.swpout_zero, NULL, 'pages', '-',
-      'swpout_zero', 'not of mmtests: pages of zeros, which nobody writes'
-    FROM gained AS g
-    WHERE g.swpout_zero > 0
-    UNION ALL
-    SELECT
-      7, 'Swap Outs to zswap', g.zswpout, NULL, 'pages', '-', 'zswpout',
+      7, 'Swap Outs to zswap', 'pages', '-', 'zswpout',
       'not of mmtests: compressed in memory'
-    FROM gained AS g
-    WHERE g.zswpout > 0
     UNION ALL
     SELECT
-      8, 'Allocation stalls', g.allocstall, t.stalls, 'calls', 'lower',
-      'allocstall*', 'times that a task had to reclaim for itself'
-    FROM gained AS g
-    CROSS JOIN traced AS t
+      8, 'Swap Outs zero-filled', 'pages', '-', 'swpout_zero',
+      'not of mmtests: pages of zeros, which nobody writes'
     UNION ALL
     SELECT
-      9, 'Direct pages scanned', g.direct_scan, t.direct_scan, 'pages', 'lower',
-      'pgscan_direct*', NULL
-    FROM gained AS g
-    CROSS JOIN traced AS t
+      9, 'Swap total', 'pages', 'lower', 'pswpin + pswpout',
+      'swaptotal of memcachetest'
     UNION ALL
     SELECT
-      10, 'Kswapd pages scanned', g.kswapd_scan, t.kswapd_scan, 'pages',
-      'lower', 'pgscan_kswapd*', NULL
-    FROM gained AS g
-    CROSS JOIN traced AS t
+      10, 'Allocation stalls', 'calls', 'lower', 'allocstall*',
+      'times that a task had to reclaim for itself'
+    UNION ALL
+    SELECT 11, 'Direct pages scanned', 'pages', 'lower', 'pgscan_direct*', NULL
+    UNION ALL
+    SELECT 12, 'Kswapd pages scanned', 'pages', 'lower', 'pgscan_kswapd*', NULL
+    UNION ALL
+    SELECT 13, 'Kswapd pages reclaimed', 'pages', '-', 'pgsteal_kswapd*', NULL
+    UNION ALL
+    SELECT 14, 'Direct pages reclaimed', 'pages', '-', 'pgsteal_direct*', NULL
     UNION ALL
     SELECT
-      11, 'Kswapd pages reclaimed', g.kswapd_steal, t.kswapd_steal, 'pages',
-      '-', 'pgsteal_kswapd*', NULL
-    FROM gained AS g
-    CROSS JOIN traced AS t
+      15, 'Kswapd efficiency', '%', 'higher', 'pgsteal / pgscan',
+      'mmtests prints 100 when nothing was scanned'
     UNION ALL
     SELECT
-      12, 'Direct pages reclaimed', g.direct_steal, t.direct_steal, 'pages',
-      '-', 'pgsteal_direct*', NULL
-    FROM gained AS g
-    CROSS JOIN traced AS t
-    UNION ALL
-    SELECT
-      13, 'Kswapd efficiency',
-      100.0 * g.kswapd_steal / nullif(g.kswapd_scan, 0),
-      100.0 * t.kswapd_steal / nullif(t.kswapd_scan, 0), '%', 'higher',
-      'pgsteal / pgscan', 'mmtests prints 100 when nothing was scanned'
-    FROM gained AS g
-    CROSS JOIN traced AS t
-    UNION ALL
-    SELECT
-      14, 'Kswapd velocity', g.kswapd_scan / s.seconds,
-      t.kswapd_scan / s.seconds, 'pages/s', 'lower', 'pgscan / seconds',
+      16, 'Kswapd velocity', 'pages/s', 'lower', 'pgscan / seconds',
       'over the run, not over the time that kswapd ran'
-    FROM gained AS g
-    CROSS JOIN traced AS t
-    CROSS JOIN span AS s
     UNION ALL
     SELECT
-      15, 'Direct efficiency',
-      100.0 * g.direct_steal / nullif(g.direct_scan, 0),
-      100.0 * t.direct_steal / nullif(t.direct_scan, 0), '%', 'higher',
-      'pgsteal / pgscan', 'mmtests prints 100 when nothing was scanned'
-    FROM gained AS g
-    CROSS JOIN traced AS t
+      17, 'Direct efficiency', '%', 'higher', 'pgsteal / pgscan',
+      'mmtests prints 100 when nothing was scanned'
+    UNION ALL
+    SELECT 18, 'Direct velocity', 'pages/s', 'lower', 'pgscan / seconds', NULL
     UNION ALL
     SELECT
-      16, 'Direct velocity', g.direct_scan / s.seconds,
-      t.direct_scan / s.seconds, 'pages/s', 'lower', 'pgscan / seconds', NULL
-    FROM gained AS g
-    CROSS JOIN traced AS t
-    CROSS JOIN span AS s
-    UNION ALL
-    SELECT
-      17, 'Percentage direct scans',
-      100.0 * g.direct_scan / nullif(g.direct_scan + g.kswapd_scan, 0),
-      100.0 * t.direct_scan / nullif(t.direct_scan + t.kswapd_scan, 0), '%',
-      'lower', 'direct / (kswapd + direct)',
+      19, 'Percentage direct scans', '%', 'lower', 'direct / (kswapd + direct)',
       'mmtests prints 0 when nothing was scanned'
-    FROM gained AS g
-    CROSS JOIN traced AS t
     UNION ALL
     SELECT
-      18, 'Page writes by reclaim', g.vmscan_write,
-      t.anon_writes + t.file_writes, 'pages', 'lower', 'nr_vmscan_write',
+      20, 'Page writes by reclaim', 'pages', 'lower', 'nr_vmscan_write',
       'attempts: also those that no I/O follows, see reclaim_destinations'
-    FROM gained AS g
-    CROSS JOIN traced AS t
+    UNION ALL
+    SELECT 21, 'Page writes file', 'pages', 'lower', NULL, NULL
     UNION ALL
     SELECT
-      19, 'Page writes file', f.file_writes, t.file_writes, 'pages', 'lower',
-      f.counter,
-      CASE
-        WHEN f.file_writes = g.vmscan_write - g.pswpout THEN NULL
-        WHEN g.vmscan_write < g.pswpout
-          THEN 'mmtests prints ' || (g.vmscan_write - g.pswpout)
-            || ': something else wrote to swap, too'
-        ELSE 'mmtests prints ' || (g.vmscan_write - g.pswpout)
-          || ': all that did not reach the swap device'
-      END
-    FROM gained AS g
-    CROSS JOIN traced AS t
-    CROSS JOIN file_write AS f
+      22, 'Page writes anon', 'pages', 'lower', 'nr_vmscan_write - file', NULL
     UNION ALL
     SELECT
-      20, 'Page writes anon', g.vmscan_write - f.file_writes, t.anon_writes,
-      'pages', 'lower', 'nr_vmscan_write - file',
-      CASE
-        WHEN g.vmscan_write - f.file_writes = g.pswpout THEN NULL
-        ELSE 'mmtests prints ' || g.pswpout
-          || ': all that the swap device wrote, also for others than reclaim'
-      END
-    FROM gained AS g
-    CROSS JOIN traced AS t
-    CROSS JOIN file_write AS f
-    UNION ALL
-    SELECT
-      21, 'Page reclaim immediate', g.immediate, NULL, 'pages', 'lower',
+      23, 'Page reclaim immediate', 'pages', 'lower',
       'nr_vmscan_immediate_reclaim',
       'dirty file pages that reclaim met and left to the flusher'
-    FROM gained AS g
     UNION ALL
     SELECT
-      22, 'Page rescued immediate', g.pgrescued, NULL, 'pages', '-',
-      'pgrescued', 'no kernel of today has it'
-    FROM gained AS g
+      24, 'Page rescued immediate', 'pages', '-', 'pgrescued',
+      'no kernel of today has it'
     UNION ALL
     SELECT
-      23, 'Slabs scanned', g.slabs_scanned, NULL, 'objects', 'lower',
-      'slabs_scanned', 'objects of slab caches, not slabs'
-    FROM gained AS g
+      25, 'Slabs scanned', 'objects', 'lower', 'slabs_scanned',
+      'objects of slab caches, not slabs'
     UNION ALL
     SELECT
-      24, 'Direct inode steals', g.pginodesteal, NULL, 'pages', 'lower',
-      'pginodesteal', 'page cache pages dropped with inodes, not inodes'
-    FROM gained AS g
+      26, 'Direct inode steals', 'pages', 'lower', 'pginodesteal',
+      'page cache pages dropped with inodes, not inodes'
     UNION ALL
     SELECT
-      25, 'Kswapd inode steals', g.kswapd_inodesteal, NULL, 'pages', 'lower',
-      'kswapd_inodesteal', 'page cache pages dropped with inodes, not inodes'
-    FROM gained AS g
+      27, 'Kswapd inode steals', 'pages', 'lower', 'kswapd_inodesteal',
+      'page cache pages dropped with inodes, not inodes'
+  ),
+  told AS (
+    SELECT
+      l.place,
+      l.name,
+      CASE l.name
+        WHEN 'Minor Faults' THEN g.pgfault - g.pgmajfault
+        WHEN 'Major Faults' THEN g.pgmajfault
+        WHEN 'Page Ins' THEN g.pgpgin
+        WHEN 'Page Outs' THEN g.pgpgout
+        WHEN 'Swap Ins' THEN g.pswpin
+        WHEN 'Swap Outs' THEN g.pswpout
+        WHEN 'Swap Outs to zswap'
+          THEN CASE WHEN g.zswpout > 0 THEN g.zswpout END
+        WHEN 'Swap Outs zero-filled'
+          THEN CASE WHEN g.swpout_zero > 0 THEN g.swpout_zero END
+        WHEN 'Swap total' THEN g.pswpin + g.pswpout
+        WHEN 'Allocation stalls' THEN g.allocstall
+        WHEN 'Direct pages scanned' THEN g.direct_scan
+        WHEN 'Kswapd pages scanned' THEN g.kswapd_scan
+        WHEN 'Kswapd pages reclaimed' THEN g.kswapd_steal
+        WHEN 'Direct pages reclaimed' THEN g.direct_steal
+        WHEN 'Kswapd efficiency'
+          THEN 100.0 * g.kswapd_steal / nullif(g.kswapd_scan, 0)
+        WHEN 'Kswapd velocity' THEN g.kswapd_scan / s.seconds
+        WHEN 'Direct efficiency'
+          THEN 100.0 * g.direct_steal / nullif(g.direct_scan, 0)
+        WHEN 'Direct velocity' THEN g.direct_scan / s.seconds
+        WHEN 'Percentage direct scans'
+          THEN 100.0 * g.direct_scan / nullif(g.direct_scan + g.kswapd_scan, 0)
+        WHEN 'Page writes by reclaim' THEN g.vmscan_write
+        WHEN 'Page writes file' THEN f.file_writes
+        WHEN 'Page writes anon' THEN g.vmscan_write - f.file_writes
+        WHEN 'Page reclaim immediate' THEN g.immediate
+        WHEN 'Page rescued immediate' THEN g.pgrescued
+        WHEN 'Slabs scanned' THEN g.slabs_scanned
+        WHEN 'Direct inode steals' THEN g.pginodesteal
+        WHEN 'Kswapd inode steals' THEN g.kswapd_inodesteal
+      END AS value,
+      CASE l.name
+        WHEN 'Allocation stalls' THEN t.stalls
+        WHEN 'Direct pages scanned' THEN t.direct_scan
+        WHEN 'Kswapd pages scanned' THEN t.kswapd_scan
+        WHEN 'Kswapd pages reclaimed' THEN t.kswapd_steal
+        WHEN 'Direct pages reclaimed' THEN t.direct_steal
+        WHEN 'Kswapd efficiency'
+          THEN 100.0 * t.kswapd_steal / nullif(t.kswapd_scan, 0)
+        WHEN 'Kswapd velocity' THEN t.kswapd_scan / s.seconds
+        WHEN 'Direct efficiency'
+          THEN 100.0 * t.direct_steal / nullif(t.direct_scan, 0)
+        WHEN 'Direct velocity' THEN t.direct_scan / s.seconds
+        WHEN 'Percentage direct scans'
+          THEN 100.0 * t.direct_scan / nullif(t.direct_scan + t.kswapd_scan, 0)
+        WHEN 'Page writes by reclaim' THEN t.anon_writes + t.file_writes
+        WHEN 'Page writes file' THEN t.file_writes
+        WHEN 'Page writes anon' THEN t.anon_writes
+      END AS events,
+      l.unit,
+      l.better,
+      CASE l.name WHEN 'Page writes file' THEN f.counter ELSE l.counter END
+        AS counter,
+      CASE l.name
+        WHEN 'Page writes file'
+          THEN CASE
+            WHEN f.file_writes = g.vmscan_write - g.pswpout THEN NULL
+            WHEN g.vmscan_write < g.pswpout
+              THEN 'mmtests prints ' || (g.vmscan_write - g.pswpout)
+                || ': something else wrote to swap, too'
+            ELSE 'mmtests prints ' || (g.vmscan_write - g.pswpout)
+              || ': all that did not reach the swap device'
+          END
+        WHEN 'Page writes anon'
+          THEN CASE
+            WHEN g.vmscan_write - f.file_writes = g.pswpout THEN NULL
+            ELSE 'mmtests prints ' || g.pswpout || ': all that the swap device'
+              || ' wrote, also for others than reclaim'
+          END
+        ELSE l.note
+      END AS note
+    FROM line AS l
+    CROSS JOIN gained AS g
+    CROSS JOIN traced AS t
+    CROSS JOIN file_write AS f
+    CROSS JOIN span AS s
   )
 SELECT
-  l.name,
-  1.0 * l.value AS value,
-  1.0 * l.events AS events,
-  l.unit,
-  l.better,
-  l.counter,
-  l.note
-FROM line AS l
-WHERE l.value IS NOT NULL OR l.events IS NOT NULL
-ORDER BY l.place, l.name;
+  o.name,
+  1.0 * o.value AS value,
+  1.0 * o.events AS events,
+  o.unit,
+  o.better,
+  o.counter,
+  o.note
+FROM told AS o
+WHERE o.value IS NOT NULL OR o.events IS NOT NULL
+ORDER BY o.place;
