@@ -319,9 +319,18 @@ WITH
         ELSE t.reclaimer
       END AS reclaimer,
       t.scanned_count,
-      t.reclaimed_count
+      t.reclaimed_count,
+      t.file_writes_count
     FROM reclaim_total AS t
     CROSS JOIN wb_kernel AS k
+  ),
+  -- What zswap wrote out later is in pswpout once more.
+  swapped AS (
+    SELECT
+      sum(CASE v.name WHEN 'zswpwb' THEN -1 ELSE 1 END * v.gained_count)
+        AS pages
+    FROM wb_vmstat AS v
+    WHERE v.name IN ('pswpout', 'zswpout', 'zswpwb', 'swpout_zero')
   ),
   told AS (
     SELECT s.what, s.last_value - s.first_value AS value
@@ -334,21 +343,25 @@ WITH
     SELECT 'nr_vmscan_write', coalesce(w.pages_count, w.events_count)
     FROM reclaim_write_scale AS w
     UNION ALL
-    -- What zswap wrote out later is in pswpout once more.
+    -- Reclaim is read once: mmtests_vmstat says why.
     SELECT
-      'swap and files',
-      sum(CASE v.name WHEN 'zswpwb' THEN -1 ELSE 1 END * v.gained_count)
-        + (SELECT sum(t.file_writes_count) FROM reclaim_total AS t)
-    FROM wb_vmstat AS v
-    WHERE v.name IN ('pswpout', 'zswpout', 'zswpwb', 'swpout_zero')
-    UNION ALL
-    SELECT 'pgscan_' || r.reclaimer, sum(r.scanned_count)
+      CASE k.kind WHEN 'swap and files' THEN k.kind
+        ELSE k.kind || '_' || r.reclaimer
+      END,
+      CASE k.kind
+        WHEN 'pgscan' THEN sum(r.scanned_count)
+        WHEN 'pgsteal' THEN sum(r.reclaimed_count)
+        ELSE sum(r.file_writes_count) + (SELECT w.pages FROM swapped AS w)
+      END
     FROM reclaimed AS r
-    GROUP BY r.reclaimer
-    UNION ALL
-    SELECT 'pgsteal_' || r.reclaimer, sum(r.reclaimed_count)
-    FROM reclaimed AS r
-    GROUP BY r.reclaimer
+    CROSS JOIN (
+      SELECT 'pgscan' AS kind
+      UNION ALL
+      SELECT 'pgsteal'
+      UNION ALL
+      SELECT 'swap and files'
+    ) AS k
+    GROUP BY 1
     UNION ALL
     SELECT 'allocstall', count(*) FROM raw_mm_vmscan_direct_reclaim_begin
   ),
