@@ -36,6 +36,9 @@ _TOTALS = "wb_loss_total"
 # What waits are made of, one out of the other: another thread makes them while this one judges
 # pauses, and what is busy.
 WAITS = (
+    "wb_task",
+    "wb_write_pair",
+    "wb_blocked",
     "wb_wait_request",
     "_throttle_pause",
     "_outside_think",

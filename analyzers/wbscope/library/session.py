@@ -36,6 +36,10 @@ _PASSES = (
 )
 # Of these, what another thread makes while the rest is asked for, whatever is asked first.
 _APART = (
+    "wb_task",
+    "wb_write_pair",
+    "wb_blocked",
+    "wb_window_seq",
     "_dirty_sum",
     "_throttle_pause",
     "wb_dirty_boost",
