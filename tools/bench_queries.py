@@ -94,13 +94,18 @@ def repeat(database: Path, events: int) -> int:
 def link_copies(db: sqlite3.Connection, tables: dict[str, str], first_copy: int) -> None:
     """The first records of a copy come after those of the copy before."""
     for file in load_library().files.values():
-        same = "AND p.tid = e.tid" if file.previous == "tid" else ""
+        key, *others = file.previous.split() or [""]
+        same = "AND p.tid = e.tid" if key == "tid" else ""
         for event in file.source_events:
-            if file.previous and event in tables:
-                table = tables[event]
+            if key and event in tables:
+                before = " UNION ALL ".join(
+                    f"SELECT max(p.seq) AS seq FROM {tables[name]} AS p WHERE p.seq < e.seq {same}"
+                    for name in (event, *others)
+                    if name in tables
+                )
                 db.execute(
-                    f"UPDATE {table} AS e SET prev_seq = (SELECT max(p.seq) FROM {table} AS p"
-                    f" WHERE p.seq < e.seq {same}) WHERE e.prev_seq IS NULL AND e.seq >= ?",
+                    f"UPDATE {tables[event]} AS e SET prev_seq = (SELECT max(b.seq) FROM ({before})"
+                    " AS b) WHERE e.prev_seq IS NULL AND e.seq >= ?",
                     (first_copy,),
                 )
 

@@ -34,7 +34,7 @@ using wbscope::Reporter;
 constexpr const char* kUsage =
     "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
     "                             [--time-range FROM..TO] [--limit N] [--force] [--threads N]\n"
-    "                             [--formats FILE] [--prev-seq EVENT=tid|any]...\n"
+    "                             [--formats FILE] [--prev-seq EVENT=tid|any[,OTHER...]]...\n"
     "                             [--repeats EVENT=FIELD,...]... [--news EVENT=OTHER[=FIELD,...]]...\n"
     "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
     "                             [--writer pages|sqlite] [--json-lines]\n"
@@ -43,26 +43,26 @@ constexpr const char* kUsage =
     "                             [--trace SRC --events GLOB...] [--root NAME] [--shift NS]\n"
     "                             [--sequence N] [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
-    "                             [--prev-seq EVENT=tid|any]... [--index EVENT=COLUMN,...]...\n"
-    "                             [--json-lines]\n"
+    "                             [--prev-seq EVENT=tid|any[,OTHER...]]...\n"
+    "                             [--index EVENT=COLUMN,...]... [--json-lines]\n"
     "       wbscope-ingest convert SRC... -o X.pftrace [--events GLOB]... [--compat]\n"
     "                             [--time-range FROM..TO] [--no-unpack-limit] [--force]\n"
     "                             [--threads N] [--json-lines]\n"
     "SRC is a trace.dat, the text of a trace or a run folder. GLOB matches \"system:name\" or\n"
-    "\"name\", or is a system; without any, events are only counted. FROM and TO are ns of the trace\n"
-    "clock, or +ns after the first record; each may be left out. --prev-seq gives the table of\n"
-    "\"system:name\" a column with the seq of the row before, by the same thread or by any; --repeats\n"
-    "one that says whether these fields are as in that row, and --news the same FIELDs of the last\n"
-    "OTHER that its thread had before each, or without FIELDs: whether no OTHER came between; --index\n"
-    "makes an index of it, of some rows only with \" WHERE \" and a condition behind.\n"
-    "--no-unpack-limit reads a file of which a thousand times its size comes out. --writer sqlite\n"
-    "lets SQLite insert the rows of a\n"
-    "trace.dat, which takes three times the processor time and gives equal tables. --root, --shift and --sequence put several\n"
-    "timelines in one trace: its name, what is added to each time, and a number for each (2, 3).\n"
-    "Views of a --lane are asked for by a second thread, unless --threads is 1, on one connection\n"
-    "of their own that each FILE adds to, in its turn. FILE of --setup and --lane may be -: stdin, where NULs stand between the scripts.\n"
-    "The program \"wbscope\" is the front end to\n"
-    "this one.\n";
+    "\"name\", or is a system; without any, events are only counted. FROM and TO are ns of the\n"
+    "trace clock, or +ns after the first record; each may be left out. --prev-seq gives the\n"
+    "table of \"system:name\" a column with the seq of the row before, by the same thread or by\n"
+    "any, of it or of an OTHER; --repeats one that says whether these fields are as in that\n"
+    "row, and --news the same FIELDs of the last OTHER that its thread had before each, or\n"
+    "without FIELDs: whether no OTHER came between; --index makes an index of it, of some rows\n"
+    "only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file of which a\n"
+    "thousand times its size comes out. --writer sqlite lets SQLite insert the rows of a\n"
+    "trace.dat, which takes three times the processor time and gives equal tables. --root,\n"
+    "--shift and --sequence put several timelines in one trace: its name, what is added to each\n"
+    "time, and a number for each (2, 3). Views of a --lane are asked for by a second thread,\n"
+    "unless --threads is 1, on one connection of their own that each FILE adds to, in its turn.\n"
+    "FILE of --setup and --lane may be -: stdin, where NULs stand between the scripts. The\n"
+    "program \"wbscope\" is the front end to this one.\n";
 
 [[noreturn]] void usage_error(const std::string& text,
                               const std::string& object = "wbscope-ingest") {
@@ -157,21 +157,29 @@ T whole_number(const std::string& option, const std::string& text) {
   return *value;
 }
 
-void parse_prev_seq(const std::string& text, wbscope::PreviousChoice& previous) {
-  const auto equals = text.find('=');
-  const std::string event = text.substr(0, equals);
-  const std::string key = equals == std::string::npos ? "" : text.substr(equals + 1);
-  if (event.find(':') == std::string::npos || (key != "tid" && key != "any")) {
-    usage_error("found \"" + text + "\", wanted system:name=tid or system:name=any", "--prev-seq");
-  }
-  previous.add(event, key == "tid" ? wbscope::PreviousOf::kTask : wbscope::PreviousOf::kAny);
-}
-
 std::vector<std::string> listed(const std::string& text) {
   std::istringstream list(text);
   std::vector<std::string> names;
   for (std::string name; std::getline(list, name, ',');) names.push_back(name);
   return names;
+}
+
+void parse_prev_seq(const std::string& text, wbscope::PreviousChoice& previous) {
+  const auto equals = text.find('=');
+  const std::string event = text.substr(0, equals);
+  const auto said = listed(equals == std::string::npos ? "" : text.substr(equals + 1));
+  const std::string key = said.empty() ? "" : said.front();
+  const auto is_event = [](const std::string& name) { return name.find(':') != std::string::npos; };
+  if (!is_event(event) || (key != "tid" && key != "any") ||
+      !std::all_of(said.begin() + 1, said.end(), is_event)) {
+    usage_error("found \"" + text + "\", wanted system:name=tid or system:name=any, other events "
+                "behind it: ,system:other",
+                "--prev-seq");
+  }
+  previous.add(event, key == "tid" ? wbscope::PreviousOf::kTask : wbscope::PreviousOf::kAny);
+  for (auto other = said.begin() + 1; other != said.end(); ++other) {
+    previous.add_other(event, *other);
+  }
 }
 
 void parse_repeats(const std::string& text, wbscope::PreviousChoice& previous) {

@@ -55,92 +55,225 @@ WHERE p.written_bytes > 0;
 -- @materialize
 CREATE VIEW wb_write_pair AS
 WITH
-  steps AS (
-    SELECT e.tid, e.seq, e.ts, 1 AS call, e.fd, NULL AS ret, 0 AS is_end
-    FROM raw_sys_enter_write AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 1, NULL, x.ret, 1
-    FROM raw_sys_exit_write AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 2, e.fd, NULL, 0
-    FROM raw_sys_enter_pwrite64 AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 2, NULL, x.ret, 1
-    FROM raw_sys_exit_pwrite64 AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 3, e.fd, NULL, 0
-    FROM raw_sys_enter_writev AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 3, NULL, x.ret, 1
-    FROM raw_sys_exit_writev AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 4, e.fd, NULL, 0
-    FROM raw_sys_enter_pwritev AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 4, NULL, x.ret, 1
-    FROM raw_sys_exit_pwritev AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 5, e.fd, NULL, 0
-    FROM raw_sys_enter_pwritev2 AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 5, NULL, x.ret, 1
-    FROM raw_sys_exit_pwritev2 AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 6, e.fd, NULL, 0
-    FROM raw_sys_enter_copy_file_range AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 6, NULL, x.ret, 1
-    FROM raw_sys_exit_copy_file_range AS x
-    UNION ALL
-    SELECT e.tid, e.seq, e.ts, 7, e.fd, NULL, 0
-    FROM raw_sys_enter_sendfile64 AS e
-    UNION ALL
-    SELECT x.tid, x.seq, x.ts, 7, NULL, x.ret, 1
-    FROM raw_sys_exit_sendfile64 AS x
-  ),
-  -- Calls never nest within a task.
-  paired AS (
+  -- What returned; without an entry where that is lost, or before the trace.
+  returned AS (
     SELECT
-      s.*,
-      lead(s.ts) OVER task AS next_ts,
-      lead(s.is_end) OVER task AS next_is_end,
-      lead(s.ret) OVER task AS next_ret,
-      lag(s.is_end) OVER task AS prev_is_end
-    FROM steps AS s
-    WINDOW task AS (PARTITION BY s.tid, s.call ORDER BY s.seq)
+      x.tid,
+      1 AS call,
+      x.seq AS exit_seq,
+      x.ts AS exit_ts,
+      x.ret,
+      x.prev_seq,
+      e.seq AS enter_seq,
+      e.ts AS enter_ts,
+      e.fd
+    FROM raw_sys_exit_write AS x
+    LEFT JOIN raw_sys_enter_write AS e ON e.seq = x.prev_seq
+    UNION ALL
+    SELECT x.tid, 2, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
+    FROM raw_sys_exit_pwrite64 AS x
+    LEFT JOIN raw_sys_enter_pwrite64 AS e ON e.seq = x.prev_seq
+    UNION ALL
+    SELECT x.tid, 3, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
+    FROM raw_sys_exit_writev AS x
+    LEFT JOIN raw_sys_enter_writev AS e ON e.seq = x.prev_seq
+    UNION ALL
+    SELECT x.tid, 4, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
+    FROM raw_sys_exit_pwritev AS x
+    LEFT JOIN raw_sys_enter_pwritev AS e ON e.seq = x.prev_seq
+    UNION ALL
+    SELECT x.tid, 5, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
+    FROM raw_sys_exit_pwritev2 AS x
+    LEFT JOIN raw_sys_enter_pwritev2 AS e ON e.seq = x.prev_seq
+    UNION ALL
+    SELECT x.tid, 6, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
+    FROM raw_sys_exit_copy_file_range AS x
+    LEFT JOIN raw_sys_enter_copy_file_range AS e ON e.seq = x.prev_seq
+    UNION ALL
+    SELECT x.tid, 7, x.seq, x.ts, x.ret, x.prev_seq, e.seq, e.ts, e.fd
+    FROM raw_sys_exit_sendfile64 AS x
+    LEFT JOIN raw_sys_enter_sendfile64 AS e ON e.seq = x.prev_seq
+  ),
+  -- Per task and call, the last of all entries and returns: twice its seq, and
+  -- one more where it is a return.
+  ends AS (
+    SELECT e.tid, 1 AS call, max(e.seq) * 2 AS step
+    FROM raw_sys_enter_write AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 1, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_write AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 2, max(e.seq) * 2
+    FROM raw_sys_enter_pwrite64 AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 2, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_pwrite64 AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 3, max(e.seq) * 2
+    FROM raw_sys_enter_writev AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 3, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_writev AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 4, max(e.seq) * 2
+    FROM raw_sys_enter_pwritev AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 4, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_pwritev AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 5, max(e.seq) * 2
+    FROM raw_sys_enter_pwritev2 AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 5, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_pwritev2 AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 6, max(e.seq) * 2
+    FROM raw_sys_enter_copy_file_range AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 6, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_copy_file_range AS x
+    GROUP BY x.tid
+    UNION ALL
+    SELECT e.tid, 7, max(e.seq) * 2
+    FROM raw_sys_enter_sendfile64 AS e
+    GROUP BY e.tid
+    UNION ALL
+    SELECT x.tid, 7, max(x.seq) * 2 + 1
+    FROM raw_sys_exit_sendfile64 AS x
+    GROUP BY x.tid
+  ),
+  last AS (
+    SELECT e.call, max(e.step) AS step
+    FROM ends AS e
+    GROUP BY e.tid, e.call
+  ),
+  -- Entries that no return follows, but another entry, or nothing.
+  entered AS (
+    SELECT e.tid, 1 AS call, e.seq, e.ts, n.ts AS next_ts
+    FROM raw_sys_enter_write AS n
+    CROSS JOIN raw_sys_enter_write AS e ON e.seq = n.prev_seq
+    UNION ALL
+    SELECT e.tid, 2, e.seq, e.ts, n.ts
+    FROM raw_sys_enter_pwrite64 AS n
+    CROSS JOIN raw_sys_enter_pwrite64 AS e ON e.seq = n.prev_seq
+    UNION ALL
+    SELECT e.tid, 3, e.seq, e.ts, n.ts
+    FROM raw_sys_enter_writev AS n
+    CROSS JOIN raw_sys_enter_writev AS e ON e.seq = n.prev_seq
+    UNION ALL
+    SELECT e.tid, 4, e.seq, e.ts, n.ts
+    FROM raw_sys_enter_pwritev AS n
+    CROSS JOIN raw_sys_enter_pwritev AS e ON e.seq = n.prev_seq
+    UNION ALL
+    SELECT e.tid, 5, e.seq, e.ts, n.ts
+    FROM raw_sys_enter_pwritev2 AS n
+    CROSS JOIN raw_sys_enter_pwritev2 AS e ON e.seq = n.prev_seq
+    UNION ALL
+    SELECT e.tid, 6, e.seq, e.ts, n.ts
+    FROM raw_sys_enter_copy_file_range AS n
+    CROSS JOIN raw_sys_enter_copy_file_range AS e ON e.seq = n.prev_seq
+    UNION ALL
+    SELECT e.tid, 7, e.seq, e.ts, n.ts
+    FROM raw_sys_enter_sendfile64 AS n
+    CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = n.prev_seq
+    UNION ALL
+    SELECT e.tid, 1, e.seq, e.ts, NULL
+    FROM last AS l
+    CROSS JOIN raw_sys_enter_write AS e ON e.seq = l.step / 2
+    WHERE l.call = 1 AND l.step % 2 = 0
+    UNION ALL
+    SELECT e.tid, 2, e.seq, e.ts, NULL
+    FROM last AS l
+    CROSS JOIN raw_sys_enter_pwrite64 AS e ON e.seq = l.step / 2
+    WHERE l.call = 2 AND l.step % 2 = 0
+    UNION ALL
+    SELECT e.tid, 3, e.seq, e.ts, NULL
+    FROM last AS l
+    CROSS JOIN raw_sys_enter_writev AS e ON e.seq = l.step / 2
+    WHERE l.call = 3 AND l.step % 2 = 0
+    UNION ALL
+    SELECT e.tid, 4, e.seq, e.ts, NULL
+    FROM last AS l
+    CROSS JOIN raw_sys_enter_pwritev AS e ON e.seq = l.step / 2
+    WHERE l.call = 4 AND l.step % 2 = 0
+    UNION ALL
+    SELECT e.tid, 5, e.seq, e.ts, NULL
+    FROM last AS l
+    CROSS JOIN raw_sys_enter_pwritev2 AS e ON e.seq = l.step / 2
+    WHERE l.call = 5 AND l.step % 2 = 0
+    UNION ALL
+    SELECT e.tid, 6, e.seq, e.ts, NULL
+    FROM last AS l
+    CROSS JOIN raw_sys_enter_copy_file_range AS e ON e.seq = l.step / 2
+    WHERE l.call = 6 AND l.step % 2 = 0
+    UNION ALL
+    SELECT e.tid, 7, e.seq, e.ts, NULL
+    FROM last AS l
+    CROSS JOIN raw_sys_enter_sendfile64 AS e ON e.seq = l.step / 2
+    WHERE l.call = 7 AND l.step % 2 = 0
   ),
   lost AS (
     SELECT min(l.ts) AS first_ts, max(l.ts) AS last_ts
     FROM raw_lost_events AS l
   ),
-  cut AS (
+  paired AS (
     SELECT
-      p.*,
-      b.first_ts,
-      b.last_ts,
+      r.tid,
+      r.call,
+      coalesce(r.enter_seq, r.exit_seq) AS seq,
       CASE
-        WHEN p.is_end = 0 AND p.next_is_end = 1 THEN NULL
-        WHEN p.is_end = 0 AND p.next_ts IS NULL
-          AND (l.last_ts IS NULL OR l.last_ts < p.ts) THEN 'end'
-        WHEN p.is_end = 1 AND p.prev_is_end IS NULL
-          AND (l.first_ts IS NULL OR l.first_ts > p.ts) THEN 'start'
+        WHEN r.enter_seq IS NOT NULL THEN NULL
+        WHEN r.prev_seq IS NULL
+          AND (l.first_ts IS NULL OR l.first_ts > r.exit_ts) THEN 'start'
         ELSE 'lost'
-      END AS cut
-    FROM paired AS p
-    CROSS JOIN wb_bounds AS b
+      END AS cut,
+      coalesce(r.enter_ts, r.exit_ts) AS ts,
+      r.exit_ts AS end_ts,
+      r.enter_seq IS NULL AS is_alone,
+      r.fd,
+      r.ret
+    FROM returned AS r
     CROSS JOIN lost AS l
-    WHERE p.is_end = 0 OR p.prev_is_end IS NULL OR p.prev_is_end = 1
+    UNION ALL
+    SELECT
+      e.tid,
+      e.call,
+      e.seq,
+      CASE
+        WHEN e.next_ts IS NULL AND (l.last_ts IS NULL OR l.last_ts < e.ts)
+          THEN 'end'
+        ELSE 'lost'
+      END,
+      e.ts,
+      e.next_ts,
+      0,
+      NULL,
+      NULL
+    FROM entered AS e
+    CROSS JOIN lost AS l
   )
 SELECT
-  c.seq,
-  CASE WHEN c.cut = 'start' THEN c.first_ts ELSE c.ts END AS ts,
+  p.seq,
+  CASE WHEN p.cut = 'start' THEN b.first_ts ELSE p.ts END AS ts,
   CASE
-    WHEN c.cut = 'start' THEN c.ts
-    WHEN c.cut = 'end' THEN c.last_ts
-    WHEN c.is_end = 0 THEN c.next_ts
+    WHEN p.cut = 'end' THEN b.last_ts
+    -- Nothing tells how long one lasted whose entry is lost.
+    WHEN p.cut = 'lost' AND p.is_alone = 1 THEN NULL
+    ELSE p.end_ts
   END AS end_ts,
-  c.tid,
-  CASE c.call
+  p.tid,
+  CASE p.call
     WHEN 1 THEN 'write'
     WHEN 2 THEN 'pwrite64'
     WHEN 3 THEN 'writev'
@@ -149,12 +282,12 @@ SELECT
     WHEN 6 THEN 'copy_file_range'
     ELSE 'sendfile64'
   END AS what,
-  CASE WHEN c.call > 5 THEN 0 WHEN c.cut = 'lost' THEN 1 ELSE 2 END AS is_write,
-  CASE WHEN c.cut IS NULL THEN c.fd END AS fd,
-  CASE WHEN c.is_end = 1 THEN c.ret WHEN c.cut IS NULL THEN c.next_ret END
-    AS written_bytes,
-  c.cut
-FROM cut AS c;
+  CASE WHEN p.call > 5 THEN 0 WHEN p.cut = 'lost' THEN 1 ELSE 2 END AS is_write,
+  p.fd,
+  p.ret AS written_bytes,
+  p.cut
+FROM paired AS p
+CROSS JOIN wb_bounds AS b;
 
 -- @view     wb_sync_call
 -- @summary  System calls that wait until data are on the disk. A call that was

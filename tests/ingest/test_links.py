@@ -46,6 +46,27 @@ def test_the_row_before(tmp_path: Path, event: str, key: str, partition: str) ->
     assert linked == [(table,)]
 
 
+@pytest.mark.parametrize("writer", ["pages", "sqlite"])
+@pytest.mark.parametrize("key", ["any", "tid"])
+def test_the_row_before_is_of_another_event_too(tmp_path: Path, key: str, writer: str) -> None:
+    output = tmp_path / "run.db"
+    done = _ingest(output, "--prev-seq", f"{_PAUSE}={key},{_STATE}", "--writer", writer)
+    assert done.returncode == 0, done.stderr
+    both = (
+        "SELECT seq, tid, prev_seq, 1 AS is_pause FROM ev_balance_dirty_pages"
+        " UNION ALL SELECT seq, tid, NULL, 0 FROM ev_global_dirty_state"
+    )
+    partition = "PARTITION BY tid" if key == "tid" else ""
+    rows = _ask(
+        output,
+        "SELECT prev_seq, before FROM (SELECT prev_seq, is_pause,"
+        f" lag(seq) OVER ({partition} ORDER BY seq) AS before FROM ({both})) WHERE is_pause",
+    )
+    assert [ours for ours, _ in rows] == [theirs for _, theirs in rows]
+    states = {seq for (seq,) in _ask(output, "SELECT seq FROM ev_global_dirty_state")}
+    assert sum(ours in states for ours, _ in rows) > 1000
+
+
 @pytest.mark.parametrize("key", ["any", "tid"])
 def test_rows_that_say_what_the_one_before_said(tmp_path: Path, key: str) -> None:
     """Where all fields are named that can differ, by the rows themselves."""
@@ -168,6 +189,9 @@ def test_rows_of_each_task_are_counted(tmp_path: Path, kept: str) -> None:
         ("--prev-seq", _PAUSE),
         ("--prev-seq", "balance_dirty_pages=tid"),
         ("--prev-seq", f"{_PAUSE}=cpu"),
+        ("--prev-seq", f"{_PAUSE}={_STATE}"),
+        ("--prev-seq", f"{_PAUSE}=tid,,"),
+        ("--prev-seq", f"{_PAUSE}=tid,global_dirty_state"),
         ("--repeats", ""),
         ("--repeats", _PAUSE),
         ("--repeats", f"{_PAUSE}="),

@@ -36,7 +36,7 @@ _UNIT_WORDS = {
     "bool": "0 or 1",
     "dev": "device",
 }
-# What prev_seq tells, by the key `previous` of an event.
+# What prev_seq tells, by the first word of the key `previous` of an event.
 PREVIOUS = {"tid": "the thread's record before this one", "any": "the record before this one"}
 
 
@@ -90,6 +90,11 @@ class Event:
         """Without its system."""
         return self.names[0].partition(":")[2]
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other events whose records prev_seq can be of."""
+        return tuple(self.previous.split()[1:])
+
 
 @dataclass(frozen=True)
 class Catalog:
@@ -130,9 +135,16 @@ def lead_columns(event: Event) -> list[Column]:
         Column("tid", "INTEGER", "the thread that the event fired in"),
     ]
     if event.previous:
-        told = f"seq of {PREVIOUS[event.previous]}; NULL = none"
+        told = f"seq of {told_before(event)}; NULL = none"
         columns.append(Column("prev_seq", "INTEGER", told))
     return columns
+
+
+def told_before(event: Event) -> str:
+    """Which record prev_seq is of."""
+    told = PREVIOUS[event.previous.split()[0]]
+    others = (name.partition(":")[2] for name in event.others)
+    return ", or ".join((told, *(f"of {name}" for name in others)))
 
 
 def repeat_columns(event: Event) -> list[Column]:
@@ -167,12 +179,14 @@ def _event(entry: dict[str, Any]) -> Event:
 
 def _calls(group: dict[str, Any]) -> Iterable[Event]:
     for call in group["names"]:
-        for side in ("enter", "exit"):
+        for side, other in (("enter", "exit"), ("exit", "enter")):
+            previous = group.get("previous", "")
             yield Event(
                 (f"syscalls:sys_{side}_{call}",),
                 f"System call {call}() {side}s; {group['summary']}.",
                 "kernel/trace/trace_syscalls.c",
                 tuple(_field(text) for text in group[f"{side}_fields"]),
+                previous=previous and f"{previous} syscalls:sys_{other}_{call}",
             )
 
 

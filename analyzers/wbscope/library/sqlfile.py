@@ -116,7 +116,7 @@ class SqlFile:
     it reads `source_view`, which the engine makes over the first event of
     `source_events` that has a table, or over `source_table`. `extra` is one
     whose events are so frequent that ingest loads them only when asked to.
-    `previous` asks ingest for prev_seq: of the same task (tid) or of any;
+    `previous` asks ingest for prev_seq: of the same task (tid) or of any; other events count, too;
     `indexes` are columns that it makes indexes of, and `notable` an index of few rows: COLUMNS
     WHERE CONDITION; `repeats` are the fields that repeats_count is about, and `news` the other
     events that it is about, each with those of its fields that count. `key` is the integer column

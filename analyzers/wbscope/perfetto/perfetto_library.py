@@ -12,17 +12,18 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from wbscope.library.adapters import table_columns
 from wbscope.library.catalog import (
-    PREVIOUS,
     Catalog,
     Event,
     Field,
     lead_columns,
     raw_view,
     repeat_columns,
+    told_before,
 )
 from wbscope.library.library import Library, load_library
 from wbscope.library.sqlfile import Column, SqlFile
@@ -152,12 +153,16 @@ def _links(event: Event, path: Path) -> SqlFile:
 
     The fields stay out of it: no table of Perfetto has a column called limit.
     """
-    within = "PARTITION BY e.tid " if event.previous == "tid" else ""
-    select = (
-        "SELECT\n  e.seq,\n  e.ts,\n  e.cpu,\n  e.tid,\n"
-        f"  lag(e.seq) OVER ({within}ORDER BY e.seq) AS prev_seq,\n  e.arg_set_id\n"
-        f"FROM {_RECORDS} AS e\nWHERE {_is_named(event)}\nORDER BY e.seq"
-    )
+    within = "PARTITION BY e.tid " if event.previous.startswith("tid") else ""
+    lead = "SELECT\n  e.seq,\n  e.ts,\n  e.cpu,\n  e.tid,\n"
+    link = f"  lag(e.seq) OVER ({within}ORDER BY e.seq) AS prev_seq,\n"
+    found = f"FROM {_RECORDS} AS e\nWHERE {_is_named(event, *event.others)}"
+    if event.others:
+        linked = f"{lead}{link}  e.arg_set_id,\n  e.name\n{found}"
+        select = f"{lead}  e.prev_seq,\n  e.arg_set_id\nFROM (\n{indent(linked, '  ')}\n) AS e\n"
+        select += f"WHERE {_is_named(event)}\nORDER BY e.seq"
+    else:
+        select = f"{lead}{link}  e.arg_set_id\n{found}\nORDER BY e.seq"
     columns = [
         *lead_columns(event),
         Column("arg_set_id", "INTEGER", "fields of the record, for EXTRACT_ARG"),
@@ -170,7 +175,7 @@ def _links(event: Event, path: Path) -> SqlFile:
         select,
         columns,
         path=path,
-        summary=f"The records of {event.short}, each with {PREVIOUS[event.previous]}.",
+        summary=f"The records of {event.short}, each with {told_before(event)}.",
         grain="row",
         needs=(_RECORDS,),
         indexes=tuple(head for head in heads if head),
@@ -178,8 +183,8 @@ def _links(event: Event, path: Path) -> SqlFile:
     )
 
 
-def _is_named(event: Event) -> str:
-    names = dict.fromkeys(name.partition(":")[2] for name in event.names)
+def _is_named(event: Event, *others: str) -> str:
+    names = dict.fromkeys(name.partition(":")[2] for name in (*event.names, *others))
     quoted = ", ".join(f"'{name}'" for name in names)
     return f"e.name = {quoted}" if len(names) == 1 else f"e.name IN ({quoted})"
 

@@ -26,6 +26,19 @@ PreviousOf PreviousChoice::of(std::string_view system, std::string_view name) co
   return PreviousOf::kNone;
 }
 
+bool PreviousChoice::is_of_others(std::string_view system, std::string_view name) const {
+  return std::ranges::any_of(others_, [&](const auto& pair) {
+    return is_named(pair.first, system, name) || is_named(pair.second, system, name);
+  });
+}
+
+bool PreviousChoice::is_other(std::string_view other_system, std::string_view other_name,
+                              std::string_view system, std::string_view name) const {
+  return std::ranges::any_of(others_, [&](const auto& pair) {
+    return is_named(pair.first, system, name) && is_named(pair.second, other_system, other_name);
+  });
+}
+
 std::vector<std::string> PreviousChoice::repeats(std::string_view system,
                                                  std::string_view name) const {
   for (const auto& [event, fields] : repeats_) {
@@ -66,12 +79,32 @@ void PreviousRow::tell(std::int32_t tid, std::string_view said) {
   told_tasks_[tid] = news_count_;
 }
 
-void PreviousRow::link(EventLead& lead, std::string_view said) {
-  if (of_ == PreviousOf::kNone) return;
+PreviousRow::Last& PreviousRow::last(const EventLead& lead) {
   const auto tid = of_ == PreviousOf::kTask ? static_cast<std::uint32_t>(lead.tid) : 0u;
   const std::uint64_t key = std::uint64_t{lead.buffer} << 32 | tid;
   if (last_.size() >= kMaxTasks && !last_.contains(key)) last_.clear();
-  Last& last = last_[key];
+  return last_[key];
+}
+
+void PreviousRow::pass(const EventLead& lead) {
+  Last& before = last(lead);
+  before = {};
+  before.seq = lead.seq;
+}
+
+void PreviousRow::pass_all(const PreviousRow& other) {
+  if (of_ != other.of_) return;
+  for (const auto& [key, before] : other.last_) {
+    Last& last = last_[key];
+    if (last.seq >= before.seq) continue;
+    last = {};
+    last.seq = before.seq;
+  }
+}
+
+void PreviousRow::link(EventLead& lead, std::string_view said) {
+  if (of_ == PreviousOf::kNone) return;
+  Last& last = this->last(lead);
   lead.prev_seq = std::exchange(last.seq, lead.seq);
   const bool is_same = lead.prev_seq != EventLead::kNoSeq && last.said == said;
   if (!is_same) last.said = said;

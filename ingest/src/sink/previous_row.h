@@ -28,6 +28,12 @@ class PreviousChoice {
   // event: "system:name".
   void add(std::string event, PreviousOf of) { chosen_.emplace_back(std::move(event), of); }
 
+  // "Before" a row of the event is one of `other`, too, if that came later: at
+  // one end of a call stands what is at its other end.
+  void add_other(std::string event, std::string other) {
+    others_.emplace_back(std::move(event), std::move(other));
+  }
+
   // The event has a column repeats_count, too: about these fields, those of them
   // that its format has.
   void add_repeats(std::string event, std::vector<std::string> fields) {
@@ -44,6 +50,11 @@ class PreviousChoice {
 
   // system "" is one that the trace does not tell: any.
   [[nodiscard]] PreviousOf of(std::string_view system, std::string_view name) const;
+  // Has such an other event, or is one.
+  [[nodiscard]] bool is_of_others(std::string_view system, std::string_view name) const;
+  // Whether a row of the first event can be "before" one of the second.
+  [[nodiscard]] bool is_other(std::string_view other_system, std::string_view other_name,
+                              std::string_view system, std::string_view name) const;
   // Empty: no column repeats_count.
   [[nodiscard]] std::vector<std::string> repeats(std::string_view system,
                                                  std::string_view name) const;
@@ -63,6 +74,7 @@ class PreviousChoice {
   };
 
   std::vector<std::pair<std::string, PreviousOf>> chosen_;
+  std::vector<std::pair<std::string, std::string>> others_;
   std::vector<std::pair<std::string, std::vector<std::string>>> repeats_;
   std::vector<News> news_;
 };
@@ -80,6 +92,10 @@ class PreviousRow {
   void tell() noexcept { ++news_count_; }
   // One that says this to its thread. All records come in their order.
   void tell(std::int32_t tid, std::string_view said);
+  // A row of another event, which is "before" the next one.
+  void pass(const EventLead& lead);
+  // All rows of another event so far; both of tasks, or both of any.
+  void pass_all(const PreviousRow& other);
   // Tells the row which one is before it and how many before it, one after the
   // other, said the same; the next one will come after this one.
   void link(EventLead& lead, std::string_view said = {});
@@ -92,6 +108,8 @@ class PreviousRow {
     std::uint64_t news = kNoNews;
   };
   static constexpr std::uint64_t kNoNews = 0;
+
+  [[nodiscard]] Last& last(const EventLead& lead);
 
   PreviousOf of_;
   bool has_news_;

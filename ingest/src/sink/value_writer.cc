@@ -57,6 +57,12 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
     event->task_counts = task_counts_.add(system.empty() ? std::string(name)
                                                          : std::string(system) + ":" + std::string(name));
   }
+  if (previous_.is_of_others(system, name)) {
+    for (const auto& other : events_) {
+      add_others(*other, *event);
+      add_others(*event, *other);
+    }
+  }
   if (previous_.is_of_news(system, name)) {
     for (const auto& other : events_) {
       add_news(*other, *event);
@@ -67,6 +73,14 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
   const auto index = static_cast<std::uint32_t>(events_.size() - 1);
   by_name_.emplace(std::move(key), index);
   return index;
+}
+
+void ValueWriter::add_others(Event& other, Event& event) const {
+  if (event.previous.is_kept() &&
+      previous_.is_other(other.system, other.name, event.system, event.name)) {
+    other.others.push_back(&event);
+    event.previous.pass_all(other.previous);  // an event is known from its first record on
+  }
 }
 
 void ValueWriter::add_news(Event& other, Event& event) const {
@@ -189,6 +203,7 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
        .count = static_cast<std::uint32_t>(event.fields.size())});
   EventLead& lead = event.rows.back().lead;
   event.previous.link(lead, said(event, event.repeats, cells));
+  for (Event* to : event.others) to->previous.pass(lead);
   for (const auto& [to, fields] : event.news) {
     if (fields.empty()) {
       to->previous.tell();
@@ -300,6 +315,27 @@ void ValueWriter::flush(Event& event) {
 void ValueWriter::finish() {
   for (const auto& event : events_) flush(*event);
   task_counts_.flush();
+}
+
+void ValueWriter::link_others() {
+  for (const auto& event : events_) {
+    if (!event->previous.is_kept() || event->loaded == 0) continue;
+    std::string others;
+    for (const auto& other : events_) {
+      if (other->loaded > 0 &&
+          previous_.is_other(other->system, other->name, event->system, event->name)) {
+        others += " UNION ALL SELECT seq, buffer, tid, 0 FROM " + quoted(other->table);
+      }
+    }
+    if (others.empty()) continue;
+    const bool of_task = previous_.of(event->system, event->name) == PreviousOf::kTask;
+    const std::string own = quoted(event->table);
+    db_.exec("UPDATE " + own +
+             " SET prev_seq = l.before FROM (SELECT r.seq, r.is_own, lag(r.seq) OVER"
+             " (PARTITION BY r.buffer" + std::string(of_task ? ", r.tid" : "") +
+             " ORDER BY r.seq) AS before FROM (SELECT seq, buffer, tid, 1 AS is_own FROM " + own +
+             others + ") AS r) AS l WHERE l.is_own = 1 AND l.seq = " + own + ".seq");
+  }
 }
 
 EventCatalog ValueWriter::catalog() const {

@@ -76,6 +76,10 @@ class ValueWriter {
   // Rows are written in batches, the last ones here.
   void finish();
 
+  // After finish(), of rows that came one event after the other: which row of
+  // another event is before each (PreviousChoice::add_other).
+  void link_others();
+
   // After finish(), for RunWriter.
   [[nodiscard]] EventCatalog catalog() const;
   [[nodiscard]] std::vector<bool> loaded_events() const;
@@ -124,12 +128,15 @@ class ValueWriter {
     PreviousRow previous;
     std::vector<std::string> repeats;  // the fields that repeats_count is about
     std::vector<std::pair<Event*, std::vector<std::string>>> news;  // what it is to others
+    std::vector<Event*> others;  // whose rows can come after one of this event
     std::uint32_t task_counts = TaskCounts::kNotCounted;
     std::uint64_t counted = 0;
     std::uint64_t loaded = 0;
     std::size_t batch_rows = 32;  // the table's own once it is made
   };
 
+  // Lets rows of one be before those of the other, if they are to be.
+  void add_others(Event& other, Event& event) const;
   // Makes one the news of the other, if it is.
   void add_news(Event& other, Event& event) const;
   [[nodiscard]] std::string_view said(const Event& event, const std::vector<std::string>& names,

@@ -42,6 +42,19 @@ TEST(PreviousRow, OfAnyTask) {
   EXPECT_EQ(before(row, lead(4, 11)), 2);
 }
 
+TEST(PreviousRow, OfAnotherEvent) {
+  PreviousRow row(PreviousOf::kTask);
+  row.pass(lead(1, 11));
+  EXPECT_EQ(before(row, lead(2, 12)), EventLead::kNoSeq);
+  EXPECT_EQ(before(row, lead(3, 11)), 1);
+  row.pass(lead(4, 11));
+  row.pass(lead(5, 11));
+  row.pass(lead(6, 11, 1));
+  EXPECT_EQ(before(row, lead(7, 11)), 5);
+  EXPECT_EQ(before(row, lead(8, 11)), 7);
+  EXPECT_EQ(before(row, lead(9, 11, 1)), 6);
+}
+
 TEST(PreviousRow, MoreTasksThanAreKept) {
   constexpr std::int32_t kTasks = (1 << 20) + 1;
   PreviousRow row(PreviousOf::kTask);
@@ -104,6 +117,17 @@ TEST(PreviousRow, RepeatsOnlyWithTheSameNews) {
   EXPECT_FALSE(settled(row, lead(10, 11)));
   row.tell(11, "u");
   EXPECT_EQ(repeats(row, lead(11, 11), "b"), 0);
+}
+
+TEST(PreviousChoice, OtherEvents) {
+  PreviousChoice choice;
+  choice.add_other("syscalls:exit", "syscalls:enter");
+  EXPECT_TRUE(choice.is_other("syscalls", "enter", "syscalls", "exit"));
+  EXPECT_TRUE(choice.is_other("", "enter", "", "exit"));
+  EXPECT_FALSE(choice.is_other("syscalls", "exit", "syscalls", "enter"));
+  EXPECT_TRUE(choice.is_of_others("syscalls", "enter"));
+  EXPECT_TRUE(choice.is_of_others("syscalls", "exit"));
+  EXPECT_FALSE(choice.is_of_others("other", "exit"));
 }
 
 TEST(PreviousChoice, News) {
@@ -184,6 +208,48 @@ TEST_F(LinkedTable, LinksOutliveAColumnThatComesLate) {
   writer_->finish();
   EXPECT_EQ(all("SELECT seq || ' ' || ifnull(prev_seq, '-') FROM ev_pause ORDER BY seq"),
             "1 -;2 -;3 1;4 3;");
+}
+
+TEST_F(LinkedTable, RowsOfAnotherEventAreBeforeTheseInAnyOrderOfTheirNames) {
+  previous_.add("writeback:woken", PreviousOf::kTask);
+  previous_.add_other("writeback:pause", "writeback:woken");
+  previous_.add_other("writeback:woken", "writeback:pause");
+  writer_.emplace(db_, previous_);
+  const auto put = [&](std::string_view name, std::int32_t tid) {
+    writer_->write(writer_->event("writeback", name), 100, 0, tid, 0, {});
+  };
+  put("pause", 11);
+  put("woken", 12);
+  put("woken", 11);
+  put("pause", 12);
+  put("pause", 12);
+  put("pause", 11);
+  writer_->finish();
+  const std::string links = "SELECT seq || ' ' || ifnull(prev_seq, '-') FROM ev_";
+  EXPECT_EQ(all(links + "pause ORDER BY seq"), "1 -;4 2;5 4;6 3;");
+  EXPECT_EQ(all(links + "woken ORDER BY seq"), "2 -;3 1;");
+}
+
+TEST_F(LinkedTable, RowsThatCameOneEventAfterTheOtherAreLinkedAtTheEnd) {
+  previous_.add("writeback:woken", PreviousOf::kAny);
+  previous_.add("writeback:alone", PreviousOf::kTask);
+  previous_.add_other("writeback:pause", "writeback:woken");
+  previous_.add_other("writeback:woken", "writeback:pause");
+  previous_.add_other("writeback:alone", "writeback:never");
+  writer_.emplace(db_, previous_);
+  const auto put = [&](std::string_view name, std::vector<std::pair<int, int>> rows) {
+    const auto event = writer_->event("writeback", name);
+    for (const auto& [seq, tid] : rows) writer_->write_at(seq, event, 100, 0, tid, 0, {});
+  };
+  put("pause", {{1, 11}, {4, 12}, {5, 12}, {6, 11}});
+  put("woken", {{2, 12}, {3, 11}, {7, 13}});
+  put("alone", {{8, 11}, {9, 12}, {10, 11}});
+  writer_->finish();
+  writer_->link_others();
+  const std::string links = "SELECT seq || ' ' || ifnull(prev_seq, '-') FROM ev_";
+  EXPECT_EQ(all(links + "pause ORDER BY seq"), "1 -;4 2;5 4;6 3;");
+  EXPECT_EQ(all(links + "woken ORDER BY seq"), "2 1;3 2;7 6;");
+  EXPECT_EQ(all(links + "alone ORDER BY seq"), "8 -;9 -;10 8;");
 }
 
 TEST_F(LinkedTable, IndexesHaveTheColumnsThatThereAre) {

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both ends of write system calls, found by the links of ingest, against a walk through the events.
+
+The events are at random: tasks lose entries and returns, calls are cut by the trace's ends, and
+another call comes in between.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.formats import build_format
+from support.kernel_events import formats
+from support.tracedat import Trace
+from wbscope.library.library import load_library
+from wbscope.run.ingested import ingest
+from wbscope.run.source import find_source
+
+# Their descriptor, and whether they write.
+_CALLS = {"write": ("fd", True), "copy_file_range": ("fd_out", False)}
+_NUMBER = "int __syscall_nr"
+_COPY_ENDS = (
+    build_format("syscalls", "sys_enter_copy_file_range", 900, (_NUMBER, "int fd_out"), '""'),
+    build_format("syscalls", "sys_exit_copy_file_range", 901, (_NUMBER, "long ret"), '""'),
+)
+_COLUMNS = "seq, ts, end_ts, tid, what, is_write, fd, written_bytes, cut"
+_START_NS = 10_000_000_000
+_STEP_NS = 1000
+
+Event = tuple[int, int, int, str, bool, int]  # seq, ts, tid, call, whether it returns, fd or result
+Row = tuple[object, ...]
+
+
+def random_events(seed: int) -> list[Event]:
+    rng = random.Random(seed)
+    inside: dict[tuple[int, str], bool] = defaultdict(lambda: rng.random() < 0.5)
+    events = []
+    for seq in range(1, rng.choice((2, 30, 400))):
+        tid = rng.choice((11, 12, 13, 4_194_303))
+        call = rng.choice([*_CALLS, "write"])
+        is_end = inside[tid, call] = not inside[tid, call]
+        if rng.random() < 0.1:
+            inside[tid, call] = not is_end  # the next one is lost
+        value = rng.randrange(1, 100)
+        events.append((seq, _START_NS + seq * _STEP_NS, tid, call, not is_end, value))
+    return events
+
+
+def recorded(events: list[Event], path: Path, lost_at: int | None) -> Path:
+    ends = [*formats("sys_enter_write", "sys_exit_write"), *_COPY_ENDS]
+    trace = Trace(ends, cmdlines={11: "dd"})
+    for seq, ts, tid, call, is_end, value in events:
+        if seq == lost_at:
+            trace.page_break(0)
+            trace.lost(0, 3)
+        side, field = ("exit", "ret") if is_end else ("enter", _CALLS[call][0])
+        trace.event(0, ts, tid, f"sys_{side}_{call}", {field: value})
+    return trace.write(path)
+
+
+def written(events: list[Event], path: Path) -> Path:
+    """As the text of the tracing files, where an event is known from its first line on."""
+    with path.open("w") as text:
+        text.write("# tracer: nop\n#\n")
+        for _, ts, tid, call, is_end, value in events:
+            said = f" -> {value:#x}" if is_end else f"({_CALLS[call][0]}: {value:x})"
+            text.write(f"  dd-{tid} [000] d..1. {ts / 1e9:.6f}: sys_{call}{said}\n")
+    return path
+
+
+def walked(events: list[Event], lost_ts: int | None) -> Iterator[Row]:
+    """What wb_write_pair has, event by event."""
+    first_ts, last_ts = events[0][1], events[-1][1]
+    chains: dict[tuple[int, str], list[Event]] = defaultdict(list)
+    for event in events:
+        chains[event[2], event[3]].append(event)
+    for (tid, call), chain in chains.items():
+        for place, (seq, ts, _, _, is_end, value) in enumerate(chain):
+            before = chain[place - 1] if place else None
+            after = chain[place + 1] if place + 1 < len(chain) else None
+            if is_end and before and not before[4]:
+                continue  # told with its entry
+            end_ts: int | None = None
+            fd = written = None
+            cut: str | None = "lost"
+            begin = ts
+            if is_end:
+                written = value
+                if before is None and (lost_ts is None or lost_ts > ts):
+                    cut, begin, end_ts = "start", first_ts, ts
+            elif after and after[4]:
+                cut, end_ts, fd, written = None, after[1], value, after[5]
+            elif after:
+                end_ts = after[1]
+            elif lost_ts is None or lost_ts < ts:
+                cut, end_ts = "end", last_ts
+            is_write = 0 if not _CALLS[call][1] else 1 if cut == "lost" else 2
+            yield seq, begin, end_ts, tid, call, is_write, fd, written, cut
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_pairs_are_those_of_a_walk(seed: int, tmp_path: Path) -> None:
+    events = random_events(seed)
+    lost_at = random.Random(seed).choice((None, len(events) // 2 + 1))
+    trace = recorded(events, tmp_path / "trace.dat", lost_at)
+    with wbscope.open(trace) as run:
+        gaps = [row[0] for row in run.sql("SELECT ts FROM lost_events").rows]
+        found = sorted(map(tuple, run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows), key=repr)
+    assert len(gaps) == (lost_at is not None)
+    assert found == sorted(walked(events, gaps[0] if gaps else None), key=repr)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_pairs_of_a_text_are_those_of_a_walk(seed: int, tmp_path: Path) -> None:
+    events = random_events(seed)
+    with wbscope.open(written(events, tmp_path / "trace.txt")) as run:
+        found = sorted(map(tuple, run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows), key=repr)
+    assert found == sorted(walked(events, None), key=repr)
+
+
+def test_plain_sqlite_finds_the_same(tmp_path: Path) -> None:
+    events = random_events(2)
+    trace = recorded(events, tmp_path / "trace.dat", None)
+    ingest(find_source(str(trace)), tmp_path / "run.db", load_library())
+    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        found = connection.execute(f"SELECT {_COLUMNS} FROM wb_write_pair").fetchall()
+    assert sorted(found, key=repr) == sorted(walked(events, None), key=repr)
