@@ -94,13 +94,14 @@ def repeat(database: Path, events: int) -> int:
 def link_copies(db: sqlite3.Connection, tables: dict[str, str], first_copy: int) -> None:
     """The first records of a copy come after those of the copy before."""
     for file in load_library().files.values():
-        key, *others = file.previous.split() or [""]
-        same = "AND p.tid = e.tid" if key == "tid" else ""
+        group = [f for f in load_library().files.values() if f.group == file.group]
+        others = [event for f in group for event in f.source_events] if file.group else []
+        same = "AND p.tid = e.tid" if file.previous == "tid" else ""
         for event in file.source_events:
-            if key and event in tables:
+            if file.previous and event in tables:
                 before = " UNION ALL ".join(
                     f"SELECT max(p.seq) AS seq FROM {tables[name]} AS p WHERE p.seq < e.seq {same}"
-                    for name in (event, *others)
+                    for name in {event, *others}
                     if name in tables
                 )
                 db.execute(

@@ -34,7 +34,7 @@ using wbscope::Reporter;
 constexpr const char* kUsage =
     "usage: wbscope-ingest sqlite SRC -o RUN.db [--events GLOB]... [--events-file FILE] [--all]\n"
     "                             [--time-range FROM..TO] [--limit N] [--force] [--threads N]\n"
-    "                             [--formats FILE] [--prev-seq EVENT=tid|any[,OTHER...]]...\n"
+    "                             [--formats FILE] [--prev-seq EVENT=tid|any[,GROUP]]...\n"
     "                             [--repeats EVENT=FIELD,...]... [--news EVENT=OTHER[=FIELD,...]]...\n"
     "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
     "                             [--writer pages|sqlite] [--json-lines]\n"
@@ -43,7 +43,7 @@ constexpr const char* kUsage =
     "                             [--trace SRC --events GLOB...] [--root NAME] [--shift NS]\n"
     "                             [--sequence N] [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
-    "                             [--prev-seq EVENT=tid|any[,OTHER...]]...\n"
+    "                             [--prev-seq EVENT=tid|any[,GROUP]]...\n"
     "                             [--index EVENT=COLUMN,...]... [--json-lines]\n"
     "       wbscope-ingest convert SRC... -o X.pftrace [--events GLOB]... [--compat]\n"
     "                             [--time-range FROM..TO] [--no-unpack-limit] [--force]\n"
@@ -52,17 +52,17 @@ constexpr const char* kUsage =
     "\"name\", or is a system; without any, events are only counted. FROM and TO are ns of the\n"
     "trace clock, or +ns after the first record; each may be left out. --prev-seq gives the\n"
     "table of \"system:name\" a column with the seq of the row before, by the same thread or by\n"
-    "any, of it or of an OTHER; --repeats one that says whether these fields are as in that\n"
-    "row, and --news the same FIELDs of the last OTHER that its thread had before each, or\n"
-    "without FIELDs: whether no OTHER came between; --index makes an index of it, of some rows\n"
-    "only with \" WHERE \" and a condition behind. --no-unpack-limit reads a file of which a\n"
-    "thousand times its size comes out. --writer sqlite lets SQLite insert the rows of a\n"
-    "trace.dat, which takes three times the processor time and gives equal tables. --root,\n"
-    "--shift and --sequence put several timelines in one trace: its name, what is added to each\n"
-    "time, and a number for each (2, 3). Views of a --lane are asked for by a second thread,\n"
-    "unless --threads is 1, on one connection of their own that each FILE adds to, in its turn.\n"
-    "FILE of --setup and --lane may be -: stdin, where NULs stand between the scripts. The\n"
-    "program \"wbscope\" is the front end to this one.\n";
+    "any, of it or of another event of its GROUP; --repeats one that says whether these fields\n"
+    "are as in that row, and --news the same FIELDs of the last OTHER that its thread had\n"
+    "before each, or without FIELDs: whether no OTHER came between; --index makes an index of\n"
+    "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a\n"
+    "file of which a thousand times its size comes out. --writer sqlite lets SQLite insert the\n"
+    "rows of a trace.dat, which takes three times the processor time and gives equal tables.\n"
+    "--root, --shift and --sequence put several timelines in one trace: its name, what is added\n"
+    "to each time, and a number for each (2, 3). Views of a --lane are asked for by a second\n"
+    "thread, unless --threads is 1, on one connection of their own that each FILE adds to, in\n"
+    "its turn. FILE of --setup and --lane may be -: stdin, where NULs stand between the\n"
+    "scripts. The program \"wbscope\" is the front end to this one.\n";
 
 [[noreturn]] void usage_error(const std::string& text,
                               const std::string& object = "wbscope-ingest") {
@@ -165,21 +165,18 @@ std::vector<std::string> listed(const std::string& text) {
 }
 
 void parse_prev_seq(const std::string& text, wbscope::PreviousChoice& previous) {
-  const auto equals = text.find('=');
+  const auto equals = std::min(text.find('='), text.size());
+  const auto comma = std::min(text.find(',', equals), text.size());
   const std::string event = text.substr(0, equals);
-  const auto said = listed(equals == std::string::npos ? "" : text.substr(equals + 1));
-  const std::string key = said.empty() ? "" : said.front();
-  const auto is_event = [](const std::string& name) { return name.find(':') != std::string::npos; };
-  if (!is_event(event) || (key != "tid" && key != "any") ||
-      !std::all_of(said.begin() + 1, said.end(), is_event)) {
-    usage_error("found \"" + text + "\", wanted system:name=tid or system:name=any, other events "
-                "behind it: ,system:other",
+  const std::string key = text.substr(std::min(equals + 1, comma), comma - equals - 1);
+  const std::string group = text.substr(std::min(comma + 1, text.size()));
+  if (event.find(':') == std::string::npos || (key != "tid" && key != "any") ||
+      group.find(',') != std::string::npos || (comma < text.size() && group.empty())) {
+    usage_error("found \"" + text + "\", wanted system:name=tid or system:name=any, and behind it "
+                ",GROUP where events share it",
                 "--prev-seq");
   }
-  previous.add(event, key == "tid" ? wbscope::PreviousOf::kTask : wbscope::PreviousOf::kAny);
-  for (auto other = said.begin() + 1; other != said.end(); ++other) {
-    previous.add_other(event, *other);
-  }
+  previous.add(event, key == "tid" ? wbscope::PreviousOf::kTask : wbscope::PreviousOf::kAny, group);
 }
 
 void parse_repeats(const std::string& text, wbscope::PreviousChoice& previous) {

@@ -55,6 +55,8 @@ WHERE p.written_bytes > 0;
 -- @materialize
 CREATE VIEW wb_write_pair AS
 WITH
+  -- Calls never nest within a task: before a return is its entry, or that is
+  -- lost.
   -- What returned; without an entry where that is lost, or before the trace.
   returned AS (
     SELECT

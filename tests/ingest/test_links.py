@@ -48,23 +48,24 @@ def test_the_row_before(tmp_path: Path, event: str, key: str, partition: str) ->
 
 @pytest.mark.parametrize("writer", ["pages", "sqlite"])
 @pytest.mark.parametrize("key", ["any", "tid"])
-def test_the_row_before_is_of_another_event_too(tmp_path: Path, key: str, writer: str) -> None:
+def test_the_row_before_is_of_any_event_of_the_group(tmp_path: Path, key: str, writer: str) -> None:
     output = tmp_path / "run.db"
-    done = _ingest(output, "--prev-seq", f"{_PAUSE}={key},{_STATE}", "--writer", writer)
+    options = (word for event in (_PAUSE, _STATE) for word in ("--prev-seq", f"{event}={key},both"))
+    done = _ingest(output, *options, "--writer", writer)
     assert done.returncode == 0, done.stderr
-    both = (
-        "SELECT seq, tid, prev_seq, 1 AS is_pause FROM ev_balance_dirty_pages"
-        " UNION ALL SELECT seq, tid, NULL, 0 FROM ev_global_dirty_state"
+    both = " UNION ALL ".join(
+        f"SELECT '{event}' AS event, seq, tid, prev_seq FROM ev_{event.partition(':')[2]}"
+        for event in (_PAUSE, _STATE)
     )
-    partition = "PARTITION BY tid" if key == "tid" else ""
+    within = "PARTITION BY tid" if key == "tid" else ""
     rows = _ask(
         output,
-        "SELECT prev_seq, before FROM (SELECT prev_seq, is_pause,"
-        f" lag(seq) OVER ({partition} ORDER BY seq) AS before FROM ({both})) WHERE is_pause",
+        "SELECT prev_seq, lag(seq) OVER task, event, lag(event) OVER task"
+        f" FROM ({both}) WINDOW task AS ({within} ORDER BY seq)",
     )
-    assert [ours for ours, _ in rows] == [theirs for _, theirs in rows]
-    states = {seq for (seq,) in _ask(output, "SELECT seq FROM ev_global_dirty_state")}
-    assert sum(ours in states for ours, _ in rows) > 1000
+    assert [ours for ours, *_ in rows] == [theirs for _, theirs, *_ in rows]
+    assert sum(event != before for *_, event, before in rows) > 1000
+    assert _ask(output, "SELECT count(*) FROM event_task") == [(0,)]
 
 
 @pytest.mark.parametrize("key", ["any", "tid"])
@@ -189,9 +190,9 @@ def test_rows_of_each_task_are_counted(tmp_path: Path, kept: str) -> None:
         ("--prev-seq", _PAUSE),
         ("--prev-seq", "balance_dirty_pages=tid"),
         ("--prev-seq", f"{_PAUSE}=cpu"),
-        ("--prev-seq", f"{_PAUSE}={_STATE}"),
-        ("--prev-seq", f"{_PAUSE}=tid,,"),
-        ("--prev-seq", f"{_PAUSE}=tid,global_dirty_state"),
+        ("--prev-seq", f"{_PAUSE}=both"),
+        ("--prev-seq", f"{_PAUSE}=tid,"),
+        ("--prev-seq", f"{_PAUSE}=tid,both,more"),
         ("--repeats", ""),
         ("--repeats", _PAUSE),
         ("--repeats", f"{_PAUSE}="),

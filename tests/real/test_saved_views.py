@@ -275,3 +275,36 @@ def test_what_names_of_the_trace_are_in_is_checked(
     with pytest.raises(WbscopeError, match="token"):
         ingest(find_source(str(example("four-equal-writers").folder)), path, library)
     assert not path.exists()
+
+
+class _Defended(sqlite3.Connection):
+    """Of an SQLite that lets nobody write its schema."""
+
+    def executemany(self, sql: str, *rows: object) -> sqlite3.Cursor:
+        return self.execute("INSERT INTO sqlite_master VALUES ('view', 'v', 'v', 0, 'v')")
+
+
+def test_an_sqlite_that_defends_its_schema_makes_the_views(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As some are built: SQLITE_DBCONFIG_DEFENSIVE."""
+    run = find_source(str(example("four-equal-writers").folder))
+    ingest(run, tmp_path / "open.db", library)
+    monkeypatch.setattr(
+        saved,
+        "_writer",
+        lambda path: sqlite3.connect(path, isolation_level=None, factory=_Defended),
+    )
+    monkeypatch.setattr(_Defended, "execute", _without_writable_schema)
+    ingest(run, tmp_path / "defended.db", library)
+    schemas = []
+    for name in ("open.db", "defended.db"):
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            rows = "SELECT type, name, sql FROM sqlite_schema ORDER BY name"
+            schemas.append(connection.execute(rows).fetchall())
+    assert schemas[0] == schemas[1]
+
+
+def _without_writable_schema(connection: sqlite3.Connection, sql: str, *rows: object) -> object:
+    known = sql if "writable_schema" not in sql else "SELECT 1"
+    return sqlite3.Connection.execute(connection, known, *rows)

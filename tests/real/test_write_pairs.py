@@ -12,13 +12,14 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import wbscope
 from support.formats import build_format
 from support.kernel_events import formats
-from support.tracedat import Trace
+from support.tracedat import Buffer, Trace
 from wbscope.library.library import load_library
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
@@ -32,10 +33,12 @@ _COPY_ENDS = (
 )
 _COLUMNS = "seq, ts, end_ts, tid, what, is_write, fd, written_bytes, cut"
 _START_NS = 10_000_000_000
+_LONG = 5  # a seed of 399 events
 _STEP_NS = 1000
 
 Event = tuple[int, int, int, str, bool, int]  # seq, ts, tid, call, whether it returns, fd or result
 Row = tuple[object, ...]
+Ends = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def random_events(seed: int) -> list[Event]:
@@ -53,15 +56,22 @@ def random_events(seed: int) -> list[Event]:
     return events
 
 
-def recorded(events: list[Event], path: Path, lost_at: int | None) -> Path:
-    ends = [*formats("sys_enter_write", "sys_exit_write"), *_COPY_ENDS]
-    trace = Trace(ends, cmdlines={11: "dd"})
+def recorded(
+    events: list[Event], path: Path, lost_at: int | None = None, ends: Ends = ((0,), (0,))
+) -> Path:
+    """In the buffers that `ends` tells for entries and for returns."""
+    trace = Trace(
+        [*formats("sys_enter_write", "sys_exit_write"), *_COPY_ENDS],
+        cmdlines={11: "dd"},
+        buffers=[Buffer(), Buffer("instance")][: 1 + max(chain(*ends))],
+    )
     for seq, ts, tid, call, is_end, value in events:
         if seq == lost_at:
             trace.page_break(0)
             trace.lost(0, 3)
         side, field = ("exit", "ret") if is_end else ("enter", _CALLS[call][0])
-        trace.event(0, ts, tid, f"sys_{side}_{call}", {field: value})
+        for buffer in ends[is_end]:
+            trace.event(0, ts, tid, f"sys_{side}_{call}", {field: value}, buffer=buffer)
     return trace.write(path)
 
 
@@ -81,10 +91,10 @@ def walked(events: list[Event], lost_ts: int | None) -> Iterator[Row]:
     chains: dict[tuple[int, str], list[Event]] = defaultdict(list)
     for event in events:
         chains[event[2], event[3]].append(event)
-    for (tid, call), chain in chains.items():
-        for place, (seq, ts, _, _, is_end, value) in enumerate(chain):
-            before = chain[place - 1] if place else None
-            after = chain[place + 1] if place + 1 < len(chain) else None
+    for (tid, call), steps in chains.items():
+        for place, (seq, ts, _, _, is_end, value) in enumerate(steps):
+            before = steps[place - 1] if place else None
+            after = steps[place + 1] if place + 1 < len(steps) else None
             if is_end and before and not before[4]:
                 continue  # told with its entry
             end_ts: int | None = None
@@ -126,9 +136,39 @@ def test_pairs_of_a_text_are_those_of_a_walk(seed: int, tmp_path: Path) -> None:
 
 
 def test_plain_sqlite_finds_the_same(tmp_path: Path) -> None:
-    events = random_events(2)
-    trace = recorded(events, tmp_path / "trace.dat", None)
-    ingest(find_source(str(trace)), tmp_path / "run.db", load_library())
-    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+    events = random_events(_LONG)
+    database = tmp_path / "run.db"
+    ingest(find_source(str(recorded(events, tmp_path / "trace.dat"))), database, load_library())
+    with closing(sqlite3.connect(database)) as connection:
         found = connection.execute(f"SELECT {_COLUMNS} FROM wb_write_pair").fetchall()
     assert sorted(found, key=repr) == sorted(walked(events, None), key=repr)
+
+
+@pytest.mark.parametrize(
+    "ends", [((0,), (1,)), ((1,), (0,)), ((0, 1), (1,)), ((0,), (0, 1)), ((0, 1), (0, 1))]
+)
+def test_ends_can_be_in_different_instances(tmp_path: Path, ends: Ends) -> None:
+    """Of each event the first buffer that has it is taken; seq counts all."""
+    events = random_events(_LONG)
+    with wbscope.open(recorded(events, tmp_path / "trace.dat", None, ends)) as run:
+        rows = run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows
+    found = sorted((tuple(row[1:]) for row in rows), key=repr)
+    assert found == sorted((row[1:] for row in walked(events, None)), key=repr)
+
+
+def test_a_file_without_the_links_answers_too(tmp_path: Path) -> None:
+    """As older versions wrote it."""
+    events = random_events(_LONG)
+    database = tmp_path / "run.db"
+    ingest(find_source(str(recorded(events, tmp_path / "trace.dat"))), database, load_library())
+    with closing(sqlite3.connect(database)) as connection:
+        # The saved views name the column.
+        find = "SELECT name FROM sqlite_schema WHERE type = 'view'"
+        for (view,) in connection.execute(find).fetchall():
+            connection.execute(f"DROP VIEW {view}")
+        for call in _CALLS:
+            for side in ("enter", "exit"):
+                connection.execute(f"ALTER TABLE ev_sys_{side}_{call} DROP COLUMN prev_seq")
+    with wbscope.open(database) as run:
+        found = sorted(map(tuple, run.sql(f"SELECT {_COLUMNS} FROM wb_write_pair").rows), key=repr)
+    assert found == sorted(walked(events, None), key=repr)

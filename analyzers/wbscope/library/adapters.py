@@ -46,6 +46,7 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
         fields=tuple(dict.fromkeys(["seq", *made, *names])),
         extra=event.extra,
         previous=event.previous,
+        group=event.group,
         indexes=tuple(tuple(columns.split()) for columns in event.indexes),
         notable=event.notable,
         repeats=_kernel_names(event, event.repeats),

@@ -36,7 +36,7 @@ _UNIT_WORDS = {
     "bool": "0 or 1",
     "dev": "device",
 }
-# What prev_seq tells, by the first word of the key `previous` of an event.
+# What prev_seq tells, by the key `previous` of an event.
 PREVIOUS = {"tid": "the thread's record before this one", "any": "the record before this one"}
 
 
@@ -84,16 +84,12 @@ class Event:
     notable: str = ""
     repeats: tuple[str, ...] = ()
     news: tuple[tuple[str, ...], ...] = ()
+    group: str = ""
 
     @property
     def short(self) -> str:
         """Without its system."""
         return self.names[0].partition(":")[2]
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """The other events whose records prev_seq can be of."""
-        return tuple(self.previous.split()[1:])
 
 
 @dataclass(frozen=True)
@@ -142,9 +138,8 @@ def lead_columns(event: Event) -> list[Column]:
 
 def told_before(event: Event) -> str:
     """Which record prev_seq is of."""
-    told = PREVIOUS[event.previous.split()[0]]
-    others = (name.partition(":")[2] for name in event.others)
-    return ", or ".join((told, *(f"of {name}" for name in others)))
+    told = PREVIOUS[event.previous]
+    return f"{told}, of either end of {event.group}" if event.group else told
 
 
 def repeat_columns(event: Event) -> list[Column]:
@@ -179,14 +174,14 @@ def _event(entry: dict[str, Any]) -> Event:
 
 def _calls(group: dict[str, Any]) -> Iterable[Event]:
     for call in group["names"]:
-        for side, other in (("enter", "exit"), ("exit", "enter")):
-            previous = group.get("previous", "")
+        for side in ("enter", "exit"):
             yield Event(
                 (f"syscalls:sys_{side}_{call}",),
                 f"System call {call}() {side}s; {group['summary']}.",
                 "kernel/trace/trace_syscalls.c",
                 tuple(_field(text) for text in group[f"{side}_fields"]),
-                previous=previous and f"{previous} syscalls:sys_{other}_{call}",
+                previous=group.get("previous", ""),
+                group=call if "previous" in group else "",
             )
 
 

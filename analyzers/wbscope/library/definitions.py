@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 import sqlite3
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,19 +161,53 @@ class Definitions:
             table = first.source_table
             wanted = list(fields)
         present = self._columns(connection, table)
+        if present and first.group and (self.recorded.instances > 1 or _PREVIOUS not in present):
+            return self._linked_select(connection, first, wanted)
         if present and _PREVIOUS not in present and any(file.previous for file in files):
             raise self._no_links(table)
         # Quoted, because kernel fields are called limit, group or order.
         selected = ", ".join(
             f'"{name}"' if name in present else f'NULL AS "{name}"' for name in wanted
         )
-        named = '"' + str(table).replace('"', '""') + '"'
-        # Unqualified where it may become a view of the file, which has one schema only.
-        source = f"FROM {self.schema}{named}" if present else "WHERE 0"
-        if first.source_events and present and self.recorded.instances > 1:
-            # An event enabled in two tracing instances is in the trace twice.
-            source += f" WHERE buffer = (SELECT min(buffer) FROM {self.schema}{named})"
+        source = self._source(table, is_event=bool(first.source_events)) if present else "WHERE 0"
         return f"SELECT {selected} {source}"
+
+    def _source(self, table: str | None, *, is_event: bool) -> str:
+        """The rows of a table that are looked at."""
+        # Unqualified where it may become a view of the file, which has one schema only.
+        named = self.schema + '"' + str(table).replace('"', '""') + '"'
+        if is_event and self.recorded.instances > 1:
+            # An event enabled in two tracing instances is in the trace twice.
+            return f"FROM {named} WHERE buffer = (SELECT min(buffer) FROM {named})"
+        return f"FROM {named}"
+
+    def _linked_select(
+        self, connection: sqlite3.Connection, file: SqlFile, wanted: Sequence[str]
+    ) -> str:
+        """With links that the ingester did not make.
+
+        So has a file of an older one; and of a trace with several instances another buffer may
+        be taken for either end of a call.
+        """
+        own = self.recorded.first_table(file.source_events)
+        fields = [name for name in wanted if name not in ("seq", "tid", _PREVIOUS)]
+        rows = []
+        for other in self.library.files.values():
+            table = self.recorded.first_table(other.source_events) if other.group else None
+            present = self._columns(connection, table)
+            if other.group != file.group or not present:
+                continue
+            taken = present if table == own else ()
+            cells = (f'"{name}"' if name in taken else f'NULL AS "{name}"' for name in fields)
+            selected = ", ".join((f"{int(table == own)} AS is_own", "seq", "tid", *cells))
+            rows.append(f"SELECT {selected} {self._source(table, is_event=True)}")
+        within = "PARTITION BY r.tid " if file.previous == "tid" else ""
+        names = (f'l."{name}"' for name in wanted)
+        return (
+            f"SELECT {', '.join(names)}"
+            f' FROM (SELECT r.*, lag(r.seq) OVER ({within}ORDER BY r.seq) AS "{_PREVIOUS}"'
+            f" FROM ({' UNION ALL '.join(rows)}) AS r) AS l WHERE l.is_own = 1"
+        )
 
     def _columns(self, connection: sqlite3.Connection, table: str | None) -> set[str]:
         """The columns of a table; empty when there is no such table.

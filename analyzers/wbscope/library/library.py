@@ -130,7 +130,8 @@ class Library:
         for file in self.files.values():
             for event in file.source_events:
                 if file.previous:
-                    options += ["--prev-seq", f"{event}={','.join(file.previous.split())}"]
+                    group = f",{file.group}" if file.group else ""
+                    options += ["--prev-seq", f"{event}={file.previous}{group}"]
                 if file.repeats:
                     options += ["--repeats", f"{event}={','.join(file.repeats)}"]
                 for other, fields in file.news:

@@ -116,7 +116,7 @@ class SqlFile:
     it reads `source_view`, which the engine makes over the first event of
     `source_events` that has a table, or over `source_table`. `extra` is one
     whose events are so frequent that ingest loads them only when asked to.
-    `previous` asks ingest for prev_seq: of the same task (tid) or of any; other events count, too;
+    `previous` asks ingest for prev_seq: of the same task (tid) or of any, of all events of `group`;
     `indexes` are columns that it makes indexes of, and `notable` an index of few rows: COLUMNS
     WHERE CONDITION; `repeats` are the fields that repeats_count is about, and `news` the other
     events that it is about, each with those of its fields that count. `key` is the integer column
@@ -153,6 +153,7 @@ class SqlFile:
     fields: tuple[str, ...]
     extra: bool
     previous: str
+    group: str
     indexes: tuple[tuple[str, ...], ...]
     notable: str
     repeats: tuple[str, ...]
@@ -198,7 +199,7 @@ class _Place:
 _NOT_DRAWN = Drawing("", "", "", (), False, False, False, False)
 _TEXTS = (
     "subject", "kind", "name", "select", "summary", "grain", "title", "read", "explain", "warns",
-    "source",    "source_table", "source_view", "previous", "key", "notable",
+    "source",    "source_table", "source_view", "previous", "group", "key", "notable",
 )  # fmt: skip
 _LISTS = (
     "needs", "filters", "events", "optional", "columns", "metrics", "source_events", "fields",
@@ -293,6 +294,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         fields=_words(tags, "fields"),
         extra="extra" in tags,
         previous=_text(tags, "previous"),
+        group="",
         indexes=tuple(tuple(line.split()) for line in tags.get("index", [])),
         notable="",
         repeats=(),

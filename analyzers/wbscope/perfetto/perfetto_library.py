@@ -69,7 +69,7 @@ def _adapters(catalog: Catalog) -> Iterator[SqlFile]:
     for event in catalog.events:
         yield _event(event, catalog)
         if event.previous:
-            yield _links(event, path)
+            yield _links(event, catalog.events, path)
     yield _systems(catalog.events, path)
     for entry in sources["base"]:
         yield _relation(entry, entry, path)
@@ -148,16 +148,17 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
     )
 
 
-def _links(event: Event, path: Path) -> SqlFile:
+def _links(event: Event, events: Sequence[Event], path: Path) -> SqlFile:
     """The records of an event that are looked up one by one: a table in the order of seq.
 
     The fields stay out of it: no table of Perfetto has a column called limit.
     """
-    within = "PARTITION BY e.tid " if event.previous.startswith("tid") else ""
+    within = "PARTITION BY e.tid " if event.previous == "tid" else ""
+    group = [other for other in events if other.group == event.group] if event.group else [event]
     lead = "SELECT\n  e.seq,\n  e.ts,\n  e.cpu,\n  e.tid,\n"
     link = f"  lag(e.seq) OVER ({within}ORDER BY e.seq) AS prev_seq,\n"
-    found = f"FROM {_RECORDS} AS e\nWHERE {_is_named(event, *event.others)}"
-    if event.others:
+    found = f"FROM {_RECORDS} AS e\nWHERE {_is_named(*group)}"
+    if event.group:
         linked = f"{lead}{link}  e.arg_set_id,\n  e.name\n{found}"
         select = f"{lead}  e.prev_seq,\n  e.arg_set_id\nFROM (\n{indent(linked, '  ')}\n) AS e\n"
         select += f"WHERE {_is_named(event)}\nORDER BY e.seq"
@@ -183,8 +184,8 @@ def _links(event: Event, path: Path) -> SqlFile:
     )
 
 
-def _is_named(event: Event, *others: str) -> str:
-    names = dict.fromkeys(name.partition(":")[2] for name in (*event.names, *others))
+def _is_named(*events: Event) -> str:
+    names = dict.fromkeys(name.partition(":")[2] for event in events for name in event.names)
     quoted = ", ".join(f"'{name}'" for name in names)
     return f"e.name = {quoted}" if len(names) == 1 else f"e.name IN ({quoted})"
 

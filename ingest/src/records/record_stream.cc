@@ -292,7 +292,7 @@ void RecordLoader::take_cpu_stat(ByteReader& in) {
 void RecordLoader::finish() {
   for (auto& event : events_) writer_.describe(event.id, {}, std::move(event.labels));
   writer_.finish();
-  writer_.link_others();
+  writer_.link_groups();
   EventCatalog catalog = writer_.catalog();
   EventTotals totals = writer_.totals();
   for (auto& plan : catalog.events) plan.status = FormatStatus::kPerfetto;

@@ -25,6 +25,7 @@ struct EventLead {
   static constexpr std::uint32_t kNoCpu = UINT32_MAX;  // not told: NULL
   static constexpr std::int32_t kNoTid = INT32_MIN;
   static constexpr std::int64_t kNoSeq = 0;         // no row before: NULL
+  static constexpr std::int64_t kForgottenSeq = -1;  // too many tasks: not known
 
   std::int64_t seq = 0;
   std::int64_t ts = 0;

@@ -75,13 +75,14 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
       printk_(std::move(printk)),
       tables_(catalog.events.size()),
       loaded_(catalog.events.size()) {
+  PreviousRows rows;
   for (std::size_t i = 0; i < catalog.events.size(); ++i) {
     if (!wanted[i]) continue;
     const auto columns = columns_of(catalog.events[i]);
-    PreviousRow& row = tables_[i].previous;
     const auto& [system, name] = std::tie(catalog.events[i].system, catalog.events[i].name);
-    row = PreviousRow(previous.of(system, name), previous.has_news(system, name));
-    if (row.is_kept()) {
+    tables_[i].previous = rows.of(previous, system, name);
+    const PreviousRow& row = *tables_[i].previous;
+    if (row.is_counted()) {
       tables_[i].task_counts = task_counts_.add(catalog.events[i].full_name());
     }
     const auto repeats = previous.repeats(system, name);
@@ -93,22 +94,8 @@ EventWriter::EventWriter(Database& db, const EventCatalog& catalog,
     tables_[i].insert =
         std::make_unique<EventInsert>(statements_, catalog.events[i].table, columns, links);
   }
-  add_others(previous, wanted);
   add_news(previous, wanted);
   if (pages) begin_pages(*pages, wanted);
-}
-
-void EventWriter::add_others(const PreviousChoice& previous, const std::vector<bool>& wanted) {
-  for (std::uint32_t to = 0; to < tables_.size(); ++to) {
-    if (!wanted[to] || !tables_[to].previous.is_kept()) continue;
-    const EventPlan& event = catalog_.events[to];
-    for (std::size_t from = 0; from < tables_.size(); ++from) {
-      const EventPlan& other = catalog_.events[from];
-      if (wanted[from] && previous.is_other(other.system, other.name, event.system, event.name)) {
-        tables_[from].others.push_back(to);
-      }
-    }
-  }
 }
 
 void EventWriter::add_news(const PreviousChoice& previous, const std::vector<bool>& wanted) {
@@ -148,10 +135,9 @@ void EventWriter::write(std::uint32_t event, std::int64_t ts, std::uint32_t cpu,
   lead.cpu = cpu;
   lead.tid = tid;
   lead.buffer = buffer;
-  if (table.previous.is_kept()) table.previous.link(lead, said(table.repeats, record));
-  for (const auto to : table.others) tables_[to].previous.pass(lead);
+  if (table.previous->is_kept()) table.previous->link(lead, said(table.repeats, record));
   for (const News& news : table.news) {
-    PreviousRow& told = tables_[news.to].previous;
+    PreviousRow& told = *tables_[news.to].previous;
     if (news.has_fields) {
       told.tell(tid, said(news.fields, record));
     } else {

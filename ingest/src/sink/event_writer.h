@@ -59,16 +59,14 @@ class EventWriter {
     std::unique_ptr<EventInsert> insert;
     EventBatch batch;
     LinkColumns links;
-    PreviousRow previous;
+    std::shared_ptr<PreviousRow> previous;
     std::vector<FieldPlan> repeats;  // the fields that repeats_count is about
     std::vector<News> news;          // what this event is to others
-    std::vector<std::uint32_t> others;  // whose rows can come after one of this event
     std::uint32_t task_counts = TaskCounts::kNotCounted;
   };
 
   void begin_pages(const PagesOf& where, const std::vector<bool>& wanted);
   [[nodiscard]] bool is_full(const Table& table) const noexcept;
-  void add_others(const PreviousChoice& previous, const std::vector<bool>& wanted);
   void add_news(const PreviousChoice& previous, const std::vector<bool>& wanted);
   [[nodiscard]] std::string_view said(const std::vector<FieldPlan>& fields,
                                       std::span<const std::byte> record);

@@ -9,6 +9,8 @@ namespace {
 
 // A hostile trace can have as many tasks as records.
 constexpr std::size_t kMaxTasks = 1u << 20;
+// There are more groups than events; most of these tasks have exited.
+constexpr std::size_t kMaxTasksOfGroup = 1u << 18;
 
 // event: "system:name".
 bool is_named(std::string_view event, std::string_view system, std::string_view name) {
@@ -19,24 +21,21 @@ bool is_named(std::string_view event, std::string_view system, std::string_view 
 
 }  // namespace
 
+const PreviousChoice::Chosen* PreviousChoice::chosen(std::string_view system,
+                                                     std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      chosen_, [&](const Chosen& one) { return is_named(one.event, system, name); });
+  return found == chosen_.end() ? nullptr : &*found;
+}
+
 PreviousOf PreviousChoice::of(std::string_view system, std::string_view name) const {
-  for (const auto& [event, of] : chosen_) {
-    if (is_named(event, system, name)) return of;
-  }
-  return PreviousOf::kNone;
+  const auto* found = chosen(system, name);
+  return found ? found->of : PreviousOf::kNone;
 }
 
-bool PreviousChoice::is_of_others(std::string_view system, std::string_view name) const {
-  return std::ranges::any_of(others_, [&](const auto& pair) {
-    return is_named(pair.first, system, name) || is_named(pair.second, system, name);
-  });
-}
-
-bool PreviousChoice::is_other(std::string_view other_system, std::string_view other_name,
-                              std::string_view system, std::string_view name) const {
-  return std::ranges::any_of(others_, [&](const auto& pair) {
-    return is_named(pair.first, system, name) && is_named(pair.second, other_system, other_name);
-  });
+std::string_view PreviousChoice::group(std::string_view system, std::string_view name) const {
+  const auto* found = chosen(system, name);
+  return found ? std::string_view(found->group) : std::string_view();
 }
 
 std::vector<std::string> PreviousChoice::repeats(std::string_view system,
@@ -79,32 +78,26 @@ void PreviousRow::tell(std::int32_t tid, std::string_view said) {
   told_tasks_[tid] = news_count_;
 }
 
-PreviousRow::Last& PreviousRow::last(const EventLead& lead) {
-  const auto tid = of_ == PreviousOf::kTask ? static_cast<std::uint32_t>(lead.tid) : 0u;
-  const std::uint64_t key = std::uint64_t{lead.buffer} << 32 | tid;
-  if (last_.size() >= kMaxTasks && !last_.contains(key)) last_.clear();
-  return last_[key];
-}
-
-void PreviousRow::pass(const EventLead& lead) {
-  Last& before = last(lead);
-  before = {};
-  before.seq = lead.seq;
-}
-
-void PreviousRow::pass_all(const PreviousRow& other) {
-  if (of_ != other.of_) return;
-  for (const auto& [key, before] : other.last_) {
-    Last& last = last_[key];
-    if (last.seq >= before.seq) continue;
-    last = {};
-    last.seq = before.seq;
+std::int64_t PreviousRow::before_in_group(const EventLead& lead, std::uint64_t key) {
+  if (last_of_group_.size() >= kMaxTasksOfGroup && !last_of_group_.contains(key)) {
+    last_of_group_.clear();
+    has_forgotten_ = true;
   }
+  std::int64_t& last = last_of_group_[key];
+  const std::int64_t before = std::exchange(last, lead.seq);
+  return before == EventLead::kNoSeq && has_forgotten_ ? EventLead::kForgottenSeq : before;
 }
 
 void PreviousRow::link(EventLead& lead, std::string_view said) {
   if (of_ == PreviousOf::kNone) return;
-  Last& last = this->last(lead);
+  const auto tid = of_ == PreviousOf::kTask ? static_cast<std::uint32_t>(lead.tid) : 0u;
+  const std::uint64_t key = std::uint64_t{lead.buffer} << 32 | tid;
+  if (is_of_group_) {
+    lead.prev_seq = before_in_group(lead, key);
+    return;
+  }
+  if (last_.size() >= kMaxTasks && !last_.contains(key)) last_.clear();
+  Last& last = last_[key];
   lead.prev_seq = std::exchange(last.seq, lead.seq);
   const bool is_same = lead.prev_seq != EventLead::kNoSeq && last.said == said;
   if (!is_same) last.said = said;
@@ -117,6 +110,18 @@ void PreviousRow::link(EventLead& lead, std::string_view said) {
   }
   last.repeats = is_repeat ? last.repeats + 1 : 0;
   lead.repeats = last.repeats;
+}
+
+std::shared_ptr<PreviousRow> PreviousRows::of(const PreviousChoice& choice,
+                                              std::string_view system, std::string_view name) {
+  const auto group = choice.group(system, name);
+  const auto make = [&] {
+    return std::make_shared<PreviousRow>(choice.of(system, name), choice.has_news(system, name),
+                                         !group.empty());
+  };
+  if (group.empty()) return make();
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? groups_.emplace(group, make()).first->second : found->second;
 }
 
 }  // namespace wbscope

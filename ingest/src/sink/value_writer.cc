@@ -51,17 +51,11 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
   event->system = system;
   event->name = name;
   event->table = event_table_name(system, name, tables_);
-  event->previous = PreviousRow(previous_.of(system, name), previous_.has_news(system, name));
+  event->previous = previous_rows_.of(previous_, system, name);
   event->repeats = previous_.repeats(system, name);
-  if (event->previous.is_kept()) {
+  if (event->previous->is_counted()) {
     event->task_counts = task_counts_.add(system.empty() ? std::string(name)
                                                          : std::string(system) + ":" + std::string(name));
-  }
-  if (previous_.is_of_others(system, name)) {
-    for (const auto& other : events_) {
-      add_others(*other, *event);
-      add_others(*event, *other);
-    }
   }
   if (previous_.is_of_news(system, name)) {
     for (const auto& other : events_) {
@@ -73,14 +67,6 @@ std::uint32_t ValueWriter::event(std::string_view system, std::string_view name)
   const auto index = static_cast<std::uint32_t>(events_.size() - 1);
   by_name_.emplace(std::move(key), index);
   return index;
-}
-
-void ValueWriter::add_others(Event& other, Event& event) const {
-  if (event.previous.is_kept() &&
-      previous_.is_other(other.system, other.name, event.system, event.name)) {
-    other.others.push_back(&event);
-    event.previous.pass_all(other.previous);  // an event is known from its first record on
-  }
 }
 
 void ValueWriter::add_news(Event& other, Event& event) const {
@@ -202,13 +188,12 @@ void ValueWriter::write_at(std::int64_t seq, std::uint32_t event_index, std::int
        .first = first,
        .count = static_cast<std::uint32_t>(event.fields.size())});
   EventLead& lead = event.rows.back().lead;
-  event.previous.link(lead, said(event, event.repeats, cells));
-  for (Event* to : event.others) to->previous.pass(lead);
+  event.previous->link(lead, said(event, event.repeats, cells));
   for (const auto& [to, fields] : event.news) {
     if (fields.empty()) {
-      to->previous.tell();
+      to->previous->tell();
     } else {
-      to->previous.tell(tid, said(event, fields, cells));
+      to->previous->tell(tid, said(event, fields, cells));
     }
   }
   times_.note(seq, ts);
@@ -253,7 +238,7 @@ std::string_view ValueWriter::said(const Event& event, const std::vector<std::st
 }
 
 LinkColumns ValueWriter::links(const Event& event) const {
-  return {.has_prev_seq = event.previous.is_kept(), .has_repeats_count = !event.repeats.empty()};
+  return {.has_prev_seq = event.previous->is_kept(), .has_repeats_count = !event.repeats.empty()};
 }
 
 // Makes the table, or the columns that it does not have yet.
@@ -317,24 +302,22 @@ void ValueWriter::finish() {
   task_counts_.flush();
 }
 
-void ValueWriter::link_others() {
+void ValueWriter::link_groups() {
   for (const auto& event : events_) {
-    if (!event->previous.is_kept() || event->loaded == 0) continue;
-    std::string others;
+    const auto group = previous_.group(event->system, event->name);
+    if (group.empty() || event->loaded == 0) continue;
+    std::string rows;
     for (const auto& other : events_) {
-      if (other->loaded > 0 &&
-          previous_.is_other(other->system, other->name, event->system, event->name)) {
-        others += " UNION ALL SELECT seq, buffer, tid, 0 FROM " + quoted(other->table);
-      }
+      if (other->loaded == 0 || previous_.group(other->system, other->name) != group) continue;
+      rows += rows.empty() ? "SELECT" : " UNION ALL SELECT";
+      rows += " seq, buffer, tid FROM " + quoted(other->table);
     }
-    if (others.empty()) continue;
     const bool of_task = previous_.of(event->system, event->name) == PreviousOf::kTask;
     const std::string own = quoted(event->table);
     db_.exec("UPDATE " + own +
-             " SET prev_seq = l.before FROM (SELECT r.seq, r.is_own, lag(r.seq) OVER"
-             " (PARTITION BY r.buffer" + std::string(of_task ? ", r.tid" : "") +
-             " ORDER BY r.seq) AS before FROM (SELECT seq, buffer, tid, 1 AS is_own FROM " + own +
-             others + ") AS r) AS l WHERE l.is_own = 1 AND l.seq = " + own + ".seq");
+             " SET prev_seq = l.before FROM (SELECT r.seq, lag(r.seq) OVER (PARTITION BY r.buffer" +
+             (of_task ? ", r.tid" : "") + " ORDER BY r.seq) AS before FROM (" + rows +
+             ") AS r) AS l WHERE l.seq = " + own + ".seq");
   }
 }
 

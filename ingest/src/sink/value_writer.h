@@ -77,8 +77,8 @@ class ValueWriter {
   void finish();
 
   // After finish(), of rows that came one event after the other: which row of
-  // another event is before each (PreviousChoice::add_other).
-  void link_others();
+  // its group is before each.
+  void link_groups();
 
   // After finish(), for RunWriter.
   [[nodiscard]] EventCatalog catalog() const;
@@ -125,18 +125,15 @@ class ValueWriter {
     std::vector<Row> rows;
     std::vector<Stored> stored;
     std::vector<char> bytes;
-    PreviousRow previous;
+    std::shared_ptr<PreviousRow> previous;
     std::vector<std::string> repeats;  // the fields that repeats_count is about
     std::vector<std::pair<Event*, std::vector<std::string>>> news;  // what it is to others
-    std::vector<Event*> others;  // whose rows can come after one of this event
     std::uint32_t task_counts = TaskCounts::kNotCounted;
     std::uint64_t counted = 0;
     std::uint64_t loaded = 0;
     std::size_t batch_rows = 32;  // the table's own once it is made
   };
 
-  // Lets rows of one be before those of the other, if they are to be.
-  void add_others(Event& other, Event& event) const;
   // Makes one the news of the other, if it is.
   void add_news(Event& other, Event& event) const;
   [[nodiscard]] std::string_view said(const Event& event, const std::vector<std::string>& names,
@@ -152,6 +149,7 @@ class ValueWriter {
   TimeIndex times_;
   TaskCounts task_counts_;
   PreviousChoice previous_;
+  PreviousRows previous_rows_;
   std::vector<std::unique_ptr<Event>> events_;
   std::unordered_map<std::string, std::uint32_t> by_name_;
   NamesTaken tables_;

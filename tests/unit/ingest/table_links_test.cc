@@ -42,17 +42,26 @@ TEST(PreviousRow, OfAnyTask) {
   EXPECT_EQ(before(row, lead(4, 11)), 2);
 }
 
-TEST(PreviousRow, OfAnotherEvent) {
-  PreviousRow row(PreviousOf::kTask);
-  row.pass(lead(1, 11));
+TEST(PreviousRow, OfAGroup) {
+  PreviousRow row(PreviousOf::kTask, false, true);
+  EXPECT_FALSE(row.is_counted());
+  EXPECT_EQ(before(row, lead(1, 11)), EventLead::kNoSeq);
   EXPECT_EQ(before(row, lead(2, 12)), EventLead::kNoSeq);
   EXPECT_EQ(before(row, lead(3, 11)), 1);
-  row.pass(lead(4, 11));
-  row.pass(lead(5, 11));
-  row.pass(lead(6, 11, 1));
-  EXPECT_EQ(before(row, lead(7, 11)), 5);
-  EXPECT_EQ(before(row, lead(8, 11)), 7);
-  EXPECT_EQ(before(row, lead(9, 11, 1)), 6);
+  EXPECT_EQ(before(row, lead(4, 11, 1)), EventLead::kNoSeq);
+  EXPECT_EQ(before(row, lead(5, 11)), 3);
+}
+
+TEST(PreviousRow, MoreTasksOfAGroupThanAreKept) {
+  constexpr std::int32_t kTasks = (1 << 18) + 1;
+  PreviousRow row(PreviousOf::kTask, false, true);
+  for (std::int32_t tid = 1; tid < kTasks; ++tid) {
+    ASSERT_EQ(before(row, lead(tid, tid)), EventLead::kNoSeq);
+  }
+  // From here on nobody knows what the first row of a task comes after.
+  EXPECT_EQ(before(row, lead(kTasks, kTasks)), EventLead::kForgottenSeq);
+  EXPECT_EQ(before(row, lead(kTasks + 1, 1)), EventLead::kForgottenSeq);
+  EXPECT_EQ(before(row, lead(kTasks + 2, 1)), kTasks + 1);
 }
 
 TEST(PreviousRow, MoreTasksThanAreKept) {
@@ -119,15 +128,18 @@ TEST(PreviousRow, RepeatsOnlyWithTheSameNews) {
   EXPECT_EQ(repeats(row, lead(11, 11), "b"), 0);
 }
 
-TEST(PreviousChoice, OtherEvents) {
+TEST(PreviousChoice, GroupsShareARow) {
   PreviousChoice choice;
-  choice.add_other("syscalls:exit", "syscalls:enter");
-  EXPECT_TRUE(choice.is_other("syscalls", "enter", "syscalls", "exit"));
-  EXPECT_TRUE(choice.is_other("", "enter", "", "exit"));
-  EXPECT_FALSE(choice.is_other("syscalls", "exit", "syscalls", "enter"));
-  EXPECT_TRUE(choice.is_of_others("syscalls", "enter"));
-  EXPECT_TRUE(choice.is_of_others("syscalls", "exit"));
-  EXPECT_FALSE(choice.is_of_others("other", "exit"));
+  choice.add("syscalls:enter", PreviousOf::kTask, "call");
+  choice.add("syscalls:exit", PreviousOf::kTask, "call");
+  choice.add("writeback:pause", PreviousOf::kTask);
+  EXPECT_EQ(choice.group("syscalls", "exit"), "call");
+  EXPECT_EQ(choice.group("", "enter"), "call");
+  EXPECT_EQ(choice.group("writeback", "pause"), "");
+  EXPECT_EQ(choice.group("writeback", "state"), "");
+  PreviousRows rows;
+  EXPECT_EQ(rows.of(choice, "syscalls", "enter"), rows.of(choice, "syscalls", "exit"));
+  EXPECT_NE(rows.of(choice, "writeback", "pause"), rows.of(choice, "writeback", "pause"));
 }
 
 TEST(PreviousChoice, News) {
@@ -210,46 +222,43 @@ TEST_F(LinkedTable, LinksOutliveAColumnThatComesLate) {
             "1 -;2 -;3 1;4 3;");
 }
 
-TEST_F(LinkedTable, RowsOfAnotherEventAreBeforeTheseInAnyOrderOfTheirNames) {
-  previous_.add("writeback:woken", PreviousOf::kTask);
-  previous_.add_other("writeback:pause", "writeback:woken");
-  previous_.add_other("writeback:woken", "writeback:pause");
+TEST_F(LinkedTable, RowsOfAGroupAreBeforeEachOtherInAnyOrderOfTheirNames) {
+  previous_.add("writeback:waiting", PreviousOf::kTask, "wait");
+  previous_.add("writeback:woken", PreviousOf::kTask, "wait");
   writer_.emplace(db_, previous_);
   const auto put = [&](std::string_view name, std::int32_t tid) {
     writer_->write(writer_->event("writeback", name), 100, 0, tid, 0, {});
   };
-  put("pause", 11);
+  put("waiting", 11);
   put("woken", 12);
   put("woken", 11);
-  put("pause", 12);
-  put("pause", 12);
-  put("pause", 11);
+  put("waiting", 12);
+  put("waiting", 12);
+  put("waiting", 11);
   writer_->finish();
   const std::string links = "SELECT seq || ' ' || ifnull(prev_seq, '-') FROM ev_";
-  EXPECT_EQ(all(links + "pause ORDER BY seq"), "1 -;4 2;5 4;6 3;");
+  EXPECT_EQ(all(links + "waiting ORDER BY seq"), "1 -;4 2;5 4;6 3;");
   EXPECT_EQ(all(links + "woken ORDER BY seq"), "2 -;3 1;");
 }
 
 TEST_F(LinkedTable, RowsThatCameOneEventAfterTheOtherAreLinkedAtTheEnd) {
-  previous_.add("writeback:woken", PreviousOf::kAny);
-  previous_.add("writeback:alone", PreviousOf::kTask);
-  previous_.add_other("writeback:pause", "writeback:woken");
-  previous_.add_other("writeback:woken", "writeback:pause");
-  previous_.add_other("writeback:alone", "writeback:never");
+  previous_.add("writeback:waiting", PreviousOf::kTask, "wait");
+  previous_.add("writeback:woken", PreviousOf::kTask, "wait");
+  previous_.add("writeback:alone", PreviousOf::kAny, "other");
   writer_.emplace(db_, previous_);
   const auto put = [&](std::string_view name, std::vector<std::pair<int, int>> rows) {
     const auto event = writer_->event("writeback", name);
     for (const auto& [seq, tid] : rows) writer_->write_at(seq, event, 100, 0, tid, 0, {});
   };
-  put("pause", {{1, 11}, {4, 12}, {5, 12}, {6, 11}});
+  put("waiting", {{1, 11}, {4, 12}, {5, 12}, {6, 11}});
   put("woken", {{2, 12}, {3, 11}, {7, 13}});
   put("alone", {{8, 11}, {9, 12}, {10, 11}});
   writer_->finish();
-  writer_->link_others();
+  writer_->link_groups();
   const std::string links = "SELECT seq || ' ' || ifnull(prev_seq, '-') FROM ev_";
-  EXPECT_EQ(all(links + "pause ORDER BY seq"), "1 -;4 2;5 4;6 3;");
-  EXPECT_EQ(all(links + "woken ORDER BY seq"), "2 1;3 2;7 6;");
-  EXPECT_EQ(all(links + "alone ORDER BY seq"), "8 -;9 -;10 8;");
+  EXPECT_EQ(all(links + "waiting ORDER BY seq"), "1 -;4 2;5 4;6 3;");
+  EXPECT_EQ(all(links + "woken ORDER BY seq"), "2 -;3 1;7 -;");
+  EXPECT_EQ(all(links + "alone ORDER BY seq"), "8 -;9 8;10 9;");
 }
 
 TEST_F(LinkedTable, IndexesHaveTheColumnsThatThereAre) {
