@@ -127,6 +127,8 @@ class _Watch:
             self._signalled_at = 0.0  # it was heard, and there is more to do than to end
         elif since > _GRACE_SECONDS:
             remove_private_folders()
+            with contextlib.suppress(OSError):
+                os.write(2, b"interrupted\n")  # the command's own word, which it has not said
             os._exit(_INTERRUPTED)
 
     def _look(self) -> None:

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command that does not end by itself after Ctrl-C is ended, and says so."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+# A main thread that never comes back to Python's own handler, as in a call of a C library.
+_STUCK = """
+import time
+from wbscope.base.watch import watching
+with watching(lambda error: 1):
+    print("ready", flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+"""
+
+
+def test_it_says_that_it_was_interrupted() -> None:
+    command = [sys.executable, "-c", _STUCK]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told == "interrupted\n"
