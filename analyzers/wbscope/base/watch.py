@@ -14,6 +14,7 @@ import os
 import select
 import signal
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -127,8 +128,11 @@ class _Watch:
             self._signalled_at = 0.0  # it was heard, and there is more to do than to end
         elif since > _GRACE_SECONDS:
             remove_private_folders()
-            with contextlib.suppress(OSError):
-                os.write(2, b"interrupted\n")  # the command's own word, which it has not said
+            # The command's own word, which it has not said. Without a stderr, another file has
+            # its number.
+            if sys.stderr is not None:
+                with contextlib.suppress(OSError):
+                    os.write(sys.stderr.fileno(), b"interrupted\n")
             os._exit(_INTERRUPTED)
 
     def _look(self) -> None:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 # A main thread that never comes back to Python's own handler, as in a call of a C library.
 _STUCK = """
-import time
+import sys, time
 from wbscope.base.watch import watching
+files = [open(path, "w") for path in sys.argv[1:]]
 with watching(lambda error: 1):
     print("ready", flush=True)
     while True:
@@ -32,3 +34,16 @@ def test_it_says_that_it_was_interrupted() -> None:
         _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told == "interrupted\n"
+
+
+def test_it_writes_to_no_file_that_has_the_number_of_stderr(tmp_path: Path) -> None:
+    """Whoever starts it can have closed that: the next file that is opened gets it."""
+    paths = [tmp_path / str(number) for number in range(8)]
+    command = ["sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable, "-c", _STUCK, *map(str, paths)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [path.read_text() for path in paths] == [""] * len(paths)
