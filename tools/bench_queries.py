@@ -93,15 +93,17 @@ def repeat(database: Path, events: int) -> int:
 
 def link_copies(db: sqlite3.Connection, tables: dict[str, str], first_copy: int) -> None:
     """The first records of a copy come after those of the copy before."""
-    for file in load_library().files.values():
-        group = [f for f in load_library().files.values() if f.group == file.group]
-        others = [event for f in group for event in f.source_events] if file.group else []
+    groups: dict[str, set[str]] = defaultdict(set)
+    files = load_library().files.values()
+    for file in files:
+        groups[file.group].update(file.source_events if file.group else ())
+    for file in files:
         same = "AND p.tid = e.tid" if file.previous == "tid" else ""
         for event in file.source_events:
             if file.previous and event in tables:
                 before = " UNION ALL ".join(
                     f"SELECT max(p.seq) AS seq FROM {tables[name]} AS p WHERE p.seq < e.seq {same}"
-                    for name in {event, *others}
+                    for name in {event, *groups[file.group]}
                     if name in tables
                 )
                 db.execute(

@@ -9,7 +9,7 @@ namespace {
 
 // A hostile trace can have as many tasks as records.
 constexpr std::size_t kMaxTasks = 1u << 20;
-// There are more groups than events; most of these tasks have exited.
+// Each group has such a table; of a long trace most of the tasks have exited.
 constexpr std::size_t kMaxTasksOfGroup = 1u << 18;
 
 // event: "system:name".
