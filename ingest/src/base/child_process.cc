@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tries work on hostile data in a child process first.
+// Work on hostile data in a child process, which may die of it.
 #include "base/child_process.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -27,9 +30,7 @@ namespace {
 #endif
 #endif
 
-#ifndef WBSCOPE_ASAN
 constexpr rlim_t kMemoryBytes = rlim_t{512} << 20;
-#endif
 
 void limit(int resource, rlim_t value) noexcept {
   const rlimit bound{.rlim_cur = value, .rlim_max = value};
@@ -40,9 +41,21 @@ double seconds(const timeval& time) noexcept {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-[[noreturn]] void run_child(int report, pid_t parent,
-                            const std::function<void(const Announce&)>& work,
-                            double cpu_seconds) {
+// What a pipe may have without asking for more: no child waits for its reader.
+constexpr int kPipeBytes = 1 << 20;
+
+bool write_whole(int to, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(to, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+[[noreturn]] void run_child(int result, std::uint32_t* step, pid_t parent,
+                            const ChildWork::Work& work, double cpu_seconds) {
   // It shares the parent's files and their locks, so it must not outlive it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
@@ -56,50 +69,91 @@ double seconds(const timeval& time) noexcept {
 #endif
   int code = 0;
   try {
-    work([report](std::uint32_t step) {
-      if (::write(report, &step, sizeof(step)) != sizeof(step)) ::_exit(1);
+    const std::string bytes = work([step](std::uint32_t next) {
+      // Before what dies of it: volatile, so that it is not put off.
+      *static_cast<volatile std::uint32_t*>(step) = next;
     });
+    if (!write_whole(result, bytes)) code = 1;
   } catch (...) {  // told by the exit code
     code = 1;
   }
   ::_exit(code);
 }
 
+// All that comes, up to its end or one block more than a child can have made.
+std::string read_whole(int from) {
+  std::string bytes;
+  char block[1 << 16];
+  while (bytes.size() <= kMemoryBytes) {
+    const ssize_t n = ::read(from, block, sizeof(block));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    bytes.append(block, static_cast<std::size_t>(n));
+  }
+  return bytes;
+}
+
 }  // namespace
 
-std::optional<std::uint32_t> step_that_dies(
-    const std::function<void(const Announce&)>& work, CpuBudget& budget) {
+ChildWork::ChildWork(const Work& work, const CpuBudget& budget) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw_system_error("no-child", "wbscope-ingest", "make a pipe", errno, "free some resources");
   }
+  ::fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);
+  result_ = ends[0];
+  // Shared, so that telling a step costs nobody a system call.
+  void* shared = ::mmap(nullptr, sizeof(*step_), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) {
+  if (shared != MAP_FAILED) {
+    step_ = static_cast<std::uint32_t*>(shared);
+    child_ = ::fork();
+  }
+  if (child_ < 0) {
     const int problem = errno;
-    ::close(ends[0]);
     ::close(ends[1]);
+    release();
     throw_system_error("no-child", "wbscope-ingest", "make a child process", problem,
                        "free some memory or processes");
   }
-  if (child == 0) run_child(ends[1], parent, work, budget.left());
+  if (child_ == 0) run_child(ends[1], step_, parent, work, budget.left());
   ::close(ends[1]);
-  std::uint32_t last = 0;
-  while (true) {
-    std::uint32_t step = 0;
-    const ssize_t n = ::read(ends[0], &step, sizeof(step));
-    if (n < 0 && errno == EINTR) continue;
-    if (n != sizeof(step)) break;
-    last = step;
+}
+
+ChildWork::~ChildWork() {
+  if (child_ > 0) {
+    ::kill(child_, SIGKILL);
+    while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
-  ::close(ends[0]);
+  release();
+}
+
+void ChildWork::release() noexcept {
+  if (result_ >= 0) ::close(std::exchange(result_, -1));
+  if (step_ != nullptr) ::munmap(std::exchange(step_, nullptr), sizeof(*step_));
+}
+
+ChildWork::ChildWork(ChildWork&& other) noexcept
+    : child_(std::exchange(other.child_, -1)),
+      result_(std::exchange(other.result_, -1)),
+      step_(std::exchange(other.step_, nullptr)) {}
+
+ChildResult ChildWork::finish(CpuBudget& budget) {
+  ChildResult result{.died_in = std::nullopt, .bytes = read_whole(result_)};
+  // One that writes without end dies of its pipe.
+  ::close(std::exchange(result_, -1));
   int status = 0;
   rusage used{};
-  while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
+  while (::wait4(child_, &status, 0, &used) < 0 && errno == EINTR) {
   }
+  child_ = -1;
   budget.spend(seconds(used.ru_utime) + seconds(used.ru_stime));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
-  return last;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    result = {.died_in = *static_cast<volatile std::uint32_t*>(step_), .bytes = {}};
+  }
+  return result;
 }
 
 }  // namespace wbscope

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tries work on hostile data in a child process first.
+// Work on hostile data in a child process, which may die of it.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 namespace wbscope {
 
@@ -23,12 +26,35 @@ class CpuBudget {
   double left_;
 };
 
-// Runs work in a child process with bounded memory and at most the time that is
-// left, its output thrown away. Returns nothing when it ended well, else the
-// step that it died in.
-// Pre: the calling process has one thread; the budget is not spent.
-// Raises: Error (exit 5) when no child can be made.
-[[nodiscard]] std::optional<std::uint32_t> step_that_dies(
-    const std::function<void(const Announce&)>& work, CpuBudget& budget);
+struct ChildResult {
+  std::optional<std::uint32_t> died_in;  // the step; nothing: the work ended well
+  std::string bytes;                     // what the work returned
+};
+
+// A child process with bounded memory and at most the time that was left when it
+// began, its output thrown away. It begins at once; several can work at a time.
+class ChildWork {
+ public:
+  using Work = std::function<std::string(const Announce&)>;
+
+  // Pre: the calling process has one thread; the budget is not spent.
+  // Raises: Error (exit 5) when no child can be made.
+  ChildWork(const Work& work, const CpuBudget& budget);
+  ~ChildWork();  // ends one that has not been waited for
+  ChildWork(ChildWork&& other) noexcept;
+  ChildWork(const ChildWork&) = delete;
+  ChildWork& operator=(const ChildWork&) = delete;
+  ChildWork& operator=(ChildWork&&) = delete;
+
+  // Waits for its end. Pre: called once.
+  [[nodiscard]] ChildResult finish(CpuBudget& budget);
+
+ private:
+  void release() noexcept;
+
+  pid_t child_ = -1;
+  int result_ = -1;                // of a pipe: the bytes
+  std::uint32_t* step_ = nullptr;  // in memory that both have
+};
 
 }  // namespace wbscope

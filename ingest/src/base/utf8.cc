@@ -47,6 +47,7 @@ bool is_utf8(std::string_view text) noexcept {
 }
 
 std::string replace_invalid_utf8(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
   std::string out;
   while (!text.empty()) {
     const std::size_t bytes = character_bytes(text);

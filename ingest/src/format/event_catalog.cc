@@ -3,278 +3,23 @@
 #include "format/event_catalog.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <new>
 #include <set>
+#include <thread>
 
 #include "base/child_process.h"
 #include "base/names.h"
-#include "format/print_uses.h"
-#include "format/tep_handle.h"
+#include "format/format_share.h"
 
 namespace wbscope {
 namespace {
 
-constexpr std::size_t kMaxFields = 512;
-constexpr std::uint32_t kMaxRecordBytes = 1u << 16;
-constexpr int kMaxPrintDepth = 64;
 constexpr std::uint32_t kMaxEventId = 65535;
 constexpr int kMaxDeaths = 32;
 // The formats of a kernel take 0.1 s; those of a hostile file must not take
 // long, however often they are tried.
 constexpr double kMaxCpuSeconds = 4;
-
-// The rest of the line that starts with key, for formats that do not parse.
-std::string_view line_value(std::string_view text, std::string_view key) {
-  for (std::size_t at = 0; at < text.size();) {
-    auto end = text.find('\n', at);
-    if (end == std::string_view::npos) end = text.size();
-    const auto line = text.substr(at, end - at);
-    if (line.starts_with(key)) {
-      const auto value = line.substr(key.size());
-      const auto first = value.find_first_not_of(" \t");
-      return first == std::string_view::npos ? std::string_view{} : value.substr(first);
-    }
-    at = end + 1;
-  }
-  return {};
-}
-
-bool is_char_type(std::string_view type) {
-  return type.find("char") != std::string_view::npos &&
-         type.find("unsigned") == std::string_view::npos;
-}
-
-// Bytes of one element of a dynamic array, for which libtraceevent has no
-// number; 0 for types that are no integers.
-std::uint32_t element_bytes(std::string_view type, std::uint32_t long_bytes) {
-  for (const std::string_view prefix : {"__data_loc ", "__rel_loc "}) {
-    if (type.starts_with(prefix)) type.remove_prefix(prefix.size());
-  }
-  type = type.substr(0, type.find('['));
-  while (type.ends_with(' ')) type.remove_suffix(1);
-  if (type.ends_with('*')) return long_bytes;
-  for (const std::string_view prefix : {"const ", "unsigned ", "signed "}) {
-    if (type.starts_with(prefix)) type.remove_prefix(prefix.size());
-  }
-  while (type.starts_with('_')) type.remove_prefix(1);
-  static constexpr std::pair<std::string_view, std::uint32_t> kSizes[] = {
-      {"char", 1},     {"u8", 1},       {"s8", 1},        {"uint8_t", 1},  {"int8_t", 1},
-      {"bool", 1},     {"short", 2},    {"u16", 2},       {"s16", 2},      {"uint16_t", 2},
-      {"int16_t", 2},  {"be16", 2},     {"le16", 2},      {"int", 4},      {"unsigned", 4},
-      {"signed", 4},   {"u32", 4},      {"s32", 4},       {"uint32_t", 4}, {"int32_t", 4},
-      {"be32", 4},     {"le32", 4},     {"pid_t", 4},     {"dev_t", 4},    {"gfp_t", 4},
-      {"u64", 8},      {"s64", 8},      {"uint64_t", 8},  {"int64_t", 8},  {"be64", 8},
-      {"le64", 8},     {"long long", 8}, {"long long int", 8}, {"loff_t", 8}, {"sector_t", 8},
-      {"dma_addr_t", 8}, {"long", 0},   {"long int", 0},  {"size_t", 0},   {"ssize_t", 0},
-      {"ulong", 0},    {"uintptr_t", 0}, {"ino_t", 0},    {"short int", 2}, {"uint", 4}};
-  for (const auto& [name, bytes] : kSizes) {
-    if (type == name) return bytes == 0 ? long_bytes : bytes;
-  }
-  return 0;
-}
-
-// Synthetic events give the location of a string 8 bytes, and use the first 4.
-FieldKind dynamic_kind(const FieldPlan& field, bool relative) {
-  if (field.bytes != 4 && (field.bytes != 8 || relative)) return FieldKind::kBytes;
-  if (is_char_type(field.type)) return relative ? FieldKind::kRelText : FieldKind::kDynText;
-  // Single bytes are rather an address or a key than a list of numbers.
-  if (field.element_bytes < 2) return relative ? FieldKind::kRelBytes : FieldKind::kDynBytes;
-  return relative ? FieldKind::kRelArray : FieldKind::kDynArray;
-}
-
-FieldKind fixed_kind(const tep_format_field& from, const FieldPlan& field) {
-  const std::string_view type = field.type;
-  const bool integers = field.element_bytes > 1;
-  if ((from.flags & TEP_FIELD_IS_ARRAY) != 0) {
-    if (is_char_type(type)) return from.size == 0 ? FieldKind::kRestText : FieldKind::kText;
-    if (integers && field.bytes % field.element_bytes == 0) {
-      return field.bytes == 0 ? FieldKind::kRestArray : FieldKind::kArray;
-    }
-    return FieldKind::kBytes;
-  }
-  const bool composed = type.starts_with("struct ") || type.starts_with("union ");
-  if (composed && type.find('*') == std::string_view::npos) return FieldKind::kBytes;
-  if (from.size == 1 || from.size == 2 || from.size == 4 || from.size == 8) {
-    return FieldKind::kInteger;
-  }
-  // ftrace:print of old kernels says "char buf; size:0".
-  if (from.size == 0 && is_char_type(type)) return FieldKind::kRestText;
-  return FieldKind::kBytes;
-}
-
-void set_kind(const tep_format_field& from, std::uint32_t long_bytes, FieldPlan& field) {
-  if ((from.flags & (TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_RELATIVE)) == 0) {
-    // "u32 words[]" of 8 bytes, as kprobe events say it, has none either.
-    const auto told = from.arraylen == 0 ? 0 : from.elementsize;
-    const bool usable = told == 2 || told == 4 || told == 8;
-    field.element_bytes = usable ? told : element_bytes(field.type, long_bytes);
-    field.kind = fixed_kind(from, field);
-    return;
-  }
-  field.element_bytes = element_bytes(field.type, long_bytes);
-  field.kind = dynamic_kind(field, (from.flags & TEP_FIELD_IS_RELATIVE) != 0);
-}
-
-Rendering rendering_of(const FieldPlan& field, const PrintUses& uses) {
-  switch (field.kind) {
-    case FieldKind::kArray:
-    case FieldKind::kDynArray:
-    case FieldKind::kRelArray:
-    case FieldKind::kBytes:
-    case FieldKind::kDynBytes:
-    case FieldKind::kRelBytes:
-      break;
-    default:
-      return Rendering::kPlain;
-  }
-  if (uses.cpumasks.contains(field.name) || field.type.find("cpumask_t") != std::string::npos) {
-    return Rendering::kCpumask;
-  }
-  if (uses.bitmasks.contains(field.name)) return Rendering::kBitmask;
-  if (uses.sockaddrs.contains(field.name)) return Rendering::kSockaddr;
-  return Rendering::kPlain;
-}
-
-// What the formats of the kernel's own entries (kernel/trace/trace_entries.h)
-// do not say of themselves.
-void adapt_ftrace_entry(EventPlan& plan) {
-  FieldPlan& last = plan.fields.back();
-  // As many callers as there were, not as many as the format has room for.
-  if (last.kind == FieldKind::kArray && last.name == "caller") {
-    last.kind = FieldKind::kRestArray;
-    last.bytes = 0;
-  }
-  // Any bytes that user space wrote, which the format calls char[], and
-  // arguments of any size, which it calls u32[].
-  if ((plan.name == "raw_data" && last.kind == FieldKind::kRestText) ||
-      (plan.name == "bprint" && last.kind == FieldKind::kRestArray)) {
-    last.kind = FieldKind::kBytes;
-  }
-  for (auto& field : plan.fields) {
-    for (const auto* name : {"ip", "parent_ip", "func", "caller", "retaddr"}) {
-      if (field.name == name) field.is_symbol = true;
-    }
-  }
-  if (plan.name != "bprint" && plan.name != "bputs") return;
-  plan.fields.push_back({.name = "text", .column = "text", .type = {}, .kind = FieldKind::kPrintk});
-}
-
-// The field that a number in a print format comes from.
-const char* labelled_field(const tep_print_arg* arg, int depth) {
-  if (arg == nullptr || depth > kMaxPrintDepth) return nullptr;
-  switch (arg->type) {
-    case TEP_PRINT_FIELD:
-      return arg->field.name;
-    case TEP_PRINT_TYPE:
-      return labelled_field(arg->typecast.item, depth + 1);
-    case TEP_PRINT_DYNAMIC_ARRAY:
-      return arg->dynarray.field == nullptr ? nullptr : arg->dynarray.field->name;
-    case TEP_PRINT_OP: {
-      const char* left = labelled_field(arg->op.left, depth + 1);
-      return left != nullptr ? left : labelled_field(arg->op.right, depth + 1);
-    }
-    case TEP_PRINT_FUNC:
-      for (const auto* item = arg->func.args; item != nullptr; item = item->next) {
-        if (const char* name = labelled_field(item, depth + 1)) return name;
-      }
-      return nullptr;
-    default:
-      return nullptr;
-  }
-}
-
-void add_labels(const tep_print_arg* field, const tep_print_flag_sym* symbols, bool is_flag,
-                std::vector<EnumLabel>& out) {
-  const char* name = labelled_field(field, 0);
-  if (name == nullptr) return;
-  for (const auto* symbol = symbols; symbol != nullptr; symbol = symbol->next) {
-    if (symbol->value == nullptr || symbol->str == nullptr) continue;
-    char* end = nullptr;
-    // Bit 63 and the like do not fit in a signed number.
-    const auto value = symbol->value[0] == '-'
-                           ? std::strtoll(symbol->value, &end, 0)
-                           : static_cast<long long>(std::strtoull(symbol->value, &end, 0));
-    if (end == symbol->value) continue;
-    out.push_back({.field = name, .value = value, .label = symbol->str, .is_flag = is_flag});
-  }
-}
-
-// __print_symbolic and __print_flags, wherever they stand in the print format.
-void collect_labels(const tep_print_arg* arg, int depth, std::vector<EnumLabel>& out) {
-  if (depth > kMaxPrintDepth) return;
-  for (; arg != nullptr; arg = arg->next) {
-    const auto inside = [&](const tep_print_arg* part) { collect_labels(part, depth + 1, out); };
-    switch (arg->type) {
-      case TEP_PRINT_SYMBOL:
-        add_labels(arg->symbol.field, arg->symbol.symbols, false, out);
-        inside(arg->symbol.field);
-        break;
-      case TEP_PRINT_FLAGS:
-        add_labels(arg->flags.field, arg->flags.flags, true, out);
-        inside(arg->flags.field);
-        break;
-      case TEP_PRINT_TYPE:
-        inside(arg->typecast.item);
-        break;
-      case TEP_PRINT_OP:  // ?: too, whose right side is an op ':' of both values
-        inside(arg->op.left);
-        inside(arg->op.right);
-        break;
-      case TEP_PRINT_FUNC:
-        inside(arg->func.args);
-        break;
-      case TEP_PRINT_HEX:
-      case TEP_PRINT_HEX_STR:
-        inside(arg->hex.field);
-        inside(arg->hex.size);
-        break;
-      case TEP_PRINT_INT_ARRAY:
-        inside(arg->int_array.field);
-        inside(arg->int_array.count);
-        inside(arg->int_array.el_size);
-        break;
-      case TEP_PRINT_DYNAMIC_ARRAY:
-        inside(arg->dynarray.index);
-        break;
-      case TEP_PRINT_NULL:  // these have no parts
-      case TEP_PRINT_ATOM:
-      case TEP_PRINT_FIELD:
-      case TEP_PRINT_STRING:
-      case TEP_PRINT_BSTRING:
-      case TEP_PRINT_BITMASK:
-      case TEP_PRINT_DYNAMIC_ARRAY_LEN:
-      case TEP_PRINT_CPUMASK:
-        break;
-    }
-  }
-}
-
-bool add_fields(const tep_event& event, std::uint32_t long_bytes, EventPlan& plan) {
-  const PrintUses uses = scan_print(plan.text);
-  NamesTaken taken = lead_column_names();
-  for (const auto* f = event.format.fields; f != nullptr; f = f->next) {
-    if (plan.fields.size() >= kMaxFields || f->offset < 0 || f->size < 0 || f->name == nullptr) {
-      return false;
-    }
-    FieldPlan field;
-    field.name = f->name;
-    field.type = f->type == nullptr ? "" : f->type;
-    field.offset = static_cast<std::uint32_t>(f->offset);
-    field.bytes = static_cast<std::uint32_t>(f->size);
-    set_kind(*f, long_bytes, field);
-    field.rendering = rendering_of(field, uses);
-    field.is_symbol = uses.symbols.contains(field.name);
-    field.is_signed = (f->flags & TEP_FIELD_IS_SIGNED) != 0;
-    if (field.offset > kMaxRecordBytes || field.bytes > kMaxRecordBytes) return false;
-    field.column = event_column_name(field.name, taken);
-    plan.fields.push_back(std::move(field));
-  }
-  if (plan.system == "ftrace" && !plan.fields.empty()) adapt_ftrace_entry(plan);
-  for (const auto& field : plan.fields) plan.min_bytes = std::max(plan.min_bytes, field.end());
-  return true;
-}
+constexpr std::uint32_t kMostShares = 4;
+constexpr std::uint32_t kLeastFormats = 128;  // of a share, to be worth a process
 
 void add_number(const char* name, std::uint32_t offset, std::uint32_t bytes, EventPlan& plan) {
   plan.fields.push_back({.name = name, .column = name, .type = {}, .offset = offset, .bytes = bytes});
@@ -293,12 +38,6 @@ void add_raw_fields(EventPlan& plan, const CommonFields& common) {
   plan.min_bytes = std::max(common.end, common.payload);
 }
 
-void make_raw(EventPlan& plan) {
-  plan.status = FormatStatus::kRaw;
-  plan.labels.clear();
-  plan.fields.clear();  // added when all formats have been seen
-}
-
 EventPlan unknown_event(const CommonFields& common) {
   EventPlan plan;
   plan.system = "unknown";
@@ -309,112 +48,77 @@ EventPlan unknown_event(const CommonFields& common) {
   return plan;
 }
 
-void read_common_fields(const tep_event& event, CommonFields& common) {
-  common.flags_offset.reset();
-  common.preempt_offset.reset();
-  std::uint32_t end = 0;
-  for (const auto* f = event.format.common_fields; f != nullptr; f = f->next) {
-    if (f->name == nullptr || f->offset < 0 || f->offset > 64) continue;
-    const std::string_view name = f->name;
-    const auto offset = static_cast<std::uint32_t>(f->offset);
-    if (f->size > 0 && f->size <= 8) {
-      end = std::max(end, offset + static_cast<std::uint32_t>(f->size));
+// One for each processor, for the formats of a kernel.
+std::uint32_t count_shares(const TraceInfo& info) {
+  const auto most = static_cast<std::uint32_t>(info.formats.size()) / kLeastFormats;
+  return std::clamp(std::min(std::thread::hardware_concurrency(), most), 1u, kMostShares);
+}
+
+// libtraceevent was made for the kernel's own text, and some damaged text makes
+// it crash. So only child processes show it any; a format that kills one is
+// shown to the next without its print format, then not at all.
+std::vector<FormatShare> read_in_children(const TraceInfo& info) {
+  std::vector<Trust> trust(info.formats.size() + 1, Trust::kWhole);  // last: header_page
+  std::vector<std::optional<FormatShare>> shares(count_shares(info));
+  const auto read = [&](std::size_t i, const Announce& announce) {
+    return read_formats(info, trust, {.first = i, .step = shares.size()}, announce);
+  };
+  CpuBudget budget(kMaxCpuSeconds);
+  for (int deaths = 0; deaths <= kMaxDeaths && !budget.is_spent();) {
+    const Trust shown_header = trust.back();
+    std::vector<std::pair<std::size_t, ChildWork>> children;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if (shares[i]) continue;
+      children.emplace_back(
+          i, ChildWork([&](const Announce& announce) { return to_bytes(read(i, announce)); },
+                       budget));
     }
-    if (name == "common_flags" && f->size == 1) common.flags_offset = offset;
-    if (name == "common_preempt_count" && f->size == 1) common.preempt_offset = offset;
-    if (name == "common_type" && (f->size == 2 || f->size == 4)) {
-      common.type_offset = static_cast<std::uint32_t>(f->offset);
-      common.type_bytes = static_cast<std::uint32_t>(f->size);
+    if (children.empty()) break;
+    for (auto& [i, child] : children) {
+      const ChildResult result = child.finish(budget);
+      if (!result.died_in) shares[i] = to_share(result.bytes, info.formats.size());
+      if (shares[i]) continue;
+      ++deaths;
+      const auto step = std::min<std::size_t>(result.died_in.value_or(i), info.formats.size());
+      trust[step] = trust[step] == Trust::kWhole ? Trust::kWithoutPrint : Trust::kNothing;
     }
-    if (name == "common_pid" && f->size == 4) {
-      common.pid_offset = static_cast<std::uint32_t>(f->offset);
-    }
+    // header_page tells how long a long is, in every format.
+    if (trust.back() != shown_header) std::fill(shares.begin(), shares.end(), std::nullopt);
   }
-  common.end = std::max(common.type_offset + common.type_bytes, common.pid_offset + 4);
-  common.payload = std::max(common.end, end);
-}
-
-PageLayout read_page_layout(tep_handle* tep, const TraceInfo& info, bool trusted) {
-  PageLayout layout;
-  layout.commit_bytes = info.long_bytes;
-  std::string text = trusted ? info.header_page : std::string();
-  if (!text.empty() &&
-      tep_parse_header_page(tep, text.data(), text.size(), static_cast<int>(info.long_bytes)) == 0) {
-    const int bytes = tep_get_header_page_size(tep);
-    if (bytes == 4 || bytes == 8) layout.commit_bytes = static_cast<std::uint32_t>(bytes);
+  std::vector<FormatShare> all;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (!shares[i]) {
+      // Nothing is shown to libtraceevent, so this process can do it.
+      std::fill(trust.begin(), trust.end(), Trust::kNothing);
+      shares[i] = read(i, [](std::uint32_t) {});
+    }
+    all.push_back(*std::move(shares[i]));
   }
-  layout.commit_offset = 8;
-  layout.data_offset = layout.commit_offset + layout.commit_bytes;
-  return layout;
+  return all;
 }
 
-// Id and name for a format that libtraceevent gave up on.
-bool read_head_by_hand(std::string_view text, EventPlan& plan) {
-  const auto name = line_value(text, "name:");
-  const auto id = line_value(text, "ID:");
-  if (name.empty() || id.empty()) return false;
-  plan.name = std::string(name);
-  const auto [end, problem] = std::from_chars(id.data(), id.data() + id.size(), plan.id);
-  return problem == std::errc() && end != id.data();
-}
+}  // namespace
 
-// How much of a format libtraceevent is shown; header_page counts as the last.
-enum class Trust : std::uint8_t { kWhole, kWithoutPrint, kNothing };
-
-// The text without its print format.
-std::string_view without_print(std::string_view text) {
-  const auto at = text.find("\nprint fmt:");
-  return at == std::string_view::npos ? text : text.substr(0, at + 1);
-}
-
-EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trust,
-                           const Announce& announce) {
-  const Tep tep = make_tep();
-  if (!tep) throw std::bad_alloc();
-  tep_set_file_bigendian(tep.get(),
-                         info.order == ByteOrder::kBig ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
+EventCatalog build_event_catalog(const TraceInfo& info) {
+  std::vector<FormatShare> shares = read_in_children(info);
   EventCatalog catalog;
-  const auto header_step = static_cast<std::uint32_t>(info.formats.size());
-  announce(header_step);
-  catalog.page = read_page_layout(tep.get(), info, trust[header_step] == Trust::kWhole);
-  tep_set_long_size(tep.get(), static_cast<int>(catalog.page.commit_bytes));
-
-  bool have_common = false;
+  catalog.page = shares.front().page;
+  std::vector<EventPlan*> plans(info.formats.size());
+  std::size_t first = info.formats.size();  // that was read
+  for (auto& share : shares) {
+    for (auto& placed : share.plans) plans[placed.format] = &placed.plan;
+    if (!share.common || share.common->format >= first) continue;
+    first = share.common->format;
+    catalog.common = share.common->fields;
+  }
   NamesTaken tables;
   std::set<std::string> seen;
-  for (std::uint32_t i = 0; i < info.formats.size(); ++i) {
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i] == nullptr) continue;
+    EventPlan& plan = *plans[i];
     const FormatText& format = info.formats[i];
-    announce(i);
-    EventPlan plan;
-    plan.system = std::string(common_system(format.system));
     plan.text = format.text;
-    tep_event* event = nullptr;  // owned by tep
-    if (trust[i] != Trust::kNothing) {
-      const std::string shown(trust[i] == Trust::kWhole ? std::string_view(format.text)
-                                                        : without_print(format.text));
-      (void)tep_parse_format(tep.get(), &event, shown.c_str(), shown.size(),
-                             format.system.c_str());
-    }
-    // Its result does not tell; the flag does. Fields are counted only when all
-    // of them were read.
-    const bool failed = event != nullptr && (event->flags & TEP_EVENT_FL_FAILED) != 0;
-    const bool has_fields = event != nullptr && (!failed || event->format.nr_fields > 0);
-    if (has_fields && event->name != nullptr && event->id >= 0) {
-      plan.name = event->name;
-      plan.id = static_cast<std::uint32_t>(event->id);
-      if (!have_common) read_common_fields(*event, catalog.common);
-      have_common = true;
-      if (failed || trust[i] != Trust::kWhole) plan.status = FormatStatus::kPartial;
-      if (add_fields(*event, catalog.page.commit_bytes, plan)) {
-        collect_labels(event->print_fmt.args, 0, plan.labels);
-      } else {
-        make_raw(plan);
-      }
-    } else if (read_head_by_hand(format.text, plan)) {
-      make_raw(plan);
-    } else {
-      continue;
-    }
+    plan.system = std::string(common_system(format.system));
     // Another recording went on at the same time: its events keep its name.
     if (seen.contains(plan.full_name())) plan.system = format.system;
     if (plan.id > kMaxEventId || !seen.insert(plan.full_name()).second) continue;
@@ -428,46 +132,6 @@ EventCatalog parse_formats(const TraceInfo& info, const std::vector<Trust>& trus
     plan.min_bytes = std::max(plan.min_bytes, catalog.common.end);
   }
   return catalog;
-}
-
-}  // namespace
-
-Tep make_tep() {
-  tep_set_loglevel(TEP_LOG_NONE);
-  return Tep(tep_alloc());
-}
-
-bool read_fields(const tep_event& event, std::vector<FieldPlan>& out) {
-  constexpr std::uint32_t kLongBytes = 8;  // of no matter: no record is read
-  EventPlan plan;
-  const bool all_read = add_fields(event, kLongBytes, plan);
-  out = std::move(plan.fields);
-  return all_read;
-}
-
-std::vector<EnumLabel> read_labels(const tep_event& event) {
-  std::vector<EnumLabel> labels;
-  collect_labels(event.print_fmt.args, 0, labels);
-  return labels;
-}
-
-EventCatalog build_event_catalog(const TraceInfo& info) {
-  std::vector<Trust> trust(info.formats.size() + 1, Trust::kWhole);  // last: header_page
-  // libtraceevent was made for the kernel's own text, and some damaged text
-  // makes it crash. A child process tries first; a format that kills it is
-  // shown again without its print format, then not at all.
-  CpuBudget budget(kMaxCpuSeconds);
-  for (int deaths = 0;; ++deaths) {
-    const auto died = step_that_dies(
-        [&](const Announce& announce) { (void)parse_formats(info, trust, announce); }, budget);
-    if (!died) break;
-    trust[*died] = trust[*died] == Trust::kWhole ? Trust::kWithoutPrint : Trust::kNothing;
-    if (deaths == kMaxDeaths || budget.is_spent()) {
-      std::fill(trust.begin(), trust.end(), Trust::kNothing);
-      break;
-    }
-  }
-  return parse_formats(info, trust, [](std::uint32_t) {});
 }
 
 }  // namespace wbscope

@@ -9,9 +9,9 @@ namespace wbscope {
 namespace {
 
 std::string_view take_word(std::string_view& line) {
-  const auto end = std::min(line.find_first_of(" \t"), line.size());
-  const auto word = line.substr(0, end);
-  line.remove_prefix(end);
+  const auto end = std::find_if(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t'; });
+  const auto word = line.substr(0, static_cast<std::size_t>(end - line.begin()));
+  line.remove_prefix(word.size());
   while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
   return word;
 }

@@ -109,15 +109,16 @@ TEST(Symbols, TheClosestBelow) {
 // All tries share the time: a work that hangs takes it all.
 TEST(ChildProcess, TimeOfAllTriesIsBounded) {
   CpuBudget budget(0.5);
-  const auto hang = [](const Announce& announce) {
+  const auto hang = [](const Announce& announce) -> std::string {
     announce(7);
     std::atomic<int> turns = 0;
     while (true) ++turns;
   };
-  EXPECT_EQ(step_that_dies(hang, budget), 7u);
+  EXPECT_EQ(ChildWork(hang, budget).finish(budget).died_in, 7u);
   EXPECT_TRUE(budget.is_spent());
   CpuBudget other(5);
-  EXPECT_EQ(step_that_dies([](const Announce&) {}, other), std::nullopt);
+  const auto ends = [](const Announce&) { return std::string("well"); };
+  EXPECT_EQ(ChildWork(ends, other).finish(other).bytes, "well");
   EXPECT_FALSE(other.is_spent());
 }
 
