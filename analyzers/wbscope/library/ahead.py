@@ -216,9 +216,9 @@ class Ahead:
     def _make_all(self, connection: sqlite3.Connection) -> None:
         started = time.monotonic_ns()
         borrowed: set[str] = set()
-        for one in self._made:
-            if self._is_stopped:
-                return
+        left = list(self._made)
+        while left and not self._is_stopped:
+            one = left.pop(self._first_free(left))
             if not self._begin(one.name):
                 continue
             waited = time.monotonic_ns()
@@ -235,6 +235,19 @@ class Ahead:
                 else:
                     for statement in one.statements:
                         connection.execute(statement)
+
+    def _first_free(self, left: Sequence[Definition]) -> int:
+        """The place of the first that waits for no claimed table; 0 where all of them wait.
+
+        What is made of one that waits, waits too.
+        """
+        with self._lock:
+            waiting = {name for name in self._claimed if not self._told[name].is_set()}
+            for place, one in enumerate(left if waiting else ()):
+                if not one.is_table or not waiting & self._parts(one.name):
+                    return place
+                waiting.add(one.name)
+        return 0
 
     def _to_borrow(self, one: Definition) -> set[str]:
         """The claimed tables that this is made of; a view reads nothing yet."""

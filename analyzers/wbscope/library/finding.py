@@ -46,7 +46,7 @@ WAITS = (
     "wb_wait",
     "_wait_piece",
 )
-_AHEAD = (*WAITS, "_throttle_charge", "wb_dirty_extent")
+_AHEAD = (*WAITS, "wb_window_seq", "wb_dirty_extent", "_throttle_charge", "_dirtied_charge")
 
 
 @dataclass(frozen=True)

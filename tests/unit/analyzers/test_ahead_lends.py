@@ -118,6 +118,37 @@ def test_nobody_waits_for_what_is_never_lent(
     assert not working._thread.is_alive()
 
 
+def test_others_are_made_while_one_is_awaited(
+    database: Path, slow_to_begin: threading.Event
+) -> None:
+    """But what is made of that one waits with it."""
+    made = [
+        table_of("first", "SELECT 1"),
+        table_of("base", "SELECT n FROM nowhere"),
+        table_of("last", "SELECT n + 1 FROM base"),
+        table_of("end", "SELECT n + 1 FROM last"),
+        table_of("other", "SELECT 7"),
+    ]
+    names = ["first", "base", "last", "end", "other"]
+    needs = {"first": [], "base": [], "last": ["base"], "end": ["last"], "other": []}
+    working = begun(ahead.Ahead(database, "run.db", made, names, needs))
+    try:
+        assert working.table("first")
+        assert working.claim(["base"]) == ("base", True)
+        slow_to_begin.set()
+        assert rows_of(working.table("other"), "other") == [(7,)]
+        assert not working._told["last"].is_set()
+        assert not working._told["end"].is_set()
+        with contextlib.closing(sqlite3.connect(":memory:", uri=True)) as here:
+            working.lend(
+                "base", ahead.published(here, table_of("base", "SELECT 2"), time.monotonic_ns())
+            )
+            assert rows_of(working.table("end"), "end") == [(4,)]
+    finally:
+        slow_to_begin.set()
+        working.stop()
+
+
 def test_a_table_that_is_too_large_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "_MOST_PAGES", 3)
     many = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 100000)"
