@@ -144,7 +144,7 @@ def test_changed_library_gets_new_tables(run_db: Path, library: Library) -> None
     assert answers(run_db, changed)[1] == frozenset()
 
 
-@pytest.mark.parametrize("damage", ["cut", "header", "middle"])
+@pytest.mark.parametrize("damage", ["cut", "header", "middle", "column"])
 def test_damaged_tables_are_made_again(
     run_db: Path, library: Library, cache: Path, damage: str
 ) -> None:
@@ -155,6 +155,9 @@ def test_damaged_tables_are_made_again(
         del data[len(data) // 2 :]
     elif damage == "header":
         data[:16] = b"no database here"
+    elif damage == "column":  # of every table
+        assert b'"task_id" INTEGER' in data
+        data = data.replace(b'"task_id" INTEGER', b'"tazk_id" INTEGER')
     else:
         data[8192:] = b"\xff" * (len(data) - 8192)
     path.write_bytes(data)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote as quote_uri
@@ -71,15 +71,14 @@ class KeptTables:
             if not self.is_attached:
                 connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
                 self.is_attached = True
-            rows = connection.execute(f"SELECT name FROM {_SCHEMA}.sqlite_schema").fetchall()
-            for (name,) in rows:
+            for name in self._tables_of(connection, _SCHEMA):
                 if self._is_usable(name) and name not in there and name not in self._views:
                     view = f"CREATE TEMP VIEW {name} AS SELECT * FROM {_SCHEMA}.{name}"
                     connection.execute(view)
                     self._views.append(name)
             return frozenset(self._views)
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorname", "").startswith(DAMAGED):
+            if (getattr(error, "sqlite_errorname", None) or DAMAGED[0]).startswith(DAMAGED):
                 self.drop(connection)
             return frozenset(self._views)
 
@@ -148,8 +147,8 @@ class KeptTables:
             return [], frozenset()
         with contextlib.suppress(sqlite3.Error):
             with contextlib.closing(sqlite3.connect(_uri(self._entry, "ro"), uri=True)) as kept:
-                rows = kept.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-                names = frozenset(name for (name,) in rows if self._is_usable(name)) & wanted
+                found = self._tables_of(kept, "main")
+                names = frozenset(name for name in found if self._is_usable(name)) & wanted
             # Opened as the other connection's own file is: to be read only.
             schema = _SCHEMA if is_first else f"{_SCHEMA}_later"
             attach = f"ATTACH {quote(str(self._entry))} AS {schema}"
@@ -175,14 +174,34 @@ class KeptTables:
             return
         file = self._library.files[name]
         columns = table_columns(file)
-        create = f"({', '.join(columns)})" if columns else f"AS SELECT * FROM temp.{name} WHERE 0"
-        connection.execute(f"CREATE TABLE {_NEW}.{name} {create}")
+        if columns:
+            connection.execute(_created(f"{_NEW}.{name}", columns))
+        else:
+            connection.execute(f"CREATE TABLE {_NEW}.{name} AS SELECT * FROM temp.{name} WHERE 0")
         connection.execute(f"INSERT INTO {_NEW}.{name} SELECT * FROM temp.{name}")
         for indexed in file.indexes:
             connection.execute(index_statement(file, indexed, f"{_NEW}."))
 
+    def _tables_of(self, connection: sqlite3.Connection, schema: str) -> list[str]:
+        """What is kept; one byte of a column's name that has changed makes a file no database.
+
+        Raises: sqlite3.DatabaseError.
+        """
+        select = f"SELECT name, sql FROM {schema}.sqlite_schema WHERE type = 'table'"
+        rows = connection.execute(select).fetchall()
+        for name, sql in rows:
+            file = self._library.files.get(name)
+            columns = table_columns(file) if file is not None else []
+            if columns and sql != _created(name, columns):
+                raise sqlite3.DatabaseError(f"{name} has other columns than were kept")
+        return [name for name, _ in rows]
+
     def _is_usable(self, name: str) -> bool:
         return name in self._library.files and name not in self._filtered
+
+
+def _created(name: str, columns: Sequence[str]) -> str:
+    return f"CREATE TABLE {name} ({', '.join(columns)})"
 
 
 def _identity(database: Path) -> list[Any]:
