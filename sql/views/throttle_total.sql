@@ -130,6 +130,12 @@ WITH
     WHERE p.is_single = 0
     GROUP BY r.tid, r.bdi, r.cgroup_ino
   ),
+  wbs AS MATERIALIZED (
+    SELECT DISTINCT r.tid, r.bdi, r.cgroup_ino
+    FROM raw_balance_dirty_pages AS r
+    WHERE NOT EXISTS (SELECT 1 FROM plain)
+      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+  ),
   counted AS (
     SELECT
       t.task_id,
@@ -151,13 +157,21 @@ WITH
       min(r.seq),
       max(r.seq)
     FROM wb_task AS t
-    CROSS JOIN raw_balance_dirty_pages AS r ON r.tid = t.tid
-    WHERE +r.seq >= (SELECT b.start_seq FROM wb_throttle_bounds AS b)
-      AND +r.seq < (SELECT b.end_seq FROM wb_throttle_bounds AS b)
-      AND +r.seq >= t.from_seq
-      AND +r.seq < t.until_seq
-      AND NOT EXISTS (SELECT 1 FROM plain)
-      AND NOT EXISTS (SELECT 1 FROM wb_cgroup)
+    CROSS JOIN wbs AS w ON w.tid = t.tid
+    -- A range of an index for each name that a thread has had, not all of its
+    -- events.
+    CROSS JOIN raw_balance_dirty_pages AS r
+      ON r.tid = w.tid
+      AND r.bdi IS w.bdi
+      AND r.cgroup_ino IS w.cgroup_ino
+      AND r.seq >= max(
+        t.from_seq,
+        (SELECT b.start_seq FROM wb_throttle_bounds AS b)
+      )
+      AND r.seq < min(
+        t.until_seq,
+        (SELECT b.end_seq FROM wb_throttle_bounds AS b)
+      )
     GROUP BY t.task_id, r.bdi, r.cgroup_ino
     UNION ALL
     SELECT
