@@ -6,8 +6,9 @@ usage: bench_queries.py [--events N] [--runs N] [--example NAME] [--markdown FIL
 
 The run is made here: a bundled example's database, its events repeated one copy
 after the other with times and numbers moved on. Each round asks every query alone,
-in a session of its own, and then all in one session, as a report does: both on a run
-that nobody has asked anything (no tables are kept) and on one that was asked before.
+in a session of its own, and then all in one session, announced, as `report --full` does:
+both on a run that nobody has asked anything (no tables are kept) and on one that was
+asked before.
 Times are those of opening, asking and fetching, without Python's start. The last
 column is the first time alone over that of reading one column of the table once with
 plain SQL: quote it, not the seconds.
@@ -181,17 +182,16 @@ class Clock:
     def _ask(self, how: str, names: list[str]) -> None:
         start = time.perf_counter()
         with wbscope.open(self._run) as run:
-            for name in names:
+            for name in run.expect(names) if len(names) > 1 else names:
                 try:
                     self.rows[name] = f"{len(run.query(name).rows):,}"
                 except EvidenceError:
                     self.rows[name] = "not recorded"
-                if name == names[-1]:
-                    continue  # with what closing keeps for the next session
                 now = time.perf_counter()
                 self._seconds[how, name].append(now - start)
                 start = now
-        self._seconds[how, names[-1]].append(time.perf_counter() - start)
+        # With what closing keeps for the next session.
+        self._seconds[how, name][-1] += time.perf_counter() - start
 
     def _judge(self, how: str) -> None:
         start = time.perf_counter()
