@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError
-from wbscope.library import ahead, kept, sqlite
+from wbscope.library import ahead, kept, objects, sharing
 from wbscope.library import session as session_module
 from wbscope.library.definitions import Definition
 from wbscope.library.engine import Rows
@@ -48,9 +48,9 @@ def run_db(tmp_path_factory: pytest.TempPathFactory, library: Library) -> Path:
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Also of a small run, and on one CPU; every table is kept, and attached however small."""
-    monkeypatch.setattr(sqlite, "_MANY_RECORDS", 0)
-    monkeypatch.setattr(sqlite, "_FEW_PAGES", 0)
-    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: True)
+    monkeypatch.setattr(sharing, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(objects, "_FEW_PAGES", 0)
+    monkeypatch.setattr(sharing, "has_second_cpu", lambda: True)
     monkeypatch.setattr(kept, "_SLOW_NS", 0)
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
 
@@ -125,7 +125,7 @@ def test_the_answer_is_the_same(
     there = asked(engine, library, PARTS[part])
     assert sorted(taken + own) == sorted(TABLES)
     assert_full(there[1])
-    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
+    monkeypatch.setattr(sharing, "has_second_cpu", lambda: False)
     engine.close()
     alone = SqliteEngine(engine.database, "run.db", library)
     assert asked(alone, library, PARTS[part]) == there
@@ -178,8 +178,8 @@ def test_one_that_cannot_be_attached_is_made_here(
     whole = asked(engine, library, Params())
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     other = SqliteEngine(engine.database, "run.db", library)
-    monkeypatch.setattr(other, "_limit", lambda: 10)
-    monkeypatch.setattr(other, "_share", lambda _: False)
+    monkeypatch.setattr(other._objects, "_limit", lambda: 10)
+    monkeypatch.setattr(other._sharing, "_share", lambda _: False)
     other.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)
     assert asked(other, library, Params()) == whole
     assert attached(other) == 1
@@ -190,7 +190,7 @@ def test_more_are_made_ahead_than_can_be_attached(
     run_db: Path, library: Library, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = SqliteEngine(run_db, "run.db", library)
-    monkeypatch.setattr(engine, "_share", lambda _: False)
+    monkeypatch.setattr(engine._sharing, "_share", lambda _: False)
     most = engine.connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED)
     assert most < len(TABLES)
     asked(engine, library, Params())
@@ -207,16 +207,16 @@ def test_small_ones_are_copied(
     """A row or two need no place among the few files that can be attached."""
     whole = asked(engine, library, Params())
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
-    monkeypatch.setattr(sqlite, "_FEW_PAGES", 2)
+    monkeypatch.setattr(objects, "_FEW_PAGES", 2)
     other = SqliteEngine(engine.database, "run.db", library)
-    monkeypatch.setattr(other, "_share", lambda _: False)
+    monkeypatch.setattr(other._sharing, "_share", lambda _: False)
     assert asked(other, library, Params()) == whole
-    assert "wb_dirty_extent" not in other._taken
+    assert "wb_dirty_extent" not in other._objects.taken
     kind = "SELECT type FROM sqlite_temp_schema WHERE name = 'wb_dirty_extent'"
     assert other.connection.execute(kind).fetchall() == [("table",)]
-    assert 0 < attached(other) == len(other._taken) < len(TABLES)
+    assert 0 < attached(other) == len(other._objects.taken) < len(TABLES)
     other.use(Params(t0_ns=0))
-    assert attached(other) == len(other._taken)
+    assert attached(other) == len(other._objects.taken)
     other.close()
 
 
@@ -228,9 +228,11 @@ def attached(engine: SqliteEngine) -> int:
 def test_nothing_is_left_of_what_was_made(
     engine: SqliteEngine, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_share", lambda _: False)
+    monkeypatch.setattr(engine._sharing, "_share", lambda _: False)
     asked(engine, library, Params())
-    (uri,) = {ready.uri for name, ready in engine._ahead._ready.items() if name == TABLES[0]}
+    (uri,) = {
+        ready.uri for name, ready in engine._sharing._ahead._ready.items() if name == TABLES[0]
+    }
     engine.close()
     with contextlib.closing(sqlite3.connect(uri, uri=True)) as memory:
         assert memory.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
@@ -255,8 +257,8 @@ def test_what_goes_wrong_there_is_done_here(
 
     monkeypatch.setattr(ahead, "open_database", fail)
     assert asked(engine, library, Params(t0_ns=0)) == whole
-    assert engine._ahead is not None
-    assert not engine._ahead._ready
+    assert engine._sharing._ahead is not None
+    assert not engine._sharing._ahead._ready
 
 
 def test_no_more_threads(
@@ -297,32 +299,32 @@ def test_queries_share_their_passes_over_the_events(
 ) -> None:
     """The same answers, and each pass is made once, here or there, also before it is asked for."""
     made: list[str] = []
-    publish, statements = ahead.Ahead._publish, SqliteEngine._all_or_none
+    publish, statements = ahead.Ahead._publish, objects.Objects.run
 
     def there(self: ahead.Ahead, connection: sqlite3.Connection, one: Definition, at: int) -> None:
         made.append(one.name)
         publish(self, connection, one, at)
 
-    def here(self: SqliteEngine, texts: list[str]) -> None:
+    def here(self: objects.Objects, texts: list[str]) -> None:
         statements(self, texts)
         inserts = (text for text in texts if text.startswith("INSERT INTO "))
         made.extend(text.split()[2] for text in inserts if " FROM ahead_" not in text)
 
     monkeypatch.setattr(ahead.Ahead, "_publish", there)
-    monkeypatch.setattr(SqliteEngine, "_all_or_none", here)
+    monkeypatch.setattr(objects.Objects, "run", here)
     names = ["check", "blame", "stalls", "dirty_domains", "pool", "fairness"]
     session = Session(engine, library, "run.db")
     told = {}
     if expected:
         session.expect(names)
-        working = engine._ahead
+        working = engine._sharing._ahead
         assert working is not None
         apart = [name for name in session_module._APART if name in working.names]
         assert apart == working.names
         assert len(apart) > 4
         # Whoever tells findings has no other thread until these are asked for.
         engine.ahead(TABLES)
-        assert engine._ahead is working
+        assert engine._sharing._ahead is working
         assert all(working.table(name) for name in apart)
     every: list[str] = []
     for name in names:
@@ -338,7 +340,7 @@ def test_queries_share_their_passes_over_the_events(
     if expected:
         assert set(every) & set(apart) == set()
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
-    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
+    monkeypatch.setattr(sharing, "has_second_cpu", lambda: False)
     alone = SqliteEngine(engine.database, "run.db", library)
     made.clear()
     assert {name: Session(alone, library, "run.db").query(name) for name in names} == told
@@ -351,12 +353,13 @@ def test_ctrl_c_at_any_step_leaves_the_session_usable(
 ) -> None:
     """Also between what is claimed and what is lent: nobody waits for it."""
     whole = asked(engine, library, Params())
-    steps = ["_share", "_make", "_lend", "_take", "_all_or_none"]
-    for step in steps:
+    steps = {"_share": sharing.Sharing, "make": objects.Objects, "_lend": sharing.Sharing}
+    steps |= {"take": objects.Objects, "publish": objects.Objects, "run": objects.Objects}
+    for step, owner in steps.items():
         for place in (1, 3):
             monkeypatch.setenv("WBSCOPE_CACHE_DIR", f"{engine.database}-{step}-{place}")
             other = SqliteEngine(engine.database, "run.db", library)
-            real, calls = getattr(SqliteEngine, step), []
+            real, calls = getattr(owner, step), []
 
             def stopped(*given: Any, real: Any = real, calls: Any = calls, at: int = place) -> Any:
                 calls.append(1)
@@ -365,18 +368,18 @@ def test_ctrl_c_at_any_step_leaves_the_session_usable(
                 return real(*given)
 
             with monkeypatch.context() as patch:
-                patch.setattr(SqliteEngine, step, stopped)
+                patch.setattr(owner, step, stopped)
                 with contextlib.suppress(KeyboardInterrupt):
                     asked(other, library, Params())
             assert asked(other, library, Params()) == whole, (step, place)
-            assert attached(other) == len(other._taken)
+            assert attached(other) == len(other._objects.taken)
             other.close()
 
 
 def test_what_a_thread_had_made_is_gone_with_it(engine: SqliteEngine, library: Library) -> None:
     """A stopped statement ends the thread, and its databases with it."""
     engine.ahead(TABLES)
-    working = engine._ahead
+    working = engine._sharing._ahead
     assert working is not None
     assert working.table(TABLES[0]) is not None
     working.stop()
@@ -416,7 +419,7 @@ def test_nor_is_one_that_comes_just_when_the_other_thread_begins(
         return opened(*place)
 
     monkeypatch.setattr(ahead, "open_database", replaced)
-    monkeypatch.setattr(SqliteEngine, "_share", lambda *_: False)
+    monkeypatch.setattr(sharing.Sharing, "_share", lambda *_: False)
     engine = SqliteEngine(path, "run.db", library)
     assert_full(asked(engine, library, Params())[1])
     assert taken == []
@@ -427,13 +430,13 @@ def test_what_was_made_for_nobody_yet_stays_when_other_things_are_begun(
     engine: SqliteEngine, taken: list[str]
 ) -> None:
     engine.ahead(["wb_dirty_extent"], shared=True)
-    first = engine._ahead
+    first = engine._sharing._ahead
     assert first is not None
     assert first.table("wb_dirty_extent") is not None
     while not first.has_ended:
         time.sleep(0.01)
     engine.ahead(["_throttle_pause"], shared=True)
-    assert engine._ahead is not first
+    assert engine._sharing._ahead is not first
     assert engine.made["wb_dirty_extent"]
     names = ["wb_dirty_extent"]
     (rows,) = engine.answer("rows", names, names, ["SELECT * FROM wb_dirty_extent"])

@@ -13,9 +13,8 @@ import pytest
 import wbscope
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError
-from wbscope.library import ahead, sqlite
+from wbscope.library import ahead, sharing
 from wbscope.library.library import load_library
-from wbscope.library.sqlite import SqliteEngine
 from wbscope.plot.asked import Asked, Lacking, ask_figures
 from wbscope.plot.figures import FIGURES
 from wbscope.run.filters import Filters
@@ -33,8 +32,8 @@ def run_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Also of a small run, and on one CPU."""
-    monkeypatch.setattr(sqlite, "_MANY_RECORDS", 0)
-    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: True)
+    monkeypatch.setattr(sharing, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(sharing, "has_second_cpu", lambda: True)
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -53,14 +52,14 @@ def test_queries_that_are_announced_come_in_an_order_of_their_own(run_db: Path) 
     with wbscope.open(run_db) as run:
         for name in ("event_counts", "run_summary", "throughput"):
             run.query(name)
-        assert run._session.engine._ahead is None, "nobody said that more will be asked"
+        assert run._session.engine._sharing._ahead is None, "nobody said that more will be asked"
         assert {name: run.query(name) for name in names} == told
 
 
 def test_a_run_that_is_dropped_takes_its_thread_along(run_db: Path) -> None:
     run = wbscope.open(run_db)
     run.expect(["stalls", "blame"])
-    thread = run._session.engine._ahead._thread
+    thread = run._session.engine._sharing._ahead._thread
     assert thread.is_alive()
     del run
     gc.collect()
@@ -73,9 +72,9 @@ def test_threads_that_are_done_leave_nothing(run_db: Path) -> None:
     with wbscope.open(run_db) as run:
         for seconds in range(1, 6):
             run.expect(["dirty_position"], Filters(window_ns=seconds * 10**9))
-            made.append(weakref.ref(run._session.engine._ahead))
+            made.append(weakref.ref(run._session.engine._sharing._ahead))
         gc.collect()
-        assert [one() for one in made] == [None] * 4 + [run._session.engine._ahead]
+        assert [one() for one in made] == [None] * 4 + [run._session.engine._sharing._ahead]
 
 
 def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None:
@@ -85,9 +84,9 @@ def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None
     """
     code = (
         "import os, sys, time, wbscope\n"
-        "from wbscope.library import ahead, sqlite\n"
-        "sqlite._MANY_RECORDS = 0\n"
-        "sqlite.has_second_cpu = lambda: True\n"
+        "from wbscope.library import ahead, sharing\n"
+        "sharing._MANY_RECORDS = 0\n"
+        "sharing.has_second_cpu = lambda: True\n"
         "begun, go_on = ahead.threading.Event(), ahead.threading.Event()\n"
         "ahead.Ahead._make = lambda *_: begun.set() or go_on.wait()\n"
         "run = wbscope.open(sys.argv[1])\n"
@@ -109,16 +108,16 @@ def test_figures_of_other_windows_have_two_threads(
     shown = [figure for figure in FIGURES if figure.windows]
     with wbscope.open(run_db) as run:
         begun: list[list[str]] = []
-        begin = SqliteEngine._begin
+        begin = sharing.Sharing.begin
 
-        def note(self: SqliteEngine, wanted: list[str], shared: bool) -> None:
+        def note(self: sharing.Sharing, wanted: list[str], *, shared: bool) -> None:
             begun.append(wanted)
-            begin(self, wanted, shared)
+            begin(self, wanted, shared=shared)
 
-        monkeypatch.setattr(SqliteEngine, "_begin", note)
+        monkeypatch.setattr(sharing.Sharing, "begin", note)
         told = ask_figures(run, shown)
     assert any("_dirty_sum" in names for names in begun)
-    monkeypatch.setattr(sqlite, "has_second_cpu", lambda: False)
+    monkeypatch.setattr(sharing, "has_second_cpu", lambda: False)
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
     with wbscope.open(run_db) as run:
         alone = ask_figures(run, shown)

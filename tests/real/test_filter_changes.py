@@ -10,7 +10,7 @@ import pytest
 from support.corpus import CORPUS, unpack
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError
-from wbscope.library import kept, sqlite
+from wbscope.library import kept, sharing
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
@@ -101,8 +101,8 @@ def test_one_session_answers_as_many(
     assert sum(isinstance(one, tuple) and bool(one[1]) for one in wanted) > len(asked) // 3
     monkeypatch.setattr(kept, "_SLOW_NS", 0)
     for most in (1 << 60, 0):
-        monkeypatch.setattr(sqlite, "_MANY_RECORDS", most)
-        monkeypatch.setattr(sqlite, "has_second_cpu", lambda: True)
+        monkeypatch.setattr(sharing, "_MANY_RECORDS", most)
+        monkeypatch.setattr(sharing, "has_second_cpu", lambda: True)
         engine = SqliteEngine(run_db, "run.db", library)
         session = Session(engine, library, "run.db")
         for question, there in zip(asked, wanted, strict=True):

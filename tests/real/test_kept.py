@@ -13,8 +13,7 @@ import pytest
 import wbscope
 from support.runs import REPOSITORY
 from wbscope.base.errors import SetupError
-from wbscope.library import kept, saved
-from wbscope.library import sqlite as sqlite_engine
+from wbscope.library import kept, saved, sharing
 from wbscope.library.library import Library, load_library
 from wbscope.library.params import Params
 from wbscope.library.session import Session
@@ -316,8 +315,8 @@ def test_ctrl_c_while_tables_are_kept(
 def test_what_ingest_made_to_judge_the_run_is_kept(
     run_db: Path, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr(sqlite_engine, "_MANY_RECORDS", 0)
-    monkeypatch.setattr(sqlite_engine, "has_second_cpu", lambda: threads > 1)
+    monkeypatch.setattr(sharing, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(sharing, "has_second_cpu", lambda: threads > 1)
     path = tmp_path / "another.db"
     ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), path, library)
     assert not [one for one in threading.enumerate() if one.name == "wbscope-ahead"]

@@ -80,12 +80,18 @@ class Both(SqliteEngine):
         super().put(name, select)
         self.newer.execute(f"DROP VIEW IF EXISTS temp.{name}")
 
-    def _all_or_none(self, statements: Iterable[str]) -> None:
-        statements = list(statements)
-        super()._all_or_none(statements)
-        for statement in statements:
-            with self._noted(statement):
-                self.newer.execute(statement).fetchall()
+    def _open(self) -> None:
+        super()._open()
+        run = self._objects.run
+
+        def run_by_both(statements: Iterable[str]) -> None:
+            statements = list(statements)
+            run(statements)
+            for statement in statements:
+                with self._noted(statement):
+                    self.newer.execute(statement).fetchall()
+
+        self._objects.run = run_by_both  # type: ignore[method-assign]
 
     def rows(self, sql: str, most: int | None = None) -> Rows:
         columns, rows = super().rows(sql)

@@ -14,9 +14,12 @@ import sys, time
 from wbscope.base.watch import watching
 files = [open(path, "w") for path in sys.argv[1:]]
 with watching(lambda error: 1):
-    print("ready", flush=True)
+    said = False
     while True:
         try:
+            if not said:
+                said = True
+                print("ready", flush=True)
             time.sleep(60)
         except KeyboardInterrupt:
             pass

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who makes which tables of a session: the one who asks, or another thread before that."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import weakref
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from wbscope.library.ahead import Ahead, has_second_cpu
+from wbscope.library.objects import Objects
+
+__all__ = ["Sharing"]
+
+# With fewer records, another connection takes longer than it saves.
+_MANY_RECORDS = 1 << 18
+
+
+class Sharing:
+    """The other thread of one connection's objects, if there is one.
+
+    Raises: sqlite3.Error, where objects are made.
+    """
+
+    def __init__(self, objects: Objects, database: Path, shown: str) -> None:
+        self.database = database
+        self._objects = objects
+        self._shown = shown
+        self._opened = _identity(database)
+        self._pid = os.getpid()  # SQLite's connections are for no fork
+        self._ahead: Ahead | None = None
+        self._abandoning: weakref.finalize[..., Sharing] | None = None
+        self._is_shared = False
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether another thread can begin with something now, and is worth it."""
+        loaded = sum(count for _, count in self._objects.definitions.recorded.counts.values())
+        return (
+            loaded >= _MANY_RECORDS
+            and has_second_cpu()
+            and os.getpid() == self._pid
+            and not self._is_expecting()
+            # The file that is open is still the one that has its name.
+            and _identity(self.database) == self._opened
+        )
+
+    def begin(self, wanted: Sequence[str], *, shared: bool) -> None:
+        """Let another thread make these, in this order."""
+        library, definitions = self._objects.library, self._objects.definitions
+        needed = frozenset(library.closure(wanted))
+        made = definitions.statements(self._objects.connection, wanted, needed)
+        place: dict[str, int] = {}
+        for table in wanted:
+            for name in library.closure([table]):
+                place.setdefault(name, len(place))
+        made.sort(key=lambda one: place.get(one.name, -1))
+        needs = {name: library.files[name].needs for name in place}
+        database, opened = self.database, self._opened
+        self._ahead = Ahead(
+            database,
+            self._shown,
+            made,
+            wanted,
+            needs,
+            is_same=lambda: _identity(database) == opened,
+        )
+        self._is_shared = shared
+        # Of an engine that is dropped and not closed, the thread ends all the same.
+        self._abandoning = weakref.finalize(self, self._ahead.abandon)
+        self._ahead.start()
+
+    def stop(self) -> None:
+        """Let go of the thread, and of what nobody has taken."""
+        if self._ahead is not None:
+            self._ahead.stop()
+            self._ahead = None
+        if self._abandoning is not None:
+            self._abandoning.detach()
+
+    def stop_for(self, stale: frozenset[str]) -> None:
+        """stop(), if it makes some of these."""
+        if self._ahead is not None and not stale.isdisjoint(self._ahead.names):
+            self.stop()
+
+    def make(self, names: Iterable[str], tables: Iterable[str]) -> None:
+        """Make what is not there yet, and take what the other thread makes."""
+        names, tables = list(names), list(tables)
+        while later := self._awaited(tables):
+            if self._share(later):
+                continue
+            # What needs none of them, before one is waited for.
+            self._objects.make(names, tables, frozenset(later))
+            if not self._take(later[0]):
+                self._objects.make([later[0]], [later[0]])
+        self._objects.make(names, tables)
+
+    def take_ready(self) -> None:
+        """What was made ahead for nobody yet, before its maker goes."""
+        if self._ahead is not None and self._ahead.has_ended:
+            for name in self._ahead.names:
+                if name not in self._objects.there():
+                    self._take(name)
+
+    def _is_expecting(self) -> bool:
+        """Whether something is made ahead, or soon will be, that has not been asked for yet."""
+        if self._ahead is None or not self._is_shared or self._ahead.has_ended:
+            return False
+        return not self._objects.there().issuperset(self._ahead.names)
+
+    def _awaited(self, tables: Iterable[str]) -> list[str]:
+        """What is being made elsewhere, of all that is asked for."""
+        return self._objects.missing(self._ahead.names, tables) if self._ahead else []
+
+    def _take(self, name: str) -> bool:
+        """Let this name be the table that was made ahead, if it was."""
+        ready = self._ahead.table(name) if self._ahead else None
+        return ready is not None and self._objects.take(name, ready)
+
+    def _share(self, later: Sequence[str]) -> bool:
+        """Make one of these that the other thread has not begun, and that needs none of them."""
+        if self._ahead is None or not self._is_shared:
+            return False
+        closure = self._objects.library.closure
+        others = frozenset(later)
+        free = [name for name in later if others & set(closure([name])) == {name}]
+        try:
+            claimed = self._ahead.claim(free, can_lend=self._objects.room() > 0)
+            if claimed is None:
+                return False
+            name, is_needed = claimed
+            if is_needed:
+                self._lend(self._ahead, name)
+            else:
+                self._objects.make([name], [name])
+        except BaseException:
+            self.stop()  # it would wait for what nobody makes
+            raise
+        return True
+
+    def _lend(self, other: Ahead, name: str) -> None:
+        """Make a table where the other thread, which left it to us, can read it, too."""
+        ready = holder = None
+        try:
+            ready = self._objects.publish(name)
+            if not self._objects.room():  # the last place is for others, as in Objects.take()
+                holder = sqlite3.connect(ready.uri, uri=True)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_FULL" and "too many attached" not in str(error):
+                raise
+        finally:
+            other.lend(name, ready, holder)
+        if ready is not None and holder is not None:
+            self._objects.copy(name)
+        if ready is None:
+            self._objects.make([name], [name])
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
