@@ -17,12 +17,14 @@
 --   cgroup_ino={cgroup_ino}); holder_share_ratio = mean(holder_share_ratio,
 --   total_ns, finding=cgroup_starves, bdi={bdi}, cgroup_ino={cgroup_ino})
 -- @evidence  blame --cgroup {cgroup_ino}
--- @advice    Give {holder_cgroup_ino} a memory.high of {proposed_bytes}: it
---   then has dirty limits of its own, a share of that memory, and cannot fill
---   the machine's pool.
--- @set       /sys/fs/cgroup{holder_cgroup_ino:path}/memory.high =
+-- @advice    [Give {high_cgroup_ino} a memory.high of {proposed_bytes}: it then
+--   has dirty limits of its own, a share of that memory, and cannot fill the
+--   machine's pool.][The root cgroup has no memory.high: move its writers into
+--   a cgroup with one of {moved_bytes}, whose dirty limits are a share of that
+--   memory.]
+-- @set       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high =
 --   {proposed_bytes:raw}
--- @now       /sys/fs/cgroup{holder_cgroup_ino:path}/memory.high = max
+-- @now       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high = max
 --   (the default; not recorded)
 -- @costs     The cgroup keeps less of its files in memory, and its writers are
 --   held up earlier.
@@ -38,8 +40,11 @@
 -- @column    holder_bdi TEXT the same device
 -- @column    holder_cgroup_ino INTEGER the cgroup whose pages filled the pool
 -- @column    holder_share_ratio REAL what that wb held
+-- @column    high_cgroup_ino INTEGER the same cgroup; NULL = the root, which
+--   can have no limit
 -- @column    proposed_bytes INTEGER memory whose share of dirty pages is half
---   of the machine's limit
+--   of the machine's limit; NULL for the root
+-- @column    moved_bytes INTEGER the same for the root; else NULL
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    docs/findings.md
@@ -103,8 +108,14 @@ SELECT
   h.holder_bdi,
   h.holder_cgroup_ino,
   s.holder_share_ratio,
+  nullif(h.holder_cgroup_ino, 1) AS high_cgroup_ino,
   -- A cgroup's limit is a fifth of its memory, where nothing says otherwise.
-  CAST(m.thresh_bytes * 5 / 2 AS INTEGER) AS proposed_bytes,
+  CASE WHEN h.holder_cgroup_ino <> 1
+    THEN CAST(m.thresh_bytes * 5 / 2 AS INTEGER)
+  END AS proposed_bytes,
+  CASE WHEN h.holder_cgroup_ino = 1
+    THEN CAST(m.thresh_bytes * 5 / 2 AS INTEGER)
+  END AS moved_bytes,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t

@@ -14,8 +14,10 @@
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
--- @advice    Lower the limits, so that a commit finds no more than the disk
---   writes in two seconds.
+-- @advice    [Lower the limit to {proposed_bytes}, so that a commit finds no
+--   more than the disk writes in two seconds.][The limit of {limit_bytes} is
+--   already less than the disk writes in two seconds: let what calls fsync()
+--   call it less often, or give it a file system of its own.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -23,21 +25,29 @@
 -- @now       [vm.dirty_background_bytes =
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
--- @costs     Writers are slowed down to the disk's speed earlier, those of
---   faster disks too.
--- @expect    stalls_by_task.max_ns lower
+-- @costs     [With {proposed_bytes} writers are slowed down to the disk's speed
+--   earlier, those of faster disks too.]
+-- @expect    [{expected:raw}]
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_rule
--- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
+--   wb_lower_limit, wb_rule, raw_jbd2_start_commit, raw_xfs_log_cil_wait,
+--   raw_xfs_log_grant_sleep
+-- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
+--   xfs:xfs_log_cil_wait, xfs:xfs_log_grant_sleep
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
+-- @column    confidence TEXT inferred where no event of a journal was recorded:
+--   its thread had requests in flight
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device; NULL = not known
 -- @column    longest_ns INTEGER longest wait
 -- @column    disk_bytes_per_s REAL what the device writes while it is busy
 -- @column    dirty_max_bytes INTEGER most that was dirty
--- @column    proposed_bytes INTEGER what it writes in two seconds
--- @column    background_bytes INTEGER what it writes in half a second
+-- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
+--   = that is no lower limit, or nothing tells
+-- @column    background_bytes INTEGER what it writes in half a second; NULL
+--   likewise
+-- @column    limit_bytes INTEGER the limit in force, where that is no higher
+-- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column    dirty_background_bytes INTEGER setting now; NULL = not set
@@ -49,15 +59,23 @@ SELECT
   t.cost_task_ns,
   CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
+  CASE
+    WHEN EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
+      OR EXISTS (SELECT 1 FROM raw_xfs_log_cil_wait)
+      OR EXISTS (SELECT 1 FROM raw_xfs_log_grant_sleep)
+      THEN 'measured'
+    ELSE 'inferred'
+  END AS confidence,
   t.tasks,
   t.bdi,
   t.longest_ns,
   d.disk_bytes_per_s,
   m.dirty_max_bytes,
-  s.round_bytes * (1 + CAST(2 * d.disk_bytes_per_s / s.round_bytes AS INTEGER))
-    AS proposed_bytes,
-  s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes / 2 AS INTEGER))
-    AS background_bytes,
+  p.proposed_bytes,
+  p.background_bytes,
+  p.limit_bytes,
+  CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
+    AS expected,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
@@ -69,5 +87,6 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+LEFT JOIN wb_lower_limit AS p ON p.bdi = t.bdi
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

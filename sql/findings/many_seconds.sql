@@ -12,8 +12,8 @@
 -- @evidence  disk_rates: dirty_max_ns = max(dirty_max_ns, bdi={bdi})
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); sync_ns = sum(total_ns, finding=many_seconds, bdi={bdi})
--- @advice    Lower the limits to what {bdi} writes in two seconds and in half a
---   second.
+-- @advice    Lower the limit to {proposed_bytes}, what {bdi} writes in two
+--   seconds, and let the flusher start at what it writes in half a second.
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -25,7 +25,7 @@
 --   faster disks have the same limits.
 -- @expect    copy_and_sync.sync_ns lower
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_rule, wb_units
+--   wb_lower_limit, wb_rule, wb_units
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -34,8 +34,10 @@
 -- @column    sync_ns INTEGER time that all tasks waited; NULL = nobody did
 -- @column    dirty_max_bytes INTEGER most that was dirty
 -- @column    dirty_max_ns INTEGER how long the device takes to write it
--- @column    proposed_bytes INTEGER what the device writes in two seconds
--- @column    background_bytes INTEGER what it writes in half a second
+-- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
+--   = that is no lower limit
+-- @column    background_bytes INTEGER what it writes in half a second; NULL
+--   likewise
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column    dirty_background_bytes INTEGER as dirty_bytes
@@ -69,10 +71,8 @@ SELECT
   t.cost_task_ns AS sync_ns,
   w.dirty_max_bytes,
   w.dirty_max_ns,
-  s.round_bytes * (1 + CAST(2 * w.disk_bytes_per_s / s.round_bytes AS INTEGER))
-    AS proposed_bytes,
-  s.round_bytes * (1 + CAST(w.disk_bytes_per_s / 2 / s.round_bytes AS INTEGER))
-    AS background_bytes,
+  p.proposed_bytes,
+  p.background_bytes,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
@@ -82,6 +82,7 @@ SELECT
 FROM worth AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
+JOIN wb_lower_limit AS p ON p.bdi = w.bdi
 LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
 WHERE w.dirty_max_ns >= v.worth_most_ns
   AND (w.place = 1 OR t.cost_task_ns >= v.loss_least_ns)

@@ -33,7 +33,7 @@
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    call_max_ns INTEGER longest call of balance_dirty_pages()
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
---   second; NULL = all of it and more
+--   second; NULL = nearly all of it, or more
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/backing-dev.c INIT_BW; mm/page-writeback.c
@@ -55,9 +55,9 @@ SELECT
   e.bytes_per_s AS believed_bytes_per_s,
   d.disk_bytes_per_s,
   l.call_max_ns,
-  -- A second of the disk is more than the pool: no ratio helps.
+  -- Where a second of the disk is most of the pool, no ratio helps.
   CASE
-    WHEN d.disk_bytes_per_s < m.thresh_bytes
+    WHEN d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
       THEN max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes AS INTEGER))
   END AS max_percent,
   t.first_ts,

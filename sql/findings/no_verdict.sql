@@ -11,8 +11,8 @@
 --   cost;][ it is {state};] what follows are lower bounds.
 -- @evidence  trace_state: gaps_count = max(gaps_count); lost_count =
 --   max(lost_count); unknown_gaps_count = max(unknown_gaps_count)
--- @advice    Record again with a larger buffer.
--- @set       record --buffer = {buffer_text}
+-- @advice    Record again with a larger buffer: record --buffer-size
+--   {buffer_text}.
 -- @needs     wb_trace_state
 -- @column    cost_task_ns INTEGER 0
 -- @column    gaps_count INTEGER gaps, where their events are counted

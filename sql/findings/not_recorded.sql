@@ -8,8 +8,7 @@
 -- @sentence  Whether anybody was throttled cannot be said: the trace was
 --   recorded without balance_dirty_pages.
 -- @evidence  event_counts
--- @advice    Record with a profile.
--- @set       record --profile = writeback
+-- @advice    Record with a profile: record --profile writeback.
 -- @needs     raw_event_format, raw_event_counts
 -- @column    cost_task_ns INTEGER 0
 -- @source    docs/record.md

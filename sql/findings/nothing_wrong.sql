@@ -5,19 +5,22 @@
 --   it is told only then.
 -- @severity  ok
 -- @confidence measured
--- @sentence  Nothing is wrong:[ at most {dirty_max_bytes} were dirty, of a
---   limit of {limit_max_bytes}, and] {calm}[tasks were held up for {held_ns},
---   never longer than {longest_ns} at a time].
+-- @sentence  Nothing is wrong{part:raw}:[ at most {dirty_max_bytes} were dirty,
+--   of a limit of {limit_max_bytes}, and] {calm}[tasks were held up for
+--   {held_ns}, no write for longer than {longest_ns}].
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes);
 --   limit_max_bytes = max(limit_max_bytes)
--- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle); longest_ns =
---   max(max_ns, kind=throttle)
--- @needs     wb_loss, wb_dirty_extent, wb_bounds
+-- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle)
+-- @evidence  throttle_by_task: longest_ns = max(call_max_ns)
+-- @needs     wb_loss, wb_dirty_extent, wb_throttle_longest, wb_bounds,
+--   wb_params
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that tasks were throttled
 -- @column    calm TEXT no write was held up; empty where somebody was
 -- @column    held_ns INTEGER the same; NULL = nobody
--- @column    longest_ns INTEGER longest single wait
+-- @column    longest_ns INTEGER longest call of balance_dirty_pages(), of one
+--   or more waits
+-- @column    part TEXT that only a part was looked at; empty for the whole
 -- @column    dirty_max_bytes INTEGER most that was dirty
 -- @column    limit_max_bytes INTEGER highest limit
 -- @source    docs/findings.md
@@ -25,12 +28,16 @@ SELECT
   coalesce(sum(l.dur), 0) AS cost_task_ns,
   CASE WHEN sum(l.dur) > 0 THEN '' ELSE 'no write was held up' END AS calm,
   sum(l.dur) AS held_ns,
-  max(l.dur) AS longest_ns,
+  (SELECT max(c.call_max_ns) FROM wb_throttle_longest AS c) AS longest_ns,
+  CASE WHEN p.t0_ns IS NULL AND p.t1_ns IS NULL THEN ''
+    ELSE ' in this part of the trace'
+  END AS part,
   m.dirty_max_bytes,
   m.limit_max_bytes
 FROM wb_dirty_extent AS m
 CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_params AS p
 LEFT JOIN wb_loss AS l
   ON l.kind = 'throttle' AND l.ts >= b.start_ts AND l.ts < b.end_ts
-GROUP BY m.dirty_max_bytes, m.limit_max_bytes
+GROUP BY m.dirty_max_bytes, m.limit_max_bytes, p.t0_ns, p.t1_ns
 ORDER BY cost_task_ns;

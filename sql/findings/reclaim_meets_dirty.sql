@@ -13,8 +13,8 @@
 --   finding=reclaim_meets_dirty)
 -- @evidence  mmtests_vmstat: immediate_count = max(value,
 --   name=Page reclaim immediate)
--- @advice    Lower the dirty limits, so that fewer of the pages that reclaim
---   looks at are dirty.
+-- @advice    Lower the dirty limit to {proposed_bytes}, a quarter of it, so
+--   that fewer of the pages that reclaim looks at are dirty.
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -37,7 +37,8 @@
 --   no vmstat files
 -- @column    expected TEXT what should fall; NULL = not predicted, as pages
 --   went to swap, and those on the way there are counted too
--- @column    proposed_bytes INTEGER a quarter of the dirty threshold
+-- @column    proposed_bytes INTEGER a quarter of the dirty threshold; NULL =
+--   that is no lower limit, or nothing tells
 -- @column    background_bytes INTEGER half of that
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
@@ -46,6 +47,13 @@
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/vmscan.c shrink_folio_list()
+WITH
+  proposed AS (
+    SELECT
+      s.round_bytes * (1 + m.thresh_bytes / 4 / s.round_bytes) AS bytes
+    FROM wb_dirty_setting AS s
+    CROSS JOIN wb_dirty_extent AS m
+  )
 SELECT
   t.cost_task_ns,
   CASE
@@ -73,9 +81,8 @@ SELECT
     WHEN coalesce(r.device_count, 0) = 0
       THEN 'nr_vmscan_immediate_reclaim lower'
   END AS expected,
-  s.round_bytes * (1 + m.thresh_bytes / 4 / s.round_bytes) AS proposed_bytes,
-  s.round_bytes * (1 + m.thresh_bytes / 4 / s.round_bytes) / 2
-    AS background_bytes,
+  p.bytes AS proposed_bytes,
+  p.bytes / 2 AS background_bytes,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
@@ -87,5 +94,6 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
 CROSS JOIN reclaim_destination AS r
+LEFT JOIN proposed AS p ON p.bytes < m.thresh_bytes
 WHERE t.finding = 'reclaim_meets_dirty' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

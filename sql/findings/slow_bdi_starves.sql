@@ -21,18 +21,18 @@
 -- @evidence  disk_rates: holder_bytes_per_s = max(disk_bytes_per_s,
 --   bdi={holder_bdi})
 -- @advice    Let {holder_bdi} hold less: {max_percent} % of the limit is what
---   it writes in a second.
--- @set       /sys/class/bdi/{holder_bdi:raw}/strict_limit = 1
+--   it writes in a second.[ Linux {old_release} holds it to that only near the
+--   limit: strict_limit, which does so always, is there from 6.2 on.]
+-- @set       /sys/class/bdi/{holder_bdi:raw}/strict_limit = {strict:raw}
 -- @set       /sys/class/bdi/{holder_bdi:raw}/max_ratio = {max_percent:raw}
--- @now       /sys/class/bdi/{holder_bdi:raw}/strict_limit = 0
---   (the default; not recorded)
+-- @now       [/sys/class/bdi/{holder_bdi:raw}/strict_limit = {lax:raw} (the
+--   default; not recorded)]
 -- @now       /sys/class/bdi/{holder_bdi:raw}/max_ratio = 100
 --   (the default; not recorded)
--- @costs     Writers to {holder_bdi} are held up earlier. strict_limit is there
---   from 6.2 on.
+-- @costs     Writers to {holder_bdi} are held up earlier.
 -- @expect    throttled_ratio of {tasks} lower
 -- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_bounds,
---   wb_rule
+--   wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT severe or warning
@@ -45,7 +45,10 @@
 -- @column    holder_share_ratio REAL what that wb held
 -- @column    holder_bytes_per_s REAL what the holder writes while it is busy
 -- @column    max_percent INTEGER per cent of the limit that the holder writes
---   in a second
+--   in a second; NULL = nearly all of it, or more
+-- @column    strict INTEGER 1: the kernel has strict_limit; NULL = it has not
+-- @column    lax INTEGER 0 likewise, which is the default
+-- @column    old_release TEXT the kernel, where it has not
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    docs/findings.md
@@ -107,13 +110,19 @@ SELECT
   h.holder_cgroup_ino,
   s.holder_share_ratio,
   d.disk_bytes_per_s AS holder_bytes_per_s,
-  max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes + 0.5 AS INTEGER))
-    AS max_percent,
+  CASE
+    WHEN d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
+      THEN max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes AS INTEGER))
+  END AS max_percent,
+  CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 1 END AS strict,
+  CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 0 END AS lax,
+  CASE WHEN k.version < 6002 THEN k.release END AS old_release,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN wb_kernel AS k
 JOIN share AS s ON s.bdi = t.bdi
 JOIN held AS w ON w.bdi = t.bdi
 LEFT JOIN holder AS h ON h.bdi = t.bdi AND h.place = 1

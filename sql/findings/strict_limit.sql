@@ -14,12 +14,13 @@
 --   finding=strict_limit, bdi={bdi})
 -- @advice    Lift the limit, or raise max_ratio to what the disk writes in a
 --   second ({max_percent} %).
--- @set       /sys/class/bdi/{bdi:raw}/strict_limit = 0
+-- @set       /sys/class/bdi/{bdi:raw}/strict_limit = {lax:raw}
 -- @set       /sys/class/bdi/{bdi:raw}/max_ratio = {max_percent:raw}
--- @now       /sys/class/bdi/{bdi:raw}/strict_limit = 1
+-- @now       [/sys/class/bdi/{bdi:raw}/strict_limit = {strict:raw}]
 -- @costs     {bdi} may fill more of the pool that all writers share.
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_rule
+-- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_rule,
+--   wb_kernel
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    tasks TEXT who lost it
@@ -27,6 +28,9 @@
 -- @column    idle_ratio REAL share of the waits without a request on the device
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
 --   second
+-- @column    strict INTEGER 1: the kernel has a file to change that, from 6.2
+--   on; NULL = it has none
+-- @column    lax INTEGER 0 likewise
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c wb_position_ratio(): BDI_CAP_STRICTLIMIT
@@ -39,10 +43,13 @@ SELECT
     100,
     max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes + 0.5 AS INTEGER))
   ) AS max_percent,
+  CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 1 END AS strict,
+  CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 0 END AS lax,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_kernel AS k
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 CROSS JOIN wb_dirty_extent AS m
 WHERE t.finding = 'strict_limit'

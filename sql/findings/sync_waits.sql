@@ -13,8 +13,10 @@
 --   wrote more than it takes].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi})
--- @advice    Lower the limits, so that little is queued before what has to be
---   on the disk now.
+-- @advice    [Lower the limit to {proposed_bytes}, so that little is queued
+--   before what has to be on the disk now.][The limit of {limit_bytes} is
+--   already less than the disk writes in two seconds: let programs sync less
+--   often, or only the file that matters (fsync, sync_file_range).]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -22,11 +24,11 @@
 -- @now       [vm.dirty_background_bytes =
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
--- @costs     Writers are slowed down to the disk's speed earlier, those of
---   faster disks too.
--- @expect    stalls_by_task.max_ns lower
+-- @costs     [With {proposed_bytes} writers are slowed down to the disk's speed
+--   earlier, those of faster disks too.]
+-- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_dirty_extent,
---   wb_dirty_setting, wb_rule, wb_units
+--   wb_dirty_setting, wb_lower_limit, wb_rule, wb_units
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    tasks TEXT who lost it
@@ -34,8 +36,12 @@
 -- @column    longest_ns INTEGER longest wait
 -- @column    writers TEXT names of the tasks that were throttled for pages of
 --   this device during a wait of half a second and more; NULL = none
--- @column    proposed_bytes INTEGER what the device writes in two seconds
--- @column    background_bytes INTEGER what it writes in half a second
+-- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
+--   = that is no lower limit, or nothing tells
+-- @column    background_bytes INTEGER what it writes in half a second; NULL
+--   likewise
+-- @column    limit_bytes INTEGER the limit in force, where that is no higher
+-- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column    dirty_background_bytes INTEGER setting now; NULL = not set
@@ -64,10 +70,11 @@ SELECT
   t.bdi,
   t.longest_ns,
   w.writers,
-  s.round_bytes * (1 + CAST(2 * d.disk_bytes_per_s / s.round_bytes AS INTEGER))
-    AS proposed_bytes,
-  s.round_bytes * (1 + CAST(d.disk_bytes_per_s / s.round_bytes / 2 AS INTEGER))
-    AS background_bytes,
+  p.proposed_bytes,
+  p.background_bytes,
+  p.limit_bytes,
+  CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
+    AS expected,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
@@ -80,6 +87,7 @@ CROSS JOIN wb_units AS u
 CROSS JOIN wb_dirty_extent AS m
 CROSS JOIN wb_dirty_setting AS s
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+LEFT JOIN wb_lower_limit AS p ON p.bdi = t.bdi
 LEFT JOIN beside AS w ON w.bdi = t.bdi
 WHERE t.finding = 'many_seconds'
   AND t.cost_task_ns >= v.loss_least_ns

@@ -136,6 +136,41 @@ FROM wb_units AS u
 LEFT JOIN wb_setting AS s ON 1 = 1
 GROUP BY u.kib_bytes;
 
+-- @view     wb_lower_limit
+-- @shared
+-- @summary  Dirty limits that are lower than those in force: what each device
+--   writes in two seconds, and in half a second. Whoever wants less queued
+--   before a sync or a commit is helped by no others.
+-- @grain    bdi; order bdi
+-- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting
+-- @column   bdi TEXT backing device
+-- @column   proposed_bytes INTEGER limit; NULL = not lower, or nothing tells
+-- @column   background_bytes INTEGER background limit beside it; NULL likewise
+-- @column   limit_bytes INTEGER the limit in force, where that is no higher
+CREATE VIEW wb_lower_limit AS
+WITH
+  rounded AS (
+    SELECT
+      d.bdi,
+      s.round_bytes
+        * (1 + CAST(2 * d.disk_bytes_per_s / s.round_bytes AS INTEGER))
+        AS bytes,
+      s.round_bytes
+        * (1 + CAST(d.disk_bytes_per_s / 2 / s.round_bytes AS INTEGER))
+        AS background_bytes,
+      coalesce(m.thresh_bytes, s.dirty_bytes) AS limit_bytes
+    FROM wb_disk_rate AS d
+    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN wb_dirty_setting AS s
+  )
+SELECT
+  r.bdi,
+  CASE WHEN r.bytes < r.limit_bytes THEN r.bytes END AS proposed_bytes,
+  CASE WHEN r.bytes < r.limit_bytes THEN r.background_bytes END
+    AS background_bytes,
+  CASE WHEN r.bytes >= r.limit_bytes THEN r.limit_bytes END AS limit_bytes
+FROM rounded AS r;
+
 -- @view     wb_trace_state
 -- @shared
 -- @summary  Whether the trace is whole, and if not, whether that matters.

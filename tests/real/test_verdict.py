@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
+from support.advice import assert_sound
 from support.cli import Wbscope
 from support.runs import REPOSITORY, RecordedRun
 from wbscope.explain.proving import prove
@@ -25,6 +26,48 @@ def test_every_number_is_that_of_its_evidence(
     with wbscope.open(recorded.folder) as run:
         for one in run.findings():
             assert all(proven.holds for proven in prove(run, one)), one
+
+
+def test_what_is_to_be_set_can_be_and_is_a_change(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    count = 0
+    for name in ("deep", "four-equal-writers", "patched-kernel/throttle", "rate-limited-writers"):
+        with wbscope.open(_EXAMPLES / name) as run:
+            count += assert_sound(run)
+    assert count > 5
+
+
+def test_the_root_cgroup_is_given_no_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It has no memory.high: its writers can be moved."""
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    with wbscope.open(_EXAMPLES / "patched-kernel/throttle") as run:
+        (one,) = (one for one in run.findings() if one.id == "cgroup_starves")
+    assert one.facts["holder_cgroup_ino"] == 1
+    assert one.advice is not None
+    assert one.advice.settings == ()
+    assert one.advice.now == ()
+    assert "move its writers into a cgroup with one of 42.1 MiB" in one.advice.text
+
+
+def test_no_limit_is_lowered_that_is_low(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two seconds of the disk are 46 MiB, and the limit is 27.9 MiB."""
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    with wbscope.open(_EXAMPLES / "rate-limited-writers") as run:
+        (one,) = (one for one in run.findings() if one.id == "journal_commit")
+    assert one.advice is not None
+    assert (one.advice.settings, one.advice.costs, one.advice.expect) == ((), "", "")
+    assert "already less than the disk writes in two seconds" in one.advice.text
+    # No event of a journal was recorded: its thread had requests in flight.
+    assert one.confidence == "inferred"
+
+
+def test_a_part_of_the_trace_is_told_to_be_one(wbscope: Wbscope) -> None:
+    run, part = str(_EXAMPLES / "four-equal-writers"), ("--from", "10s", "--to", "12s")
+    done = wbscope.run("explain", run, *part)
+    assert "Nothing is wrong in this part of the trace: " in done.stdout
+    assert "Nothing is wrong: " not in done.stdout
 
 
 def test_sql_reads_the_findings_whatever_was_asked_before(

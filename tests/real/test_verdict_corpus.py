@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
+from support.advice import assert_sound
 from support.corpus import cases, unpack
 from support.runs import REPOSITORY
 from support.verdicts import BEGIN, END, RULE_OF, cause_of, confusion, is_healthy
@@ -38,6 +39,10 @@ def test_healthy_runs_have_no_more_than_notes(corpus_run: tuple[Path, Run]) -> N
 def test_every_number_is_that_of_its_evidence(corpus_run: tuple[Path, Run]) -> None:
     _, run = corpus_run
     _assert_proven(run)
+
+
+def test_what_is_to_be_set_can_be_and_is_a_change(corpus_run: tuple[Path, Run]) -> None:
+    assert_sound(corpus_run[1])
 
 
 @pytest.mark.slow

@@ -191,7 +191,7 @@ def _proofs(rule: Rule, facts: Mapping[str, Any]) -> Sequence[Proof]:
 
 def _advice(rule: Rule, facts: Mapping[str, Any], label: Label) -> Advice | None:
     text = rule.advice.fill(facts, label) if rule.advice is not None else None
-    if text is None:
+    if not text:  # all of it was optional, and of what is not known
         return None
     settings = []
     for setting in rule.settings:
