@@ -94,7 +94,8 @@ def gate(
       wbscope gate --policy gate.toml new --against old --junit gate.xml --github
       wbscope gate --policy gate.toml old --self-check
       wbscope gate --policy gate.toml --record two-kernels.toml --max-runs 30
-      git bisect run sh -c './run.sh && wbscope gate ... --exit-codes bisect'
+      git bisect run sh -c './run.sh || exit 125;
+        wbscope gate ... --exit-codes bisect'
     """
     form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
     if record is not None:
