@@ -6,12 +6,13 @@
 -- @when      fsync_storm
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} called fsync {fsyncs_count} times and waited
---   {cost_task_ns}: {mean_ns} for each, on {bdi}.
+-- @sentence  {tasks} waited {cost_task_ns} for the journal of {bdi}: fsync was
+--   called {fsyncs_count} times and took {mean_ns} each.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=fsync_storm,
 --   bdi={bdi}); fsyncs_count = sum(stalls_count, finding=fsync_storm,
 --   kind=fsync, bdi={bdi}); mean_ns = sum(total_ns, finding=fsync_storm,
---   bdi={bdi}) / sum(stalls_count, finding=fsync_storm, kind=fsync, bdi={bdi})
+--   kind=fsync, bdi={bdi}) / sum(stalls_count, finding=fsync_storm,
+--   kind=fsync, bdi={bdi})
 -- @advice    Let programs sync less often: group what belongs together into one
 --   fsync (commit_delay, group commit, batches), or put the journal on a device
 --   with a write cache that survives a power loss.
@@ -23,13 +24,13 @@
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    fsyncs_count INTEGER fsyncs that waited
--- @column    mean_ns INTEGER time lost for each
+-- @column    mean_ns INTEGER time lost in each of these
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    fs/ext4/fsync.c ext4_sync_file()
 WITH
   called AS (
-    SELECT l.bdi, count(*) AS fsyncs_count
+    SELECT l.bdi, count(*) AS fsyncs_count, sum(l.dur) AS fsync_ns
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding = 'fsync_storm'
@@ -43,7 +44,7 @@ SELECT
   t.tasks,
   t.bdi,
   c.fsyncs_count,
-  t.cost_task_ns / c.fsyncs_count AS mean_ns,
+  c.fsync_ns / c.fsyncs_count AS mean_ns,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t

@@ -11,18 +11,18 @@
 --   {bdi}, when the kernel took it for a disk of {believed_bytes_per_s}; it
 --   writes {disk_bytes_per_s}[, and one write was held for {call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
+--   finding=new_bdi_bandwidth, bdi={bdi}); call_max_ns = max(call_max_ns,
 --   finding=new_bdi_bandwidth, bdi={bdi})
 -- @evidence  disk_rates: believed_bytes_per_s = max(believed_bytes_per_s,
 --   bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
--- @evidence  throttle_by_task: call_max_ns = max(call_max_ns, bdi={bdi})
 -- @advice    Let {bdi} hold less of the pool from the start, by a udev rule for
 --   such disks: {max_percent} % of the limit is what it writes in a second.
 -- @set       /sys/class/bdi/{bdi:raw}/max_ratio = {max_percent:raw}
 -- @now       /sys/class/bdi/{bdi:raw}/max_ratio = 100
 --   (the default; not recorded)
 -- @costs     Copies to {bdi} are slowed down earlier.
--- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth, wb_throttle_longest,
+-- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth,
 --   wb_dirty_extent, wb_bounds, wb_rule
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -31,7 +31,8 @@
 -- @column    bdi TEXT the device
 -- @column    believed_bytes_per_s INTEGER highest avg_write_bw
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
--- @column    call_max_ns INTEGER longest call of balance_dirty_pages()
+-- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
+--   was held up so
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
 --   second; NULL = nearly all of it, or more
 -- @column    first_ts INTEGER ns, start of the first wait
@@ -48,13 +49,13 @@ WITH
   )
 SELECT
   t.cost_task_ns,
-  CASE WHEN l.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
+  CASE WHEN t.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
   t.tasks,
   t.bdi,
   e.bytes_per_s AS believed_bytes_per_s,
   d.disk_bytes_per_s,
-  l.call_max_ns,
+  t.call_max_ns,
   -- Where a second of the disk is most of the pool, no ratio helps.
   CASE
     WHEN d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
@@ -66,7 +67,6 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN believed AS e ON e.bdi = t.bdi
-LEFT JOIN wb_throttle_longest AS l ON l.bdi = t.bdi
 CROSS JOIN wb_dirty_extent AS m
 WHERE t.finding = 'new_bdi_bandwidth' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -6,17 +6,20 @@
 -- @severity  fact
 -- @confidence measured
 -- @sentence  In {duration_ns} the machine dirtied {dirtied_bytes} and wrote
---   {written_bytes}[; {tasks_count:task} stood still for {lost_ns} in all].
+--   {written_bytes}[ (by its counters, which were told for {seen_ns}
+--   only)][; {tasks_count:task} stood still for {lost_ns} in all].
 -- @evidence  throughput: dirtied_bytes = sum(dirtied_bytes); written_bytes =
---   sum(written_bytes)
+--   sum(written_bytes); seen_ns = sum(window_ns)
 -- @evidence  lost_time: lost_ns = sum(total_ns); tasks_count = count(tid)
 -- @evidence  trace_state: duration_ns = max(duration_ns)
--- @needs     wb_dirty_flow, wb_loss, wb_bounds
+-- @needs     wb_dirty_flow, wb_loss, wb_bounds, wb_rule
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER 0
 -- @column    duration_ns INTEGER length of the time of interest
 -- @column    dirtied_bytes INTEGER pages dirtied
 -- @column    written_bytes INTEGER pages whose writeback ended
+-- @column    seen_ns INTEGER from the first to the last time that these are
+--   told, where that is not nearly all of the time
 -- @column    tasks_count INTEGER tasks that waited; NULL = none
 -- @column    lost_ns INTEGER their waits; NULL = none
 -- @source    docs/findings.md
@@ -24,7 +27,8 @@ WITH
   flow AS (
     SELECT
       sum(f.dirtied_bytes) AS dirtied_bytes,
-      sum(f.written_bytes) AS written_bytes
+      sum(f.written_bytes) AS written_bytes,
+      sum(f.window_ns) AS seen_ns
     FROM wb_dirty_flow AS f
   ),
   loss AS (
@@ -38,9 +42,14 @@ SELECT
   min(b.end_ts, b.last_ts) - b.start_ts AS duration_ns,
   f.dirtied_bytes,
   f.written_bytes,
+  CASE
+    WHEN f.seen_ns < v.busy_ratio * (min(b.end_ts, b.last_ts) - b.start_ts)
+      THEN f.seen_ns
+  END AS seen_ns,
   l.tasks_count,
   l.dur AS lost_ns
 FROM flow AS f
 CROSS JOIN loss AS l
 CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_rule AS v
 ORDER BY f.dirtied_bytes;

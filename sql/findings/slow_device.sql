@@ -12,15 +12,14 @@
 --   {disk_bytes_per_s} and] is slower than its writers[; one write was held for
 --   {call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
---   bdi={bdi})
+--   bdi={bdi}); call_max_ns = max(call_max_ns, finding=slow_device, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
--- @evidence  throttle_by_task: call_max_ns = max(call_max_ns, bdi={bdi})
 -- @advice    No setting makes {bdi} faster. Let its writers[ give it no more
 --   than {disk_bytes_per_s}, or] write behind themselves (sync_file_range,
 --   O_DIRECT), so that no write waits for another's pages.
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_throttle_longest, wb_rule
+-- @needs     wb_loss_total, wb_disk_rate, wb_rule
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -29,25 +28,25 @@
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
--- @column    call_max_ns INTEGER longest call of balance_dirty_pages()
+-- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
+--   was held up so
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages()
 SELECT
   t.cost_task_ns,
-  CASE WHEN l.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
+  CASE WHEN t.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
   CASE WHEN t.device_ratio IS NULL THEN 'inferred' ELSE 'measured' END
     AS confidence,
   t.tasks,
   t.bdi,
   d.disk_bytes_per_s,
-  l.call_max_ns,
+  t.call_max_ns,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN wb_throttle_longest AS l ON l.bdi = t.bdi
 WHERE t.finding = 'slow_device' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

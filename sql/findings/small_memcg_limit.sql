@@ -6,40 +6,58 @@
 -- @when      small_memcg_limit
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for the limits of the
---   cgroup[ {cgroup_ino}][: its tasks dirtied {burst_bytes}, and it had
---   {dirty_max_bytes} dirty at most].
+-- @sentence  {tasks} waited {cost_task_ns} for the limits of
+--   {which}[ {cgroup_ino}][: its tasks dirtied{least:raw} {burst_bytes}, and it
+--   had {dirty_max_bytes} dirty at most].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=small_memcg_limit, cgroup_ino={cgroup_ino})
 -- @evidence  throttle_by_task --cgroup {cgroup_ino}: burst_bytes =
 --   sum(dirtied_estimate_bytes)
 -- @evidence  dirty_domains: dirty_max_bytes = max(dirty_max_bytes,
 --   domain=memcg, cgroup_ino={cgroup_ino})
--- @advice    Give the cgroup more memory: its dirty limits are a share of it
---   (vm.dirty_ratio of memory.max)[, and {proposed_bytes} have room for this
---   burst].
+-- @advice    Give the cgroup more memory: its dirty limits are a share of
+--   it[, with free run up to {share_ratio}][, and {proposed_bytes} have room
+--   for this burst].
 -- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.max = {proposed_bytes:raw}
 -- @costs     Memory that others then do not have.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss_total, wb_task_dirtied, wb_domain_sum, wb_dirty_setting,
---   wb_rule
+--   wb_rule, raw_wb_domain_dirty_state
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
--- @optional  writeback:balance_dirty_pages
+-- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    cgroup_ino INTEGER the cgroup; NULL = not known
+-- @column    which TEXT the cgroup, or a memory cgroup where it is not known
+-- @column    least TEXT that burst_bytes is a lower bound; empty = it is none
 -- @column    burst_bytes INTEGER what its tasks dirtied
 -- @column    dirty_max_bytes INTEGER most that it had dirty
--- @column    proposed_bytes INTEGER memory whose free run holds the burst
+-- @column    share_ratio REAL where free run ends, as a share of its memory
+--   that can be dirtied; NULL = nothing tells
+-- @column    proposed_bytes INTEGER memory whose free run holds the burst; NULL
+--   = that share, or the burst, is not known
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c mdtc_calc_avail()
 WITH
   burst AS (
-    SELECT d.cgroup_ino, sum(d.estimate_bytes) AS bytes
+    SELECT
+      d.cgroup_ino,
+      sum(d.estimate_bytes) AS bytes,
+      max(d.basis = 'bound') AS is_bound
     FROM wb_task_dirtied AS d
     GROUP BY d.cgroup_ino
+  ),
+  -- Free run ends at the mean of both thresholds. Settings in bytes are made a
+  -- share of what the machine can dirty, which nothing tells.
+  told AS (
+    SELECT
+      e.cgroup_ino,
+      avg(0.5 * (e.thresh + e.bg_thresh) / nullif(e.avail, 0)) AS free_ratio
+    FROM raw_wb_domain_dirty_state AS e
+    WHERE e.cgroup_ino > 1
+    GROUP BY e.cgroup_ino
   ),
   widest AS (
     SELECT m.cgroup_ino, max(m.dirty_max_bytes) AS bytes
@@ -52,10 +70,23 @@ SELECT
   t.tasks,
   t.bdi,
   t.cgroup_ino,
+  CASE WHEN t.cgroup_ino IS NULL THEN 'a memory cgroup' ELSE 'the cgroup' END
+    AS which,
+  CASE b.is_bound WHEN 1 THEN ' at least' ELSE '' END AS least,
   b.bytes AS burst_bytes,
   w.bytes AS dirty_max_bytes,
-  -- Free run ends at the mean of both thresholds: of 20 and 10 % by default.
-  s.round_bytes * (1 + b.bytes * 7 / s.round_bytes) AS proposed_bytes,
+  coalesce(f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio))
+    AS share_ratio,
+  CASE b.is_bound WHEN 0 THEN
+    s.round_bytes
+    * (
+      1 + CAST(
+        b.bytes / s.round_bytes / coalesce(
+          f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
+        ) AS INTEGER
+      )
+    )
+  END AS proposed_bytes,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
@@ -63,5 +94,6 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
 LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino
+LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino
 WHERE t.finding = 'small_memcg_limit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

@@ -28,16 +28,17 @@
 -- @column   share_added_ratio REAL of what was dirtied meanwhile; NULL = not
 --   known
 -- @column   own_share_ratio REAL of the pool, held by the victim's own wb
--- @column   innocent_ratio REAL share of the time in which the victim's own wb
---   held less than its share of free run; NULL = the events do not tell
+-- @column   innocent_ratio REAL of the time that the machine's limits held it
+--   up, that in which its own wb held less than its share of free run; the
+--   limits of its memory cgroup do not count. NULL = the events do not tell
 -- @column   holder_tasks TEXT tasks that dirtied what the holder has, and their
 --   share of it; NULL = not known
 -- @column   basis TEXT own, events, samples or unknown: who told what the
 --   holder held
 -- @metric   own_share_ratio neutral: how much of the data that this writer had
 --   to wait for was its own disk's
--- @metric   innocent_ratio lower: how much of its waiting was the doing of
---   others
+-- @metric   innocent_ratio lower: how much of its waiting for the machine's
+--   limits was the doing of others
 -- @source   docs/findings.md
 WITH
   chosen AS (

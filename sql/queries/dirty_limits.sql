@@ -10,8 +10,8 @@
 -- @grain    one row
 -- @needs    wb_dirty_extent, wb_dirty_setting
 -- @events   writeback:global_dirty_state
--- @column   thresh_bytes INTEGER mean dirty threshold of the samples
--- @column   bg_thresh_bytes INTEGER mean of where the flusher starts
+-- @column   thresh_bytes INTEGER mean over time of the dirty threshold
+-- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts
 -- @column   limit_max_bytes INTEGER highest hard limit
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
 -- @column   vm_dirty_bytes INTEGER vm.dirty_bytes; NULL = not set, or not known

@@ -37,7 +37,59 @@
 --   held, weighted by time
 -- @column   holder_share_ratio REAL throttle: what the other wb held that held
 --   most; NULL = none is known
+-- @column   call_max_ns INTEGER throttle: longest that one call of
+--   balance_dirty_pages() was held up under this finding, by one or more waits,
+--   those of its other causes too
 -- @metric   total_ns lower: how long a program stood still for this reason
+WITH
+  -- Each call by itself, and all that is none together.
+  per_call AS (
+    SELECT
+      l.finding,
+      l.tid,
+      l.comm,
+      l.task_id,
+      l.kind,
+      l.cause,
+      l.bdi,
+      l.cgroup_ino,
+      l.call_number,
+      count(*) AS stalls_count,
+      sum(l.dur) AS dur,
+      -- A call may go on for another cause.
+      sum(sum(l.dur)) OVER (
+        PARTITION BY
+          l.finding, l.tid, l.task_id, l.bdi, l.cgroup_ino, l.call_number
+      ) AS call_ns,
+      max(l.dur) AS max_ns,
+      sum(l.dur * l.device_ratio) AS device_ns,
+      sum(CASE WHEN l.device_ratio IS NOT NULL THEN l.dur END) AS watched_ns,
+      sum(l.dur * l.own_share_ratio) AS own_ns,
+      sum(CASE WHEN l.own_share_ratio IS NOT NULL THEN l.dur END)
+        AS of_own_ns,
+      sum(l.dur * l.holder_share_ratio) AS holder_ns,
+      sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END)
+        AS of_holder_ns
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_params AS p
+    WHERE l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+      AND (p.bdi IS NULL OR l.bdi = p.bdi)
+      AND (p.tid IS NULL OR l.tid = p.tid)
+      AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
+      AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
+    GROUP BY
+      l.finding,
+      l.tid,
+      l.comm,
+      l.task_id,
+      l.kind,
+      l.cause,
+      l.bdi,
+      l.cgroup_ino,
+      l.call_number
+  )
 SELECT
   l.finding,
   l.tid,
@@ -46,27 +98,14 @@ SELECT
   l.cause,
   l.bdi,
   l.cgroup_ino,
-  count(*) AS stalls_count,
+  sum(l.stalls_count) AS stalls_count,
   sum(l.dur) AS total_ns,
-  max(l.dur) AS max_ns,
-  sum(l.dur * l.device_ratio)
-    / nullif(sum(CASE WHEN l.device_ratio IS NOT NULL THEN l.dur END), 0)
-    AS device_ratio,
-  sum(l.dur * l.own_share_ratio)
-    / nullif(sum(CASE WHEN l.own_share_ratio IS NOT NULL THEN l.dur END), 0)
-    AS own_share_ratio,
-  sum(l.dur * l.holder_share_ratio)
-    / nullif(sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END), 0)
-    AS holder_share_ratio
-FROM wb_loss AS l
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS p
-WHERE l.ts >= b.start_ts
-  AND l.ts < b.end_ts
-  AND (p.bdi IS NULL OR l.bdi = p.bdi)
-  AND (p.tid IS NULL OR l.tid = p.tid)
-  AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
-  AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
+  max(l.max_ns) AS max_ns,
+  sum(l.device_ns) / nullif(sum(l.watched_ns), 0) AS device_ratio,
+  sum(l.own_ns) / nullif(sum(l.of_own_ns), 0) AS own_share_ratio,
+  sum(l.holder_ns) / nullif(sum(l.of_holder_ns), 0) AS holder_share_ratio,
+  max(CASE WHEN l.call_number IS NOT NULL THEN l.call_ns END) AS call_max_ns
+FROM per_call AS l
 GROUP BY
   l.finding,
   l.tid,

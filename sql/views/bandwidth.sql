@@ -69,3 +69,83 @@ SELECT
   NULL
 FROM raw_dirty_throttle_bandwidth AS t
 CROSS JOIN wb_units AS v;
+
+-- @view     wb_disk_rate
+-- @shared
+-- @summary  How fast each device writes while it has something to do.
+-- @grain    device; order bdi
+-- @key      bdi
+-- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_units
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT major:minor
+-- @column   disk_bytes_per_s REAL written bytes over the time with a request;
+--   of the samples of a bdi (NFS, FUSE) the fastest
+-- @column   written_bytes REAL all that it wrote in the run
+-- @column   busy_ns INTEGER time with a request
+-- @column   basis TEXT requests, block samples or bdi samples
+-- @materialize
+CREATE VIEW wb_disk_rate AS
+WITH
+  written AS (
+    SELECT d.device, sum(d.bytes) AS bytes
+    FROM wb_block_done AS d
+    WHERE d.op = 'write'
+    GROUP BY d.device
+  ),
+  busy AS (
+    SELECT b.device, sum(b.to_ts - b.from_ts) AS busy_ns
+    FROM wb_busy AS b
+    WHERE b.resource = 'device'
+    GROUP BY b.device
+  ),
+  known AS (
+    SELECT
+      w.device AS bdi,
+      1 AS grade,
+      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0) AS bytes_per_s,
+      1.0 * w.bytes AS bytes,
+      b.busy_ns
+    FROM written AS w
+    JOIN busy AS b ON b.device = w.device
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT
+      s.device,
+      2,
+      1.0 * sum(s.written_bytes) * u.second_ns / nullif(sum(s.busy_ns), 0),
+      1.0 * sum(s.written_bytes),
+      sum(s.busy_ns)
+    FROM wb_block_sample AS s
+    CROSS JOIN wb_units AS u
+    WHERE s.device IS NOT NULL
+    GROUP BY s.device, u.second_ns
+    UNION ALL
+    SELECT
+      s.bdi,
+      3,
+      max(s.written_bytes_per_s),
+      1.0 * sum(s.written_bytes),
+      NULL
+    FROM wb_bdi_sample AS s
+    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
+    GROUP BY s.bdi
+  ),
+  best AS (
+    SELECT
+      k.*,
+      row_number() OVER (PARTITION BY k.bdi ORDER BY k.grade) AS place
+    FROM known AS k
+    WHERE k.bytes_per_s > 0
+  )
+SELECT
+  b.bdi,
+  b.bytes_per_s AS disk_bytes_per_s,
+  b.bytes AS written_bytes,
+  b.busy_ns,
+  CASE b.grade
+    WHEN 1 THEN 'requests'
+    WHEN 2 THEN 'block samples'
+    ELSE 'bdi samples'
+  END AS basis
+FROM best AS b
+WHERE b.place = 1;

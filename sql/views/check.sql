@@ -48,7 +48,8 @@ WITH
       'the files count far more than the trace: events are missing, or the'
         || ' files were not read right before and after it' AS more_why,
       'the files count less than the trace: they do not enclose it, or are of'
-        || ' another machine' AS less_why,
+        || ' another machine; of scans MGLRU counts only what it isolates'
+        AS less_why,
       CASE
         WHEN c.trace_value = c.other_value THEN 'equal'
         WHEN c.what = 'swap and files'
@@ -632,7 +633,7 @@ WITH
         )
           THEN 'the trace has not all of block_rq_complete'
       END,
-      'journals, direct I/O, compression, network file systems, zram, RAID',
+      'counters told for a part of the time, journals, direct I/O, RAID, zram',
       'pages whose writeback ended are on a device; journals come on top'
     FROM state AS s
   )

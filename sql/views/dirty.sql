@@ -448,38 +448,78 @@ FROM _dirty_edge AS e;
 -- @view     wb_dirty_extent
 -- @shared
 -- @summary  The machine's dirty pages and thresholds in the time of interest,
---   in one look. Thresholds are those at the ends of its windows, means of
---   them; those of real-time tasks, a quarter above, are in them.
+--   in one look; thresholds of real-time tasks, a quarter above, are in them.
 -- @grain    one row
--- @needs    raw_global_dirty_state, _dirty_edge, wb_dirty_bounds, wb_units
+-- @needs    raw_global_dirty_state, wb_dirty_sample, _dirty_edge, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
--- @column   bg_thresh_bytes INTEGER mean of where the flusher starts
--- @column   thresh_bytes INTEGER mean of the dirty threshold
--- @column   limit_max_bytes INTEGER highest max(thresh, dirty_limit) of them
+-- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts
+-- @column   thresh_bytes INTEGER mean over time of the dirty threshold
+-- @column   limit_max_bytes INTEGER highest max(thresh, dirty_limit)
 -- @materialize
 CREATE VIEW wb_dirty_extent AS
+WITH
+  edge AS (
+    SELECT
+      min(e.first_seq) AS first_seq,
+      max(e.after_seq) AS after_seq,
+      max(e.last_seq) AS last_seq,
+      max(e.end_ts) AS end_ts,
+      -- What is in force at the start; from the first sample on where nothing
+      -- tells.
+      (
+        SELECT o.carried_seq
+        FROM _dirty_edge AS o
+        ORDER BY o.window_index
+        LIMIT 1
+      ) AS carried_seq,
+      coalesce(
+        (
+          SELECT CASE WHEN o.carried_seq IS NOT NULL THEN o.start_ts END
+          FROM _dirty_edge AS o
+          ORDER BY o.window_index
+          LIMIT 1
+        ),
+        (
+          SELECT g.ts
+          FROM raw_global_dirty_state AS g
+          WHERE g.seq = (SELECT min(o.first_seq) FROM _dirty_edge AS o)
+        )
+      ) AS from_ts
+    FROM _dirty_edge AS e
+  ),
+  -- A mean over time is the last value, less each change times how late it
+  -- came. Samples that say what the one before said change nothing.
+  changed AS (
+    SELECT
+      max(n.dirty) AS dirty_max,
+      max(n.hard_limit) AS limit_max,
+      total((n.ts - d.from_ts) * (n.bg_thresh - p.bg_thresh)) AS bg_late,
+      total((n.ts - d.from_ts) * (n.thresh - p.thresh)) AS late
+    FROM edge AS d
+    CROSS JOIN wb_dirty_sample AS n
+      ON n.seq >= d.first_seq AND n.seq < d.after_seq
+    LEFT JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
+    WHERE n.repeats_count = 0 OR n.seq = d.first_seq
+  )
 SELECT
-  e.dirty_max * u.page_bytes AS dirty_max_bytes,
-  CAST(t.bg_thresh * u.page_bytes AS INTEGER) AS bg_thresh_bytes,
-  CAST(t.thresh * u.page_bytes AS INTEGER) AS thresh_bytes,
-  t.limit_max * u.page_bytes AS limit_max_bytes
-FROM (
-  SELECT
-    max(s.nr_dirty + s.nr_writeback + coalesce(s.nr_unstable, 0)) AS dirty_max
-  FROM raw_global_dirty_state AS s
-  WHERE s.seq >= (SELECT w.first_seq FROM wb_dirty_bounds AS w)
-    AND s.seq < (SELECT w.after_seq FROM wb_dirty_bounds AS w)
-) AS e
-CROSS JOIN (
-  SELECT
-    avg(s.bg_thresh) AS bg_thresh,
-    avg(s.thresh) AS thresh,
-    max(max(s.thresh, s.dirty_limit)) AS limit_max
-  FROM _dirty_edge AS w
-  JOIN raw_global_dirty_state AS s ON s.seq = w.last_seq
-) AS t
-CROSS JOIN wb_units AS u;
+  c.dirty_max * u.page_bytes AS dirty_max_bytes,
+  CAST(
+    (
+      l.bg_thresh - c.bg_late / coalesce(nullif(d.end_ts - d.from_ts, 0), 1)
+    ) * u.page_bytes AS INTEGER
+  ) AS bg_thresh_bytes,
+  CAST(
+    (l.thresh - c.late / coalesce(nullif(d.end_ts - d.from_ts, 0), 1))
+    * u.page_bytes AS INTEGER
+  ) AS thresh_bytes,
+  max(coalesce(c.limit_max, 0), coalesce(f.hard_limit, 0), l.hard_limit)
+    * u.page_bytes AS limit_max_bytes
+FROM edge AS d
+CROSS JOIN changed AS c
+CROSS JOIN wb_units AS u
+LEFT JOIN wb_dirty_sample AS l ON l.seq = d.last_seq
+LEFT JOIN wb_dirty_sample AS f ON f.seq = d.carried_seq;
 
 -- @view     wb_dirty_boost
 -- @shared

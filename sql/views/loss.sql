@@ -33,6 +33,8 @@
 -- @column   nr_writeback INTEGER throttle: pages under writeback when it was
 --   decided; NULL = not recorded
 -- @column   disk_bytes_per_s REAL what the device writes while it is busy
+-- @column   call_number INTEGER throttle: which call of balance_dirty_pages()
+--   of its thread it is part of
 -- @source   docs/findings.md
 CREATE VIEW wb_loss AS
 SELECT
@@ -53,7 +55,8 @@ SELECT
   l.holder_share_ratio,
   l.device_ratio,
   l.nr_writeback,
-  l.disk_bytes_per_s
+  l.disk_bytes_per_s,
+  l.call_number
 FROM _loss AS l;
 
 -- @view     wb_finding
@@ -101,6 +104,8 @@ WHERE t.is_told = 1;
 -- @column   cost_task_ns INTEGER time that all tasks together lost
 -- @column   stalls_count INTEGER waits
 -- @column   longest_ns INTEGER longest of them
+-- @column   call_max_ns INTEGER longest that one call of balance_dirty_pages()
+--   was held up so, by one or more of them; NULL = no throttling
 -- @column   tasks_count INTEGER tasks that lost it
 -- @column   tasks TEXT their names: dd 399; 4 dd; dd and fio; dd, fio and 2
 --   more
@@ -129,10 +134,32 @@ WITH
       l.comm,
       l.ts,
       l.dur,
-      l.device_ratio
+      l.device_ratio,
+      l.call_number
     FROM _loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
+  ),
+  -- Each call by itself, and all that is none together.
+  per_call AS (
+    SELECT
+      c.finding,
+      c.bdi,
+      c.cgroup_ino,
+      c.comm,
+      c.tid,
+      c.task_id,
+      c.call_number,
+      sum(c.dur) AS dur,
+      count(*) AS stalls_count,
+      max(c.dur) AS longest_ns,
+      min(c.ts) AS first_ts,
+      max(c.ts + c.dur) AS last_ts,
+      sum(c.dur * c.device_ratio) AS device_ns,
+      sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns
+    FROM chosen AS c
+    GROUP BY
+      c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id, c.call_number
   ),
   per_task AS (
     SELECT
@@ -143,13 +170,14 @@ WITH
       c.tid,
       c.task_id,
       sum(c.dur) AS dur,
-      count(*) AS stalls_count,
-      max(c.dur) AS longest_ns,
-      min(c.ts) AS first_ts,
-      max(c.ts + c.dur) AS last_ts,
-      sum(c.dur * c.device_ratio) AS device_ns,
-      sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns
-    FROM chosen AS c
+      sum(c.stalls_count) AS stalls_count,
+      max(c.longest_ns) AS longest_ns,
+      max(CASE WHEN c.call_number IS NOT NULL THEN c.dur END) AS call_max_ns,
+      min(c.first_ts) AS first_ts,
+      max(c.last_ts) AS last_ts,
+      sum(c.device_ns) AS device_ns,
+      sum(c.watched_ns) AS watched_ns
+    FROM per_call AS c
     GROUP BY c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id
   ),
   per_name AS (
@@ -191,6 +219,7 @@ WITH
       sum(t.dur) AS cost_task_ns,
       sum(t.stalls_count) AS stalls_count,
       max(t.longest_ns) AS longest_ns,
+      max(t.call_max_ns) AS call_max_ns,
       min(t.first_ts) AS first_ts,
       max(t.last_ts) AS last_ts,
       sum(t.device_ns) / nullif(sum(t.watched_ns), 0) AS device_ratio
@@ -204,6 +233,7 @@ SELECT
   s.cost_task_ns,
   s.stalls_count,
   s.longest_ns,
+  s.call_max_ns,
   n.tasks_count,
   CASE
     WHEN n.tasks_count = 1 THEN n.first_comm || ' ' || n.first_tid
@@ -229,93 +259,13 @@ JOIN named AS n
   AND n.bdi IS s.bdi
   AND n.cgroup_ino IS s.cgroup_ino;
 
--- @view     wb_disk_rate
--- @shared
--- @summary  How fast each device writes while it has something to do.
--- @grain    device; order bdi
--- @key      bdi
--- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_units
--- @optional block:block_rq_issue, block:block_rq_complete
--- @column   bdi TEXT major:minor
--- @column   disk_bytes_per_s REAL written bytes over the time with a request;
---   of the samples of a bdi (NFS, FUSE) the fastest
--- @column   written_bytes REAL all that it wrote in the run
--- @column   busy_ns INTEGER time with a request
--- @column   basis TEXT requests, block samples or bdi samples
--- @materialize
-CREATE VIEW wb_disk_rate AS
-WITH
-  written AS (
-    SELECT d.device, sum(d.bytes) AS bytes
-    FROM wb_block_done AS d
-    WHERE d.op = 'write'
-    GROUP BY d.device
-  ),
-  busy AS (
-    SELECT b.device, sum(b.to_ts - b.from_ts) AS busy_ns
-    FROM wb_busy AS b
-    WHERE b.resource = 'device'
-    GROUP BY b.device
-  ),
-  known AS (
-    SELECT
-      w.device AS bdi,
-      1 AS grade,
-      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0) AS bytes_per_s,
-      1.0 * w.bytes AS bytes,
-      b.busy_ns
-    FROM written AS w
-    JOIN busy AS b ON b.device = w.device
-    CROSS JOIN wb_units AS u
-    UNION ALL
-    SELECT
-      s.device,
-      2,
-      1.0 * sum(s.written_bytes) * u.second_ns / nullif(sum(s.busy_ns), 0),
-      1.0 * sum(s.written_bytes),
-      sum(s.busy_ns)
-    FROM wb_block_sample AS s
-    CROSS JOIN wb_units AS u
-    WHERE s.device IS NOT NULL
-    GROUP BY s.device, u.second_ns
-    UNION ALL
-    SELECT
-      s.bdi,
-      3,
-      max(s.written_bytes_per_s),
-      1.0 * sum(s.written_bytes),
-      NULL
-    FROM wb_bdi_sample AS s
-    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
-    GROUP BY s.bdi
-  ),
-  best AS (
-    SELECT
-      k.*,
-      row_number() OVER (PARTITION BY k.bdi ORDER BY k.grade) AS place
-    FROM known AS k
-    WHERE k.bytes_per_s > 0
-  )
-SELECT
-  b.bdi,
-  b.bytes_per_s AS disk_bytes_per_s,
-  b.bytes AS written_bytes,
-  b.busy_ns,
-  CASE b.grade
-    WHEN 1 THEN 'requests'
-    WHEN 2 THEN 'block samples'
-    ELSE 'bdi samples'
-  END AS basis
-FROM best AS b
-WHERE b.place = 1;
-
 -- @view     _loss
 -- @summary  wb_loss.
 -- @grain    wait of a task that is no kernel thread, and those of flushers for
 --   a journal; order wait_id
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
---   _loss_machine, _loss_journal, wb_swap_device, wb_disk_rate
+--   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_device, wb_disk_rate
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -341,6 +291,7 @@ WHERE b.place = 1;
 -- @column   nr_writeback INTEGER throttle: pages under writeback when it was
 --   decided; NULL = not recorded
 -- @column   disk_bytes_per_s REAL what the device writes while it is busy
+-- @column   call_number INTEGER as in wb_loss
 -- @source   docs/findings.md
 -- @materialize
 CREATE VIEW _loss AS
@@ -361,9 +312,6 @@ WITH
     HAVING min(coalesce(t.cgroup_ino, g.cgroup_ino))
       = max(coalesce(t.cgroup_ino, g.cgroup_ino))
   ),
-  only_disk AS (
-    SELECT min(d.bdi) AS bdi FROM wb_disk_rate AS d HAVING count(*) = 1
-  ),
   placed AS (
     SELECT
       s.wait_id,
@@ -378,6 +326,7 @@ WITH
       s.cgroup_ino,
       s.device_ratio AS stall_device_ratio,
       CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
+      CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
       s.comm GLOB 'kworker/*' AS is_flusher,
       s.comm GLOB 'kworker/*'
         OR s.comm GLOB 'jbd2/*'
@@ -404,18 +353,24 @@ WITH
       t.holder_share_ratio,
       coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
       t.nr_writeback,
+      t.call_number,
       d.disk_bytes_per_s,
       j.is_storm,
+      o.bdi AS only_bdi,
       m.is_swapping,
       m.is_shared_swap,
-      m.is_meeting_dirty,
+      -- The machine did; of a reclaim whose scans are told, it itself.
+      coalesce(r.is_dirty, m.is_meeting_dirty) AS is_meeting_dirty,
       EXISTS (SELECT 1 FROM wb_swap_device AS w WHERE w.bdi = p.bdi)
         OR p.bdi = '(unknown)' AS is_on_swap_device
     FROM placed AS p
     CROSS JOIN _loss_machine AS m
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
+    LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
-    LEFT JOIN only_disk AS o ON 1 = 1
+    LEFT JOIN (
+      SELECT min(d.bdi) AS bdi FROM wb_disk_rate AS d HAVING count(*) = 1
+    ) AS o ON 1 = 1
     LEFT JOIN _loss_journal AS j ON j.device = coalesce(p.bdi, o.bdi)
     WHERE p.is_kernel = 0
       OR (p.is_flusher = 1 AND p.cause IN ('journal commit', 'journal full'))
@@ -433,7 +388,7 @@ SELECT
     WHEN t.kind = 'memcg reclaim' THEN w.bdi
     WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
     -- With one disk there is no other that it can have waited for.
-    ELSE coalesce(t.bdi, o.bdi)
+    ELSE coalesce(t.bdi, t.only_bdi)
   END AS bdi,
   CASE t.kind WHEN 'memcg reclaim' THEN w.cgroup_ino ELSE t.cgroup_ino END
     AS cgroup_ino,
@@ -447,6 +402,7 @@ SELECT
           THEN 'reclaim_meets_dirty'
         ELSE 'direct_reclaim'
       END
+    WHEN t.cause = 'memory.reclaim' THEN NULL
     WHEN t.kind = 'memcg reclaim' THEN 'small_memcg_limit'
     WHEN t.cause IN ('journal commit', 'journal full') THEN
       CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
@@ -466,10 +422,10 @@ SELECT
   t.holder_share_ratio,
   t.device_ratio,
   t.nr_writeback,
-  t.disk_bytes_per_s
+  t.disk_bytes_per_s,
+  t.call_number
 FROM told AS t
-LEFT JOIN member AS w ON w.task_id = t.task_id
-LEFT JOIN only_disk AS o ON 1 = 1;
+LEFT JOIN member AS w ON w.task_id = t.task_id;
 
 -- @view     _loss_throttle
 -- @summary  Each sleep of a throttled task with the finding that tells of it:
@@ -487,9 +443,18 @@ LEFT JOIN only_disk AS o ON 1 = 1;
 -- @column   holder_share_ratio REAL as in wb_loss
 -- @column   device_ratio REAL as in wb_loss
 -- @column   nr_writeback INTEGER as in wb_loss
+-- @column   call_number INTEGER as in wb_loss
 -- @materialize
 CREATE VIEW _loss_throttle AS
 WITH
+  called AS MATERIALIZED (
+    SELECT
+      c.seq,
+      sum(c.is_first) OVER (
+        PARTITION BY c.tid ORDER BY c.seq ROWS UNBOUNDED PRECEDING
+      ) AS call_number
+    FROM wb_throttle_cause AS c
+  ),
   -- Devices whose requests were recorded.
   watched AS (
     SELECT DISTINCT b.device FROM wb_busy AS b WHERE b.resource = 'device'
@@ -617,11 +582,13 @@ SELECT
   p.own_share_ratio,
   p.holder_share_ratio,
   p.device_ratio,
-  p.nr_writeback
+  p.nr_writeback,
+  n.call_number
 FROM placed AS p
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-LEFT JOIN strict AS s ON s.bdi = p.bdi;
+LEFT JOIN strict AS s ON s.bdi = p.bdi
+LEFT JOIN called AS n ON n.seq = p.seq;
 
 -- @view     _loss_machine
 -- @summary  What the machine's memory did in the run.
@@ -683,6 +650,70 @@ SELECT
   END AS is_meeting_dirty
 FROM swapped AS s
 CROSS JOIN disk AS k
+CROSS JOIN wb_rule AS v;
+
+-- @view     _loss_reclaim
+-- @summary  Whether each direct reclaim met dirty pages, by the scans in it;
+--   asked only where the machine did.
+-- @grain    direct reclaim whose scans were recorded; order seq
+-- @key      seq
+-- @needs    _loss_machine, raw_mm_vmscan_direct_reclaim_begin,
+--   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_lru_shrink_inactive,
+--   wb_rule
+-- @optional vmscan:mm_vmscan_direct_reclaim_begin
+-- @column   seq INTEGER of mm_vmscan_direct_reclaim_begin
+-- @column   is_dirty INTEGER 1: so much of what it scanned was dirty or under
+--   writeback (wb_rule)
+-- @source   mm/vmscan.c shrink_inactive_list(), evict_folios()
+-- @materialize
+CREATE VIEW _loss_reclaim AS
+WITH
+  asked AS (
+    SELECT 1 AS one
+    FROM _loss_machine AS m
+    WHERE m.is_meeting_dirty = 1
+      AND EXISTS (
+        SELECT 1
+        FROM raw_mm_vmscan_lru_shrink_inactive AS s
+        WHERE s.nr_dirty IS NOT NULL
+      )
+  ),
+  steps AS (
+    SELECT b.tid, b.seq, b.seq AS border_seq, 0 AS dirty, 0 AS scanned
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_direct_reclaim_begin AS b
+    UNION ALL
+    SELECT e.tid, e.seq, e.seq, 0, 0
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_direct_reclaim_end AS e
+    UNION ALL
+    SELECT s.tid, s.seq, NULL, s.nr_dirty, s.nr_scanned
+    FROM asked AS a
+    CROSS JOIN raw_mm_vmscan_lru_shrink_inactive AS s
+  ),
+  owned AS (
+    SELECT
+      s.dirty,
+      s.scanned,
+      max(s.border_seq) OVER (
+        PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+      ) AS border_seq
+    FROM steps AS s
+  ),
+  summed AS (
+    SELECT
+      o.border_seq,
+      total(o.dirty) AS dirty,
+      total(o.scanned) AS scanned
+    FROM owned AS o
+    WHERE o.border_seq IS NOT NULL
+    GROUP BY o.border_seq
+  )
+SELECT
+  b.seq,
+  s.dirty > 0 AND s.dirty >= v.dirty_least_ratio * s.scanned AS is_dirty
+FROM summed AS s
+JOIN raw_mm_vmscan_direct_reclaim_begin AS b ON b.seq = s.border_seq
 CROSS JOIN wb_rule AS v;
 
 -- @view     _loss_journal

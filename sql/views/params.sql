@@ -163,7 +163,10 @@ FROM named AS n;
 -- @column   handed_ratio REAL the block layer holds requests back when it has
 --   this share of the limit, and the device has nothing to do
 -- @column   busy_ratio REAL a device that is busy for this share of the time
---   writes no more with a larger limit
+--   writes no more with a larger limit; counters that are told for this share
+--   of it are told for all of it
+-- @column   dirty_least_ratio REAL a reclaim meets dirty pages when they are
+--   this share of the pages that it scanned: with fewer it has clean ones too
 -- @column   few_pages_count INTEGER fewer pages than this are nothing: 1 MiB
 --   where pages have 4 KiB
 -- @column   loss_least_ns INTEGER time that is lost in all tasks together and
@@ -214,6 +217,7 @@ SELECT
   10 AS storm_per_s,
   0.75 AS handed_ratio,
   0.9 AS busy_ratio,
+  0.1 AS dirty_least_ratio,
   256 AS few_pages_count,
   100 * u.ms_ns AS loss_least_ns,
   u.second_ns / 2 AS long_call_ns,

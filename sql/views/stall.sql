@@ -7,7 +7,7 @@
 --   wait_id
 -- @key      wait_id
 -- @needs    wb_wait, _wait_busy, wb_throttle_cause, wb_wait_request,
---   wb_rule
+--   _stall_proactive, wb_rule
 -- @column   wait_id INTEGER of wb_wait
 -- @column   seq INTEGER of the event, or of the sched_switch, that it is from
 -- @column   ts INTEGER ns, trace clock, start
@@ -43,6 +43,7 @@ WITH
       w.*,
       CASE WHEN w.kind = 'throttle' THEN w.ref_seq END AS throttle_seq,
       CASE WHEN w.kind = 'block queue' THEN w.ref_seq END AS request_seq,
+      CASE WHEN w.kind = 'memcg reclaim' THEN w.ref_seq END AS memcg_seq,
       b.own_ns,
       1.0 * b.journal_ns / b.own_ns AS journal_ratio,
       1.0 * b.device_ns / b.own_ns AS device_ratio,
@@ -69,7 +70,8 @@ SELECT
   CASE
     -- The events of 2011 say nothing about the dirty pages.
     WHEN s.kind = 'throttle' THEN coalesce(c.cause, 'unknown')
-    WHEN s.kind = 'memcg reclaim' THEN 'memcg limit'
+    WHEN s.kind = 'memcg reclaim' THEN
+      CASE WHEN o.seq IS NULL THEN 'memcg limit' ELSE 'memory.reclaim' END
     WHEN s.kind = 'reclaim throttle' THEN
       CASE s.reason
         WHEN 1 THEN 'writeback behind reclaim'
@@ -117,7 +119,8 @@ SELECT
 FROM shared AS s
 CROSS JOIN wb_rule AS r
 LEFT JOIN wb_throttle_cause AS c ON c.seq = s.throttle_seq
-LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq;
+LEFT JOIN wb_wait_request AS q ON q.seq = s.request_seq
+LEFT JOIN _stall_proactive AS o ON o.seq = s.memcg_seq;
 
 -- @view     wb_wait_piece
 -- @shared
@@ -173,6 +176,7 @@ FROM _wait_piece AS p;
 -- @column   wb_pos_ratio REAL factor of the wb's dirty pages: the quotient
 -- @column   global_share_ratio REAL share of the machine's factor in what both
 --   take away; the rest is the wb's
+-- @column   is_first INTEGER as in wb_throttle
 -- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(),
 --   balance_dirty_pages(); docs/stalls.md
 -- @materialize
@@ -190,6 +194,7 @@ WITH
       t.task_id,
       t.cgroup_ino AS told_cgroup_ino,
       coalesce(t.cgroup_ino, 1) AS cgroup_ino,
+      t.is_first,
       t.domain,
       t.limit_bytes,
       t.setpoint_bytes,
@@ -311,10 +316,52 @@ SELECT
   s.pos_ratio,
   s.global_pos_ratio,
   s.wb_pos_ratio,
-  s.global_share_ratio
+  s.global_share_ratio,
+  s.is_first
 FROM shares AS s
 CROSS JOIN wb_rule AS r
 CROSS JOIN wb_units AS u;
+
+-- @view     _stall_proactive
+-- @summary  Reclaim of a memory cgroup that somebody asked for (memory.reclaim)
+--   and no limit: a patched kernel tells it of each dirty folio.
+-- @grain    reclaim; order seq
+-- @key      seq
+-- @needs    raw_mm_vmscan_reclaim_writeback, raw_mm_vmscan_memcg_reclaim_begin,
+--   raw_mm_vmscan_memcg_reclaim_end
+-- @optional vmscan:mm_vmscan_reclaim_writeback,
+--   vmscan:mm_vmscan_memcg_reclaim_begin
+-- @column   seq INTEGER of mm_vmscan_memcg_reclaim_begin
+-- @source   kernel-tracepoints/
+-- @materialize
+CREATE VIEW _stall_proactive AS
+WITH
+  steps AS (
+    SELECT y.tid, y.seq, NULL AS border_seq
+    FROM raw_mm_vmscan_reclaim_writeback AS y
+    WHERE y.reclaimer = 4
+    UNION ALL
+    SELECT b.tid, b.seq, b.seq
+    FROM raw_mm_vmscan_memcg_reclaim_begin AS b
+    WHERE EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback)
+    UNION ALL
+    SELECT e.tid, e.seq, e.seq
+    FROM raw_mm_vmscan_memcg_reclaim_end AS e
+    WHERE EXISTS (SELECT 1 FROM raw_mm_vmscan_reclaim_writeback)
+  ),
+  owned AS (
+    SELECT
+      s.border_seq,
+      max(s.border_seq) OVER (
+        PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+      ) AS owner_seq
+    FROM steps AS s
+  )
+SELECT b.seq
+FROM (
+  SELECT DISTINCT o.owner_seq FROM owned AS o WHERE o.border_seq IS NULL
+) AS w
+JOIN raw_mm_vmscan_memcg_reclaim_begin AS b ON b.seq = w.owner_seq;
 
 -- @view     _cause_bandwidth
 -- @summary  What each bdi_dirty_ratelimit event told of its wb's bandwidth, for

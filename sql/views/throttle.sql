@@ -162,6 +162,7 @@ FROM _throttle_charge AS c;
 -- @column   task_id INTEGER as in wb_throttle
 -- @column   bdi TEXT as in wb_throttle
 -- @column   cgroup_ino INTEGER as in wb_throttle
+-- @column   is_first INTEGER as in wb_throttle
 -- @column   pause_ns INTEGER as in wb_throttle
 -- @column   paused_ns INTEGER as in wb_throttle
 -- @column   sleep_ts INTEGER as in wb_throttle
@@ -187,6 +188,7 @@ SELECT
   p.task_id,
   p.bdi,
   p.cgroup_ino,
+  p.is_first,
   p.pause_ns,
   p.paused_ns,
   p.sleep_ts,

@@ -63,6 +63,30 @@ def test_no_limit_is_lowered_that_is_low(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert one.confidence == "inferred"
 
 
+@pytest.mark.parametrize(
+    ("name", "rule", "held_ms"),
+    [
+        ("four-equal-writers", "new_bdi_bandwidth", 431),
+        ("rate-limited-writers", "new_bdi_bandwidth", 343),
+        ("four-equal-writers-7.2", "new_bdi_bandwidth", 640),
+        ("deep", "slow_device", 839),
+        ("patched-kernel/throttle", "slow_device", 851),
+    ],
+)
+def test_the_call_that_is_told_was_held_by_that(
+    name: str, rule: str, held_ms: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Figures made of trace-cmd's text: sleeps of one call (paused + pause) under one finding.
+
+    The longest call of the whole run was told: 1.82 s, 1.51 s, 3.09 s, 4.09 s, 1.88 s.
+    """
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    with wbscope.open(_EXAMPLES / name) as run:
+        (one,) = (one for one in run.findings() if one.id == rule)
+        assert round(one.facts["call_max_ns"] / 1e6) == held_ms
+        assert (one.severity == "warning") is (held_ms >= 500)
+
+
 def test_a_part_of_the_trace_is_told_to_be_one(wbscope: Wbscope) -> None:
     run, part = str(_EXAMPLES / "four-equal-writers"), ("--from", "10s", "--to", "12s")
     done = wbscope.run("explain", run, *part)
