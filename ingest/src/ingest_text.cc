@@ -244,7 +244,7 @@ std::vector<Message> find_damage(const LineSource& lines, const TextFacts& facts
   add(facts.noise, " lines that are no text", "first: " + line(facts.first_noise));
   add(lines.cut_lines(), " lines longer than 64 KiB; their rest was left out",
       "first: " + line(lines.first_cut_line()));
-  if (lines.is_unended() && facts.is_last_misread) {
+  if (lines.is_unended() && (facts.is_last_misread || facts.is_last_cut)) {
     add(1, " record that ends in the middle", line(facts.lines));
   }
   return damage;
@@ -269,7 +269,7 @@ std::vector<Message> read_lines(const InputFile& file, const References& referen
   std::uint32_t until_check = kLinesBetweenChecks;
   bool was_sampling = true;
   for (std::string_view line; !sink.is_full() && lines.next(line);) {
-    reader.line(line);
+    reader.line(line, lines.is_unended());
     if (was_sampling && !reader.is_sampling()) {
       was_sampling = false;
       if (!reader.is_trace()) throw_no_trace(file, reader.facts(), references);

@@ -221,6 +221,46 @@ def test_remedies_for_what_is_no_dataset(wbscope: Wbscope, whole: Path, tmp_path
     assert listing(damaged) == before
 
 
+@pytest.mark.parametrize(
+    ("verb", "option"), [(("export",), "--parquet"), (("fleet", "ingest"), "-o")]
+)
+def test_the_remedy_for_a_name_that_is_taken(
+    wbscope: Wbscope, tmp_path: Path, verb: tuple[str, ...], option: str
+) -> None:
+    """It names the option of this verb, and a name that is free."""
+    (tmp_path / "notes").write_text("mine")
+    (tmp_path / "notes-dataset").write_text("mine, too")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/notes").write_text("mine")
+    for name, fix in (
+        ("notes", f"{option} notes-dataset-2"),
+        ("home", f"{option} home/dataset"),
+        ("notes/new", f"{option} new"),
+    ):
+        done = wbscope.run(*verb, RUN, option, name, cwd=tmp_path)
+        assert done.returncode == (5 if "/" in name else 2), done.stderr
+        assert done.stderr.splitlines()[-1] == f"  fix: {fix}"
+
+
+def test_the_remedy_for_a_key_replaces_no_file(wbscope: Wbscope, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("mine\n")
+    (tmp_path / "names.key").write_text("mine\n")
+    for given, new in (
+        ("bad.toml", "names-2.key"),
+        (".", "names-2.key"),
+        ("none/x.key", "names-2.key"),
+        ("my key", "'my key'"),
+    ):
+        words = ("fleet", "ingest", str(RUN), "-o", "ds", "--redact", given)
+        done = wbscope.run(*words, cwd=tmp_path)
+        assert done.returncode == 3
+        assert done.stderr.splitlines()[-1] == (
+            f"  fix: head -c 32 /dev/urandom > {new} && chmod 600 {new}    # then --redact {new}"
+        )
+    assert (tmp_path / "bad.toml").read_text() == "mine\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.toml", "names.key"]
+
+
 def test_full_disk(wbscope: Wbscope, whole: Path) -> None:
     with memory_disk("size=300k") as disk:
         full = wbscope.run("fleet", "ingest", RUN, "-o", disk / "dataset")

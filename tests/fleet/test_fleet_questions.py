@@ -64,6 +64,27 @@ def test_the_report_says_what_the_runs_say(
     assert not re.search(r"(src|href)=\"?https?:", text)
 
 
+def test_the_report_calls_runs_by_name(wbscope: Wbscope, dataset: Path, tmp_path: Path) -> None:
+    """A hash says nothing to people, and `unknown` is said of no machine whose run is named."""
+    document = wbscope.document("fleet", "report", dataset)
+    sections = {section["name"]: section["rows"] for section in document["sections"]}
+    sql = "SELECT run, name, source, host FROM runs"
+    runs = {row["run"]: row for row in wbscope.document("fleet", "sql", dataset, sql)["rows"]}
+    expected = []
+    for row in sections["problems"][:3]:
+        one = runs[row["run"]]
+        where = f"({one['source']})" if one["host"] == "unknown" else f"of {one['host']}"
+        expected.append(f"worst in {one['name']} {where}: ")
+    assert any("(" in told for told in expected)
+    page = tmp_path / "report.html"
+    assert wbscope.run("fleet", "report", dataset, "-o", page).returncode == 0
+    text = wbscope.run("fleet", "report", dataset).stdout
+    for told in expected:
+        assert told.replace(" ", "") in re.sub(r"\s", "", text)
+        assert told in page.read_text()
+    assert "of unknown" not in text
+
+
 def test_a_gate_over_cohorts(wbscope: Wbscope, dataset: Path, tmp_path: Path) -> None:
     policy = tmp_path / "gate.toml"
     policy.write_text('[metrics."throttle_summary.pause_p99_ns"]\nbudget = "<= 1h"\n')

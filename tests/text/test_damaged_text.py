@@ -36,6 +36,35 @@ def test_damage_is_said(wbscope: Wbscope, tmp_path: Path, content: bytes, words:
     assert "damaged-trace" in {w["slug"] for w in warnings}
 
 
+_WRITER = (
+    b"  dd-1 [000] .....  1.0: balance_dirty_pages: bdi 8:0: limit=100 setpoint=90 dirty=80"
+    b" bdi_setpoint=1 bdi_dirty=1 dirty_ratelimit=1 task_ratelimit=1 dirtied=1 dirtied_pause=1"
+    b" paused=0 pause=3 period=4 think=0 cgroup_ino=1"
+)
+
+
+@pytest.mark.parametrize("before", [0, 3])
+@pytest.mark.parametrize("cut", [b" paus", b" pause=", b" cgroup_"])
+def test_last_line_that_was_cut(wbscope: Wbscope, tmp_path: Path, before: int, cut: bytes) -> None:
+    end = _WRITER.rindex(cut) + len(cut)
+    lines = (_WRITER + b"\n") * before + _WRITER[:end]
+    loaded = load_lines(b"# tracer: nop\n" + lines, tmp_path)
+    meta = loaded.meta()
+    assert (meta["damaged"], meta["events_count"]) == (1, before + 1)
+    assert f"found 1 record that ends in the middle (line {before + 2})" in meta["damage"]
+    budget = "throttle_summary.pause_p99_ns<=1h"
+    gate = wbscope.run("gate", tmp_path / "lines.txt", "--budget", budget)
+    assert (gate.returncode, "damaged-run" in gate.stdout + gate.stderr) == (4, True)
+
+
+def test_a_number_that_may_be_cut_is_not_told(tmp_path: Path) -> None:
+    end = _WRITER.index(b" dirty=80") + len(b" dirty=8")
+    loaded = load_lines(_WRITER + b"\n" + _WRITER[:end], tmp_path)
+    whole, cut = loaded.rows("writeback:balance_dirty_pages")
+    assert (whole["setpoint"], whole["dirty"]) == (90, 80)
+    assert (cut["setpoint"], cut["dirty"]) == (90, None)
+
+
 def test_noise_is_no_part_of_a_marker(tmp_path: Path) -> None:
     loaded = load_lines(b"dd-1 [000] ..... 1.0: tracing_mark_write: one\n" + _NOISE, tmp_path)
     assert [row["buf"] for row in loaded.rows("ftrace:print")] == ["one"]
@@ -47,10 +76,11 @@ def test_noise_is_no_part_of_a_marker(tmp_path: Path) -> None:
     [
         _LINE * 3 + b"what is this\n" + _LINE * 3,
         _LINE * 5 + _LINE[:-1],
+        _LINE * 5 + _LINE.replace(b"nid=0", b"  nid=12345")[:-1],
         b"\xef\xbb\xbf" + _LINE * 6,
         _LINE.replace(b"\n", b"\r\n") * 6,
     ],
-    ids=["other words", "no newline", "mark of UTF-8", "CR"],
+    ids=["other words", "no newline", "a longer line without newline", "mark of UTF-8", "CR"],
 )
 def test_no_damage(tmp_path: Path, content: bytes) -> None:
     loaded = load_lines(content, tmp_path)

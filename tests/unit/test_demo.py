@@ -78,6 +78,33 @@ def test_what_is_there_is_left_alone(wbscope: Wbscope, tmp_path: Path, there: st
     assert list(mine.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("output", "fix"),
+    [
+        (".", "wbscope-demo-2"),
+        ("", "wbscope-demo-2"),
+        ("-", "wbscope-demo-2"),
+        ("/", "/wbscope-demo"),
+    ],
+)
+def test_what_is_no_name_for_a_folder(
+    wbscope: Wbscope, tmp_path: Path, output: str, fix: str
+) -> None:
+    (tmp_path / "wbscope-demo").mkdir()
+    done = wbscope.run("demo", "-o", output, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error[no-new-folder]: {output or '.'}: is no name for a new folder\n"
+        f"  fix: wbscope demo -o {fix}\n"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "wbscope-demo"]
+
+
+def test_the_folder_of_the_demo_itself(wbscope: Wbscope, tmp_path: Path) -> None:
+    assert wbscope.run("demo", cwd=tmp_path).returncode == 0
+    assert wbscope.run("demo", "-o", ".", cwd=tmp_path / "wbscope-demo").returncode == 0
+
+
 def test_a_folder_that_nobody_may_write_to(wbscope: Wbscope, tmp_path: Path) -> None:
     done = wbscope.run("demo", "-o", tmp_path / "none/demo")
     assert done.returncode == 5

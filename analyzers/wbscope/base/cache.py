@@ -29,8 +29,10 @@ __all__ = [
     "CACHE_FIX",
     "cache_entry",
     "entry_of",
+    "is_own_entry",
     "only_maker",
     "own_folder",
+    "refuse_foreign",
     "scratch_folder",
     "trim_cache",
     "used",
@@ -78,11 +80,31 @@ def entry_of(key: Sequence[Any], suffix: str = ".db") -> Path:
     return _folder() / f"{hashlib.sha256(text).hexdigest()[:32]}{suffix}"
 
 
+def is_own_entry(entry: Path) -> bool:
+    """Whether this is a file that wbscope has put there: nothing else may be removed."""
+    try:
+        return _ENTRY.fullmatch(entry.name) is not None and _is_own_file(entry.lstat())
+    except OSError:
+        return False
+
+
+def refuse_foreign(entry: Path) -> None:
+    """Raises: SetupError where something that is not wbscope's own has the entry's name."""
+    if not os.path.lexists(entry) or is_own_entry(entry):
+        return
+    raise SetupError(
+        "cache-entry-taken",
+        str(entry),
+        "is no file that wbscope made, and stands where the cache keeps what is made of a trace",
+        effect="it was left as it is",
+        fix=f'mv {shlex.quote(str(entry))} "$(mktemp -d)"',
+    )
+
+
 def used(entry: Path) -> bool:
     """True if the entry is there and this user's own; marks it as just used."""
     try:
-        status = entry.lstat()
-        if not _is_own_file(status):
+        if not is_own_entry(entry):
             return False
         os.utime(entry, follow_symlinks=False)
     except OSError:

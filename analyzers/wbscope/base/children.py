@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes that end when this one does, and texts for them that lie in no folder."""
+"""Child processes that end when this one does, and what they are given: names and texts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-__all__ = ["dying_with_us", "passed_text"]
+__all__ = ["dying_with_us", "file_word", "passed_text"]
 
 _PR_SET_PDEATHSIG = 1
 
@@ -36,6 +37,12 @@ def dying_with_us(number: signal.Signals = signal.SIGTERM) -> Callable[[], None]
             os._exit(1)
 
     return prepare
+
+
+def file_word(path: Path) -> str:
+    """The file's name as a word of a command line, which no program takes for an option."""
+    text = str(path)
+    return f"./{text}" if text.startswith("-") else text
 
 
 @contextmanager

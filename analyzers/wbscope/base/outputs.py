@@ -8,7 +8,9 @@ empty, so the next writer of the same output removes it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import os
 import re
 import secrets
@@ -25,15 +27,18 @@ from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError, WbscopeError
 
 __all__ = [
+    "check_folder",
     "check_output",
     "check_parent",
     "free_name",
     "is_private_name",
+    "make_folder",
     "private_folder",
     "private_name",
     "private_output",
     "remove_if_dead",
     "remove_private_folders",
+    "short_name",
     "write_whole",
 ]
 
@@ -41,6 +46,12 @@ _LOCK = ".writer.lock"
 # No other program names a folder so: what is called this way may be removed.
 _MARK = ".wbscope-"
 _TRIES = 100
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+# Longer names are not repeated in hidden ones, which have to fit beside them: most file systems
+# take 255 bytes, some 143.
+_MOST_REPEATED_BYTES = 100
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 # The private folders of this process.
 _mine: set[Path] = set()
 
@@ -68,12 +79,14 @@ def check_output(
             "is stdout, wanted a file name",
             fix=other(Path()),
         )
+    check_parent(output, argument)
     if output.is_dir():
         raise UsageError(
             "output-is-folder", shown, "is a folder, wanted a file name", fix=other(output)
         )
-    check_parent(output)
     if not output.exists():
+        if os.path.lexists(output) and not force:
+            raise _exists_already(output, argument)  # a link that leads nowhere
         return
     # Replacing a device node by a file would break the machine for root.
     if not output.is_file():
@@ -81,28 +94,59 @@ def check_output(
     if any(path.exists() and path.samefile(output) for path in inputs):
         raise UsageError("output-is-input", shown, "is the input itself", fix=other(output.parent))
     if not force:
-        raise UsageError(
-            "output-exists",
-            shown,
-            f"exists already ({output.stat().st_size} bytes)",
-            fix=Phrase(
-                "add ",
-                Argument("force", True),
-                " to replace it, or choose another name with ",
-                Argument(argument),
-            ),
-        )
+        raise _exists_already(output, argument)
 
 
-def check_parent(output: Path) -> None:
-    """Raises: SetupError where there is no folder for it."""
-    if not output.parent.is_dir():
+def check_parent(output: Path, argument: str = "output") -> None:
+    """Raises: SetupError where there is no folder for it, or no file can be called so."""
+    try:
+        os.stat(output)
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise _cannot_write(output, error, argument) from error
+    folder = output.parent
+    if folder.is_dir():
+        return
+    nearest = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), None)
+    if nearest is not None and not nearest.is_dir():
+        # A file, or a link that leads nowhere: no mkdir helps.
         raise SetupError(
             "no-output-folder",
             str(output),
-            f"folder {output.parent} does not exist",
-            fix=f"mkdir -p {shlex.quote(str(output.parent))}",
+            f"{nearest} is no folder",
+            fix=Phrase(Argument(argument, free_name(Path(output.name)))),
         )
+    raise SetupError(
+        "no-output-folder",
+        str(output),
+        f"folder {folder} does not exist",
+        fix=f"mkdir -p {shlex.quote(str(folder))}",
+    )
+
+
+def check_folder(folder: Path, argument: str = "output") -> None:
+    """Whether a folder can be made, or be written to where it is there: long work comes first.
+
+    Raises: SetupError.
+    """
+    check_parent(folder, argument)
+    tried = folder / "figure" if folder.is_dir() else folder
+    try:
+        with private_folder(tried):
+            return
+    except SetupError as error:
+        raise error.with_path(str(tried), str(folder)) from error
+
+
+def make_folder(folder: Path, argument: str = "output") -> None:
+    """Unless it is there.
+
+    Raises: SetupError.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(folder, error, argument) from error
 
 
 def free_name(path: Path) -> Path:
@@ -112,13 +156,19 @@ def free_name(path: Path) -> Path:
 
 
 @contextmanager
-def private_output(output: Path) -> Iterator[Path]:
-    """A path to write to; on success it takes the output's name, else it is gone."""
+def private_output(output: Path, *, force: bool = True) -> Iterator[Path]:
+    """A path to write to; on success it takes the output's name, else it is gone.
+
+    Without `force`, what has got that name in the meantime stays: UsageError output-exists.
+    """
     with private_folder(output) as folder:
-        private = folder / output.name
+        private = folder / short_name(output.name)
         try:
             yield private
-            os.replace(private, output)
+            if force:
+                os.replace(private, output)
+            else:
+                _publish_new(private, output)
         except WbscopeError as error:
             raise error.with_path(str(private), str(output)) from error
         except OSError as error:
@@ -152,26 +202,41 @@ def remove_private_folders() -> None:
         _remove_whole(folder)
 
 
+def short_name(name: str) -> str:
+    """The name, or one that stands for it where hidden names made of it would be too long."""
+    written = os.fsencode(name)
+    if len(written) <= _MOST_REPEATED_BYTES:
+        return name
+    return hashlib.sha256(written).hexdigest()[:32]
+
+
 def is_private_name(name: str, of: str) -> bool:
     """Whether a private folder of the output of this name is called so."""
-    return re.fullmatch(rf"\.{re.escape(of)}{re.escape(_MARK)}[a-z0-9_]{{8}}", name) is not None
+    return (
+        re.fullmatch(rf"\.{re.escape(short_name(of))}{re.escape(_MARK)}[a-z0-9_]{{8}}", name)
+        is not None
+    )
 
 
 def private_name(of: str) -> str:
     """One of these names that nothing has yet."""
-    return f".{of}{_MARK}{secrets.token_hex(4)}"
+    return f".{short_name(of)}{_MARK}{secrets.token_hex(4)}"
 
 
-def write_whole(output: Path, text: str) -> None:
-    """Write a text file that is there whole or not at all."""
-    with private_output(output) as private:
-        private.write_text(text, encoding="utf-8")
+def write_whole(output: Path, text: str, *, force: bool = True) -> None:
+    """Write a text file that is there whole or not at all.
+
+    A file's name that it tells may be any bytes: \\udcff is one that is no UTF-8, as in JSON.
+    """
+    with private_output(output, force=force) as private:
+        private.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _private_folder(output: Path) -> tuple[Path, int]:
     """A new folder, and the open file whose lock says that it is in use."""
+    prefix = f".{short_name(output.name)}{_MARK}"
     for _ in range(_TRIES):
-        folder = Path(tempfile.mkdtemp(prefix=f".{output.name}{_MARK}", dir=output.parent))
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=output.parent))
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
@@ -246,10 +311,62 @@ def _remove_whole(folder: Path) -> None:
         folder.rmdir()
 
 
-def _cannot_write(output: Path, error: OSError) -> SetupError:
+def _publish_new(private: Path, output: Path) -> None:
+    """Rename, and never replace: another command may have written the same output."""
+    try:
+        try:
+            os.link(private, output)  # the private name goes with its folder
+        except (FileExistsError, FileNotFoundError):
+            raise
+        except OSError:  # a folder, or a file system without hard links
+            _rename_new(private, output)
+    except FileExistsError:
+        raise _exists_already(output) from None
+
+
+def _rename_new(private: Path, output: Path) -> None:
+    """renameat2(2), which Python lacks; where there is none, a look has to do.
+
+    Raises: FileExistsError.
+    """
+    try:
+        import ctypes  # only here: a hard link does in most places, and small Pythons lack it
+
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+        names = (os.fsencode(private), os.fsencode(output))
+        if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(number, os.strerror(number))
+    except (ImportError, AttributeError):
+        pass
+    if os.path.lexists(output):
+        raise FileExistsError
+    os.replace(private, output)
+
+
+def _exists_already(output: Path, argument: str = "output") -> UsageError:
+    return UsageError(
+        "output-exists",
+        str(output),
+        f"exists already ({output.lstat().st_size} bytes)",
+        fix=Phrase(
+            "add ",
+            Argument("force", True),
+            " to replace it, or choose another name with ",
+            Argument(argument),
+        ),
+    )
+
+
+def _cannot_write(output: Path, error: OSError, argument: str = "output") -> SetupError:
+    wanted = "folder with room and write permission"
+    if error.errno == errno.ENAMETOOLONG:
+        wanted = "shorter name"
     return SetupError(
         "cannot-write",
         str(output),
         f"cannot be written: {error.strerror or error}",
-        fix=Phrase("choose a folder with room and write permission with ", Argument("output")),
+        fix=Phrase(f"choose a {wanted} with ", Argument(argument)),
     )

@@ -106,7 +106,7 @@ def save(
             replace(run, session=named and replace(named, unix_s=when))
             for run, when in zip(kept, times, strict=True)
         )
-    write_whole(Path(output), baseline_text(kept))
+    write_whole(Path(output), baseline_text(kept), force=force)
     count = len({name for run in side.runs for name in run.scalars})
     note(f"wrote {output}: {len(side.runs)} runs, {count} metrics")
 
@@ -139,5 +139,5 @@ def merge(files: FilesArgument, output: OutArgument, force: ForceOption = False)
     from wbscope.compare.baseline import baseline_text, merged, read_baseline
 
     runs = merged([(file, read_baseline(Path(file))) for file in files])
-    write_whole(Path(output), baseline_text(runs))
+    write_whole(Path(output), baseline_text(runs), force=force)
     note(f"wrote {output}: {len(runs)} runs")

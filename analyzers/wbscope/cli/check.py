@@ -61,5 +61,5 @@ def check(
     if to_stdout:
         write_stdout(text, colours=True)
         return
-    write_whole(Path(output), text)
+    write_whole(Path(output), text, force=force)
     note(f"wrote {output}")

@@ -155,7 +155,7 @@ def compare(
             text = compare_text(found, width, faces, describe)
         else:
             text = glance_text(found, width, faces)
-    _write(text, form.file if html in (None, "-") else Path(str(html)))
+    _write(text, form.file if html in (None, "-") else Path(str(html)), force)
 
 
 def _format(
@@ -185,9 +185,9 @@ def _format(
     return Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
 
 
-def _write(text: str, file: Path | None) -> None:
+def _write(text: str, file: Path | None, force: bool) -> None:
     if file is None:
         write_stdout(text, colours=True)
         return
-    write_whole(file, text)
+    write_whole(file, text, force=force)
     note(f"wrote {file}")

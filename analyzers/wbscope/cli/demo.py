@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.base.outputs import private_folder
+from wbscope.base.filenames import join
+from wbscope.base.outputs import free_name, private_folder
 from wbscope.cli.options import QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
 from wbscope.explain.verdict import verdict_of
@@ -53,7 +54,7 @@ def demo(
     shown = str(output)
     with progress_bar(shown, hidden=quiet) as bar, open_run(output, observer=bar) as opened:
         verdict = verdict_text(verdict_of(opened), page_width())
-    write_stdout(f"{verdict}\nAsk this run:\n{_asked(shlex.quote(shown))}", colours=True)
+    write_stdout(f"{verdict}\nAsk this run:\n{_asked(join([shown]))}", colours=True)
 
 
 def packed_run() -> Path:
@@ -77,6 +78,14 @@ def _unpack(packed: Path, folder: Path) -> None:
         with tarfile.open(packed) as archive:
             if folder.is_dir() and _is_same(archive, folder):
                 return
+            if not folder.name or str(folder) == "-":
+                beside = Path(_FOLDER) if folder.name else folder / _FOLDER
+                raise UsageError(
+                    "no-new-folder",
+                    str(folder),
+                    "is no name for a new folder",
+                    fix=join(["wbscope", "demo", "-o", str(free_name(beside))]),
+                )
             if folder.is_symlink() or (folder.exists() and not _is_empty(folder)):
                 raise UsageError(
                     "output-exists",

@@ -35,4 +35,12 @@ def export(
       wbscope export run1 run2 --parquet answers --redact names.key
       duckdb -c "SELECT * FROM 'answers/stalls/**/*.parquet'"
     """
-    harvest(runs, str(parquet), redact, as_json=as_json, quiet=quiet, strict=True)
+    harvest(
+        runs,
+        str(parquet),
+        redact,
+        as_json=as_json,
+        quiet=quiet,
+        strict=True,
+        argument="parquet",
+    )

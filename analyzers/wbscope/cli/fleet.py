@@ -160,8 +160,12 @@ def harvest(
     quiet: bool,
     strict: bool,
     cluster: Cluster | None = None,
+    argument: str = "output",
 ) -> None:
-    """Add runs and say what came of each; `strict` ends at the first that is bad."""
+    """Add runs and say what came of each; `strict` ends at the first that is bad.
+
+    `argument` is the one that names the dataset.
+    """
     import pyarrow  # noqa: F401 - before any work
 
     from wbscope.fleet.cluster.hadoopfiles import is_uri
@@ -177,7 +181,8 @@ def harvest(
     redaction = None if redact is None else read_key(redact)
     dataset: Dataset | str = output
     if cluster is None or not is_uri(output):
-        dataset = make_dataset(Path(output), None if redaction is None else redaction.id)
+        key = None if redaction is None else redaction.id
+        dataset = make_dataset(Path(output), key, argument)
     rows = []
 
     def each(source: str, outcome: str, run: str | None, error: WbscopeError | None) -> None:
@@ -321,7 +326,7 @@ def report(
     if file is None:
         page(text, warnings=(), pager=not (no_pager or form.as_json))
         return
-    write_whole(file, text)
+    write_whole(file, text, force=force)
     note(f"wrote {file}: {found.head['runs_count']} runs")
 
 
@@ -388,7 +393,7 @@ def gate(
         width = PAGE_WIDTH if form.file is not None else page_width()
         text = gate_text(result, width, not no_faces)
     if form.file is not None:
-        write_whole(form.file, text)
+        write_whole(form.file, text, force=form.force)
         note(f"wrote {form.file}: {result.status}")
     else:
         try:

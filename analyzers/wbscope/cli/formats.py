@@ -14,7 +14,7 @@ from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import check_output, private_output, write_whole
 from wbscope.base.result import Notice, Result
 from wbscope.cli.choice import ALL, Choice
-from wbscope.cli.output import note, show_warnings, table_width
+from wbscope.cli.output import cannot_write_stdout, note, show_warnings, table_width
 from wbscope.cli.pager import page
 from wbscope.cli.wording import answer_in_options
 from wbscope.render.arrange import SIDE, main_rows
@@ -162,7 +162,7 @@ def write_text(text: str, form: Format, warnings: Iterable[Notice] = ()) -> None
         page(text, warnings=warnings, pager=form.pager and not form.is_raw, colours=colours)
         return
     show_warnings(warnings)
-    write_whole(form.file, text)
+    write_whole(form.file, text, force=form.force)
 
 
 def _text(
@@ -206,7 +206,7 @@ def _write_parquet(result: Result, form: Format) -> None:
     from wbscope.render.frames import write_parquet
 
     if form.file is not None:
-        with private_output(form.file) as private:
+        with private_output(form.file, force=form.force) as private:
             write_parquet(result, str(private))
         return
     if sys.stdout is None:
@@ -219,6 +219,4 @@ def _write_parquet(result: Result, form: Format) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise SetupError(
-            "cannot-write", "stdout", f"cannot be written: {error.strerror or error}"
-        ) from error
+        raise cannot_write_stdout(error) from error

@@ -173,7 +173,7 @@ def gate(
     # Files first: whoever reads stdout may be gone, as `head -1` is.
     reports.write(result)
     if form.file is not None:
-        write_whole(form.file, text)
+        write_whole(form.file, text, force=form.force)
         note(f"wrote {form.file}: {result.status}")
     else:
         try:

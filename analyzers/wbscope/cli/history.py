@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
+from wbscope.base.filenames import as_utf8
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.group import verb_group
 from wbscope.cli.options import CsvOption, ForceOption, JsonOption, OutputOption, QuietOption
@@ -90,7 +91,8 @@ def add(
                 effect="what it measured is no result of this commit",
                 fix="record it again, or allow it: --allow-failed",
             )
-    new, known = add_runs(Path(file), side.runs, place)
+    named = [replace(run, name=as_utf8(run.name)) for run in side.runs]
+    new, known = add_runs(Path(file), named, place)
     for run, where in known:
         note(f"{run.name} is there already, at {where}: left as it is")
     names = {name for run in new for name in run.scalars}
@@ -155,7 +157,7 @@ def show(
     if output == _STDOUT:
         write_stdout(text)
         return
-    write_whole(Path(output), text)
+    write_whole(Path(output), text, force=force)
     note(f"wrote {output}")
 
 

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wbscope.base.errors import SetupError, UsageError
-from wbscope.base.outputs import check_output, check_parent, private_output, write_whole
+from wbscope.base.outputs import (
+    check_output,
+    check_parent,
+    make_folder,
+    private_output,
+    write_whole,
+)
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
 
@@ -176,9 +182,9 @@ def _compare(
 
 def _check_folder(folder: Path, force: bool) -> None:
     """Known before any work."""
+    check_parent(folder)
     if folder.exists() and not folder.is_dir():
         raise UsageError("output-exists", str(folder), "is no folder", fix="-o pictures")
-    check_parent(folder)
     there = sorted(path.name for path in folder.glob("*.png")) if folder.is_dir() else []
     if there and not force:
         raise UsageError(
@@ -200,13 +206,7 @@ def _pictures(made: LabReport) -> Iterable[tuple[str, bytes]]:
 
 
 def _write_pictures(folder: Path, pictures: Iterable[tuple[str, bytes]]) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise SetupError(
-            "cannot-write", str(folder), f"cannot be written: {error.strerror or error}",
-            fix="choose another folder with -o",
-        ) from error  # fmt: skip
+    make_folder(folder)
     for name, content in pictures:
         with private_output(folder / name) as private:
             private.write_bytes(content)

@@ -18,13 +18,14 @@ from typer.main import get_command
 
 from wbscope.base.errors import InternalError, UsageError, WbscopeError
 from wbscope.base.extras import missing_library
+from wbscope.base.filenames import pasteable
 from wbscope.base.version import __version__
 from wbscope.base.watch import watching
 from wbscope.cli.completing import ASKED, complete
 from wbscope.cli.exitcodes import error_code
 from wbscope.cli.fixes import with_run
 from wbscope.cli.group import verb_group
-from wbscope.cli.output import drop_output, note
+from wbscope.cli.output import cannot_write_stdout, drop_output, note, write_stdout
 from wbscope.cli.verbs import VERBS, add_verbs
 from wbscope.cli.wording import error_in_options
 from wbscope.render.jsondoc import error_document
@@ -38,7 +39,7 @@ _INTERRUPTED = 130
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"wbscope {__version__}")
+        write_stdout(f"wbscope {__version__}\n")
         raise typer.Exit
 
 
@@ -115,9 +116,9 @@ def _run(words: list[str]) -> int:
             return UsageError.exit_code
         return _fail(_usage(error, words), words)
     except Exception as error:
-        missing = isinstance(error, ImportError) and missing_library(error, _command(words))
-        if missing:
-            return _fail(missing, words)
+        known = _known(error, words)
+        if known is not None:
+            return _fail(known, words)
         if os.environ.get("WBSCOPE_DEBUG"):
             note(traceback.format_exc().rstrip())
         return _fail(_bug(error, words), words)
@@ -128,9 +129,23 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     options = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in options
     told = error_in_options(error)
-    told.fix = with_run(told.fix, options)
+    fix = with_run(told.fix, options)
+    told.fix = None if fix is None else pasteable(fix)
     note(error_document(told).rstrip("\n") if as_json else error_text(told))
     return error_code(error.exit_code, words)
+
+
+def _known(error: Exception, words: list[str]) -> WbscopeError | None:
+    """What is no bug: a library that is not there, and a stdout that takes no help text.
+
+    Typer prints that itself, and nothing else.
+    """
+    if isinstance(error, ImportError):
+        return missing_library(error, _command(words))
+    frames = traceback.walk_tb(error.__traceback__)
+    if isinstance(error, OSError) and any(one.f_code is typer.echo.__code__ for one, _ in frames):
+        return cannot_write_stdout(error)
+    return None
 
 
 def _command(words: list[str]) -> str:

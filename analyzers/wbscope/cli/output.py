@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ from wbscope.render.progress import ProgressBar
 from wbscope.render.table import PAGE_WIDTH
 
 __all__ = [
+    "cannot_write_stdout",
     "drop_output",
     "note",
     "page_width",
@@ -45,29 +47,34 @@ def write_stdout(text: str, *, colours: bool = False) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise SetupError(
-            "cannot-write", "stdout", f"cannot be written: {error.strerror or error}"
-        ) from error
+        raise cannot_write_stdout(error) from error
+
+
+def cannot_write_stdout(error: OSError) -> SetupError:
+    """The error for that; what is left in the stream goes nowhere, as it would fail once more."""
+    drop_output(sys.stdout)
+    return SetupError("cannot-write", "stdout", f"cannot be written: {error.strerror or error}")
 
 
 def note(text: str) -> None:
-    """One line for the person at the terminal; with nobody there the work goes on."""
+    """One line for the person at the terminal; what cannot be said changes no exit code."""
     if sys.stderr is None:
         return
     try:
         sys.stderr.write((coloured(text) if has_colours(sys.stderr) else text) + "\n")
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError:  # its reader has gone, its disk is full
         drop_output(sys.stderr)
 
 
 def drop_output(stream: TextIO | None) -> None:
-    """Its reader has gone: keep Python from complaining when it flushes at exit."""
+    """It takes nothing more: keep Python from complaining when it flushes at exit."""
     if stream is None:
         return
-    sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, stream.fileno())
-    os.close(sink)
+    with contextlib.suppress(OSError):
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, stream.fileno())
+        os.close(sink)
 
 
 def show_warnings(warnings: Iterable[Notice]) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -10,8 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from wbscope.base.errors import EvidenceError, SetupError, UsageError, WbscopeError
-from wbscope.base.outputs import check_output, private_output
+from wbscope.base.errors import EvidenceError, UsageError, WbscopeError
+from wbscope.base.outputs import (
+    check_folder,
+    check_output,
+    check_parent,
+    make_folder,
+    private_output,
+)
 from wbscope.base.result import Notice
 from wbscope.base.span import Span, parse_span
 from wbscope.cli.options import (
@@ -32,6 +40,8 @@ from wbscope.render.jsondoc import document, rows_body
 from wbscope.run.run import Run, open_run
 
 __all__ = ["plot"]
+
+_PICTURES = "pictures"
 
 
 class PictureFormat(StrEnum):
@@ -95,17 +105,17 @@ def plot(
             )
         _print_list(run, chosen, as_json=as_json, quiet=quiet)
         return
+    folder = _folder(output)
     if run is None:
-        raise UsageError(
-            "usage", f"-o {output}", "has no RUN to draw", fix=f"wbscope plot RUN -o {output}"
-        )
-    folder = _folder(Path(output))
+        fix = f"wbscope plot RUN -o {shlex.quote(output)}"
+        raise UsageError("usage", f"-o {output}", "has no RUN to draw", fix=fix)
     files = {
         (figure.name, kind): folder / f"{figure.name}.{kind}" for figure in chosen for kind in kinds
     }
     for file in files.values():
         if folder.is_dir():
             check_output(file, force, [Path(run)], file.name)
+    check_folder(folder)
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar) as opened,
@@ -138,21 +148,17 @@ def _print_list(run: str | None, chosen: Sequence[Figure], *, as_json: bool, qui
     write_stdout(document("figures", {} if run is None else {"run": run}, rows_body(rows, [])))
 
 
-def _folder(folder: Path) -> Path:
+def _folder(output: str) -> Path:
     """Where pictures go: a folder, or a name where there is room for one."""
-    if folder.is_dir():
-        return folder
-    if folder.exists() or folder.is_symlink():
-        raise UsageError(
-            "output-is-file", str(folder), "is a file, wanted a folder", fix="-o pictures"
-        )
-    if not folder.parent.is_dir():
-        raise SetupError(
-            "no-output-folder",
-            str(folder),
-            f"folder {folder.parent} does not exist",
-            fix=f"mkdir -p {folder.parent}",
-        )
+    fix = f"-o {_PICTURES}"
+    if not output:
+        raise UsageError("no-output", "-o ''", "is empty, wanted a folder", fix=fix)
+    if output == "-":
+        raise UsageError("output-is-stdout", "-o -", "is stdout, wanted a folder", fix=fix)
+    folder = Path(output)
+    check_parent(folder)
+    if not folder.is_dir() and os.path.lexists(folder):
+        raise UsageError("output-is-file", output, "is a file, wanted a folder", fix=fix)
     return folder
 
 
@@ -177,7 +183,7 @@ def _write(
         show_warnings(skipped)
     if not drawn:
         raise _nothing(run, lacking)
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     rows = []
     for one in drawn:
         made = picture(
@@ -230,5 +236,5 @@ def _nothing(run: Run, lacking: Sequence[Lacking]) -> EvidenceError:
         "nothing-to-draw",
         run.name,
         f"has nothing for any of {len(lacking)} figures",
-        fix=f"wbscope plot {run.name} --list",
+        fix=f"wbscope plot {shlex.quote(run.name)} --list",
     )

@@ -158,7 +158,7 @@ def report(
     if to_stdout:
         page(text, pager=not no_pager and not as_json)
         return
-    write_whole(Path(output), text)
+    write_whole(Path(output), text, force=force)
     note(f"wrote {output}")
 
 

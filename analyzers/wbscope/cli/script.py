@@ -70,7 +70,7 @@ def run_script(
     if form.file is None:
         write_stdout(text)
         return
-    write_whole(form.file, text)
+    write_whole(form.file, text, force=form.force)
     if not form.as_json:
         note(f"wrote {form.file}: {len(results)} tables")
 

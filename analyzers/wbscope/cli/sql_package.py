@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from wbscope.base.filenames import join
 from wbscope.cli.options import JsonOption
 from wbscope.cli.output import note, write_stdout
 from wbscope.perfetto.package import PACKAGE, write_package
@@ -48,7 +48,7 @@ def sql_package(
         body = {"units": {"modules_count": "count"}, "rows": [row], "warnings": []}
         write_stdout(document("sql-package", {}, body))
         return
-    shown = shlex.quote(output if "/" in output else f"./{output}")
+    shown = join([output if "/" in output else f"./{output}"])
     at = "" if folder.name == PACKAGE else f"@{PACKAGE}"
     note(
         f"wrote {output}: {count} modules;"

@@ -23,6 +23,7 @@ from wbscope.stats.shift import Shift, shift
 
 __all__ = [
     "ALPHA",
+    "TOO_FEW",
     "Comparison",
     "Outcome",
     "Row",
@@ -39,6 +40,8 @@ __all__ = [
 ALPHA = 0.05
 # Surely different and still not worth a face.
 MARGIN = 0.05
+# Why a row is undecided whatever its numbers are.
+TOO_FEW = "too few runs"
 
 Outcome = Literal["better", "worse", "changed", "same", "undecided", "refused"]
 
@@ -287,7 +290,7 @@ def _judged(
 def _why_untested(mine: Sample, theirs: Sample, alpha: float) -> str:
     if len(mine.values) == len(theirs.values) == 1:
         return "no test possible with one run each"
-    return "too few runs" if smallest_p(len(mine.values), len(theirs.values)) > alpha else ""
+    return TOO_FEW if smallest_p(len(mine.values), len(theirs.values)) > alpha else ""
 
 
 def _within(found: Shift, base: Sample, margin: float) -> bool:

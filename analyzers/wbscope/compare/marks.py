@@ -60,7 +60,8 @@ class Tally:
 class Told:
     """A row that stands for others, told once.
 
-    Their runs rank in the same order, which is one fact, or they are keys of one metric.
+    All moved in the same direction and, where there is a test, have the same verdict. Their runs
+    rank in the same order, which is one fact, or they are keys of one metric.
     """
 
     row: Row
@@ -127,8 +128,8 @@ def matter_most(rows: Iterable[Row], most: int) -> list[Told]:
     found: dict[Hashable, list[Row]] = {}
     places: dict[Hashable, Hashable] = {}
     for row in sure:
-        is_side_note = _is_side_note(row)
-        names = [(row.outcome, split_name(row.metric.name)[0]), (is_side_note, _ranks(row))]
+        verdict = (row.outcome, _rises(row))
+        names = [(verdict, split_name(row.metric.name)[0]), (verdict, _ranks(row))]
         # Two runs are always in one of two orders, which says nothing.
         names = names[:1] if row.is_untested else names
         place = next((places[name] for name in names if name in places), row.metric.name)
@@ -139,6 +140,11 @@ def matter_most(rows: Iterable[Row], most: int) -> list[Told]:
 
 def _is_side_note(row: Row) -> bool:
     return row.outcome == "changed" or (row.is_untested and row.metric.better == "neutral")
+
+
+def _rises(row: Row) -> bool:
+    found = row.shift
+    return found is not None and found.estimate > (1 if found.scale == "ratio" else 0)
 
 
 def _q(row: Row) -> float:

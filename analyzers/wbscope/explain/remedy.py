@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from wbscope.base.errors import EvidenceError
+from wbscope.base.filenames import join
 from wbscope.explain.verdict import Verdict
 from wbscope.library.finding import Finding
 
@@ -64,7 +65,7 @@ def trial_of(finding: Finding, run: str) -> tuple[str, ...]:
         return ()
     words = [word for one in sysctls for word in ("--sysctl", one)]
     record = shlex.join(["wbscope", "record", *words, "-o", "TRIAL"]) + " -- COMMAND"
-    return (*files, record, f"wbscope compare TRIAL --against {run}")
+    return (*files, record, join(["wbscope", "compare", "TRIAL", "--against", run]))
 
 
 def undo_of(finding: Finding) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from wbscope.base.errors import WbscopeError
+from wbscope.base.filenames import as_utf8
 from wbscope.base.version import __version__
 from wbscope.fleet.dataset import Dataset, cannot_write, place
 from wbscope.fleet.layout import ERRORS, FLEET_SCHEMA, UNKNOWN, Partition, data_path
@@ -44,7 +45,7 @@ def write_error(
         FLEET_SCHEMA,
     )  # fmt: skip
     local = folder / f"{ERRORS}-{name}.parquet"
-    texts = [_utf8(value) if isinstance(value, str) else value for value in values]
+    texts = [as_utf8(value) if isinstance(value, str) else value for value in values]
     write_table(table_of(ERRORS, OWN_TABLES[ERRORS], [tuple(texts)]), local)
     return data_path(ERRORS, Partition(_date_of(source, written_s), UNKNOWN, UNKNOWN), name), local
 
@@ -78,7 +79,3 @@ def _date_of(source: str, written_s: float | None) -> str:
         return f"{datetime.fromtimestamp(written_s, UTC):%Y-%m-%d}"
     except (OSError, OverflowError, ValueError):
         return UNKNOWN
-
-
-def _utf8(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -17,7 +17,7 @@ from typing import Any
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError, UsageError
-from wbscope.base.outputs import check_parent, is_private_name, private_folder
+from wbscope.base.outputs import check_parent, free_name, is_private_name, private_folder
 from wbscope.fleet.layout import ERRORS, FLEET_SCHEMA, PARTITIONS, RUN_ID, is_data_path
 from wbscope.fleet.runfiles import MANIFEST_SCHEMA
 
@@ -145,16 +145,17 @@ def open_dataset(path: Path) -> Dataset:
     return Dataset(path, None if redaction is None else str(redaction))
 
 
-def make_dataset(path: Path, redaction: str | None) -> Dataset:
+def make_dataset(path: Path, redaction: str | None, argument: str = "output") -> Dataset:
     """One to write to: made in a new or empty folder, else the one that is there.
 
+    `argument` is the one that names it, for the remedy.
     Raises: UsageError for a folder with other things in it, and for another key.
     """
-    check_parent(path)
+    check_parent(path, argument)
     try:
         path.mkdir(exist_ok=True)
         if not (path / _MARKER).exists():
-            _check_empty(path)
+            _check_empty(path, argument)
             _mark(path, redaction)
         for name in (_MANIFESTS, _INTENTS, _WORK):
             (path / name).mkdir(exist_ok=True)
@@ -163,7 +164,7 @@ def make_dataset(path: Path, redaction: str | None) -> Dataset:
             "output-is-file",
             str(path),
             "is a file, wanted a folder",
-            fix=Phrase(Argument("output")),
+            fix=Phrase(Argument(argument, str(free_name(Path(place_for(path)))))),
         ) from error
     except OSError as error:
         raise cannot_write(path, error) from error
@@ -274,7 +275,7 @@ def _mark(path: Path, redaction: str | None) -> None:
     sync_folder(path)
 
 
-def _check_empty(path: Path) -> None:
+def _check_empty(path: Path, argument: str) -> None:
     others = [name for name in os.listdir(path) if not is_private_name(name, _MARKER)]
     if others and not (path / _MARKER).exists():  # another writer may have begun
         raise UsageError(
@@ -283,7 +284,7 @@ def _check_empty(path: Path) -> None:
             f"is a folder with {len(others)} other things in it, wanted a new or empty one",
             have=", ".join(sorted(others)[:8]),
             effect="nothing was written",
-            fix=Phrase(Argument("output", str(path / "dataset"))),
+            fix=Phrase(Argument(argument, str(free_name(path / "dataset")))),
         )
 
 

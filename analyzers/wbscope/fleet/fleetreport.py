@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wbscope.base.errors import EvidenceError
@@ -12,10 +12,11 @@ from wbscope.base.result import Notice, Result
 from wbscope.fleet.cluster.hadoopfiles import is_uri
 from wbscope.fleet.dataset import ingest_fix
 from wbscope.fleet.fleetsql import SECTIONS, FleetEngine, answer, report_query
+from wbscope.fleet.layout import RUNS, UNKNOWN
 
 __all__ = ["FleetReport", "report_of"]
 
-_HEAD, _ERRORS = "overview", "errors"
+_HEAD, _PROBLEMS, _ERRORS = "overview", "problems", "errors"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def report_of(engine: FleetEngine, dataset: str, master: str | None = None) -> F
     Raises: EvidenceError for a dataset without runs; QueryError.
     """
     sections = {name: answer(engine, name) for name in SECTIONS}
+    sections[_PROBLEMS] = _named(engine, sections[_PROBLEMS])
     titles = {name: report_query(name).title for name in SECTIONS}
     head = sections[_HEAD].records()[0]
     if not head["runs_count"]:
@@ -52,6 +54,21 @@ def report_of(engine: FleetEngine, dataset: str, master: str | None = None) -> F
         )
     warnings = tuple(_warnings(head, _errors(sections[_ERRORS])))
     return FleetReport(dataset, sections, titles, warnings)
+
+
+def _named(engine: FleetEngine, problems: Result) -> Result:
+    """Runs are labelled with what they are called; of no known machine also with their source."""
+    listed = sorted({row["run"] for row in problems.records()})
+    if not listed:
+        return problems
+    texts = ", ".join(f"'{run}'" for run in listed)  # hashes: of layout.RUN_ID
+    sql = f"SELECT run, name, source, host FROM {RUNS} WHERE run IN ({texts})"
+    _, rows = engine.select(sql, [RUNS])
+    names = {}
+    for run, name, source, host in rows:
+        where = f" ({source})" if source and source != name and host == UNKNOWN else ""
+        names[run] = f"{name or run}{where}"
+    return replace(problems, labels={"run": names})
 
 
 def _errors(result: Result) -> int:

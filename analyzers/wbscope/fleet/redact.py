@@ -11,20 +11,25 @@ import contextlib
 import hashlib
 import hmac
 import json
+import os
 import re
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError
+from wbscope.base.outputs import free_name
 from wbscope.library.database import translate
 
 __all__ = ["Redaction", "read_key", "redact_database"]
 
 _LEAST_KEY_BYTES = 16
 _KEY_BYTES = 32
+_KEY_NAME = "names.key"
 _DIGITS = 12  # with the mark, a name of 14 characters: a task's has at most 15
 # Threads of the kernel, and those who record: views tell them apart by name.
 _KEPT_NAMES = re.compile(
@@ -93,19 +98,29 @@ def read_key(path: Path) -> Redaction:
 
     Raises: InputError.
     """
-    fix = f"head -c {_KEY_BYTES} /dev/urandom > {path} && chmod 600 {path}"
     try:
         with path.open("rb") as file:
             key = file.read(1 << 16)
     except OSError as error:
         told = f"cannot be read: {error.strerror or error}"
-        raise InputError("cannot-read", str(path), told, fix=fix) from error
+        raise InputError("cannot-read", str(path), told, fix=_new_key(path)) from error
     if len(key) < _LEAST_KEY_BYTES:
         told = (
             f"has {len(key)} bytes, wanted a key of {_LEAST_KEY_BYTES} or more: names are guessed"
         )
-        raise InputError("short-key", str(path), told, fix=fix)
+        raise InputError("short-key", str(path), told, fix=_new_key(path))
     return Redaction(key)
+
+
+def _new_key(path: Path) -> str:
+    """How to make one: under this name if nothing has it, else beside what the user has."""
+    is_free = not os.path.lexists(path) and os.access(path.parent, os.W_OK)
+    new = path if is_free else free_name(Path(_KEY_NAME))
+    shown = shlex.quote(str(new))
+    return Phrase(
+        f"head -c {_KEY_BYTES} /dev/urandom > {shown} && chmod 600 {shown}    # then ",
+        Argument("redact", str(new)),
+    )
 
 
 def redact_database(database: Path, redaction: Redaction) -> None:

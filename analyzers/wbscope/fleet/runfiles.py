@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import EvidenceError, InputError
+from wbscope.base.filenames import as_utf8
 from wbscope.base.result import Result
 from wbscope.base.version import __version__
 from wbscope.compare.baseline import baseline_text
@@ -182,7 +183,8 @@ def write_run(
                 told = named.name if redaction is None else redaction.path(named.name)
                 place = called or text
                 place = place if redaction is None else redaction.path(place)
-                return _Written(run, run_id, folder, told, place, _places(run, named)).files()
+                names = as_utf8(told), as_utf8(place)
+                return _Written(run, run_id, folder, *names, _places(run, named)).files()
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.children import file_word
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
@@ -151,7 +152,7 @@ def _empty_range(source: Source, database: Path, choice: Choice) -> Notice:
     """With the range that the trace has: a second look at it, which only counts."""
     whole = database.with_name(f"{database.name}.whole")  # the output may have any name
     options = [] if choice.unpack_limit else ["--no-unpack-limit"]
-    run_ingester(["sqlite", str(source.given), "-o", str(whole), *options])
+    run_ingester(["sqlite", file_word(source.given), "-o", str(whole), *options])
     with closing(sqlite3.connect(whole)) as opened:
         meta = dict(opened.execute("SELECT key, value FROM meta"))
     whole.unlink()

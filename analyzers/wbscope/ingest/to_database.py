@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wbscope.base.children import passed_text
+from wbscope.base.children import file_word, passed_text
 from wbscope.base.result import Notice
 from wbscope.ingest.formats import reference_formats
 from wbscope.ingest.program import Observer, run_ingester
@@ -39,7 +39,15 @@ def trace_to_database(
             options += ["--no-unpack-limit"]
         options += ["--writer", choice.writer]
         return run_ingester(
-            ["sqlite", str(run.given), "-o", str(output), "--formats", formats_name, *options],
+            [
+                "sqlite",
+                file_word(run.given),
+                "-o",
+                str(output),
+                "--formats",
+                formats_name,
+                *options,
+            ],
             observer,
             files=[listed, formats],
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.children import file_word
 from wbscope.base.errors import InputError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
@@ -66,13 +67,14 @@ def convert(
     if span:
         options += ["--time-range", span.machine()]
     with ExitStack() as stack:
-        private = stack.enter_context(private_output(output))
+        private = stack.enter_context(private_output(output, force=force))
         stack.enter_context(saying(span))
         runs = [stack.enter_context(run.at_hand(limited=unpack_limit)) for run in named]
         for run in runs:
             _check_kind(run)
         done, warnings = run_ingester(
-            ["convert", *(str(run.given) for run in runs), "-o", str(private), *options], observer
+            ["convert", *(file_word(run.given) for run in runs), "-o", str(private), *options],
+            observer,
         )
         for run in runs:
             warnings = run.shown(warnings)
@@ -98,7 +100,7 @@ def _check_kind(run: Source) -> None:
             fix=f"{report_of(run.path)}    # or open it in the Perfetto UI as it is",
         )
     if run.kind is Kind.DATABASE:
-        check_database(run.path, str(run.path))
+        check_database(run.trace, str(run.path))
         raise InputError(
             "not-a-trace",
             str(run.path),

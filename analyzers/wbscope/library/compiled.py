@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from wbscope.base.cache import entry_of, trim_cache, used
+from wbscope.base.cache import entry_of, refuse_foreign, trim_cache, used
 from wbscope.base.errors import SetupError
 from wbscope.base.outputs import private_output
 from wbscope.base.result import Column
@@ -55,6 +55,7 @@ def kept_or_read(root: Path, read: Callable[[], Parsed]) -> Parsed:
         entry.unlink(missing_ok=True)
     parsed = read()
     with contextlib.suppress(OSError, SetupError):
+        refuse_foreign(entry)
         with private_output(entry) as private:
             private.write_bytes(_written(parsed))
         trim_cache(keep=entry)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sqlite3
@@ -70,7 +71,7 @@ def check_database(path: Path, shown: str) -> None:
 
 def open_database(path: Path, shown: str) -> tuple[sqlite3.Connection, Recorded]:
     """A read-only connection and what it holds; `shown` is the user's path."""
-    uri = f"file:{quote_uri(str(path.absolute()))}?mode=ro"
+    uri = f"file:{quote_uri(os.fsencode(path.absolute()))}?mode=ro"
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error as error:

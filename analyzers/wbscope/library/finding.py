@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from wbscope.base.filenames import join
 from wbscope.library.engine import Engine
 from wbscope.library.evidence import is_recorded
 from wbscope.library.library import Library
@@ -74,7 +74,7 @@ class Proof:
     def command(self, shown: str) -> str:
         """What a user types to see the numbers."""
         words = [word for option in self.options for word in option]
-        return shlex.join(["wbscope", "query", self.query, shown, *words])
+        return join(["wbscope", "query", self.query, shown, *words])
 
 
 @dataclass(frozen=True)

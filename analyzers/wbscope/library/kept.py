@@ -216,4 +216,4 @@ def _identity(database: Path) -> list[Any]:
 
 
 def _uri(path: Path, mode: str) -> str:
-    return f"file:{quote_uri(str(path))}?mode={mode}"
+    return f"file:{quote_uri(os.fsencode(path))}?mode={mode}"

@@ -205,7 +205,11 @@ class SqliteEngine:
             connection.execute(f"PRAGMA {schema}.cache_size = -{_CACHE_KIB}")
         self._params = Params()
         definitions = Definitions(self.library, self._recorded, self._params, self.shown)
-        self._unfiltered = definitions.filters(connection)
+        try:
+            self._unfiltered = definitions.filters(connection)
+        except sqlite3.Error as error:
+            connection.close()
+            raise self._library_error("filters", error) from error
         self._kept = KeptTables(self.database, self._recorded.meta, self.library)
         self._objects = Objects(connection, definitions, self._kept)
         self._sharing = Sharing(self._objects, self.database, self.shown)

@@ -11,6 +11,7 @@ from typing import IO
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.outputs import short_name
 from wbscope.base.version import __version__
 from wbscope.library.library import Library
 from wbscope.record import choose
@@ -84,7 +85,7 @@ def unpack_file(path: Path, request: Request) -> Recording:
 def _written(archive: IO[bytes], target: Path, replace: bool) -> Recording:
     """Raises: InputError for what is no recording, SetupError when it cannot be written."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        folder = Path(tempfile.mkdtemp(prefix=f".{short_name(target.name)}.", dir=target.parent))
         try:
             facts = unpack(archive, folder)
             head = {"schema": META_SCHEMA, "wbscope_version": __version__}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
-from wbscope.base.outputs import check_parent, free_name
+from wbscope.base.outputs import check_parent, free_name, short_name
 from wbscope.base.sudo_caller import give_to_caller
 from wbscope.record.backends import HEAD, TRACE
 from wbscope.record.recording_plan import Plan, registered
@@ -109,7 +109,7 @@ def _is_free(target: Path) -> bool:
 
 def private_folder(target: Path, instance: str) -> Path:
     """Where a run is until it is whole."""
-    return target.with_name(f".{target.name}.{instance}")
+    return target.with_name(f".{short_name(target.name)}.{instance}")
 
 
 def holds_recording(folder: Path) -> bool:
@@ -199,8 +199,9 @@ def _aside(folder: Path) -> Path:
 def remove_leftovers(target: Path) -> None:
     """Folders of recorders that were killed before they recorded anything."""
     known = registered()
-    for folder in target.parent.glob(f".{glob.escape(target.name)}.{INSTANCE_PREFIX}*"):
-        instance = folder.name.removeprefix(f".{target.name}.")
+    start = f".{short_name(target.name)}."
+    for folder in target.parent.glob(f"{glob.escape(start)}{INSTANCE_PREFIX}*"):
+        instance = folder.name.removeprefix(start)
         if instance not in known and is_orphan(instance) and not holds_recording(folder):
             shutil.rmtree(folder, ignore_errors=True)
 

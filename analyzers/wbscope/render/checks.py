@@ -17,20 +17,16 @@ _MARK_WIDTH = max(len(mark) for mark in _MARKS.values())
 
 
 def checks_text(checks: Sequence[Check], width: int) -> str:
-    """A line each, the fix below it, and what follows from all of them."""
+    """What follows from all of them; then a line each, the fix below it."""
     names = max(len(check.name) for check in checks)
-    lines = []
+    lines = [*_verdict(checks, width), ""]
     for check in checks:
         head = f"{_MARKS[check.status]:<{_MARK_WIDTH}}  {check.name:<{names}}  "
         lines += _wrapped(head, check.found, width)
         if check.fix is not None:
             # A command is not broken: it is there to be copied.
             lines.append(" " * len(head) + f"fix: {printable(check.fix)}")
-    failing = [check.name for check in checks if check.status is Status.fails]
-    end = "wbscope record works here."
-    if failing:
-        end = f"wbscope record does not work here: {', '.join(failing)}."
-    return "\n".join([*lines, "", end]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def states_text(states: Sequence[EventState]) -> str:
@@ -43,6 +39,19 @@ def states_text(states: Sequence[EventState]) -> str:
             here = f"as {state.name_here}"
         lines.append(f"{state.profile:<10}{state.event:<{width}}  {here}\n")
     return "".join(lines)
+
+
+def _verdict(checks: Sequence[Check], width: int) -> list[str]:
+    """Whether anything can be recorded, what first helps if not, and what is not there if so."""
+    failing = [check for check in checks if check.status is Status.fails]
+    if not failing:
+        missing = ", ".join(check.name for check in checks if check.status is Status.missing)
+        without = f" Not all is there: {missing}." if missing else ""
+        return _wrapped("", f"wbscope record works here.{without}", width)
+    names = ", ".join(check.name for check in failing)
+    lines = _wrapped("", f"wbscope record does not work here: {names}.", width)
+    fix = next((check.fix for check in failing if check.fix is not None), None)
+    return lines if fix is None else [*lines, f"To do: {printable(fix)}"]
 
 
 def _wrapped(head: str, text: str, width: int) -> list[str]:

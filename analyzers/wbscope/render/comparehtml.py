@@ -28,12 +28,14 @@ from wbscope.render.changes import (
 )
 from wbscope.render.comparepage import (
     constant_text,
+    doubt_lines,
     group_name,
-    head_lines,
     how_to_read,
     left_out,
     short_metric,
     shown_rows,
+    title_line,
+    warned_text,
 )
 from wbscope.render.comparescreen import MOST_TOLD, is_short
 from wbscope.render.comparewords import verdict_lines
@@ -65,15 +67,15 @@ def compare_html(
     environment = Environment(
         loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined
     )
-    first, *doubts = head_lines(comparison, _WIDE)
     known = {name: curves for name, curves in pauses.items() if any(curves)}
     script, style = asset("compare.js"), asset("compare.css")
     return environment.get_template("compare.html.j2").render(
         script=script,
         style=style,
         policy=policy([script], [style]),
-        title=first,
-        doubts=doubts,
+        title=title_line(comparison),
+        warned=warned_text(comparison),
+        doubts=doubt_lines(comparison, _WIDE),
         ecdf=ecdf_svg(known, lambda value: value_text(_NS, value)) if known else "",
         sides=[_side(comparison, side.name, faces) for side in comparison.sides[1:]],
         how_to_read=" ".join(how_to_read(comparison, False)),

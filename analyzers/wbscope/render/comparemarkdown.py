@@ -20,12 +20,14 @@ from wbscope.render.changes import (
 )
 from wbscope.render.comparepage import (
     constant_text,
+    doubt_lines,
     group_name,
-    head_lines,
     how_to_read,
     left_out,
     short_metric,
     shown_rows,
+    title_line,
+    warned_text,
 )
 from wbscope.render.comparescreen import MOST_TOLD
 from wbscope.render.comparewords import verdict_lines
@@ -40,18 +42,25 @@ _WIDE = 10_000
 def compare_markdown(comparison: Comparison, faces: bool = True, full: bool = True) -> str:
     """The verdict of each side and what matters most, then, if `full`, a table for each query.
 
-    What makes numbers doubtful stands above as quotations.
+    What makes numbers doubtful stands between them as quotations.
     """
-    first, *doubts = head_lines(comparison, _WIDE)
-    lines = [f"## {plain(first)}", ""]
-    lines += [line for doubt in doubts for line in (f"> {plain(doubt)}", "")]
+    lines = [f"## {plain(title_line(comparison))}", ""]
+    if warned := warned_text(comparison):
+        lines += [f"> {plain(warned)}", ""]
     for side in comparison.sides[1:]:
-        rows = comparison.of_side(side.name)
         verdict, *words = verdict_lines(comparison, side.name)
         lines += [f"## {plain(verdict)}", ""]
         lines += [line for told in words for line in (plain(told), "")]
+    for doubt in doubt_lines(comparison, _WIDE):
+        lines += [f"> {plain(doubt)}", ""]
+    for side in comparison.sides[1:]:
+        rows = comparison.of_side(side.name)
+        told = [] if full else matter_most(rows, MOST_TOLD)
+        if len(comparison.sides) > 2 and (full or told):
+            against = printable(f"{side.name} against {comparison.base.name}")
+            lines += [f"## {plain(against)}", ""]
         if not full:
-            if told := matter_most(rows, MOST_TOLD):
+            if told:
                 lines += [*_table([one.row for one in told], faces, _whole_name), ""]
             continue
         for group, members in groupby(shown_rows(rows), key=group_name):

@@ -10,9 +10,10 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
-from wbscope.compare.comparison import Comparison, Row
+from wbscope.compare.comparison import Comparison, Row, Side
 from wbscope.compare.differences import facts_text
 from wbscope.compare.marks import FALSE_SHARE, is_constant
+from wbscope.compare.published import is_published
 from wbscope.measure.metric import split_name
 from wbscope.render.changes import (
     FACES,
@@ -32,15 +33,23 @@ from wbscope.render.table import PAGE_WIDTH
 __all__ = [
     "compare_text",
     "constant_text",
+    "doubt_lines",
     "folded",
     "group_name",
-    "head_lines",
+    "how_sure",
     "how_to_read",
+    "is_tested",
+    "is_untested",
     "laid_out",
     "left_out",
     "level_text",
+    "one_run_each",
     "short_metric",
     "shown_rows",
+    "tests_text",
+    "title_line",
+    "verdict_first",
+    "warned_text",
 ]
 
 _GAP = "  "
@@ -50,16 +59,16 @@ _INDENT = "    "
 def compare_text(
     comparison: Comparison, width: int = PAGE_WIDTH, faces: bool = True, describe: bool = False
 ) -> str:
-    """What must be known first, then the tables of each side against the base.
+    """The verdict and what makes it doubtful, then the tables of each side against the base.
 
     `describe` adds means and standard deviations, which decide nothing.
     """
-    lines = head_lines(comparison, width)
+    lines = verdict_first(comparison, width)
     for side in comparison.sides[1:]:
         if len(comparison.sides) > 2:
             title = printable(f"{side.name} against {comparison.base.name}")
-            lines += ["", title, "=" * len(title)]
-        lines += ["", *(folded(line, width) for line in verdict_lines(comparison, side.name))]
+            lines += ["", title, "=" * len(title), ""]
+            lines += [folded(line, width) for line in verdict_lines(comparison, side.name)]
         rows = shown_rows(comparison.of_side(side.name))
         for group, members in groupby(rows, key=group_name):
             lines += ["", *_group_lines(group, list(members), width, faces, describe)]
@@ -71,13 +80,45 @@ def compare_text(
     return "\n".join([*lines, "", folded(told, width)]) + "\n"
 
 
-def head_lines(comparison: Comparison, width: int) -> list[str]:
-    """Who against whom, then all that makes the numbers doubtful."""
-    counts = [f"{side.name}: {_runs(len(side.runs))}" for side in comparison.sides[1:]]
-    base = comparison.base
-    first = f"wbscope compare: {', '.join(counts)}, against {base.name}: {_runs(len(base.runs))}"
-    lines = [printable(first)]
-    lines += [folded(warning_text(notice), width) for notice in comparison.warnings]
+def title_line(comparison: Comparison) -> str:
+    """Who against whom."""
+    sides = ", ".join(_runs_of(side) for side in comparison.sides[1:])
+    return printable(f"wbscope compare: {sides}, against {_runs_of(comparison.base)}")
+
+
+def verdict_first(comparison: Comparison, width: int) -> list[str]:
+    """What it comes to, how sure that is, and behind both all that makes the numbers doubtful.
+
+    Of one side all its words; of several the verdict of each, as their words stand at their tables.
+    """
+    told = [verdict_lines(comparison, side.name) for side in comparison.sides[1:]]
+    lines = [*(words[0] for words in told), how_sure(comparison)]
+    lines += told[0][1:] if len(told) == 1 else []
+    doubts = doubt_lines(comparison, width)
+    return [folded(line, width) for line in lines] + (["", *doubts] if doubts else [])
+
+
+def how_sure(comparison: Comparison) -> str:
+    """A: 6 runs, B: 6 runs; warnings below: 2 x not-the-same."""
+    base, *others = comparison.sides
+    runs = printable(", ".join(_runs_of(side) for side in (*others, base)))
+    warned = warned_text(comparison)
+    return f"{runs}; {warned}." if warned else f"{runs}."
+
+
+def warned_text(comparison: Comparison) -> str:
+    """What stands below as lines, in one: it is known before the first number; or nothing."""
+    slugs = [notice.slug for notice in comparison.warnings]
+    slugs += ["not-the-same" for _ in comparison.differing]
+    doubts = [slug if n == 1 else f"{n} x {slug}" for slug, n in Counter(slugs).items()]
+    if comparison.unknown:
+        doubts.append("unknown facts")
+    return printable(f"warnings below: {', '.join(doubts)}") if doubts else ""
+
+
+def doubt_lines(comparison: Comparison, width: int) -> list[str]:
+    """All that makes the numbers doubtful."""
+    lines = [folded(warning_text(notice), width) for notice in comparison.warnings]
     for difference in comparison.differing:
         lines.append(folded(printable(f"warning[not-the-same]: {difference.text()}"), width))
     if comparison.unknown:
@@ -113,8 +154,9 @@ def short_metric(row: Row) -> str:
     return row.metric.name.partition(".")[2] or row.metric.name
 
 
-def _runs(count: int) -> str:
-    return f"{count} run" if count == 1 else f"{count} runs"
+def _runs_of(side: Side) -> str:
+    count = len(side.runs)
+    return f"{side.name}: {count} run{'' if count == 1 else 's'}"
 
 
 def _group_lines(group: str, rows: list[Row], width: int, faces: bool, describe: bool) -> list[str]:
@@ -204,14 +246,20 @@ def left_out(rows: Iterable[Row]) -> Iterator[str]:
 
 def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
     """What change, interval, ~ and faces are, as sentences."""
+    if not is_tested(comparison):
+        return one_run_each(comparison) if is_untested(comparison) else []
     level = level_text(comparison)
     count = len({row.metric.name for row in comparison.rows if row.shift is not None})
     words = [
         f"Columns of sides ({comparison.base.name}, ...) are medians of runs."
         f" change is the Hodges-Lehmann shift, interval what it can be with {level} confidence."
-        " ~ stands where the exact Mann-Whitney test cannot tell it from chance (p above"
+        f" ~ stands where {tests_text(comparison, 'the')} cannot tell it from chance (p above"
         f" {comparison.alpha:g})."
     ]
+    if is_untested(comparison):
+        words.append(
+            "Of metrics with one run each, which nothing tests, it is the change as it is."
+        )
     if faces:
         words.append(
             ":) better and :( worse: the test is sure that it changed, and the estimate, which is"
@@ -229,6 +277,33 @@ def how_to_read(comparison: Comparison, faces: bool) -> list[str]:
             " by chance alone: declare those that count in a policy and use wbscope gate."
         )
     return words
+
+
+def one_run_each(comparison: Comparison) -> list[str]:
+    """What the numbers are where no test was possible."""
+    return [
+        f"Columns of sides ({comparison.base.name}, ...) are values of one run each, and change is"
+        " from the one to the other. No test is possible with one run each, so there is no interval"
+        " and no p, and any change may be chance."
+    ]
+
+
+def is_tested(comparison: Comparison) -> bool:
+    """Whether there is a metric that more than one run, or a published mean, tells of."""
+    return any(row.shift is not None and not row.is_untested for row in comparison.rows)
+
+
+def is_untested(comparison: Comparison) -> bool:
+    """Whether there is a metric with one run each."""
+    return any(row.shift is not None and row.is_untested for row in comparison.rows)
+
+
+def tests_text(comparison: Comparison, article: str) -> str:
+    """The tests that were made."""
+    shifts = [row.shift for row in comparison.rows if row.shift and not row.is_untested]
+    means = sum(map(is_published, shifts))
+    ranks = [f"{article} exact Mann-Whitney test"] if means < len(shifts) else []
+    return " or ".join([*ranks, *(["Welch's t of published means"] if means else [])])
 
 
 def level_text(comparison: Comparison) -> str:

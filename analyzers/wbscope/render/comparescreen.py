@@ -8,7 +8,17 @@ from collections.abc import Iterable
 from wbscope.compare.comparison import Comparison
 from wbscope.compare.marks import FALSE_SHARE, Told, matter_most
 from wbscope.render.changes import FACES, change_text, interval_text, median_text, row_p
-from wbscope.render.comparepage import folded, head_lines, laid_out, level_text, shown_rows
+from wbscope.render.comparepage import (
+    folded,
+    is_tested,
+    is_untested,
+    laid_out,
+    level_text,
+    one_run_each,
+    shown_rows,
+    tests_text,
+    verdict_first,
+)
 from wbscope.render.comparewords import verdict_lines
 from wbscope.render.printable import printable
 from wbscope.render.table import PAGE_WIDTH
@@ -17,6 +27,7 @@ __all__ = ["MOST_TOLD", "glance_text", "is_short"]
 
 # Of the metrics that surely changed.
 MOST_TOLD = 10
+_ONCE = "keys of one metric once where they moved in the same direction"
 
 
 def is_short(comparison: Comparison) -> bool:
@@ -27,19 +38,21 @@ def is_short(comparison: Comparison) -> bool:
 
 def glance_text(comparison: Comparison, width: int = PAGE_WIDTH, faces: bool = True) -> str:
     """A screen; all metrics are a `--full` away."""
-    lines = head_lines(comparison, width)
+    lines = verdict_first(comparison, width)
     for side in comparison.sides[1:]:
-        lines += ["", *_glance(comparison, side.name, width, faces)]
+        if len(comparison.sides) > 2:
+            words = verdict_lines(comparison, side.name)
+            lines += ["", *(folded(line, width) for line in words)]
+        lines += _glance(comparison, side.name, width, faces)
     lines += ["", folded(" ".join(_how_to_read(comparison, faces)), width)]
     lines.append(folded("All metrics: --full. A page with a dot for each run: --html FILE.", width))
     return "\n".join(lines) + "\n"
 
 
 def _glance(comparison: Comparison, side: str, width: int, faces: bool) -> list[str]:
-    """Of one side: the verdict, the counts, and what matters most by evidence."""
-    rows = comparison.of_side(side)
-    lines = [folded(line, width) for line in verdict_lines(comparison, side)]
-    told = matter_most(rows, MOST_TOLD)
+    """Of one side what matters most by evidence."""
+    lines: list[str] = []
+    told = matter_most(comparison.of_side(side), MOST_TOLD)
     if not told:
         return lines
     heads = ["", "", comparison.base.name, side, "change", "interval", "p"]
@@ -71,15 +84,22 @@ def _cells(one: Told, faces: bool) -> list[str]:
 
 
 def _how_to_read(comparison: Comparison, faces: bool) -> Iterable[str]:
+    if not is_tested(comparison):
+        if is_untested(comparison):
+            yield from one_run_each(comparison)
+            yield f"Listed are the largest changes, {_ONCE}."
+        return
     yield (
         "Medians of runs; change is the Hodges-Lehmann shift, interval what it can be with"
         f" {level_text(comparison)} confidence."
     )
     yield (
-        "Listed is what an exact Mann-Whitney test tells from chance among all these metrics"
+        f"Listed is what {tests_text(comparison, 'an')} tells from chance among all these metrics"
         f" (Benjamini-Hochberg: at most {FALSE_SHARE * 100:g} % of it is expected to be chance),"
-        " metrics with the same order of runs once."
+        f" metrics with the same order of runs and {_ONCE}."
     )
+    if is_untested(comparison):
+        yield "Of metrics with one run each, which nothing tests, it is the largest changes."
     margin = f"{comparison.margin * 100:g} %"
     if faces:
         yield f":) better and :( worse by more than {margin} as estimated."

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from wbscope.compare.comparison import Comparison
+from wbscope.compare.comparison import TOO_FEW, Comparison
 from wbscope.compare.findingchanges import FindingChange, finding_changes
 from wbscope.compare.marks import Tally, tally
 from wbscope.compare.tailrule import runs_far_out
@@ -24,7 +24,9 @@ def verdict_lines(comparison: Comparison, side: str) -> list[str]:
     if not tested:
         told = "no metric of both can be compared"
     elif all(row.is_untested for row in tested):
-        told = "no test is possible with one run each"
+        told = "no test is possible with one run each: make 6 or more of each"
+    elif any(row.reason == TOO_FEW for row in tested):
+        told = "so few runs tell no change from chance: make 6 or more of each"
     changes = finding_changes(comparison, side)
     far = _far_text(comparison, side)
     return [

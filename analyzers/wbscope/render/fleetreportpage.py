@@ -17,6 +17,8 @@ __all__ = ["fleet_json", "fleet_text", "fleet_title", "head_text", "problem_text
 
 # What the first screen tells; the table has all.
 _TOLD = 3
+# As the host of a run that does not tell its machine is called: fleet/layout.py.
+_UNKNOWN = "unknown"
 _HEAD, _PROBLEMS, _HOSTS = "overview", "problems", "worst_hosts"
 Sections = Mapping[str, Result]
 
@@ -45,12 +47,21 @@ def head_text(head: Mapping[str, Any]) -> str:
 
 def problem_texts(sections: Sections) -> Iterator[tuple[str, str, str | None]]:
     """Of the worst problems: what and where, what it is in its worst run, what to change there."""
-    for row in sections[_PROBLEMS].records()[:_TOLD]:
+    problems = sections[_PROBLEMS]
+    for row in problems.records()[:_TOLD]:
         cost = format_value("cost_task_ns", "ns", row["cost_task_ns"])
         lost = f", tasks lost {cost}" if row["cost_task_ns"] else ""
         where = f"{_many(row['runs_count'], 'run')} of {_many(row['hosts_count'], 'machine')}"
         told = f"{row['severity']}: {row['id']} in {where}{lost}"
-        yield told, f"worst in {row['run']} of {row['host']}: {row['text']}", row["advice"]
+        yield told, f"worst in {_worst(problems, row)}: {row['text']}", row["advice"]
+
+
+def _worst(problems: Result, row: Mapping[str, Any]) -> str:
+    """What the run is called, and its machine where somebody told it."""
+    name = problems.label("run", row["run"])
+    if row["host"] == _UNKNOWN and name is not None:
+        return name
+    return f"{name or row['run']} of {row['host']}"
 
 
 def fleet_text(

@@ -41,20 +41,19 @@ _SCREEN_LINES = 24
 
 
 def gate_text(result: GateResult, width: int = PAGE_WIDTH, faces: bool = True) -> str:
-    """Doubts, then each metric with its evidence, the worst first; the verdict last.
+    """The verdict, doubts, then each metric with its evidence, the worst first.
 
-    It also stands in front where the text is longer than a screen.
+    The verdict also stands last where the text is longer than a screen.
     """
     verdict_line = _fill(f"gate: {summary_text(result)}", width)
-    lines = [_fill(line, width) for line in _doubts(result)]
+    lines = [verdict_line, *(_fill(line, width) for line in _doubts(result))]
     for verdict in _by_status(result):
         face = f"{_FACES[verdict.status]} " if faces else ""
         lines.append(_fill(f"{face}{verdict.status} {printable(verdict.metric.name)}", width))
         for line in (_told(verdict), *evidence_text(verdict), _meaning(verdict)):
             lines.append(_fill(f"    {printable(line)}", width, "    "))
-    lines.append(verdict_line)
     is_long = sum(line.count("\n") + 1 for line in lines) > _SCREEN_LINES
-    return "\n".join([verdict_line, *lines] if is_long else lines) + "\n"
+    return "\n".join([*lines, verdict_line] if is_long else lines) + "\n"
 
 
 def _by_status(result: GateResult) -> list[Verdict]:

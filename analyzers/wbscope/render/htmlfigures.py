@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wbscope.base.filenames import join
 from wbscope.base.units import format_value
 from wbscope.plot.asked import Asked, Lacking
 from wbscope.plot.figures import FIGURES
@@ -159,7 +159,7 @@ def _told(name: str, plot: _Plot, pages: Sequence[RunPage]) -> dict[str, Any]:
         + (f"; and {len(rows) - 6} more" if len(rows) > 6 else ""),
         "rows": rows,
         "window": plot.asked.window if panel.window_ns else "",
-        "command": printable(shlex.join(command)),
+        "command": printable(join(command)),
         "file": f"{plot.asked.figure.name}-{name}.csv",
         "notes": notes,
     }

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from wbscope.base.filenames import join
 from wbscope.base.result import Notice, Result
 from wbscope.explain.report import Section
 from wbscope.library.sqlfile import SqlFile
@@ -121,4 +121,4 @@ def _joined(given: Sequence[tuple[str, Result]], pages: Sequence[RunPage]) -> Re
 
 
 def _command(query: str, page: RunPage) -> str:
-    return printable(shlex.join(["wbscope", "query", query, page.report.run]))
+    return printable(join(["wbscope", "query", query, page.report.run]))

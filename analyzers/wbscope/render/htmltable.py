@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import pairwise
 from typing import Any
 
+from wbscope.base.filenames import join
 from wbscope.base.result import Result
 from wbscope.base.units import format_value
 from wbscope.render.arrange import arranged
@@ -108,7 +108,7 @@ def open_command(run: str, start_ns: int, end_ns: int | None) -> str:
     start = _moment(max(start_ns, 0))
     end = start if end_ns is None else _moment(max(end_ns, 0))
     at = start if start == end else f"{start}..{end}"
-    return shlex.join(["wbscope", "open", run, "--at", at])
+    return join(["wbscope", "open", run, "--at", at])
 
 
 def _moment(ns: int) -> str:

@@ -18,7 +18,7 @@ from wbscope.base.units import seconds
 from wbscope.compare.comparison import Comparison, Row, Sample
 from wbscope.measure.metric import Metric, split_name
 from wbscope.render.changes import mean_text
-from wbscope.render.comparepage import folded, head_lines, left_out
+from wbscope.render.comparepage import doubt_lines, folded, left_out
 from wbscope.render.printable import printable
 from wbscope.render.table import PAGE_WIDTH
 
@@ -43,7 +43,7 @@ def mmtests_text(comparison: Comparison, width: int = PAGE_WIDTH) -> str:
     for name in names:
         found = [by_side.get((side, name)) for side in sides[1:]]
         table.append(_line(next(row for row in found if row is not None), found))
-    doubts = [f"{line}\n" for line in head_lines(comparison, width)[1:]]
+    doubts = [f"{line}\n" for line in doubt_lines(comparison, width)]
     text = "".join([*doubts, "\n"] if doubts else []) + _aligned(table)
     return text + _left_out(comparison, width) + _legend(comparison, rows, width)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -34,16 +35,20 @@ class ProgressBar:
         trace: TracebackType | None,
     ) -> None:
         if self._progress is not None:
-            self._progress.stop()
+            with contextlib.suppress(OSError):  # a terminal that has gone changes no exit code
+                self._progress.stop()
 
     def advance(self, done_bytes: int, total_bytes: int) -> None:
         """Show how far the ingester is."""
         if not self._enabled:
             return
-        if self._progress is None:
-            self._progress = self._start()
-        for task in self._progress.task_ids:
-            self._progress.update(task, completed=done_bytes, total=total_bytes)
+        try:
+            if self._progress is None:
+                self._progress = self._start()
+            for task in self._progress.task_ids:
+                self._progress.update(task, completed=done_bytes, total=total_bytes)
+        except OSError:
+            self._enabled = False
 
     def _start(self) -> Progress:
         # Imported here: most commands never draw.

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from wbscope.base.filenames import join
 from wbscope.base.version import __version__
 from wbscope.render.htmlenvironment import environment_of_page
 from wbscope.render.htmlfigures import figures_of
@@ -56,8 +56,7 @@ def report_html(pages: Sequence[RunPage], *, clock: bool = False) -> str:
         figures=figures,
         elsewhere=", ".join(DRAWN_ELSEWHERE),
         pictures=[
-            printable(shlex.join(["wbscope", "plot", page.report.run, "-o", "DIR"]))
-            for page in pages
+            printable(join(["wbscope", "plot", page.report.run, "-o", "DIR"])) for page in pages
         ],
         blame=tables.pop(_BLAME, None),
         longest=longest_of_page(pages, clock=clock),

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 
+from wbscope.base.filenames import join
 from wbscope.explain.report import Report, Section
 from wbscope.render.arrange import main_rows
 from wbscope.render.markdown import markdown_text, plain
@@ -39,7 +39,7 @@ def _section(section: Section, report: Report, clock: bool) -> str:
         lines.append(markdown_text(shown).rstrip("\n"))
         told = [side_text(side).strip()] if side else []
         if cut := section.left_out or len(main.rows) - len(shown.rows):
-            command = shlex.join(["wbscope", "query", result.name, report.run])
+            command = join(["wbscope", "query", result.name, report.run])
             told.append(f"{cut} more rows: `{printable(command)}`")
         lines += [line for text in told for line in ("", text)]
     return "\n".join(lines) + "\n"

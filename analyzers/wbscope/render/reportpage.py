@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from wbscope.base.arguments import Argument
+from wbscope.base.filenames import join
 from wbscope.base.result import Result, unit_of
 from wbscope.base.units import format_value, short_name
 from wbscope.explain.report import Report, Section
@@ -167,7 +167,7 @@ def _short_table(result: Result, run: str, width: int) -> list[str]:
 
 def _more(count: int, result: Result, run: str) -> list[str]:
     """Where the rows are that are not shown."""
-    command = shlex.join(["wbscope", "query", result.name, run])
+    command = join(["wbscope", "query", result.name, run])
     return [f"{_rows(count)}: {command}"] if count > 0 else []
 
 

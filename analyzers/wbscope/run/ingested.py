@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.cache import CACHE_FIX, cache_entry, only_maker, trim_cache, used
-from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.cache import (
+    CACHE_FIX,
+    cache_entry,
+    is_own_entry,
+    only_maker,
+    refuse_foreign,
+    trim_cache,
+    used,
+)
+from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
 from wbscope.base.version import __version__
@@ -29,7 +37,15 @@ from wbscope.run.labels import names_of
 from wbscope.run.offered import report_of
 from wbscope.run.source import DATABASE_NAME, Kind, Source
 
-__all__ = ["Ingested", "database_of", "default_output", "ingest", "kept_database"]
+__all__ = [
+    "Ingested",
+    "damage_told",
+    "database_of",
+    "default_output",
+    "engine_of",
+    "ingest",
+    "kept_database",
+]
 
 
 @dataclass(frozen=True)
@@ -43,15 +59,33 @@ class Ingested:
     warnings: tuple[Notice, ...]
 
 
-def database_of(source: Source, library: Library, observer: Observer | None = None) -> Path:
-    """The database of a run; a trace is ingested into the cache when needed."""
+def engine_of(source: Source, library: Library, observer: Observer | None = None) -> SqliteEngine:
+    """For the database of a run; what the cache has and cannot be opened is made anew."""
+    shown = str(source.path)
+    try:
+        return SqliteEngine(database_of(source, library, observer), shown, library)
+    except InputError:
+        if kept_database(source, library) is None or source.kind is Kind.DATABASE:
+            raise  # of the trace itself
+    return SqliteEngine(database_of(source, library, observer, anew=True), shown, library)
+
+
+def database_of(
+    source: Source, library: Library, observer: Observer | None = None, *, anew: bool = False
+) -> Path:
+    """The database of a run; a trace is ingested into the cache when needed.
+
+    `anew`: what the cache has could not be opened.
+    """
     if source.kind is Kind.DATABASE:
         return source.trace
     entry = _entry(source, library)
-    if not used(entry):
+    if anew or not used(entry):
         with only_maker(entry):
-            if used(entry):  # another process has made it in the meantime
+            # Another process may have made it in the meantime.
+            if _opens(entry, str(source.path)) if anew else used(entry):
                 return entry
+            refuse_foreign(entry)
             try:
                 _make(source, entry, library, observer)
             except SetupError as error:
@@ -60,6 +94,38 @@ def database_of(source: Source, library: Library, observer: Observer | None = No
                 raise
         trim_cache(keep=entry)
     return entry
+
+
+def damage_told(error: BaseException | None, source: Source, database: Path) -> InputError | None:
+    """What to say of damage that is met late, in a file of the cache: the run is not at fault."""
+    if source.kind is Kind.DATABASE or not is_own_entry(database):
+        return None
+    if not isinstance(error, InputError) or not _is_of_damage(error, database):
+        return None
+    return InputError(
+        "damaged-cache",
+        str(database),
+        f"is damaged, the database that the cache keeps of {source.path}: {error.message}",
+        effect="it is made again when it is gone; the trace is not at fault",
+        fix=f"rm {shlex.quote(str(database))}",
+    )
+
+
+def _is_of_damage(error: InputError, database: Path) -> bool:
+    """As Python tells it or, of a timeline, wbscope-ingest."""
+    if error.slug == "damaged-database":
+        return True
+    told = ("malformed", "is not a database")
+    by_ingester = error.slug == "cannot-read-database" and error.subject == str(database)
+    return by_ingester and any(words in error.message for words in told)
+
+
+def _opens(entry: Path, shown: str) -> bool:
+    try:
+        check_database(entry, shown)
+    except WbscopeError:
+        return False
+    return True
 
 
 def kept_database(source: Source, library: Library) -> Path | None:
@@ -132,7 +198,7 @@ def ingest(
                 plain, output, library, choice, force=force, observer=observer, views=views
             )
     if run.kind is Kind.DATABASE:
-        check_database(run.path, str(run.path))
+        check_database(run.trace, str(run.path))  # which may be unpacked
         raise InputError(
             "already-a-database",
             str(run.path),
@@ -143,7 +209,7 @@ def ingest(
     with (
         _kept_for(output) as engines,
         run.at_hand(),
-        private_output(output) as private,
+        private_output(output, force=force) as private,
     ):
         if run.kind is Kind.PERFETTO:
             if choice.is_part:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from wbscope.base.children import file_word
 from wbscope.base.errors import InputError
 from wbscope.base.nearest import nearest
 
@@ -22,7 +23,8 @@ _MOST_ENTRIES = 2_000
 
 def report_of(path: Path) -> str:
     """The command that reads this run, whatever was wanted of it."""
-    return f"wbscope report {shlex.quote(str(path))}"
+    word = "-" if str(path) == "-" else file_word(path)  # stdin stays what it is
+    return f"wbscope report {shlex.quote(word)}"
 
 
 def runs_among(folder: Path, names: Sequence[str], is_run: IsRun) -> list[str]:

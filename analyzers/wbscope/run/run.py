@@ -27,7 +27,7 @@ from wbscope.library.sqlfile import SqlFile
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.empty import unfiltered, why_empty
 from wbscope.run.filters import Filters, parse_filters
-from wbscope.run.ingested import database_of
+from wbscope.run.ingested import damage_told, engine_of
 from wbscope.run.labels import Names, has_named, names_of
 from wbscope.run.source import Source, find_source
 
@@ -236,6 +236,8 @@ class Run:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+        if told := damage_told(error, self.source, self.database):
+            raise told from error
 
     @property
     def _session(self) -> Session:
@@ -340,5 +342,4 @@ def open_run(
 
         return Run(source, *open_engine(source, observer))
     library = library or load_library()
-    database = database_of(source, library, observer)
-    return Run(source, SqliteEngine(database, str(source.path), library), library)
+    return Run(source, engine_of(source, library, observer), library)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from wbscope.base.children import passed_text
+from wbscope.base.children import file_word, passed_text
 from wbscope.base.errors import EvidenceError, WbscopeError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
@@ -88,7 +88,7 @@ def write_timeline(
         source = run.source
         if not beside and events != ():
             source = stack.enter_context(source.at_hand())
-        return _write(run, source, output, events, span, beside)
+        return _write(run, source, output, events, span, beside, force)
 
 
 def _write(
@@ -98,6 +98,7 @@ def _write(
     events: Sequence[str] | None,
     span: Span,
     beside: Beside | None,
+    force: bool,
 ) -> Timeline:
     """As write_timeline(), with a trace that is no longer packed."""
     t0_ns, t1_ns = run.on_clock(span)
@@ -111,7 +112,7 @@ def _write(
         options += beside.options(t0_ns or run.bounds()[0])
     if globs and not span:
         options += ["--trace", str(source.trace), *_options(globs)]
-    with private_output(output) as private:
+    with private_output(output, force=force) as private:
         try:
             warnings = drawing.draw(options, private, kept=True)
         except WbscopeError:
@@ -158,7 +159,7 @@ class _Drawing:
             pipe.write("\0".join(self._scripts[1:]).encode("utf-8"))
 
         with passed_text(self._scripts[0]) as (early, name):
-            arguments = ["timeline", str(self._run.database), "--setup", "-", *options]
+            arguments = ["timeline", file_word(self._run.database), "--setup", "-", *options]
             for script, views in ((name, lanes.early), ("-", lanes.late)):
                 if lanes.beside:
                     arguments += ["--lane", script, *_named("--lane-view", self.names(views))]
@@ -254,7 +255,7 @@ def _append_events(source: Source, timeline: Path, globs: Sequence[str], part: _
     """
     cut = timeline.with_name(f"{timeline.name}.events")  # the output may have any name
     bounds = "..".join("" if ns is None else str(ns) for ns in part)
-    arguments = ["convert", str(source.trace), *_options(globs), "--time-range", bounds]
+    arguments = ["convert", file_word(source.trace), *_options(globs), "--time-range", bounds]
     run_ingester([*arguments, "-o", str(cut)])
     with cut.open("rb") as events, timeline.open("ab") as whole:
         shutil.copyfileobj(events, whole)

@@ -44,7 +44,7 @@ def write_two_timelines(
     titles = group_names(first, second)
     begin_ns = _begin(first, span)
     done: list[Timeline] = []
-    with private_output(output) as private:
+    with private_output(output, force=force) as private:
         parts = [private.with_name(f"{letter}.pftrace") for letter in _LETTERS]
         for place, (run, title, part) in enumerate(zip(runs, titles, parts, strict=True), 2):
             beside = Beside(title, place, begin_ns)

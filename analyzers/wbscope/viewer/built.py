@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wbscope.base.cache import CACHE_FIX, cache_entry, trim_cache, used
+from wbscope.base.cache import CACHE_FIX, cache_entry, refuse_foreign, trim_cache, used
 from wbscope.base.errors import InputError, SetupError
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
@@ -97,6 +97,7 @@ def _two_timelines(first: Run, second: Run, span: Span) -> tuple[Path, tuple[Not
     entry = cache_entry(inputs, [*versions, *marks, *more], ".pftrace")
     if not used(entry):
         with _told_of_cache():
+            refuse_foreign(entry)
             write_two_timelines(first, second, entry, force=True, span=span)
         trim_cache(keep=entry)
     warnings = (
@@ -117,6 +118,7 @@ def _timeline(run: Run, span: Span) -> tuple[Path, tuple[Notice, ...]]:
     if used(entry):
         return entry, run.warnings()
     with _told_of_cache():
+        refuse_foreign(entry)
         warnings = write_timeline(run, entry, force=True, span=span).warnings
     trim_cache(keep=entry)
     return entry, warnings

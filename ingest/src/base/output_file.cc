@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -23,6 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxNames = 100;
 constexpr std::string_view kSuffix = ".part";
+// What is put around a name, and what SQLite hangs on it, leaves longer ones no room in the
+// 255 bytes that file systems give a name; some give 143.
+constexpr std::size_t kMostStem = 96;
 constexpr const char* kFix = "name an output in a directory that you can write, with room left";
 
 [[noreturn]] void throw_exists(const std::string& path) {
@@ -43,6 +47,16 @@ bool is_file_at(int fd, const std::string& path) {
          open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
+// What temporary files of this target are called by: its name, or short for a long one.
+std::string stem_of(const std::string& target) {
+  if (target.size() <= kMostStem) return target;
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a: two targets of a folder keep apart
+  for (const char c : target) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  }
+  return "wbscope-" + std::to_string(hash);
+}
+
 // Whether name is ".TARGET.<numbers>.part".
 bool is_temp_name(std::string_view name, std::string_view target) {
   if (name.size() <= target.size() + 2 + kSuffix.size() || name[0] != '.' ||
@@ -60,7 +74,7 @@ bool is_temp_name(std::string_view name, std::string_view target) {
 // it has the lock; so no living writer loses its file.
 void remove_leftovers(const fs::path& target) {
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  const std::string name = target.filename().string();
+  const std::string name = stem_of(target.filename().string());
   std::error_code problem;
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
        entry.increment(problem)) {
@@ -109,7 +123,7 @@ void OutputFile::make_temp_file() {
   // Another machine or container may have a writer with our process id.
   for (int n = 0; n < kMaxNames; ++n) {
     std::string name = ".";
-    name.append(target.filename().string()).append(".").append(std::to_string(::getpid()));
+    name.append(stem_of(target.filename().string())).append(".").append(std::to_string(::getpid()));
     if (n > 0) name.append(".").append(std::to_string(n));
     name.append(kSuffix);
     const std::string temp =

@@ -6,7 +6,8 @@
 
 namespace wbscope {
 
-// Work goes into temp_path(), ".NAME.PID.part" in the directory of the target.
+// Work goes into temp_path(), ".NAME.PID.part" in the directory of the target
+// (with a short name in the place of a long NAME).
 // commit() makes it durable and renames it; without commit() it is removed.
 //
 // The temporary file is locked (flock) for as long as its writer lives, on

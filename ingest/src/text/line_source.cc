@@ -38,7 +38,10 @@ bool LineSource::next(std::string_view& line) {
     std::size_t size = newline == nullptr
                            ? have
                            : static_cast<std::size_t>(static_cast<const char*>(newline) - start);
-    if (newline == nullptr && have < kMaxLine && refill()) continue;
+    if (newline == nullptr && have < kMaxLine) {
+      if (refill()) continue;
+      start = buffer_.data() + begin_;  // moved to the front, though nothing came behind it
+    }
     if (newline == nullptr && have == 0 && at_end_) return false;
     const bool is_rest = skipping_;
     skipping_ = newline == nullptr && !at_end_;

@@ -3,6 +3,7 @@
 #include "text/payload_reader.h"
 
 #include <algorithm>
+#include <set>
 
 #include "text/characters.h"
 #include "text/key_values.h"
@@ -245,6 +246,54 @@ void PayloadReader::read(const LineHead& head) {
     read_generic(read, payload, true);
   }
   put(read, head.ts, head.cpu, head.tid);
+}
+
+bool PayloadReader::is_printed_by(const Reference& reference, std::string_view payload) {
+  return reference.print() != nullptr && matcher_.match(*reference.print(), payload);
+}
+
+bool PayloadReader::has_all_keys(const Event& event, std::string_view payload) {
+  const std::vector<KeyValue> pairs = split_key_values(payload);
+  if (pairs.empty() || pairs.back().value.empty()) return false;
+  std::set<std::string> names;
+  for (const KeyValue& pair : pairs) {
+    const std::string name(pair.key.empty() ? "payload" : pair.key);
+    names.insert(name);
+    if (!pair.second.empty()) names.insert(name + "_paren");
+  }
+  return std::ranges::all_of(event.named_fields,
+                             [&](const auto& field) { return names.contains(field.first); });
+}
+
+bool PayloadReader::is_whole(const LineHead& head) {
+  key_.assign(head.system).append(":").append(head.event);
+  const auto seen = events_.find(key_);
+  std::string_view payload = head.payload;
+  const bool is_raw = payload.starts_with(kNotParsed);
+  if (is_raw) payload.remove_prefix(kNotParsed.size());
+  if (seen != events_.end()) {
+    const Event& event = *seen->second;
+    bool any = false;
+    // A reference that no other line fits may print the first half of this one.
+    for (const Candidate& candidate : event.candidates) {
+      if (candidate.fields.empty()) continue;  // not used yet
+      any = true;
+      if (!is_raw && is_printed_by(*candidate.reference, payload)) return true;
+    }
+    if (!event.named_fields.empty()) return has_all_keys(event, payload);
+    if (any) return false;
+  }
+  if (is_raw) return true;
+  const auto known = references_.find(head.system, head.event);
+  return std::ranges::none_of(known, [](const Reference* one) { return one->print() != nullptr; }) ||
+         std::ranges::any_of(
+             known, [&](const Reference* one) { return is_printed_by(*one, payload); });
+}
+
+bool PayloadReader::is_whole_log(std::string_view name, std::string_view payload) {
+  return std::ranges::any_of(references_.find("printk", name), [&](const Reference* one) {
+    return is_printed_by(*one, payload);
+  });
 }
 
 bool PayloadReader::read_log(std::string_view name, std::string_view payload, std::int64_t ts) {

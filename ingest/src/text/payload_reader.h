@@ -37,6 +37,11 @@ class PayloadReader {
   // What tracers print without the name of an event. False when it is none.
   [[nodiscard]] bool read_nameless(const LineHead& head);
 
+  // Whether the last record that was given has all that others of its event have, or where
+  // there are none, all that a reference prints. To be asked before it is read.
+  [[nodiscard]] bool is_whole(const LineHead& head);
+  [[nodiscard]] bool is_whole_log(std::string_view name, std::string_view payload);
+
   [[nodiscard]] std::uint64_t generic_records() const noexcept { return generic_; }
 
  private:
@@ -68,6 +73,8 @@ class PayloadReader {
               std::initializer_list<std::pair<std::string_view, Value>> values);
   void read_print(const LineHead& head, std::string_view ip, std::string_view buf);
   void put(Event& event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid);
+  bool is_printed_by(const Reference& reference, std::string_view payload);
+  static bool has_all_keys(const Event& event, std::string_view payload);
   static std::uint32_t printed_base(const Event& event, std::string_view name);
   static const FieldPlan* known_field(const Event& event, std::string_view name);
 

@@ -57,12 +57,17 @@ TextReader::TextReader(const References& references, TextSink& sink, std::string
   for (const auto& name : references.names_of("printk")) log_names_.push_back(name + ": ");
 }
 
-void TextReader::line(std::string_view text) {
+void TextReader::line(std::string_view text, bool is_unended) {
   if (text.ends_with('\r')) text.remove_suffix(1);
   if (!is_sampling_) {
-    read_line(text);
+    if (is_unended) {
+      read_unended(text);
+    } else {
+      read_line(text);
+    }
     return;
   }
+  is_sample_unended_ = is_unended;
   sample_.append(text);
   sample_ends_.push_back(sample_.size());
   if (sample_.size() >= kSampleBytes || sample_ends_.size() >= kSampleLines) end_sample();
@@ -109,7 +114,14 @@ void TextReader::end_sample() {
     facts_.style = TextStyle::kTraceCmd;
   }
   payloads_.decide();
-  each([this](std::string_view text) { read_line(text); });
+  std::size_t left = sample_ends_.size();
+  each([this, &left](std::string_view text) {
+    if (--left == 0 && is_sample_unended_) {
+      read_unended(text);
+    } else {
+      read_line(text);
+    }
+  });
   // One line of an event that kernels have is enough. Else most lines have to
   // be records.
   is_trace_ = facts_.style == TextStyle::kLog || has_cpus || has_tracer || has_known ||
@@ -306,6 +318,29 @@ void TextReader::read_line(std::string_view text) {
   } else if (is_selected) {
     payloads_.read(*head);
   }
+}
+
+bool TextReader::is_whole(std::string_view text) {
+  const auto head = parse_line_head(text);
+  if (head) {
+    // Without an event's name, reading it tells; texts of user space may be anything.
+    return head->event.empty() || is_marker(*head) || payloads_.is_whole(*head);
+  }
+  const auto log = facts_.style == TextStyle::kLog ? log_event(text) : std::nullopt;
+  return !log || payloads_.is_whole_log(log->first, log->second.text);
+}
+
+// The last word of a record that was cut may be a part of a number: it goes.
+void TextReader::read_unended(std::string_view text) {
+  const bool is_cut = !is_whole(text);
+  if (is_cut) {
+    const auto head = parse_line_head(text);
+    const auto lead = head ? text.size() - head->payload.size() : text.size();
+    const auto blank = without_tail(text).find_last_of(" \t");
+    text = text.substr(0, std::max(lead, blank == kNpos ? 0 : blank));
+  }
+  read_line(text);
+  facts_.is_last_cut = is_cut;
 }
 
 }  // namespace wbscope

@@ -39,6 +39,7 @@ struct TextFacts {
   std::string not_understood_text;
   bool has_heading = false;
   bool is_last_misread = false;  // the last line was not understood
+  bool is_last_cut = false;      // the last line has no newline, and not all of its record
   std::uint64_t time_backwards = 0;
   std::uint64_t overwritten = 0;  // of "# entries-in-buffer/entries-written: ..."
   std::int64_t last_ts = 0;
@@ -54,7 +55,9 @@ class TextReader {
 
   // One line without its newline. The first lines wait until enough of them
   // are there to choose between references.
-  void line(std::string_view text);
+  // is_unended: it is the last one, and there was no newline. Most programs end
+  // each line, so its record is looked at: it may have been cut.
+  void line(std::string_view text, bool is_unended = false);
   void finish();
 
   [[nodiscard]] const TextFacts& facts() const noexcept { return facts_; }
@@ -65,6 +68,8 @@ class TextReader {
  private:
   void end_sample();
   void read_line(std::string_view text);
+  void read_unended(std::string_view text);
+  [[nodiscard]] bool is_whole(std::string_view text);
   bool read_heading(std::string_view text);
   bool read_log(std::string_view text);
   [[nodiscard]] std::optional<std::pair<std::string_view, LogLine>> log_event(
@@ -85,6 +90,7 @@ class TextReader {
   bool is_sampling_ = true;
   std::string sample_;
   std::vector<std::size_t> sample_ends_;
+  bool is_sample_unended_ = false;
   bool is_trace_ = false;
   const References& references_;
   // The line of a record that takes texts from user space, which may have

@@ -40,6 +40,12 @@ MISTAKES = {
     "a folder of runs": Mistake(
         ("report", "runs"), "no-trace", "wbscope report runs/deep", "runs/deep: ", "deep, four"
     ),
+    "a folder of runs to explain": Mistake(
+        ("explain", "runs"), "no-trace", "wbscope explain runs/deep", "runs/deep: ", "deep, four"
+    ),
+    "a misspelt run to explain": Mistake(
+        ("explain", "runs/dep"), "no-such-file", "wbscope explain runs/deep", "runs/deep: "
+    ),
     "a folder with a trace of another name": Mistake(
         ("query", "fairness", "renamed"),
         "no-trace",

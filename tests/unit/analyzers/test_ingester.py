@@ -128,6 +128,25 @@ def test_failure_keeps_the_earlier_database(
     assert (tmp_path / "run.db").read_text() == "earlier"
 
 
+def test_of_two_at_once_the_second_replaces_nothing(
+    ingester: Any, trace: Path, tmp_path: Path, library: Library
+) -> None:
+    output = tmp_path / "run.db"
+
+    class Other:
+        """While the one reads, another command writes its result."""
+
+        def advance(self, done_bytes: int, total_bytes: int) -> None:
+            output.write_text("theirs")
+
+    with pytest.raises(UsageError) as caught:
+        ingest(find_source(str(trace)), output, library, observer=Other())
+    assert caught.value.slug == "output-exists"
+    assert output.read_text() == "theirs"
+    ingest(find_source(str(trace)), output, library, force=True, observer=Other())
+    assert output.read_bytes().startswith(b"SQLite format 3\0")
+
+
 def test_damage_is_a_warning(
     ingester: Any,
     trace: Path,

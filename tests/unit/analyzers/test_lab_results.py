@@ -107,6 +107,20 @@ def test_wrong_files(cli: Cli, lab: Path, tmp_path: Path) -> None:
     assert cli("lab", "report", str(kept)).code == 3
 
 
+def test_an_output_that_cannot_be(cli: Cli, lab: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "results.json"
+    kept.write_text("mine")
+    for option in ("-o", "--save"):
+        done = cli("lab", "report", str(lab), option, "x" * 5000)
+        assert done.code == 5
+        assert ": cannot be written: File name too long\n" in done.err
+        assert done.err.endswith(f"  fix: choose a shorter name with {option}\n")
+    for output, code in ((kept, 2), (kept / "pictures", 5), ("/proc/pictures", 5)):
+        done = cli("lab", "report", str(lab), "-o", str(output))
+        assert done.code == code, done.err
+    assert kept.read_text() == "mine"
+
+
 def test_pairs_can_be_left_out(cli: Cli, lab: Path) -> None:
     assert "limit: low against free" in _whole(cli, str(lab), "--pairs", "1")
     assert "against" not in _whole(cli, str(lab), "--pairs", "0")

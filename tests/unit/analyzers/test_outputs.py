@@ -4,11 +4,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError, UsageError
-from wbscope.base.outputs import check_output, private_folder, private_output, write_whole
+from wbscope.base.outputs import (
+    check_folder,
+    check_output,
+    check_parent,
+    is_private_name,
+    private_folder,
+    private_name,
+    private_output,
+    write_whole,
+)
 
 
 def test_existing_output_needs_force(tmp_path: Path) -> None:
@@ -125,9 +136,105 @@ def test_error_names_the_file_that_the_user_named(tmp_path: Path) -> None:
     assert caught.value.message == f"{output} is bad"
 
 
+def _no_links(*_: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize("way", ["link", "rename", "look"])
+def test_what_another_command_wrote_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    output = tmp_path / "x.db"
+    if way != "link":
+        monkeypatch.setattr(os, "link", _no_links)
+    if way == "look":
+        monkeypatch.setitem(sys.modules, "ctypes", None)
+
+    def write_both() -> None:
+        with private_output(output, force=False) as private:
+            private.write_text("mine")
+            output.write_text("theirs")
+
+    with pytest.raises(UsageError) as caught:
+        write_both()
+    assert (caught.value.slug, caught.value.subject) == ("output-exists", str(output))
+    assert caught.value.fix == "add force=True to replace it, or choose another name with output"
+    assert (output.read_text(), os.listdir(tmp_path)) == ("theirs", ["x.db"])
+    with private_output(output) as private:
+        private.write_text("mine")
+    assert output.read_text() == "mine"
+    output.unlink()
+    write_whole(output, "new", force=False)
+    assert (output.read_text(), os.listdir(tmp_path)) == ("new", ["x.db"])
+    assert output.stat().st_nlink == 1
+
+
 def test_writer_that_wrote_nothing(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="cannot be written"), private_output(tmp_path / "x"):
         pass
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("length", [100, 101, 240, 255])
+def test_long_names_are_names(tmp_path: Path, length: int) -> None:
+    output = tmp_path / ("é" * 10 + "x" * (length - 20))
+    check_output(output, False, [])
+    check_folder(output)
+    with private_output(output) as private:
+        # SQLite and the ingester put files of longer names beside it.
+        (private.with_name(f"{private.name}-journal")).touch()
+        private.write_text("whole")
+        assert is_private_name(private.parent.name, output.name)
+    assert os.listdir(tmp_path) == [output.name]
+    assert is_private_name(private_name(output.name), output.name)
+    assert not is_private_name(private_name(output.name), f"{output.name[:-1]}y")
+
+
+def test_what_a_killed_writer_of_a_long_name_left_is_removed(tmp_path: Path) -> None:
+    output = tmp_path / ("x" * 250)
+    with private_folder(output) as folder:
+        left = folder.name
+    (tmp_path / left).mkdir()
+    (tmp_path / left / ".writer.lock").touch()
+    write_whole(output, "whole")
+    assert os.listdir(tmp_path) == [output.name]
+
+
+@pytest.mark.parametrize("name", ["x" * 256, "x" * 5000, "x/" * 2500])
+def test_names_that_are_too_long(tmp_path: Path, name: str) -> None:
+    def check(output: Path) -> None:
+        check_output(output, False, [])
+
+    for refuse in (check, check_parent, check_folder, lambda path: write_whole(path, "")):
+        with pytest.raises(SetupError, match="File name too long") as caught:
+            refuse(tmp_path / name)
+        assert caught.value.slug == "cannot-write"
+        assert caught.value.fix == "choose a shorter name with output"
+    with pytest.raises(SetupError) as caught:
+        check_output(tmp_path / name, False, [], "junit.xml", "junit")
+    assert caught.value.fix == Phrase("choose a shorter name with ", Argument("junit"))
+
+
+def test_a_parent_that_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    Path("loop").symlink_to("loop")
+    Path("dangling").symlink_to("nowhere")
+    for name in ("file", "loop", "dangling"):
+        for output in (Path(name, "x.html"), Path(name, "deep/x.html")):
+            with pytest.raises(SetupError, match=f"{name} is no folder") as caught:
+                check_parent(output, "save")
+            assert caught.value.slug == "no-output-folder"
+            assert caught.value.fix == "save='x.html'"
+
+
+def test_a_folder_that_nothing_can_be_put_in(tmp_path: Path) -> None:
+    for folder in (Path("/proc"), Path("/proc/new")):
+        with pytest.raises(SetupError) as caught:
+            check_folder(folder)
+        assert (caught.value.slug, caught.value.subject) == ("cannot-write", str(folder))
+    for folder in (tmp_path, tmp_path / "new"):
+        check_folder(folder)
     assert os.listdir(tmp_path) == []
 
 
@@ -138,6 +245,8 @@ def test_folder_that_cannot_be_written() -> None:
 
 
 def test_write_whole(tmp_path: Path) -> None:
+    write_whole(tmp_path / "x.txt", "a name: \udcff\n")
+    assert (tmp_path / "x.txt").read_text() == "a name: \\udcff\n"
     write_whole(tmp_path / "x.txt", "tëxt\n")
     assert (tmp_path / "x.txt").read_text(encoding="utf-8") == "tëxt\n"
     assert os.listdir(tmp_path) == ["x.txt"]

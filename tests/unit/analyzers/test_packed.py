@@ -128,6 +128,11 @@ def test_a_packed_database_and_text(cli: Cli, cache: Path, tmp_path: Path) -> No
     packed = tmp_path / "run.db.gz"
     packed.write_bytes(gzip.compress((tmp_path / "run.db").read_bytes(), 1))
     assert rows(cli, packed) == rows(cli, TRACE)
+    for verb, slug in (("ingest", "already-a-database"), ("convert", "not-a-trace")):
+        ran = cli(verb, packed, "-o", tmp_path / "x", "--json")
+        assert (ran.code, ran.error()["slug"]) == (3, slug)
+        assert ran.error()["object"] == str(packed)
+        assert not (tmp_path / "x").exists()
     text = b"   dd-11    [000] .....  100.000001: sched_wakeup: comm=dd pid=11 prio=120\n"
     (tmp_path / "t.xz").write_bytes(lzma.compress(text))
     ran = cli("sql", tmp_path / "t.xz", "SELECT event FROM event_counts", "--json")

@@ -135,6 +135,13 @@ def test_nothing_to_draw_is_an_error(command: Wbscope, run: Path, tmp_path: Path
         (["{run}", "-o", "{folder}", "--format", "gif"], 2, "usage"),
         (["{run}", "-o", "{folder}/no/such"], 5, "no-output-folder"),
         (["{run}", "-o", "{run}/trace.dat"], 2, "output-is-file"),
+        (["{run}", "-o", "{run}/trace.dat/pictures"], 5, "no-output-folder"),
+        (["{run}", "-o", ""], 2, "no-output"),
+        (["{run}", "-o", "-"], 2, "output-is-stdout"),
+        (["-o", "-"], 2, "output-is-stdout"),
+        (["{run}.none", "-o", "/proc/pictures"], 5, "cannot-write"),  # before any work
+        (["{run}.none", "-o", "/proc"], 5, "cannot-write"),
+        (["{run}.none", "-o", "x" * 300], 5, "cannot-write"),
         (["{run}", "-o", "{folder}", "--from", "9s"], 2, "empty-range"),
         (["{run}", "-o", "{folder}", "--list"], 2, "two-choices"),
         (["{run}.none", "-o", "{folder}"], 3, "no-such-file"),
@@ -147,8 +154,11 @@ def test_wrong_input(
 ) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
-    done = command.run("plot", *(word.format(run=run, folder=folder) for word in words), "--json")
+    words = [word.format(run=run, folder=folder) for word in words]
+    before = sorted(tmp_path.iterdir())
+    done = command.run("plot", *words, "--json", cwd=tmp_path)
     assert done.returncode == code, done.stderr
+    assert [path for path in sorted(tmp_path.iterdir()) if path.name != "plot-cache"] == before
     assert json.loads(done.stderr.splitlines()[-1])["error"]["slug"] == slug
     assert list(folder.iterdir()) == []
 

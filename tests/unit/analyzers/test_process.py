@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import pty
 import signal
@@ -15,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wbscope.render.progress import ProgressBar
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
 MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000) SELECT i FROM n"
+GATE = ("gate", "nosuch", "--budget", "throttle_summary.pause_p99_ns <= 1h")
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n"
 
 
@@ -42,6 +46,49 @@ def test_full_disk_behind_stdout(start: Start, database: Path) -> None:
         _, err = process.communicate()
     assert process.returncode == 5
     assert err == b"error[cannot-write]: stdout: cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["query", "-h"], ["sql", "run.db", "SELECT 1"]]
+)
+def test_a_few_lines_on_a_full_disk(
+    start: Start, database: Path, words: list[str], buffered: str
+) -> None:
+    """They stay in a buffer, which must not be tried again at the end."""
+    env = dict(os.environ, PYTHONUNBUFFERED=buffered)
+    with open("/dev/full", "w") as full:
+        process = start(*words, stdout=full, env=env, cwd=database.parent)
+        _, err = process.communicate()
+    assert process.returncode == 5
+    assert err == b"error[cannot-write]: stdout: cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ([*GATE], 3),
+        ([*GATE, "--exit-codes", "bisect"], 131),
+        (["query", "nope", "run.db"], 2),
+        (["nosuchcmd"], 2),
+        ([], 2),
+        (["query", "throttle_by_task", "run.db"], 0),
+        (["ingest", "trace.dat", "-o", "new.db"], 0),
+    ],
+)
+@pytest.mark.usefixtures("ingester", "database", "trace")
+def test_full_disk_behind_stderr(
+    start: Start, tmp_path: Path, words: list[str], code: int, buffered: str
+) -> None:
+    """1 is a gate that says no, and nothing else."""
+    env = dict(os.environ, PYTHONUNBUFFERED=buffered)
+    if words[:1] == ["gate"]:
+        del env["WBSCOPE_SQL_DIR"]  # which has no such metric
+    with open("/dev/full", "w") as full:
+        process = start(*words, stderr=full, env=env, cwd=tmp_path)
+        process.communicate()
+    assert process.returncode == code
 
 
 def test_closed_stdout(start: Start, database: Path) -> None:
@@ -156,6 +203,22 @@ def test_progress_is_drawn_on_a_terminal_only(start: Start, trace: Path) -> None
     process = start("ingest", trace, "-o", trace.parent / "c.db")
     _, err = process.communicate()
     assert err.startswith(b"wrote ")
+
+
+class _Gone(io.StringIO):
+    """A terminal that was closed."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_progress_on_a_terminal_that_has_gone() -> None:
+    with ProgressBar(_Gone(), "reading", enabled=True) as bar:
+        for done in range(3):
+            bar.advance(done, 3)
 
 
 @pytest.mark.usefixtures("ingester")

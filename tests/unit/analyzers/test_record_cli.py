@@ -147,6 +147,22 @@ def test_archive_replaces_an_older_run_only_when_it_is_whole(
     assert (run / "trace.dat").read_text() == "new"
 
 
+def test_archive_into_a_long_name(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unpack(_: Any, folder: Path) -> dict[str, Any]:
+        (folder / "trace.dat").write_text("new")
+        return {"events": [], "ended": "complete", "lost": None}
+
+    (tmp_path / "run.tar").touch()
+    monkeypatch.setattr(elsewhere, "unpack", unpack)
+    words = ("record", "--unpack", tmp_path / "run.tar", "--no-report", "-o")
+    run = tmp_path / ("x" * 255)
+    assert cli(*words, run).code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.tar", run.name]
+    assert cli(*words, tmp_path / ("y" * 256)).code == 5
+
+
 def test_tracefs_that_is_read_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not another user that helps."""
     monkeypatch.setattr(tracefs.os, "access", lambda *_: False)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from wbscope.base.errors import UsageError
+from wbscope.base.errors import SetupError, UsageError
 from wbscope.record import folders
 from wbscope.record.finish import recover_folder
 from wbscope.record.folders import (
@@ -54,6 +54,25 @@ def _private(target: Path, content: str, force: bool = False) -> Plan:
 def _runs(folder: Path) -> dict[str, str]:
     """Every run in a folder, also those that are hidden."""
     return {path.parent.name: path.read_text() for path in folder.glob("*/trace.dat")}
+
+
+@pytest.mark.parametrize("length", [150, 255])
+def test_a_long_name(tmp_path: Path, length: int) -> None:
+    target = tmp_path / ("x" * length)
+    assert target_of(target, False) == target
+    left = private_folder(target, _NAME.format("bbbbbbbb"))
+    left.mkdir()
+    remove_leftovers(target)
+    assert not left.exists()
+    for content in ("first", "second"):
+        assert publish(_private(target, content, force=True)) == target
+        assert (target / "trace.dat").read_text() == content
+    assert _runs(tmp_path) == {target.name: "second"}
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="File name too long"):
+        target_of(tmp_path / ("x" * 256), False)
 
 
 def test_run_is_named_when_it_is_whole(tmp_path: Path) -> None:

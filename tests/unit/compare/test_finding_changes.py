@@ -71,8 +71,9 @@ def test_nothing_is_said_where_nobody_asked() -> None:
 
 def test_a_finding_comes_before_the_numbers() -> None:
     text = glance_text(compared([SLOW] * 6, [{}] * 6))
-    verdict, new, counts = text.splitlines()[3:6]
+    verdict, runs, new, counts = text.splitlines()[:4]
     assert verdict.startswith("A against B: ")
+    assert runs.startswith("A: 6 runs, B: 6 runs")
     assert new.startswith("new: A device is slower than its writers (6 of 6 runs of A, 0 of")
     assert "same" in f"{counts}{text.splitlines()[6]}"
 

@@ -13,6 +13,7 @@ from wbscope.compare.comparison import Comparison, compare_sides
 from wbscope.compare.marks import FALSE_SHARE, looked_through, matter_most, tally
 from wbscope.measure.metric import Metric
 from wbscope.render.comparemarkdown import compare_markdown
+from wbscope.render.comparepage import compare_text
 from wbscope.render.comparescreen import glance_text, is_short
 from wbscope.stats.discovery import false_discovery
 
@@ -67,8 +68,70 @@ def test_rows_of_one_order_are_one_test() -> None:
     same = {metric(f"fio.t{i}_ns", "lower", "ns"): (SLOW, OLD) for i in range(20)}
     found = compared({**same, RATE: ([1 / value for value in SLOW], [1 / value for value in OLD])})
     assert {round(row.q or 0, 9) for row in found.rows} == {round(2 / 924, 9)}
-    (first,) = matter_most(found.rows, 10)
-    assert len(first.alike) == 20
+    slower, less = matter_most(found.rows, 10)
+    # Both are worse, and still one rises while the other falls.
+    assert (len(slower.alike), less.row.metric, less.alike) == (19, RATE, ())
+
+
+def keyed(values: dict[str, tuple[float, float]]) -> dict[Metric, tuple[list[float], list[float]]]:
+    """One metric with keys, of one run each."""
+    return {
+        metric(f"disk.latency_ns[op={op}]", "lower", "ns"): ([new], [old])
+        for op, (new, old) in values.items()
+    }
+
+
+def test_of_one_run_each_only_what_moves_the_same_way_is_alike() -> None:
+    found = compared(
+        keyed({"read": (5.0, 0.4), "write": (0.8, 1.8), "flush": (11.9, 13.9), "trim": (9.0, 1.0)})
+    )
+    told = {one.row.metric.name: one.alike for one in matter_most(found.rows, 10)}
+    assert {name: [row.metric.name for row in alike] for name, alike in told.items()} == {
+        "disk.latency_ns[op=read]": ["disk.latency_ns[op=trim]"],
+        "disk.latency_ns[op=write]": ["disk.latency_ns[op=flush]"],
+    }
+
+
+def test_with_a_test_only_one_verdict_and_one_way_is_alike() -> None:
+    fast = [value / 1.3 for value in OLD]
+    neutral = [metric(f"dirty.level_ns[kind={kind}]", "neutral") for kind in ("up", "down")]
+    found = compared(
+        {neutral[0]: (SLOW, OLD), neutral[1]: (fast, OLD), TIME: (SLOW, OLD), RATE: (fast, OLD)}
+    )
+    for one in matter_most(found.rows, 10):
+        for row in one.alike:
+            assert row.outcome == one.row.outcome
+    names = [[one.row, *one.alike] for one in matter_most(found.rows, 10)]
+    assert sorted(len(rows) for rows in names) == [1, 1, 1, 1]
+
+
+def test_one_run_each_is_never_said_to_be_tested() -> None:
+    found = compared({**keyed({f"k{i}": (2.0 + i, 1.0) for i in range(12)}), TIME: ([3.0], [1.0])})
+    for text in (glance_text(found), compare_text(found), compare_markdown(found)):
+        words = " ".join(text.split())
+        assert "No test is possible with one run each" in words
+        for untrue in ("Mann-Whitney", "Benjamini-Hochberg", "Hodges-Lehmann", ":) better"):
+            assert untrue not in words
+    assert "Listed are the largest changes" in " ".join(glance_text(found).split())
+    assert glance_text(found).startswith("A against B: no test is possible with one run each: ")
+
+
+def test_few_runs_are_told_what_to_do() -> None:
+    text = glance_text(compared({TIME: (SLOW[:2], OLD[:2])}))
+    told = "A against B: so few runs tell no change from chance: make 6 or more of each."
+    assert text.splitlines()[0] == told
+
+
+def test_the_verdict_of_each_side_is_first() -> None:
+    base, *others = (side(name, {TIME: values}) for name, values in
+                     (("old", OLD), ("slow", SLOW), ("same", OLD[::-1])))  # fmt: skip
+    found = looked_through(compare_sides(base, others))
+    for text in (glance_text(found), compare_text(found)):
+        assert text.splitlines()[:3] == [
+            "slow against old: worse.",
+            "same against old: the same, within 5 %.",
+            "slow: 6 runs, same: 6 runs, old: 6 runs; warnings below: unknown facts.",
+        ]
 
 
 def test_keys_of_a_metric_are_told_once() -> None:
@@ -103,7 +166,7 @@ def test_a_glance_is_a_screen() -> None:
     assert not is_short(found)
     text = glance_text(found)
     lines = text.splitlines()
-    assert lines[3] == "A against B: worse."
+    assert lines[0] == "A against B: worse."
     assert re.search(r"worse 3\d, better \d, same \d+, cannot tell \d+", text)
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith(":( ") for line in lines) == 10

@@ -75,9 +75,15 @@ def test_what_makes_numbers_doubtful_is_above_them(page: Callable[[Comparison], 
     other = side("A", {TIME: SLOW}, facts={"hz": 100}, **damaged("read up to 5"))
     other = Side("A", (base.runs[0], *other.runs[1:]))
     text = page(compare_sides(base, [other]))
-    first = text.index("elapsed_ns")
+    table = re.search(r"^(time\n----|### time|<table>|time\.elapsed_ns )", text, re.MULTILINE)
+    assert table is not None
+    first = table.start()
     for told in ("7 events are lost", "read up to 5", "is the same recording", "hz: 250"):
         assert 0 <= text.find(told) < first, told
+    if page is not mmtests_text:  # which has no verdict
+        counts, warnings = text.index("worse 0"), text.index("7 events are lost")
+        assert text.index("A against B: ") < counts < warnings
+        assert text.index("7 x lost-events") < counts
 
 
 def test_mmtests_gives_no_per_cent_to_what_is_not_judged() -> None:

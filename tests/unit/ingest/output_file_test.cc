@@ -107,6 +107,25 @@ TEST(OutputFile, FolderThatIsNotThere) {
   EXPECT_NE(error->message().text.find("No such file"), std::string::npos);
 }
 
+TEST(OutputFile, LongestNameThatFileSystemsAllow) {
+  const TempDir dir;
+  const std::string name(255, 'n');
+  const std::string other(255, 'o');
+  std::string left;
+  {
+    OutputFile output(dir.path(name), false);
+    fill(output, "whole");
+    left = output.temp_path();
+    output.commit();
+  }
+  EXPECT_EQ(dir.names(), Names{name});
+  std::ofstream(left) << "left by a run that was killed";
+  { OutputFile output(dir.path(other), false); }
+  EXPECT_EQ(dir.names().size(), 2u);
+  { OutputFile output(dir.path(name), true); }
+  EXPECT_EQ(dir.names(), Names{name});
+}
+
 TEST(OutputFile, LeftoversOfTheDeadAreRemoved) {
   const TempDir dir;
   dir.write(".run.db.1.part", "left by a run that was killed");

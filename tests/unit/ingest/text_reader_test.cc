@@ -82,6 +82,18 @@ std::vector<std::string> read(const std::string& formats, const std::vector<std:
   return sink.records;
 }
 
+// Whether the last line is told as cut when nothing comes behind it, not even a newline.
+bool is_cut(const std::string& formats, const std::vector<std::string>& before,
+            const std::string& last) {
+  NotingSink sink;
+  const References references(formats);
+  TextReader reader(references, sink, "");
+  for (const auto& line : before) reader.line(line);
+  reader.line(last, true);
+  reader.finish();
+  return reader.facts().is_last_cut;
+}
+
 std::string read_one(const std::string& formats, const std::string& payload) {
   NotingSink sink;
   const auto records = read(formats, {"t-5 [001] 2.5: e: " + payload}, sink);
@@ -166,6 +178,35 @@ TEST(LineHead, LongWordsAreNoNames) {
   EXPECT_EQ(read_one("", word + "x=1"), "2500000000 5 :e payload=" + word + "x=1");
 }
 
+TEST(TextReader, LastLineWithoutNewline) {
+  const std::string head = "t-5 [001] 2.5: ";
+  const auto two = "\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n"
+                   "\tfield:int bc;\toffset:12;\tsize:4;\tsigned:1;\n";
+  // The older kernel prints the first half of what the newer one does.
+  const std::string formats = "# kernel 2\n# system s\n" +
+                              format_of("e", two, R"("a=%d bc=%d", REC->a, REC->bc)") +
+                              "# kernel 1\n# system s\n" +
+                              format_of("e", two, R"("a=%d", REC->a)");
+  const std::vector<std::string> before(3, head + "e: a=1 bc=2");
+  EXPECT_FALSE(is_cut(formats, before, head + "e: a=1 bc=2"));
+  EXPECT_FALSE(is_cut(formats, {}, head + "e: a=1 bc=2"));
+  EXPECT_FALSE(is_cut(formats, {}, head + "e: a=1"));
+  EXPECT_TRUE(is_cut(formats, before, head + "e: a=1"));
+  for (const char* end : {"e: a=1 bc=", "e: a=1 b", "e: a=", "e: a", "e:"}) {
+    EXPECT_TRUE(is_cut(formats, before, head + end)) << end;
+    EXPECT_TRUE(is_cut(formats, {}, head + end)) << end;
+  }
+  // Of an event without a reference the other lines tell.
+  const std::vector<std::string> unknown(3, head + "u: x=1 yy=2(3)");
+  EXPECT_FALSE(is_cut("", unknown, head + "u: x=1 yy=5(6)"));
+  EXPECT_FALSE(is_cut("", {}, head + "u: x=1"));
+  for (const char* end : {"u: x=1 yy=5(", "u: x=1 yy=5", "u: x=1 yy=", "u: x=1 y", "u:"}) {
+    EXPECT_TRUE(is_cut("", unknown, head + end)) << end;
+  }
+  EXPECT_FALSE(is_cut("", before, head + "tracing_mark_write: any te"));
+}
+
+
 std::vector<std::string> lines_of(std::string_view text, std::size_t chunk, std::uint64_t& cut) {
   LineSource source([&text, chunk](std::span<std::byte> out) {
     const std::size_t n = std::min({out.size(), text.size(), chunk});
@@ -186,6 +227,12 @@ TEST(LineSource, LinesOfAnyChunk) {
     EXPECT_EQ(lines_of(text, chunk, cut), (std::vector<std::string>{"a", "", "bc", "last"}));
     EXPECT_EQ(cut, 0u);
   }
+}
+
+TEST(LineSource, LastLineThatIsLongerThanWhatIsBeforeIt) {
+  const std::string text = "a\nwithout its newline";
+  std::uint64_t cut = 0;
+  EXPECT_EQ(lines_of(text, 100, cut), (std::vector<std::string>{"a", "without its newline"}));
 }
 
 TEST(LineSource, LongLinesAreCut) {

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of files, which may be any bytes: as text to store, and as words of a shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+
+__all__ = ["as_utf8", "join", "pasteable"]
+
+# What shlex.quote() makes; a quote within a word is "'".
+_QUOTED = re.compile(r"""("'")|'([^']*)'""")
+
+
+def as_utf8(name: str) -> str:
+    """A name that a file of UTF-8 can hold: \\udcff is a byte that is none."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def pasteable(command: str) -> str | None:
+    """A command with words of shlex.quote(), so that it can be pasted as shown: $'\\xff.dat'.
+
+    None where it names bytes that are no UTF-8 outside of quotes.
+    """
+    try:
+        told = _QUOTED.sub(_shown, command)
+        told.encode("utf-8")
+    except UnicodeEncodeError:
+        return None
+    return told
+
+
+def join(words: Iterable[str]) -> str:
+    """As shlex.join() does it, in characters that a terminal can show."""
+    command = shlex.join(words)
+    return pasteable(command) or command
+
+
+def _shown(quoted: re.Match[str]) -> str:
+    text = quoted[2]
+    if text is None or text.isprintable():
+        return quoted[0]
+    return "$'" + "".join(map(_escaped, text)) + "'"
+
+
+def _escaped(char: str) -> str:
+    """Bytes, as bash, zsh and ksh read them between $' and '."""
+    if char == "\\":
+        return "\\\\"
+    if char.isprintable():
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
