@@ -53,13 +53,13 @@ WITH
       l.cause,
       l.bdi,
       l.cgroup_ino,
-      l.call_number,
+      l.call_seq,
       count(*) AS stalls_count,
       sum(l.dur) AS dur,
       -- A call may go on for another cause.
       sum(sum(l.dur)) OVER (
         PARTITION BY
-          l.finding, l.tid, l.task_id, l.bdi, l.cgroup_ino, l.call_number
+          l.finding, l.tid, l.task_id, l.bdi, l.cgroup_ino, l.call_seq
       ) AS call_ns,
       max(l.dur) AS max_ns,
       sum(l.dur * l.device_ratio) AS device_ns,
@@ -88,7 +88,7 @@ WITH
       l.cause,
       l.bdi,
       l.cgroup_ino,
-      l.call_number
+      l.call_seq
   )
 SELECT
   l.finding,
@@ -104,7 +104,7 @@ SELECT
   sum(l.device_ns) / nullif(sum(l.watched_ns), 0) AS device_ratio,
   sum(l.own_ns) / nullif(sum(l.of_own_ns), 0) AS own_share_ratio,
   sum(l.holder_ns) / nullif(sum(l.of_holder_ns), 0) AS holder_share_ratio,
-  max(CASE WHEN l.call_number IS NOT NULL THEN l.call_ns END) AS call_max_ns
+  max(CASE WHEN l.call_seq IS NOT NULL THEN l.call_ns END) AS call_max_ns
 FROM per_call AS l
 GROUP BY
   l.finding,

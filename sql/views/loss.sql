@@ -33,8 +33,8 @@
 -- @column   nr_writeback INTEGER throttle: pages under writeback when it was
 --   decided; NULL = not recorded
 -- @column   disk_bytes_per_s REAL what the device writes while it is busy
--- @column   call_number INTEGER throttle: which call of balance_dirty_pages()
---   of its thread it is part of
+-- @column   call_seq INTEGER throttle: call of balance_dirty_pages() that it is
+--   part of, by its first event
 -- @source   docs/findings.md
 CREATE VIEW wb_loss AS
 SELECT
@@ -56,7 +56,7 @@ SELECT
   l.device_ratio,
   l.nr_writeback,
   l.disk_bytes_per_s,
-  l.call_number
+  l.call_seq
 FROM _loss AS l;
 
 -- @view     wb_finding
@@ -107,8 +107,8 @@ WHERE t.is_told = 1;
 -- @column   call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up so, by one or more of them; NULL = no throttling
 -- @column   tasks_count INTEGER tasks that lost it
--- @column   tasks TEXT their names: dd 399; 4 dd; dd and fio; dd, fio and 2
---   more
+-- @column   tasks TEXT their names: dd 399; 4 dd; dd and fio; 2 dd and 1 fio;
+--   dd, fio and 2 more
 -- @column   first_ts INTEGER ns, start of the first wait
 -- @column   last_ts INTEGER ns, end of the last
 -- @column   device_ratio REAL share of the time in which the device had
@@ -135,7 +135,7 @@ WITH
       l.ts,
       l.dur,
       l.device_ratio,
-      l.call_number
+      l.call_seq
     FROM _loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
@@ -149,7 +149,7 @@ WITH
       c.comm,
       c.tid,
       c.task_id,
-      c.call_number,
+      c.call_seq,
       sum(c.dur) AS dur,
       count(*) AS stalls_count,
       max(c.dur) AS longest_ns,
@@ -159,7 +159,7 @@ WITH
       sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns
     FROM chosen AS c
     GROUP BY
-      c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id, c.call_number
+      c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id, c.call_seq
   ),
   per_task AS (
     SELECT
@@ -172,7 +172,7 @@ WITH
       sum(c.dur) AS dur,
       sum(c.stalls_count) AS stalls_count,
       max(c.longest_ns) AS longest_ns,
-      max(CASE WHEN c.call_number IS NOT NULL THEN c.dur END) AS call_max_ns,
+      max(CASE WHEN c.call_seq IS NOT NULL THEN c.dur END) AS call_max_ns,
       min(c.first_ts) AS first_ts,
       max(c.last_ts) AS last_ts,
       sum(c.device_ns) AS device_ns,
@@ -238,17 +238,24 @@ SELECT
   CASE
     WHEN n.tasks_count = 1 THEN n.first_comm || ' ' || n.first_tid
     WHEN n.names_count = 1 THEN n.tasks_count || ' ' || n.first_comm
-    WHEN n.names_count = 2 THEN
-      CASE n.first_count WHEN 1 THEN '' ELSE n.first_count || ' ' END
-        || n.first_comm || ' and '
-        || CASE n.second_count WHEN 1 THEN '' ELSE n.second_count || ' ' END
+    -- A number with each, or with none.
+    WHEN n.first_count = 1 AND n.second_count = 1 THEN
+      n.first_comm
+        || CASE n.names_count WHEN 2 THEN ' and ' ELSE ', ' END
         || n.second_comm
+        || CASE n.names_count
+          WHEN 2 THEN ''
+          ELSE ' and ' || (n.tasks_count - 2) || ' more'
+        END
     ELSE
-      CASE n.first_count WHEN 1 THEN '' ELSE n.first_count || ' ' END
-        || n.first_comm || ', '
-        || CASE n.second_count WHEN 1 THEN '' ELSE n.second_count || ' ' END
-        || n.second_comm || ' and '
-        || (n.tasks_count - n.first_count - n.second_count) || ' more'
+      n.first_count || ' ' || n.first_comm
+        || CASE n.names_count WHEN 2 THEN ' and ' ELSE ', ' END
+        || n.second_count || ' ' || n.second_comm
+        || CASE n.names_count
+          WHEN 2 THEN ''
+          ELSE ' and ' || (n.tasks_count - n.first_count - n.second_count)
+            || ' more'
+        END
   END AS tasks,
   s.first_ts,
   s.last_ts,
@@ -291,7 +298,7 @@ JOIN named AS n
 -- @column   nr_writeback INTEGER throttle: pages under writeback when it was
 --   decided; NULL = not recorded
 -- @column   disk_bytes_per_s REAL what the device writes while it is busy
--- @column   call_number INTEGER as in wb_loss
+-- @column   call_seq INTEGER as in wb_loss
 -- @source   docs/findings.md
 -- @materialize
 CREATE VIEW _loss AS
@@ -353,7 +360,7 @@ WITH
       t.holder_share_ratio,
       coalesce(t.device_ratio, p.stall_device_ratio) AS device_ratio,
       t.nr_writeback,
-      t.call_number,
+      t.call_seq,
       d.disk_bytes_per_s,
       j.is_storm,
       o.bdi AS only_bdi,
@@ -423,7 +430,7 @@ SELECT
   t.device_ratio,
   t.nr_writeback,
   t.disk_bytes_per_s,
-  t.call_number
+  t.call_seq
 FROM told AS t
 LEFT JOIN member AS w ON w.task_id = t.task_id;
 
@@ -443,18 +450,10 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @column   holder_share_ratio REAL as in wb_loss
 -- @column   device_ratio REAL as in wb_loss
 -- @column   nr_writeback INTEGER as in wb_loss
--- @column   call_number INTEGER as in wb_loss
+-- @column   call_seq INTEGER as in wb_loss
 -- @materialize
 CREATE VIEW _loss_throttle AS
 WITH
-  called AS MATERIALIZED (
-    SELECT
-      c.seq,
-      sum(c.is_first) OVER (
-        PARTITION BY c.tid ORDER BY c.seq ROWS UNBOUNDED PRECEDING
-      ) AS call_number
-    FROM wb_throttle_cause AS c
-  ),
   -- Devices whose requests were recorded.
   watched AS (
     SELECT DISTINCT b.device FROM wb_busy AS b WHERE b.resource = 'device'
@@ -510,6 +509,7 @@ WITH
       d.disk_bytes_per_s,
       c.ts - f.ts AS since_first_ns,
       c.slept_ns,
+      c.call_seq,
       c.limit_bytes,
       c.wb_limit_bytes,
       -- The call itself asked for it shortly before its event.
@@ -583,12 +583,11 @@ SELECT
   p.holder_share_ratio,
   p.device_ratio,
   p.nr_writeback,
-  n.call_number
+  p.call_seq
 FROM placed AS p
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-LEFT JOIN strict AS s ON s.bdi = p.bdi
-LEFT JOIN called AS n ON n.seq = p.seq;
+LEFT JOIN strict AS s ON s.bdi = p.bdi;
 
 -- @view     _loss_machine
 -- @summary  What the machine's memory did in the run.

@@ -176,7 +176,7 @@ FROM _wait_piece AS p;
 -- @column   wb_pos_ratio REAL factor of the wb's dirty pages: the quotient
 -- @column   global_share_ratio REAL share of the machine's factor in what both
 --   take away; the rest is the wb's
--- @column   is_first INTEGER as in wb_throttle
+-- @column   call_seq INTEGER as in wb_throttle_pause
 -- @source   mm/page-writeback.c wb_position_ratio(), pos_ratio_polynom(),
 --   balance_dirty_pages(); docs/stalls.md
 -- @materialize
@@ -194,7 +194,7 @@ WITH
       t.task_id,
       t.cgroup_ino AS told_cgroup_ino,
       coalesce(t.cgroup_ino, 1) AS cgroup_ino,
-      t.is_first,
+      t.call_seq,
       t.domain,
       t.limit_bytes,
       t.setpoint_bytes,
@@ -317,7 +317,7 @@ SELECT
   s.global_pos_ratio,
   s.wb_pos_ratio,
   s.global_share_ratio,
-  s.is_first
+  s.call_seq
 FROM shares AS s
 CROSS JOIN wb_rule AS r
 CROSS JOIN wb_units AS u;

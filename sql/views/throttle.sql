@@ -162,7 +162,7 @@ FROM _throttle_charge AS c;
 -- @column   task_id INTEGER as in wb_throttle
 -- @column   bdi TEXT as in wb_throttle
 -- @column   cgroup_ino INTEGER as in wb_throttle
--- @column   is_first INTEGER as in wb_throttle
+-- @column   call_seq INTEGER of the first event with a pause of the same call
 -- @column   pause_ns INTEGER as in wb_throttle
 -- @column   paused_ns INTEGER as in wb_throttle
 -- @column   sleep_ts INTEGER as in wb_throttle
@@ -188,7 +188,19 @@ SELECT
   p.task_id,
   p.bdi,
   p.cgroup_ino,
-  p.is_first,
+  CASE p.is_first
+    WHEN 1 THEN p.seq
+    ELSE coalesce(
+      (
+        SELECT f.seq
+        FROM _throttle_pause AS f
+        WHERE f.tid = p.tid AND f.is_first = 1 AND f.seq < p.seq
+        ORDER BY f.seq DESC
+        LIMIT 1
+      ),
+      p.seq
+    )
+  END AS call_seq,
   p.pause_ns,
   p.paused_ns,
   p.sleep_ts,
@@ -375,6 +387,7 @@ CROSS JOIN wb_kernel AS k;
 --   sleep, and the pages charged.
 -- @grain    event with a pause; order seq
 -- @key      seq
+-- @index    tid is_first
 -- @needs    raw_sched_switch, _throttle_step,
 --   _throttle_sleep, wb_task, wb_cgroup, wb_hz, wb_units, wb_rule, wb_trace
 -- @events   writeback:balance_dirty_pages

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,17 @@ from typing import Any
 import numpy as np
 
 from wbscope.base.errors import EvidenceError
-from wbscope.base.result import Result
+from wbscope.base.result import Notice, Result
 from wbscope.compare.copies import folder_id
 from wbscope.compare.fingerprint import fingerprint_of, fingerprint_of_folder
 from wbscope.compare.metric_catalog import Catalog, Declared, Row
 from wbscope.compare.rundata import RunData
-from wbscope.compare.sessions import SESSION_FILES, session_of, session_of_folder
+from wbscope.compare.sessions import (
+    SESSION_FILES,
+    meta_of_folder,
+    session_of,
+    session_of_folder,
+)
 from wbscope.library.library import Library
 from wbscope.measure import files_of_folder, files_of_run, measurements
 from wbscope.measure.metric import BETTER, Better, Metric, Scalars, join_name, split_name
@@ -88,9 +93,22 @@ def measure_folder(folder: Path, catalog: Catalog, wanted: Wanted) -> RunData:
         source_id=folder_id(folder, files.texts),
         scalars=wanted_of(found.scalars, wanted, catalog.rows),
         fingerprint=fingerprint_of_folder(folder),
-        warnings=found.warnings,
+        warnings=(*found.warnings, *_failures(folder)),
         session=session_of_folder(folder),
     )
+
+
+def _failures(folder: Path) -> Iterator[Notice]:
+    """As the view wb_warning tells it of a run with a trace."""
+    meta = meta_of_folder(folder)
+    for key, how in (
+        ("command_exit_code", "exited with"),
+        ("command_signal", "was ended by signal"),
+    ):
+        value = meta.get(key)
+        if isinstance(value, int) and value != 0:
+            told = f"the command that was recorded {how} {value}, so it may not have done its work"
+            yield Notice("command-failed", told)
 
 
 def pauses_of(run: Run) -> list[tuple[float, float]]:

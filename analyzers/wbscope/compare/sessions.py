@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from wbscope.base.result import Notice
 from wbscope.compare.rundata import RunData, Session
@@ -26,6 +26,7 @@ __all__ = [
     "SESSION_FILES",
     "Design",
     "design_of",
+    "meta_of_folder",
     "session_labels",
     "session_of",
     "session_of_folder",
@@ -94,6 +95,11 @@ def session_of_folder(folder: Path) -> Session | None:
     """Of a run without a trace: the same files, where they are there."""
     starts = {name: first_bytes(folder / name, _MOST_BYTES) for name in SESSION_FILES}
     return session_of({name: data.decode("utf-8", "replace") for name, data in starts.items()})
+
+
+def meta_of_folder(folder: Path) -> Mapping[str, Any]:
+    """What meta.json of a run without a trace says; nothing where it is not JSON."""
+    return _object(first_bytes(folder / "meta.json", _MOST_BYTES).decode("utf-8", "replace"))
 
 
 def session_labels(runs: Sequence[RunData]) -> list[str] | None:

@@ -234,3 +234,23 @@ def test_a_text_that_nobody_knows(cli: Cli, tmp_path: Path, text: str) -> None:
     assert (error["slug"], error["object"], error["at"][:6]) == ("not-a-trace", str(file), "line 1")
     assert "no file of measurements (time, perf stat, fio, hyperfine" in error["message"]
     assert "docs/measurements.md" in error["fix"]
+
+
+@pytest.mark.parametrize("told", [{"command_exit_code": 1}, {"command_signal": 9}])
+def test_a_folder_without_a_trace_whose_command_failed_is_refused(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, int]
+) -> None:
+    """As a run with a trace is: the numbers of a benchmark that failed are no result."""
+    monkeypatch.chdir(tmp_path)
+    for side in ("new", "old"):
+        for number in range(6):
+            folder = tmp_path / side / f"r{number}"
+            folder.mkdir(parents=True)
+            (folder / "ops.txt").write_text(f"done {1000 + number} ops/s\n")
+            (folder / "meta.json").write_text(json.dumps(told if side == "new" else {}))
+    policy = '[metrics."ops.done"]\nmargin = "5%"\n'
+    (tmp_path / "p.toml").write_text(policy)
+    ran = cli("gate", "--policy", "p.toml", "new", "--against", "old")
+    assert (ran.code, "command-failed" in ran.out) == (4, True), ran.out + ran.err
+    (tmp_path / "p.toml").write_text('failed = "allow"\n' + policy)
+    assert cli("gate", "--policy", "p.toml", "new", "--against", "old").code == 0
