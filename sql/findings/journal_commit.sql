@@ -17,7 +17,9 @@
 -- @advice    [Lower the limit to {proposed_bytes}, so that a commit finds no
 --   more than the disk writes in two seconds.][The limit of {limit_bytes} is
 --   already less than the disk writes in two seconds: let what calls fsync()
---   call it less often, or give it a file system of its own.]
+--   call it less often, or give it a file system of its own.][Lower the limit
+--   to {untold_bytes} if it is higher, which nothing tells here: a commit then
+--   finds no more than the disk writes in two seconds.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -47,6 +49,8 @@
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
+-- @column    untold_bytes INTEGER what the device writes in two seconds, where
+--   nothing tells the limit in force
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
@@ -74,6 +78,7 @@ SELECT
   p.proposed_bytes,
   p.background_bytes,
   p.limit_bytes,
+  p.untold_bytes,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   s.dirty_bytes,

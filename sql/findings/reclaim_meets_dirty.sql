@@ -13,8 +13,8 @@
 --   finding=reclaim_meets_dirty)
 -- @evidence  mmtests_vmstat: immediate_count = max(value,
 --   name=Page reclaim immediate)
--- @advice    Lower the dirty limit to {proposed_bytes}, a quarter of it, so
---   that fewer of the pages that reclaim looks at are dirty.
+-- @advice    Lower the dirty limit[ to {proposed_bytes}, about a quarter of
+--   it], so that fewer of the pages that reclaim looks at are dirty.
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -94,6 +94,6 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
 CROSS JOIN reclaim_destination AS r
-LEFT JOIN proposed AS p ON p.bytes < m.thresh_bytes
+LEFT JOIN proposed AS p ON p.bytes <= m.thresh_bytes * v.most_ratio
 WHERE t.finding = 'reclaim_meets_dirty' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

@@ -16,7 +16,9 @@
 -- @advice    [Lower the limit to {proposed_bytes}, so that little is queued
 --   before what has to be on the disk now.][The limit of {limit_bytes} is
 --   already less than the disk writes in two seconds: let programs sync less
---   often, or only the file that matters (fsync, sync_file_range).]
+--   often, or only the file that matters (fsync, sync_file_range).][Lower the
+--   limit to {untold_bytes} if it is higher, which nothing tells here: little
+--   is then queued before what has to be on the disk now.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -41,6 +43,8 @@
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
+-- @column    untold_bytes INTEGER what the device writes in two seconds, where
+--   nothing tells the limit in force
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
@@ -73,6 +77,7 @@ SELECT
   p.proposed_bytes,
   p.background_bytes,
   p.limit_bytes,
+  p.untold_bytes,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   s.dirty_bytes,

@@ -40,6 +40,8 @@
 -- @column   call_max_ns INTEGER throttle: longest that one call of
 --   balance_dirty_pages() was held up under this finding, by one or more waits,
 --   those of its other causes too
+-- @column   whole_call_max_ns INTEGER throttle: longest that such a call was
+--   held up in all, under other findings too
 -- @metric   total_ns lower: how long a program stood still for this reason
 WITH
   -- Each call by itself, and all that is none together.
@@ -61,6 +63,7 @@ WITH
         PARTITION BY
           l.finding, l.tid, l.task_id, l.bdi, l.cgroup_ino, l.call_seq
       ) AS call_ns,
+      sum(sum(l.dur)) OVER (PARTITION BY l.call_seq) AS whole_call_ns,
       max(l.dur) AS max_ns,
       sum(l.dur * l.device_ratio) AS device_ns,
       sum(CASE WHEN l.device_ratio IS NOT NULL THEN l.dur END) AS watched_ns,
@@ -104,7 +107,14 @@ SELECT
   sum(l.device_ns) / nullif(sum(l.watched_ns), 0) AS device_ratio,
   sum(l.own_ns) / nullif(sum(l.of_own_ns), 0) AS own_share_ratio,
   sum(l.holder_ns) / nullif(sum(l.of_holder_ns), 0) AS holder_share_ratio,
-  max(CASE WHEN l.call_seq IS NOT NULL THEN l.call_ns END) AS call_max_ns
+  max(CASE WHEN l.call_seq IS NOT NULL THEN l.call_ns END) AS call_max_ns,
+  max(
+    CASE
+      WHEN l.call_seq IS NOT NULL THEN l.whole_call_ns
+      -- The events of 2011 tell no calls.
+      WHEN l.kind = 'throttle' THEN l.max_ns
+    END
+  ) AS whole_call_max_ns
 FROM per_call AS l
 GROUP BY
   l.finding,

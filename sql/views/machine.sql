@@ -147,11 +147,14 @@ GROUP BY u.kib_bytes;
 -- @column   proposed_bytes INTEGER limit; NULL = not lower, or nothing tells
 -- @column   background_bytes INTEGER background limit beside it; NULL likewise
 -- @column   limit_bytes INTEGER the limit in force, where that is no higher
+-- @column   untold_bytes INTEGER limit that would be proposed, where nothing
+--   tells the one in force
 CREATE VIEW wb_lower_limit AS
 WITH
   rounded AS (
     SELECT
       d.bdi,
+      2 * d.disk_bytes_per_s AS wanted_bytes,
       s.round_bytes
         * (1 + CAST(2 * d.disk_bytes_per_s / s.round_bytes AS INTEGER))
         AS bytes,
@@ -168,7 +171,9 @@ SELECT
   CASE WHEN r.bytes < r.limit_bytes THEN r.bytes END AS proposed_bytes,
   CASE WHEN r.bytes < r.limit_bytes THEN r.background_bytes END
     AS background_bytes,
-  CASE WHEN r.bytes >= r.limit_bytes THEN r.limit_bytes END AS limit_bytes
+  CASE WHEN r.wanted_bytes >= r.limit_bytes THEN r.limit_bytes END
+    AS limit_bytes,
+  CASE WHEN r.limit_bytes IS NULL THEN r.bytes END AS untold_bytes
 FROM rounded AS r;
 
 -- @view     wb_trace_state

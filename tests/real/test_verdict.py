@@ -94,6 +94,27 @@ def test_a_part_of_the_trace_is_told_to_be_one(wbscope: Wbscope) -> None:
     assert "Nothing is wrong: " not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "begin", "end"),
+    [
+        ("deep", "3.231s", "3.281s"),
+        ("four-equal-writers", "@21.074552606s", "@21.210552606s"),
+        ("four-equal-writers", "10s", "12s"),
+    ],
+)
+def test_calls_that_end_behind_the_part_are_told(
+    name: str, begin: str, end: str, wbscope: Wbscope
+) -> None:
+    """The longest was of calls that ended in it: shorter than one of their waits, or none."""
+    run, part = str(_EXAMPLES / name), ("--from", begin, "--to", end)
+    done = wbscope.run("explain", run, *part, "--json")
+    (one,) = (one for one in json.loads(done.stdout)["rows"] if one["id"] == "nothing_wrong")
+    lost = wbscope.run("query", "lost_time", run, *part, "--json")
+    waits = [row["max_ns"] for row in json.loads(lost.stdout)["rows"] if row["kind"] == "throttle"]
+    assert one["facts"]["longest_ns"] >= max(waits)
+    assert "no write for longer than" in one["text"]
+
+
 def test_sql_reads_the_findings_whatever_was_asked_before(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

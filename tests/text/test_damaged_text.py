@@ -57,6 +57,27 @@ def test_last_line_that_was_cut(wbscope: Wbscope, tmp_path: Path, before: int, c
     assert (gate.returncode, "damaged-run" in gate.stdout + gate.stderr) == (4, True)
 
 
+_RAW_ISSUE = (
+    b"  dd-1 [000] .....  1.0: block_rq_issue: dev=266338304 sector=8 nr_sector=8 bytes=4096"
+    b" rwbs=W comm=dd cmd="
+)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        b"  dd-1 [000] .....  2.0: block_dirty_buffer: dev=266338304 sector=0 size=4096",
+        _RAW_ISSUE,
+        _WRITER.replace(b"bdi 8:0: ", b"bdi=8:0 "),
+    ],
+    ids=["of an event that is not loaded", "with an empty last value", "the only one of its event"],
+)
+def test_raw_records_are_whole(tmp_path: Path, last: bytes) -> None:
+    """trace-cmd report -R, without a newline behind the last one: no print format tells its end."""
+    loaded = load_lines((_RAW_ISSUE + b"\n") * 3 + last, tmp_path)
+    assert loaded.meta()["damaged"] == 0
+
+
 def test_a_number_that_may_be_cut_is_not_told(tmp_path: Path) -> None:
     end = _WRITER.index(b" dirty=80") + len(b" dirty=8")
     loaded = load_lines(_WRITER + b"\n" + _WRITER[:end], tmp_path)

@@ -13,7 +13,7 @@ from pathlib import Path
 from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.objects import Objects
 
-__all__ = ["Sharing"]
+__all__ = ["Sharing", "identity_of"]
 
 # With fewer records, another connection takes longer than it saves.
 _MANY_RECORDS = 1 << 18
@@ -25,11 +25,14 @@ class Sharing:
     Raises: sqlite3.Error, where objects are made.
     """
 
-    def __init__(self, objects: Objects, database: Path, shown: str) -> None:
+    def __init__(
+        self, objects: Objects, database: Path, shown: str, opened: tuple[int, int] | None
+    ) -> None:
+        """`opened` is what identity_of() said of the database before it was opened."""
         self.database = database
         self._objects = objects
         self._shown = shown
-        self._opened = _identity(database)
+        self._opened = opened
         self._pid = os.getpid()  # SQLite's connections are for no fork
         self._ahead: Ahead | None = None
         self._abandoning: weakref.finalize[..., Sharing] | None = None
@@ -45,7 +48,7 @@ class Sharing:
             and os.getpid() == self._pid
             and not self._is_expecting()
             # The file that is open is still the one that has its name.
-            and _identity(self.database) == self._opened
+            and identity_of(self.database) == self._opened
         )
 
     def begin(self, wanted: Sequence[str], *, shared: bool) -> None:
@@ -66,7 +69,7 @@ class Sharing:
             made,
             wanted,
             needs,
-            is_same=lambda: _identity(database) == opened,
+            is_same=lambda: identity_of(database) == opened,
         )
         self._is_shared = shared
         # Of an engine that is dropped and not closed, the thread ends all the same.
@@ -159,7 +162,8 @@ class Sharing:
             self._objects.make([name], [name])
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Which file has this name now."""
     with contextlib.suppress(OSError):
         status = path.stat()
         return status.st_dev, status.st_ino

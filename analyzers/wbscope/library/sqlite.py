@@ -20,7 +20,7 @@ from wbscope.library.kept import DAMAGED, KeptTables
 from wbscope.library.library import Library
 from wbscope.library.objects import Objects
 from wbscope.library.params import Params
-from wbscope.library.sharing import Sharing
+from wbscope.library.sharing import Sharing, identity_of
 
 __all__ = ["SqliteEngine"]
 
@@ -198,6 +198,8 @@ class SqliteEngine:
 
     def _open(self) -> None:
         """Without filters."""
+        # First: a file that is put in its place just now is another one then.
+        opened = identity_of(self.database)
         connection, self._recorded = open_database(self.database, self.shown)
         # Of temporary tables; the run's own file keeps what it has.
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
@@ -212,7 +214,7 @@ class SqliteEngine:
             raise self._library_error("filters", error) from error
         self._kept = KeptTables(self.database, self._recorded.meta, self.library)
         self._objects = Objects(connection, definitions, self._kept)
-        self._sharing = Sharing(self._objects, self.database, self.shown)
+        self._sharing = Sharing(self._objects, self.database, self.shown, opened)
 
     def _change(self, params: Params) -> None:
         """Let what does not depend on the filters that change stay as it is."""

@@ -253,8 +253,8 @@ bool PayloadReader::is_printed_by(const Reference& reference, std::string_view p
 }
 
 bool PayloadReader::has_all_keys(const Event& event, std::string_view payload) {
+  // The last value may be empty: "cmd=" of raw records.
   const std::vector<KeyValue> pairs = split_key_values(payload);
-  if (pairs.empty() || pairs.back().value.empty()) return false;
   std::set<std::string> names;
   for (const KeyValue& pair : pairs) {
     const std::string name(pair.key.empty() ? "payload" : pair.key);
@@ -283,7 +283,8 @@ bool PayloadReader::is_whole(const LineHead& head) {
     if (!event.named_fields.empty()) return has_all_keys(event, payload);
     if (any) return false;
   }
-  if (is_raw) return true;
+  // "dev=8388624 sector=0", raw: which fields there are, nobody has told yet.
+  if (is_raw || payload.find_first_of("= :,") == payload.find('=')) return true;
   const auto known = references_.find(head.system, head.event);
   return std::ranges::none_of(known, [](const Reference* one) { return one->print() != nullptr; }) ||
          std::ranges::any_of(
