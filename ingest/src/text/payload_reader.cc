@@ -6,7 +6,6 @@
 #include <set>
 
 #include "text/characters.h"
-#include "text/key_values.h"
 
 namespace wbscope {
 namespace {
@@ -252,9 +251,7 @@ bool PayloadReader::is_printed_by(const Reference& reference, std::string_view p
   return reference.print() != nullptr && matcher_.match(*reference.print(), payload);
 }
 
-bool PayloadReader::has_all_keys(const Event& event, std::string_view payload) {
-  // The last value may be empty: "cmd=" of raw records.
-  const std::vector<KeyValue> pairs = split_key_values(payload);
+bool PayloadReader::has_all_keys(const Event& event, const std::vector<KeyValue>& pairs) {
   std::set<std::string> names;
   for (const KeyValue& pair : pairs) {
     const std::string name(pair.key.empty() ? "payload" : pair.key);
@@ -271,6 +268,17 @@ bool PayloadReader::is_whole(const LineHead& head) {
   std::string_view payload = head.payload;
   const bool is_raw = payload.starts_with(kNotParsed);
   if (is_raw) payload.remove_prefix(kNotParsed.size());
+  const auto known = references_.find(head.system, head.event);
+  const std::vector<KeyValue> pairs = split_key_values(payload);
+  const KeyValue last = pairs.empty() ? KeyValue{} : pairs.back();
+  // "dev=8388624 ... cmd=" of a raw record: all fields, and texts may be empty.
+  // Of what is printed otherwise, the first word is no key mostly: "bdi 8:0: limit=1".
+  const bool is_raw_style = payload.find_first_of("= :,") == payload.find('=');
+  const bool is_last_of_raw = is_raw_style && std::ranges::any_of(known, [&](const Reference* one) {
+    const auto field = one->last_field();
+    return !field.name.empty() && field.name == last.key &&
+           (field.is_text || !last.value.empty());
+  });
   if (seen != events_.end()) {
     const Event& event = *seen->second;
     bool any = false;
@@ -280,12 +288,12 @@ bool PayloadReader::is_whole(const LineHead& head) {
       any = true;
       if (!is_raw && is_printed_by(*candidate.reference, payload)) return true;
     }
-    if (!event.named_fields.empty()) return has_all_keys(event, payload);
+    if (!event.named_fields.empty()) {
+      return has_all_keys(event, pairs) && (!last.value.empty() || is_last_of_raw);
+    }
     if (any) return false;
   }
-  // "dev=8388624 sector=0", raw: which fields there are, nobody has told yet.
-  if (is_raw || payload.find_first_of("= :,") == payload.find('=')) return true;
-  const auto known = references_.find(head.system, head.event);
+  if (is_raw || is_last_of_raw) return true;
   return std::ranges::none_of(known, [](const Reference* one) { return one->print() != nullptr; }) ||
          std::ranges::any_of(
              known, [&](const Reference* one) { return is_printed_by(*one, payload); });

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "text/key_values.h"
 #include "text/line_head.h"
 #include "text/payload_match.h"
 #include "text/references.h"
@@ -74,7 +75,7 @@ class PayloadReader {
   void read_print(const LineHead& head, std::string_view ip, std::string_view buf);
   void put(Event& event, std::int64_t ts, std::uint32_t cpu, std::int32_t tid);
   bool is_printed_by(const Reference& reference, std::string_view payload);
-  static bool has_all_keys(const Event& event, std::string_view payload);
+  static bool has_all_keys(const Event& event, const std::vector<KeyValue>& pairs);
   static std::uint32_t printed_base(const Event& event, std::string_view name);
   static const FieldPlan* known_field(const Event& event, std::string_view name);
 

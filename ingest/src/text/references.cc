@@ -33,6 +33,20 @@ bool newer(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+Reference::LastField Reference::last_field() const {
+  // "\tfield:char rwbs[8];\toffset:32;...", "\tfield:__data_loc char[] cmd;..."
+  constexpr std::string_view kField = "field:";
+  const auto begin = text_.rfind(kField);
+  if (begin == std::string::npos) return {};
+  std::string_view declared = text_;
+  declared.remove_prefix(begin + kField.size());
+  declared = declared.substr(0, declared.find(';'));
+  const bool is_text = declared.find("char") != std::string_view::npos &&
+                       declared.find_first_of("[*") != std::string_view::npos;
+  if (declared.ends_with(']')) declared = declared.substr(0, declared.rfind('['));
+  return {declared.substr(declared.find_last_of(" *") + 1), is_text};
+}
+
 const PrintTemplate* Reference::print() const {
   if (!compiled_) {
     compiled_ = true;

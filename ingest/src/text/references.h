@@ -33,6 +33,12 @@ class Reference {
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   // Nothing when the text is no format.
   [[nodiscard]] const PrintTemplate* print() const;
+  // What ends a record that is printed raw, field by field.
+  struct LastField {
+    std::string_view name;  // "" when the text has no fields
+    bool is_text = false;   // its value may be empty
+  };
+  [[nodiscard]] LastField last_field() const;
 
  private:
   std::string kernel_;
