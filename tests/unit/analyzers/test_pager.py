@@ -64,6 +64,7 @@ def terminal() -> Iterator[Terminal]:
                 env={name: value for name, value in known.items() if value is not None},
                 encoding="utf-8",
                 timeout=_WAIT_S,
+                use_poll=True,  # select() has no descriptors above 1023
                 dimensions=(_LINES, 100),
             )
         )

@@ -46,6 +46,7 @@ class Screen:
             env=env,
             encoding="utf-8",
             timeout=_WAIT_S,
+            use_poll=True,  # select() has no descriptors above 1023
             dimensions=(lines, 100),
             preexec_fn=limit,
         )
