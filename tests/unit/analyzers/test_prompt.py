@@ -11,6 +11,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pytest
@@ -156,8 +157,8 @@ def test_ctrl_c_while_the_prompt_is_taken_down(
     whole = PromptSession.prompt
     broken = []
 
-    def prompt(session: PromptSession[str]) -> str:
-        text = whole(session)
+    def prompt(session: PromptSession[str], **given: Any) -> str:
+        text = whole(session, **given)
         if not broken:
             broken.append(text)
             raise KeyboardInterrupt
@@ -181,6 +182,38 @@ def test_ctrl_c_while_the_prompt_is_taken_down(
     told = capsys.readouterr()
     assert "stopped" in told.err.splitlines()
     assert "lucky" not in told.out
+
+
+def test_a_kill_takes_no_callback_of_the_prompt_with_it(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception within its event loop did, once in fifty times, and the loop waited for it."""
+    whole = PromptSession.prompt
+    went_on = []
+
+    def prompt(session: PromptSession[str], *, pre_run: Callable[[], None]) -> str:
+        def begin() -> None:
+            pre_run()
+            os.kill(os.getpid(), signal.SIGTERM)  # its handler runs before the next line
+            went_on.append(True)
+
+        return whole(session, pre_run=begin)
+
+    monkeypatch.setattr(PromptSession, "prompt", prompt)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with (
+            create_pipe_input() as keys,
+            create_app_session(input=keys, output=DummyOutput()),
+            wbscope.open(database) as run,
+            pytest.raises(KeyboardInterrupt),
+        ):
+            Shell(run, None, False).run()
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+    assert went_on == [True]
 
 
 def test_ctrl_c_at_the_prompt_clears_the_line(terminal: Terminal) -> None:

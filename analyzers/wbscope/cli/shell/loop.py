@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
@@ -49,20 +50,23 @@ class Shell:
         self._told: tuple[Notice, ...] = ()
         self._ended = False
         self._is_taken = False  # a statement, until the next prompt
+        self._is_prompting = False
+        self._app: Application[str] | None = None
 
     def run(self) -> None:
         """Until .quit or Ctrl-D; a signal that ends programs ends it as Ctrl-C does them."""
+        session = self._session()
+        self._app = session.app
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._end)
-        session = self._session()
         self._told = self._run.warnings()
         show_warnings(self._told)
         note(f"{self._run.name}: .help lists the commands, a statement ends with ';'")
         while True:
             self._is_taken = False
             try:
-                text = session.prompt()
-                # The exception can be lost while the prompt is taken down, or a pager runs.
+                text = self._prompted(session)
+                # The exception can be lost while a pager runs.
                 if self._ended or text.strip() in QUIT:
                     break
                 self._tell_of_history(session.history)
@@ -129,9 +133,28 @@ class Shell:
 
         return bindings
 
-    def _end(self, _number: int, _frame: FrameType | None) -> NoReturn:
+    def _prompted(self, session: PromptSession[str]) -> str:
+        self._is_prompting = True
+        try:
+            return session.prompt(pre_run=self._leave)
+        finally:
+            self._is_prompting = False
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
         self._ended = True
-        raise KeyboardInterrupt
+        if not self._is_prompting:
+            raise KeyboardInterrupt
+        # An exception within the event loop of the prompt can take a callback with it that the
+        # loop then waits for: it is asked to end.
+        if self._app is not None and self._app.loop is not None:
+            with contextlib.suppress(RuntimeError):  # it is closed: the prompt is done
+                self._app.loop.call_soon_threadsafe(self._leave)
+
+    def _leave(self) -> None:
+        """End the prompt if a signal has come, and it has no answer already."""
+        app = self._app
+        if self._ended and app is not None and app.is_running and not app.is_done:
+            app.exit(exception=KeyboardInterrupt)
 
 
 def _at_the_prompt(error: WbscopeError) -> WbscopeError:
