@@ -12,9 +12,10 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=flusher_waits_journal, bdi={bdi}); longest_ns = max(max_ns,
 --   finding=flusher_waits_journal, bdi={bdi})
--- @needs     wb_loss_total, wb_rule
+-- @needs     wb_loss_total, wb_journal_basis, wb_rule
 -- @events    sched:sched_switch
 -- @column    cost_task_ns INTEGER time that flushers lost to it
+-- @column    confidence TEXT inferred where no event of a journal was recorded
 -- @column    tasks TEXT flusher threads
 -- @column    bdi TEXT the device; NULL = not known
 -- @column    longest_ns INTEGER longest wait
@@ -23,6 +24,7 @@
 -- @source    fs/jbd2/transaction.c start_this_handle()
 SELECT
   t.cost_task_ns,
+  j.confidence,
   t.tasks,
   t.bdi,
   t.longest_ns,
@@ -30,6 +32,7 @@ SELECT
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_journal_basis AS j
 WHERE t.finding = 'flusher_waits_journal'
   AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

@@ -31,10 +31,8 @@
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_lower_limit, wb_rule, raw_jbd2_start_commit, raw_xfs_log_cil_wait,
---   raw_xfs_log_grant_sleep
--- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
---   xfs:xfs_log_cil_wait, xfs:xfs_log_grant_sleep
+--   wb_lower_limit, wb_journal_basis, wb_rule
+-- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where no event of a journal was recorded:
@@ -63,13 +61,7 @@ SELECT
   t.cost_task_ns,
   CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
-  CASE
-    WHEN EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
-      OR EXISTS (SELECT 1 FROM raw_xfs_log_cil_wait)
-      OR EXISTS (SELECT 1 FROM raw_xfs_log_grant_sleep)
-      THEN 'measured'
-    ELSE 'inferred'
-  END AS confidence,
+  j.confidence,
   t.tasks,
   t.bdi,
   t.longest_ns,
@@ -89,6 +81,7 @@ SELECT
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_journal_basis AS j
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi

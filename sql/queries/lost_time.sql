@@ -44,35 +44,12 @@
 --   held up in all, under other findings too
 -- @metric   total_ns lower: how long a program stood still for this reason
 WITH
-  -- Each call by itself, and all that is none together.
-  per_call AS (
+  -- A call may go on for another cause, and under another finding.
+  chosen AS (
     SELECT
-      l.finding,
-      l.tid,
-      l.comm,
-      l.task_id,
-      l.kind,
-      l.cause,
-      l.bdi,
-      l.cgroup_ino,
-      l.call_seq,
-      count(*) AS stalls_count,
-      sum(l.dur) AS dur,
-      -- A call may go on for another cause.
-      sum(sum(l.dur)) OVER (
-        PARTITION BY
-          l.finding, l.tid, l.task_id, l.bdi, l.cgroup_ino, l.call_seq
-      ) AS call_ns,
-      sum(sum(l.dur)) OVER (PARTITION BY l.call_seq) AS whole_call_ns,
-      max(l.dur) AS max_ns,
-      sum(l.dur * l.device_ratio) AS device_ns,
-      sum(CASE WHEN l.device_ratio IS NOT NULL THEN l.dur END) AS watched_ns,
-      sum(l.dur * l.own_share_ratio) AS own_ns,
-      sum(CASE WHEN l.own_share_ratio IS NOT NULL THEN l.dur END)
-        AS of_own_ns,
-      sum(l.dur * l.holder_share_ratio) AS holder_ns,
-      sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END)
-        AS of_holder_ns
+      l.*,
+      sum(l.dur) OVER (PARTITION BY l.call_seq, l.finding) AS call_ns,
+      sum(l.dur) OVER (PARTITION BY l.call_seq) AS whole_call_ns
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -82,16 +59,6 @@ WITH
       AND (p.tid IS NULL OR l.tid = p.tid)
       AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
       AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
-    GROUP BY
-      l.finding,
-      l.tid,
-      l.comm,
-      l.task_id,
-      l.kind,
-      l.cause,
-      l.bdi,
-      l.cgroup_ino,
-      l.call_seq
   )
 SELECT
   l.finding,
@@ -101,21 +68,27 @@ SELECT
   l.cause,
   l.bdi,
   l.cgroup_ino,
-  sum(l.stalls_count) AS stalls_count,
+  count(*) AS stalls_count,
   sum(l.dur) AS total_ns,
-  max(l.max_ns) AS max_ns,
-  sum(l.device_ns) / nullif(sum(l.watched_ns), 0) AS device_ratio,
-  sum(l.own_ns) / nullif(sum(l.of_own_ns), 0) AS own_share_ratio,
-  sum(l.holder_ns) / nullif(sum(l.of_holder_ns), 0) AS holder_share_ratio,
+  max(l.dur) AS max_ns,
+  sum(l.dur * l.device_ratio)
+    / nullif(sum(CASE WHEN l.device_ratio IS NOT NULL THEN l.dur END), 0)
+    AS device_ratio,
+  sum(l.dur * l.own_share_ratio)
+    / nullif(sum(CASE WHEN l.own_share_ratio IS NOT NULL THEN l.dur END), 0)
+    AS own_share_ratio,
+  sum(l.dur * l.holder_share_ratio)
+    / nullif(sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END), 0)
+    AS holder_share_ratio,
   max(CASE WHEN l.call_seq IS NOT NULL THEN l.call_ns END) AS call_max_ns,
   max(
     CASE
       WHEN l.call_seq IS NOT NULL THEN l.whole_call_ns
       -- The events of 2011 tell no calls.
-      WHEN l.kind = 'throttle' THEN l.max_ns
+      WHEN l.kind = 'throttle' THEN l.dur
     END
   ) AS whole_call_max_ns
-FROM per_call AS l
+FROM chosen AS l
 GROUP BY
   l.finding,
   l.tid,

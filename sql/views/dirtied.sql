@@ -439,20 +439,6 @@ JOIN wb_task_dirtied AS d ON d.task_id = c.task_id
 WHERE d.basis NOT IN ('probe', 'bound')
   AND d.estimate_bytes > d.charged_bytes;
 
--- @view     wb_throttle_longest
--- @shared
--- @summary  The longest call of balance_dirty_pages() for each device in the
---   time of interest.
--- @grain    bdi; order bdi
--- @needs    _dirtied_charge
--- @events   writeback:balance_dirty_pages
--- @column   bdi TEXT backing device
--- @column   call_max_ns INTEGER as call_ns of wb_throttle
-CREATE VIEW wb_throttle_longest AS
-SELECT c.bdi, max(c.call_max_ns) AS call_max_ns
-FROM _dirtied_charge AS c
-GROUP BY c.bdi;
-
 -- @view     _dirtied_charge
 -- @summary  What the events of the time of interest charge to each task, and
 --   how long they held it up.
@@ -466,7 +452,6 @@ GROUP BY c.bdi;
 -- @column   pause_max_ns INTEGER longest pause; 0 or less = none
 -- @column   slept_ns INTEGER sum of the sleeps
 -- @column   slept_until_ts INTEGER ns, end of the last one
--- @column   call_max_ns INTEGER longest call of balance_dirty_pages()
 -- @materialize
 CREATE VIEW _dirtied_charge AS
 SELECT
@@ -476,8 +461,7 @@ SELECT
   sum(t.accounted_bytes) AS charged_bytes,
   max(t.pause_ns) AS pause_max_ns,
   sum(t.slept_ns) AS slept_ns,
-  max(t.sleep_ts + t.slept_ns) AS slept_until_ts,
-  max(t.call_ns) AS call_max_ns
+  max(t.sleep_ts + t.slept_ns) AS slept_until_ts
 FROM wb_throttle_cost AS t
 CROSS JOIN wb_bounds AS b
 WHERE t.ts >= b.start_ts AND t.ts < b.end_ts

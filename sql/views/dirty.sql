@@ -459,34 +459,25 @@ FROM _dirty_edge AS e;
 -- @materialize
 CREATE VIEW wb_dirty_extent AS
 WITH
+  begin AS (
+    SELECT o.carried_seq, o.start_ts, o.first_seq
+    FROM _dirty_edge AS o
+    ORDER BY o.window_index
+    LIMIT 1
+  ),
   edge AS (
     SELECT
-      min(e.first_seq) AS first_seq,
+      o.first_seq,
       max(e.after_seq) AS after_seq,
       max(e.last_seq) AS last_seq,
       max(e.end_ts) AS end_ts,
-      -- What is in force at the start; from the first sample on where nothing
-      -- tells.
-      (
-        SELECT o.carried_seq
-        FROM _dirty_edge AS o
-        ORDER BY o.window_index
-        LIMIT 1
-      ) AS carried_seq,
-      coalesce(
-        (
-          SELECT CASE WHEN o.carried_seq IS NOT NULL THEN o.start_ts END
-          FROM _dirty_edge AS o
-          ORDER BY o.window_index
-          LIMIT 1
-        ),
-        (
-          SELECT g.ts
-          FROM raw_global_dirty_state AS g
-          WHERE g.seq = (SELECT min(o.first_seq) FROM _dirty_edge AS o)
-        )
-      ) AS from_ts
-    FROM _dirty_edge AS e
+      o.carried_seq,
+      -- From the first sample on where nothing tells what was before.
+      CASE WHEN o.carried_seq IS NULL THEN g.ts ELSE o.start_ts END AS from_ts
+    FROM begin AS o
+    CROSS JOIN _dirty_edge AS e
+    LEFT JOIN raw_global_dirty_state AS g ON g.seq = o.first_seq
+    GROUP BY o.first_seq, o.carried_seq, o.start_ts, g.ts
   ),
   -- A mean over time is the last value, less each change times how late it
   -- came. Samples that say what the one before said change nothing.
@@ -515,9 +506,9 @@ SELECT
   ) AS thresh_bytes,
   max(coalesce(c.limit_max, 0), coalesce(f.hard_limit, 0), l.hard_limit)
     * u.page_bytes AS limit_max_bytes
-FROM edge AS d
-CROSS JOIN changed AS c
+FROM changed AS c
 CROSS JOIN wb_units AS u
+LEFT JOIN edge AS d ON 1 = 1
 LEFT JOIN wb_dirty_sample AS l ON l.seq = d.last_seq
 LEFT JOIN wb_dirty_sample AS f ON f.seq = d.carried_seq;
 

@@ -135,31 +135,11 @@ WITH
       l.ts,
       l.dur,
       l.device_ratio,
-      l.call_seq
+      l.call_seq,
+      sum(l.dur) OVER (PARTITION BY l.call_seq, l.finding) AS call_ns
     FROM _loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.finding IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
-  ),
-  -- Each call by itself, and all that is none together.
-  per_call AS (
-    SELECT
-      c.finding,
-      c.bdi,
-      c.cgroup_ino,
-      c.comm,
-      c.tid,
-      c.task_id,
-      c.call_seq,
-      sum(c.dur) AS dur,
-      count(*) AS stalls_count,
-      max(c.dur) AS longest_ns,
-      min(c.ts) AS first_ts,
-      max(c.ts + c.dur) AS last_ts,
-      sum(c.dur * c.device_ratio) AS device_ns,
-      sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns
-    FROM chosen AS c
-    GROUP BY
-      c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id, c.call_seq
   ),
   per_task AS (
     SELECT
@@ -170,14 +150,14 @@ WITH
       c.tid,
       c.task_id,
       sum(c.dur) AS dur,
-      sum(c.stalls_count) AS stalls_count,
-      max(c.longest_ns) AS longest_ns,
-      max(CASE WHEN c.call_seq IS NOT NULL THEN c.dur END) AS call_max_ns,
-      min(c.first_ts) AS first_ts,
-      max(c.last_ts) AS last_ts,
-      sum(c.device_ns) AS device_ns,
-      sum(c.watched_ns) AS watched_ns
-    FROM per_call AS c
+      count(*) AS stalls_count,
+      max(c.dur) AS longest_ns,
+      max(CASE WHEN c.call_seq IS NOT NULL THEN c.call_ns END) AS call_max_ns,
+      min(c.ts) AS first_ts,
+      max(c.ts + c.dur) AS last_ts,
+      sum(c.dur * c.device_ratio) AS device_ns,
+      sum(CASE WHEN c.device_ratio IS NOT NULL THEN c.dur END) AS watched_ns
+    FROM chosen AS c
     GROUP BY c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id
   ),
   per_name AS (
@@ -653,7 +633,8 @@ CROSS JOIN wb_rule AS v;
 
 -- @view     _loss_reclaim
 -- @summary  Whether each direct reclaim met dirty pages, by the scans in it;
---   asked only where the machine did.
+--   asked only where the machine did: reclaim_work, which knows more, takes
+--   long, and every verdict would wait for it.
 -- @grain    direct reclaim whose scans were recorded; order seq
 -- @key      seq
 -- @needs    _loss_machine, raw_mm_vmscan_direct_reclaim_begin,

@@ -60,6 +60,27 @@ WHERE EXISTS (
       AND j.end_ts > t.ts
   );
 
+-- @view     wb_journal_basis
+-- @shared
+-- @summary  Whether an event of a journal tells when it commits. Else requests
+--   of its thread do, which is inferred.
+-- @grain    one row
+-- @needs    raw_jbd2_start_commit, raw_xfs_log_cil_wait,
+--   raw_xfs_log_grant_sleep
+-- @optional jbd2:jbd2_start_commit, xfs:xfs_log_cil_wait,
+--   xfs:xfs_log_grant_sleep
+-- @column   confidence TEXT measured or inferred
+CREATE VIEW wb_journal_basis AS
+SELECT
+  CASE
+    WHEN EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
+      OR EXISTS (SELECT 1 FROM raw_xfs_log_cil_wait)
+      OR EXISTS (SELECT 1 FROM raw_xfs_log_grant_sleep)
+      THEN 'measured'
+    ELSE 'inferred'
+  END AS confidence
+FROM (SELECT 1 AS one) AS o;
+
 -- @view     _outside_think
 -- @summary  Long think times of throttled tasks that sched_switch did not
 --   watch.

@@ -324,7 +324,8 @@ CROSS JOIN wb_units AS u;
 
 -- @view     _stall_proactive
 -- @summary  Reclaim of a memory cgroup that somebody asked for (memory.reclaim)
---   and no limit: a patched kernel tells it of each dirty folio.
+--   and no limit: a patched kernel tells it of each dirty folio. Not made of
+--   reclaim_work, for the same reason as _loss_reclaim.
 -- @grain    reclaim; order seq
 -- @key      seq
 -- @needs    raw_mm_vmscan_reclaim_writeback, raw_mm_vmscan_memcg_reclaim_begin,
