@@ -69,7 +69,7 @@ class CiReports:
         if self.github and (summary := os.environ.get(_SUMMARY_VARIABLE)):
             _append_summary(summary, "")
 
-    def write(self, result: GateResult) -> None:
+    def write(self, result: GateResult, force: bool) -> None:
         """Everything that was asked for; each file is there whole or not at all."""
         from wbscope.ci.expected import expected_text
         from wbscope.ci.github import annotation_lines, step_summary
@@ -81,7 +81,7 @@ class CiReports:
             (self.sarif, sarif_json(result, self.policy, self.runs)),
         ):
             if path is not None:
-                write_whole(path, text)
+                write_whole(path, text, force=force)
                 note(f"wrote {path}")
         expected = expected_text(result) if self.github or self.junit or self.sarif else None
         if expected is not None:

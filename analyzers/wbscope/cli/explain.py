@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from wbscope.base.errors import InputError, UsageError
+from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.span import Span, parse_span
 from wbscope.base.units import parse_number
@@ -100,7 +97,6 @@ def explain(
     if not to_stdout:
         check_output(Path(output), force, [Path(run)], "explain.txt")
     with (
-        _explained(),
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar, engine=engine.value) as opened,
     ):
@@ -117,17 +113,6 @@ def explain(
         return
     write_whole(Path(output), text, force=force)
     note(f"wrote {output}")
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """A run that is named instead of what is none: with this verb, not as `report RUN`."""
-    try:
-        yield
-    except InputError as error:
-        if error.fix is not None:
-            error.fix = re.sub(r"^wbscope report ", "wbscope explain ", str(error.fix))
-        raise
 
 
 def _text(run: Run, span: Span, width: int, forms: list[str]) -> str:

@@ -171,7 +171,7 @@ def gate(
         width = PAGE_WIDTH if form.file is not None else page_width()
         text = gate_text(result, width, not no_faces)
     # Files first: whoever reads stdout may be gone, as `head -1` is.
-    reports.write(result)
+    reports.write(result, force)
     if form.file is not None:
         write_whole(form.file, text, force=form.force)
         note(f"wrote {form.file}: {result.status}")

@@ -119,11 +119,11 @@ def report(
             lab_markdown(made) if style is LabStyle.markdown else lab_text(made, page_width(), most)
         )
     if output is not None:
-        _write_pictures(output, _pictures(made))
+        _write_pictures(output, _pictures(made), force)
     if save is not None:
         from wbscope.lab.results import kept_text
 
-        write_whole(save, kept_text(made))
+        write_whole(save, kept_text(made), force=force)
         note(f"wrote {save}")
     write_stdout(text)
 
@@ -205,9 +205,9 @@ def _pictures(made: LabReport) -> Iterable[tuple[str, bytes]]:
         ) from error  # fmt: skip
 
 
-def _write_pictures(folder: Path, pictures: Iterable[tuple[str, bytes]]) -> None:
+def _write_pictures(folder: Path, pictures: Iterable[tuple[str, bytes]], force: bool) -> None:
     make_folder(folder)
     for name, content in pictures:
-        with private_output(folder / name) as private:
+        with private_output(folder / name, force=force) as private:
             private.write_bytes(content)
         note(f"wrote {folder / name}")

@@ -23,7 +23,7 @@ from wbscope.base.version import __version__
 from wbscope.base.watch import watching
 from wbscope.cli.completing import ASKED, complete
 from wbscope.cli.exitcodes import error_code
-from wbscope.cli.fixes import with_run
+from wbscope.cli.fixes import with_run, with_verb
 from wbscope.cli.group import verb_group
 from wbscope.cli.output import cannot_write_stdout, drop_output, note, write_stdout
 from wbscope.cli.verbs import VERBS, add_verbs
@@ -129,7 +129,7 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     options = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in options
     told = error_in_options(error)
-    fix = with_run(told.fix, options)
+    fix = with_verb(with_run(told.fix, options), options)
     told.fix = None if fix is None else pasteable(fix)
     note(error_document(told).rstrip("\n") if as_json else error_text(told))
     return error_code(error.exit_code, words)

@@ -121,7 +121,7 @@ def plot(
         open_run(run, observer=bar) as opened,
     ):
         asked = ask_figures(opened, chosen, span)
-        _write(opened, asked, folder, kinds, span, as_json=as_json)
+        _write(opened, asked, folder, kinds, span, force=force, as_json=as_json)
 
 
 def _print_list(run: str | None, chosen: Sequence[Figure], *, as_json: bool, quiet: bool) -> None:
@@ -169,6 +169,7 @@ def _write(
     kinds: Sequence[str],
     span: Span,
     *,
+    force: bool,
     as_json: bool,
 ) -> None:
     from wbscope.plot.picture import picture
@@ -192,7 +193,7 @@ def _write(
         )  # fmt: skip
         for kind, content in made.items():
             file = folder / f"{one.figure.name}.{kind}"
-            with private_output(file) as private:
+            with private_output(file, force=force) as private:
                 private.write_bytes(content)
             rows.append(
                 {"figure": one.figure.name, "query": one.figure.query, "window": one.window,

@@ -198,7 +198,7 @@ def _opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
     if not path.exists() and not write:
         raise InputError("no-file", name, "does not exist", fix=_FIX)
     mode = "rwc" if write else "ro"
-    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
     try:
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)

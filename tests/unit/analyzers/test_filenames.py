@@ -101,8 +101,11 @@ def test_ingest_into_such_a_name(command: Wbscope, folder: Path) -> None:
 
 def test_history_and_dataset(command: Wbscope, folder: Path) -> None:
     place = ("--commit", "a", "--date", "2026-01-01")
-    added = command.run("history", "add", "h.db", STRANGE, *place, cwd=folder)
-    assert added.returncode == 0, added.stderr
+    for history in ("h.db", os.fsdecode(b"\xfe.db")):
+        added = command.run("history", "add", history, STRANGE, *place, cwd=folder)
+        assert added.returncode == 0, added.stderr
+        shown = command.run("history", "show", history, cwd=folder)
+        assert shown.returncode == 0, shown.stderr
     done = command.run("export", STRANGE, "--parquet", "dataset", cwd=folder)
     assert done.returncode == 0, done.stderr
     asked = command.run("fleet", "sql", "dataset", "SELECT name FROM runs", "--csv", cwd=folder)

@@ -16,7 +16,7 @@ import pytest
 from support.cli import Wbscope
 from support.runs import REPOSITORY, example
 from wbscope.base.errors import EvidenceError
-from wbscope.cli.fixes import with_run
+from wbscope.cli.fixes import with_run, with_verb
 from wbscope.record.choose import matching_events
 
 RUN = example("four-equal-writers").folder
@@ -256,3 +256,14 @@ def test_the_run_of_the_command_line(
     for name in ("a b", "other"):
         (tmp_path / name).touch()
     assert with_run(fix, words) == wanted
+
+
+@pytest.mark.parametrize(
+    ("verb", "wanted"),
+    [("explain", "explain a"), ("check", "check a"), ("report", "report a"), ("query", "report a")],
+)
+def test_a_run_is_offered_to_the_verb_that_was_asked(verb: str, wanted: str) -> None:
+    """Where it needs a run and nothing else."""
+    assert with_verb("wbscope report a", [verb, "folder"]) == f"wbscope {wanted}"
+    assert with_verb("ls folder", [verb, "folder"]) == "ls folder"
+    assert with_verb(None, [verb]) is None

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from support.runs import REPOSITORY
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.base.outputs import (
@@ -250,3 +252,15 @@ def test_write_whole(tmp_path: Path) -> None:
     write_whole(tmp_path / "x.txt", "tëxt\n")
     assert (tmp_path / "x.txt").read_text(encoding="utf-8") == "tëxt\n"
     assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_commands_say_whether_they_may_replace() -> None:
+    """Whoever has --force hands it on, or what came in the meantime would be replaced."""
+    writes = re.compile(r"(?:write_whole|private_output)\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+    seen = 0
+    for path in sorted((REPOSITORY / "analyzers/wbscope/cli").glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for arguments in writes.findall(text) if "ForceOption" in text else ():
+            assert "force=" in arguments, f"{path.name}: {arguments}"
+            seen += 1
+    assert seen > 10
