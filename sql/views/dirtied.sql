@@ -555,23 +555,46 @@ WITH
     WHERE (p.t0_ns IS NULL OR g.ts >= p.t0_ns)
       AND (p.t1_ns IS NULL OR g.ts < p.t1_ns)
     GROUP BY d.task_id, d.tid
+  ),
+  -- Most look again within a few records. Of the others, with many tasks, one
+  -- look at all records for all of them.
+  near AS MATERIALIZED (
+    SELECT
+      c.*,
+      (
+        SELECT min(s.seq)
+        FROM (
+          SELECT g.seq, g.tid
+          FROM raw_global_dirty_state AS g
+          WHERE g.seq > c.first_seq
+          ORDER BY g.seq
+          LIMIT 200
+        ) AS s
+        WHERE s.tid = c.tid
+      ) AS second_seq
+    FROM counted AS c
+  ),
+  far AS MATERIALIZED (
+    SELECT n.task_id, min(g.seq) AS second_seq
+    FROM (
+      SELECT 1 FROM near AS a WHERE a.second_seq IS NULL LIMIT 1
+    ) AS o
+    CROSS JOIN raw_global_dirty_state AS g
+    CROSS JOIN near AS n ON n.tid = g.tid AND g.seq > n.first_seq
+    WHERE n.second_seq IS NULL
+    GROUP BY n.task_id
   )
 SELECT
-  c.task_id,
-  c.looks_count,
+  n.task_id,
+  n.looks_count,
   f.ts AS first_ts,
   l.ts AS last_ts,
-  c.first_seq,
-  (
-    SELECT g.seq
-    FROM raw_global_dirty_state AS g
-    WHERE g.seq > c.first_seq AND g.tid = c.tid
-    ORDER BY g.seq
-    LIMIT 1
-  ) AS second_seq
-FROM counted AS c
-CROSS JOIN raw_global_dirty_state AS f ON f.seq = c.first_seq
-CROSS JOIN raw_global_dirty_state AS l ON l.seq = c.last_seq;
+  n.first_seq,
+  coalesce(n.second_seq, r.second_seq) AS second_seq
+FROM near AS n
+CROSS JOIN raw_global_dirty_state AS f ON f.seq = n.first_seq
+CROSS JOIN raw_global_dirty_state AS l ON l.seq = n.last_seq
+LEFT JOIN far AS r ON r.task_id = n.task_id;
 
 -- @view     _dirtied_free_call
 -- @summary  Which part of its calls in free run each throttled task made in
