@@ -291,7 +291,7 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
     run.bad_stamps(plan.bad);
   }
   add_change(info.damage, file);
-  run.formats(catalog, wanted);
+  run.formats(catalog, wanted, recordable_events(catalog, totals.events.counted));
   options.indexes.create(db, catalog, wanted);
   run.event_counts(catalog, wanted, totals.events);
   run.buffers(info);

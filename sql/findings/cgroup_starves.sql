@@ -21,7 +21,9 @@
 --   has dirty limits of its own, a share of that memory, and cannot fill the
 --   machine's pool.][The root cgroup has no memory.high: move its writers into
 --   a cgroup with one of {moved_bytes}, whose dirty limits are a share of that
---   memory.]
+--   memory.][{unsized:raw} a limit of its memory (memory.high): its dirty
+--   limits are then a share of that, which nothing tells while vm.dirty_bytes
+--   is set.]
 -- @set       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high =
 --   {proposed_bytes:raw}
 -- @now       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high = max
@@ -29,8 +31,10 @@
 -- @costs     The cgroup keeps less of its files in memory, and its writers are
 --   held up earlier.
 -- @expect    throttled_ratio of {tasks} lower
--- @needs     wb_loss, wb_loss_total, wb_dirty_extent, wb_bounds, wb_rule
+-- @needs     wb_loss, wb_loss_total, wb_dirty_extent, wb_dirty_setting,
+--   wb_bounds, wb_rule, raw_wb_domain_dirty_state
 -- @events    writeback:balance_dirty_pages
+-- @optional  writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT severe or warning
 -- @column    tasks TEXT who lost it
@@ -43,8 +47,11 @@
 -- @column    high_cgroup_ino INTEGER the same cgroup; NULL = the root, which
 --   can have no limit
 -- @column    proposed_bytes INTEGER memory whose share of dirty pages is half
---   of the machine's limit; NULL for the root
+--   of the machine's limit; NULL for the root, and where nothing tells that
+--   share
 -- @column    moved_bytes INTEGER the same for the root; else NULL
+-- @column    unsized TEXT who is to have a limit whose size nothing tells; NULL
+--   = it is told
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    docs/findings.md
@@ -95,6 +102,26 @@ WITH
       AND l.ts < b.end_ts
       AND l.task_id IN (SELECT s.task_id FROM starved AS s)
     GROUP BY l.bdi, l.cgroup_ino
+  ),
+  -- What share of its memory a cgroup may have dirty: as told, or as set. A
+  -- fifth where nothing says otherwise; a limit in bytes is made a share of
+  -- what the machine can dirty.
+  limits AS (
+    SELECT
+      coalesce(
+        (
+          SELECT avg(1.0 * e.thresh / nullif(e.avail, 0))
+          FROM raw_wb_domain_dirty_state AS e
+        ),
+        0.01 * s.dirty_ratio,
+        CASE WHEN s.dirty_bytes IS NULL THEN 0.2 END
+      ) AS share_ratio
+    FROM wb_dirty_setting AS s
+  ),
+  sized AS (
+    SELECT CAST(m.thresh_bytes / 2 / l.share_ratio AS INTEGER) AS memory_bytes
+    FROM limits AS l
+    CROSS JOIN wb_dirty_extent AS m
   )
 SELECT
   t.cost_task_ns,
@@ -109,18 +136,19 @@ SELECT
   h.holder_cgroup_ino,
   s.holder_share_ratio,
   nullif(h.holder_cgroup_ino, 1) AS high_cgroup_ino,
-  -- A cgroup's limit is a fifth of its memory, where nothing says otherwise.
-  CASE WHEN h.holder_cgroup_ino <> 1
-    THEN CAST(m.thresh_bytes * 5 / 2 AS INTEGER)
-  END AS proposed_bytes,
-  CASE WHEN h.holder_cgroup_ino = 1
-    THEN CAST(m.thresh_bytes * 5 / 2 AS INTEGER)
-  END AS moved_bytes,
+  CASE WHEN h.holder_cgroup_ino <> 1 THEN z.memory_bytes END AS proposed_bytes,
+  CASE WHEN h.holder_cgroup_ino = 1 THEN z.memory_bytes END AS moved_bytes,
+  CASE
+    WHEN z.memory_bytes IS NOT NULL OR h.holder_cgroup_ino IS NULL THEN NULL
+    WHEN h.holder_cgroup_ino = 1
+      THEN 'Move the writers of the root cgroup into one, and give it'
+    ELSE 'Give the cgroup whose pages they are'
+  END AS unsized,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_extent AS m
+CROSS JOIN sized AS z
 JOIN share AS s ON s.bdi = t.bdi AND s.cgroup_ino IS t.cgroup_ino
 JOIN held AS w ON w.bdi = t.bdi AND w.cgroup_ino IS t.cgroup_ino
 LEFT JOIN holder AS h ON h.bdi = t.bdi

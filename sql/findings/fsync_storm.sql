@@ -6,9 +6,10 @@
 -- @when      fsync_storm
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} for the journal of {bdi}: fsync was
---   called {fsyncs_count} times and took {mean_ns} each.
+-- @sentence  {tasks} waited {cost_task_ns} for the journal of {bdi}: {fsync_ns}
+--   of it in {fsyncs_count} calls of fsync, {mean_ns} in each.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=fsync_storm,
+--   bdi={bdi}); fsync_ns = sum(total_ns, finding=fsync_storm, kind=fsync,
 --   bdi={bdi}); fsyncs_count = sum(stalls_count, finding=fsync_storm,
 --   kind=fsync, bdi={bdi}); mean_ns = sum(total_ns, finding=fsync_storm,
 --   kind=fsync, bdi={bdi}) / sum(stalls_count, finding=fsync_storm,
@@ -24,7 +25,9 @@
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    fsyncs_count INTEGER fsyncs that waited
--- @column    mean_ns INTEGER time lost in each of these
+-- @column    fsync_ns INTEGER time lost in these, without the waits for pages
+--   and requests inside
+-- @column    mean_ns INTEGER the same in each
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    fs/ext4/fsync.c ext4_sync_file()
@@ -44,6 +47,7 @@ SELECT
   t.tasks,
   t.bdi,
   c.fsyncs_count,
+  c.fsync_ns,
   c.fsync_ns / c.fsyncs_count AS mean_ns,
   t.first_ts,
   t.last_ts

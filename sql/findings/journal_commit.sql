@@ -19,7 +19,9 @@
 --   already less than the disk writes in two seconds: let what calls fsync()
 --   call it less often, or give it a file system of its own.][Lower the limit
 --   to {untold_bytes} if it is higher, which nothing tells here: a commit then
---   finds no more than the disk writes in two seconds.]
+--   finds no more than the disk writes in two seconds.][Let less gather for
+--   {other_bdi} alone, by a lower max_ratio (from 6.2 on also strict_limit):
+--   vm.dirty_bytes would hold up the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -31,7 +33,7 @@
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_lower_limit, wb_journal_basis, wb_rule
+--   wb_disk_backlog, wb_journal_basis, wb_rule
 -- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -49,6 +51,7 @@
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
 -- @column    untold_bytes INTEGER what the device writes in two seconds, where
 --   nothing tells the limit in force
+-- @column    other_bdi TEXT the device, where others wrote, too
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
@@ -71,6 +74,7 @@ SELECT
   p.background_bytes,
   p.limit_bytes,
   p.untold_bytes,
+  p.other_bdi,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   s.dirty_bytes,
@@ -85,6 +89,6 @@ CROSS JOIN wb_journal_basis AS j
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN wb_lower_limit AS p ON p.bdi = t.bdi
+LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
 WHERE t.finding = 'journal_commit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

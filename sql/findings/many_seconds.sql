@@ -6,14 +6,21 @@
 --   it. A warning where somebody waited, else a note.
 -- @severity  warning
 -- @confidence measured
--- @sentence  {dirty_max_bytes} were dirty, which {bdi} takes {dirty_max_ns} to
---   write[: {tasks} waited {sync_ns} for it in sync or fsync].
+-- @sentence  [{dirty_max_bytes} were dirty, which {bdi} takes {dirty_max_ns} to
+--   write][{held_bytes} were dirty for {bdi}, which writes
+--   {disk_bytes_per_s}][Up to {wrote_bytes} were dirty for {bdi}, which writes
+--   {disk_bytes_per_s}][: {tasks} waited {sync_ns} for it in sync or fsync].
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
 -- @evidence  disk_rates: dirty_max_ns = max(dirty_max_ns, bdi={bdi})
+-- @evidence  bdi_dirty --bdi {bdi}: held_bytes = max(wb_dirty_max_bytes)
+-- @evidence  disk_rates: wrote_bytes = max(written_bytes, bdi={bdi});
+--   disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); sync_ns = sum(total_ns, finding=many_seconds, bdi={bdi})
--- @advice    Lower the limit to {proposed_bytes}, what {bdi} writes in two
---   seconds, and let the flusher start at what it writes in half a second.
+-- @advice    [Lower the limit to {proposed_bytes}, what {bdi} writes in two
+--   seconds, and let the flusher start at what it writes in half a second.][Let
+--   less gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
+--   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -21,23 +28,30 @@
 -- @now       [vm.dirty_background_bytes =
 --   {dirty_background_bytes:raw}][vm.dirty_background_ratio =
 --   {background_percent:raw}]
--- @costs     A copy is slowed down to the disk's speed earlier, and other,
---   faster disks have the same limits.
+-- @costs     A copy is slowed down to the disk's speed earlier[; the limit of
+--   {proposed_bytes} holds for all disks].
 -- @expect    copy_and_sync.sync_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_lower_limit, wb_rule, wb_units
+-- @needs     wb_loss_total, wb_disk_backlog, wb_dirty_setting, wb_rule
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    tasks TEXT who lost it; NULL = nobody
 -- @column    bdi TEXT the device
 -- @column    sync_ns INTEGER time that all tasks waited; NULL = nobody did
--- @column    dirty_max_bytes INTEGER most that was dirty
+-- @column    dirty_max_bytes INTEGER most that was dirty; NULL = other disks
+--   wrote, too
 -- @column    dirty_max_ns INTEGER how long the device takes to write it
+-- @column    held_bytes INTEGER most that was dirty for the device; NULL =
+--   nothing tells, or nearly all was
+-- @column    wrote_bytes INTEGER what it wrote, where nothing tells what was
+--   dirty for it; else NULL
+-- @column    disk_bytes_per_s REAL what the device writes while it is busy,
+--   where others wrote, too
 -- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
---   = that is no lower limit
+--   = that is no lower limit, or other disks wrote, too
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
+-- @column    other_bdi TEXT the device, where others wrote, too
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
 -- @column    dirty_background_bytes INTEGER as dirty_bytes
@@ -45,23 +59,6 @@
 -- @column    first_ts INTEGER ns, start of the first wait; NULL = none
 -- @column    last_ts INTEGER ns, end of the last; NULL = none
 -- @source    mm/page-writeback.c domain_dirty_limits()
-WITH
-  -- Of several disks the slowest that wrote for a good part of the run, and
-  -- those that somebody waited for.
-  worth AS (
-    SELECT
-      d.bdi,
-      d.disk_bytes_per_s,
-      CAST(m.dirty_max_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
-        AS dirty_max_ns,
-      m.dirty_max_bytes,
-      row_number() OVER (ORDER BY d.disk_bytes_per_s, d.bdi) AS place
-    FROM wb_disk_rate AS d
-    CROSS JOIN wb_dirty_extent AS m
-    CROSS JOIN wb_units AS u
-    CROSS JOIN wb_rule AS v
-    WHERE d.busy_ns >= v.long_call_ns
-  )
 SELECT
   coalesce(t.cost_task_ns, 0) AS cost_task_ns,
   CASE WHEN t.cost_task_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
@@ -70,20 +67,25 @@ SELECT
   w.bdi,
   t.cost_task_ns AS sync_ns,
   w.dirty_max_bytes,
-  w.dirty_max_ns,
-  p.proposed_bytes,
-  p.background_bytes,
+  CASE WHEN w.dirty_max_bytes IS NOT NULL THEN w.backlog_ns END
+    AS dirty_max_ns,
+  w.held_bytes,
+  w.wrote_bytes,
+  CASE WHEN w.dirty_max_bytes IS NULL THEN w.disk_bytes_per_s END
+    AS disk_bytes_per_s,
+  w.proposed_bytes,
+  w.background_bytes,
+  w.other_bdi,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
   s.dirty_background_bytes,
   s.dirty_background_ratio AS background_percent,
   t.first_ts,
   t.last_ts
-FROM worth AS w
+FROM wb_disk_backlog AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
-JOIN wb_lower_limit AS p ON p.bdi = w.bdi
 LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
-WHERE w.dirty_max_ns >= v.worth_most_ns
-  AND (w.place = 1 OR t.cost_task_ns >= v.loss_least_ns)
+WHERE w.backlog_ns >= v.worth_most_ns
+  AND (w.place = 1 OR (w.place > 1 AND t.cost_task_ns >= v.loss_least_ns))
 ORDER BY cost_task_ns DESC, w.bdi;

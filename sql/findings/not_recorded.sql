@@ -2,17 +2,35 @@
 -- @finding   not_recorded
 -- @title     Throttling was not recorded
 -- @summary   The trace was made without balance_dirty_pages, so it cannot say
---   whether anybody was throttled.
+--   whether anybody was throttled. A text does not tell which events were on:
+--   without a line of this one, it was off, or nobody was throttled.
 -- @severity  warning
 -- @confidence measured
--- @sentence  Whether anybody was throttled cannot be said: the trace was
---   recorded without balance_dirty_pages.
+-- @sentence  Whether anybody was throttled cannot be said: {why}.
 -- @evidence  event_counts
 -- @advice    Record with a profile: record --profile writeback.
--- @needs     raw_event_format, raw_event_counts
+-- @needs     raw_event_format, raw_event_counts, raw_meta
 -- @column    cost_task_ns INTEGER 0
+-- @column    confidence TEXT inferred of a text
+-- @column    why TEXT what is missing
 -- @source    docs/record.md
-SELECT 0 AS cost_task_ns
+WITH
+  source AS (
+    SELECT
+      EXISTS (
+        SELECT 1 FROM raw_meta AS m
+        WHERE m.key = 'format' AND m.value GLOB '* text'
+      ) AS is_text
+  )
+SELECT
+  0 AS cost_task_ns,
+  CASE s.is_text WHEN 1 THEN 'inferred' ELSE 'measured' END AS confidence,
+  CASE s.is_text
+    WHEN 1 THEN 'the text has no balance_dirty_pages, so that was not recorded,'
+      || ' or nobody was'
+    ELSE 'the trace was recorded without balance_dirty_pages'
+  END AS why
+FROM source AS s
 WHERE NOT EXISTS (
     SELECT 1
     FROM raw_event_format AS f

@@ -5,9 +5,9 @@
 --   still.
 -- @severity  fact
 -- @confidence measured
--- @sentence  In {duration_ns} the machine dirtied {dirtied_bytes} and wrote
---   {written_bytes}[ (by its counters, which were told for {seen_ns}
---   only)][; {tasks_count:task} stood still for {lost_ns} in all].
+-- @sentence  In [{seen_ns} of ]{duration_ns} the machine dirtied
+--   {dirtied_bytes} and wrote {written_bytes}[; {tasks_count:task} stood still
+--   for {lost_ns} in all].
 -- @evidence  throughput: dirtied_bytes = sum(dirtied_bytes); written_bytes =
 --   sum(written_bytes); seen_ns = sum(window_ns)
 -- @evidence  lost_time: lost_ns = sum(total_ns); tasks_count = count(tid)

@@ -81,7 +81,7 @@ SELECT
     s.round_bytes
     * (
       1 + CAST(
-        b.bytes / s.round_bytes / coalesce(
+        1.0 * b.bytes / s.round_bytes / coalesce(
           f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
         ) AS INTEGER
       )

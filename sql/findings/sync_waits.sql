@@ -18,7 +18,9 @@
 --   already less than the disk writes in two seconds: let programs sync less
 --   often, or only the file that matters (fsync, sync_file_range).][Lower the
 --   limit to {untold_bytes} if it is higher, which nothing tells here: little
---   is then queued before what has to be on the disk now.]
+--   is then queued before what has to be on the disk now.][Let less gather for
+--   {other_bdi} alone, by a lower max_ratio (from 6.2 on also strict_limit):
+--   vm.dirty_bytes would hold up the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -29,8 +31,8 @@
 -- @costs     [With {proposed_bytes} writers are slowed down to the disk's speed
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
--- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_dirty_extent,
---   wb_dirty_setting, wb_lower_limit, wb_rule, wb_units
+-- @needs     wb_loss, wb_loss_total, wb_disk_backlog, wb_dirty_setting,
+--   wb_rule
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    tasks TEXT who lost it
@@ -45,6 +47,7 @@
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
 -- @column    untold_bytes INTEGER what the device writes in two seconds, where
 --   nothing tells the limit in force
+-- @column    other_bdi TEXT the device, where others wrote, too
 -- @column    expected TEXT what should fall with the proposed limit
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
 -- @column    dirty_percent INTEGER vm.dirty_ratio now; NULL = not set
@@ -78,6 +81,7 @@ SELECT
   p.background_bytes,
   p.limit_bytes,
   p.untold_bytes,
+  p.other_bdi,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   s.dirty_bytes,
@@ -88,18 +92,13 @@ SELECT
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_units AS u
-CROSS JOIN wb_dirty_extent AS m
 CROSS JOIN wb_dirty_setting AS s
-LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
-LEFT JOIN wb_lower_limit AS p ON p.bdi = t.bdi
+LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
 LEFT JOIN beside AS w ON w.bdi = t.bdi
 WHERE t.finding = 'many_seconds'
   AND t.cost_task_ns >= v.loss_least_ns
   AND (
-    d.bdi IS NULL
-    OR m.dirty_max_bytes IS NULL
-    OR d.busy_ns < v.long_call_ns
-    OR m.dirty_max_bytes * u.second_ns / d.disk_bytes_per_s < v.worth_most_ns
+    p.bdi IS NULL OR p.place IS NULL OR p.backlog_ns IS NULL
+    OR p.backlog_ns < v.worth_most_ns
   )
 ORDER BY t.cost_task_ns DESC, t.bdi;

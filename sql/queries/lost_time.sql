@@ -4,8 +4,9 @@
 -- @order    12
 -- @summary  The waits of each task under the finding that tells of them.
 -- @read     Each wait is under one finding only, so the rows add up. finding
---   `-` is what no rule tells of, such as a task's own reads. Kernel threads
---   are left out, but for flushers that wait for a journal.
+--   `-` is what no rule tells of, such as a task's own reads. many_seconds is
+--   told as sync_waits where little was dirty. Kernel threads are left out, but
+--   for flushers that wait for a journal.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    finding, task under a name, kind, cause, bdi; order total_ns
 --   descending

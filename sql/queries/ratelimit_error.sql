@@ -19,7 +19,8 @@
 -- @grain    task under a name, bdi, cgroup; order bdi, cgroup_ino, tid
 -- @first    error_ratio, target_bytes_per_s, actual_bytes_per_s
 -- @needs    raw_balance_dirty_pages, wb_told_rate, wb_throttle_cost,
---   wb_throttle_bounds, wb_throttle_total, wb_task_rate, wb_params, wb_units
+--   wb_throttle_bounds, wb_throttle_total, wb_task_rate, wb_params, wb_rule,
+--   wb_units
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state
 -- @column   tid INTEGER thread
@@ -32,7 +33,8 @@
 --   time to the task's next event
 -- @column   actual_bytes_per_s REAL the rate at which it dirtied, by
 --   dirtied_basis: rate_bytes_per_s of fairness_tasks
--- @column   error_ratio REAL (actual - target) / target; NULL at target 0
+-- @column   error_ratio REAL (actual - target) / target; NULL at target 0, and
+--   of a task that was told rates of several wbs
 -- @column   target_p25_bytes_per_s INTEGER the rate was no higher for a quarter
 --   of the time; weighted as target, nearest rank
 -- @column   target_p50_bytes_per_s INTEGER for half of the time
@@ -86,6 +88,9 @@ WITH
       p.cgroup_ino,
       sum(p.events_count) AS events_count,
       nullif(sum(p.told_ns), 0) AS told_ns,
+      sum(p.told_ns) / nullif(sum(sum(p.told_ns)) OVER (
+        PARTITION BY p.task_id
+      ), 0) AS wb_ratio,
       sum(p.rate * p.told_ns) AS rate_time,
       sum(CASE WHEN p.rate > 0 AND p.is_late = 0 THEN p.rate * p.told_ns
         ELSE 0 END) AS held_rate_time,
@@ -134,6 +139,10 @@ WITH
       d.events_count,
       r.active_ns,
       d.rate_time * u.kib_bytes / d.told_ns AS target,
+      -- Of several wbs, the rate of one is told for a part of the time only.
+      CASE WHEN d.wb_ratio >= v.nearly_all_ratio THEN
+        nullif(d.rate_time * u.kib_bytes / d.told_ns, 0)
+      END AS judged_target,
       r.rate_bytes_per_s AS actual,
       r.dirtied_basis,
       d.p25 * u.kib_bytes AS p25,
@@ -151,6 +160,7 @@ WITH
     FROM summed AS d
     CROSS JOIN wb_params AS p
     CROSS JOIN wb_units AS u
+    CROSS JOIN wb_rule AS v
     JOIN wb_task_rate AS r
       ON r.task_id = d.task_id
       AND r.bdi = d.bdi
@@ -166,10 +176,10 @@ WITH
   judged AS (
     SELECT
       c.*,
-      (c.actual - c.target) / nullif(c.target, 0) AS error_ratio,
-      c.stopped_rate / nullif(c.target, 0) AS stopped_error_ratio,
-      c.held_rate / nullif(c.target, 0) - c.held_share AS told_error_ratio,
-      c.late_rate / nullif(c.target, 0) - c.late_share AS elsewhere_error_ratio
+      (c.actual - c.target) / c.judged_target AS error_ratio,
+      c.stopped_rate / c.judged_target AS stopped_error_ratio,
+      c.held_rate / c.judged_target - c.held_share AS told_error_ratio,
+      c.late_rate / c.judged_target - c.late_share AS elsewhere_error_ratio
     FROM compared AS c
   )
 SELECT

@@ -19,8 +19,8 @@
 -- @column   kind TEXT as in wb_wait
 -- @column   cause TEXT as in wb_stall
 -- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim the
---   one that the task writes from, if it is one
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim,
+--   and of a throttle inside, the one that the task writes from, if it is one
 -- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
 -- @column   holder_bdi TEXT throttle: of the wb, other than the task's own,
 --   that held most of the pool; NULL = none is known
@@ -264,8 +264,8 @@ JOIN named AS n
 -- @column   kind TEXT as in wb_wait
 -- @column   cause TEXT as in wb_stall
 -- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim the
---   one that the task writes from, if it is one
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; of memcg reclaim,
+--   and of a throttle inside, the one that the task writes from, if it is one
 -- @column   finding TEXT rule of sql/findings that tells of it; NULL = none
 -- @column   holder_bdi TEXT throttle: of the wb, other than the task's own,
 --   that held most of the pool; NULL = none is known
@@ -299,6 +299,27 @@ WITH
     HAVING min(coalesce(t.cgroup_ino, g.cgroup_ino))
       = max(coalesce(t.cgroup_ino, g.cgroup_ino))
   ),
+  -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
+  inside AS MATERIALIZED (
+    SELECT
+      i.wait_id,
+      1 AS is_memcg,
+      coalesce(i.ts < i.asked_until_ts, 0) AS is_asked
+    FROM (
+      SELECT
+        s.wait_id,
+        s.ts,
+        s.kind,
+        max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
+          OVER before AS until_ts,
+        max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
+          OVER before AS asked_until_ts
+      FROM wb_stall AS s
+      WHERE s.kind IN ('memcg reclaim', 'reclaim throttle')
+      WINDOW before AS (PARTITION BY s.tid ORDER BY s.ts)
+    ) AS i
+    WHERE i.kind = 'reclaim throttle' AND i.ts < i.until_ts
+  ),
   placed AS (
     SELECT
       s.wait_id,
@@ -314,6 +335,8 @@ WITH
       s.device_ratio AS stall_device_ratio,
       CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
       CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
+      s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
+      s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
       s.comm GLOB 'kworker/*' AS is_flusher,
       s.comm GLOB 'kworker/*'
         OR s.comm GLOB 'jbd2/*'
@@ -328,6 +351,7 @@ WITH
         OR s.comm IN ('ext4lazyinit', 'khugepaged', 'kthreadd', 'kauditd')
         AS is_kernel
     FROM wb_stall AS s
+    LEFT JOIN inside AS i ON i.wait_id = s.wait_id
     WHERE s.dur > 0
   ),
   told AS (
@@ -372,16 +396,17 @@ SELECT
   t.kind,
   t.cause,
   CASE
-    WHEN t.kind = 'memcg reclaim' THEN w.bdi
+    WHEN t.is_memcg THEN w.bdi
     WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
     -- With one disk there is no other that it can have waited for.
     ELSE coalesce(t.bdi, t.only_bdi)
   END AS bdi,
-  CASE t.kind WHEN 'memcg reclaim' THEN w.cgroup_ino ELSE t.cgroup_ino END
-    AS cgroup_ino,
+  CASE WHEN t.is_memcg THEN w.cgroup_ino ELSE t.cgroup_ino END AS cgroup_ino,
   CASE
     WHEN t.is_flusher THEN 'flusher_waits_journal'
     WHEN t.kind = 'throttle' THEN t.throttle_finding
+    WHEN t.is_asked THEN NULL
+    WHEN t.is_memcg THEN 'small_memcg_limit'
     WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN
       CASE
         WHEN t.is_shared_swap = 1 THEN 'swap_competes'
@@ -389,8 +414,6 @@ SELECT
           THEN 'reclaim_meets_dirty'
         ELSE 'direct_reclaim'
       END
-    WHEN t.cause = 'memory.reclaim' THEN NULL
-    WHEN t.kind = 'memcg reclaim' THEN 'small_memcg_limit'
     WHEN t.cause IN ('journal commit', 'journal full') THEN
       CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
     WHEN t.cause = 'server latency' THEN 'slow_server'

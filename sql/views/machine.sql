@@ -136,24 +136,95 @@ FROM wb_units AS u
 LEFT JOIN wb_setting AS s ON 1 = 1
 GROUP BY u.kib_bytes;
 
--- @view     wb_lower_limit
+-- @view     wb_disk_backlog
 -- @shared
--- @summary  Dirty limits that are lower than those in force: what each device
---   writes in two seconds, and in half a second. Whoever wants less queued
---   before a sync or a commit is helped by no others.
--- @grain    bdi; order bdi
--- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting
+-- @summary  What was dirty for each disk at most, how long the disk takes to
+--   write it, and a lower limit with which that were two seconds.
+-- @grain    disk that wrote; order bdi
+-- @key      bdi
+-- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
+--   raw_balance_dirty_pages, wb_rule, wb_units
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages
 -- @column   bdi TEXT backing device
--- @column   proposed_bytes INTEGER limit; NULL = not lower, or nothing tells
--- @column   background_bytes INTEGER background limit beside it; NULL likewise
+-- @column   disk_bytes_per_s REAL of wb_disk_rate
+-- @column   dirty_max_bytes INTEGER most that the machine had dirty, where this
+--   disk wrote nearly all that was written; else NULL
+-- @column   held_bytes INTEGER most that the bdi had dirty and under writeback,
+--   by its events and samples; NULL = nothing tells, or as above
+-- @column   wrote_bytes INTEGER all that it wrote, where nothing tells what it
+--   had dirty; else NULL
+-- @column   place INTEGER 1 = takes longest; NULL = it was busy for little
+-- @column   backlog_ns INTEGER how long it takes to write this, but no more
+--   than the machine had dirty
+-- @column   other_bdi TEXT bdi where other disks wrote, too, which a limit for
+--   this one would hold up: then none is proposed
+-- @column   proposed_bytes INTEGER limit: what it writes in two seconds; NULL =
+--   not lower, or nothing tells
+-- @column   background_bytes INTEGER background limit beside it: what it writes
+--   in half a second; NULL likewise
 -- @column   limit_bytes INTEGER the limit in force, where that is no higher
 -- @column   untold_bytes INTEGER limit that would be proposed, where nothing
 --   tells the one in force
-CREATE VIEW wb_lower_limit AS
+-- @materialize
+CREATE VIEW wb_disk_backlog AS
 WITH
-  rounded AS (
+  disk AS (
     SELECT
       d.bdi,
+      d.disk_bytes_per_s,
+      d.busy_ns,
+      m.dirty_max_bytes,
+      CAST(d.written_bytes AS INTEGER) AS written_bytes,
+      d.written_bytes >= v.nearly_all_ratio * sum(d.written_bytes) OVER ()
+        AS is_main
+    FROM wb_disk_rate AS d
+    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN wb_rule AS v
+  ),
+  held AS (
+    SELECT
+      d.*,
+      -- Only where several disks wrote: it takes a look at all events.
+      CASE WHEN d.is_main = 0 THEN
+        nullif(
+          max(
+            coalesce(
+              (
+                SELECT max(r.wb_dirty) * u.page_bytes
+                FROM raw_balance_dirty_pages AS r
+                WHERE r.bdi = d.bdi
+              ),
+              0
+            ),
+            coalesce(
+              (
+                SELECT max(s.wb_dirty_bytes)
+                FROM wb_bdi_sample AS s
+                WHERE s.bdi = d.bdi AND s.cgroup_ino IS NULL
+              ),
+              0
+            )
+          ),
+          0
+        )
+      END AS held_bytes
+    FROM disk AS d
+    CROSS JOIN wb_units AS u
+  ),
+  sized AS (
+    SELECT
+      h.*,
+      CASE WHEN h.is_main THEN h.dirty_max_bytes
+        ELSE min(h.dirty_max_bytes, coalesce(h.held_bytes, h.written_bytes))
+      END AS backlog_bytes
+    FROM held AS h
+  ),
+  -- Whoever wants less queued before a sync or a commit is helped by no limit
+  -- that is not lower than the one in force.
+  limits AS (
+    SELECT
+      d.bdi,
+      d.is_main OR d.dirty_max_bytes IS NULL AS is_only,
       2 * d.disk_bytes_per_s AS wanted_bytes,
       s.round_bytes
         * (1 + CAST(2 * d.disk_bytes_per_s / s.round_bytes AS INTEGER))
@@ -162,19 +233,37 @@ WITH
         * (1 + CAST(d.disk_bytes_per_s / 2 / s.round_bytes AS INTEGER))
         AS background_bytes,
       coalesce(m.thresh_bytes, s.dirty_bytes) AS limit_bytes
-    FROM wb_disk_rate AS d
+    FROM sized AS d
     CROSS JOIN wb_dirty_extent AS m
     CROSS JOIN wb_dirty_setting AS s
   )
 SELECT
-  r.bdi,
-  CASE WHEN r.bytes < r.limit_bytes THEN r.bytes END AS proposed_bytes,
-  CASE WHEN r.bytes < r.limit_bytes THEN r.background_bytes END
+  s.bdi,
+  s.disk_bytes_per_s,
+  CASE WHEN s.is_main THEN s.dirty_max_bytes END AS dirty_max_bytes,
+  s.held_bytes,
+  CASE WHEN s.is_main = 0 AND s.held_bytes IS NULL THEN s.written_bytes END
+    AS wrote_bytes,
+  CASE WHEN s.busy_ns >= v.long_call_ns THEN
+    row_number() OVER (
+      PARTITION BY s.busy_ns >= v.long_call_ns
+      ORDER BY s.backlog_bytes / s.disk_bytes_per_s DESC, s.bdi
+    )
+  END AS place,
+  CAST(s.backlog_bytes * u.second_ns / s.disk_bytes_per_s AS INTEGER)
+    AS backlog_ns,
+  CASE WHEN l.is_only = 0 THEN s.bdi END AS other_bdi,
+  CASE WHEN l.is_only AND l.bytes < l.limit_bytes THEN l.bytes END
+    AS proposed_bytes,
+  CASE WHEN l.is_only AND l.bytes < l.limit_bytes THEN l.background_bytes END
     AS background_bytes,
-  CASE WHEN r.wanted_bytes >= r.limit_bytes THEN r.limit_bytes END
+  CASE WHEN l.is_only AND l.wanted_bytes >= l.limit_bytes THEN l.limit_bytes END
     AS limit_bytes,
-  CASE WHEN r.limit_bytes IS NULL THEN r.bytes END AS untold_bytes
-FROM rounded AS r;
+  CASE WHEN l.is_only AND l.limit_bytes IS NULL THEN l.bytes END AS untold_bytes
+FROM sized AS s
+JOIN limits AS l ON l.bdi = s.bdi
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u;
 
 -- @view     wb_trace_state
 -- @shared

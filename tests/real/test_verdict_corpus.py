@@ -10,6 +10,7 @@ import pytest
 import wbscope
 from support.advice import assert_sound
 from support.corpus import cases, unpack
+from support.report import report_lines
 from support.runs import REPOSITORY
 from support.verdicts import BEGIN, END, RULE_OF, cause_of, confusion, is_healthy
 from wbscope.explain.proving import prove
@@ -62,6 +63,27 @@ def test_the_first_finding_names_the_cause(
     if pytestconfig.getoption("--update-docs"):
         _PAGE.write_text(made)
     assert text == made, "run this test with --update-docs"
+
+
+@pytest.mark.parametrize("kernel", ["6.1", "7.2"])
+def test_a_memory_cgroup_holds_its_burst(
+    kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the memory that is proposed, and none of its reclaim is told as the machine's."""
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    (case,) = (case for case in cases() if case.name == f"{kernel}-memory-cgroup")
+    folder = unpack(case, tmp_path)
+    with wbscope.open(folder) as run:
+        by_id = {one.id: one for one in run.findings()}
+    # All of its reclaim is that of the cgroup: the machine's is not in the trace.
+    lines = report_lines(folder / "trace.dat")
+    assert any("mm_vmscan_memcg_reclaim_begin" in line for line in lines)
+    assert not any("mm_vmscan_direct_reclaim_begin" in line for line in lines)
+    assert not {"reclaim_meets_dirty", "direct_reclaim"} & set(by_id)
+    facts = by_id["small_memcg_limit"].facts
+    # Free run ends at the mean of 20 and 10 %.
+    assert float(facts["proposed_bytes"]) * 0.15 >= float(facts["burst_bytes"])
+    assert float(facts["proposed_bytes"]) * 0.15 <= float(facts["burst_bytes"]) + (1 << 20)
 
 
 def _assert_proven(run: Run) -> None:

@@ -35,6 +35,8 @@ _CPU_STATS = {
 }
 # Packets that never reached the file: records of any CPU may have been in them.
 _PACKET_LOSS = ("traced_buf_trace_writer_packet_loss", "traced_buf_patches_failed")
+# What convert calls a session of which it wrote a part.
+_PART = "part of a trace"
 _CONFIGURED = re.compile(r'\bftrace_events:\s*"([^"]*)"')
 _DEVICE_NAME = re.compile(r"(?:\w+_)?dev")
 
@@ -169,6 +171,8 @@ class Reader:
         ):
             if value := values.get(name):
                 out.meta(key, str(value))
+        if values.get("unique_session_name") == _PART:
+            out.meta("partial", 1)
         names = ("system_name", "system_release", "system_version", "system_machine")
         if all(values.get(name) for name in names):
             out.meta("uname", " ".join(str(values[name]) for name in names))

@@ -19,6 +19,7 @@ constexpr int kMaxDeaths = 32;
 // long, however often they are tried.
 constexpr double kMaxCpuSeconds = 4;
 constexpr std::uint32_t kMostShares = 4;
+constexpr std::size_t kSystemsOfAll = 30;  // nobody names so many systems
 constexpr std::uint32_t kLeastFormats = 128;  // of a share, to be worth a process
 
 void add_number(const char* name, std::uint32_t offset, std::uint32_t bytes, EventPlan& plan) {
@@ -132,6 +133,27 @@ EventCatalog build_event_catalog(const TraceInfo& info) {
     plan.min_bytes = std::max(plan.min_bytes, catalog.common.end);
   }
   return catalog;
+}
+
+bool EventCatalog::has_all_formats() const {
+  std::set<std::string_view> systems;
+  for (const EventPlan& event : events) systems.insert(event.system);
+  return systems.size() >= kSystemsOfAll;
+}
+
+std::vector<bool> recordable_events(const EventCatalog& catalog,
+                                    const std::vector<std::uint64_t>& counted) {
+  std::vector<bool> recordable(catalog.events.size(), true);
+  if (!catalog.has_all_formats()) return recordable;
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < std::min(counted.size(), catalog.events.size()); ++i) {
+    if (counted[i] > 0) seen.insert(catalog.events[i].system);
+  }
+  if (seen.contains("timer")) return recordable;
+  for (std::size_t i = 0; i < catalog.events.size(); ++i) {
+    recordable[i] = seen.contains(catalog.events[i].system);
+  }
+  return recordable;
 }
 
 }  // namespace wbscope

@@ -99,7 +99,16 @@ struct EventCatalog {
   std::optional<std::uint32_t> unknown;  // the plan with FormatStatus::kNone, the last one
 
   [[nodiscard]] bool has_formats() const noexcept { return events.size() > (unknown ? 1 : 0); }
+  // trace-cmd writes the formats of all events where it was told to record none
+  // (function tracers, extract) or all: then they do not say what was recorded.
+  [[nodiscard]] bool has_all_formats() const;
 };
+
+// Which events can have been recorded, with the records of each. Where the formats
+// do not say it, those of the systems that records came of; with all events on, as
+// timers tell, which fire in any trace, all.
+[[nodiscard]] std::vector<bool> recordable_events(const EventCatalog& catalog,
+                                                  const std::vector<std::uint64_t>& counted);
 
 // Never raises for a format: what libtraceevent cannot parse becomes
 // FormatStatus::kRaw with a column "payload".

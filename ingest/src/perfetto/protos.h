@@ -63,7 +63,7 @@ inline constexpr std::uint32_t kSysname = 1, kVersion = 2, kRelease = 3, kMachin
 
 namespace trace_config {
 inline constexpr std::uint32_t kDataSources = 2, kConfig = 1, kName = 1, kFtraceConfig = 100,
-                               kFtraceEvents = 1;
+                               kFtraceEvents = 1, kUniqueSessionName = 22;
 }  // namespace trace_config
 
 namespace ftrace_stats {

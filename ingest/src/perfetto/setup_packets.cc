@@ -72,18 +72,23 @@ void write_machine(const TraceInfo& info, std::uint32_t page_bytes, std::string_
   output.append_packet(bytes);
 }
 
-void write_recorded_events(const EventCatalog& catalog, const PacketPlace& place,
-                           PacketOutput& output) {
+void write_recorded_events(const EventCatalog& catalog, const std::vector<bool>& wanted,
+                           bool is_part, const PacketPlace& place, PacketOutput& output) {
+  const bool is_told = !catalog.has_all_formats();
+  if (!is_told && !is_part) return;
   std::string bytes;
   pbf_writer out(bytes);
   {
     pbf_writer config(out, packet::kTraceConfig);
+    // metadata.unique_session_name, which perfetto/reader.py and perfetto.toml read.
+    if (is_part) config.add_string(trace_config::kUniqueSessionName, "part of a trace");
     pbf_writer source(config, trace_config::kDataSources);
     pbf_writer inner(source, trace_config::kConfig);
     inner.add_string(trace_config::kName, "linux.ftrace");
     pbf_writer ftrace(inner, trace_config::kFtraceConfig);
-    for (const auto& event : catalog.events) {
-      if (event.status == FormatStatus::kNone) continue;
+    for (std::size_t i = 0; i < catalog.events.size(); ++i) {
+      const EventPlan& event = catalog.events[i];
+      if (event.status == FormatStatus::kNone || !wanted[i] || !is_told) continue;
       ftrace.add_string(trace_config::kFtraceEvents,
                         replace_invalid_utf8(event.system + "/" + event.name));
     }

@@ -28,10 +28,11 @@ struct PacketPlace {
 void write_machine(const TraceInfo& info, std::uint32_t page_bytes, std::string_view name,
                    const PacketPlace& place, PacketOutput& output);
 
-// The events that the recorder saved formats of, as a configuration that asked
-// for them.
-void write_recorded_events(const EventCatalog& catalog, const PacketPlace& place,
-                           PacketOutput& output);
+// The events that the recorder saved formats of and that are wanted here, as a
+// configuration that asked for them; none where the formats say nothing. is_part:
+// the session's name says that the trace is a part of another.
+void write_recorded_events(const EventCatalog& catalog, const std::vector<bool>& wanted,
+                           bool is_part, const PacketPlace& place, PacketOutput& output);
 
 // Names of threads, which belong to no process that the trace tells. Each is
 // told when the thread is first and last seen.

@@ -45,11 +45,13 @@ std::string guest_name(const TraceInfo& host, const TraceSource& guest) {
 
 // What belongs to a source while it is written.
 struct TraceWriter::Parts {
-  Parts(const TraceSource& source, const std::vector<bool>& wanted)
-      : printk(parse_printk_formats(source.info.printk_formats)),
+  Parts(const TraceSource& source, const std::vector<bool>& chosen)
+      : wanted(chosen),
+        printk(parse_printk_formats(source.info.printk_formats)),
         symbols(source.file, source.info),
-        dispatch(source.catalog, wanted) {}
+        dispatch(source.catalog, chosen) {}
 
+  std::vector<bool> wanted;  // by event
   PrintkFormats printk;
   SymbolNames symbols;
   EventDispatch dispatch;
@@ -138,8 +140,8 @@ void TraceWriter::write_heads(PacketOutput& output) {
       write_machine(source.info, machine_page_bytes(source.info), name, place, output);
     }
     if (s == 0) {
-      write_recorded_events(source.catalog, {.machine = 0, .sequence = kFirstFtraceSequence},
-                            output);
+      write_recorded_events(source.catalog, parts_[s]->wanted, is_part_,
+                            {.machine = 0, .sequence = kFirstFtraceSequence}, output);
     }
   }
 }
@@ -158,6 +160,7 @@ bool TraceWriter::prepare(const TraceWriterOptions& options, const Plans& plans)
         {.compat = options.compat, .has_symbols = source->info.kallsyms.has_value()}, next_number);
     parts_.push_back(std::make_unique<Parts>(*source, wanted));
   }
+  is_part_ = options.bounds.from || options.bounds.to;
   const First first = first_ts(plans);
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     const TraceSource& source = *sources_[s];

@@ -105,6 +105,7 @@ class TraceWriter {
   struct Parts;
   std::vector<std::unique_ptr<Parts>> parts_;  // by source
   std::vector<std::unique_ptr<Lane>> lanes_;
+  bool is_part_ = false;
 };
 
 }  // namespace wbscope

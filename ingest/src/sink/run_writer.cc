@@ -171,13 +171,15 @@ void RunWriter::meta(std::string_view key, std::int64_t value) {
   insert.run();
 }
 
-void RunWriter::formats(const EventCatalog& catalog, const std::vector<bool>& wanted) {
+void RunWriter::formats(const EventCatalog& catalog, const std::vector<bool>& wanted,
+                        const std::vector<bool>& recordable) {
   Statement format(db_, "INSERT OR IGNORE INTO event_format VALUES (?, ?, ?, ?, ?)");
   Statement column(db_, "INSERT INTO event_field VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
   Statement label(db_, "INSERT INTO enum_label VALUES (?, ?, ?, ?, ?)");
   for (std::size_t i = 0; i < catalog.events.size(); ++i) {
     const EventPlan& event = catalog.events[i];
     if (event.status == FormatStatus::kNone) continue;
+    if (i < recordable.size() && !recordable[i]) continue;
     const std::string name = replace_invalid_utf8(event.full_name());
     const std::string text = replace_invalid_utf8(event.text);
     format.bind_text(1, name);

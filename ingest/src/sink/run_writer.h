@@ -42,7 +42,9 @@ class RunWriter {
   void meta(std::string_view key, std::string_view value);
   void meta(std::string_view key, std::int64_t value);
 
-  void formats(const EventCatalog& catalog, const std::vector<bool>& wanted);
+  // Of the events that can have been recorded; none given: all.
+  void formats(const EventCatalog& catalog, const std::vector<bool>& wanted,
+               const std::vector<bool>& recordable = {});
   void event_counts(const EventCatalog& catalog, const std::vector<bool>& wanted,
                     const EventTotals& totals);
   void buffers(const TraceInfo& info);

@@ -18,8 +18,9 @@ By hand, 4 KiB pages = 4 KiB:
     stopped 30720 / 384000 = 0.08, told 51200 / 384000 - 1/3 = -0.2, elsewhere 102400 / 384000 - 2/3
     = -0.4.
   tar, tid 13, comes back to 8:0 after an event on 8:16: 100 ms count for each. 8:0: 1000 KiB/s for
-    100 ms, then one event without a next: target 1024000; 10 pages in 200 ms = 204800 bytes/s,
-    error -0.8. On 8:16 it has one event only: no rate, no row.
+    100 ms, then one event without a next: target 1024000; 10 pages in 200 ms = 204800 bytes/s. No
+    error: for the other 100 ms it was told a rate for 8:16, where it
+    has one event only: no rate, no row.
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ def _row(
     tid: int,
     target: int,
     actual: int,
-    error: float,
+    error: float | None,
     rates: tuple[int, int, int],
     times: tuple[float, float, float],
-    parts: tuple[float, float, float],
-) -> dict[str, int | float]:
+    parts: tuple[float | None, float | None, float | None],
+) -> dict[str, int | float | None]:
     names = [f"target_{rank}_bytes_per_s" for rank in ("p25", "p50", "p95")]
     return {
         "tid": tid,
@@ -80,7 +81,7 @@ def _row(
         **{name: rate * 1024 for name, rate in zip(names, rates, strict=True)},
         **{f"{name}_ratio": share for name, share in zip(_RATIOS, times, strict=True)},
         **{f"{name}_error_ratio": part for name, part in zip(_RATIOS, parts, strict=True)},
-        "freerun_error_ratio": 0.0,
+        "freerun_error_ratio": None if error is None else 0.0,
     }
 
 
@@ -102,7 +103,7 @@ CHECKS = [
                 (32 / 75, -32 / 75, 0.0),
             ),
             _CP,
-            _row(13, 1_024_000, 204_800, -0.8, (1000, 1000, 1000), _TOLD, (0.0, -0.8, 0.0)),
+            _row(13, 1_024_000, 204_800, None, (1000, 1000, 1000), _TOLD, (None, None, None)),
             _row(14, 384_000, 184_320, -0.52, (0, 0, 1000), (0.5, 0.25, 0.25), (0.08, -0.2, -0.4)),
         ],
     ),
