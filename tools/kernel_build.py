@@ -17,7 +17,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["SERIES", "apply", "build_image", "checkpatch", "compile_objects", "fetch", "patches"]
+__all__ = [
+    "SERIES",
+    "apply",
+    "build_image",
+    "checkpatch",
+    "compile_objects",
+    "fetch",
+    "made_for",
+    "misplaced",
+    "patches",
+    "version",
+]
 
 ROOT = Path(__file__).parents[1]
 SERIES = ("6.1", "6.12", "7.2")
@@ -26,12 +37,43 @@ _CONFIG = ROOT / "kernel-tracepoints/kconfig/guest.config"
 _OF_TRACE_EVENTS = ("OPEN_ENDED_LINE", "PARENTHESIS_ALIGNMENT")
 _OBJECTS = ("mm/vmscan.o", "mm/page-writeback.o", "fs/fs-writeback.o")
 _PROGRAMS = ("trace-cmd", "mkfs.ext4", "chrt")
+# What `patch` says of a hunk that only stands on another line; with fuzz it says that, too.
+_OFFSET = re.compile(r"Hunk #\d+ succeeded at \d+ \(offset -?\d+ lines?\)\.")
 
 
 def patches(series: str) -> list[Path]:
     """The patches of one kernel, without the cover letter."""
     found = sorted((ROOT / "kernel-tracepoints/series" / series).glob("0*.patch"))
     return [path for path in found if not path.name.startswith("0000-")]
+
+
+def made_for(series: str) -> str:
+    """Debian's version of the source that the series was made for, from its cover letter."""
+    cover = next((ROOT / "kernel-tracepoints/series" / series).glob("0000-*.patch"))
+    found = re.search(rf"linux-source-{re.escape(series)} (\S+) of Debian", cover.read_text())
+    if found is None:
+        raise RuntimeError(f"{cover} does not name the source that it is for")
+    return found[1]
+
+
+def version(series: str) -> str:
+    """Debian's version of the source that was fetched."""
+    return (folder(series) / "version").read_text().strip()
+
+
+def misplaced(said: list[str], made: str, fetched: str) -> list[str]:
+    """The lines of `patch` that tell of hunks in a wrong place.
+
+    In the very source that a series was made for, each line number holds. A newer stable
+    release of it may have moved the lines, but not changed those around a hunk.
+    """
+    numbers, newer = ([int(n) for n in re.findall(r"\d+", name)] for name in (made, fetched))
+    moved = numbers[:2] == newer[:2] and newer > numbers
+    return [
+        line
+        for line in said
+        if not line.startswith("patching file ") and not (moved and _OFFSET.fullmatch(line))
+    ]
 
 
 def folder(series: str) -> Path:
