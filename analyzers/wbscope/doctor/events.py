@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import platform
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ PATCHED = (
     "writeback:balance_dirty_pages_done",
     "writeback:wb_domain_dirty_state",
 )
+# The kernels that kernel-tracepoints/series has patches for.
+_SERIES = ("6.1", "6.12", "7.2")
 _SYSTEM_FIXES = {
     "syscalls": "a kernel with CONFIG_FTRACE_SYSCALLS; slept and written bytes are missing",
     "block": "a kernel with CONFIG_BLOCK",
@@ -61,7 +65,9 @@ def event_states(profiles: Sequence[Profile], available: frozenset[str]) -> list
     return list(states.values())
 
 
-def event_checks(profiles: Sequence[Profile], available: frozenset[str]) -> Iterator[Check]:
+def event_checks(
+    profiles: Sequence[Profile], available: frozenset[str], release: str = platform.release()
+) -> Iterator[Check]:
     """A line for each profile, for what is missing in it, and for the patched kernel."""
     states = [state for state in event_states(profiles, available) if state.event not in PATCHED]
     for profile in profiles:
@@ -84,8 +90,19 @@ def event_checks(profiles: Sequence[Profile], available: frozenset[str]) -> Iter
             "patched kernel",
             Status.ok,
             "no: waits and zones are worked out from the stock events",
-            "kernel-tracepoints/README.md has the patches",
+            _patches_for(release),
         )
+
+
+def _patches_for(release: str) -> str:
+    numbers = re.match(r"\d+\.\d+", release)
+    series = numbers[0] if numbers else release
+    if series in _SERIES:
+        return f"kernel-tracepoints/README.md has the patches for {series}"
+    return (
+        f"no patches for {series}: wbscope record --probe auto measures waits, "
+        "kernel-tracepoints/bpf/ has scripts"
+    )
 
 
 def _missing(states: list[EventState]) -> Iterator[Check]:

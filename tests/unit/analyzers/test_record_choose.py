@@ -264,3 +264,18 @@ def test_doctor_knows_a_patched_kernel() -> None:
     assert found["patched kernel"] == "balance_dirty_pages_done"
     plain = {check.name: check.found for check in event_checks(_PROFILES, available)}
     assert plain["patched kernel"].startswith("no")
+
+
+def test_doctor_offers_patches_where_they_fit() -> None:
+    """The folders of the series say for which kernels there are patches."""
+    series = {path.name for path in (REPOSITORY / "kernel-tracepoints/series").iterdir()}
+    releases = {
+        "6.1.0-30-amd64": "6.1", "6.12.107+deb13-cloud-amd64": "6.12", "7.2.13": "7.2",
+        "7.2-rc3": "7.2", "6.18.44": "6.18", "6.10.2": "6.10", "7.3.4": "7.3", "5.10.43": "5.10",
+    }  # fmt: skip
+    for release, name in releases.items():
+        checks = event_checks(_PROFILES, _events_of("6.1.192-x86_64"), release)
+        fix = next(check.fix for check in checks if check.name == "patched kernel") or ""
+        assert ("README.md has the patches" in fix) == (name in series), release
+        assert (f"no patches for {name}:" in fix) == (name not in series), release
+        assert ("record --probe" in fix) == (name not in series), release
