@@ -10,7 +10,7 @@
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @needs    wb_bandwidth, wb_window, wb_lost_window, wb_bounds, wb_params
--- @events   writeback:bdi_dirty_ratelimit
+-- @events   writeback:bdi_dirty_ratelimit|writeback:dirty_throttle_bandwidth
 -- @column   window_start_ns INTEGER trace clock
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root

@@ -276,6 +276,30 @@ def test_rates_in_bytes_stay_bytes(wbscope: Wbscope, tmp_path: Path) -> None:
     ]
 
 
+def test_bandwidth_of_the_patches_of_march_2011(wbscope: Wbscope, tmp_path: Path) -> None:
+    """Their event answers alone; it has no balanced rate."""
+    payload = "bdi 8:0: write_bw={} avg_bw={} dirty_bw=29000 base_bw=8000000 pos_bw=1 ref_bw=1"
+    lines = [
+        f"flush-1  [000]  {ts}.0: dirty_throttle_bandwidth: {payload.format(*bw)} aref_bw=1"
+        for ts, bw in ((1, (31000, 30500)), (2, (33000, 31500)))
+    ]
+    loaded = load_lines(lines, tmp_path)
+    assert wbscope.query("bdi_bandwidth", loaded.path) == [
+        {
+            "window_start_ns": 1_000_000_000,
+            "bdi": "8:0",
+            "cgroup_ino": None,
+            "updates_count": 2,
+            "write_bw_bytes_per_s": 32000 * 1024,
+            "avg_write_bw_bytes_per_s": 31000 * 1024,
+            "dirty_rate_bytes_per_s": 29000 * 1024,
+            "dirty_ratelimit_bytes_per_s": 8_000_000,
+            "balanced_dirty_ratelimit_bytes_per_s": None,
+            "lost_gaps_count": 0,
+        }
+    ]
+
+
 def test_waiting_and_woken(wbscope: Wbscope, tmp_path: Path) -> None:
     waiting = "writeback_balance_dirty_pages_waiting"
     woken = "writeback_balance_dirty_pages_woken"
