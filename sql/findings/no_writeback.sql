@@ -14,10 +14,11 @@
 --   bdi={bdi}); share_ratio = sum(total_ns, finding=no_writeback, bdi={bdi}) /
 --   sum(total_ns, kind=throttle, bdi={bdi})
 -- @advice    The kernel does not start background writeback here. Mainline lost
---   that start for devices over a strict limit in early 2026 (64dd89ae01f2) and
---   has it again since cece9dc61daa: use a kernel with that.
--- @set       /sys/class/bdi/{bdi:raw}/strict_limit = 0
--- @costs     {bdi} may fill more of the pool that all writers share.
+--   that start for writers over a strict limit or the limits of their memory
+--   cgroup in early 2026 (64dd89ae01f2) and has it again since cece9dc61daa:
+--   use a kernel with that.
+-- @set       /sys/class/bdi/{strict_bdi:raw}/strict_limit = 0
+-- @costs     [{strict_bdi} may fill more of the pool that all writers share.]
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule
 -- @events    writeback:balance_dirty_pages, writeback:global_dirty_state,
@@ -25,6 +26,7 @@
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
+-- @column    strict_bdi TEXT the same; NULL = it was not over a strict limit
 -- @column    share_ratio REAL share of the time that its writers were held up
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
@@ -32,7 +34,10 @@
 --   wb_start_background_writeback()
 WITH
   held AS (
-    SELECT l.bdi, sum(l.dur) AS dur
+    SELECT
+      l.bdi,
+      sum(l.dur) AS dur,
+      max(l.finding IS 'no_writeback' AND l.cause = 'strictlimit') AS is_strict
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.kind = 'throttle' AND l.ts >= b.start_ts AND l.ts < b.end_ts
@@ -42,6 +47,7 @@ SELECT
   t.cost_task_ns,
   t.tasks,
   t.bdi,
+  CASE WHEN h.is_strict THEN t.bdi END AS strict_bdi,
   1.0 * t.cost_task_ns / h.dur AS share_ratio,
   t.first_ts,
   t.last_ts

@@ -556,6 +556,7 @@ SELECT
       END
     WHEN p.cause = 'memcg domain' THEN
       CASE
+        WHEN p.nr_writeback = 0 AND p.device_ratio = 0 THEN 'no_writeback'
         WHEN p.device_ratio < v.most_ratio AND p.nr_writeback > 0
           THEN 'device_idle'
         ELSE 'small_memcg_limit'
