@@ -7,9 +7,11 @@
 --   can be compared; note says where a name is wrong, or mmtests' number is.
 --   events is the same from the trace, where events tell it; differences mean
 --   lost events, or vmstat files that were not taken right before and after the
---   trace. Page writes file is what the events say where they are all there:
---   mmtests takes all that did not reach the swap device for file pages, also
---   zero-filled ones and those that zswap took, which nobody wrote.
+--   trace. Direct is as the kernel counts it: from 6.19 on with the reclaim of
+--   memory cgroups, in both columns. Page writes file is what the events say
+--   where they are all there: mmtests takes all that did not reach the swap
+--   device for file pages, also zero-filled ones and those that zswap took,
+--   which nobody wrote.
 -- @grain    counter; order as mmtests prints
 -- @keys     name
 -- @needs    wb_vmstat, reclaim_vmstat, reclaim_total, reclaim_destination,
@@ -72,13 +74,13 @@ WITH
   ),
   traced AS (
     SELECT
-      max(CASE t.reclaimer WHEN 'kswapd' THEN t.scanned_count END)
+      sum(CASE t.vmstat_reclaimer WHEN 'kswapd' THEN t.scanned_count END)
         AS kswapd_scan,
-      max(CASE t.reclaimer WHEN 'kswapd' THEN t.reclaimed_count END)
+      sum(CASE t.vmstat_reclaimer WHEN 'kswapd' THEN t.reclaimed_count END)
         AS kswapd_steal,
-      max(CASE t.reclaimer WHEN 'direct' THEN t.scanned_count END)
+      sum(CASE t.vmstat_reclaimer WHEN 'direct' THEN t.scanned_count END)
         AS direct_scan,
-      max(CASE t.reclaimer WHEN 'direct' THEN t.reclaimed_count END)
+      sum(CASE t.vmstat_reclaimer WHEN 'direct' THEN t.reclaimed_count END)
         AS direct_steal,
       sum(t.anon_writes_count) AS anon_writes,
       sum(t.file_writes_count) AS file_writes,

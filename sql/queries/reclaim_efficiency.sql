@@ -7,12 +7,13 @@
 --   when reclaim meets pages that are dirty, in use or referenced. direct_scan
 --   is the share of scanning that applications had to do themselves. Events and
 --   /proc/vmstat agree when vmstat.before and vmstat.after enclose the trace
---   and no events are lost; vmstat up to 7.2 leaves memory cgroups out. With
---   MGLRU vmstat counts the pages that were isolated, so scanned is of
---   mm_vmscan_lru_isolate (scan_basis): mm_vmscan_lru_shrink_inactive has more,
---   all that were looked at, and once more when a batch is tried again.
---   Velocity is over the length of the run, as mmtests has it, not over
---   kswapd's time awake.
+--   and no events are lost. Up to 6.18 vmstat leaves memory cgroups out; from
+--   6.19 on its direct has them, too, and is to be compared with direct + memcg
+--   of the events. With MGLRU vmstat counts the pages that were isolated, so
+--   scanned is of mm_vmscan_lru_isolate (scan_basis):
+--   mm_vmscan_lru_shrink_inactive has more, all that were looked at, and once
+--   more when a batch is tried again. Velocity is over the length of the run,
+--   as mmtests has it, not over kswapd's time awake.
 -- @filters  range
 -- @grain    reclaimer; order kswapd, direct, memcg, other,
 --   node, proactive

@@ -312,18 +312,13 @@ WITH
     FROM wb_block_done AS d
     WHERE d.op = 'write'
   ),
-  -- From 6.19 on the counters of direct reclaim have that of memory cgroups.
   reclaimed AS (
     SELECT
-      CASE
-        WHEN t.reclaimer = 'memcg' AND k.version > 6018 THEN 'direct'
-        ELSE t.reclaimer
-      END AS reclaimer,
+      coalesce(t.vmstat_reclaimer, t.reclaimer) AS reclaimer,
       t.scanned_count,
       t.reclaimed_count,
       t.file_writes_count
     FROM reclaim_total AS t
-    CROSS JOIN wb_kernel AS k
   ),
   -- What zswap wrote out later is in pswpout once more.
   swapped AS (

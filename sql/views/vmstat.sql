@@ -24,8 +24,8 @@ GROUP BY v.name;
 -- @view     reclaim_vmstat
 -- @summary  What reclaim scanned and freed, from /proc/vmstat before and after.
 --   Up to 4.7 the counters are one for each zone and are added up; up to 3.3
---   kswapd_steal counts kswapd and pgsteal_<zone> all reclaimers. The counters
---   leave out memory cgroup reclaim until it was put in (7.3 has it).
+--   kswapd_steal counts kswapd and pgsteal_<zone> all reclaimers. Up to 6.18
+--   the counters leave memory cgroups out, from 6.19 on direct has them, too.
 -- @grain    reclaimer; order reclaimer
 -- @needs    wb_vmstat
 -- @column   reclaimer TEXT kswapd, direct or other (khugepaged, proactive)
@@ -77,11 +77,14 @@ GROUP BY c.reclaimer;
 -- @view     reclaim_total
 -- @summary  What each kind of reclaimer scanned, freed and wrote, from events.
 -- @grain    reclaimer; order reclaimer
--- @needs    reclaim_work, reclaim_write_scale, raw_event_format, wb_bounds
+-- @needs    reclaim_work, reclaim_write_scale, raw_event_format, wb_bounds,
+--   wb_kernel
 -- @optional vmscan:mm_vmscan_lru_shrink_inactive,
 --   vmscan:mm_vmscan_reclaim_writeback
 -- @column   reclaimer TEXT kswapd, direct, memcg or other; node and proactive
 --   where mm_vmscan_reclaim_writeback told that they wrote
+-- @column   vmstat_reclaimer TEXT whose counters of /proc/vmstat have its
+--   scans, as in reclaim_vmstat: of memcg direct from 6.19 on; NULL = none
 -- @column   scanned_count INTEGER pages; NULL = the event was not recorded, or
 --   node reclaim, whose scans are those of other
 -- @column   reclaimed_count INTEGER pages; NULL as scanned_count
@@ -146,6 +149,10 @@ WITH
   )
 SELECT
   k.reclaimer,
+  CASE
+    WHEN k.reclaimer <> 'memcg' THEN k.reclaimer
+    WHEN n.version >= 6019 THEN 'direct'
+  END AS vmstat_reclaimer,
   CASE WHEN r.has_scans AND k.reclaimer <> 'node'
     THEN coalesce(s.scanned, 0)
   END AS scanned_count,
@@ -165,6 +172,7 @@ SELECT
 FROM kinds AS k
 CROSS JOIN recorded AS r
 CROSS JOIN reclaim_write_scale AS c
+CROSS JOIN wb_kernel AS n
 LEFT JOIN summed AS s ON s.reclaimer = k.reclaimer;
 
 -- @view     reclaim_write_scale
