@@ -10,7 +10,9 @@
 --   Kernels of today count dirty and writeback pages by node, and by zone only
 --   their sum (zone_pending); a stock kernel's events tell neither, so that
 --   only the machine's numbers are known: basis says where they are from. A
---   patched kernel's mm_vmscan_reclaim_writeback has them all.
+--   patched kernel's mm_vmscan_reclaim_writeback has those of zone, node and
+--   machine, but of the machine's inactive pages only those of files:
+--   pending_ratio is NULL there.
 -- @filters  range, tid, task
 -- @grain    reclaim invocation, zone, kind; order ts, zone, kind
 -- @keys     ts, tid, zone, kind
@@ -38,15 +40,24 @@
 -- @column   scan_dirty_count INTEGER file pages of them that were dirty or
 --   under writeback
 -- @column   zone_inactive_bytes INTEGER inactive pages of the zone
+-- @column   zone_inactive_file_bytes INTEGER of them those of files (patched
+--   kernels only)
 -- @column   zone_active_bytes INTEGER active pages of the zone
+-- @column   zone_isolated_bytes INTEGER pages of the zone that were taken off
+--   their lists, by reclaim or to be moved (2011 only)
 -- @column   zone_dirty_bytes INTEGER dirty pages of the zone (2011 only)
 -- @column   zone_writeback_bytes INTEGER the zone's pages under writeback (2011
 --   only)
 -- @column   zone_pending_bytes INTEGER dirty and writeback pages of the zone
 -- @column   zone_pending_ratio REAL zone_pending / zone_inactive
+-- @column   node_inactive_file_bytes INTEGER inactive file pages of the node
+-- @column   node_isolated_bytes INTEGER the node's isolated pages
 -- @column   node_dirty_bytes INTEGER dirty pages of the node
 -- @column   node_writeback_bytes INTEGER the node's pages under writeback
 -- @column   inactive_bytes INTEGER inactive pages of the machine (2011 only)
+-- @column   inactive_file_bytes INTEGER inactive file pages of the machine
+--   (patched kernels only)
+-- @column   isolated_bytes INTEGER isolated pages of the machine
 -- @column   dirty_bytes INTEGER dirty pages of the machine
 -- @column   writeback_bytes INTEGER the machine's pages under writeback
 -- @column   pending_ratio REAL (dirty + writeback) / inactive of the machine
@@ -145,13 +156,19 @@ WITH
       c.scanned_count,
       c.scan_dirty_count,
       NULL AS zone_inactive_bytes,
+      NULL AS zone_inactive_file_bytes,
       NULL AS zone_active_bytes,
+      NULL AS zone_isolated_bytes,
       NULL AS zone_dirty_bytes,
       NULL AS zone_writeback_bytes,
       NULL AS zone_pending_bytes,
+      NULL AS node_inactive_file_bytes,
+      NULL AS node_isolated_bytes,
       NULL AS node_dirty_bytes,
       NULL AS node_writeback_bytes,
       NULL AS inactive_bytes,
+      NULL AS inactive_file_bytes,
+      NULL AS isolated_bytes,
       t.nr_dirty * u.page_bytes AS dirty_bytes,
       t.nr_writeback * u.page_bytes AS writeback_bytes,
       s.ts - t.state_ts AS state_age_ns,
@@ -176,13 +193,19 @@ WITH
       c.scanned_count,
       c.scan_dirty_count,
       y.zone_inactive_bytes,
+      y.zone_inactive_file_bytes,
       y.zone_active_bytes,
       NULL,
       NULL,
+      NULL,
       y.zone_pending_bytes,
+      y.node_inactive_file_bytes,
+      y.node_isolated_bytes,
       y.node_dirty_bytes,
       y.node_writeback_bytes,
       NULL,
+      y.inactive_file_bytes,
+      y.isolated_bytes,
       y.dirty_bytes,
       y.writeback_bytes,
       0,
@@ -206,13 +229,19 @@ WITH
       NULL,
       NULL,
       k.inactive_zone * u.page_bytes,
+      NULL,
       k.active_zone * u.page_bytes,
+      k.isolated_zone * u.page_bytes,
       k.dirty_zone * u.page_bytes,
       k.writeback_zone * u.page_bytes,
       (k.dirty_zone + k.writeback_zone) * u.page_bytes,
       NULL,
       NULL,
+      NULL,
+      NULL,
       k.inactive_global * u.page_bytes,
+      NULL,
+      k.isolated_global * u.page_bytes,
       k.dirty_global * u.page_bytes,
       k.writeback_global * u.page_bytes,
       0,
@@ -236,15 +265,21 @@ SELECT
   d.scanned_count,
   d.scan_dirty_count,
   d.zone_inactive_bytes,
+  d.zone_inactive_file_bytes,
   d.zone_active_bytes,
+  d.zone_isolated_bytes,
   d.zone_dirty_bytes,
   d.zone_writeback_bytes,
   d.zone_pending_bytes,
   1.0 * d.zone_pending_bytes / nullif(d.zone_inactive_bytes, 0)
     AS zone_pending_ratio,
+  d.node_inactive_file_bytes,
+  d.node_isolated_bytes,
   d.node_dirty_bytes,
   d.node_writeback_bytes,
   d.inactive_bytes,
+  d.inactive_file_bytes,
+  d.isolated_bytes,
   d.dirty_bytes,
   d.writeback_bytes,
   1.0 * (d.dirty_bytes + d.writeback_bytes) / nullif(d.inactive_bytes, 0)

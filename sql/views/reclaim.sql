@@ -356,14 +356,18 @@ WHERE y.outcome = 'submitted';
 -- @column   ino INTEGER inode number of the file; NULL = no file
 -- @column   priority_count INTEGER pressure: 12 = little, 0 = all must go
 -- @column   zone_inactive_bytes INTEGER inactive pages of the zone
+-- @column   zone_inactive_file_bytes INTEGER of them those of files
 -- @column   zone_active_bytes INTEGER active pages of the zone
 -- @column   zone_pending_bytes INTEGER dirty and writeback pages of the zone
 -- @column   node_inactive_file_bytes INTEGER inactive file pages of the node
 -- @column   node_active_file_bytes INTEGER active file pages of the node
+-- @column   node_isolated_bytes INTEGER pages of the node, anon and file, that
+--   were taken off their lists, by reclaim or to be moved
 -- @column   node_dirty_bytes INTEGER dirty pages of the node
 -- @column   node_writeback_bytes INTEGER pages of the node under writeback
 -- @column   inactive_file_bytes INTEGER inactive file pages of the machine
 -- @column   active_file_bytes INTEGER active file pages of the machine
+-- @column   isolated_bytes INTEGER isolated pages of the machine
 -- @column   dirty_bytes INTEGER dirty pages of the machine
 -- @column   writeback_bytes INTEGER pages of the machine under writeback
 -- @source   kernel-tracepoints/; mm/vmscan.c shrink_folio_list()
@@ -418,14 +422,17 @@ SELECT
   nullif(y.ino, 0) AS ino,
   y.priority AS priority_count,
   (y.z_inactive_file + y.z_inactive_anon) * u.page_bytes AS zone_inactive_bytes,
+  y.z_inactive_file * u.page_bytes AS zone_inactive_file_bytes,
   (y.z_active_file + y.z_active_anon) * u.page_bytes AS zone_active_bytes,
   y.z_write_pending * u.page_bytes AS zone_pending_bytes,
   y.n_inactive_file * u.page_bytes AS node_inactive_file_bytes,
   y.n_active_file * u.page_bytes AS node_active_file_bytes,
+  (y.n_isolated_file + y.n_isolated_anon) * u.page_bytes AS node_isolated_bytes,
   y.n_dirty * u.page_bytes AS node_dirty_bytes,
   y.n_writeback * u.page_bytes AS node_writeback_bytes,
   y.g_inactive_file * u.page_bytes AS inactive_file_bytes,
   y.g_active_file * u.page_bytes AS active_file_bytes,
+  (y.g_isolated_file + y.g_isolated_anon) * u.page_bytes AS isolated_bytes,
   y.g_dirty * u.page_bytes AS dirty_bytes,
   y.g_writeback * u.page_bytes AS writeback_bytes
 FROM raw_mm_vmscan_reclaim_writeback AS y

@@ -6,7 +6,8 @@ By hand, 4 KiB pages.
     next pass: three rows, with the dirty 100 and writeback 20 pages of the global_dirty_state 5 ms
     before. The first pass scanned 64 pages, 48 of them dirty.
   patched: one pass meets 2 dirty folios of zone 0: inactive file 30 + anon 10 = 40 pages = 163840,
-    pending 36 pages = 147456: 0.9; the node has 50 + 5, the machine 60 + 6 dirty and writeback.
+    pending 36 pages = 147456: 0.9; the node has 50 + 5, the machine 60 + 6 dirty and writeback,
+    inactive file 70 and 90, isolated 3 + 4 = 7 and 5 + 6 = 11. Inactive anon: not told.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ def _patched() -> Trace:
     trace.event(0, 10_000 * _MS, 42, "mm_vmscan_kswapd_wake")
     counters = {"z_inactive_file": 30, "z_inactive_anon": 10, "z_write_pending": 36}
     counters |= {"n_dirty": 50, "n_writeback": 5, "g_dirty": 60, "g_writeback": 6}
+    counters |= {"n_inactive_file": 70, "n_isolated_file": 3, "n_isolated_anon": 4}
+    counters |= {"g_inactive_file": 90, "g_isolated_file": 5, "g_isolated_anon": 6}
     for index in (1, 2):
         values = {**counters, "pfn": 100 + index, "nr_pages": 1, "reclaim_flags": 10}
         values |= {"outcome": 1}
@@ -93,5 +96,22 @@ CHECKS = [
         query="reclaim_dirty_state",
         ordered=True,
         rows=[_row(5, "DMA", 2, 64), _row(7, "DMA32", 1, 64), _row(11, "DMA", 1, None)],
+    ),
+    Check(
+        query="reclaim_dirty_state",
+        folder="patched",
+        rows=[
+            {
+                "zone_inactive_bytes": 40 * 4096,
+                "zone_inactive_file_bytes": 30 * 4096,
+                "node_inactive_file_bytes": 70 * 4096,
+                "inactive_file_bytes": 90 * 4096,
+                "zone_isolated_bytes": None,
+                "node_isolated_bytes": 7 * 4096,
+                "isolated_bytes": 11 * 4096,
+                "inactive_bytes": None,
+                "pending_ratio": None,
+            }
+        ],
     ),
 ]
