@@ -341,8 +341,8 @@ FROM wb_task AS t;
 
 -- @view     wb_rt_task
 -- @shared
--- @summary  Tasks that ran with real-time (or, from 6.12, deadline) priority:
---   the kernel gives them dirty thresholds a quarter and more above all others.
+-- @summary  Tasks that ran with real-time or deadline priority: the kernel
+--   gives them dirty thresholds a quarter and more above all others.
 -- @grain    task; order tid
 -- @needs    raw_sched_switch
 -- @optional sched:sched_switch

@@ -417,7 +417,7 @@ def test_sysctls_of_several_words_and_those_that_are_no_setting(recorder: Record
 
 
 def test_run_of_system_calls_is_for_its_owner(deep: Recorder) -> None:
-    """From Linux 7.2 on it has bytes of what was written."""
+    """From Linux 6.19 on it has bytes of what was written."""
     assert (deep.folder / "run").stat().st_mode & 0o777 == 0o700
     assert (deep.folder / "run/trace.dat").stat().st_mode & 0o777 == 0o600
 

@@ -45,7 +45,7 @@ _MOST_META = 16 << 20
 _ASIDE = ".old"
 # What is in a folder before anything is recorded.
 _OF_A_START = {PLAN, f"{PLAN}.part", ".recorder.log"}
-# From Linux 7.2 on these events have bytes of the traced programs.
+# From Linux 6.19 on these events have bytes of the traced programs.
 _OF_PROGRAMS = "syscalls:"
 _PRIVATE = re.compile(rf"\..+\.({INSTANCE_PREFIX}[^.]+)((?:{re.escape(_ASIDE)})?)")
 # Somebody has made something of that name meanwhile, or has mounted on it.
