@@ -22,6 +22,7 @@
 -- @optional writeback:balance_dirty_pages_done, writeback:global_dirty_state,
 --   sched:sched_switch, syscalls:sys_exit_write,
 --   wbscope:balance_dirty_pages_entry
+-- @instead  completion_waits
 -- @column   tid INTEGER thread
 -- @column   comm TEXT its name at that time: a task has a row for each name,
 --   and tasks that had the same tid have rows of their own, where sched or

@@ -13,6 +13,7 @@
 --   wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:balance_dirty_pages_done, sched:sched_switch
+-- @instead  completion_waits
 -- @column   tasks_count INTEGER tasks under a name with such an event
 -- @column   events_count INTEGER events
 -- @column   pauses_count INTEGER events with a pause above 0

@@ -333,3 +333,17 @@ def test_waiting_and_woken(wbscope: Wbscope, tmp_path: Path) -> None:
             "asked_bytes": 10 * 4096,
         },
     ]
+    for name in ("throttle_by_task", "throttle_summary"):
+        refused = wbscope.run("query", name, loaded.path)
+        assert refused.returncode == 4
+        assert "needs writeback:balance_dirty_pages" in refused.stderr
+        assert f"fix: wbscope query completion_waits {loaded.path}\n" in refused.stderr
+
+
+def test_no_other_query_is_named_that_cannot_answer(wbscope: Wbscope, tmp_path: Path) -> None:
+    payload = next(x[2] for x in _LINES if x[0] == "R2")
+    loaded = load_lines([f"flush-1  [000]  1.0: dirty_ratelimit: {payload}"], tmp_path)
+    refused = wbscope.run("query", "throttle_by_task", loaded.path)
+    assert refused.returncode == 4
+    assert "completion_waits" not in refused.stderr
+    assert "fix: trace-cmd record " in refused.stderr

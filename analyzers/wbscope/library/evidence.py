@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from wbscope.base.errors import EvidenceError
@@ -18,16 +19,21 @@ _NAMED = 5
 
 
 def require_events(
-    file: SqlFile, recorded: Recorded, shown: str, profiles: Sequence[Profile]
+    file: SqlFile,
+    recorded: Recorded,
+    shown: str,
+    profiles: Sequence[Profile],
+    instead: Sequence[SqlFile] = (),
 ) -> None:
     """EvidenceError when an event was not recorded, or recorded but not loaded.
 
     An event that was recorded and never happened is no error: the answer is then
-    an honest zero.
+    an honest zero. The error names the first query of `instead` that the run can answer.
     """
     missing = [group for group in file.events if not any(e in recorded.tables for e in group)]
     if missing:
-        raise _missing(file, missing, recorded, shown, profiles)
+        other = next((other for other in instead if is_recorded(other, recorded)), None)
+        raise _missing(file, missing, recorded, shown, profiles, other)
     for group in file.events:
         counted = [e for e in group if recorded.counts.get(e, (0, 0))[0] > 0]
         if counted and recorded.first_table(group) is None:
@@ -57,20 +63,26 @@ def _missing(
     recorded: Recorded,
     shown: str,
     profiles: Sequence[Profile],
+    other: SqlFile | None,
 ) -> EvidenceError:
     profile = profile_of(missing, profiles)
     if profile is not None:
         records = f" (record profile {profile.name})"
     else:
         records = " (in no record profile)" if profiles else ""
-    # Recorded anew, the run must have all that the question needs.
-    command = f"trace-cmd record {_options(file, profiles)} -o trace.dat COMMAND"
+    if other is not None:
+        fix = f"wbscope query {other.name} {shlex.quote(shown)}"
+    elif profile or not profiles:
+        # Recorded anew, the run must have all that the question needs.
+        fix = f"trace-cmd record {_options(file, profiles)} -o trace.dat COMMAND"
+    else:
+        fix = f"wbscope queries {file.name}"
     return EvidenceError(
         "missing-event",
         file.name,
         f"needs {', '.join(any_of(group) for group in missing)}{records}; {shown} has none",
         have=_nearest(missing[0][0], recorded),
-        fix=command if profile or not profiles else f"wbscope queries {file.name}",
+        fix=fix,
     )
 
 

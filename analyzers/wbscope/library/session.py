@@ -80,7 +80,8 @@ class Session:
         """
         params = params or Params()
         file = self._library.query(name)
-        require_events(file, self.engine.recorded, self._shown, self._library.profiles)
+        instead = [self._library.query(other) for other in file.instead]
+        require_events(file, self.engine.recorded, self._shown, self._library.profiles, instead)
         check_filters(file, params.filters())
         self.engine.use(params)
         own = [file.warns] if file.warns else []

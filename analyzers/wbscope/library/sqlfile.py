@@ -110,7 +110,7 @@ class SqlFile:
     `subject` is what the file says that all of its objects are about.
     `filters` are those that a query takes: window, range, bdi, tid, cgroup.
     `explain` names the query whose rows say what this one's were decided on, `warns` the view whose
-    rows are warnings of this one alone.
+    rows are warnings of this one alone. `instead` are queries that answer it from other events.
     `events` is a tuple of groups; a group is satisfied by any one of its events.
     `source_events`, `source_table`, `source_view` and `fields` are an adapter's:
     it reads `source_view`, which the engine makes over the first event of
@@ -142,6 +142,7 @@ class SqlFile:
     filters: tuple[str, ...]
     events: tuple[tuple[str, ...], ...]
     optional: tuple[str, ...]
+    instead: tuple[str, ...]
     columns: tuple[Column, ...]
     metrics: tuple[Metric, ...]
     source: str
@@ -202,8 +203,8 @@ _TEXTS = (
     "source",    "source_table", "source_view", "previous", "group", "key", "notable",
 )  # fmt: skip
 _LISTS = (
-    "needs", "filters", "events", "optional", "columns", "metrics", "source_events", "fields",
-    "indexes", "repeats", "news", "keys", "first",
+    "needs", "filters", "events", "optional", "instead", "columns", "metrics", "source_events",
+    "fields", "indexes", "repeats", "news", "keys", "first",
 )  # fmt: skip
 
 
@@ -283,6 +284,7 @@ def _object(path: Path, subject: str, lines: list[str]) -> SqlFile:
         filters=_words(tags, "filters"),
         events=tuple(tuple(group.split("|")) for group in _words(tags, "events")),
         optional=_words(tags, "optional"),
+        instead=_words(tags, "instead"),
         columns=columns,
         metrics=tuple(_metric(place, line, columns) for line in tags.get("metric", [])),
         source=_text(tags, "source"),
