@@ -296,9 +296,11 @@ def _budgets(
             many = f", and {len(broken) - 1} more runs" if len(broken) > 1 else ""
             statuses.append("FAIL")
             reasons.append(f"{what} is {shown}{many}, the budget is {budget}")
-        elif sample.missing:
+        elif sample.missing or not values:
             statuses.append("REFUSED")
-            reasons.append(f"not known of {', '.join(sample.missing)}")
+            # A sample of a file lacks nothing by itself: nobody asked it.
+            told = f"not known of {', '.join(sample.missing)}" if sample.missing else ""
+            reasons.append(told or f"no run of {side.name} has it")
         else:
             statuses.append("PASS")
             told = f"median {shown}" if what == "median" else f"each run, at worst {shown},"

@@ -254,3 +254,26 @@ def test_a_folder_without_a_trace_whose_command_failed_is_refused(
     assert (ran.code, "command-failed" in ran.out) == (4, True), ran.out + ran.err
     (tmp_path / "p.toml").write_text('failed = "allow"\n' + policy)
     assert cli("gate", "--policy", "p.toml", "new", "--against", "old").code == 0
+
+
+def test_a_budget_on_what_the_file_does_not_have(cli: Cli, tmp_path: Path) -> None:
+    """The base has the command, and so has the catalogue; nobody ran it on this side."""
+    for name, commands in (("new", ("sleep 1", "true")), ("old", ("sleep 1", "sync"))):
+        results = [{"command": one, "times": [1.0, 1.1, 1.05]} for one in commands]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"results": results}))
+    words = (tmp_path / "new.json", "--against", tmp_path / "old.json")
+    budget = "hyperfine.time_ns[command=sync] <= 500ms"
+    ran = cli("gate", *words, "--budget", budget, "--junit", tmp_path / "j.xml")
+    assert ran.code == 4
+    assert ran.out.startswith("gate: REFUSED: 1 REFUSED of 1 metrics")
+    assert "no run of A has it" in ran.out
+    assert 'errors="1"' in (tmp_path / "j.xml").read_text()
+    policy = tmp_path / "p.toml"
+    policy.write_text(
+        '[metrics."hyperfine.time_ns[command=sync]"]\neach_run = "<= 500ms"\nbudget = "<= 1s"\n'
+    )
+    for more in ((), ("--inconclusive", "pass")):
+        ran = cli("gate", "--policy", policy, *words, *more)
+        assert (ran.code, ran.out[:14]) == (4, "gate: REFUSED:")
+    there = cli("gate", *words, "--budget", "hyperfine.time_ns[command=true] <= 2s")
+    assert there.code == 0
