@@ -13,6 +13,7 @@ from wbscope.base.errors import InputError, UsageError, WbscopeError
 from wbscope.base.result import Notice
 from wbscope.base.version import __version__
 from wbscope.compare.comparison import metrics_of, other_meaning
+from wbscope.compare.copies import copies_within
 from wbscope.compare.rundata import Fact, RunData, Session
 from wbscope.measure.metric import Metric, Scalars, Spread, better_of, is_sane
 from wbscope.run.strange import first_bytes
@@ -112,19 +113,19 @@ def runs_of_text(text: str, path: Path) -> tuple[RunData, ...]:
 
 def merged(baselines: Sequence[tuple[str, Sequence[RunData]]]) -> tuple[RunData, ...]:
     """The runs of several files as those of one; a recording is never there twice."""
-    runs: list[RunData] = []
-    seen: dict[str, str] = {}
-    for file, more in baselines:
-        for run in more:
-            if run.source_id in seen:
-                raise UsageError(
-                    "same-recording",
-                    f"{file}: {run.name}",
-                    f"is the same recording as {seen[run.source_id]}",
-                    fix="leave one of the two files out",
-                )
-            seen[run.source_id] = f"{file}: {run.name}"
-            runs.append(run)
+    runs = [run for _, more in baselines for run in more]
+    file_of = {id(run): file for file, more in baselines for run in more}
+    for first, *others in copies_within(runs):
+        for run in others:
+            # Results of one file may be alike: nobody copied them.
+            if file_of[id(run)] == file_of[id(first)] and run.source_id != first.source_id:
+                continue
+            raise UsageError(
+                "same-recording",
+                f"{file_of[id(run)]}: {run.name}",
+                f"is the same recording as {file_of[id(first)]}: {first.name}",
+                fix="leave one of the two files out",
+            )
     _definitions(runs)
     _check_meanings(runs)
     return tuple(runs)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from wbscope.base.result import Notice
-from wbscope.compare.copies import copies_on_both
+from wbscope.compare.copies import copies_on_both, copies_within
 from wbscope.compare.differences import Difference, differences, unknown_facts
 from wbscope.compare.nearmetrics import unknown_metric
 from wbscope.compare.policy import matches
@@ -132,7 +132,9 @@ def compare_sides(
 ) -> Comparison:
     """Every metric that a run of any side has."""
     given = (base, *others)
-    sides = tuple(_without_copies(side) for side in given)
+    everything = [run for side in given for run in side.runs]
+    copies = [copies_within(side.runs, everything) for side in given]
+    sides = tuple(_without(side, of) for side, of in zip(given, copies, strict=True))
     base, *others = sides
     runs = [run for side in sides for run in side.runs]
     metrics = metrics_of(runs)
@@ -143,7 +145,7 @@ def compare_sides(
         differing=tuple(differences(told_apart(sides))),
         unknown=tuple(unknown_facts(runs)),
         warnings=(
-            *_warnings(given),
+            *_warnings(given, copies),
             *(notice for side in others for notice in _how_tested(side, base, rows, alpha)),
         ),
         alpha=alpha,
@@ -151,12 +153,13 @@ def compare_sides(
     )
 
 
-def _without_copies(side: Side) -> Side:
+def _without(side: Side, copies: Sequence[Sequence[RunData]]) -> Side:
     """Copies of a recording are one run, however often they are given."""
-    first: dict[str, RunData] = {}
+    first = {id(run): id(group[0]) for group in copies for run in group}
+    kept: dict[int, RunData] = {}
     for run in side.runs:
-        first.setdefault(run.source_id, run)
-    return Side(side.name, tuple(first.values()))
+        kept.setdefault(first.get(id(run), id(run)), run)
+    return Side(side.name, tuple(kept.values()))
 
 
 def told_apart(sides: Sequence[Side]) -> list[RunData]:
@@ -332,19 +335,18 @@ def _too_few(base: Side, others: Sequence[Side], alpha: float) -> Iterable[Notic
             yield Notice("too-few-runs", told)
 
 
-def _warnings(sides: Sequence[Side]) -> Iterable[Notice]:
+def _warnings(
+    sides: Sequence[Side], copies: Sequence[Sequence[Sequence[RunData]]]
+) -> Iterable[Notice]:
     for side in sides:
         for run in side.runs:
             for notice in run.warnings:
                 yield Notice(notice.slug, notice.message, f"{side.name} {run.name}")
-    for number, side in enumerate(sides):
-        seen: dict[str, str] = {}
-        for run in side.runs:
-            if run.source_id not in seen:
-                seen[run.source_id] = run.name
-                continue
-            told = f"is the same recording as {seen[run.source_id]}: left out, as both are one run"
-            yield Notice("same-recording", told, f"{side.name} {run.name}")
+    for number, (side, groups) in enumerate(zip(sides, copies, strict=True)):
+        for first, *others in groups:
+            for run in others:
+                told = f"is the same recording as {first.name}: left out, as both are one run"
+                yield Notice("same-recording", told, f"{side.name} {run.name}")
         for other in sides[:number]:
             for name, _ in copies_on_both(side.runs, other.runs):
                 told = f"is the same recording as one of {other.name}: nothing can differ"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -31,6 +30,8 @@ _STAMPS = {
 _LEAST_CONTENTS = 4
 # Digits of a number that say how long a thing takes; the rest is noise, and differs.
 _SAME_ANYWAY = 2
+# What may be the same each time, to the last digit.
+_EXACT = ("count", "bytes", "")
 # Of so many digits of noise, two runs have all alike less than once in a million times.
 _MOST_BY_CHANCE = 6
 
@@ -60,22 +61,24 @@ def copies_on_both(runs: Sequence[RunData], others: Sequence[RunData]) -> list[t
     return list(found.items())
 
 
-def copies_within(runs: Sequence[RunData]) -> list[list[str]]:
-    """The names of runs of a side that are one recording."""
+def copies_within(runs: Sequence[RunData], others: Sequence[RunData] = ()) -> list[list[RunData]]:
+    """The runs of a side that are one recording; other runs tell what varies."""
     groups: dict[str, list[RunData]] = {}
     for run in runs:
         groups.setdefault(run.source_id, []).append(run)
-    counts = Counter(_content(run) for run in runs if _is_unmarked(run))
-    varying = _varying(runs)
-    if counts:
-        every = len(counts) >= _LEAST_CONTENTS and min(counts.values()) > 1
-        for content, count in counts.items():
-            alike = [run for run in runs if _is_unmarked(run) and _content(run) == content]
-            if count > 1 and (every or _digits(alike[0], varying) >= _MOST_BY_CHANCE):
-                for run in alike:
-                    groups.pop(run.source_id, None)
-                groups[content] = alike
-    return [[run.name for run in group] for group in groups.values() if len(group) > 1]
+    contents: dict[str, list[RunData]] = {}
+    for run in runs:
+        if _is_unmarked(run):
+            contents.setdefault(_content(run), []).append(run)
+    repeated = {content: alike for content, alike in contents.items() if len(alike) > 1}
+    varying = _varying([*runs, *others]) if repeated else set()
+    every = len(contents) >= _LEAST_CONTENTS and len(repeated) == len(contents)
+    for content, alike in repeated.items():
+        if every or _digits(alike[0], varying) >= _MOST_BY_CHANCE:
+            for run in alike:
+                groups.pop(run.source_id, None)
+            groups[content] = alike
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _all_found(runs: Sequence[RunData], others: Sequence[RunData]) -> bool:
@@ -88,12 +91,19 @@ def _all_found(runs: Sequence[RunData], others: Sequence[RunData]) -> bool:
 
 
 def _varying(runs: Iterable[RunData]) -> set[str]:
-    """Metrics that are not the same in all runs."""
+    """Metrics that are not the same in all runs.
+
+    Where none varies, as among copies of one run, all but whole counts and sizes: these may be
+    the same each time, a time never is to so many digits.
+    """
     seen: dict[str, set[float | None]] = {}
+    exact: set[str] = set()
     for run in runs:
-        for name, (_, value) in run.scalars.items():
+        for name, (metric, value) in run.scalars.items():
             seen.setdefault(name, set()).add(value)
-    return {name for name, values in seen.items() if len(values) > 1}
+            if metric.unit in _EXACT and (value is None or value.is_integer()):
+                exact.add(name)
+    return {name for name, values in seen.items() if len(values) > 1} or {*seen} - exact
 
 
 def _digits(run: RunData, varying: set[str]) -> int:

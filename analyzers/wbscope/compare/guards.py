@@ -10,6 +10,7 @@ from wbscope.compare.comparison import Side, told_apart
 from wbscope.compare.copies import copies_on_both, copies_within
 from wbscope.compare.differences import differences, facts_text, unknown_facts
 from wbscope.compare.policy import Policy
+from wbscope.compare.rundata import RunData
 
 __all__ = ["Refusal", "refusals"]
 
@@ -37,8 +38,8 @@ def refusals(
     # Runs of several kernels are one base where the policy lets kernels differ.
     mixed = [fact for fact in _OF_BASE if fact in policy.differs]
     allowed = [(one, mixed if one is base or itself else []) for one in sides]
-    found = [refusal for one, facts in allowed for refusal in _of_side(one, policy, facts)]
     runs = [run for one in sides for run in one.runs]
+    found = [refusal for one, facts in allowed for refusal in _of_side(one, policy, facts, runs)]
     if base is not None and not itself:
         found += _on_both(side, base)
     within = {d.fact for one, facts in allowed for d in differences(one.runs, facts)}
@@ -63,7 +64,10 @@ def _on_both(side: Side, base: Side) -> Iterator[Refusal]:
         yield Refusal("same-recording", f"{told}: nothing can differ", fix)
 
 
-def _of_side(side: Side, policy: Policy, allowed: Sequence[str]) -> Iterator[Refusal]:
+def _of_side(
+    side: Side, policy: Policy, allowed: Sequence[str], runs: Sequence[RunData]
+) -> Iterator[Refusal]:
+    """runs: of both sides."""
     if not side.runs:
         yield Refusal("no-runs", f"{side.name} has no runs", "name at least one run")
     given = len(side.runs) + policy.drop_first
@@ -76,8 +80,9 @@ def _of_side(side: Side, policy: Policy, allowed: Sequence[str]) -> Iterator[Ref
     for difference in differences(side.runs, allowed):
         told = f"runs of {side.name} differ among themselves: {difference.text()}"
         yield Refusal("mixed-side", told, "give only repetitions of one thing to a side")
-    for names in copies_within(side.runs):
-        told = f"{', '.join(names)} of {side.name} are one recording: it counts as one run"
+    for group in copies_within(side.runs, runs):
+        names = ", ".join(run.name for run in group)
+        told = f"{names} of {side.name} are one recording: it counts as one run"
         yield Refusal("same-recording", told, "leave the copies out")
     for run in side.runs:
         if policy.damaged == "refuse" and run.damaged:
