@@ -67,8 +67,8 @@ wbscope "${words[@]}" -- "${runs[@]}" || code=$?
 case $code in
   0) finish passed 0 0 ;;
   1) finish failed 1 1 ;;
-  4)  # INCONCLUSIVE, REFUSED or another word: the file says which
-    verdict=$(sed -n 's/.*name="verdict" value="\([A-Z]*\)".*/\1/p' "$junit" | head -n 1)
+  4)  # INCONCLUSIVE, REFUSED or another word: the file says which, as the policy counts
+    verdict=$(sed -n 's/.*name="counted" value="\([A-Z]*\)".*/\1/p' "$junit" | head -n 1)
     verdict=${verdict,,}
     if [ "$verdict" = inconclusive ] && [ "${INCONCLUSIVE-}" = warn ]; then
       echo "::warning title=wbscope gate::INCONCLUSIVE: neither a pass nor a fail, and the job" \

@@ -166,6 +166,22 @@ def test_an_error_is_no_verdict(workspace: Path) -> None:
     assert not (workspace / "gate.xml").exists()
 
 
+def test_worse_that_passes_leaves_an_open_job_open(workspace: Path) -> None:
+    """WORSE leads, and counts as a pass: what the job is told is that nobody knows of the other."""
+    steady, wild = (100, 101, 102, 103, 104, 105), (60, 80, 100, 120, 140, 160)
+    for side, factor, other in (("old", 1, steady), ("new", 1.04, wild)):
+        for number, (value, second) in enumerate(zip(steady, other, strict=True)):
+            run = Path(ops_run(workspace / side, f"run {number}", value))
+            (run / "ops.txt").write_text(f"slow {value * factor:.3f} s\nwild {second:.3f} s\n")
+    (workspace / "gate.toml").write_text(
+        'worse = "pass"\n[metrics."ops.*"]\nmargin = "5%"\nbetter = "lower"\n'
+    )
+    inputs = {"RUNS": "new", "AGAINST": "old"}
+    done, outputs = run_action(workspace, **inputs, INCONCLUSIVE="warn")
+    assert "gate: WORSE (counted as inconclusive): 1 WORSE, 1 INCONCLUSIVE" in done.stdout
+    assert (done.returncode, outputs) == (0, {"verdict": "inconclusive", "exit-code": "4"})
+
+
 def test_self_check(workspace: Path) -> None:
     done, _ = run_action(workspace, RUNS="base.json", SELF_CHECK="true")
     assert done.returncode == 0, done.stderr

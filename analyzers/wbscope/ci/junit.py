@@ -85,7 +85,8 @@ def _type(finding: Finding) -> str:
 
 
 def _properties(result: GateResult) -> Sequence[tuple[str, str]]:
-    told = [("verdict", result.status), ("exit_code", str(result.exit_code()))]
+    told: list[tuple[str, str]] = [("verdict", result.status), ("counted", result.counted)]
+    told.append(("exit_code", str(result.exit_code())))
     told.append((result.side.name, ", ".join(run.name for run in result.side.runs)))
     if result.base is not None:
         told.append((result.base.name, ", ".join(run.name for run in result.base.runs)))

@@ -8,6 +8,7 @@ has to be above, as one that is taken for bad blames a commit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -30,14 +31,14 @@ class Codes(StrEnum):
 
 def gate_code(result: GateResult, codes: Codes) -> int:
     """Of a verdict; what counts as a pass in CI because nobody knows is no good commit."""
-    code = result.exit_code()
     if codes == Codes.ci:
-        return code
+        return result.exit_code()
+    # Of no metric: nor is one bad of which nobody knows.
+    asked = replace(result.policy, inconclusive="inconclusive")
+    code = replace(result, policy=asked).exit_code()
     if result.status == "REFUSED":
         return _ABORT + code
-    if result.status == "INCONCLUSIVE" or code not in (0, 1):
-        return _SKIP
-    return code
+    return code if code in (0, 1) else _SKIP
 
 
 def error_code(code: int, words: Sequence[str]) -> int:

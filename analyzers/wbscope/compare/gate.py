@@ -89,13 +89,14 @@ class GateResult:
 
     def exit_code(self) -> int:
         """0 passed, 1 failed, 4 not enough evidence, unless the policy maps that."""
-        if self.refusals:
-            return EXIT_CODES["REFUSED"]
-        counted = (self._counted(verdict.status) for verdict in self.verdicts)
-        return EXIT_CODES[_overall(list(counted), False)]
+        return EXIT_CODES[self.counted]
 
-    def _counted(self, status: Status) -> Status:
-        return _COUNTS_AS.get(self.policy.counted(status), status)
+    @property
+    def counted(self) -> Status:
+        """The worst of what the policy takes the verdicts for: what the exit code says."""
+        counts = self.policy.counted
+        counted = [_COUNTS_AS.get(counts(one.status), one.status) for one in self.verdicts]
+        return _overall(counted, bool(self.refusals))
 
     def count(self, status: Status) -> int:
         """How many metrics have this verdict."""

@@ -87,8 +87,7 @@ def summary_text(result: GateResult) -> str:
         why = (slug if count == 1 else f"{count} x {slug}" for slug, count in slugs)
         return f"REFUSED, nothing was judged: {', '.join(why)}"
     counts = [f"{count} {status}" for status in _ORDER if (count := result.count(status))]
-    counted = result.policy.counted(result.status)
-    told = f" (counted as {counted})" if counted != result.status else ""
+    told = f" (counted as {result.counted.lower()})" if result.counted != result.status else ""
     return f"{result.status}{told}: {', '.join(counts)} of {len(result.verdicts)} metrics"
 
 

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from support.rundata import RATE, TIME, side
+from wbscope.ci.junit import junit_xml
+from wbscope.cli.exitcodes import Codes, gate_code
 from wbscope.compare.gate import GateResult, judge
 from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.measure.metric import Metric
+from wbscope.render.gatepage import summary_text
 
 STEADY = [100.0, 100.1, 100.2, 100.3, 100.4, 100.5]
 WORSE = [value * 1.2 for value in STEADY]
@@ -84,3 +88,41 @@ def test_what_fails(a: list[float], when: str, status: str, reason: str) -> None
     base = SPREAD if a is A_LOT else STEADY
     (found,) = gate({TIME: (a, base)}, fail_when=when).verdicts
     assert (found.status, found.reasons[0]) == (status, reason)
+
+
+def test_what_leads_is_not_what_counts() -> None:
+    """A metric that is worse counts as a pass, and what decides is the one that nobody knows of."""
+    both = gate({TIME: (A_LITTLE, STEADY), RATE: (NOISY, STEADY)}, worse="pass")
+    assert (both.status, both.counted, both.exit_code()) == ("WORSE", "INCONCLUSIVE", 4)
+    head = "WORSE (counted as inconclusive): 1 WORSE, 1 INCONCLUSIVE of 2 metrics"
+    assert summary_text(both) == head
+    suite = ElementTree.fromstring(junit_xml(both))
+    told = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert (told["verdict"], told["counted"]) == ("WORSE", "INCONCLUSIVE")
+    alone = gate({TIME: (A_LITTLE, STEADY)}, worse="pass")
+    assert summary_text(alone).startswith("WORSE (counted as pass): 1 WORSE of 1")
+    failed = gate({TIME: (A_LITTLE, STEADY), RATE: (NOISY, STEADY)}, inconclusive="fail")
+    assert summary_text(failed).startswith("WORSE (counted as fail): ")
+    refused = gate({TIME: (STEADY, STEADY)}, expect_runs=9)
+    assert refused.counted == "REFUSED"
+
+
+@pytest.mark.parametrize(
+    ("values", "more", "code"),
+    [
+        # What nobody knows of one metric is no good commit, though another one leads.
+        ({TIME: (A_LITTLE, STEADY), RATE: (NOISY, STEADY)}, {"inconclusive": "pass"}, 125),
+        ({TIME: (A_LITTLE, STEADY), RATE: (NOISY, STEADY)}, {}, 125),
+        # Nor is it a bad one where CI takes it for a fail.
+        ({TIME: (A_LITTLE, STEADY), RATE: (NOISY, STEADY)}, {"inconclusive": "fail"}, 125),
+        ({RATE: (NOISY, STEADY)}, {"inconclusive": "fail"}, 125),
+        ({TIME: (A_LITTLE, STEADY)}, {}, 0),
+        ({TIME: (WORSE, STEADY), RATE: (NOISY, STEADY)}, {"inconclusive": "pass"}, 1),
+        ({TIME: (A_LITTLE, STEADY), RATE: (NOISY, STEADY)}, {"worse": "fail"}, 1),
+        ({TIME: (STEADY, STEADY)}, {"expect_runs": 9}, 132),
+    ],
+)
+def test_what_git_bisect_is_told(
+    values: dict[Metric, tuple[list[float], list[float]]], more: dict[str, Any], code: int
+) -> None:
+    assert gate_code(gate(values, **({"worse": "pass"} | more)), Codes.bisect) == code
