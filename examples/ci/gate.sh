@@ -26,6 +26,10 @@ mapfile -t runs < <(paths "$RUNS")
 mapfile -t against < <(paths "${AGAINST-}")
 mapfile -t baseline < <(paths "${BASELINE-}")
 
+# Those of an earlier job say nothing about this one.
+junit=${JUNIT:-$(mktemp)}
+rm -f -- "$junit" ${SARIF:+"$SARIF"}
+
 # The first job has none yet. What it recorded is kept to be accepted; until then the job is red,
 # for a baseline that is never found must not be a gate that never fails.
 for file in "${baseline[@]}"; do
@@ -53,8 +57,6 @@ END
   finish no-baseline 3 3
 done
 
-junit=${JUNIT:-$(mktemp)}
-rm -f -- "$junit"  # that of an earlier job
 words=(gate --policy "$POLICY" --github --force --junit "$junit")
 [ ${#against[@]} = 0 ] || words+=(--against "${against[@]}")
 [ ${#baseline[@]} = 0 ] || words+=(--baseline "${baseline[@]}")

@@ -166,6 +166,19 @@ def test_an_error_is_no_verdict(workspace: Path) -> None:
     assert not (workspace / "gate.xml").exists()
 
 
+@pytest.mark.parametrize(
+    ("inputs", "code"),
+    [({"RUNS": "nowhere", "BASELINE": "base.json"}, 3), ({"RUNS": "same", "BASELINE": "no"}, 3)],
+)
+def test_reports_of_an_earlier_job_are_gone(
+    workspace: Path, inputs: dict[str, str], code: int
+) -> None:
+    run_action(workspace, RUNS="worse", BASELINE="base.json")
+    done, _ = run_action(workspace, **inputs)
+    assert done.returncode == code
+    assert [name for name in ("gate.xml", "gate.sarif") if (workspace / name).exists()] == []
+
+
 def test_worse_that_passes_leaves_an_open_job_open(workspace: Path) -> None:
     """WORSE leads, and counts as a pass: what the job is told is that nobody knows of the other."""
     steady, wild = (100, 101, 102, 103, 104, 105), (60, 80, 100, 120, 140, 160)
@@ -284,6 +297,28 @@ def test_a_file_that_is_there_is_kept(workspace: Path, option: str) -> None:
     assert (workspace / "there").read_text() == "mine"
     assert gate(workspace, *words, "--force").returncode == 0
     assert (workspace / "there").read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nowhere",),
+        ("same", "--self-check", "--against", "before"),
+        ("same", "--baseline", "none.json"),
+        (),
+    ],
+)
+def test_what_is_replaced_is_gone_where_there_is_no_verdict(
+    workspace: Path, words: tuple[str, ...]
+) -> None:
+    for name in ("gate.xml", "gate.sarif"):
+        (workspace / name).write_text("of yesterday")
+    asked = ("--junit", "gate.xml", "--sarif", "gate.sarif")
+    assert gate(workspace, *words, *asked).returncode == 2
+    assert (workspace / "gate.xml").read_text() == "of yesterday"
+    assert gate(workspace, *words, *asked, "--force").returncode in (2, 3)
+    assert not (workspace / "gate.xml").exists()
+    assert not (workspace / "gate.sarif").exists()
 
 
 def test_an_input_is_never_replaced(workspace: Path) -> None:

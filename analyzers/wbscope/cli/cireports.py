@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,10 @@ class CiReports:
     runs: Sequence[str] = ()
 
     def check(self, force: bool, inputs: Iterable[Path], output: Path | None) -> None:
-        """Errors that are known before any work; `output` is where the verdict goes."""
+        """Errors that are known before any work; `output` is where the verdict goes.
+
+        Earlier reports are gone then: where there is no verdict, there is none of another day.
+        """
         kept = [*inputs, *([] if self.policy is None else [self.policy])]
         taken = {} if output is None else {output.absolute(): f"-o {output}"}
         for path, name, option in (
@@ -68,6 +72,9 @@ class CiReports:
                 )
         if self.github and (summary := os.environ.get(_SUMMARY_VARIABLE)):
             _append_summary(summary, "")
+        for path in (self.junit, self.sarif):
+            if path is not None:
+                _remove(path)
 
     def write(self, result: GateResult, force: bool) -> None:
         """Everything that was asked for; each file is there whole or not at all."""
@@ -91,6 +98,18 @@ class CiReports:
                 note(line)
             if summary := os.environ.get(_SUMMARY_VARIABLE):
                 _append_summary(summary, step_summary(result, expected))
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SetupError(
+            "cannot-write",
+            str(path),
+            f"cannot be removed: {error.strerror or error}",
+            fix=f"ls -ld {shlex.quote(str(path.parent))}",
+        ) from error
 
 
 def _append_summary(name: str, markdown: str) -> None:

@@ -98,17 +98,18 @@ def gate(
         wbscope gate ... --exit-codes bisect'
     """
     form = Format(as_json=as_json, as_markdown=as_markdown, output=output, force=force)
+    file = None if policy is None else Path(policy)
+    asked = list(runs or []) if record is None else [str(record)]
+    inputs = [*asked, *(against or []), *(baseline or [])]
+    form.check(inputs)
+    reports = CiReports(file, junit, sarif, github, asked)
+    # Before all that may end without a verdict: no report is left that tells another one.
+    reports.check(force, [Path(name) for name in inputs], form.file)
     if record is not None:
-        file = None if policy is None else Path(policy)
         check_words(runs or [], against or [], baseline or [], self_check, file)
-        given = {"A": [str(record)]}
+        given = {"A": asked}
     else:
         given = named_sides(runs or [], against, baseline, None, "gate")
-    inputs = [run for names in given.values() for run in names]
-    form.check(inputs)
-    file = None if policy is None else Path(policy)
-    reports = CiReports(file, junit, sarif, github, given["A"])
-    reports.check(force, [Path(name) for name in inputs], form.file)
     if self_check and "B" in given:
         raise UsageError(
             "two-choices",
