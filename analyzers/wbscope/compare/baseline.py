@@ -95,6 +95,12 @@ def runs_of_text(text: str, path: Path) -> tuple[RunData, ...]:
     """The runs of what baseline_text() gave; InputError, about `path`, for anything else."""
     try:
         document = json.loads(text)
+        # Half a surrogate pair is JSON, and no text that could be written or printed.
+        if r"\ud" in text.lower():
+            json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise _damaged(path, f"has {half!r} in a text, half of a character") from error
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"is no JSON: {error}") from error
     if not isinstance(document, dict) or document.get("schema") != BASELINE_SCHEMA:

@@ -184,3 +184,21 @@ def test_a_number_that_nothing_measures(tmp_path: Path, number: str) -> None:
     with pytest.raises(InputError) as caught:
         read_baseline(path)
     assert caught.value.slug == "damaged-baseline"
+
+
+@pytest.mark.parametrize("place", ["metric", "run", "fact"])
+def test_half_a_character_is_damage(tmp_path: Path, place: str) -> None:
+    """JSON can say it, and nothing can write or print it; a whole pair is a sign like others."""
+    texts = {"metric": "time.elapsed_ns", "run": '"one"', "fact": "6.1.0"}
+    text = _saved(tmp_path / "b.json", _runs()).read_text()
+    old = texts[place]
+    for half in (r"\ud83d", r"\uDE00", r"\ude00\ud83d"):
+        (tmp_path / "b.json").write_text(text.replace(old, old[:3] + half + old[3:]))
+        with pytest.raises(InputError) as caught:
+            read_baseline(tmp_path / "b.json")
+        assert (caught.value.slug, caught.value.exit_code) == ("damaged-baseline", 3)
+        assert "half of a character" in caught.value.message
+        str(caught.value).encode()
+    whole = text.replace(old, old[:3] + r"\ud83d\ude00" + old[3:])
+    (tmp_path / "b.json").write_text(whole)
+    assert len(read_baseline(tmp_path / "b.json")) == 2
