@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from wbscope.stats.ranktest import MOST_EXACT, normal_tail_of, ways_of
 from wbscope.stats.shift import Scale, Shift
 
-__all__ = ["Block", "blocked_shift"]
+__all__ = ["Block", "blocked_rank", "blocked_shift"]
 
 Block = tuple[ArrayLike, ArrayLike]
 
@@ -36,13 +36,33 @@ def blocked_shift(blocks: Sequence[Block], confidence: float, scale: Scale) -> S
         sides = [(np.log(a), np.log(b)) for a, b in sides]
     steps = np.sort(np.concatenate([np.subtract.outer(a, b).ravel() for a, b in sides]))
     p, method = _tested(sides)
-    rank = _critical_rank(tuple((a.size, b.size) for a, b in sides), 1 - confidence)
+    rank = blocked_rank(tuple((a.size, b.size) for a, b in sides), 1 - confidence)
     found = [float(np.median(steps))]
     found += [] if rank is None else [float(steps[rank - 1]), float(steps[-rank])]
     if scale == "ratio":
         found = [math.exp(value) for value in found]
     low, high = (None, None) if rank is None else found[1:]
     return Shift(scale, found[0], low, high, p, method)
+
+
+@lru_cache(maxsize=64)
+def blocked_rank(sizes: tuple[tuple[int, int], ...], alpha: float) -> int | None:
+    """As critical_rank(), of the sum over blocks."""
+    pairs = sum(n * m for n, m in sizes)
+    if all(max(pair) <= MOST_EXACT for pair in sizes):
+        ways = [ways_of(tuple(range(1, n + m + 1)), n)[n * (n + 1) // 2 :] for n, m in sizes]
+        below = np.cumsum(_joined(ways))
+        rank = int(np.searchsorted(below, alpha / 2, side="right"))
+        return min(rank, (pairs + 1) // 2) or None
+    variance = sum(n * m / 12 * (n + m + 1) for n, m in sizes)
+    low, high = 0, pairs // 2
+    while low < high:
+        middle = (low + high + 1) // 2
+        if normal_tail_of(pairs / 2 - (middle - 1), variance, 1) <= alpha / 2:
+            low = middle
+        else:
+            high = middle - 1
+    return low or None
 
 
 def _tested(sides: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[float, str]:
@@ -75,23 +95,3 @@ def _joined(ways: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     for one in ways:
         joined = np.convolve(joined, one / one.sum())
     return joined
-
-
-@lru_cache(maxsize=64)
-def _critical_rank(sizes: tuple[tuple[int, int], ...], alpha: float) -> int | None:
-    """As critical_rank(), of the sum over blocks."""
-    pairs = sum(n * m for n, m in sizes)
-    if all(max(pair) <= MOST_EXACT for pair in sizes):
-        ways = [ways_of(tuple(range(1, n + m + 1)), n)[n * (n + 1) // 2 :] for n, m in sizes]
-        below = np.cumsum(_joined(ways))
-        rank = int(np.searchsorted(below, alpha / 2, side="right"))
-        return min(rank, (pairs + 1) // 2) or None
-    variance = sum(n * m / 12 * (n + m + 1) for n, m in sizes)
-    low, high = 0, pairs // 2
-    while low < high:
-        middle = (low + high + 1) // 2
-        if normal_tail_of(pairs / 2 - (middle - 1), variance, 1) <= alpha / 2:
-            low = middle
-        else:
-            high = middle - 1
-    return low or None

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from wbscope.stats.planning import detectable, fewest_runs, pooled_sd, runs_to_confirm
+from wbscope.stats.blocked import Block, blocked_shift
+from wbscope.stats.planning import (
+    blocks_to_confirm,
+    detectable,
+    detectable_within,
+    fewest_blocks,
+    fewest_runs,
+    pooled_sd,
+    runs_to_confirm,
+    within_sd,
+)
 from wbscope.stats.shift import shift
 
 TRIALS = 300
@@ -78,3 +88,70 @@ def test_many_runs_by_the_normal_approximation() -> None:
 
 def test_a_margin_of_nothing_is_never_confirmed() -> None:
     assert runs_to_confirm(0.04, 0.0, 0.05) is None
+
+
+def test_the_spread_within_blocks_is_what_a_fit_leaves() -> None:
+    """A column for each block and one for the side, by least squares."""
+    random = np.random.default_rng(5)
+    sizes = [(3, 2), (1, 1), (4, 6), (1, 2)]
+    blocks: list[Block] = [(random.normal(size=n), random.normal(9, size=m)) for n, m in sizes]
+    values = np.concatenate([np.concatenate(block) for block in blocks])
+    columns = np.zeros((values.size, len(sizes) + 1))
+    row = 0
+    for place, (n, m) in enumerate(sizes):
+        columns[row : row + n + m, place] = 1
+        columns[row : row + n, -1] = 1
+        row += n + m
+    left = np.linalg.lstsq(columns, values, rcond=None)[1][0]
+    expected = (left / (values.size - len(sizes) - 1)) ** 0.5
+    assert within_sd(blocks) == pytest.approx(expected)
+    assert within_sd(blocks[1:2]) is None
+    pairs: list[Block] = [([5.0], [1.0]), ([16.0], [10.0]), ([2.0], [1.0])]
+    expected = np.std([4.0, 6.0, 1.0], ddof=1) / 2**0.5
+    assert within_sd(pairs) == pytest.approx(expected)
+
+
+def _blocks(random: np.random.Generator, sizes: list[tuple[int, int]], by: float) -> list[Block]:
+    """Blocks are far apart, runs of a block vary by 4 %."""
+    levels = random.normal(0, 5, len(sizes))
+    return [
+        (level + random.normal(by, 0.04, n), level + random.normal(0, 0.04, m))
+        for level, (n, m) in zip(levels, sizes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "sizes", [[(1, 1)] * 8, [(5, 5)] * 2, [(4, 8), (8, 3)], [(1, 1)] * 36, [(20, 20)] * 2], ids=str
+)
+def test_within_blocks_it_is_found_four_times_in_five(sizes: list[tuple[int, int]]) -> None:
+    least = detectable_within(tuple(sizes), 0.04, 0.05, 0.05)
+    assert least is not None
+    random = np.random.default_rng(13)
+    found = 0
+    for _ in range(TRIALS):
+        seen = blocked_shift(_blocks(random, sizes, least), 0.95, "difference")
+        found += seen.p <= 0.05 and seen.estimate > 0.05
+    assert found / TRIALS == pytest.approx(0.8, abs=0.07)
+
+
+@pytest.mark.parametrize(("n", "margin"), [(1, 0.08), (1, 0.03), (2, 0.05), (5, 0.05), (5, 0.025)])
+def test_so_many_blocks_pass_what_did_not_change(n: int, margin: float) -> None:
+    blocks = blocks_to_confirm(n, 0.04, margin, 0.05)
+    assert blocks is not None
+    random = np.random.default_rng(14)
+    passed = 0
+    for _ in range(TRIALS):
+        seen = blocked_shift(_blocks(random, [(n, n)] * blocks, 0.0), 0.95, "difference")
+        passed += seen.high is not None and seen.high <= margin
+    assert 0.7 < passed / TRIALS < 0.93
+
+
+def test_blocks_for_a_level() -> None:
+    """Pairs: 2 / 2^k; 2 + 2 runs: 2 / 6^k; one block of 4 + 4 has 2 / 70."""
+    assert [fewest_blocks(n, 0.05) for n in (1, 2, 4)] == [6, 3, 1]
+    assert fewest_blocks(1, 0.025) == 7
+    assert detectable_within(((1, 1),) * 5, 0.04, 0.05, 0.05) is None
+    assert blocks_to_confirm(1, 0.0, 0.05, 0.05) == 6
+    assert blocks_to_confirm(1, None, 0.05, 0.05) is None
+    assert blocks_to_confirm(1, 9.0, 0.05, 0.05) is None
+    assert blocks_to_confirm(40, 0.04, 0.05, 0.05) == 1

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from math import comb
 
 import numpy as np
 import pytest
-from wbscope.stats.tails import SPREADS, fisher, spread, tail_of
+from wbscope.stats.tails import SPREADS, Counts, fisher, fisher_within, spread, tail_of
 
 BASE = [10.0, 10.1, 9.9, 10.2, 9.8, 10.0]
 
@@ -45,3 +46,28 @@ def test_what_the_base_has_is_not_far() -> None:
 
 def test_equal_runs_have_no_spread() -> None:
     assert tail_of([5.0, 5.4, 5.6], [5.0] * 6, 0.5).far == (2,)
+
+
+def test_fisher_within_blocks_counts_the_ways_of_each() -> None:
+    """All ways to deal the marked runs of each block out to its two sides."""
+    blocks: list[Counts] = [(2, 4, 0, 3), (1, 2, 1, 4), (0, 3, 0, 3)]
+    each = []
+    for x, n, y, m in blocks:
+        dealt = combinations(range(n + m), n)
+        each.append([sum(place < x + y for place in mine) for mine in dealt])
+    sums = [sum(one) for one in product(*each)]
+    expected = sum(one >= 3 for one in sums) / len(sums)
+    assert fisher_within(blocks) == pytest.approx(expected, rel=1e-12)
+    assert fisher_within(blocks[:1]) == fisher(*blocks[0])
+    assert fisher_within(blocks[2:]) == fisher_within([]) == 1.0
+
+
+def test_blocks_are_seen_against_their_own_middle() -> None:
+    """The second block is 20 higher, and the third has nobody on the other side."""
+    a = [*BASE[:5], 30.1, 29.9, 30.0, 33.0, 90.0]
+    b = [*BASE, *(value + 20 for value in BASE)]
+    names = (["x"] * 5 + ["y"] * 4 + [""], ["x"] * 6 + ["y"] * 6)
+    assert tail_of(a, b, 0.5).far == ()
+    found = tail_of(a, b, 0.5, names)
+    assert (found.beyond, found.far, found.there) == ((8,), (8,), 0)
+    assert found.p == pytest.approx(fisher(1, 4, 0, 6))
