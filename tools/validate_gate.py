@@ -162,6 +162,7 @@ MACHINES = {
     "no drift": Machine(),
     "3 %": Machine(0.03),
     "5 %": Machine(0.05),
+    "5 %, runs 0.3 %": Machine(0.05, noise=0.003),
     "3 %, AR(1) 0.5": Machine(0.03, memory=0.5),
     "3 %, AR(1) 0.8": Machine(0.03, memory=0.8),
 }

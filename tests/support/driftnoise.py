@@ -89,6 +89,7 @@ LAYOUTS = (
     ONE_EACH,
     Layout("1 + 3 sessions of 10", apart=(1, 3, 10)),
     Layout("1 + 6 sessions of 10", apart=(1, 6, 10)),
+    Layout("3 + 1 sessions of 10", apart=(3, 1, 10)),
     Layout("3 + 3 sessions of 5", apart=(3, 3, 5)),
     Layout("6 + 6 sessions of 3", apart=(6, 6, 3)),
     Layout("in turns, 1 session of 10 + 10", together=(1, 10)),

@@ -23,11 +23,17 @@ def expected_text(result: GateResult) -> str | None:
         return None
     # The first runs are dropped already.
     policy = replace(result.policy, drop_first=0)
-    rate = pass_rate(result.base, policy, [one.metric.name for one in result.verdicts])
+    left = [one for one in result.verdicts if one.status in _OPEN and one.delta]
+    methods = {one.shift.method for one in result.verdicts if one.shift is not None}
+    in_turns = any(method.startswith("blocks") for method in methods)
+    names = [one.metric.name for one in result.verdicts]
+    rate = pass_rate(result.base, policy, names, in_turns=in_turns)
     if rate is None:
         return None
-    needed = [one.runs_needed for one in result.verdicts if one.status in _OPEN and one.delta]
+    needed = [one.runs_needed for one in left]
     told = f"expected: {rate.told()}"
+    if any(one.shift is not None and one.shift.method == "sessions" for one in left):
+        return f"{told}; more sessions decide, not more runs: or record both sides in turns"
     if not needed:
         return told
     if None in needed:

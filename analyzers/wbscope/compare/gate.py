@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,10 +18,9 @@ from wbscope.compare.published import is_published, published_notice, runs_behin
 from wbscope.compare.runs_needed import Plan
 from wbscope.compare.sessions import Design, design_of
 from wbscope.compare.tailrule import tail_rule
-from wbscope.compare.toothless import check_amount, check_policy, passes_anyway
+from wbscope.compare.toothless import check_amount, check_policy, never_fails
 from wbscope.measure.metric import Metric
 from wbscope.stats.holm import holm
-from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Scale, Shift, shift
 
 __all__ = ["EXIT_CODES", "GateResult", "Status", "Verdict", "judge"]
@@ -51,11 +49,11 @@ class Verdict:
     shift        on the scale of the margin
     margin       of the policy, as written; delta: the same on the scale of shift
     p_adjusted   p after Holm over all metrics that are compared
-    detectable   the smallest worsening that these runs would find 4 times in 5,
-                 on the scale of shift; None = none, or nothing is compared
+    detectable   the smallest worsening that these runs would find 4 times in 5, on
+                 the scale of shift; None = none, sessions decide, or nothing is compared
     far_runs     runs far outside of what the base has; p_far: of so many by chance
     runs_needed  runs a side with which an unchanged kernel would pass 4 times in
-                 5; None = more than 200, unknown, or nothing is compared
+                 5; None = more than 200, unknown, as above
     """
 
     metric: Metric
@@ -133,9 +131,9 @@ def judge(
     verdicts: tuple[Verdict, ...] = ()
     compared = sum(one.rule.margin is not None for one in declared)
     check_policy(declared, policy)
-    design = Design("runs") if base is None or itself else design_of(side, base, policy)
+    designs = {} if base is None else _designs(declared, side, base, policy, itself)
     if not refused:
-        verdicts = _verdicts(declared, side, base, policy, compared, design)
+        verdicts = _verdicts(declared, side, base, policy, compared, designs)
     return GateResult(
         status=_overall([verdict.status for verdict in verdicts], bool(refused)),
         verdicts=verdicts,
@@ -148,8 +146,7 @@ def judge(
         warnings=(
             *(replace(notice, run=run.name) for run in runs for notice in run.warnings),
             *told,
-            *(_never_fails(side, base, policy, compared) if base else ()),
-            *(design.warnings if compared else ()),
+            *_doubts(list(designs.values()), compared, policy),
             *published_notice(side.name, base.name if base else "", [v.shift for v in verdicts]),
         ),
     )
@@ -176,14 +173,27 @@ def _overall(statuses: Sequence[Status], is_refused: bool) -> Status:
     return next((status for status in worst if status in statuses), "PASS")
 
 
-def _never_fails(side: Side, base: Side, policy: Policy, compared: int) -> Iterator[Notice]:
-    """More metrics than so few runs can tell apart: one that is worse would not be found."""
-    n, m = len(side.runs), len(base.runs)
-    most = math.floor(policy.alpha / smallest_p(n, m)) if min(n, m) >= policy.min_runs else 0
-    if 0 < most < compared:
-        told = f"{n} + {m} runs can fail at most {most} metrics, and the policy compares {compared}"
-        yield Notice("too-many-metrics", f"{told}: no margin can fail")
-    yield from passes_anyway(n, m, compared, policy)
+def _designs(
+    declared: Sequence[Declared], side: Side, base: Side, policy: Policy, itself: bool
+) -> dict[str, Design]:
+    """Of each metric that is compared: samples of a file do not all have the same ones."""
+    runs = [*side.runs, *base.runs]
+    of_all = design_of(side, base, policy, itself=itself)
+    found = {one.metric.name: of_all for one in declared if one.rule.margin is not None}
+    for name in found:
+        having = sum(run.value(name) is not None for run in runs)
+        if 0 < having < len(runs):
+            found[name] = design_of(side, base, policy, name, itself=itself)
+    return found
+
+
+def _doubts(designs: Sequence[Design], compared: int, policy: Policy) -> list[Notice]:
+    """What is wrong with the most that these runs could tell, and with all of them."""
+    if not designs:
+        return []
+    best = min(designs, key=lambda one: one.smallest_p())
+    notices = (notice for one in designs for notice in one.warnings)
+    return list(dict.fromkeys([*never_fails(best, compared, policy), *notices]))
 
 
 def _verdicts(
@@ -192,11 +202,11 @@ def _verdicts(
     base: Side | None,
     policy: Policy,
     compared: int,
-    design: Design,
+    designs: Mapping[str, Design],
 ) -> tuple[Verdict, ...]:
     rows = [_row(one, side, base, policy) for one in declared]
     shifts = [
-        _shift(one.rule.margin, row, policy.alpha, design) if row is not None else None
+        None if row is None else _shift(one.rule.margin, row, policy, designs[one.metric.name])
         for one, row in zip(declared, rows, strict=True)
     ]
     # What cannot be tested counts in Holm's number all the same: it was declared.
@@ -204,7 +214,16 @@ def _verdicts(
     p_values = [1.0 if (s := shifts[index]) is None else s.p for index in tested]
     adjusted = dict(zip(tested, holm(p_values), strict=True))
     return tuple(
-        _verdict(one, side, rows[index], shifts[index], adjusted.get(index), policy, compared)
+        _verdict(
+            one,
+            side,
+            rows[index],
+            shifts[index],
+            adjusted.get(index),
+            policy,
+            compared,
+            designs.get(one.metric.name),
+        )
         for index, one in enumerate(declared)
     )
 
@@ -216,7 +235,7 @@ def _row(one: Declared, side: Side, base: Side | None, policy: Policy) -> Row | 
     return contrast(metric, side, base, policy.alpha, 0.0)
 
 
-def _shift(margin: Margin | None, row: Row, alpha: float, design: Design) -> Shift | None:
+def _shift(margin: Margin | None, row: Row, policy: Policy, design: Design) -> Shift | None:
     """On the scale of the margin: a share needs values above 0, else it is a difference."""
     if row.shift is None or margin is None:
         return None
@@ -224,9 +243,9 @@ def _shift(margin: Margin | None, row: Row, alpha: float, design: Design) -> Shi
         return row.shift
     scale: Scale = "difference" if margin.relative is None else row.shift.scale
     sides = row.sample.values, row.base_sample.values
-    if (tested := design.tested(*sides, scale, 1 - alpha)) is not None:
+    if (tested := design.tested(*sides, scale, 1 - policy.alpha)) is not None:
         return tested
-    return row.shift if scale == row.shift.scale else shift(*sides, 1 - alpha, scale)
+    return row.shift if scale == row.shift.scale else shift(*sides, 1 - policy.alpha, scale)
 
 
 def _verdict(
@@ -237,6 +256,7 @@ def _verdict(
     p_adjusted: float | None,
     policy: Policy,
     compared: int,
+    design: Design | None,
 ) -> Verdict:
     metric = one.metric if row is None else row.metric
     if not one.is_there:
@@ -244,7 +264,7 @@ def _verdict(
         return Verdict(metric, "REFUSED", (told,), margin=_margin_text(one.rule))
     statuses, reasons, budgets = _budgets((one.rule, *one.budgets), metric, side)
     verdict = Verdict(metric, "PASS", (), row=row, margin=_margin_text(one.rule), budgets=budgets)
-    if one.rule.margin is not None and row is not None:
+    if one.rule.margin is not None and row is not None and design is not None:
         if metric.better == "neutral":
             raise UsageError(
                 "no-direction",
@@ -252,10 +272,12 @@ def _verdict(
                 "is better neither when lower nor when higher, so a margin says nothing",
                 fix='better = "lower"    # or "higher", if you know that it is so here',
             )
-        judged = _compared(metric, one.rule.margin, row, found, p_adjusted, policy, compared)
+        judged = _compared(
+            metric, one.rule.margin, row, found, p_adjusted, policy, compared, design
+        )
         if judged.delta is not None:
             check_amount(one, row, judged.delta, policy)
-        judged = _with_tail(judged, row, side, policy, compared)
+        judged = _with_tail(judged, row, side, policy, compared, design)
         statuses.append(judged.status)
         reasons = [*judged.reasons, *reasons]
         verdict = replace(judged, budgets=budgets)
@@ -324,25 +346,27 @@ def _compared(
     p_adjusted: float | None,
     policy: Policy,
     compared: int,
+    design: Design,
 ) -> Verdict:
     known = Verdict(metric, "INCONCLUSIVE", (), row, found, margin.text, p_adjusted=p_adjusted)
-    fewest = min(runs_behind(row.sample), runs_behind(row.base_sample))
     if found is None:
         return replace(known, status="REFUSED", reasons=(row.reason or "not known",))
     delta = _delta(metric, margin, row, found.scale)
-    n, m = runs_behind(row.sample), runs_behind(row.base_sample)
-    plan = Plan(metric, row, found.scale, delta, policy.alpha, compared, policy.min_runs)
+    n, m = design.runs
+    if is_published(found):
+        n, m = runs_behind(row.sample), runs_behind(row.base_sample)
+    plan = Plan(metric, row, found.scale, delta, policy.alpha, compared, policy.min_runs, design)
     known = replace(
         known, delta=delta, detectable=plan.detectable(n, m), runs_needed=plan.runs_needed()
     )
     least, worse, bound = _worsening(metric, found)
-    if fewest < policy.min_runs:
+    if min(n, m) < policy.min_runs:
         told = f"{n} + {m} runs, wanted {policy.min_runs} a side: only budgets can decide"
         return replace(known, reasons=(told,))
     is_sure = p_adjusted is not None and p_adjusted <= policy.alpha
     status, told = _word(is_sure, least, worse, bound, delta, policy)
     if status == "INCONCLUSIVE":
-        told = _why_undecided(known, bound, compared, policy)
+        told = _why_undecided(found, bound, compared, policy, design)
     return replace(known, status=status, reasons=(told,))
 
 
@@ -370,17 +394,20 @@ def _word(
     return "INCONCLUSIVE", ""
 
 
-def _with_tail(judged: Verdict, row: Row, side: Side, policy: Policy, compared: int) -> Verdict:
+def _with_tail(
+    judged: Verdict, row: Row, side: Side, policy: Policy, compared: int, design: Design
+) -> Verdict:
     """PASS is also a word on single runs: none is far outside of what the base has."""
-    n, m = len(row.sample.values), len(row.base_sample.values)
     if is_published(judged.shift):
         return judged
-    if judged.shift is None or judged.delta is None or min(n, m) < policy.min_runs:
+    if judged.shift is None or judged.delta is None or min(design.runs) < policy.min_runs:
         return judged
-    # Where no shift could fail, so few runs are no ground for another FAIL either.
+    # Where no shift could fail, so few runs are no ground for another FAIL either, and runs of
+    # a session that is off as a whole are no evidence each.
     level = policy.alpha / compared
-    level = level if smallest_p(n, m) <= level else 0.0
-    found = tail_rule(row, judged.shift.scale, judged.delta, side, level)
+    if design.smallest_p() > level or design.kind == "sessions":
+        level = 0.0
+    found = tail_rule(row, judged.shift.scale, judged.delta, side, level, design)
     if judged.status == "FAIL" or found is None:
         return judged
     leads = found.is_worse or judged.status == "PASS"
@@ -416,10 +443,12 @@ def _worsening(metric: Metric, found: Shift) -> tuple[float | None, float, float
     )
 
 
-def _why_undecided(known: Verdict, bound: float | None, compared: int, policy: Policy) -> str:
+def _why_undecided(
+    found: Shift, bound: float | None, compared: int, policy: Policy, design: Design
+) -> str:
     if bound is None:
         return f"so few runs cannot bound the change with {100 - 100 * policy.alpha:g} % confidence"
-    if known.detectable is None and not is_published(known.shift):
+    if design.smallest_p() > policy.alpha / compared and not is_published(found):
         many = f" for {compared} metrics" if compared > 1 else ""
         return f"so few runs can show no change{many}, however large"
     return "these runs do not tell whether it is worse by more than the margin"

@@ -37,6 +37,7 @@ class PassRate:
 
     sessions  of the runs: the new side is one more of them; 1 = what sessions differ by is not in
               it, as nobody knows it
+    in_turns  both sides have runs in each of the sessions
     """
 
     passed: int
@@ -44,25 +45,30 @@ class PassRate:
     metrics: int
     runs: tuple[int, int]
     sessions: int
+    in_turns: bool = False
 
     def told(self) -> str:
         """For people."""
         tenths = round(10 * self.passed / self.trials)
         what = f"all {self.metrics} metrics" if self.metrics > 1 else "its metric"
         told = f"unchanged code would pass {tenths} of 10 times with {what}"
-        if self.sessions > 1:
+        if self.in_turns:
+            more = f"two sides of {self.runs[0]} runs, in turns in {self.sessions} sessions"
+        elif self.sessions > 1:
             more = f"a new session of {self.runs[0]} runs against {self.sessions} of {self.runs[1]}"
         else:
             more = f"two sides of {self.runs[0]} runs; drift between sessions is not in it"
         return f"{told} ({more})"
 
 
-def pass_rate(side: Side, policy: Policy, families: Iterable[str]) -> PassRate | None:
+def pass_rate(
+    side: Side, policy: Policy, families: Iterable[str], *, in_turns: bool = False
+) -> PassRate | None:
     """None where nothing is compared, or there are too few runs or numbers to draw from.
 
     Whole runs are drawn, so that metrics go together as they did; what they are off the middle by
     is made as wide as the spread that they are a sample of.  A new session is as far off as the
-    variance between sessions says.
+    variance between sessions says; of sides that are run in turns, both are of the same ones.
     """
     rules = tuple(replace(one, budget=None, each_run=None) for one in policy.rules if one.margin)
     asked = replace(policy, rules=rules, drop_first=0, expect_runs=None)
@@ -75,19 +81,24 @@ def pass_rate(side: Side, policy: Policy, families: Iterable[str]) -> PassRate |
     if any(value is None for column in columns for value in column):
         return None
     labels = (session_labels(runs) if policy.sessions != "ignore" else None) or ["" for _ in runs]
-    drawn = _Drawn(metrics, np.array(columns, dtype=float).T, labels)
+    in_turns = in_turns and len(set(labels)) > 1
+    if in_turns and len(set(labels)) == len(runs):
+        return None  # nothing tells what runs of a session differ by
+    drawn = _Drawn(metrics, np.array(columns, dtype=float).T, labels, in_turns)
     trials = max(_LEAST_TRIALS, _TRIALS // len(metrics))
     random = np.random.default_rng(_SEED)
     listed = [metric.name for metric in metrics]
     passed = sum(judge(*drawn.sides(random), asked, listed).status == "PASS" for _ in range(trials))
     sizes = drawn.new_runs, len(runs)
-    return PassRate(passed, trials, len(metrics), sizes, len(set(labels)))
+    return PassRate(passed, trials, len(metrics), sizes, len(set(labels)), in_turns)
 
 
 class _Drawn:
     """Sides like the given one."""
 
-    def __init__(self, metrics: Sequence[Metric], values: Array, labels: Sequence[str]) -> None:
+    def __init__(
+        self, metrics: Sequence[Metric], values: Array, labels: Sequence[str], in_turns: bool
+    ) -> None:
         """values: (runs, metrics)."""
         self._metrics = metrics
         self._is_ratio = (values > 0).all(axis=0)
@@ -100,8 +111,10 @@ class _Drawn:
         within = np.concatenate([group - mean for group, mean in zip(groups, means, strict=True)])
         self._within = within * (math.sqrt(n / (n - k)) if n > k else 0.0)
         self._sizes = [len(group) for group in groups]
-        self._between = self._sessions(groups, means)
-        self.new_runs = round(n / k)
+        self._in_turns = in_turns
+        # What both sides have in common falls out.
+        self._between = means * 0.0 if in_turns else self._sessions(groups, means)
+        self.new_runs = n if in_turns else round(n / k)
 
     def _sessions(self, groups: Sequence[Array], means: Array) -> Array:
         """What each session is off by, so that a normal mixture has the spread between them."""
@@ -115,11 +128,11 @@ class _Drawn:
         return scaled
 
     def sides(self, random: np.random.Generator) -> tuple[Side, Side]:
-        """One more session, and as many sessions as there are."""
+        """One more session, or the same ones; and as many sessions as there are."""
         # So few runs do not tell their spread exactly: it may be wider, or narrower.
         runs, sessions = len(self._within), len(self._sizes)
         width = _width(runs - sessions, random), _width(sessions - 1, random)
-        new = self._side("A", [self.new_runs], width, random)
+        new = self._side("A", self._sizes if self._in_turns else [self.new_runs], width, random)
         return new, self._side("B", self._sizes, width, random)
 
     def _side(
@@ -140,7 +153,8 @@ class _Drawn:
                 scalars = Scalars()
                 for metric, value in zip(self._metrics, row.tolist(), strict=True):
                     scalars.add(metric, value)
-                session = Session(f"{name}{number}") if len(self._sizes) > 1 else None
+                where = f"{'' if self._in_turns else name}{number}"
+                session = Session(where) if len(self._sizes) > 1 else None
                 told = f"{name}{len(runs)}"
                 runs.append(RunData(told, told, scalars, session=session))
         return Side(name, tuple(runs))

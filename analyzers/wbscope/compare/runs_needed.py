@@ -9,8 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from wbscope.compare.comparison import Row
+from wbscope.compare.sessions import Design
 from wbscope.measure.metric import Metric
-from wbscope.stats.planning import detectable, fewest_runs, pooled_sd, runs_to_confirm
+from wbscope.stats.planning import (
+    blocks_to_confirm,
+    detectable,
+    detectable_within,
+    fewest_blocks,
+    fewest_runs,
+    pooled_sd,
+    runs_to_confirm,
+    within_sd,
+)
 from wbscope.stats.shift import Scale
 
 __all__ = ["Plan"]
@@ -18,7 +28,10 @@ __all__ = ["Plan"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What these runs could show; a share is planned for on the scale of logarithms."""
+    """What these runs could show; a share is planned for on the scale of logarithms.
+
+    Of sessions that are apart it is nothing: more of them decide, not more runs.
+    """
 
     metric: Metric
     row: Row
@@ -27,6 +40,7 @@ class Plan:
     alpha: float
     compared: int
     min_runs: int
+    design: Design
 
     @property
     def _is_ratio(self) -> bool:
@@ -35,7 +49,10 @@ class Plan:
     @property
     def _sd(self) -> float | None:
         sides = [np.array(s.values) for s in (self.row.sample, self.row.base_sample)]
-        return pooled_sd(*(np.log(side) if self._is_ratio else side for side in sides))
+        mine, theirs = (np.log(side) if self._is_ratio else side for side in sides)
+        if self.design.kind == "blocks":
+            return within_sd(self.design.blocks(mine.tolist(), theirs.tolist()))
+        return pooled_sd(mine, theirs)
 
     @property
     def _margin(self) -> float:
@@ -47,14 +64,31 @@ class Plan:
 
     def detectable(self, n: int, m: int) -> float | None:
         """With the level that Holm leaves to a single change."""
-        found = detectable(n, m, self._sd, self._margin, self.alpha / self.compared)
+        level = self.alpha / self.compared
+        if self.design.kind == "sessions":
+            return None
+        if self.design.kind == "blocks":
+            found = detectable_within(self.design.sizes, self._sd, self._margin, level)
+        else:
+            found = detectable(n, m, self._sd, self._margin, level)
         if found is None or not self._is_ratio:
             return found
         return math.expm1(found) if self.metric.better == "lower" else -math.expm1(-found)
 
     def runs_needed(self) -> int | None:
         """For a PASS of what did not change, and for a FAIL to be possible at all."""
+        level = self.alpha / self.compared
+        if self.design.kind == "sessions":
+            return None
+        if self.design.kind == "blocks":
+            # More sessions with as many runs in each.
+            each = max(1, min(self.design.runs) // len(self.design.sizes))
+            blocks = blocks_to_confirm(each, self._sd, self._margin, self.alpha)
+            if blocks is None:
+                return None
+            least = max(blocks, fewest_blocks(each, level), math.ceil(self.min_runs / each))
+            return least * each
         runs = runs_to_confirm(self._sd, self._margin, self.alpha)
         if runs is None:
             return None
-        return max(runs, fewest_runs(self.alpha / self.compared), self.min_runs)
+        return max(runs, fewest_runs(level), self.min_runs)

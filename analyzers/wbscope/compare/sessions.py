@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -50,13 +51,40 @@ class Design:
     kind      runs: no word on them, or one session for all; blocks: runs of a session are
               compared with those of the other side in the same one; sessions: no session is on
               both sides, so a session counts as one value
-    side, base  the session of each run; of blocks, "" is a run that is left out
+    side, base  the session of each run, one name for all where it is "runs"; of blocks, "" is
+              a run that is left out
     """
 
     kind: Kind
-    side: tuple[str, ...] = ()
-    base: tuple[str, ...] = ()
+    side: tuple[str, ...]
+    base: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """Of each side, without those that are left out."""
+        mine, theirs = (sum(bool(label) for label in one) for one in (self.side, self.base))
+        return mine, theirs
+
+    @property
+    def sizes(self) -> tuple[tuple[int, int], ...]:
+        """Runs of both sides that are compared with each other, block by block."""
+        if self.kind != "blocks":
+            return (self.runs,)
+        mine, theirs = Counter(self.side), Counter(self.base)
+        return tuple((mine[name], theirs[name]) for name in mine if name and name in theirs)
+
+    def smallest_p(self) -> float:
+        """The least p that so many runs without ties can give."""
+        return min(1.0, 2 / math.prod(math.comb(n + m, n) for n, m in self.sizes))
+
+    def blocks(self, side: Sequence[float], base: Sequence[float]) -> list[Block]:
+        """The values of both sides, session by session.
+
+        Shape: the values of all runs, in their order.
+        """
+        mine, theirs = _by_session(self.side, side), _by_session(self.base, base)
+        return [(mine[name], theirs[name]) for name in mine if name in theirs]
 
     def tested(
         self, side: Sequence[float], base: Sequence[float], scale: Scale, confidence: float
@@ -67,10 +95,9 @@ class Design:
         """
         if self.kind == "runs":
             return None
-        mine, theirs = _by_session(self.side, side), _by_session(self.base, base)
         if self.kind == "blocks":
-            blocks: list[Block] = [(mine[name], theirs[name]) for name in mine if name in theirs]
-            return blocked_shift(blocks, confidence, scale)
+            return blocked_shift(self.blocks(side, base), confidence, scale)
+        mine, theirs = _by_session(self.side, side), _by_session(self.base, base)
         return session_shift(list(mine.values()), list(theirs.values()), confidence, scale)
 
 
@@ -122,18 +149,28 @@ def session_labels(runs: Sequence[RunData]) -> list[str] | None:
     return [names[one] for one in sessions]
 
 
-def design_of(side: Side, base: Side, policy: Policy) -> Design:
-    """How these two sides have to be compared."""
+def design_of(
+    side: Side, base: Side, policy: Policy, metric: str | None = None, *, itself: bool = False
+) -> Design:
+    """How these two sides have to be compared; in one metric, by the runs that have it.
+
+    itself   the base is the side again
+    """
+    if metric is not None:
+        sides = [[run for run in s.runs if run.value(metric) is not None] for s in (side, base)]
+        side, base = replace(side, runs=tuple(sides[0])), replace(base, runs=tuple(sides[1]))
     labels = session_labels([*side.runs, *base.runs])
-    if policy.sessions == "ignore" or labels is None or len(set(labels)) == 1:
-        return Design("runs")
+    alike = ("all",) * len(side.runs), ("all",) * len(base.runs)
+    is_ignored = itself or policy.sessions == "ignore"
+    if is_ignored or labels is None or len(set(labels)) == 1:
+        return Design("runs", *alike)
     mine, theirs = tuple(labels[: len(side.runs)]), tuple(labels[len(side.runs) :])
     shared = set(mine) & set(theirs)
     if shared and all(sum(one in shared for one in s) >= policy.min_runs for s in (mine, theirs)):
         kept = [tuple(one if one in shared else "" for one in s) for s in (mine, theirs)]
         return Design("blocks", kept[0], kept[1], tuple(_left_out(side, base, kept)))
     if len(set(mine)) + len(set(theirs)) == 2:
-        return Design("runs", warnings=tuple(_single(side, base, tested=False)))
+        return Design("runs", *alike, tuple(_single(side, base, tested=False)))
     return Design("sessions", mine, theirs, tuple(_single(side, base, tested=True)))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wbscope.base.units import format_value
 from wbscope.compare.comparison import Comparison, Row, Side
+from wbscope.compare.sessions import Design
 from wbscope.stats.shift import Scale
 from wbscope.stats.tails import tail_of
 
@@ -57,33 +58,39 @@ def runs_far_out(comparison: Comparison, name: str) -> dict[str, list[Row]]:
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def tail_rule(row: Row, scale: Scale, delta: float, side: Side, level: float) -> FarRuns | None:
+def tail_rule(
+    row: Row, scale: Scale, delta: float, side: Side, level: float, design: Design | None = None
+) -> FarRuns | None:
     """Look at each run, on the scale of the shift, by the margin on that scale.
 
     None when no run is far out. Where their number is no chance, all beyond the border
-    are told, else those that are also worse than any run of the base.
+    are told, else those that are also worse than any run of the base.  Where the design
+    compares runs of the same sessions, each is seen against its own one.
     """
     lower = row.metric.better == "lower"
     margin = delta
     if scale == "ratio":
         margin = math.log1p(delta) if lower else -math.log1p(-delta)
     mine, base = row.sample.values, row.base_sample.values
-    found = tail_of(_worse(mine, scale, lower), _worse(base, scale, lower), margin)
+    blocks = (design.side, design.base) if design and design.kind == "blocks" else None
+    found = tail_of(_worse(mine, scale, lower), _worse(base, scale, lower), margin, blocks)
     is_worse = found.p <= level
     places = found.beyond if is_worse else found.far
     if not places:
         return None
+    n, m = design.runs if design else (len(mine), len(base))
     unit = row.metric.unit or None
     known = [run for run in side.runs if run.value(row.metric.name) is not None]
     runs = tuple(known[place].path or known[place].name for place in places)
     values = [format_value("", unit, mine[place]) for place in places]
     named = [f"{run} ({value})" for run, value in zip(runs, values, strict=True)]
     worst = format_value("", unit, max(base) if lower else min(base))
-    told = f"{len(places)} of {len(mine)} runs are far outside of what {row.base} has"
-    told += f" (at worst {worst})"
+    told = f"{len(places)} of {n} runs are far outside of what {row.base} has"
+    told += " in their sessions" if blocks else f" (at worst {worst})"
     if is_worse:
-        told = f"{len(places)} of {len(mine)} runs are far outside of most of {row.base}, of which"
-        told += f" {found.there} of {len(base)} are (Fisher's exact test, p {found.p:.2g})"
+        where, within = (" in their sessions", " within them") if blocks else ("", "")
+        told = f"{len(places)} of {n} runs are far outside of most of {row.base}{where}, of which"
+        told += f" {found.there} of {m} are (Fisher's exact test{within}, p {found.p:.2g})"
     more = [f"and {len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
     return FarRuns(runs, found.p, is_worse, f"{told}: {', '.join([*named[:_MOST_NAMED], *more])}")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from wbscope.base.errors import UsageError
@@ -11,10 +12,11 @@ from wbscope.base.units import parse_quantity
 from wbscope.compare.comparison import Row
 from wbscope.compare.declared import Declared
 from wbscope.compare.policy import Budget, Policy, Rule
+from wbscope.compare.sessions import Design
 from wbscope.measure.metric import Metric
 from wbscope.stats.ranktest import smallest_p
 
-__all__ = ["check_amount", "check_policy", "passes_anyway"]
+__all__ = ["check_amount", "check_policy", "never_fails"]
 
 # What is never below 0; a share and what other tools count may be.
 _NEVER_NEGATIVE = ("ns", "bytes", "bytes/s", "count", "pages/s")
@@ -28,7 +30,7 @@ def check_policy(declared: Sequence[Declared], policy: Policy) -> None:
     compared = sum(one.rule.margin is not None for one in declared)
     if compared and policy.expect_runs is not None:
         n = max(policy.expect_runs - policy.drop_first, 1)
-        if not _can_fail(n, n, compared, policy):
+        if not _can_fail(n, smallest_p(n, n), compared, policy):
             least = f"min_runs {policy.min_runs}, {compared} metrics, alpha {policy.alpha:g}"
             raise UsageError(
                 "bad-policy",
@@ -68,17 +70,28 @@ def check_amount(one: Declared, row: Row, delta: float, policy: Policy) -> None:
         raise _bad(policy, one, f"{found} {why}", 'margin = "5%"')
 
 
-def passes_anyway(n: int, m: int, compared: int, policy: Policy) -> Iterator[Notice]:
-    """So few runs that no margin can fail are a green gate where not knowing is a pass."""
-    if policy.inconclusive == "pass" and not _can_fail(n, m, compared, policy):
-        told = f"{n} + {m} runs cannot fail {compared} metrics at alpha {policy.alpha:g}, and what"
+def never_fails(design: Design, compared: int, policy: Policy) -> Iterator[Notice]:
+    """More metrics than so few runs can tell apart: one that is worse would not be found."""
+    n, m = design.runs
+    is_enough = min(n, m) >= policy.min_runs
+    most = math.floor(policy.alpha / design.smallest_p()) if is_enough else 0
+    runs = f"{n} + {m} runs"
+    if design.kind == "blocks":
+        runs += f", compared within {len(design.sizes)} sessions,"
+    if 0 < most < compared:
+        told = f"{runs} can fail at most {most} metrics, and the policy compares {compared}"
+        yield Notice("too-many-metrics", f"{told}: no margin can fail")
+    # A green gate where not knowing is a pass.
+    least = design.smallest_p()
+    if policy.inconclusive == "pass" and not _can_fail(min(n, m), least, compared, policy):
+        told = f"{runs} cannot fail {compared} metrics at alpha {policy.alpha:g}, and what"
         told += " is not known counts as a pass: the margins pass whatever these runs say"
         yield Notice("cannot-fail", told)
 
 
-def _can_fail(n: int, m: int, compared: int, policy: Policy) -> bool:
+def _can_fail(fewest: int, least: float, compared: int, policy: Policy) -> bool:
     """True when the largest change there is would fail one of so many metrics."""
-    return min(n, m) >= policy.min_runs and smallest_p(n, m) * compared <= policy.alpha
+    return fewest >= policy.min_runs and least * compared <= policy.alpha
 
 
 def _always_kept(budget: Budget, metric: Metric) -> bool:

@@ -127,9 +127,10 @@ def _plan(verdict: Verdict, row: Row) -> str:
     elif verdict.runs_needed <= min(sizes):
         needed = "as many runs mostly pass what did not change: this is a narrow case, add runs"
     else:
-        needed = (
-            f"with {verdict.runs_needed} runs a side what did not change would pass 4 times in 5"
-        )
+        is_blocked = verdict.shift is not None and verdict.shift.method.startswith("blocks")
+        where = " in sessions like these" if is_blocked else ""
+        runs = f"{verdict.runs_needed} runs a side{where}"
+        needed = f"with {runs} what did not change would pass 4 times in 5"
     first = "look first at the runs that are far outside; " if verdict.far_runs else ""
     return f"{first}smallest worsening that these runs would find: {least}; {needed}"
 

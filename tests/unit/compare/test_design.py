@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the gate says of sessions, beyond the test: single runs, what can fail, what to plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import wbscope
+from support.driftnoise import IGNORE, POLICY, TIME, Layout, Machine, counts
+from support.opsruns import ops_runs
+from support.predictions import real
+from support.rundata import run
+from wbscope.ci.expected import expected_text
+from wbscope.compare.comparison import Side
+from wbscope.compare.gate import GateResult, judge
+from wbscope.compare.passrate import pass_rate
+from wbscope.compare.policy import Policy
+from wbscope.compare.rundata import Session
+from wbscope.render.gatepage import gate_text
+from wbscope.stats.tails import fisher
+
+Cli = Callable[..., Any]
+STEPS = (0.0, 0.4, -0.3, 0.2, -0.1, 0.5)
+
+
+def _side(name: str, sessions: Sequence[tuple[str, Sequence[float]]]) -> Side:
+    runs = [
+        replace(run(f"{name}{session}{place}", {TIME: value}), session=Session(session))
+        for session, values in sessions
+        for place, value in enumerate(values)
+    ]
+    return Side(name, tuple(runs))
+
+
+def _judged(side: Side, base: Side, policy: Policy = POLICY) -> GateResult:
+    return judge(side, base, policy, [])
+
+
+def _at(level: float, times: int = 1) -> list[float]:
+    return [level + step for step in STEPS * times]
+
+
+def test_runs_that_the_design_leaves_out_fail_nothing() -> None:
+    """Session "we" is of A only, and half as slow again."""
+    base = _side("B", [("mo", _at(100, 2))])
+    side = _side("A", [("mo", _at(100.02)), ("we", _at(150))])
+    assert _judged(side, base, IGNORE).status == "FAIL"
+    found = _judged(side, base)
+    assert (found.status, found.verdicts[0].far_runs) == ("PASS", ())
+    assert [one.slug for one in found.warnings] == ["other-session"]
+
+
+def test_a_slow_session_that_one_side_has_more_runs_of() -> None:
+    base = _side("B", [("mo", _at(100, 2)), ("tu", [130.0])])
+    side = _side("A", [("mo", _at(100.02)[:4]), ("tu", _at(130.02, 2))])
+    assert _judged(side, base, IGNORE).status == "FAIL"
+    assert _judged(side, base).verdicts[0].far_runs == ()
+    assert _judged(side, base).status != "FAIL"
+
+
+def test_a_run_that_stalls_is_seen_against_its_session() -> None:
+    """30 % above the other runs of Monday is no more than what a run of Tuesday takes."""
+    base = _side("B", [("mo", _at(100)), ("tu", _at(130))])
+    side = _side("A", [("mo", [*_at(100.02)[:5], 131.0]), ("tu", _at(130.02))])
+    assert _judged(side, base, IGNORE).verdicts[0].far_runs == ()
+    (verdict,) = _judged(side, base).verdicts
+    assert (verdict.status, verdict.far_runs) == ("INCONCLUSIVE", ("Amo5",))
+    told = "1 of 12 runs are far outside of what B has in their sessions: Amo5 ("
+    assert verdict.reasons[0].startswith(told)
+
+
+def test_a_share_of_stalls_in_each_session_is_a_fail() -> None:
+    """Fisher's test within the sessions: each has as many runs of both sides."""
+    stalls = [900.0, 950.0, 990.0]
+    base = _side("B", [("mo", _at(100)), ("tu", _at(130))])
+    side = _side("A", [("mo", [*_at(99.5)[:3], *stalls]), ("tu", [*_at(129.5)[:3], *stalls])])
+    (verdict,) = _judged(side, base).verdicts
+    assert verdict.status == "FAIL"
+    told = "6 of 12 runs are far outside of most of B in their sessions, of which 0 of 12 are"
+    assert any(one.startswith(told) for one in verdict.reasons)
+    # 3 of 6 stalls, all on one side, twice: each by chance is fisher(3, 6, 0, 6).
+    assert verdict.p_far == pytest.approx(fisher(3, 6, 0, 6) ** 2)
+
+
+def test_a_session_that_is_off_fails_nothing_by_its_runs() -> None:
+    """Of three sessions one is 12 % off, and runs of a session vary by some tenths."""
+    base = _side("B", [("su", _at(100, 2))])
+    side = _side("A", [("mo", _at(100, 2)), ("tu", _at(99, 2)), ("we", _at(112, 2))])
+    (verdict,) = _judged(side, base).verdicts
+    assert verdict.status == "INCONCLUSIVE"
+    assert verdict.shift is not None
+    assert verdict.shift.p > 0.3
+    assert len(verdict.far_runs) == 12
+    assert _judged(side, base, IGNORE).status == "FAIL"
+
+
+@pytest.mark.parametrize("layout", [(3, 1, 10), (5, 1, 5)], ids=str)
+def test_sessions_apart_stay_within_alpha_where_runs_hardly_vary(
+    layout: tuple[int, int, int],
+) -> None:
+    """Of 80 tries with alpha 0.05, more than 10 fail once in 1,500 times; it was a third."""
+    found = counts(Layout("", apart=layout), Machine(0.05, noise=0.003), POLICY, 0.0, 80)
+    assert found["FAIL"] <= 10
+
+
+def test_unbalanced_sessions_stay_within_alpha() -> None:
+    random = np.random.default_rng(8)
+    failed = 0
+    for _ in range(80):
+        sides = []
+        for name, (few, many) in (("A", (4, 10)), ("B", (10, 1))):
+            slow = 150 * (1 + 0.01 * random.standard_normal(many))
+            fast = 100 * (1 + 0.01 * random.standard_normal(few))
+            sides.append(_side(name, [("mo", fast.tolist()), ("tu", slow.tolist())]))
+        failed += _judged(*sides).status == "FAIL"
+    assert failed <= 10
+
+
+def _pairs(sessions: int, change: float) -> Iterator[Side]:
+    """One run of each side in each session."""
+    for name, factor, seed in (("A", 1 + change, 1), ("B", 1.0, 2)):
+        random = np.random.default_rng(seed)
+        runs = [(f"s{n}", [factor * (100 + 9 * n + random.normal())]) for n in range(sessions)]
+        yield _side(name, runs)
+
+
+def test_five_pairs_can_never_fail() -> None:
+    """2^5 orders: the least p is 2 / 32, whatever 5 + 5 runs of one session could give."""
+    asked = replace(POLICY, inconclusive="pass")
+    found = _judged(*_pairs(5, 1.0), asked)
+    assert (found.status, found.exit_code()) == ("INCONCLUSIVE", 0)
+    (told,) = [one.message for one in found.warnings if one.slug == "cannot-fail"]
+    assert told.startswith("5 + 5 runs, compared within 5 sessions, cannot fail 1 metrics")
+    (verdict,) = found.verdicts
+    assert verdict.shift is not None
+    assert verdict.shift.p == 0.0625
+    assert verdict.detectable is None
+    assert not [one for one in _judged(*_pairs(6, 1.0), asked).warnings if one.slug[0] == "c"]
+    assert _judged(*_pairs(6, 1.0), asked).status == "FAIL"
+
+
+def test_six_pairs_fail_one_metric_and_not_two() -> None:
+    more = [replace(TIME, name=f"x.m{n}_ns") for n in range(2)]
+    sides = []
+    for side in _pairs(6, 1.0):
+        runs = [
+            replace(run(one.name, dict.fromkeys(more, one.value(TIME.name))), session=one.session)
+            for one in side.runs
+        ]
+        sides.append(Side(side.name, tuple(runs)))
+    rules = tuple(replace(POLICY.rules[0], pattern=one.name) for one in more)
+    found = judge(*sides, replace(POLICY, rules=rules), [])
+    (told,) = [one.message for one in found.warnings if one.slug == "too-many-metrics"]
+    assert "compared within 6 sessions, can fail at most 1 metrics" in told
+
+
+def test_the_plan_of_pairs_knows_of_no_drift() -> None:
+    """Sessions are 9 % apart, runs of a session vary by 1 %: that is what pairs need to beat."""
+    (paired,) = _judged(*_pairs(8, 0.04)).verdicts
+    (mixed,) = _judged(*_pairs(8, 0.04), IGNORE).verdicts
+    assert paired.detectable is not None
+    assert paired.runs_needed is not None
+    assert paired.detectable < 0.09
+    assert mixed.detectable is None or mixed.detectable > 0.2
+    assert paired.runs_needed <= 8
+    assert mixed.runs_needed is None or mixed.runs_needed > 50
+
+
+def test_no_number_of_runs_makes_up_for_sessions(cli: Cli, tmp_path: Path) -> None:
+    levels = {"mo": 100.0, "tu": 107.0, "we": 96.0}
+    base = _side("B", [(name, _at(level)) for name, level in levels.items()])
+    side = _side("A", [("fr", _at(104))])
+    found = _judged(side, base)
+    (verdict,) = found.verdicts
+    assert (verdict.status, verdict.runs_needed, verdict.detectable) == ("INCONCLUSIVE", None, None)
+    assert "more sessions decide, not more runs" in gate_text(found)
+    told = expected_text(found)
+    assert told is not None
+    assert told.endswith("; more sessions decide, not more runs: or record both sides in turns")
+    assert "runs a side" not in told
+    (tmp_path / "p.toml").write_text('[metrics."ops.stall_ns"]\nmargin = "5%"\n')
+    words: list[object] = ["gate", "--policy", tmp_path / "p.toml", tmp_path / "fr", "--against"]
+    for name, level in {**levels, "fr": 104.0}.items():
+        ops_runs(tmp_path / name, _at(level), later=round(level) * 60)
+        for folder in (tmp_path / name).iterdir():
+            (folder / "session").write_text(f"{name}\n")
+        words += [] if name == "fr" else [tmp_path / name]
+    ran = cli(*words, "--github")
+    assert ran.code == 4
+    assert "expected: " in ran.err
+    assert "would decide" not in ran.err
+    assert "more sessions decide" in ran.err.partition("expected: ")[2]
+
+
+def _hyperfine(path: Path, commands: dict[str, Sequence[float]]) -> Path:
+    results = [{"command": name, "times": list(times)} for name, times in commands.items()]
+    path.write_text(json.dumps({"results": results}))
+    return path
+
+
+def test_each_command_of_a_file_has_its_own_runs_and_sessions(cli: Cli, tmp_path: Path) -> None:
+    """Other numbers of runs in each session, and a command that one session does not have."""
+    for day, level in (("mo", 1.0), ("tu", 1.05), ("we", 1.02)):
+        commands = {"a": _at(level * 100), "b": _at(level * 200, 2)}
+        if day == "tu":
+            commands["c"] = commands.pop("b")
+        file = _hyperfine(tmp_path / f"{day}.json", commands)
+        saved = tmp_path / f"{day}.base.json"
+        assert cli("baseline", "save", file, "-o", saved, "--session", day).code == 0
+    merged = tmp_path / "all.json"
+    cli("baseline", "merge", tmp_path / "mo.base.json", tmp_path / "tu.base.json", "-o", merged)
+    policy = tmp_path / "p.toml"
+    policy.write_text(
+        "".join(f'[metrics."hyperfine.time_ns[command={c}]"]\nmargin = "10%"\n' for c in "ab")
+    )
+    words = ("gate", "--policy", policy, tmp_path / "we.base.json", "--baseline", merged)
+    assert cli(*words).code in (0, 4)
+    found = wbscope.gate(tmp_path / "we.base.json", merged, policy=policy)
+    methods = [one.shift.method for one in found.verdicts if one.shift is not None]
+    # Of a: three sessions.  Of b: one on each side, so its runs are what is tested.
+    assert methods == ["sessions", "exact-ties"]
+
+
+def test_what_is_expected_of_runs_in_turns() -> None:
+    """Sessions are 30 % apart: that falls out, so unchanged code passes as if they were not."""
+    layout, machine = Layout("", together=(2, 6)), Machine(0.3, noise=0.04)
+    random = np.random.default_rng(21)
+    rates, apart = [], []
+    for _ in range(5):
+        base = layout.sides(random, machine, 0.0)[1]
+        found = pass_rate(base, POLICY, [], in_turns=True)
+        assert found is not None
+        rates.append(found.passed / found.trials)
+        other = pass_rate(base, POLICY, [])
+        apart.append(other.passed / other.trials if other else 1.0)
+    assert found.told().endswith("(two sides of 12 runs, in turns in 2 sessions)")
+    assert np.mean(rates) == pytest.approx(real(machine, layout, 100), abs=0.2)
+    assert max(apart) < 0.2
+    # Of one run a session nobody knows what runs differ by.
+    assert pass_rate(next(_pairs(8, 0.0)), POLICY, [], in_turns=True) is None
+
+
+def test_an_open_job_of_runs_in_turns_is_told_of_such_runs() -> None:
+    """The first seed of which the verdict is open."""
+    layout, machine = Layout("", together=(2, 5)), Machine(0.3, noise=0.05)
+    results = (
+        _judged(*layout.sides(np.random.default_rng(seed), machine, 0.0)) for seed in range(50)
+    )
+    found = next(one for one in results if one.status == "INCONCLUSIVE")
+    told = expected_text(found)
+    assert told is not None
+    assert "two sides of 10 runs, in turns in 2 sessions" in told
+    (verdict,) = found.verdicts
+    needed = verdict.runs_needed
+    assert needed is not None
+    assert 10 < needed < 60
+    assert needed % 5 == 0
+    assert told.endswith(f"; with {needed} runs a side each metric would pass 8 of 10 times")
+    assert f"with {needed} runs a side in sessions like these" in " ".join(gate_text(found).split())
