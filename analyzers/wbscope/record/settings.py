@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.nearest import nearest
 
 __all__ = [
     "change",
@@ -45,10 +46,12 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
 
     Raises: UsageError for what is no sysctl of it, or no setting.
     """
+    texts = list(texts)
     settings = split_settings(texts)
+    typed = {text.partition("=")[0]: text for text in texts}
     for name, value in settings.items():
         if not _file(name).is_file():
-            raise _no_sysctl(f"{name}={value}", "is no NAME=VALUE of a sysctl that this kernel has")
+            raise _no_sysctl(typed[name], "is no NAME=VALUE of a sysctl that this kernel has")
         if not _can_be_put_back(name):
             raise _no_setting(name, value)
     return settings
@@ -72,8 +75,22 @@ def split_settings(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _no_sysctl(text: str, why: str) -> UsageError:
-    example = Phrase(Argument("sysctl", "vm.dirty_bytes=16M"))
-    return UsageError("no-such-sysctl", Phrase(Argument("sysctl", text)), why, fix=example)
+    """With the name that was meant, and the value as it was typed."""
+    name, _, value = (part.strip() for part in text.partition("="))
+    name = name.replace("/", ".")  # sysctl(8) takes both
+    near = nearest(name, _names(), most=1)
+    fix: str = f"ls {_ROOT}/vm"
+    if near and value:
+        fix = Phrase(Argument("sysctl", f"{near[0]}={value}"))
+    elif near:
+        fix = f"cat {_file(near[0])}    # the value that it has"
+    return UsageError("no-such-sysctl", Phrase(Argument("sysctl", text)), why, fix=fix)
+
+
+def _names() -> list[str]:
+    """Of the sysctls of this kernel."""
+    found = (path.relative_to(_ROOT) for path in sorted(_ROOT.rglob("*")) if path.is_file())
+    return [".".join(path.parts) for path in found]
 
 
 def _no_setting(name: str, value: str) -> UsageError:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
+from wbscope.cli.wording import error_in_options
 from wbscope.doctor.check import Status
 from wbscope.doctor.events import event_checks, event_states
 from wbscope.ingest.formats import captured
@@ -127,6 +128,19 @@ def test_sysctls() -> None:
     size = Path("/proc/sys/vm/dirty_bytes").read_text().strip()
     saved = saved_values(["vm.dirty_bytes"])
     assert list(saved) == ["vm.dirty_ratio" if size == "0" else "vm.dirty_bytes"]
+
+
+def test_a_sysctl_that_this_kernel_has_not() -> None:
+    """The value stays as it was typed."""
+    for text in ("vm.dirty_byte=64M", "vm/dirty_bytes=64M", "vm.dirty_bytes = 64M"):
+        with pytest.raises(UsageError) as caught:
+            parse_settings([text])
+        told = error_in_options(caught.value)
+        assert told.subject == f"--sysctl {shlex.quote(text)}"
+        assert told.fix == "--sysctl vm.dirty_bytes=64M"
+    with pytest.raises(UsageError) as caught:
+        parse_settings(["vm.dirty_bytes"])
+    assert str(caught.value.fix).startswith("cat /proc/sys/vm/dirty_bytes ")
 
 
 @pytest.fixture
