@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
-from wbscope.base.units import parse_duration
+from wbscope.base.units import format_value, parse_duration
 
 __all__ = ["WHOLE", "Moment", "Span", "parse_moment", "parse_span"]
 
@@ -82,7 +82,8 @@ class Span:
         return t0, t1
 
     def _after_the_last(self, start: Moment, first_ns: int, last_ns: int) -> UsageError:
-        where = f"{last_ns - first_ns} ns after the first"
+        # As tables show times: from the first event, with the digits that tell them apart.
+        where = f"{format_value('ts', 'ns', last_ns - first_ns)} after the first"
         if start.on_clock:
             where = f"at @{last_ns}, {where}"
         return UsageError(

@@ -16,6 +16,7 @@ from wbscope.base.errors import UsageError
 __all__ = [
     "AxisUnit",
     "axis_unit",
+    "counted",
     "duration_argument",
     "format_beside",
     "format_value",
@@ -70,6 +71,11 @@ def format_value(column: str, unit: str | None, value: Any) -> str:
     if unit in ("bytes", "bytes/s"):
         return _bytes(value) + unit.removeprefix("bytes")
     return f"{_counted(value)} {unit}".rstrip()
+
+
+def counted(count: int, noun: str) -> str:
+    """1 run, 2 runs."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def short_name(column: str, unit: str | None) -> str:

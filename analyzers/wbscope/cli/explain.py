@@ -38,6 +38,9 @@ from wbscope.run.run import Run, open_run
 
 __all__ = ["explain"]
 
+# The last column has what --stall takes.
+_STALLS = "wbscope query stalls RUN --sort=-dur --limit 10"
+
 
 def explain(
     run: RunArgument,
@@ -77,7 +80,7 @@ def explain(
     Examples:
       wbscope explain RUN
       wbscope explain RUN --short
-      wbscope explain RUN --stall 97444     # ids: wbscope query stalls RUN
+      wbscope explain RUN --stall N     # stall_id of wbscope query stalls RUN
       wbscope explain RUN --check
       wbscope explain RUN --sysctl-d -o 90-wbscope.conf
     """
@@ -91,7 +94,7 @@ def explain(
         "--json": as_json and stall is None,
     }
     _check_forms([name for name, given in forms.items() if given])
-    number = None if stall is None else parse_number("stall", stall, "--stall 97444")
+    number = None if stall is None else parse_number("stall", stall, _STALLS)
     span = parse_span(start, end, time_range)
     to_stdout = output == "-"
     if not to_stdout:

@@ -15,7 +15,7 @@ import typer
 
 from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
-from wbscope.base.units import parse_duration
+from wbscope.base.units import counted, parse_duration
 from wbscope.cli.choice import parse_choice, parse_width
 from wbscope.cli.exitcodes import Codes, gate_code
 from wbscope.cli.formats import Format, write_result
@@ -327,7 +327,7 @@ def report(
         page(text, warnings=(), pager=not (no_pager or form.as_json))
         return
     write_whole(file, text, force=force)
-    note(f"wrote {file}: {found.head['runs_count']} runs")
+    note(f"wrote {file}: {counted(int(found.head['runs_count']), 'run')}")
 
 
 @app.command()

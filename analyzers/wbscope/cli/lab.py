@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from wbscope.base.errors import SetupError
 from wbscope.base.sudo_caller import give_to_caller
+from wbscope.base.units import counted
 from wbscope.cli import labbisect, labreport
 from wbscope.cli.group import HELP_OPTIONS, verb_group
 from wbscope.cli.options import JsonOption, QuietOption
@@ -119,7 +120,8 @@ def run(
             for job in jobs
         ]  # fmt: skip
         write_stdout(document("lab", {}, rows_body(rows, ())))
-    say(f"{summary.made} runs made, {summary.kept} were there, {len(summary.failed)} failed")
+    made = f"{counted(summary.made, 'run')} made"
+    say(f"{made}, {summary.kept} were there, {len(summary.failed)} failed")
     if summary.failed:
         name, why = next(iter(summary.failed.items()))
         raise SetupError(

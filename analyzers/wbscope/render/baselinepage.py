@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from wbscope.base.result import Result
+from wbscope.base.units import counted
 from wbscope.compare.comparison import Side, metrics_of, sample_of
 from wbscope.compare.rundata import RunData
 from wbscope.render.changes import better_text, described_text, value_text
@@ -20,7 +21,7 @@ __all__ = ["baseline_json", "baseline_page"]
 
 def baseline_page(runs: Sequence[RunData], width: int) -> str:
     """Runs, facts that they have in common, and the middle of each metric."""
-    lines = [f"{len(runs)} runs: {', '.join(printable(run.name) for run in runs)}"]
+    lines = [f"{counted(len(runs), 'run')}: {', '.join(printable(run.name) for run in runs)}"]
     lines += [warning_text(notice) for run in runs for notice in run.warnings]
     for name, fact in _facts(runs).items():
         lines.append(printable(f"{name}: {fact}"))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wbscope.base.result import Result
+from wbscope.base.units import counted
 from wbscope.lab.judging import Confirmed, Plan
 from wbscope.lab.search import Found
 from wbscope.measure.metric import Metric
@@ -50,7 +51,7 @@ def bisect_text(
         ]
         result = Result("bisect", ("point", "runs", "median", "verdict", "why"), {}, rows)
         lines += ["", table_text(result, width).rstrip("\n")]
-    told = f"{found.runs} runs counted."
+    told = f"{counted(found.runs, 'run')} counted."
     if found.ends is not None and found.ends.shift is not None:
         told += (
             f" A wrong one is named in at most {100 * plan.alpha:g} % of such searches, when all"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from wbscope.base.errors import WbscopeError
 from wbscope.base.result import Notice
+from wbscope.base.units import counted
 from wbscope.render.jsondoc import document, rows_body
 
 __all__ = ["Row", "added_json", "added_text"]
@@ -37,7 +38,7 @@ def added_json(dataset: str, rows: Sequence[Row]) -> str:
 
 def added_text(dataset: str, rows: Sequence[Row]) -> str:
     """One line."""
-    told = f"wrote {dataset}: {_count(rows, 'added')} runs added"
+    told = f"wrote {dataset}: {counted(_count(rows, 'added'), 'run')} added"
     if known := _count(rows, "known"):
         told += f", {known} there already"
     if failed := _count(rows, "failed"):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wbscope.base.result import Notice, Result
-from wbscope.base.units import format_value
+from wbscope.base.units import counted, format_value
 from wbscope.render.jsondoc import document, notices, result_body
 from wbscope.render.messages import warning_text
 from wbscope.render.table import PAGE_WIDTH, table_text
@@ -31,7 +31,7 @@ def fleet_title(head: Mapping[str, Any]) -> str:
         return f"{_share(severe, runs)} have a severe finding{more}"
     if warned:
         return f"{_share(warned, runs)} have a warning, none a severe finding"
-    return f"nothing is wrong in {runs} runs"
+    return f"nothing is wrong in {counted(runs, 'run')}"
 
 
 def head_text(head: Mapping[str, Any]) -> str:
@@ -40,8 +40,8 @@ def head_text(head: Mapping[str, Any]) -> str:
     days = "" if head["first_date"] is None else f", {head['first_date']} to {head['last_date']}"
     time = format_value("duration_ns", "ns", head["duration_ns"])
     return (
-        f"{_many(head['runs_count'], 'run')} of {_many(hosts, 'machine')} and"
-        f" {_many(kernels, 'kernel')}{days}: {time} of traces, {head['events_count']} events"
+        f"{counted(head['runs_count'], 'run')} of {counted(hosts, 'machine')} and"
+        f" {counted(kernels, 'kernel')}{days}: {time} of traces, {head['events_count']} events"
     )
 
 
@@ -51,7 +51,7 @@ def problem_texts(sections: Sections) -> Iterator[tuple[str, str, str | None]]:
     for row in problems.records()[:_TOLD]:
         cost = format_value("cost_task_ns", "ns", row["cost_task_ns"])
         lost = f", tasks lost {cost}" if row["cost_task_ns"] else ""
-        where = f"{_many(row['runs_count'], 'run')} of {_many(row['hosts_count'], 'machine')}"
+        where = f"{counted(row['runs_count'], 'run')} of {counted(row['hosts_count'], 'machine')}"
         told = f"{row['severity']}: {row['id']} in {where}{lost}"
         yield told, f"worst in {_worst(problems, row)}: {row['text']}", row["advice"]
 
@@ -123,7 +123,3 @@ def _short(name: str, result: Result) -> Result:
 
 def _share(count: int, of: int) -> str:
     return f"{count} of {of} runs ({format_value('x_ratio', 'ratio', count / of)})"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -84,7 +84,7 @@ def test_baseline(command: Wbscope, folder: Path) -> None:
     done = command.run("baseline", "save", STRANGE, "-o", "b.json", cwd=folder)
     assert done.returncode == 0, done.stderr
     shown = command.run("baseline", "show", "b.json", cwd=folder)
-    assert shown.stdout.startswith("1 runs: \\udcff.dat\n"), shown.stderr
+    assert shown.stdout.startswith("1 run: \\udcff.dat\n"), shown.stderr
 
 
 def test_ingest_into_such_a_name(command: Wbscope, folder: Path) -> None:

@@ -81,4 +81,4 @@ def test_the_remedy_can_be_pasted(
     monkeypatch.setattr(places.Places, "make", good)
     again = cli(*words[1:])
     assert again.code == 0, again.err
-    assert "1 runs made" in again.err
+    assert "1 run made" in again.err

@@ -113,8 +113,8 @@ def test_what_is_wrong_at_once(
 @pytest.mark.parametrize(
     ("arguments", "subject", "message", "fix"),
     [
-        ({"start": "5s"}, "--from 5s", "which is 4000000000 ns after the first", "--from 0s"),
-        ({"start": "@15s"}, "--from @15s", "which is at @14000000000, 4000000000 ns", "--from 0s"),
+        ({"start": "5s"}, "--from 5s", "which is 4.000000 s after the first", "--from 0s"),
+        ({"start": "@15s"}, "--from @15s", "which is at @14000000000, 4.000000 s", "--from 0s"),
         ({"time_range": "5s..6s"}, "--time-range 5s..6s", "is after the last", "--time-range 0s.."),
         ({"end": "0s"}, "--to 0s", "wanted a time after --from 0s", "--to 1s"),
         ({"end": "@9s"}, "--to @9s", "before the first event, which is at @10000000000", "--to 1s"),

@@ -15,6 +15,7 @@ from wbscope.base.units import (
     round_window_ns,
     tick_text,
 )
+from wbscope.render.fleetpages import added_text
 
 
 @pytest.mark.parametrize(
@@ -188,3 +189,10 @@ def test_windows_are_round(least: float, window: int) -> None:
 def test_durations_are_written_without_a_rest() -> None:
     lengths = [1, 1500, 50_000_000, 2 * 10**9, 60 * 10**9]
     assert [duration_argument(ns) for ns in lengths] == ["1ns", "1500ns", "50ms", "2s", "60s"]
+
+
+def test_one_run_is_no_runs() -> None:
+    one = ("a.dat", "added", "1", None)
+    assert added_text("runs", [one]) == "wrote runs: 1 run added"
+    assert added_text("runs", [one, one]) == "wrote runs: 2 runs added"
+    assert added_text("runs", []) == "wrote runs: 0 runs added"

@@ -241,7 +241,7 @@ def test_an_end_that_fails_is_no_answer(cli: Cli, made: Made, matrix: Path, tmp_
     ran = bisect(cli, matrix, tmp_path / "out", "--axis", "size")
     assert (ran.code, made.latencies) == (4, [100, 201])
     assert ran.out.startswith("no answer, an end could not be measured: e: run 1: the guest died")
-    assert ran.out.endswith("\n1 runs counted.\n")
+    assert ran.out.endswith("\n1 run counted.\n")
     assert ran.err.startswith("5 points: 36 runs or more\n")
     made.fail = ()
     assert bisect(cli, matrix, tmp_path / "out", "--axis", "size", "--resume").code == 0
