@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-__all__ = ["START_BYTES", "is_packets", "is_tar", "packing"]
+__all__ = ["START_BYTES", "foreign", "is_packets", "is_tar", "packing"]
 
 START_BYTES = 512
 
@@ -18,6 +18,9 @@ _STREAMS = {
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
 _TAR_MAGIC = (257, b"ustar")
 _PACKET_TAG = 0x0A  # Trace.packet, protos/perfetto/trace/trace.proto
+_PCAPNG_MAGIC = b"\n\r\r\n"
+# Written by a machine of this byte order, and of the other.
+_PERF_MAGICS = (b"PERFILE2", b"2ELIFREP")
 _TEXT_CONTROLS = b"\t\n\v\f\r\x1b"
 
 
@@ -37,8 +40,21 @@ def is_tar(start: bytes) -> bool:
     return start[at : at + len(magic)] == magic
 
 
+def foreign(start: bytes, quoted: str) -> tuple[str, str | None] | None:
+    """What a file of a known other program is, and the command that makes text of it.
+
+    quoted  the file, as a word of a shell
+    """
+    if start.startswith(_PERF_MAGICS):
+        told = "is a perf.data, which only perf reads; wanted the text of perf script"
+        return told, f"perf script -i {quoted} --ns | wbscope report -"
+    if start.startswith(_PCAPNG_MAGIC):
+        return "holds packets of a network (pcapng), wanted a trace of the kernel", None
+    return None
+
+
 def is_packets(start: bytes) -> bool:
     """A text can start with the same byte, a newline, but has no other control characters."""
-    if start[:1] != bytes([_PACKET_TAG]):
+    if start[:1] != bytes([_PACKET_TAG]) or start.startswith(_PCAPNG_MAGIC):
         return False
     return any(byte < 0x20 and byte not in _TEXT_CONTROLS for byte in start)

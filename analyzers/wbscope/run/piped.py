@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that comes on stdin: kept in a private file until the command ends."""
+"""A run that is read but once: kept in a private file until the command ends."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.run.archives import MOST_BYTES
+from wbscope.run.strange import open_plain
 
-__all__ = ["Piped", "read_stdin"]
+__all__ = ["Piped", "read_stdin", "read_unsized"]
 
 _NAME = "stdin"
 _CHUNK = 1 << 20
@@ -47,22 +49,34 @@ def read_stdin() -> Piped:
         if sys.stdin.isatty():
             raise UsageError("no-stdin", "-", "is stdin, which is a terminal", fix=_FIX)
         path = _open.enter_context(scratch_folder()) / _NAME
-        _piped = Piped(path, _spool(path))
+        _piped = Piped(path, _spool(path, sys.stdin.buffer, "-", "stdin"))
+        if path.stat().st_size == 0:
+            raise InputError("not-a-run", "-", "stdin is empty, wanted a trace", fix=_FIX)
     return _piped
 
 
-def _spool(path: Path) -> str:
+def read_unsized(source: Path) -> Piped:
+    """All of a file of the kernel, such as tracefs' trace, whose size is 0 until it is read.
+
+    Raises: OSError, InputError for too much, SetupError without room.
+    """
+    path = _open.enter_context(scratch_folder()) / source.name
+    with open(open_plain(source), "rb") as file:
+        return Piped(path, _spool(path, file, str(source), "it"))
+
+
+def _spool(path: Path, source: BinaryIO, subject: str, name: str) -> str:
     digest = hashlib.sha256()
     size = 0
     try:
         with path.open("xb") as file:
-            while chunk := sys.stdin.buffer.read(_CHUNK):
+            while chunk := source.read(_CHUNK):
                 size += len(chunk)
                 if size > MOST_BYTES:
                     raise InputError(
                         "too-large",
-                        "-",
-                        f"stdin has more than {MOST_BYTES >> 30} GiB",
+                        subject,
+                        f"{name} has more than {MOST_BYTES >> 30} GiB",
                         effect="nothing of it was used",
                         fix="save it to a file, and name that",
                     )
@@ -71,10 +85,8 @@ def _spool(path: Path) -> str:
     except OSError as error:
         raise SetupError(
             "cannot-write",
-            "-",
-            f"stdin cannot be kept in {path.parent.parent}: {error.strerror or error}",
+            subject,
+            f"{name} cannot be kept in {path.parent.parent}: {error.strerror or error}",
             fix="export WBSCOPE_CACHE_DIR=FOLDER    # one with room",
         ) from error
-    if size == 0:
-        raise InputError("not-a-run", "-", "stdin is empty, wanted a trace", fix=_FIX)
     return digest.hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import re
 import shlex
 import shutil
 import stat
@@ -18,7 +19,7 @@ from pathlib import Path
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.result import Notice
 from wbscope.run.offered import no_such_file, report_of, runs_among
-from wbscope.run.packed import START_BYTES, is_packets, packing
+from wbscope.run.packed import START_BYTES, foreign, is_packets, packing
 from wbscope.run.strange import check_folder, open_plain
 
 __all__ = ["DATABASE_NAME", "STDIN", "Kind", "Source", "find_source"]
@@ -44,6 +45,7 @@ _PACKED_NAMES = tuple(
 _KNOWN_NAMES = frozenset((_TRACE_NAME, _TEXT_NAME, *_PERFETTO_NAMES, *_PACKED_NAMES))
 _PACKED_ENDS = (".gz", ".xz", ".zst", ".bz2", ".zip", ".tar", ".tgz")
 
+_OF_A_SHELL = re.compile(r"/(?:dev|proc/[^/]+)/fd/\d+")
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _TRACE_MAGIC = b"\x17\x08\x44tracing"
 
@@ -61,8 +63,8 @@ class Kind(Enum):
 class Source:
     """A run that is there; its content has been looked at, not read.
 
-    `digest` is of what came on stdin; `hidden` has the places that only this command knows,
-    each with what the user calls it.
+    `digest` is of what was read but once, such as stdin; `hidden` has the places that only this
+    command knows, each with what the user calls it.
     """
 
     path: Path  # as the user named it
@@ -80,7 +82,7 @@ class Source:
     @property
     def name(self) -> str:
         """A short name for what is made of it: without the ends that tell what a file is."""
-        if self.digest:
+        if str(self.path) == STDIN:
             return "stdin"
         path = self.path.resolve()
         if path.is_dir():
@@ -159,14 +161,16 @@ def find_source(text: str) -> Source:
         kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
         return Source(path, trace, kind, path)
     if not stat.S_ISREG(mode):
-        # Whatever a pipe has, it is read as stdin is; cat of a device or socket is no trace.
-        fix = f"wbscope report - < {shlex.quote(text)}    # if it ends by itself"
-        raise InputError(
-            "not-a-run",
-            text,
-            "is no regular file and no folder; save it to a file first",
-            fix=fix if stat.S_ISFIFO(mode) else None,
-        )
+        raise _no_file(text, mode)
+    if path.stat().st_size == 0:  # which files of tracefs and /proc say, whatever they hold
+        from wbscope.run.piped import read_unsized
+
+        try:
+            piped = read_unsized(path)
+        except OSError as error:
+            raise _unreadable(text, error) from error
+        hidden = ((str(piped.path), text),)
+        return Source(path, piped.path, _kind(piped.path, text), digest=piped.digest, hidden=hidden)
     return Source(path, path, _kind(path, text))
 
 
@@ -179,6 +183,19 @@ def _mode(path: Path, text: str) -> int:
         raise no_such_file(text, _may_be_run) from error
     except (OSError, ValueError) as error:
         raise _unreadable(text, error) from error
+
+
+def _no_file(text: str, mode: int) -> InputError:
+    """For a pipe with the command that reads it: whatever it has, it is read as stdin is."""
+    told = "is no regular file and no folder"
+    fix = None
+    if stat.S_ISFIFO(mode):
+        told += "; save it to a file first"
+        fix = f"wbscope report - < {shlex.quote(text)}    # if it ends by itself"
+        if _OF_A_SHELL.match(text):  # as of <(COMMAND): it is gone when the shell has gone on
+            told = "is a pipe of the shell, which is read as stdin only"
+            fix = "COMMAND | wbscope report -"
+    return InputError("not-a-run", text, told, fix=fix)
 
 
 def _trace_in_folder(path: Path, text: str) -> Path:
@@ -228,13 +245,19 @@ def _may_be_run(path: Path) -> bool:
     try:
         if path.is_dir():
             return any(entry.name in (*_KNOWN_NAMES, DATABASE_NAME) for entry in path.iterdir())
-        if not path.is_file():
+        # To look at a file of tracefs may take out of it what there is.
+        if not path.is_file() or path.stat().st_size == 0:
             return False
         with open(open_plain(path), "rb") as file:
             start = file.read(START_BYTES) or b""
-    except (OSError, InputError):
+        if start.startswith(_SQLITE_MAGIC):
+            from wbscope.library.database import check_database
+
+            check_database(path, str(path))
+            return True
+    except (OSError, WbscopeError):
         return False
-    return start.startswith((_TRACE_MAGIC, _SQLITE_MAGIC)) or (bool(start) and is_packets(start))
+    return start.startswith(_TRACE_MAGIC) or (bool(start) and is_packets(start))
 
 
 def _kind(path: Path, text: str) -> Kind:
@@ -254,6 +277,8 @@ def _kind(path: Path, text: str) -> Kind:
         )
     if start.startswith(_SQLITE_MAGIC):
         return Kind.DATABASE
+    if (found := foreign(start, shlex.quote(text))) is not None:
+        raise InputError("not-a-run", text, found[0], fix=found[1])
     packed = packing(start)
     if packed is None:
         return Kind.PERFETTO if is_packets(start) else Kind.TRACE
