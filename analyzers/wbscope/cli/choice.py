@@ -39,7 +39,7 @@ class Choice:
             for name in names:
                 plain = name if option == "--columns" else _column(name, columns)
                 if plain not in columns:
-                    raise _unknown(option, name, asked, columns, command)
+                    raise self._unknown(option, name, asked, columns, command)
 
     def names(self, column: str) -> bool:
         """Whether one of the options names it."""
@@ -70,6 +70,34 @@ class Choice:
                 break
             keys.append(name)
         return replace(result.only(self.columns), keys=tuple(keys), first=())
+
+    def _unknown(
+        self, option: str, name: str, asked: str, columns: Sequence[str], command: str
+    ) -> UsageError:
+        close = _like(name, columns)
+        meant = f"; did you mean {' or '.join(close)}?" if close else ""
+        return UsageError(
+            "unknown-column",
+            f"{option} {name}",
+            f"is no column of {asked}{meant}",
+            have=", ".join(columns),
+            fix=f"{command} {self._mended(columns)}",
+        )
+
+    def _mended(self, columns: Sequence[str]) -> str:
+        """The options again, with the column that is most like each wrong one."""
+        words = []
+        for option, names in (("--columns", self.columns), ("--sort", self.sort)):
+            good = []
+            for name in names:
+                plain = name if option == "--columns" else _column(name, columns)
+                near = [plain] if plain in columns else _like(name, columns)
+                sign = "-" if option == "--sort" and plain != name else ""
+                good += [f"{sign}{one}" for one in near[:1]]
+            if names:
+                sign = "-" if option == "--sort" and names[0].startswith("-") else ""
+                words.append(f"{option} {','.join(dict.fromkeys(good)) or sign + columns[0]}")
+        return " ".join(words + ([] if self.limit is None else [f"--limit {self.limit}"]))
 
 
 ALL = Choice()
@@ -110,20 +138,8 @@ def _column(name: str, columns: Sequence[str]) -> str:
     return name if name in columns else name.removeprefix("-")
 
 
-def _unknown(
-    option: str, name: str, asked: str, columns: Sequence[str], command: str
-) -> UsageError:
-    sign = "-" if option == "--sort" and name.startswith("-") else ""
-    close = difflib.get_close_matches(name.removeprefix(sign), columns, n=3, cutoff=0.5)
-    meant = f"; did you mean {' or '.join(close)}?" if close else ""
-    good = close[0] if close else columns[0]
-    return UsageError(
-        "unknown-column",
-        f"{option} {name}",
-        f"is no column of {asked}{meant}",
-        have=", ".join(columns),
-        fix=f"{command} {option} {sign}{good}",
-    )
+def _like(name: str, columns: Sequence[str]) -> list[str]:
+    return difflib.get_close_matches(name.removeprefix("-"), columns, n=3, cutoff=0.5)
 
 
 def _rank(value: Any) -> tuple[int, Any]:

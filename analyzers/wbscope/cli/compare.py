@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -89,7 +91,7 @@ def compare(
             "no-base",
             "compare",
             "has nothing to compare with",
-            fix="wbscope compare RUN... --against RUN...",
+            fix=_with_base(given["A"]),
         )
     inputs = [run for names in given.values() for run in names]
     form.check(inputs)
@@ -156,6 +158,14 @@ def compare(
         else:
             text = glance_text(found, width, faces)
     _write(text, form.file if html in (None, "-") else Path(str(html)), force)
+
+
+def _with_base(runs: Sequence[str]) -> str:
+    """Of several, the last is what the others are compared with."""
+    *others, last = runs
+    if not others:
+        return f"wbscope compare {shlex.quote(last)} --against RUN..."
+    return shlex.join(["wbscope", "compare", *others, "--against", last])
 
 
 def _format(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import replace
 from enum import StrEnum
@@ -36,6 +37,9 @@ from wbscope.cli.output import drop_output, note, page_width, progress_bar, writ
 from wbscope.cli.sides import AgainstOption, BaselineOption, FacesOption, named_sides
 
 __all__ = ["gate"]
+
+# No pause is longer: MAX_PAUSE of mm/page-writeback.c.
+_BUDGET = "throttle_summary.pause_p99_ns <= 200ms"
 
 
 class Mapped(StrEnum):
@@ -123,11 +127,13 @@ def gate(
 
     rules = tuple(budget_rule(text) for text in budget or ())
     if policy is None and not rules:
+        words = ["wbscope", "gate", *given["A"]]
+        words += ["--against", *given["B"]] if "B" in given else []
         raise UsageError(
             "no-policy",
             "gate",
             "has nothing to judge by",
-            fix="wbscope gate --policy gate.toml RUN... --against RUN...",
+            fix=f"{shlex.join(words)} --budget {shlex.quote(_BUDGET)}",
         )
     chosen = Policy(rules) if policy is None else read_policy(Path(policy))
     if policy is not None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +15,7 @@ import typer
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
 from wbscope.base.filenames import as_utf8
 from wbscope.base.outputs import check_output, write_whole
+from wbscope.base.units import counted
 from wbscope.cli.group import verb_group
 from wbscope.cli.options import CsvOption, ForceOption, JsonOption, OutputOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, write_stdout
@@ -76,7 +79,7 @@ def add(
       wbscope history add history.db RUN
       wbscope history add history.db runs/ --commit v6.12-rc1 --date 2026-11-03
     """
-    place = _place(commit, date, branch)
+    place = _place(file, runs, commit, date, branch)
     from wbscope.compare.history import add_runs
     from wbscope.compare.load import Loader
 
@@ -96,7 +99,8 @@ def add(
     for run, where in known:
         note(f"{run.name} is there already, at {where}: left as it is")
     names = {name for run in new for name in run.scalars}
-    told = f"added to {file}: {len(new)} runs, {len(names)} metrics" if new else "nothing added"
+    counts = f"{counted(len(new), 'run')}, {counted(len(names), 'metric')}"
+    told = f"added to {file}: {counts}" if new else "nothing added"
     note(f"{told}, at {place.commit} ({place.date.date().isoformat()})" if new else told)
 
 
@@ -173,7 +177,9 @@ def _format(output: str, as_json: bool, as_csv: bool) -> str:
     return asked[0] if asked else named
 
 
-def _place(commit: str | None, date: str | None, branch: str | None) -> Place:
+def _place(
+    file: str, runs: Sequence[str], commit: str | None, date: str | None, branch: str | None
+) -> Place:
     """What was given, the rest from the git repository of the current folder."""
     from wbscope.compare.history import Place, parse_date
 
@@ -183,11 +189,13 @@ def _place(commit: str | None, date: str | None, branch: str | None) -> Place:
     found = _of_git(commit or "HEAD")
     if found is None:
         missing = "date" if commit else "commit" if told else "commit and date"
+        words = ["wbscope", "history", "add", file, *runs]
+        words += ["--commit", commit or "abc1234", "--date", date or "2026-11-03"]
         raise UsageError(
             "no-commit",
             "history add",
             f"knows no {missing}: git has no {commit or 'HEAD'} in this folder",
-            fix="wbscope history add FILE.db RUN... --commit abc1234 --date 2026-11-03",
+            fix=shlex.join([*words, *([] if branch is None else ["--branch", branch])]),
         )
     return replace(
         found,

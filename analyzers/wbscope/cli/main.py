@@ -26,6 +26,7 @@ from wbscope.cli.exitcodes import error_code
 from wbscope.cli.fixes import with_run, with_verb
 from wbscope.cli.group import verb_group
 from wbscope.cli.output import cannot_write_stdout, drop_output, note, write_stdout
+from wbscope.cli.typos import meant, query_first
 from wbscope.cli.verbs import VERBS, add_verbs
 from wbscope.cli.wording import error_in_options
 from wbscope.render.jsondoc import error_document
@@ -129,7 +130,8 @@ def _fail(error: WbscopeError, words: list[str]) -> int:
     options = words[: words.index("--")] if "--" in words else words
     as_json = "--json" in options
     told = error_in_options(error)
-    fix = with_verb(with_run(told.fix, options), options)
+    fix = query_first(told, options)
+    fix = fix or with_verb(with_run(told.fix, options), options, told.subject)
     told.fix = None if fix is None else pasteable(fix)
     note(error_document(told).rstrip("\n") if as_json else error_text(told))
     return error_code(error.exit_code, words)
@@ -168,6 +170,8 @@ def _usage(error: typer.TyperException, words: list[str]) -> UsageError:
         fix = "wbscope record -o RUN -- CMD...    # options of CMD go behind the --"
     elif "-completion" in message:  # as programs of Typer have it
         fix = "wbscope completion bash    # or zsh, fish"
+    elif command_line := meant(error, words):
+        fix = command_line
     return UsageError("usage", command, message, fix=fix)
 
 

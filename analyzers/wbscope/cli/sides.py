@@ -73,7 +73,10 @@ def named_sides(
         return _by_name(sides, command)
     if not runs:
         raise UsageError(
-            "no-runs", command, "has no runs", fix=f"wbscope {command} RUN... --against RUN..."
+            "no-runs",
+            command,
+            "has no runs",
+            fix=f"wbscope {command} RUN... --against {shlex.join(base) or 'RUN...'}",
         )
     return {"B": base, "A": list(runs)} if base else {"A": list(runs)}
 

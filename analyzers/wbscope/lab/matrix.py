@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -43,6 +44,16 @@ MOST_RUNS, _MOST_CELLS = 1000, 10_000
 _NS_PER_S = 10**9
 _GUEST_ONLY = ("memory", "cpus", "disk", "swap", "cgroup", "modules", "append", "programs")
 _EXAMPLES = {"metrics": "throttle_summary.*"}
+_EXAMPLE = """\
+runs = 6
+[setup]
+kernel.debian = "bookworm"
+disk = [{ bytes_per_s = "20M" }]
+workload = "dd if=/dev/zero of=$DATA/file bs=1M count=200"
+[axis.limit]
+free = {}
+low.sysctl = { "vm.dirty_bytes" = "16M" }
+"""
 # Files of the lab's own in $LAB.
 _TAKEN = ("main", "record", "prepare", "workload")
 
@@ -87,7 +98,7 @@ def read_matrix(path: Path) -> Matrix:
     except OSError as error:
         raise InputError(
             "no-matrix", str(path), f"cannot be read: {error.strerror or error}",
-            fix="cp examples/lab/lower-limit/matrix.toml .    # one to start from",
+            fix=_one_to_start_from(path),
         ) from error  # fmt: skip
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         told = "found bytes that are no text" if isinstance(error, UnicodeDecodeError) else error
@@ -95,6 +106,15 @@ def read_matrix(path: Path) -> Matrix:
             "bad-matrix", str(path), f"is no TOML: {told}", fix="runs = 6    # NAME = VALUE"
         ) from error
     return _Reader(path).matrix(document)
+
+
+def _one_to_start_from(path: Path) -> str:
+    """The command that writes a small matrix where the one that was named should be."""
+    if os.path.lexists(path):
+        return f"ls -ld {shlex.quote(str(path))}"
+    file = path if path.parent.is_dir() else Path(path.name)
+    lines = " ".join(map(shlex.quote, _EXAMPLE.splitlines()))
+    return f"printf '%s\\n' {lines} > {shlex.quote(str(file))}    # one to start from"
 
 
 class _Reader:

@@ -10,9 +10,19 @@ from contextlib import contextmanager
 from wbscope.library.database import Recorded, plain_tables, translate
 from wbscope.library.guard import stoppable
 
-__all__ = ["cgroup_paths", "columns_of", "file_texts", "last_record", "tables_of", "texts_up_to"]
+__all__ = [
+    "cgroup_paths",
+    "columns_of",
+    "file_texts",
+    "last_record",
+    "tables_of",
+    "texts_up_to",
+    "throttling_bdis",
+]
 
 _MOST_FILE_BYTES = 256 << 20
+# Of a long run its beginning is enough to offer a name.
+_MOST_OFFERED_OF = 100_000
 
 
 def tables_of(connection: sqlite3.Connection, shown: str) -> dict[str, str]:
@@ -64,6 +74,23 @@ def cgroup_paths(connection: sqlite3.Connection, shown: str) -> dict[int, str]:
     except sqlite3.Error as error:
         raise translate(error, shown) from error
     return dict(rows)
+
+
+def throttling_bdis(connection: sqlite3.Connection, shown: str) -> list[str]:
+    """The bdis that tasks were throttled for, as events name them, the busiest first."""
+    table = "ev_balance_dirty_pages"
+    find = (
+        f"SELECT bdi FROM (SELECT bdi FROM main.{table} LIMIT {_MOST_OFFERED_OF})"
+        " WHERE typeof(bdi) = 'text' GROUP BY bdi ORDER BY count(*) DESC, bdi"
+    )
+    try:
+        if table not in tables_of(connection, shown):
+            return []
+        with stoppable(connection):
+            plain_tables(connection, shown, [table])
+            return [bdi for (bdi,) in connection.execute(find)]
+    except sqlite3.Error:
+        return []  # another error is being told: this only adds to it
 
 
 def last_record(connection: sqlite3.Connection, shown: str, recorded: Recorded) -> str | None:

@@ -64,7 +64,7 @@ class Names:
         known = [self._bdi(bdi) + f" = {bdi}" for bdi in sorted(found or self.devices)]
         raise UsageError(
             "unknown-bdi", Phrase(Argument("bdi", text)), many, have=_some(known),
-            fix=Phrase(Argument("bdi", "8:0")),
+            fix=Phrase(Argument("bdi", min(found or self.devices, default="8:0"))),
         )  # fmt: skip
 
     def cgroup(self, text: str) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -36,6 +37,13 @@ def runs_among(folder: Path, names: Sequence[str], is_run: IsRun) -> list[str]:
 
 def no_such_file(text: str, is_run: IsRun) -> InputError:
     """With what is like it in the same folder, or what a pattern in quotes would have matched."""
+    if re.match(r"(?:https?|ftp)://.", text):
+        return InputError(
+            "no-such-file",
+            text,
+            "is an address, wanted a run folder, a trace or a .db",
+            fix=f"curl -L {shlex.quote(text)} | wbscope report -",
+        )
     path = Path(text)
     folder = path.parent
     while not folder.is_dir() and folder != folder.parent:

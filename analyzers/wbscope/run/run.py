@@ -15,7 +15,13 @@ from wbscope.base.result import Notice, Result
 from wbscope.base.span import WHOLE, Span, parse_span
 from wbscope.base.units import format_value, parse_duration
 from wbscope.ingest.program import Observer
-from wbscope.library.contents import columns_of, file_texts, last_record, tables_of
+from wbscope.library.contents import (
+    columns_of,
+    file_texts,
+    last_record,
+    tables_of,
+    throttling_bdis,
+)
 from wbscope.library.database import Recorded
 from wbscope.library.engine import FINDINGS, Engine, Script
 from wbscope.library.finding import Finding
@@ -35,6 +41,8 @@ __all__ = ["Run", "open_run", "reporter"]
 
 # What writes a report: by the layers above, which this one must not import.
 _REPORTERS: dict[str, Callable[..., str]] = {}
+# What an error lists of them.
+_MOST_BDIS = 8
 
 
 class Run:
@@ -275,11 +283,24 @@ class Run:
             t0_ns=t0_ns,
             t1_ns=t1_ns,
             window_ns=self._window(filters, self.library.query(name), t0_ns, t1_ns),
-            bdi=None if filters.bdi is None else self.names().bdi(filters.bdi),
+            bdi=None if filters.bdi is None else self._bdi(filters.bdi),
             tid=filters.tid,
             comm_glob=filters.comm_glob,
             cgroup_ino=self.names().cgroup(cgroup) if isinstance(cgroup, str) else cgroup,
         )
+
+    def _bdi(self, text: str) -> str:
+        """Raises: UsageError that offers one that a task of this run waited for."""
+        try:
+            return self.names().bdi(text)
+        except UsageError as error:
+            engine = self._session.engine
+            found = throttling_bdis(engine.facts, engine.shown)
+            known = [bdi for bdi in found if bdi in str(error.have)] or found
+            if known:
+                error.fix = Phrase(Argument("bdi", known[0]))
+                error.have = f"{error.have}; in its events: {', '.join(found[:_MOST_BDIS])}"
+            raise
 
     def _window(
         self, filters: Filters, file: SqlFile, t0_ns: int | None, t1_ns: int | None

@@ -49,7 +49,7 @@ def test_columns_in_the_order_that_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("choice", "found", "fix"),
     [
-        (Choice(columns=("tid", "com")), "--columns com", "query q RUN --columns comm"),
+        (Choice(columns=("tid", "com")), "--columns com", "query q RUN --columns tid,comm"),
         (Choice(sort=("-slept",)), "--sort -slept", "query q RUN --sort -slept_ns"),
         (Choice(sort=("-zzz",)), "--sort -zzz", "query q RUN --sort -tid"),
         (Choice(columns=("-tid",)), "--columns -tid", "query q RUN --columns tid"),

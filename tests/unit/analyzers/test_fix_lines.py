@@ -22,6 +22,8 @@ from wbscope.record.choose import matching_events
 RUN = example("four-equal-writers").folder
 GATE = REPOSITORY / "examples/gate"
 COMPARE = ("compare", str(GATE / "lower-limit.json"), "--against", str(GATE / "before.json"))
+# The head of a section, as the standard has it: no options, its length unknown.
+_PCAPNG = bytes.fromhex("0a0d0d0a 1c000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000")
 # Both names of an option, where the error tells the long one.
 SHORT = {"--events": "-e"}
 
@@ -154,6 +156,67 @@ MISTAKES = {
         f"wbscope sql {RUN} \"SELECT length('text')\"    # docs/sql.md lists them",
         "4",
     ),
+    "a mount point of no bdi": Mistake(
+        ("query", "stalls", str(RUN), "--bdi", "/home"),
+        "unknown-bdi",
+        "--bdi 254:0",
+        "254:0",
+    ),
+    "a column among others": Mistake(
+        ("query", "stalls", str(RUN), "--columns", "ts,durr", "--limit", "3"),
+        "unknown-column",
+        f"wbscope query stalls {RUN} --columns ts,dur --limit 3",
+        "ts  ",
+    ),
+    "runs without a base": Mistake(
+        ("compare", "renamed/mytrace.dat", "runs/deep"),
+        "no-base",
+        "wbscope compare renamed/mytrace.dat --against runs/deep",
+        "throttle_summary",
+    ),
+    "runs and nothing to judge by": Mistake(
+        ("gate", "renamed/mytrace.dat"),
+        "no-policy",
+        "wbscope gate renamed/mytrace.dat --budget 'throttle_summary.pause_p99_ns <= 200ms'",
+        "PASS",
+    ),
+    "a folder of many files": Mistake(
+        ("explain", "mixed", "--short"),
+        "no-trace",
+        "wbscope explain mixed/mytrace.dat --short",
+        "To do:",
+        "mytrace.dat\n",
+    ),
+    "an id of no stall": Mistake(
+        ("explain", str(RUN), "--stall", "x"),
+        "bad-number",
+        f"wbscope query stalls {RUN} --sort=-dur --limit 10",
+        "36396",
+    ),
+    "a run without a verb": Mistake(
+        ("renamed/mytrace.dat",),
+        "usage",
+        "wbscope report renamed/mytrace.dat",
+        "renamed/mytrace.dat: ",
+    ),
+    "a run before its query": Mistake(
+        ("query", "renamed/mytrace.dat", "fairness", "--limit", "1"),
+        "unknown-query",
+        "wbscope query fairness renamed/mytrace.dat --limit 1",
+        "99.8 %",
+    ),
+    "a format by its name": Mistake(
+        ("query", "fairness", "renamed/mytrace.dat", "--format", "csv"),
+        "usage",
+        "wbscope query fairness renamed/mytrace.dat --csv",
+        "jain_ratio,",
+    ),
+    "a format by its name, in one word": Mistake(
+        ("report", "--format=json", "renamed/mytrace.dat"),
+        "usage",
+        "wbscope report renamed/mytrace.dat --json",
+        '"schema": "wbscope.report/1"',
+    ),
     "a database as a trace": Mistake(
         ("ingest", "run.db", "-o", "out"),
         "already-a-database",
@@ -172,6 +235,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, wbscope: Wbscope) -> Path:
         (made / "runs" / name).symlink_to(REPOSITORY / "examples" / name)
     (made / "renamed").mkdir()
     shutil.copy(RUN / "trace.dat", made / "renamed/mytrace.dat")
+    (made / "mixed").mkdir()
+    shutil.copy(RUN / "trace.dat", made / "mixed/mytrace.dat")
+    (made / "mixed/a.pcapng").write_bytes(_PCAPNG)
+    (made / "mixed/b.data").write_bytes(b"PERFILE2" + bytes(96))
+    with closing(sqlite3.connect(made / "mixed/c.db")) as other, other:
+        other.execute("CREATE TABLE bookmarks (url)")
     done = wbscope.run("ingest", RUN, "-o", made / "run.db")
     assert done.returncode == 0, done.stderr
     return made
@@ -247,6 +316,21 @@ def test_what_is_packed_needs_no_fix(wbscope: Wbscope, tmp_path: Path) -> None:
         (["report", "a b"], "--section RUN", "--section RUN"),
         (["other", "a b"], "wbscope open RUN", "wbscope open 'a b'"),
         (["report", "-o", "other"], "wbscope open RUN...", "wbscope open RUN..."),
+        (
+            ["fleet", "sql", "a b", "SELECT x"],
+            "wbscope fleet sql DATASET",
+            "wbscope fleet sql 'a b'",
+        ),
+        (
+            ["fleet", "other", "hdfs://h/d", "--policy", "a b"],
+            'wbscope fleet sql DATASET "SELECT 1"    # all',
+            'wbscope fleet sql hdfs://h/d "SELECT 1"    # all',
+        ),
+        (
+            ["history", "show", "a b"],
+            "wbscope history add FILE.db R",
+            "wbscope history add 'a b' R",
+        ),
     ],
 )
 def test_the_run_of_the_command_line(
