@@ -43,7 +43,11 @@ class Writer(StrEnum):
 def ingest(
     source: Annotated[
         str,
-        typer.Argument(metavar="SRC", help="Run folder or trace.", show_default=False),
+        typer.Argument(
+            metavar="SRC",
+            help="Run folder or trace of any kind, also packed; - is stdin.",
+            show_default=False,
+        ),
     ],
     output: Annotated[
         str | None,

@@ -62,8 +62,10 @@ def _options(
 ) -> None:
     """Who was throttled, why, for how long, was it fair, did reclaim write?
 
-    RUN is a run folder, a trace.dat of trace-cmd, or a database of
-    `wbscope ingest`. A trace is loaded on the fly and kept in a cache.
+    RUN is a run folder or a file: a trace.dat, a Perfetto trace, the text of
+    ftrace or `perf script`, or a database of `wbscope ingest`; also packed
+    (gz, xz, zst, bz2, zip, tar), and - is stdin. A trace is loaded on the fly
+    and kept in a cache.
 
     \b
     Examples:

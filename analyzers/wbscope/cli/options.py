@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "RUN_HELP",
     "ClockOption",
     "ColumnsOption",
     "CsvOption",
@@ -41,17 +42,16 @@ class EngineName(StrEnum):
     perfetto = "perfetto"
 
 
+# What a RUN may be, for all verbs.
+_FILES = "trace.dat, Perfetto trace, text of ftrace or perf, .db; also packed; - is stdin."
+RUN_HELP = f"Run folder, {_FILES}"
 RunArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="RUN",
-        help="Run folder, trace.dat or .db, also packed; - is stdin.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="RUN", help=RUN_HELP, show_default=False),
 ]
 RunsArgument = Annotated[
     list[str],
-    typer.Argument(metavar="RUN", help="Run folders, trace.dat or .db files.", show_default=False),
+    typer.Argument(metavar="RUN", help=f"Run folders or files: {_FILES}", show_default=False),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document.")]
 CsvOption = Annotated[bool, typer.Option("--csv", help="CSV with raw numbers.")]

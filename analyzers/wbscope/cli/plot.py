@@ -23,6 +23,7 @@ from wbscope.base.outputs import (
 from wbscope.base.result import Notice
 from wbscope.base.span import Span, parse_span
 from wbscope.cli.options import (
+    RUN_HELP,
     ForceOption,
     FromOption,
     JsonOption,
@@ -55,7 +56,7 @@ class PictureFormat(StrEnum):
 def plot(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="RUN", help="Run folder, trace.dat or .db.", show_default=False),
+        typer.Argument(metavar="RUN", help=RUN_HELP, show_default=False),
     ] = None,
     figures: Annotated[
         list[str] | None,

@@ -49,6 +49,26 @@ def test_every_verb_has_help_with_examples(cli: Cli, verb: str) -> None:
     assert all(len(line) <= 80 for line in ran.out.splitlines())
 
 
+_KINDS = (
+    "un folder",
+    "trace.dat",
+    "Perfetto trace",
+    "ext of ftrace or perf",
+    "packed",
+    "- is stdin",
+)
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["report"], ["query"], ["sql"], ["export"], ["explain"], ["plot"], ["timeline"]]
+)
+def test_the_help_names_all_that_can_be_a_run(cli: Cli, words: list[str]) -> None:
+    """Each kind is read in tests of its own."""
+    told = " ".join(cli(*words, "--help").out.split()).replace("the text", "text")
+    told = told.replace("`perf script`", "perf")
+    assert [kind for kind in _KINDS if kind not in told] == []
+
+
 def test_help_lists_every_verb_with_a_whole_sentence(cli: Cli) -> None:
     lines = cli("--help").out.split("Commands:\n")[1].splitlines()
     assert [line.split()[0] for line in lines] == VERBS
