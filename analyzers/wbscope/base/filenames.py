@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 
-__all__ = ["as_utf8", "join", "pasteable"]
+__all__ = ["as_utf8", "join", "pasteable", "starting_file"]
 
 # What shlex.quote() makes; a quote within a word is "'".
 _QUOTED = re.compile(r"""("'")|'([^']*)'""")
@@ -35,6 +37,15 @@ def join(words: Iterable[str]) -> str:
     """As shlex.join() does it, in characters that a terminal can show."""
     command = shlex.join(words)
     return pasteable(command) or command
+
+
+def starting_file(path: Path, text: str) -> str:
+    """The command that writes a file to start from where the one that was named should be."""
+    if os.path.lexists(path):
+        return f"ls -ld {shlex.quote(str(path))}"
+    file = path if path.parent.is_dir() else Path(path.name)
+    lines = shlex.join(text.splitlines())
+    return f"printf '%s\\n' {lines} > {shlex.quote(str(file))}    # one to start from"
 
 
 def _shown(quoted: re.Match[str]) -> str:

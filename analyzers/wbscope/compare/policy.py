@@ -14,6 +14,7 @@ from typing import Any
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, UsageError
+from wbscope.base.filenames import starting_file
 from wbscope.base.units import parse_quantity
 from wbscope.compare.differences import is_fact
 from wbscope.compare.fingerprint import FACTS
@@ -41,6 +42,10 @@ _BUDGET = re.compile(r"(<=|>=|==|[<>](?!=))\s*(\S.*)")
 # Below this, nobody has runs enough.
 _LEAST_ALPHA = 0.0001
 CHECK = "check"
+_EXAMPLE = """\
+[metrics."throttle_summary.pause_p99_ns"]
+margin = "10%"
+"""
 _RULE_KEYS = ("margin", "better", "budget", "each_run")
 
 
@@ -139,7 +144,7 @@ def read_policy(path: Path) -> Policy:
             "no-policy",
             str(path),
             f"cannot be read: {error.strerror or error}",
-            fix="see docs/compare.md for one to start from",
+            fix=starting_file(path, _EXAMPLE),
         ) from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise _bad(path, f"is no TOML: {error}", 'margin = "5%"') from error

@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from wbscope.base.errors import InputError, UsageError
+from wbscope.base.filenames import starting_file
 from wbscope.base.units import parse_duration, parse_kib
 from wbscope.lab.setup import Disk, Kernel, Setup
 
@@ -98,7 +98,7 @@ def read_matrix(path: Path) -> Matrix:
     except OSError as error:
         raise InputError(
             "no-matrix", str(path), f"cannot be read: {error.strerror or error}",
-            fix=_one_to_start_from(path),
+            fix=starting_file(path, _EXAMPLE),
         ) from error  # fmt: skip
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         told = "found bytes that are no text" if isinstance(error, UnicodeDecodeError) else error
@@ -106,15 +106,6 @@ def read_matrix(path: Path) -> Matrix:
             "bad-matrix", str(path), f"is no TOML: {told}", fix="runs = 6    # NAME = VALUE"
         ) from error
     return _Reader(path).matrix(document)
-
-
-def _one_to_start_from(path: Path) -> str:
-    """The command that writes a small matrix where the one that was named should be."""
-    if os.path.lexists(path):
-        return f"ls -ld {shlex.quote(str(path))}"
-    file = path if path.parent.is_dir() else Path(path.name)
-    lines = " ".join(map(shlex.quote, _EXAMPLE.splitlines()))
-    return f"printf '%s\\n' {lines} > {shlex.quote(str(file))}    # one to start from"
 
 
 class _Reader:

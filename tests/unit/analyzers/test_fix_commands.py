@@ -14,6 +14,7 @@ from support.runs import REPOSITORY, example
 from support.tools import run, wbscope_path
 
 RUN = example("four-equal-writers").folder
+BASELINE = REPOSITORY / "examples/gate/before.json"
 PERF_TEXT = REPOSITORY / "tests/data/text/perf-6.1-ns.txt"
 
 
@@ -96,6 +97,16 @@ def test_a_matrix_that_there_is_not(wbscope: Wbscope, tmp_path: Path) -> None:
     good = wbscope.run("lab", "nosuch.toml", "--list", cwd=tmp_path)
     assert good.returncode == 0, good.stderr
     assert len(good.stdout.splitlines()) == 12  # 6 runs of 2 cells
+
+
+def test_a_policy_that_there_is_not(wbscope: Wbscope, tmp_path: Path) -> None:
+    words = ("gate", "--policy", "nosuch.toml", BASELINE, "--self-check")
+    done = wbscope.run(*words, cwd=tmp_path)
+    assert (done.returncode, "error[no-policy]: nosuch.toml" in done.stderr) == (3, True)
+    assert in_shell(wbscope, tmp_path, done.stderr.partition("  fix: ")[2]).returncode == 0
+    judged = wbscope.run(*words, cwd=tmp_path)
+    assert judged.returncode in (0, 4), judged.stderr  # a verdict, whichever
+    assert "throttle_summary.pause_p99_ns" in judged.stdout
 
 
 def test_a_commit_that_git_cannot_tell(wbscope: Wbscope, tmp_path: Path) -> None:
