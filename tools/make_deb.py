@@ -133,6 +133,8 @@ def install(root: Path) -> None:
         faster.unlink()  # for one Python only, and not stripped; it does without
     for module in library.rglob("*.so"):
         run(["strip", "--strip-unneeded", "--remove-section=.comment", str(module)])
+    (root / "usr/share").mkdir(parents=True)
+    shutil.move(library / "share/doc", root / "usr/share")
     shutil.rmtree(library / "share")  # completion: document() puts it where shells look
     for told in library.glob("*.dist-info"):
         for name in ("RECORD", "direct_url.json", "INSTALLER", "REQUESTED"):

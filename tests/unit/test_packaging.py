@@ -62,6 +62,12 @@ def test_all_data_is_in_the_wheel(tmp_path: Path) -> None:
     assert (target / "scripts/wbscope-ingest").is_file()
     assert (target / "data/share/man/man1/wbscope.1").read_text() == "a page\n"
     assert (target / "metadata/sboms/wbscope.cdx.json").read_text() == "{}\n"
+    pages = target / "data/share/doc/wbscope"
+    named = _named_pages()
+    assert len(named) > 10
+    for page in named:
+        assert (pages / page).read_bytes() == (REPOSITORY / page).read_bytes()
+    assert not list(pages.rglob("*.png"))
     for place, script in {
         "bash-completion/completions/wbscope": "wbscope.bash",
         "fish/vendor_completions.d/wbscope.fish": "wbscope.fish",
@@ -86,6 +92,14 @@ def test_all_data_is_in_the_wheel(tmp_path: Path) -> None:
         assert wanted
     demo = REPOSITORY / "tests/corpus/6.1-slow-starves-fast/run.tar.xz"
     assert (package / "demo/run.tar.xz").read_bytes() == demo.read_bytes()
+
+
+def _named_pages() -> set[str]:
+    """Pages that messages and help texts name, as any other text of the program and its SQL."""
+    sources = [*REPOSITORY.glob("analyzers/**/*.py"), *REPOSITORY.glob("sql/**/*.sql")]
+    texts = (source.read_text(encoding="utf-8") for source in sources)
+    pages = re.compile(r"\b(?:docs|kernel-tracepoints)/[\w-]+\.md\b")
+    return {page for text in texts for page in pages.findall(text)} - {"docs/NAME.md"}
 
 
 def test_the_deb_names_what_the_program_is_linked_to(deb: ModuleType) -> None:

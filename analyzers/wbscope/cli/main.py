@@ -65,7 +65,8 @@ def _options(
     RUN is a run folder or a file: a trace.dat, a Perfetto trace, the text of
     ftrace or `perf script`, or a database of `wbscope ingest`; also packed
     (gz, xz, zst, bz2, zip, tar), and - is stdin. A trace is loaded on the fly
-    and kept in a cache.
+    and kept in a cache. Pages that texts name, docs/NAME.md, are installed in
+    share/doc/wbscope beside bin/.
 
     \b
     Examples:
