@@ -63,7 +63,7 @@ def with_verb(fix: str | None, words: Sequence[str], subject: str = "") -> str |
         return f"{fix.removesuffix(_PIPED)}| {_in_place(words, subject, '-')}"
     if not fix.startswith(_OFFERED):
         return fix
-    offered = shlex.split(fix.removeprefix(_OFFERED))
+    offered = shlex.split(fix.removeprefix(_OFFERED), comments=True)
     if kept and len(offered) == 1 and verb in (*_AS_REPORT, "report"):
         return _in_place(words, subject, offered[0])
     if verb not in _AS_REPORT:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -273,7 +274,8 @@ def sql(
     else:
         with fleet_engine(dataset, cluster, limit_ns) as engine:
             result = result_of("sql", engine.select(text), ())
-    choice.check("the answer", result.columns, 'wbscope fleet sql DATASET "SELECT ..."')
+    asked = shlex.join(["wbscope", "fleet", "sql", dataset, *([] if text is None else [text])])
+    choice.check("the answer", result.columns, asked)
     write_result("fleet-sql", {"sql": text, "dataset": dataset}, result, form)
 
 

@@ -162,7 +162,13 @@ def gate(
     else:
         side = loader.side("A", given["A"])
         base = loader.side("B", given["B"]) if "B" in given else None
-        result = judge(side, base, chosen, families)
+        try:
+            result = judge(side, base, chosen, families)
+        except UsageError as error:
+            if error.slug == "no-base":
+                words = ["wbscope", "gate", "--policy", policy or "", *given["A"]]
+                error.fix = f"{shlex.join(words)} --against RUN..."
+            raise
     if as_json:
         from wbscope.render.comparejson import gate_json
 

@@ -138,7 +138,7 @@ def sql(
             open_run(run, observer=bar) as opened,
         ):
             result = opened.select(text, limit_ns)
-        choice.check("the answer", result.columns, 'wbscope sql RUN "SELECT ..."')
+        choice.check("the answer", result.columns, shlex.join(["wbscope", "sql", run, text]))
         write_result("sql", {"sql": text, "run": run}, result, form)
 
 

@@ -168,6 +168,12 @@ MISTAKES = {
         f"wbscope query stalls {RUN} --columns ts,dur --limit 3",
         "ts  ",
     ),
+    "a column that the answer has not": Mistake(
+        ("sql", str(RUN), "SELECT 1 AS one, 2 AS two", "--columns", "one,tow"),
+        "unknown-column",
+        f"wbscope sql {RUN} 'SELECT 1 AS one, 2 AS two' --columns one,two",
+        "two",
+    ),
     "runs without a base": Mistake(
         ("compare", "renamed/mytrace.dat", "runs/deep"),
         "no-base",
@@ -351,3 +357,13 @@ def test_a_run_is_offered_to_the_verb_that_was_asked(verb: str, wanted: str) -> 
     assert with_verb("wbscope report a", [verb, "folder"]) == f"wbscope {wanted}"
     assert with_verb("ls folder", [verb, "folder"]) == "ls folder"
     assert with_verb(None, [verb]) is None
+    comment = "wbscope report a    # as it's named"
+    assert with_verb(comment, [verb, "b"], "c") == comment.replace("report a", wanted)
+
+
+def test_the_rest_of_the_command_line_stays() -> None:
+    words = ["explain", "b", "--to", "2s"]
+    assert with_verb("wbscope report 'a b'", words, "b") == "wbscope explain 'a b' --to 2s"
+    assert (
+        with_verb("curl x | wbscope report -", words, "b") == "curl x | wbscope explain - --to 2s"
+    )

@@ -76,6 +76,13 @@ def test_an_open_verdict_says_what_to_do(cli: Cli, files: Path) -> None:
     assert "runs a side" in text
 
 
+def test_a_policy_that_compares_asks_for_a_base(cli: Cli, files: Path) -> None:
+    ran = cli("gate", "--policy", "gate.toml", "old.json")
+    fix = "wbscope gate --policy gate.toml old.json --against RUN..."
+    assert f"  fix: {fix}\n" in ran.err
+    assert cli(*fix.replace("RUN...", "old.json").split()[1:]).code in (0, 1, 4)
+
+
 def test_budgets_without_a_policy_and_a_base(cli: Cli, files: Path) -> None:
     assert cli("gate", "slow.json", "--budget", "elapsed_ns <= 200ms").code == 0
     ran = cli("gate", "slow.json", "--budget", "time.elapsed_ns <= 120ms")
