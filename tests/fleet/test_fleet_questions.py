@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow.parquet
 import pytest
 import wbscope as package
 from support.cli import Wbscope
+from wbscope.fleet.redact import Redaction, redact_database
 
 
 @pytest.mark.parametrize(
@@ -128,6 +130,21 @@ def test_redacted_names_are_nowhere(
     check_no_guess(wbscope, dataset, tmp_path, key)
     key.write_bytes(b"short")
     assert wbscope.run(*words, "--redact", key).returncode == 3
+
+
+def test_what_lies_on_what_is_kept(
+    wbscope: Wbscope, sources: dict[str, Path], tmp_path: Path
+) -> None:
+    """Numbers of devices name nobody, and without them a finding tells of no disk."""
+    stacks = "253:0 8:0\nbtrfs-1 253:0\n"
+    run, database = tmp_path / "run", tmp_path / "run.db"
+    shutil.copytree(sources["cgroup"], run)
+    (run / "stacks").write_text(stacks)
+    wbscope.run("ingest", run, "-o", database)
+    redact_database(database, Redaction(bytes(32)))
+    with sqlite3.connect(database) as connection:
+        rows = connection.execute("SELECT text FROM sidecar_text WHERE name = 'stacks'").fetchall()
+    assert rows == [(stacks,)]
 
 
 def check_no_guess(wbscope: Wbscope, dataset: Path, folder: Path, key: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disks that file systems and swap are on, and how they are set: the file `devices`."""
+"""The disks that file systems and swap are on: the files `devices` and `stacks`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["devices_text"]
+__all__ = ["devices_text", "stacks_text"]
 
 _CLASS = Path("/sys/class/block")
+_BTRFS = Path("/sys/fs/btrfs")
 _PROC = Path("/proc")
 # What a disk is, and the settings that change how it writes; under /sys/block/NAME.
 _FACTS = (
@@ -40,6 +41,42 @@ def devices_text(proc: Path = _PROC, block: Path = _CLASS) -> str:
     return "".join(f"== {name}\n{_facts(block / name)}" for name in sorted(disks))
 
 
+def stacks_text(block: Path = _CLASS, btrfs: Path = _BTRFS) -> str:
+    """A line for each device that lies on another one: its number, that of the disk below.
+
+    Of a partition below, its disk: requests are on that. A btrfs has the name of its bdi.
+    """
+    lines = [*_slaves(block), *_btrfs_devices(block, btrfs)]
+    return "".join(f"{line}\n" for line in dict.fromkeys(lines))
+
+
+def _slaves(block: Path) -> Iterator[str]:
+    """Of device mapper and md."""
+    for path in sorted(block.glob("*/slaves/*")):
+        yield from _pair(_text(path.parents[1] / "dev"), _disk(block / path.name))
+
+
+def _btrfs_devices(block: Path, btrfs: Path) -> Iterator[str]:
+    for path in sorted(btrfs.glob("*/devices/*")):
+        with contextlib.suppress(OSError):
+            bdi = (path.parents[1] / "bdi").resolve(strict=True).name
+            yield from _pair(bdi, _disk(block / path.name))
+
+
+def _pair(above: str, disk: Path | None) -> Iterator[str]:
+    below = _text(disk / "dev").strip() if disk else ""
+    if above.strip() and below:
+        yield f"{above.strip()} {below}"
+
+
+def _disk(device: Path) -> Path | None:
+    """The disk of a partition, else the device itself; None where it is not there."""
+    with contextlib.suppress(OSError):
+        real = device.resolve(strict=True)
+        return real.parent if (real / "partition").exists() else real
+    return None
+
+
 def _sources(proc: Path) -> Iterator[str]:
     """Names of the devices of mounts and swap areas."""
     text = _text(proc / "self/mountinfo")
@@ -50,13 +87,9 @@ def _sources(proc: Path) -> Iterator[str]:
 
 
 def _disks(block: Path, name: str, depth: int) -> set[str]:
-    device = block / name
-    try:
-        real = device.resolve(strict=True)
-    except OSError:
+    real = _disk(block / name)
+    if real is None:
         return set()
-    if (real / "partition").exists():
-        real = real.parent
     slaves = [path.name for path in sorted(real.glob("slaves/*"))]
     below: set[str] = set()
     if depth < _MOST_DEPTH:  # device mapper, md

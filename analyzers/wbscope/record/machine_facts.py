@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wbscope.record.bdis import bdis_text
 from wbscope.record.choose import memory_kib
-from wbscope.record.devices import devices_text
+from wbscope.record.devices import devices_text, stacks_text
 from wbscope.record.past_cache import save
 from wbscope.record.settings import read_sysctls
 
@@ -52,6 +52,7 @@ def save_before(folder: Path) -> None:
     _save(folder, "sysctls", read_sysctls())
     _save(folder, "swaps", _text(_PROC / "swaps"))
     _save(folder, "devices", devices_text())
+    _save(folder, "stacks", stacks_text())
     _save(folder, "kernel-command-line", _text(_PROC / "cmdline"))
     _save(folder, "zoneinfo", _text(_PROC / "zoneinfo"))
     _save(folder, "meminfo", _text(_PROC / "meminfo"))

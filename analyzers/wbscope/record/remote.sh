@@ -123,6 +123,19 @@ end_workload() { # with all that it has started, where there is setsid
   kill $killer 2>/dev/null
   kill -KILL -$workload 2>/dev/null
 }
+# What lies on which disk: the number of each, of a btrfs its bdi.
+stacks() {
+  for path in /sys/block/*/slaves/* /sys/fs/btrfs/*/devices/*; do
+    case $path in
+      *'*') continue ;;
+      */slaves/*) above=$(cat ${path%/slaves/*}/dev) ;;
+      *) above=$(cd -P ${path%/devices/*}/bdi && pwd) above=${above##*/} ;;
+    esac
+    disk=$path
+    [ ! -e $path/partition ] || disk=$path/..
+    [ -z "$above" ] || [ ! -e $disk/dev ] || echo "$above $(cat $disk/dev)"
+  done
+}
 save() { mkdir -p "$(dirname "$2")" && cat "$1" > "$2" 2>/dev/null || rm -f "$2"; }
 now() { read -r up idle < /proc/uptime; echo "${up%.*}${up#*.}0000000"; }
 note() { printf '%s %s\n' "$1" "$2" >> "$work/facts"; }
@@ -211,6 +224,8 @@ for file in self/mountinfo:mounts zoneinfo:zoneinfo meminfo:meminfo swaps:swaps 
   save /proc/${file%:*} $run/${file#*:}
 done
 save /proc/cmdline $run/kernel-command-line
+stacks > $run/stacks 2>/dev/null
+[ -s $run/stacks ] || rm -f $run/stacks
 for path in /proc/sys/vm/*; do [ -r $path ] && echo "vm.${path##*/} = $(cat $path)"; done > $run/sysctls 2>/dev/null
 both before
 choose_events
