@@ -14,7 +14,8 @@
 -- @grain    device, op; order device, op
 -- @first    latency_p50_ns, latency_p99_ns, latency_max_ns,
 --   utilisation_ratio, count
--- @needs    wb_block_request, wb_block_busy, wb_bounds, wb_params
+-- @needs    wb_block_request, wb_block_busy, wb_bounds, wb_device_asked,
+--   wb_params
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   op TEXT read, write, discard, flush or other
@@ -56,7 +57,10 @@ WITH
     CROSS JOIN wb_params AS p
     WHERE r.issued_ts >= b.start_ts
       AND r.issued_ts < b.end_ts
-      AND (p.bdi IS NULL OR r.device = p.bdi)
+      AND (
+        p.bdi IS NULL
+        OR r.device IN (SELECT a.device FROM wb_device_asked AS a)
+      )
   ),
   ranked AS (
     SELECT

@@ -12,7 +12,8 @@
 -- @grain    window, device, op, class of lengths; order window_start_ns,
 --   device, op, at_least_ns
 -- @keys     window_start_ns, device, op, at_least_ns
--- @needs    wb_block_request, wb_window, wb_lost_window, wb_bounds, wb_params
+-- @needs    wb_block_request, wb_window, wb_lost_window, wb_bounds,
+--   wb_device_asked, wb_params
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   window_start_ns INTEGER trace clock
 -- @column   device TEXT major:minor
@@ -36,7 +37,10 @@ WITH
     WHERE r.completed_ts IS NOT NULL
       AND r.issued_ts >= b.start_ts
       AND r.issued_ts < b.end_ts
-      AND (p.bdi IS NULL OR r.device = p.bdi)
+      AND (
+        p.bdi IS NULL
+        OR r.device IN (SELECT a.device FROM wb_device_asked AS a)
+      )
   ),
   -- The place of the highest bit, found by halves: SQLite has no logarithm.
   half AS (

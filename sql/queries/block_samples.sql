@@ -10,7 +10,7 @@
 -- @filters  window, range, bdi
 -- @grain    window, disk; order window_start_ns, disk
 -- @keys     window_start_ns, disk
--- @needs    wb_block_sample, wb_bounds, wb_params, wb_units
+-- @needs    wb_block_sample, wb_bounds, wb_device_asked, wb_params, wb_units
 -- @column   window_start_ns INTEGER trace clock; also before the first event
 -- @column   disk TEXT its name, such as vda
 -- @column   device TEXT major:minor; NULL = not recorded
@@ -34,7 +34,10 @@ WITH
     CROSS JOIN wb_params AS p
     WHERE (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
       AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
-      AND (p.bdi IS NULL OR s.device = p.bdi)
+      AND (
+        p.bdi IS NULL
+        OR s.device IN (SELECT a.device FROM wb_device_asked AS a)
+      )
   )
 SELECT
   s.window_start_ns,

@@ -4,7 +4,8 @@
 -- @summary  What each device writes while it has something to do.
 -- @read     rate is written bytes over the time in which the device had a
 --   request: what it can do, however seldom it was asked. Limits are worth so
---   many seconds of it.
+--   many seconds of it. A volume on a disk (LVM) has the numbers of that disk,
+--   so the rows do not add up.
 -- @filters  bdi
 -- @grain    device; order bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_bandwidth, wb_params, wb_units
@@ -13,7 +14,7 @@
 -- @column   bdi TEXT device
 -- @column   disk_bytes_per_s REAL written bytes over the time with a request;
 --   of NFS and FUSE the fastest sample
--- @column   written_bytes INTEGER all that it wrote
+-- @column   written_bytes INTEGER all that it wrote, or its disks did
 -- @column   busy_ns INTEGER time with a request; NULL = not recorded
 -- @column   believed_bytes_per_s INTEGER highest avg_write_bw, what the kernel
 --   thought that it writes; NULL = not told

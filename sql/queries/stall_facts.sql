@@ -10,7 +10,7 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    stall; order dur descending
 -- @keys     stall_id, tid, comm, kind, cause
--- @needs    wb_loss, wb_stall, wb_throttle_pause, wb_work, wb_block_done,
+-- @needs    wb_loss, wb_stall, wb_throttle_pause, wb_work, wb_bdi_done,
 --   wb_bounds, wb_params, wb_units
 -- @events   writeback:balance_dirty_pages
 --   |vmscan:mm_vmscan_direct_reclaim_begin
@@ -90,23 +90,23 @@ WITH
   -- very start of one counts, and what ended at its end.
   step AS (
     SELECT
-      d.device,
+      d.bdi,
       d.ts,
       1 AS place,
       d.bytes,
       1 AS requests,
       NULL AS wait_id,
       NULL AS sign
-    FROM wb_block_done AS d
+    FROM wb_bdi_done AS d
     WHERE d.op = 'write'
     UNION ALL
     SELECT c.bdi, c.ts, 0, 0, 0, c.wait_id, -1
     FROM chosen AS c
-    WHERE c.bdi IN (SELECT d.device FROM wb_block_done AS d)
+    WHERE c.bdi IN (SELECT d.bdi FROM wb_bdi_done AS d)
     UNION ALL
     SELECT c.bdi, c.end_ts, 2, 0, 0, c.wait_id, 1
     FROM chosen AS c
-    WHERE c.bdi IN (SELECT d.device FROM wb_block_done AS d)
+    WHERE c.bdi IN (SELECT d.bdi FROM wb_bdi_done AS d)
   ),
   summed AS (
     SELECT
@@ -116,7 +116,7 @@ WITH
       sum(s.requests) OVER written AS requests
     FROM step AS s
     WINDOW written AS (
-      PARTITION BY s.device ORDER BY s.ts, s.place ROWS UNBOUNDED PRECEDING
+      PARTITION BY s.bdi ORDER BY s.ts, s.place ROWS UNBOUNDED PRECEDING
     )
   ),
   meanwhile AS MATERIALIZED (

@@ -12,9 +12,9 @@
 -- @keys     stall_ts, tid, comm, kind, evidence
 -- @first    detail, before_ns
 -- @needs    wb_stall, wb_bounds, wb_params, wb_throttle_cause, wb_busy,
---   wb_wait_request, wb_units, raw_balance_dirty_pages, raw_global_dirty_state,
---   raw_mm_vmscan_throttled, raw_mm_vmscan_direct_reclaim_begin,
---   raw_mm_vmscan_memcg_reclaim_begin,
+--   wb_wait_request, wb_stack, wb_units, raw_balance_dirty_pages,
+--   raw_global_dirty_state, raw_mm_vmscan_throttled,
+--   raw_mm_vmscan_direct_reclaim_begin, raw_mm_vmscan_memcg_reclaim_begin,
 --   raw_mm_vmscan_memcg_softlimit_reclaim_begin,
 --   raw_mm_vmscan_node_reclaim_begin,
 --   raw_writeback_balance_dirty_pages_waiting, raw_folio_wait_writeback,
@@ -105,10 +105,17 @@ WITH
     WHERE s.kind = 'throttle'
   ),
   -- Requests in flight: of the stall's device, or of all where it names none.
+  stacked AS (
+    SELECT k.bdi AS device, coalesce(r.issue_ts, r.ts) AS from_ts, r.end_ts
+    FROM wb_stack AS k
+    CROSS JOIN wb_wait_request AS r ON r.device = k.disk
+    WHERE k.bdi IN (SELECT s.bdi FROM chosen AS s)
+  ),
   seen AS (
     SELECT DISTINCT coalesce(s.bdi, 'any') AS device
     FROM chosen AS s
     WHERE s.bdi IN (SELECT r.device FROM wb_wait_request AS r)
+      OR s.bdi IN (SELECT t.device FROM stacked AS t)
       OR (s.bdi IS NULL AND EXISTS (SELECT 1 FROM wb_wait_request))
   ),
   flights AS (
@@ -123,6 +130,12 @@ WITH
     SELECT r.device, r.end_ts, -1, NULL
     FROM wb_wait_request AS r
     WHERE r.device IN (SELECT e.device FROM seen AS e)
+    UNION ALL
+    SELECT t.device, t.from_ts, 1, NULL
+    FROM stacked AS t
+    UNION ALL
+    SELECT t.device, t.end_ts, -1, NULL
+    FROM stacked AS t
     UNION ALL
     SELECT 'any', coalesce(r.issue_ts, r.ts), 1, NULL
     FROM wb_wait_request AS r

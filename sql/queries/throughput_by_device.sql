@@ -9,7 +9,7 @@
 -- @filters  window, range, bdi
 -- @grain    window, device; order window_start_ns, device
 -- @needs    wb_block_done, wb_block_busy, wb_block_sample, raw_event_format,
---   wb_window, wb_lost_window, wb_bounds, wb_params, wb_units
+--   wb_window, wb_lost_window, wb_bounds, wb_device_asked, wb_params, wb_units
 -- @events   block:block_rq_complete
 -- @optional block:block_rq_issue
 -- @column   window_start_ns INTEGER trace clock
@@ -40,7 +40,10 @@ WITH
     CROSS JOIN wb_params AS p
     WHERE c.ts >= b.start_ts
       AND c.ts < b.end_ts
-      AND (p.bdi IS NULL OR c.device = p.bdi)
+      AND (
+        p.bdi IS NULL
+        OR c.device IN (SELECT a.device FROM wb_device_asked AS a)
+      )
   ),
   -- Stretches, cut at the borders of windows.
   busy AS (
@@ -61,7 +64,10 @@ WITH
         / p.window_ns
     WHERE y.to_ts > b.start_ts
       AND y.from_ts < b.end_ts
-      AND (p.bdi IS NULL OR y.device = p.bdi)
+      AND (
+        p.bdi IS NULL
+        OR y.device IN (SELECT a.device FROM wb_device_asked AS a)
+      )
     GROUP BY w.window_index, y.device
   ),
   overlap AS (

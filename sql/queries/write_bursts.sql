@@ -8,7 +8,8 @@
 --   others. A device that is busy from start to end is even, too.
 -- @filters  window, range, bdi
 -- @grain    device; order written_bytes descending, device
--- @needs    wb_block_done, wb_window, wb_bounds, wb_params, wb_units
+-- @needs    wb_block_done, wb_window, wb_bounds, wb_device_asked, wb_params,
+--   wb_units
 -- @events   block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   written_bytes INTEGER completed
@@ -34,7 +35,10 @@ WITH
     WHERE c.op = 'write'
       AND c.ts >= b.start_ts
       AND c.ts < b.end_ts
-      AND (p.bdi IS NULL OR c.device = p.bdi)
+      AND (
+        p.bdi IS NULL
+        OR c.device IN (SELECT a.device FROM wb_device_asked AS a)
+      )
     GROUP BY c.device, window_index
   ),
   -- The last window may be cut short.

@@ -72,15 +72,17 @@ CROSS JOIN wb_units AS v;
 
 -- @view     wb_disk_rate
 -- @shared
--- @summary  How fast each device writes while it has something to do.
+-- @summary  How fast each device writes while it has something to do. What lies
+--   on disks (wb_stack) writes as fast as they do, whoever else is on them.
 -- @grain    device; order bdi
 -- @key      bdi
--- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_units
+-- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_stack,
+--   wb_units
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   bdi TEXT major:minor
 -- @column   disk_bytes_per_s REAL written bytes over the time with a request;
 --   of the samples of a bdi (NFS, FUSE) the fastest
--- @column   written_bytes REAL all that it wrote in the run
+-- @column   written_bytes REAL all that it wrote in the run, or its disks did
 -- @column   busy_ns INTEGER time with a request
 -- @column   basis TEXT requests, block samples or bdi samples
 -- @materialize
@@ -98,31 +100,51 @@ WITH
     WHERE b.resource = 'device'
     GROUP BY b.device
   ),
-  known AS (
-    SELECT
-      w.device AS bdi,
-      1 AS grade,
-      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0) AS bytes_per_s,
-      1.0 * w.bytes AS bytes,
-      b.busy_ns
+  -- Disks of a mirror write the same twice, so where there are several, what a
+  -- device counts itself goes before this.
+  told AS (
+    SELECT w.device AS bdi, 1 AS grade, w.bytes
     FROM written AS w
-    JOIN busy AS b ON b.device = w.device
-    CROSS JOIN wb_units AS u
     UNION ALL
+    SELECT k.bdi, CASE count(*) WHEN 1 THEN 2 ELSE 4 END, sum(w.bytes)
+    FROM wb_stack AS k
+    LEFT JOIN written AS w ON w.device = k.disk
+    GROUP BY k.bdi
+  ),
+  sampled AS (
     SELECT
       s.device,
-      2,
-      1.0 * sum(s.written_bytes) * u.second_ns / nullif(sum(s.busy_ns), 0),
-      1.0 * sum(s.written_bytes),
-      sum(s.busy_ns)
+      1.0 * sum(s.written_bytes) * u.second_ns / nullif(sum(s.busy_ns), 0)
+        AS bytes_per_s,
+      1.0 * sum(s.written_bytes) AS bytes,
+      sum(s.busy_ns) AS busy_ns
     FROM wb_block_sample AS s
     CROSS JOIN wb_units AS u
     WHERE s.device IS NOT NULL
     GROUP BY s.device, u.second_ns
+  ),
+  known AS (
+    SELECT
+      w.bdi,
+      w.grade,
+      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0) AS bytes_per_s,
+      1.0 * w.bytes AS bytes,
+      b.busy_ns
+    FROM told AS w
+    JOIN busy AS b ON b.device = w.bdi
+    CROSS JOIN wb_units AS u
+    UNION ALL
+    SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns
+    FROM sampled AS s
+    UNION ALL
+    SELECT k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns)
+    FROM wb_stack AS k
+    JOIN sampled AS s ON s.device = k.disk
+    GROUP BY k.bdi
     UNION ALL
     SELECT
       s.bdi,
-      3,
+      6,
       max(s.written_bytes_per_s),
       1.0 * sum(s.written_bytes),
       NULL
@@ -143,9 +165,10 @@ SELECT
   b.bytes AS written_bytes,
   b.busy_ns,
   CASE b.grade
-    WHEN 1 THEN 'requests'
-    WHEN 2 THEN 'block samples'
-    ELSE 'bdi samples'
+    WHEN 3 THEN 'block samples'
+    WHEN 5 THEN 'block samples'
+    WHEN 6 THEN 'bdi samples'
+    ELSE 'requests'
   END AS basis
 FROM best AS b
 WHERE b.place = 1;

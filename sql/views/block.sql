@@ -162,6 +162,25 @@ SELECT
 FROM raw_block_rq_complete AS c
 CROSS JOIN wb_units AS u;
 
+-- @view     wb_bdi_done
+-- @shared
+-- @summary  Completed block requests of each disk, and once more under each bdi
+--   that lies on it (wb_stack): not to be summed over devices.
+-- @grain    completion and bdi; order ts
+-- @needs    wb_block_done, wb_stack
+-- @events   block:block_rq_complete
+-- @column   ts INTEGER ns, trace clock
+-- @column   bdi TEXT the disk, or what lies on it
+-- @column   op TEXT as in wb_block_done
+-- @column   bytes INTEGER completed bytes
+CREATE VIEW wb_bdi_done AS
+SELECT d.ts, d.device AS bdi, d.op, d.bytes
+FROM wb_block_done AS d
+UNION ALL
+SELECT d.ts, k.bdi, d.op, d.bytes
+FROM wb_stack AS k
+CROSS JOIN wb_block_done AS d ON d.device = k.disk;
+
 -- @view     wb_wait_request
 -- @shared
 -- @summary  Block requests with the task that submitted them and the time that
@@ -355,11 +374,11 @@ FROM known AS t;
 -- @summary  Stretches of time in which a device had at least one request, a
 --   journal committed (where its events were not recorded: had a request), the
 --   server of a network or FUSE file system had a request, or kswapd of any
---   node was awake.
+--   node was awake. What lies on disks (wb_stack) is busy while one of them is.
 -- @grain    stretch; order resource, device, from_ts
--- @needs    wb_wait_request, wb_server_request, raw_jbd2_start_commit,
---   raw_jbd2_end_commit, raw_mm_vmscan_kswapd_wake, raw_mm_vmscan_kswapd_sleep,
---   raw_lost_events, wb_bounds
+-- @needs    wb_wait_request, wb_server_request, wb_stack,
+--   raw_jbd2_start_commit, raw_jbd2_end_commit, raw_mm_vmscan_kswapd_wake,
+--   raw_mm_vmscan_kswapd_sleep, raw_lost_events, wb_bounds
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
 --   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep
@@ -475,14 +494,45 @@ WITH
       r.to_ts
     FROM reached AS r
     WHERE r.reached_ts IS NULL OR r.to_ts > r.reached_ts
+  ),
+  -- Which of the journals on a disk its requests are of, they do not tell.
+  lifted AS (
+    SELECT
+      a.resource,
+      k.bdi AS device,
+      a.from_ts,
+      a.to_ts,
+      max(a.to_ts) OVER (
+        PARTITION BY a.resource, k.bdi ORDER BY a.from_ts, a.to_ts
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ts
+    FROM wb_stack AS k
+    CROSS JOIN apart AS a ON a.device = k.disk
+    WHERE a.resource = 'device'
+      OR (
+        a.resource = 'journal'
+        AND NOT EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
+      )
+  ),
+  told AS (
+    SELECT a.resource, a.device, a.from_ts, a.to_ts
+    FROM apart AS a
+    UNION ALL
+    SELECT
+      l.resource,
+      l.device,
+      CASE WHEN l.reached_ts > l.from_ts THEN l.reached_ts ELSE l.from_ts END,
+      l.to_ts
+    FROM lifted AS l
+    WHERE l.reached_ts IS NULL OR l.to_ts > l.reached_ts
   )
 SELECT
-  a.resource,
-  a.device,
-  a.from_ts,
-  a.to_ts,
-  sum(a.to_ts - a.from_ts) OVER (
-    PARTITION BY a.resource, a.device ORDER BY a.from_ts, a.to_ts
+  t.resource,
+  t.device,
+  t.from_ts,
+  t.to_ts,
+  sum(t.to_ts - t.from_ts) OVER (
+    PARTITION BY t.resource, t.device ORDER BY t.from_ts, t.to_ts
     ROWS UNBOUNDED PRECEDING
-  ) - (a.to_ts - a.from_ts) AS before_ns
-FROM apart AS a;
+  ) - (t.to_ts - t.from_ts) AS before_ns
+FROM told AS t;

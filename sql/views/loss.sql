@@ -252,7 +252,8 @@ JOIN named AS n
 --   a journal; order wait_id
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
---   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_device, wb_disk_rate
+--   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_disk, wb_disk_rate,
+--   wb_stack
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -372,7 +373,7 @@ WITH
       m.is_shared_swap,
       -- The machine did; of a reclaim whose scans are told, it itself.
       coalesce(r.is_dirty, m.is_meeting_dirty) AS is_meeting_dirty,
-      EXISTS (SELECT 1 FROM wb_swap_device AS w WHERE w.bdi = p.bdi)
+      p.bdi IN (SELECT w.bdi FROM wb_swap_disk AS w)
         OR p.bdi = '(unknown)' AS is_on_swap_device
     FROM placed AS p
     CROSS JOIN _loss_machine AS m
@@ -380,7 +381,17 @@ WITH
     LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
     LEFT JOIN (
-      SELECT min(d.bdi) AS bdi FROM wb_disk_rate AS d HAVING count(*) = 1
+      -- Of one disk and what alone lies on it, the latter is written to.
+      SELECT
+        CASE sum(r.is_stacked)
+          WHEN 1 THEN max(CASE r.is_stacked WHEN 1 THEN r.bdi END)
+          ELSE min(CASE r.is_stacked WHEN 0 THEN r.bdi END)
+        END AS bdi
+      FROM (
+        SELECT d.bdi, d.bdi IN (SELECT k.bdi FROM wb_stack AS k) AS is_stacked
+        FROM wb_disk_rate AS d
+      ) AS r
+      HAVING count(*) - sum(r.is_stacked) = 1
     ) AS o ON 1 = 1
     LEFT JOIN _loss_journal AS j ON j.device = coalesce(p.bdi, o.bdi)
     WHERE p.is_kernel = 0
@@ -597,7 +608,7 @@ LEFT JOIN strict AS s ON s.bdi = p.bdi;
 -- @summary  What the machine's memory did in the run.
 -- @grain    one row
 -- @needs    reclaim_destination, raw_mm_vmscan_write_folio, wb_vmstat,
---   wb_swap_device, wb_throttle_told, wb_busy, wb_rule
+--   wb_swap_device, wb_swap_disk, wb_throttle_told, wb_busy, wb_stack, wb_rule
 -- @column   is_swapping INTEGER 1: pages went to a swap device
 -- @column   is_shared_swap INTEGER 1: and it is a disk that dirty pages are
 --   written to as well, or the only disk
@@ -623,6 +634,7 @@ WITH
     SELECT count(DISTINCT b.device) AS disks_count
     FROM wb_busy AS b
     WHERE b.resource = 'device'
+      AND b.device NOT IN (SELECT k.bdi FROM wb_stack AS k)
   )
 SELECT
   s.is_swapping,
@@ -631,7 +643,7 @@ SELECT
       AND (
         EXISTS (
           SELECT 1
-          FROM wb_swap_device AS w
+          FROM wb_swap_disk AS w
           WHERE w.bdi IN (
             SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
           )

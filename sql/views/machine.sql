@@ -26,7 +26,7 @@ GROUP BY 1;
 -- @grain    backing device; order bdi
 -- @key      bdi
 -- @needs    _text_line
--- @column   bdi TEXT as events name it: major:minor
+-- @column   bdi TEXT as events name it: major:minor; of btrfs btrfs-1
 -- @column   device TEXT its name, such as vda; NULL = not known
 -- @column   mount TEXT first mount point; NULL = not known
 -- @source   man 5 proc: mountinfo; docs/record.md
@@ -40,7 +40,7 @@ WITH
       substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
       substr(l.line, instr(l.line, ' ') + 1) AS rest
     FROM _text_line AS l
-    WHERE l.file = 'bdis' AND l.line GLOB '[0-9]*:[0-9]* * * *'
+    WHERE l.file = 'bdis' AND l.line GLOB '?* ?* ?* ?*'
   ),
   -- mounts: id, parent, number, root, place, ..., "-", kind, source.
   behind_id AS (
@@ -88,6 +88,67 @@ WITH
 SELECT r.bdi, r.device, replace(r.mount, '\040', ' ') AS mount
 FROM ranked AS r
 WHERE r.place = 1;
+
+-- @view     wb_stack
+-- @shared
+-- @summary  The disks that a device lies on, or a file system with a bdi of its
+--   own: LVM, dm-crypt, md, btrfs. Its requests are theirs, and what lies
+--   between has none. Without the file stacks there are no rows.
+-- @grain    device, disk; order bdi, disk
+-- @needs    _text_line, raw_block_rq_issue, raw_block_rq_complete
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT of the device, as events name it; one that has requests of
+--   its own (multipath) is not here
+-- @column   disk TEXT major:minor of a disk at the bottom
+-- @source   Documentation/ABI/testing/sysfs-block: slaves; docs/record.md
+-- @materialize
+CREATE VIEW wb_stack AS
+WITH RECURSIVE
+  -- stacks: number, number of what is right below.
+  split AS (
+    SELECT
+      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
+      substr(l.line, instr(l.line, ' ') + 1) || ' ' AS rest
+    FROM _text_line AS l
+    WHERE l.file = 'stacks' AND l.line GLOB '[a-z0-9]* [0-9]*:[0-9]*'
+  ),
+  noted AS (
+    SELECT DISTINCT s.bdi, substr(s.rest, 1, instr(s.rest, ' ') - 1) AS disk
+    FROM split AS s
+    WHERE s.bdi <> substr(s.rest, 1, instr(s.rest, ' ') - 1)
+  ),
+  below(bdi, disk, depth) AS (
+    SELECT n.bdi, n.disk, 1
+    FROM noted AS n
+    UNION
+    SELECT b.bdi, n.disk, b.depth + 1
+    FROM below AS b
+    JOIN noted AS n ON n.bdi = b.disk
+    WHERE b.depth < 16
+  )
+SELECT DISTINCT b.bdi, b.disk
+FROM below AS b
+WHERE b.disk NOT IN (SELECT n.bdi FROM noted AS n)
+  AND b.bdi NOT IN (
+    SELECT i.dev_major || ':' || i.dev_minor FROM raw_block_rq_issue AS i
+    UNION
+    SELECT c.dev_major || ':' || c.dev_minor FROM raw_block_rq_complete AS c
+  );
+
+-- @view     wb_device_asked
+-- @shared
+-- @summary  The devices that the filter --bdi means: that one, and the disks
+--   that it lies on.
+-- @grain    device; order device
+-- @needs    wb_params, wb_stack
+-- @column   device TEXT major:minor; NULL = there is no filter
+CREATE VIEW wb_device_asked AS
+SELECT p.bdi AS device
+FROM wb_params AS p
+UNION
+SELECT k.disk
+FROM wb_params AS p
+JOIN wb_stack AS k ON k.bdi = p.bdi;
 
 -- @view     wb_dirty_setting
 -- @shared
@@ -143,7 +204,7 @@ GROUP BY u.kib_bytes;
 -- @grain    disk that wrote; order bdi
 -- @key      bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
---   raw_balance_dirty_pages, wb_rule, wb_units
+--   wb_stack, raw_balance_dirty_pages, wb_rule, wb_units
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages
 -- @column   bdi TEXT backing device
 -- @column   disk_bytes_per_s REAL of wb_disk_rate
@@ -175,8 +236,13 @@ WITH
       d.busy_ns,
       m.dirty_max_bytes,
       CAST(d.written_bytes AS INTEGER) AS written_bytes,
-      d.written_bytes >= v.nearly_all_ratio * sum(d.written_bytes) OVER ()
-        AS is_main
+      -- What lies on a disk is what is written to, and counts once.
+      d.bdi IN (SELECT k.disk FROM wb_stack AS k) AS is_below,
+      d.written_bytes >= v.nearly_all_ratio * total(
+        CASE WHEN d.bdi NOT IN (SELECT k.disk FROM wb_stack AS k)
+          THEN d.written_bytes
+        END
+      ) OVER () AS is_main
     FROM wb_disk_rate AS d
     CROSS JOIN wb_dirty_extent AS m
     CROSS JOIN wb_rule AS v
@@ -247,7 +313,10 @@ SELECT
   CASE WHEN s.busy_ns >= v.long_call_ns THEN
     row_number() OVER (
       PARTITION BY s.busy_ns >= v.long_call_ns
-      ORDER BY s.backlog_bytes / s.disk_bytes_per_s DESC, s.bdi
+      ORDER BY
+        s.backlog_bytes / s.disk_bytes_per_s DESC,
+        s.is_below,
+        s.bdi
     )
   END AS place,
   CAST(s.backlog_bytes * u.second_ns / s.disk_bytes_per_s AS INTEGER)
@@ -370,6 +439,29 @@ GROUP BY a.path
 UNION ALL
 SELECT h.bdi, h.path FROM held AS h WHERE h.place = 1;
 
+-- @view     wb_swap_disk
+-- @shared
+-- @summary  The disks that swap lies on, and all that lies on them (wb_stack).
+-- @grain    bdi; order bdi
+-- @needs    wb_swap_device, wb_stack
+-- @column   bdi TEXT of a disk, or of what lies on it
+-- @materialize
+CREATE VIEW wb_swap_disk AS
+WITH
+  disk AS (
+    SELECT w.bdi FROM wb_swap_device AS w WHERE w.bdi IS NOT NULL
+    UNION
+    SELECT k.disk
+    FROM wb_swap_device AS w
+    JOIN wb_stack AS k ON k.bdi = w.bdi
+  )
+SELECT d.bdi
+FROM disk AS d
+UNION
+SELECT k.bdi
+FROM wb_stack AS k
+WHERE k.disk IN (SELECT d.bdi FROM disk AS d);
+
 -- @view     _text_line
 -- @summary  Lines of the small files that tell of the machine. Of files with
 --   more lines than anybody reads, the first.
@@ -384,7 +476,7 @@ WITH RECURSIVE
   cut(file, number, line, rest) AS (
     SELECT f.name, 0, '', f.text || char(10)
     FROM raw_text_file AS f
-    WHERE f.name IN ('sysctls', 'bdis', 'mounts', 'swaps')
+    WHERE f.name IN ('sysctls', 'bdis', 'mounts', 'swaps', 'stacks')
     UNION ALL
     SELECT
       c.file,

@@ -137,9 +137,10 @@ CROSS JOIN wb_rule AS v
 WHERE c.end_ts - c.ts >= v.silent_least_ns;
 
 -- @view     _outside_journal
--- @summary  Requests of journals, from issue to the first completion.
--- @grain    request; order ts
--- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_task
+-- @summary  Requests of journals, from issue to the first completion; once more
+--   under each bdi that lies on their disk.
+-- @grain    request and device; order ts
+-- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_task, wb_stack
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   ts INTEGER ns, when it was issued
@@ -148,15 +149,24 @@ WHERE c.end_ts - c.ts >= v.silent_least_ns;
 -- @source   fs/jbd2/journal.c: the thread is called jbd2/<device>
 -- @materialize
 CREATE VIEW _outside_journal AS
-SELECT
-  i.dev_major || ':' || i.dev_minor AS device,
-  i.ts,
-  min(c.ts) AS end_ts
-FROM raw_block_rq_issue AS i
-JOIN raw_block_rq_complete AS c
-  ON c.dev_major = i.dev_major
-  AND c.dev_minor = i.dev_minor
-  AND c.sector = i.sector
-  AND c.seq > i.seq
-WHERE i.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
-GROUP BY i.seq, i.dev_major, i.dev_minor, i.ts;
+WITH
+  request AS (
+    SELECT
+      i.dev_major || ':' || i.dev_minor AS device,
+      i.ts,
+      min(c.ts) AS end_ts
+    FROM raw_block_rq_issue AS i
+    JOIN raw_block_rq_complete AS c
+      ON c.dev_major = i.dev_major
+      AND c.dev_minor = i.dev_minor
+      AND c.sector = i.sector
+      AND c.seq > i.seq
+    WHERE i.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
+    GROUP BY i.seq, i.dev_major, i.dev_minor, i.ts
+  )
+SELECT r.device, r.ts, r.end_ts
+FROM request AS r
+UNION ALL
+SELECT s.bdi, r.ts, r.end_ts
+FROM wb_stack AS s
+CROSS JOIN request AS r ON r.device = s.disk;

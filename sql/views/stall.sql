@@ -397,9 +397,10 @@ FROM wb_bandwidth AS w;
 --   device or server, or an awake kswapd covers. Where the wait's events name
 --   no device, the only one that commits or requests name is taken, if it is
 --   one; for requests also where they name another one (a partition, a device
---   mapper), but no bdi of NFS or FUSE, which have no disk: 0:45.
+--   mapper), but no bdi of NFS or FUSE, which have no disk: 0:45. What is busy
+--   because its disks are (wb_stack) is no other one.
 -- @grain    wait that keeps time of its own; order wait_id
--- @needs    wb_wait, _wait_piece, wb_busy
+-- @needs    wb_wait, _wait_piece, wb_busy, wb_stack
 -- @column   wait_id INTEGER of wb_wait
 -- @column   own_ns INTEGER its time without the waits inside it
 -- @column   journal_ns INTEGER of that, while the journal committed; NULL =
@@ -413,14 +414,27 @@ FROM wb_bandwidth AS w;
 -- @materialize
 CREATE VIEW _wait_busy AS
 WITH
-  seen AS (
-    SELECT
-      d.resource,
-      d.device,
-      min(d.from_ts) AS first_ts,
-      count(*) OVER (PARTITION BY d.resource) AS devices_count
+  named AS (
+    SELECT d.resource, d.device, min(d.from_ts) AS first_ts
     FROM wb_busy AS d
     GROUP BY d.resource, d.device
+  ),
+  told AS (
+    SELECT
+      d.*,
+      NOT EXISTS (
+        SELECT 1
+        FROM wb_stack AS k
+        JOIN named AS l ON l.device = k.disk
+        WHERE k.bdi = d.device AND l.resource = d.resource
+      ) AS is_disk
+    FROM named AS d
+  ),
+  seen AS (
+    SELECT
+      t.*,
+      sum(t.is_disk) OVER (PARTITION BY t.resource) AS devices_count
+    FROM told AS t
   ),
   asked AS (
     SELECT
@@ -433,6 +447,7 @@ WITH
     LEFT JOIN seen AS o
       ON o.resource = r.resource
       AND o.devices_count = 1
+      AND o.is_disk
       AND r.resource <> 'server'
       AND (
         w.device IS NULL

@@ -276,7 +276,7 @@ LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;
 --   journal or the work of a flusher that ended in the wait, and that the wait
 --   was for. A throttled sleep is ended by a timer and has none.
 -- @grain    wait; order wait_id
--- @needs    wb_work, wb_stall, wb_wait_request, wb_busy,
+-- @needs    wb_work, wb_stall, wb_wait_request, wb_busy, wb_stack,
 --   raw_jbd2_start_commit
 -- @optional block:block_rq_complete, jbd2:jbd2_end_commit,
 --   writeback:writeback_written
@@ -334,6 +334,11 @@ WITH
   step AS (
     SELECT n.source, n.device, n.ts, 0 AS is_wait, n.place, NULL AS wait_id
     FROM numbered AS n
+    UNION ALL
+    SELECT n.source, k.bdi, n.ts, 0, n.place, NULL
+    FROM wb_stack AS k
+    CROSS JOIN numbered AS n ON n.device = k.disk
+    WHERE n.source = 'request' AND k.bdi IN (SELECT w.bdi FROM wait AS w)
     UNION ALL
     SELECT
       CASE
