@@ -21,11 +21,13 @@
 -- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.max = {proposed_bytes:raw}
 -- @costs     Memory that others then do not have.
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss_total, wb_task_dirtied, wb_domain_sum, wb_dirty_setting,
---   wb_rule, raw_wb_domain_dirty_state
+-- @needs     wb_loss_total, wb_disk_unknown, wb_task_dirtied, wb_domain_sum,
+--   wb_dirty_setting, wb_rule, raw_wb_domain_dirty_state
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
 -- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    confidence TEXT inferred where nothing tells which disk the device
+--   lies on, so that it may have been held back (io.max)
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    cgroup_ino INTEGER the cgroup; NULL = not known
@@ -67,6 +69,7 @@ WITH
   )
 SELECT
   t.cost_task_ns,
+  CASE WHEN n.bdi IS NULL THEN 'measured' ELSE 'inferred' END AS confidence,
   t.tasks,
   t.bdi,
   t.cgroup_ino,
@@ -92,6 +95,7 @@ SELECT
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
+LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
 LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
 LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino
 LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino

@@ -19,10 +19,12 @@
 -- @now       [/sys/class/bdi/{bdi:raw}/strict_limit = {strict:raw}]
 -- @costs     {bdi} may fill more of the pool that all writers share.
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_rule,
---   wb_kernel
+-- @needs     wb_loss_total, wb_disk_rate, wb_disk_unknown, wb_dirty_extent,
+--   wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    confidence TEXT inferred where nothing tells which disk the device
+--   lies on, so that it may be the disk
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    idle_ratio REAL share of the waits without a request on the device
@@ -36,6 +38,7 @@
 -- @source    mm/page-writeback.c wb_position_ratio(): BDI_CAP_STRICTLIMIT
 SELECT
   t.cost_task_ns,
+  CASE WHEN n.bdi IS NULL THEN 'measured' ELSE 'inferred' END AS confidence,
   t.tasks,
   t.bdi,
   1 - t.device_ratio AS idle_ratio,
@@ -51,6 +54,7 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_kernel AS k
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
 CROSS JOIN wb_dirty_extent AS m
 WHERE t.finding = 'strict_limit'
   AND t.cost_task_ns >= v.loss_least_ns

@@ -7,6 +7,7 @@
 --   `-` is what no rule tells of, such as a task's own reads. many_seconds is
 --   told as sync_waits where little was dirty. Kernel threads are left out, but
 --   for flushers that wait for a journal.
+-- @warns    wb_disk_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    finding, task under a name, kind, cause, bdi; order total_ns
 --   descending

@@ -172,3 +172,68 @@ SELECT
   END AS basis
 FROM best AS b
 WHERE b.place = 1;
+
+-- @view     wb_disk_unknown
+-- @shared
+-- @summary  Bdis whose writers were throttled and that have no block request,
+--   while other devices wrote: they lie on others (LVM, dm-crypt, md, btrfs),
+--   and nothing tells on which. NFS and FUSE (0:45) have no disk; disks of
+--   SCSI, SATA and USB, SD cards and loop devices lie on none.
+-- @grain    bdi; order bdi
+-- @key      bdi
+-- @needs    wb_throttle_cause, wb_busy, wb_block_done, wb_stack
+-- @optional writeback:balance_dirty_pages, block:block_rq_issue,
+--   block:block_rq_complete
+-- @column   bdi TEXT backing device
+-- @column   disk TEXT major:minor of what wrote most
+-- @column   disks TEXT all that wrote, in words
+-- @source   Documentation/admin-guide/devices.txt: majors 7, 8, 65-71, 128-135,
+--   179
+-- @materialize
+CREATE VIEW wb_disk_unknown AS
+WITH
+  wrote AS (
+    SELECT
+      d.device,
+      row_number() OVER (ORDER BY sum(d.bytes) DESC, d.device) AS place
+    FROM wb_block_done AS d
+    WHERE d.op = 'write'
+    GROUP BY d.device
+  ),
+  named AS (
+    SELECT
+      count(*) AS disks_count,
+      max(CASE w.place WHEN 1 THEN w.device END) AS disk,
+      max(CASE w.place WHEN 2 THEN w.device END) AS second
+    FROM wrote AS w
+  ),
+  throttled AS (
+    SELECT DISTINCT c.bdi
+    FROM wb_throttle_cause AS c
+    WHERE c.bdi GLOB 'btrfs-[0-9]*'
+      OR (
+        c.bdi GLOB '[1-9]*:[0-9]*'
+        AND c.bdi NOT GLOB '[78]:*'
+        AND c.bdi NOT GLOB '6[5-9]:*'
+        AND c.bdi NOT GLOB '7[01]:*'
+        AND c.bdi NOT GLOB '12[89]:*'
+        AND c.bdi NOT GLOB '13[0-5]:*'
+        AND c.bdi NOT GLOB '179:*'
+      )
+  )
+SELECT
+  t.bdi,
+  n.disk,
+  n.disk || CASE n.disks_count
+    WHEN 1 THEN ''
+    WHEN 2 THEN ' and ' || n.second
+    ELSE ', ' || n.second || ' and ' || (n.disks_count - 2) || ' more'
+  END AS disks
+FROM throttled AS t
+CROSS JOIN named AS n
+WHERE n.disks_count > 0
+  AND t.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+  AND t.bdi NOT IN (
+    SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
+  )
+  AND t.bdi NOT IN (SELECT w.device FROM wrote AS w);

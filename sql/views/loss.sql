@@ -454,7 +454,7 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
 -- @needs    wb_throttle_cause, wb_pool_own, wb_pool_holder, wb_busy,
---   wb_disk_rate, wb_rule, wb_units, raw_global_dirty_state
+--   wb_disk_rate, wb_disk_unknown, wb_rule, wb_units, raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   finding TEXT rule
@@ -590,6 +590,7 @@ SELECT
     WHEN p.since_first_ns < v.new_bdi_ns
       AND p.avg_write_bw_bytes_per_s > p.disk_bytes_per_s * v.overrated_factor
       THEN 'new_bdi_bandwidth'
+    WHEN n.bdi IS NOT NULL THEN 'disk_unknown'
     ELSE 'slow_device'
   END AS finding,
   p.holder_bdi,
@@ -602,7 +603,8 @@ SELECT
 FROM placed AS p
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-LEFT JOIN strict AS s ON s.bdi = p.bdi;
+LEFT JOIN strict AS s ON s.bdi = p.bdi
+LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi;
 
 -- @view     _loss_machine
 -- @summary  What the machine's memory did in the run.

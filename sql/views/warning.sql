@@ -519,3 +519,22 @@ WHERE r.demand_basis = 'none'
   AND p.by_window = 0
   AND (p.bdi IS NULL OR r.bdi = p.bdi)
 HAVING count(*) > 0;
+
+-- @view     wb_disk_warning
+-- @shared
+-- @summary  What the reader of causes must know of disks.
+-- @grain    warning; order slug
+-- @needs    wb_disk_unknown
+-- @optional writeback:balance_dirty_pages, block:block_rq_issue,
+--   block:block_rq_complete
+-- @column   slug TEXT stable name of the warning
+-- @column   message TEXT what it means, with the numbers
+CREATE VIEW wb_disk_warning AS
+SELECT
+  'disk-unknown' AS slug,
+  'whether the disk of ' || u.bdi || ' was busy is not known: it has no block'
+    || ' request, as LVM, dm-crypt, md and btrfs have none, and nothing tells'
+    || ' which disks it lies on (' || u.disks || ' wrote); wbscope record notes'
+    || ' it, or write the file stacks by hand, with lines such as ' || u.bdi
+    || ' ' || u.disk AS message
+FROM wb_disk_unknown AS u;

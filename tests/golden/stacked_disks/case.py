@@ -112,6 +112,11 @@ _OWN_RATES = (
     _rate("8:48", 40, 4096),
     _rate("9:0", 50, 4096, "block samples"),
 )
+_UNKNOWN = (
+    "disk-unknown",
+    "whether the disk of 253:9 was busy is not known",
+    "252:5, 8:0 and 3 more",
+)
 
 CHECKS = [
     Check(
@@ -140,8 +145,22 @@ CHECKS = [
     Check(
         folder="stacked",
         query="lost_time",
-        keep=lambda row: row["tid"] == 5,
-        rows=[{"bdi": "btrfs-1", "device_ratio": 0.75, "finding": "slow_device"}],
+        keep=lambda row: row["kind"] == "throttle",
+        rows=[
+            {"tid": 5, "bdi": "btrfs-1", "device_ratio": 0.75, "finding": "slow_device"},
+            {"tid": 7, "bdi": "253:9", "device_ratio": None, "finding": "disk_unknown"},
+        ],
+        warning_words=_UNKNOWN,
+    ),
+    Check(
+        folder="plain",
+        query="lost_time",
+        keep=lambda row: row["kind"] == "throttle",
+        rows=[
+            {"tid": 5, "bdi": "btrfs-1", "device_ratio": None, "finding": "disk_unknown"},
+            {"tid": 7, "bdi": "253:9", "device_ratio": None, "finding": "disk_unknown"},
+        ],
+        warning_words=(*_UNKNOWN, "whether the disk of btrfs-1 was busy is not known"),
     ),
     Check(
         folder="stacked",

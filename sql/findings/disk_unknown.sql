@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   disk_unknown
+-- @title     Nothing tells which disk a device lies on
+-- @summary   Tasks were held up at the machine's limits, and their device has
+--   no block request, while others wrote: it lies on them (LVM, dm-crypt, md,
+--   btrfs). Whether its disk was too slow, idle or held back cannot be said.
+-- @when      disk_unknown
+-- @severity  warning
+-- @confidence inferred
+-- @sentence  Why {tasks} waited {cost_task_ns} for {bdi} cannot be said: it has
+--   no block request, as LVM, dm-crypt, md and btrfs have none, and nothing
+--   tells which disks it lies on ({disks:raw} wrote).
+-- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=disk_unknown,
+--   bdi={bdi})
+-- @advice    Record with wbscope record, which notes it, or write the file
+--   stacks into the run folder by hand: a line for each disk of {bdi}, such as
+--   {bdi:raw} {disk:raw}.
+-- @needs     wb_loss_total, wb_disk_unknown, wb_rule
+-- @events    writeback:balance_dirty_pages, block:block_rq_complete
+-- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    tasks TEXT who lost it
+-- @column    bdi TEXT the device
+-- @column    disk TEXT what wrote most
+-- @column    disks TEXT all that wrote
+-- @column    first_ts INTEGER ns, start of the first wait
+-- @column    last_ts INTEGER ns, end of the last
+-- @source    docs/record.md
+SELECT
+  t.cost_task_ns,
+  t.tasks,
+  t.bdi,
+  u.disk,
+  u.disks,
+  t.first_ts,
+  t.last_ts
+FROM wb_loss_total AS t
+CROSS JOIN wb_rule AS v
+JOIN wb_disk_unknown AS u ON u.bdi = t.bdi
+WHERE t.finding = 'disk_unknown' AND t.cost_task_ns >= v.loss_least_ns
+ORDER BY t.cost_task_ns DESC, t.bdi;
