@@ -8,8 +8,8 @@
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} at a limit of {thresh_bytes}, which
---   {bdi} writes in {thresh_ns}: the disk had nothing to do for
---   {idle_ratio} of that time.
+--   {bdi} writes in {thresh_ns}[: the disk had nothing to do for
+--   {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=small_limit,
 --   bdi={bdi}); idle_ratio = 1 - mean(device_ratio, total_ns,
 --   finding=small_limit, bdi={bdi})
@@ -30,11 +30,14 @@
 --   wb_rule, wb_units
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    confidence TEXT inferred where the device's requests were not
+--   recorded
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    thresh_bytes INTEGER mean dirty threshold of the machine
 -- @column    thresh_ns INTEGER how long the device takes to write it
--- @column    idle_ratio REAL share of the waits without a request on the device
+-- @column    idle_ratio REAL share of the waits without a request on the
+--   device; NULL = not recorded
 -- @column    proposed_bytes INTEGER what the device writes in a second; a fifth
 --   of the memory at most
 -- @column    background_bytes INTEGER half of that
@@ -60,6 +63,8 @@ WITH
   )
 SELECT
   t.cost_task_ns,
+  CASE WHEN t.device_ratio IS NULL THEN 'inferred' ELSE 'measured' END
+    AS confidence,
   t.tasks,
   t.bdi,
   m.thresh_bytes,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 import wbscope
 from support.advice import assert_sound
 from support.cli import Wbscope
+from support.corpus import CORPUS, unpack
 from support.runs import REPOSITORY, RecordedRun
+from support.tools import require_program, run
 from wbscope.explain.proving import prove
 from wbscope.library.library import load_library
 
@@ -254,3 +257,22 @@ def test_there_are_rules_enough_and_each_is_whole() -> None:
         assert numbers <= told, (name, numbers - told)
         changes = any(one.knob.source.startswith(("vm.", "/sys/")) for one in rule.settings)
         assert rule.costs is not None or not changes, name
+
+
+def test_a_limit_is_judged_by_samples_of_the_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without requests nothing tells when the disk was idle, but how fast it writes."""
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    folder = unpack(CORPUS / "6.1-low-limits", tmp_path)
+    report = run([require_program("trace-cmd"), "report", "-t", folder / "trace.dat"]).stdout
+    (folder / "trace.txt").write_text(re.sub(r"(?m)^.* block_\w+: .*\n", "", report))
+    (folder / "trace.dat").unlink()
+    for name in ("block.before", "block.samples", "block.after"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("== vdc\n", "== vdc\ndev 254:32\n"))
+    with wbscope.open(folder) as made:
+        first = made.findings()[0]
+        assert all(proven.holds for proven in prove(made, first))
+    assert (first.id, first.confidence) == ("small_limit", "inferred")
+    assert "nothing to do" not in first.text
