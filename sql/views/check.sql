@@ -404,8 +404,9 @@ WITH
         * sum(CASE s.sample WHEN 'after' THEN s.value ELSE -s.value END)
     FROM raw_sample AS s
     CROSS JOIN wb_units AS u
-    WHERE s.source = 'block'
-      AND s.name = 'write_sectors'
+    -- What device mapper and md write, their disks write.
+    WHERE s.source = 'block' AND s.name = 'write_sectors'
+      AND s.object NOT GLOB 'dm-*' AND s.object NOT GLOB 'md[0-9]*'
       AND s.sample IN ('before', 'after')
     GROUP BY u.sector_bytes
     HAVING count(DISTINCT s.sample) = 2

@@ -6,7 +6,8 @@ By hand, one CPU, pages of 4 KiB. Counters may lag by 125 pages = 512,000 bytes.
       500 to 31000 = 30500 pages = 124,928,000 bytes. vmstat: nr_dirtied 900 to 42000 = 41100,
       nr_written as in the trace.
     Block events: 250,000 sectors = 128,000,000 bytes; pgpgout 130,000 KiB = 133,120,000;
-      block.before and block.after: 250,000 sectors.
+      block.before and block.after: 250,000 sectors, and the same once more of dm-0 and of md127,
+      which lie on that disk.
     Reclaim: 3 anon folios written, vmstat 3: 2 to the swap device, 1 zero-filled. One direct
       reclaim scans 32 and frees 30 pages, kswapd none: as vmstat has it.
     fio wrote 163,000,000 bytes, ls-files has a file of 163,840,000, write() returns 100,000,000 and
@@ -122,7 +123,8 @@ def make(folder: Path) -> None:
     ls = "total 1\n12 -rw-r--r-- 1 0 0 163840000 Nov 23 08:00 zero-1\n"
     (folder / "good" / "ls-files").write_text(ls)
     for when, sectors in (("before", 1000), ("after", 251_000)):
-        text = f"== sda\n 1 2 3 4 5 6 {sectors} 8 9 10 11\n"
+        disks = ("dm-0", "md127", "sda")
+        text = "".join(f"== {disk}\n 1 2 3 4 5 6 {sectors} 8 9 10 11\n" for disk in disks)
         (folder / "good" / f"block.{when}").write_text(text)
     _trace(good=False).write(folder / "bad" / "trace.dat")
     _files(folder / "bad", _BAD, 10_000_000)
