@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.cli import Wbscope
 from support.reportpage import OpenedPage, open_report
-from support.runs import REPOSITORY
+from support.runs import REPOSITORY, example
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -27,6 +27,31 @@ def shown(browser: Browser, wbscope: Wbscope, tmp_path: Path) -> Iterator[Opened
     assert done.returncode == 0, done.stderr
     with open_report(browser, file) as opened:
         yield opened
+        assert opened.errors == []
+
+
+@pytest.fixture(scope="module")
+def of_folders(wbscope: Wbscope, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of run folders; the baselines of the gate have no lengths of pauses to draw."""
+    file = tmp_path_factory.mktemp("folders") / "compare.html"
+    runs = [example(name).folder for name in ("four-equal-writers", "four-equal-writers-7.2")]
+    done = wbscope.run("compare", runs[0], "--against", runs[1], "--html", str(file))
+    assert done.returncode == 0, done.stderr
+    return file
+
+
+def test_the_pauses_are_drawn_in_the_colours_of_the_sides(
+    browser: Browser, of_folders: Path
+) -> None:
+    with open_report(browser, of_folders) as opened:
+        drawn = opened.page.locator("svg.ecdf")
+        assert drawn.count() == 1
+        looks = drawn.locator(".curve").evaluate_all(
+            "curves => curves.map((one) => getComputedStyle(one))"
+            ".map((style) => [style.fill, style.stroke])"
+        )
+        assert looks == [["none", "rgb(0, 114, 178)"], ["none", "rgb(213, 94, 0)"]]
+        # The policy of the page refused nothing, here and in all other pictures.
         assert opened.errors == []
 
 

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A matplotlib figure as SVG: the same figure always gives the same text."""
+"""What all pictures share: colours, and a figure of matplotlib without pyplot."""
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "new_figure", "svg_text"]
+__all__ = ["COLORS", "new_figure"]
 
 # Okabe and Ito: told apart with all kinds of colour vision.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-_SETTINGS: Any = {"svg.hashsalt": "wbscope", "svg.fonttype": "none", "font.size": 8}
+_SETTINGS: Any = {"font.size": 8}
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -23,16 +22,3 @@ def new_figure(width: float, height: float) -> Figure:
 
     with rc_context(_SETTINGS):
         return Figure(figsize=(width, height), layout="constrained")
-
-
-def svg_text(figure: Figure) -> str:
-    """The <svg> element alone."""
-    from matplotlib import rc_context
-
-    text = io.StringIO()
-    with rc_context(_SETTINGS):
-        figure.savefig(
-            text, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
-        )
-    whole = text.getvalue()
-    return whole[whole.index("<svg") :]

@@ -76,7 +76,7 @@ def compare_html(
         title=title_line(comparison),
         warned=warned_text(comparison),
         doubts=doubt_lines(comparison, _WIDE),
-        ecdf=ecdf_svg(known, lambda value: value_text(_NS, value)) if known else "",
+        ecdf=_pauses(known) if known else "",
         sides=[_side(comparison, side.name, faces) for side in comparison.sides[1:]],
         how_to_read=" ".join(how_to_read(comparison, False)),
     )
@@ -133,6 +133,11 @@ def _sorting(row: Row) -> str:
     found = row.shift
     size = abs(math.log(found.estimate)) if found.scale == "ratio" else abs(found.estimate)
     return f"{size:.6g}"
+
+
+def _pauses(curves: Mapping[str, Sequence[Curve]]) -> str:
+    named = {printable(name): mine for name, mine in curves.items()}
+    return ecdf_svg(named, lambda length: _tick(_NS, length), prefix_step(_NS.unit))
 
 
 def _plot(row: Row) -> str:
