@@ -72,11 +72,19 @@
   for (let power = 0; power < 15; power += 1) {
     for (const factor of [1, 2, 5]) TIME_STEPS.push(factor * 10 ** power);
   }
-  const BINARY_STEPS = [];
-  for (let power = 0; power < 7; power += 1) {
-    for (const factor of [1, 2, 5, 10, 20, 50, 100, 200, 500]) {
-      BINARY_STEPS.push(factor * 1024 ** power);
+  function stepsOf(size) {
+    const steps = [];
+    for (let power = -3; power < 9; power += 1) {
+      for (const factor of [1, 2, 5]) steps.push(factor * 10 ** power * size);
     }
+    return steps;
+  }
+
+  // Of such steps uPlot would round the places to whole bytes.
+  function placesOf(u, axis, low, high, step) {
+    const places = [];
+    for (let at = Math.ceil(low / step); at <= high / step; at += 1) places.push(at * step);
+    return places;
   }
 
   // Colours: the few that a dark page has others of.
@@ -181,6 +189,7 @@
         });
       }
       const { unit, low, high } = this.panel;
+      const [name, size] = axisUnit(unit, Math.max(Math.abs(low), Math.abs(high)));
       const options = {
         width: Math.max(this.place.clientWidth, 100), height: HEIGHT, series, bands,
         legend: { show: false },
@@ -192,8 +201,8 @@
           { ...axisLooks(), values: timeTicks, incrs: TIME_STEPS, space: 70, size: 34 },
           {
             ...axisLooks(), size: 78, space: 34,
-            ...(unit.startsWith("bytes") ? { incrs: BINARY_STEPS } : {}),
-            values: (u, places) => valueTicks(unit, places, Math.max(Math.abs(low), Math.abs(high))),
+            ...(unit.startsWith("bytes") ? { incrs: stepsOf(size), splits: placesOf } : {}),
+            values: (u, places) => places.map((place) => `${Number((place / size).toPrecision(6))}${name}`),
           },
         ],
         padding: [8, 12, 0, 0],
@@ -281,11 +290,6 @@
     const step = places.length > 1 ? places[1] - places[0] : 1e9;
     const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9)));
     return places.map((place) => formatTime(place, digits));
-  }
-
-  function valueTicks(unit, places, most) {
-    const [name, size] = axisUnit(unit, most);
-    return places.map((place) => `${Number((place / size).toPrecision(6))}${name}`);
   }
 
   function lonely(values) {
