@@ -170,11 +170,13 @@ WHERE r.place = 1;
 -- @column   held_bytes REAL mean of what it held; NULL = nothing tells the pool
 -- @column   share_ratio REAL of the pool; those of a window add up to 1
 -- @column   pool_bytes INTEGER mean of the machine's dirty pages
+-- @materialize
 CREATE VIEW wb_pool_window AS
 WITH
   placed AS (
     SELECT
-      (p.ts - b.start_ts) / q.window_ns AS window_index,
+      -- Without a type no index would find it.
+      CAST((p.ts - b.start_ts) / q.window_ns AS INTEGER) AS window_index,
       p.wb_id,
       avg(p.wb_dirty_bytes) AS held_bytes,
       max(p.sample_id) AS last_sample_id
@@ -270,15 +272,15 @@ WHERE p.pool_bytes > coalesce(p.held_bytes, 0);
 -- @column   holder_cgroup_ino INTEGER of that wb; NULL = unknown
 -- @column   added_ratio REAL its share of what was dirtied
 CREATE VIEW wb_pool_added AS
-WITH
+WITH RECURSIVE
   part AS (
     SELECT
-      p.window_index,
+      CAST(p.window_index AS INTEGER) AS window_index,
       p.bdi,
       coalesce(p.cgroup_ino, 1) AS cgroup_ino,
       sum(p.dirtied_bytes) AS bytes
     FROM wb_dirtied_part AS p
-    GROUP BY p.window_index, p.bdi, coalesce(p.cgroup_ino, 1)
+    GROUP BY 1, p.bdi, coalesce(p.cgroup_ino, 1)
   ),
   whole AS (
     SELECT p.window_index, sum(p.bytes) AS bytes
@@ -314,7 +316,7 @@ WITH
       s.task_id,
       s.bdi,
       s.cgroup_ino,
-      (s.ts - b.start_ts) / q.window_ns AS window_index,
+      CAST((s.ts - b.start_ts) / q.window_ns AS INTEGER) AS window_index,
       sum(s.slept_ns) AS slept_ns
     FROM wb_pool_share AS s
     CROSS JOIN wb_bounds AS b
@@ -334,30 +336,30 @@ WITH
     FROM slept AS s
     LEFT JOIN drain AS d ON d.window_index = s.window_index
   ),
+  -- By number, so that each window before is found and not looked for.
+  back(windows_count) AS (
+    SELECT 0
+    UNION ALL
+    SELECT b.windows_count + 1
+    FROM back AS b
+    WHERE b.windows_count < 15
+  ),
+  reached AS (
+    SELECT a.window_index, a.window_index - b.windows_count AS before_index
+    FROM asked AS a
+    JOIN back AS b ON b.windows_count < a.windows_count
+  ),
   -- What the machine dirtied, where that is more than its tasks are known to.
   around AS (
     SELECT
-      a.window_index,
-      a.windows_count,
+      r.window_index,
       max(
-        coalesce(
-          (
-            SELECT sum(w.bytes)
-            FROM whole AS w
-            WHERE w.window_index <= a.window_index
-              AND w.window_index > a.window_index - a.windows_count
-          ), 0
-        ),
-        coalesce(
-          (
-            SELECT sum(f.dirtied_bytes)
-            FROM wb_dirty_flow AS f
-            WHERE f.window_index <= a.window_index
-              AND f.window_index > a.window_index - a.windows_count
-          ), 0
-        )
+        coalesce(sum(w.bytes), 0), coalesce(sum(f.dirtied_bytes), 0)
       ) AS bytes
-    FROM asked AS a
+    FROM reached AS r
+    LEFT JOIN whole AS w ON w.window_index = r.before_index
+    LEFT JOIN wb_dirty_flow AS f ON f.window_index = r.before_index
+    GROUP BY r.window_index
   ),
   added AS (
     SELECT
@@ -366,9 +368,8 @@ WITH
       p.cgroup_ino,
       sum(p.bytes) / a.bytes AS ratio
     FROM around AS a
-    JOIN part AS p
-      ON p.window_index <= a.window_index
-      AND p.window_index > a.window_index - a.windows_count
+    JOIN reached AS r ON r.window_index = a.window_index
+    JOIN part AS p ON p.window_index = r.before_index
     WHERE a.bytes > 0
     GROUP BY a.window_index, a.bytes, p.bdi, p.cgroup_ino
   ),
