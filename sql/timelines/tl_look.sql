@@ -5,8 +5,8 @@
 -- @group    What to look at: Begin here. Episodes in which tasks were held up
 --   for one cause, those that cost most of their time; and places where numbers
 --   are too small because events are lost.
--- @track    What to look at: episodes, named by their length, tasks and cause;
---   gaps of lost events, damage
+-- @track    What to look at: episodes, named by what all tasks together lost,
+--   who lost it and to what; gaps of lost events, damage
 -- @summary  The episodes that cost tasks most time, the largest gaps of lost
 --   events, and whether the trace is damaged.
 -- @grain    episode or gap; order ts
@@ -36,6 +36,7 @@ WITH
       l.ts + l.dur AS end_ts,
       l.dur,
       l.task_id,
+      l.tid,
       l.comm,
       l.kind,
       l.cause,
@@ -76,6 +77,7 @@ WITH
       n.bdi,
       n.episode,
       n.task_id,
+      min(n.tid) AS tid,
       min(n.comm) AS comm,
       min(n.ts) AS ts,
       max(n.end_ts) AS end_ts,
@@ -98,6 +100,7 @@ WITH
       count(*) AS tasks_count,
       sum(t.waits_count) AS waits_count,
       max(t.longest_ns) AS longest_ns,
+      min(t.tid) AS tid,
       CASE
         WHEN min(t.comm) = max(t.comm) THEN min(t.comm)
         ELSE min(t.comm) || ', ' || max(t.comm)
@@ -112,10 +115,9 @@ WITH
       row_number() OVER (ORDER BY e.lost_ns DESC, e.ts, e.kind, e.cause)
         AS place,
       CASE
-        WHEN e.end_ts - e.ts >= 1e9
-          THEN printf('%.1f s', (e.end_ts - e.ts) / 1e9)
-        ELSE printf('%d ms', round((e.end_ts - e.ts) / 1e6))
-      END AS length,
+        WHEN e.lost_ns >= 1e9 THEN printf('%.1f s', e.lost_ns / 1e9)
+        ELSE printf('%d ms', round(e.lost_ns / 1e6))
+      END AS shortly,
       printf('%.2f s', e.lost_ns / 1e9) AS lost,
       CASE e.cause WHEN 'unknown' THEN e.kind ELSE e.cause END
         || coalesce(' of ' || coalesce(d.device, e.bdi), '') AS what
@@ -140,9 +142,12 @@ SELECT
   r.ts,
   r.end_ts - r.ts AS dur,
   'Writeback/What to look at' AS track,
-  r.length || ' x ' || r.tasks_count
-    || CASE r.tasks_count WHEN 1 THEN ' task: ' ELSE ' tasks: ' END || r.what
-    AS name,
+  r.shortly || ' lost by '
+    || CASE r.tasks_count
+      WHEN 1 THEN r.tasks || ' ' || r.tid
+      ELSE r.tasks_count || ' tasks'
+    END
+    || ': ' || r.what AS name,
   NULL AS value,
   NULL AS unit,
   CASE WHEN r.tasks_count > 1 THEN r.tasks_count || ' ' ELSE '' END || r.tasks

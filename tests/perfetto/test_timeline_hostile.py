@@ -17,6 +17,7 @@ from support.timeline import (
     engine_slices,
     engine_tracks,
     timeline_views,
+    verdict_name,
     wanted_timeline,
 )
 from support.wait_events import Waits
@@ -98,11 +99,12 @@ def test_run_with_hardly_any_events(
         engine.load(tmp_path / "x.pftrace")
         assert engine.query(PROBLEMS) == []
         drawn = {row["name"] for row in engine.query("SELECT name FROM slice")}
-    told = {row["text"] for row in wbscope.query("findings", tmp_path)}
+    told = {verdict_name(row) for row in wbscope.query("findings", tmp_path)}
     assert any("cannot be said" in text for text in told)
     assert told <= drawn
     if events == ("xfs_log_cil_wait",):
-        assert drawn == {"journal: journal commit", *told}
+        todo = "to do: Record with a profile: record --profile writeback."
+        assert drawn == {"journal: journal commit", todo, *told}
 
 
 def test_gaps_and_slices_cut_at_the_end(wbscope: Wbscope, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from support.advice import assert_sound
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.runs import REPOSITORY, RecordedRun
+from support.texttrace import load_lines
 from support.tools import require_program, run
 from wbscope.explain.proving import prove
 from wbscope.library.library import load_library
@@ -126,13 +127,28 @@ def test_sql_reads_the_findings_whatever_was_asked_before(
     monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
     with wbscope.open(_EXAMPLES / "deep") as run:
         # A view that reads them reads them, too.
-        drawn = run.sql("SELECT name FROM tl_verdict").rows
+        drawn = run.sql("SELECT arg_text FROM tl_verdict WHERE arg_rule IS NOT NULL").rows
         told = run.sql("SELECT id, text FROM wb_finding ORDER BY place").rows
         asked = run.query("findings").records()
         assert run.sql("SELECT id, text FROM wb_finding ORDER BY place").rows == told
     assert told == [(row["id"], row["text"]) for row in asked]
     assert [name for (name,) in drawn] == [text for _, text in told[: len(drawn)]]
     assert drawn
+
+
+def test_a_trace_of_one_event_has_a_verdict_that_can_be_seen(tmp_path: Path) -> None:
+    loaded = load_lines(
+        [
+            "dd-124 [000] 13.370000: balance_dirty_pages: bdi 254:0: limit=15053 setpoint=13148"
+            " dirty=13165 bdi_setpoint=13147 bdi_dirty=13165 dirty_ratelimit=101200"
+            " task_ratelimit=101100 dirtied=32 dirtied_pause=32 paused=0 pause=200 period=200"
+            " think=0 cgroup_ino=1"
+        ],
+        tmp_path,
+    )
+    with wbscope.open(loaded.path) as run:
+        rows = run.sql("SELECT name, dur FROM tl_verdict").rows
+    assert rows == [("ok: Nothing is wrong: no write was held up.", 1_000_000)]
 
 
 def test_the_first_screen_is_one(recorded: RecordedRun, wbscope: Wbscope) -> None:

@@ -29,6 +29,7 @@ __all__ += [
     "packets",
     "places_of_groups",
     "timeline_views",
+    "verdict_name",
     "wanted_timeline",
 ]
 
@@ -158,19 +159,30 @@ def _add_advice(rows: list[dict[str, Any]], findings: list[Document]) -> None:
 def _verdict(
     findings: list[Document], path: str, first_ts: int, last_ts: int
 ) -> list[dict[str, Any]]:
-    """The first of the findings, as slices as long as the run."""
+    """The first of the findings, as slices as long as the run, and what to do about the first."""
     names = ("text", "advice", "evidence", "severity", "confidence", "cost_task_ns")
-    return [
+    told = [one for one in findings[:_MOST_TOLD] if one["severity"] in _TOLD]
+    whole = {"ts": first_ts, "dur": max(last_ts - first_ts, 1_000_000), "track": ROOT}
+    rows: list[dict[str, Any]] = [
         {
-            **{"ts": first_ts, "dur": last_ts - first_ts, "track": ROOT, "name": one["text"]},
-            **{"value": None, "unit": None, "arg_rule": one["id"]},
+            **whole,
+            **{"name": verdict_name(one), "value": None, "unit": None, "arg_rule": one["id"]},
             **{f"arg_{name}": one[name] for name in names},
             # A file that others get says nothing of the folder that it was made in.
             "arg_evidence": one["evidence"] and one["evidence"].replace(path, "RUN"),
         }
-        for one in findings[:_MOST_TOLD]
-        if one["severity"] in _TOLD
+        for one in told
     ]
+    if told and told[0]["advice"]:
+        todo = f"to do: {told[0]['advice']}"
+        rows.insert(1, {**whole, "name": todo, "value": None, "unit": None})
+    return rows
+
+
+def verdict_name(finding: Document) -> str:
+    """How bad, what, and how sure."""
+    doubt = " (inferred)" if finding["confidence"] == "inferred" else ""
+    return f"{finding['severity']}: {finding['text']}{doubt}"
 
 
 def arguments(row: dict[str, Any]) -> Args:

@@ -140,13 +140,13 @@ CHECKS = [
         sql="SELECT * FROM tl_look ORDER BY ts",
         ordered=True,
         rows=[
-            _slice("What to look at", 100, 150, "150 ms x 2 tasks: above setpoint of 8:0")
+            _slice("What to look at", 100, 150, "160 ms lost by 2 tasks: above setpoint of 8:0")
             | {
                 "arg_why": "2 a/b|c, dd lost 0.16 s in 3 waits (throttle): above setpoint of 8:0",
                 "arg_lost_ns": 160 * MS,
                 "arg_longest_ns": 100 * MS,
             },
-            _slice("What to look at", 500, 100, "100 ms x 1 task: sync")
+            _slice("What to look at", 500, 100, "100 ms lost by sync 13: sync")
             | {
                 "arg_why": "sync lost 0.10 s in 1 wait (sync): sync",
                 "arg_lost_ns": 100 * MS,
