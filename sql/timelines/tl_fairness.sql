@@ -4,15 +4,17 @@
 -- @order    80
 -- @group    Fairness
 -- @track    Jain's index of *: in % of each window, as query fairness has it
---   with --window; no bar: nothing to compare
+--   with --window, of those that wrote all through it and asked for more than
+--   they got; no bar: nothing to compare
 -- @summary  Jain's index of each window, by bdi and cgroup.
 -- @grain    window, bdi, cgroup; order ts
 -- @flat
 -- @needs    wb_fairness_window, wb_window, wb_bounds, wb_device
 -- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   arg_why TEXT in a sentence
 -- @column   arg_jain_ratio REAL as in wb_fairness_window
--- @column   arg_tasks_count INTEGER tasks that dirtied pages
+-- @column   arg_tasks_count INTEGER tasks that are compared
 CREATE VIEW tl_fairness AS
 SELECT
   f.window_start_ns AS ts,

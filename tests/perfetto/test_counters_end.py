@@ -29,6 +29,8 @@ from support.timeline import (
 from .conftest import Exported
 
 WINDOW = ("--window", "2s")
+# A row's rates are whole bytes per second.
+ROUNDED = 1e-4
 # What is summed up, what a number of the kernel was when it last told it, and what the last window
 # says, which ends with the trace: these have a value then.
 GO_ON = (
@@ -129,8 +131,26 @@ def assert_are(found: list[Slice], jains: list[float]) -> None:
     """At most one, that says so in its name too."""
     assert len(found) == len(jains), (found, jains)
     for slice_, jain in zip(found, jains, strict=True):
-        assert_is(float(dict(slice_.args)["jain_ratio"]), jain, slice_)
-        assert slice_.name == f"Jain {round(100 * jain)} %"
+        told = float(dict(slice_.args)["jain_ratio"])
+        assert math.isclose(told, jain, rel_tol=ROUNDED), (told, jain, slice_)
+        assert slice_.name == f"Jain {round(100 * told)} %"
+
+
+def compared(
+    row: dict[str, Any], spans: dict[tuple[int, str], tuple[int, int]], light: set[tuple[int, str]]
+) -> float | None:
+    """Jain's index of those that wrote all through the window and wanted more than they got."""
+    start = row["window_start_ns"]
+    rates = []
+    for tid, rate in re.findall(r"-(\d+)=(\d+)(?: |$)", row["task_rates"]):
+        task = int(tid), row["bdi"]
+        first, last = spans[task]
+        is_whole = first <= start and last >= start + 2_000_000_000
+        if int(rate) > 0 and is_whole and task not in light:
+            rates.append(int(rate))
+    if len(rates) < 2 or row["jain_ratio"] is None:
+        return None
+    return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
 
 
 def test_fairness(
@@ -141,19 +161,43 @@ def test_fairness(
     devices: dict[str, str],
 ) -> None:
     rows = answer(wbscope, exported, "fairness", *WINDOW)
+    spans = {}
+    if rows:
+        found = wbscope.sql(
+            exported.database,
+            "SELECT e.tid, e.bdi, min(e.ts) AS first, max(e.ts) AS last"
+            " FROM ev_balance_dirty_pages AS e GROUP BY e.tid, e.bdi",
+        )
+        spans = {(row["tid"], row["bdi"]): (row["first"], row["last"]) for row in found}
+    light = {
+        (row["tid"], row["bdi"])
+        for row in answer(wbscope, exported, "fairness_tasks")
+        if row["is_demand_limited"] or (row["demand_basis"] == "none" and row["slept_ratio"] < 0.05)
+    }
     known: dict[tuple[int, str], float] = {}
     for row in rows:
-        if row["tasks_count"] > 1 and row["jain_ratio"] is not None:
-            known[row["window_start_ns"], wb_name(row, devices)] = row["jain_ratio"]
+        jain = compared(row, spans, light)
+        if jain is not None:
+            known[row["window_start_ns"], wb_name(row, devices)] = jain
     names = {wb_name(row, devices) for row in rows}
+    of_run = [
+        row["jain_ratio"] if row["jain_weighted_ratio"] is None else row["jain_weighted_ratio"]
+        for row in answer(wbscope, exported, "fairness")
+        if row["tasks_count"] > 1 and row["jain_ratio"] is not None
+    ]
     for start, end in windows.items():
         jains = [jain for (at, _), jain in known.items() if at == start]
         for ts in moments((start, end)):
             for name in names:
                 wanted = known.get((start, name))
-                found = drawn.slices(f"Fairness/Jain's index of {name}", ts)
-                assert_are(found, [] if wanted is None else [wanted])
-            assert_are(drawn.slices("Fairness", ts), [min(jains)] if jains else [])
+                bars = drawn.slices(f"Fairness/Jain's index of {name}", ts)
+                assert_are(bars, [] if wanted is None else [wanted])
+            bars = drawn.slices("Fairness", ts)
+            whole = [bar for bar in bars if bar.name.startswith("whole run: ")]
+            assert_are([bar for bar in bars if bar not in whole], [min(jains)] if jains else [])
+            assert [bar.name for bar in whole] == [
+                f"whole run: Jain {100 * jain:.1f} %" for jain in sorted(of_run)[:1]
+            ]
 
 
 def test_throttled_shares(
