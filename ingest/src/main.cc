@@ -40,8 +40,8 @@ constexpr const char* kUsage =
     "                             [--writer pages|sqlite] [--json-lines]\n"
     "       wbscope-ingest timeline RUN.db --setup FILE --view NAME... -o X.pftrace\n"
     "                             [--lane FILE --lane-view NAME...]... [--threads N]\n"
-    "                             [--trace SRC --events GLOB...] [--root NAME] [--shift NS]\n"
-    "                             [--sequence N] [--force] [--json-lines]\n"
+    "                             [--trace SRC --events GLOB...] [--root NAME] [--mark TEXT]\n"
+    "                             [--shift NS] [--sequence N] [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
     "                             [--prev-seq EVENT=tid|any[,GROUP]]...\n"
     "                             [--index EVENT=COLUMN,...]... [--json-lines]\n"
@@ -58,8 +58,9 @@ constexpr const char* kUsage =
     "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a\n"
     "file of which a thousand times its size comes out. --writer sqlite lets SQLite insert the\n"
     "rows of a trace.dat, which takes three times the processor time and gives equal tables.\n"
-    "--root, --shift and --sequence put several timelines in one trace: its name, what is added\n"
-    "to each time, and a number for each (2, 3). Views of a --lane are asked for by a second\n"
+    "--root, --mark, --shift and --sequence put several timelines in one trace: its name, what\n"
+    "the names of its groups begin with, what is added to each time, and a number for each\n"
+    "(2, 3). Views of a --lane are asked for by a second\n"
     "thread, unless --threads is 1, on one connection of their own that each FILE adds to, in\n"
     "its turn. FILE of --setup and --lane may be -: stdin, where NULs stand between the\n"
     "scripts. The program \"wbscope\" is the front end to this one.\n";
@@ -325,6 +326,8 @@ void run_timeline(Arguments args, const Reporter& reporter) {
       options.threads = parse_threads(args.value_of(word));
     } else if (word == "--root") {
       options.root = args.value_of(word);
+    } else if (word == "--mark") {
+      options.mark = args.value_of(word);
     } else if (word == "--shift") {
       options.shift_ns = whole_number<std::int64_t>(word, args.value_of(word));
     } else if (word == "--sequence") {

@@ -157,7 +157,9 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
           : 0;
   TrackTree tree(
       out, read_groups(*db),
-      {.root = options.root, .shift_ns = options.shift_ns, .step_ns = step_ns});
+      {.root = options.root,
+       .mark = options.mark,
+       .shift_ns = options.shift_ns, .step_ns = step_ns});
   read_threads(*db, tree);
   std::vector<ViewPlan> plans;
   std::vector<std::string> others;

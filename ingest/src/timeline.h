@@ -20,8 +20,10 @@ struct TimelineOptions {
   std::string trace;               // trace.dat or run folder whose events ride along; "": none
   std::vector<std::string> globs;  // on "system:name" or "name": those that do
   // For two runs in one trace: the root's name instead of the views' own, with the
-  // threads below it; what is added to each time; the packet sequence.
+  // threads below it; what the names of its groups begin with; what is added to each
+  // time; the packet sequence.
   std::string root;
+  std::string mark;
   std::int64_t shift_ns = 0;
   std::uint32_t sequence = 0;  // 0: the usual one
   std::string output;

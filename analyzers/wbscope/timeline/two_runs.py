@@ -12,9 +12,10 @@ from wbscope.base.span import WHOLE, Span
 from wbscope.run.run import Run
 from wbscope.timeline.export import Beside, Timeline, write_timeline
 
-__all__ = ["group_names", "write_two_timelines"]
+__all__ = ["LETTERS", "group_names", "write_two_timelines"]
 
-_LETTERS = ("A", "B")
+LETTERS = ("A", "B")
+"""What the names of the groups of two runs begin with, those below them too: A Stalls."""
 
 
 def group_names(first: Run, second: Run) -> tuple[str, str]:
@@ -22,7 +23,7 @@ def group_names(first: Run, second: Run) -> tuple[str, str]:
     names = [_name(run) for run in (first, second)]
     if names[0] == names[1]:
         names = [first.name, second.name]
-    one, other = (f"{letter}: {name}" for letter, name in zip(_LETTERS, names, strict=True))
+    one, other = (f"{letter}: {name}" for letter, name in zip(LETTERS, names, strict=True))
     return one, other
 
 
@@ -45,9 +46,9 @@ def write_two_timelines(
     begin_ns = _begin(first, span)
     done: list[Timeline] = []
     with private_output(output, force=force) as private:
-        parts = [private.with_name(f"{letter}.pftrace") for letter in _LETTERS]
+        parts = [private.with_name(f"{letter}.pftrace") for letter in LETTERS]
         for place, (run, title, part) in enumerate(zip(runs, titles, parts, strict=True), 2):
-            beside = Beside(title, place, begin_ns)
+            beside = Beside(title, LETTERS[place - 2], place, begin_ns)
             done.append(write_timeline(run, part, span=span, beside=beside))
         with private.open("wb") as whole:
             for part in parts:

@@ -12,6 +12,7 @@ from typing import Any
 
 from wbscope.base.span import WHOLE, Span
 from wbscope.run.run import Run
+from wbscope.timeline.two_runs import LETTERS
 from wbscope.viewer.commands import Command, any_of
 from wbscope.viewer.starttabs import summaries_of_two, summary_commands
 from wbscope.viewer.waits import LEAST_SHARE, QUEUE, longest_waiters, waits_of
@@ -19,10 +20,12 @@ from wbscope.viewer.workspaces import workspace_commands
 
 __all__ = ["startup_commands", "startup_commands_of_two"]
 
+# More leave no room for what scrolls below them on a screen of 800 lines.
+_MOST_PINNED = 4
+
 # What a UI puts tracks of nobody's into, the verdict of a run among them.
 _OUTER = "Global Track Events"
 
-_THROTTLE = "throttle"
 _RECLAIM = ("direct reclaim", "memcg reclaim", "reclaim throttle")
 _DISK = (QUEUE, "folio wait", "fsync", "journal", "sync", "write")
 
@@ -40,7 +43,11 @@ def startup_commands_of_two(runs: Mapping[str, Run], span: Span = WHOLE) -> list
     """
     return [
         Command("ExpandTracksByRegex", (any_of(list(runs)),)),
-        *(Command("PinTracksByRegex", (any_of([name]),)) for name in ("Stalls", "Dirty pages")),
+        *(
+            Command("PinTracksByRegex", (any_of([f"{letter} {name}"]),))
+            for name in ("Stalls", "Dirty pages")
+            for letter in LETTERS
+        ),
         *summaries_of_two(runs, span),
     ]
 
@@ -51,10 +58,8 @@ def _first_view(rows: list[dict[str, Any]]) -> list[Command]:
     Closed, "Stalls", "Dirty pages" and "Fairness" show a curve that says most of what is in them.
     """
     kinds = _kinds(rows)
-    pinned = [f"stalls of {task}" for task in longest_waiters(rows)]
+    pinned = [f"stalls of {task}" for task in longest_waiters(rows)[:_MOST_PINNED]]
     groups = [_OUTER, "Writeback"]
-    if _THROTTLE in kinds or not kinds:
-        pinned += ["tasks in throttle", "dirty + writeback"]
     if kinds & {*_RECLAIM}:
         groups.append("Reclaim")
     if kinds & {*_DISK}:

@@ -136,6 +136,10 @@ TrackTree::Track& TrackTree::make(const TrackPlan& plan, const TrackRow& row, bo
       if (is_leaf && is_counter) track.factor = shown_unit(row.unit).second;
       if (from == 0 && top == 0 && !placing_.root.empty()) track.description.name = placing_.root;
       const auto group = groups_.find(path);
+      // A UI shows what is pinned without its parents.
+      if (from != 0 && group != groups_.end() && !placing_.mark.empty()) {
+        track.description.name = placing_.mark + " " + track.description.name;
+      }
       const bool is_top =
           top == 0 && placing_.root.empty() && group != groups_.end() && group->second.is_top;
       track.description.parent = is_top ? 0 : parent;
