@@ -8,8 +8,8 @@
 -- @when      slow_bdi_starves
 -- @severity  severe
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} on {bdi} for pages that are not
---   theirs: {own_share_ratio} of the dirty pages were their own[ and
+-- @sentence  {tasks} waited {cost_task_ns} on {bdi} for pages of others:
+--   {own_share_ratio} of the dirty pages were those of {bdi}[ and
 --   {holder_share_ratio} those of {holder_bdi}][, which writes only
 --   {holder_bytes_per_s}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,

@@ -55,6 +55,29 @@ def test_the_pauses_are_drawn_in_the_colours_of_the_sides(
         assert opened.errors == []
 
 
+def test_the_page_is_dark_where_the_browser_is(browser: Browser, of_folders: Path) -> None:
+    found = []
+    for scheme in ("light", "dark"):
+        with open_report(browser, of_folders, color_scheme=scheme) as opened:
+            found.append(
+                opened.page.evaluate(
+                    """(names) => names.map((one) => {
+                      const style = getComputedStyle(document.querySelector(one));
+                      return [style.backgroundColor, style.color, style.fill].map((color) =>
+                        (color.match(/\\d+/g) || []).slice(0, 3).map(Number));
+                    })""",
+                    ["body", "svg.ecdf text", "svg.dots text.name", ".doubt"],
+                )
+            )
+            assert opened.errors == []
+    light, dark = found
+    assert sum(light[0][0]) > 700 > 200 > sum(dark[0][0])
+    assert sum(light[0][1]) < 200 < 600 < sum(dark[0][1])
+    # Texts of the pictures, and the ground below warnings.
+    assert all(sum(dark[place][2]) > 400 > sum(light[place][2]) for place in (1, 2))
+    assert sum(dark[3][0]) < 200 < 700 < sum(light[3][0])
+
+
 def test_the_verdict_and_what_matters_come_first(shown: OpenedPage) -> None:
     first = shown.page.locator("body").inner_text()
     assert first.index("worse in some metrics, better in others") < first.index("What matters most")

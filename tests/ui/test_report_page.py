@@ -107,34 +107,6 @@ def test_the_page_fits_its_window(
         assert shown.errors == []
 
 
-def test_ticks_are_short_and_inside_the_figure(opened: OpenedPage) -> None:
-    opened.page.evaluate(_OPEN_ALL)
-    opened.page.wait_for_function("window.wbscopeReport.charts.size >= 15")
-    axes: list[Any] = opened.page.evaluate(
-        """() => [...window.wbscopeReport.charts.values()].map((chart) => {
-          const [, axis] = chart.plot.axes;
-          const { ctx } = chart.plot;
-          ctx.save();
-          ctx.font = "12px system-ui, sans-serif";
-          const widest = Math.max(...axis._values.map((text) => ctx.measureText(text).width));
-          ctx.restore();
-          const left = axis.size() - axis.ticks.size - axis.gap - widest;
-          return [chart.panel.unit, chart.panel.high, axis._values, axis._splits, left];
-        })"""
-    )
-    sizes = {"KiB": 1 << 10, "MiB": 1 << 20, "ms": 1e6, "s": 1e9, "%": 0.01}
-    for unit, high, texts, places, left in axes:
-        assert 2 <= len(texts) <= 6, texts
-        for text, place in zip(texts, places, strict=True):
-            number, _, name = text.partition(" ")
-            assert len(number) <= 5, texts
-            # What is printed is where it stands.
-            assert float(number) * sizes[name.removesuffix("/s") or name] == pytest.approx(place)
-        assert places[-1] <= 1.05 * high
-        assert left >= 0, (unit, texts)
-    assert len(axes) >= 15
-
-
 def test_figures_share_cursor_and_zoom_by_keys(opened: OpenedPage) -> None:
     page = opened.page
     whole = opened.state()

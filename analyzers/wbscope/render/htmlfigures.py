@@ -25,6 +25,8 @@ _MOST_POINTS = 100_000
 # The least that a figure has across.
 _LEAST_PIXELS = 40
 _POINTS_A_PIXEL = 5
+# Of the run: what samples may go on behind it, so that figures end where it does.
+_SHORTLY = 0.1
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,12 @@ def _extents(plots: Sequence[_Plot]) -> dict[tuple[str, str, int], tuple[float, 
 
 
 def _ends(plot: _Plot) -> tuple[float, float]:
-    """Samples may lie before what was asked for."""
+    """Samples may lie before what was asked for; the last one, shortly behind it, is left out."""
     times = [x for one in plot.panel.series for x in one.x if isinstance(x, int | float)]
     grid = plot.asked.grid
-    return min([grid.from_ns, *times]), max([grid.to_ns, *times])
+    end = max([grid.to_ns, *times])
+    is_shortly = end - grid.to_ns < _SHORTLY * (grid.to_ns - grid.from_ns)
+    return min([grid.from_ns, *times]), grid.to_ns if is_shortly else end
 
 
 def _told(name: str, plot: _Plot, pages: Sequence[RunPage]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from wbscope.base.units import format_value
@@ -41,7 +42,8 @@ def verdict_of_page(page: RunPage) -> dict[str, Any]:
         "name": printable(page.name),
         "path": printable(verdict.run),
         "title": printable(verdict.title),
-        "facts": printable(head_line(verdict)),
+        # No line ends between a number and its unit.
+        "facts": re.sub(r"(?<=\d) (?=\w)", "\N{NO-BREAK SPACE}", printable(head_line(verdict))),
         "part": _part(verdict),
         "doubts": [warning_text(notice) for notice in verdict.warnings],
         "findings": [_finding(one, verdict, one is verdict.first) for one in told],

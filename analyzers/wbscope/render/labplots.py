@@ -40,6 +40,8 @@ def _dots(report: LabReport, metric: Metric) -> Iterator[CellDots]:
     for cell in lab.cells:
         if cell.name in report.sides:
             told = report.of(cell.name, metric)
+            if not told.sample.values:
+                continue  # nothing to draw a line of
             group = lab.axes[axis].index(cell.values[axis]) if axis else 0
             yield CellDots(
                 printable(cell.name),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wbscope.plot.celldots import CellDots
 
 Cli = Callable[..., Any]
 
@@ -82,6 +83,22 @@ def test_the_numbers_are_those_of_the_runs(cli: Cli, lab: Path, tmp_path: Path) 
     # It is a baseline besides.
     done = cli("compare", str(kept), "--against", str(kept), "--json")
     assert json.loads(done.out)["rows"], done.err
+
+
+def test_a_cell_without_a_value_has_no_line_in_a_picture(
+    cli: Cli, lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in lab.glob("low/*/ops.txt"):
+        file.write_text(file.read_text().replace("time", "gone"))
+    drawn: dict[str, list[str]] = {}
+
+    def draw(title: str, cells: list[CellDots], *_: Any) -> bytes:
+        drawn[title.split()[2]] = [cell.name for cell in cells]
+        return b"PNG"
+
+    monkeypatch.setattr("wbscope.render.labplots.cells_png", draw)
+    _whole(cli, str(lab), "-o", str(tmp_path / "pictures"))
+    assert drawn == {"ops.time_ns": ["free"]}
 
 
 def test_wrong_files(cli: Cli, lab: Path, tmp_path: Path) -> None:

@@ -111,6 +111,8 @@
   // Figures: one cursor and one time axis for all of them.
 
   const HEIGHT = 200;
+  const PADDING = 12; // right of a figure
+  const HALF_LETTER = 3.4;
   // Shades lie below, then limits, then what stands for many tasks, then the chief ones.
   const ORDER = { band: 0, area: 1, limit: 2 };
   const depth = (one) => ORDER[one.kind] ?? (one.color === "#999999" ? 3 : 4);
@@ -198,14 +200,14 @@
           y: { range: [low, high + 0.04 * (high - low)] },
         },
         axes: [
-          { ...axisLooks(), values: timeTicks, incrs: TIME_STEPS, space: 70, size: 34 },
+          { ...axisLooks(), values: timeTicks, incrs: TIME_STEPS, space: spaceOfTime, size: 34 },
           {
             ...axisLooks(), size: 78, space: 34,
             ...(unit.startsWith("bytes") ? { incrs: stepsOf(size), splits: placesOf } : {}),
             values: (u, places) => places.map((place) => `${Number((place / size).toPrecision(6))}${name}`),
           },
         ],
-        padding: [8, 12, 0, 0],
+        padding: [8, PADDING, 0, 0],
         cursor: {
           y: false, drag: { x: true, y: false, dist: 6, setScale: false },
           points: { size: 6 },
@@ -286,10 +288,23 @@
     };
   }
 
+  // Far in, times have many digits.
+  function spaceOfTime(u, axis, from, to) {
+    const [, size] = axisUnit("ns", data.to);
+    const digits = Math.max(0, Math.ceil(-Math.log10((to - from) / size / 8)));
+    return 56 + 2 * HALF_LETTER * Math.max(digits, 1);
+  }
+
+  // Of a run of milliseconds not in seconds; a text that the edge would cut is left out.
   function timeTicks(u, places) {
-    const step = places.length > 1 ? places[1] - places[0] : 1e9;
-    const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9)));
-    return places.map((place) => formatTime(place, digits));
+    const [name, size] = axisUnit("ns", data.to);
+    const step = places.length > 1 ? places[1] - places[0] : size;
+    const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / size) - 1e-9)));
+    const room = u.bbox.width / devicePixelRatio + PADDING;
+    return places.map((place) => {
+      const text = `${(place / size).toFixed(digits)}${name}`;
+      return u.valToPos(place, "x") + text.length * HALF_LETTER > room ? "" : text;
+    });
   }
 
   function lonely(values) {
@@ -370,7 +385,9 @@
 
   function tellRange() {
     const out = document.getElementById("range");
-    if (out) out.textContent = `shown: ${formatTime(view.from, 3)} to ${formatTime(view.to, 3)}`;
+    const [name, size] = axisUnit("ns", data.to);
+    const text = (time) => `${(time / size).toFixed(3)}${name}`;
+    if (out) out.textContent = `shown: ${text(view.from)} to ${text(view.to)}`;
   }
 
   const showAll = () => show(data.from, data.to);
