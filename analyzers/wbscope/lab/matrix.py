@@ -27,6 +27,7 @@ from wbscope.base.errors import InputError, UsageError
 from wbscope.base.filenames import starting_file
 from wbscope.base.units import parse_duration, parse_kib
 from wbscope.lab.setup import Disk, Kernel, Setup
+from wbscope.record.settings import is_sysctl_name
 
 __all__ = ["MOST_RUNS", "Cell", "Matrix", "read_matrix"]
 
@@ -258,7 +259,7 @@ class _Reader:
     def _sysctls(self, where: str, value: Any) -> dict[str, str]:
         found = {}
         for name, number in self._table(f"{where}: sysctl", value).items():
-            if re.fullmatch(r"[a-z][\w.-]*", name) is None or isinstance(number, dict):
+            if not is_sysctl_name(name) or isinstance(number, dict):
                 told = f"{where}: sysctl {name} is no name in quotes with a value"
                 self._fail(told, 'sysctl = { "vm.dirty_bytes" = "16M" }')
             found[name] = _plain(number)

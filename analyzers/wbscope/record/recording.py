@@ -155,6 +155,8 @@ class Session:
         with self._interrupts.held():
             self._left = self._link.put_back()
             self._run = self._left.run
+        for name in self._left.left:
+            self._warn(Notice("record-problem", f"{name} is not as it was"))
 
     def _is_over(self) -> bool:
         return (self._run or self._error or self._left) is not None

@@ -13,6 +13,7 @@ from wbscope.base.nearest import nearest
 
 __all__ = [
     "change",
+    "is_sysctl_name",
     "parse_settings",
     "read_back",
     "read_sysctls",
@@ -31,6 +32,7 @@ _PAIRS = {
 _PARTNERS = _PAIRS | {ratio: size for size, ratio in _PAIRS.items()}
 # To write them is to do something; what they read is no state.
 _ACTIONS = ("vm.drop_caches", "vm.compact_memory", "vm.stat_refresh")
+_NAME = re.compile(r"[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30}
 _SHOWN = (
     "vm",
@@ -50,7 +52,7 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
     settings = split_settings(texts)
     typed = {text.partition("=")[0]: text for text in texts}
     for name, value in settings.items():
-        if not _file(name).is_file():
+        if not _is_sysctl(name):
             raise _no_sysctl(typed[name], "is no NAME=VALUE of a sysctl that this kernel has")
         if not _can_be_put_back(name):
             raise _no_setting(name, value)
@@ -64,14 +66,24 @@ def split_settings(texts: Iterable[str]) -> dict[str, str]:
     """
     settings = {}
     for text in texts:
-        match = re.fullmatch(r"([\w.-]+)=(\S(?:.*\S)?)", text)
-        if match is None or ".." in match[1]:
+        match = re.fullmatch(r"([^=]+)=(\S(?:.*\S)?)", text)
+        if match is None or not is_sysctl_name(match[1]):
             raise _no_sysctl(text, "is no NAME=VALUE of a sysctl")
         if match[1] in _ACTIONS:
             raise _no_setting(match[1], match[2])
         number = re.fullmatch(r"(\d+)([KMG])", match[2])
         settings[match[1]] = str(int(number[1]) << _SUFFIXES[number[2]]) if number else match[2]
     return settings
+
+
+def is_sysctl_name(name: str) -> bool:
+    """Whether it can be one: of parts that have dots between them, and no way out of /proc/sys."""
+    return _NAME.fullmatch(name) is not None
+
+
+def _is_sysctl(name: str) -> bool:
+    path = _file(name)
+    return path.is_file() and path.resolve().is_relative_to(_ROOT.resolve())
 
 
 def _no_sysctl(text: str, why: str) -> UsageError:
@@ -118,9 +130,9 @@ def saved_values(names: Iterable[str]) -> dict[str, str]:
     saved = {}
     for name in names:
         partner = _PARTNERS.get(name)
-        value = _file(name).read_text().strip()
+        value = _read(name)
         if partner is not None and value == "0":
-            name, value = partner, _file(partner).read_text().strip()
+            name, value = partner, _read(partner)
         saved[name] = value
     return saved
 
@@ -135,14 +147,14 @@ def change(settings: Mapping[str, str]) -> None:
                 "sysctl-refused",
                 name,
                 f"does not take {value}: {error.strerror}",
-                have=_file(name).read_text().strip() if _file(name).exists() else None,
+                have=_read(name) if _file(name).exists() else None,
                 fix="run as root with a value that the kernel allows",
             ) from error
 
 
 def read_back(settings: Mapping[str, str]) -> dict[str, str]:
     """What the kernel says of the values that it was given."""
-    return {name: _file(name).read_text().strip() for name in settings}
+    return {name: _read(name) for name in settings}
 
 
 def still_ours(saved: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
@@ -163,11 +175,33 @@ def restore(saved: Mapping[str, str]) -> list[str]:
     wrong = []
     for name, value in saved.items():
         try:
-            if _file(name).read_text().strip() != value:
-                _file(name).write_text(value)
+            if name in _PARTNERS:
+                is_back = _restore_of_pair(name, value)
+            else:
+                is_back = True
+                if _read(name) != value:
+                    _file(name).write_text(value)
         except OSError:
+            is_back = False
+        if not is_back:
             wrong.append(name)
     return wrong
+
+
+def _restore_of_pair(name: str, value: str) -> bool:
+    """Whether it has the value and its partner none: both may read 0, and then both are 0.
+
+    The kernel clears the partner when it is given a value, of some only when that is another.
+    """
+    for each in () if _of_pair(name) == (value, "0") else (value, "1", value):
+        _file(name).write_text(each)
+        if _of_pair(name) == (value, "0"):
+            break
+    return _of_pair(name) == (value, "0")
+
+
+def _of_pair(name: str) -> tuple[str, str]:
+    return _read(name), _read(_PARTNERS[name])
 
 
 def read_sysctls() -> str:
@@ -184,6 +218,10 @@ def read_sysctls() -> str:
                 name = ".".join(path.relative_to(_ROOT).parts)
                 lines.append(f"{name} = {' '.join(value.split())}\n")
     return "".join(lines)
+
+
+def _read(name: str) -> str:
+    return _file(name).read_text().strip()
 
 
 def _file(name: str) -> Path:

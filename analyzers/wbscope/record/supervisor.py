@@ -89,13 +89,15 @@ def main() -> int:
         for backend in began:
             backend.close()
         if entry is not None:
-            recover(
+            found = recover(
                 entry,
                 ended="recorder failed",
                 now=True,
                 drop=not began,
                 let_go=lambda: _say(link, let_go=True),
             )
+            for name in () if found is None else found.left:
+                _say(link, problem=f"{name} is not as it was")
         _say(link, error=_as_dict(error, plan))
         return 0
     _say(link, done=done)

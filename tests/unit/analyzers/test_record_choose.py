@@ -18,7 +18,7 @@ from wbscope.record import choose, disks, settings
 from wbscope.record import machine_facts as facts
 from wbscope.record.disks import shared_disks
 from wbscope.record.remote import remote_script
-from wbscope.record.settings import parse_settings, saved_values
+from wbscope.record.settings import parse_settings, saved_values, split_settings
 
 _PROFILES = load_library(REPOSITORY / "sql").profiles
 _MIB = 1 << 20
@@ -120,7 +120,8 @@ def test_sysctls() -> None:
     }
     for text in (
         "vm.dirty_bytes", "no.such=1", "../../etc/passwd=1", "vm.dirty_bytes=",
-        "vm.drop_caches=3", "vm.compact_memory=1",
+        "vm.drop_caches=3", "vm.compact_memory=1", "vm=1", ".vm.swappiness=1", "vm..swappiness=1",
+        "vm.swappiness.=1", "vm/swappiness=1",
     ):  # fmt: skip
         with pytest.raises(UsageError):
             parse_settings([text])
@@ -141,6 +142,45 @@ def test_a_sysctl_that_this_kernel_has_not() -> None:
     with pytest.raises(UsageError) as caught:
         parse_settings(["vm.dirty_bytes"])
     assert str(caught.value.fix).startswith("cat /proc/sys/vm/dirty_bytes ")
+
+
+def test_sysctls_are_below_proc_sys(tmp_path: Path) -> None:
+    """The name of a sysctl leads to no other file."""
+    victim = tmp_path / "victim"
+    victim.write_text("old")
+    name = str(victim).replace("/", ".")
+    assert name.startswith(".")
+    for text in (f"{name}=new", f"vm.{name}=new"):
+        with pytest.raises(UsageError, match="is no NAME=VALUE of a sysctl"):
+            parse_settings([text])
+        with pytest.raises(UsageError):
+            split_settings([text])  # for the script of another machine
+    assert victim.read_text() == "old"
+
+
+def test_sysctl_that_is_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "_ROOT", tmp_path / "sys")
+    (tmp_path / "sys/vm").mkdir(parents=True)
+    (tmp_path / "victim").write_text("old")
+    (tmp_path / "sys/vm/own").write_text("1")
+    (tmp_path / "sys/vm/link").symlink_to(tmp_path / "victim")
+    assert parse_settings(["vm.own=2"]) == {"vm.own": "2"}
+    with pytest.raises(UsageError, match="that this kernel has"):
+        parse_settings(["vm.link=2"])
+
+
+def test_pair_that_is_not_as_it_was_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain files: no write of one clears the other, as a kernel that refuses to."""
+    monkeypatch.setattr(settings, "_ROOT", tmp_path)
+    (tmp_path / "vm").mkdir()
+    (tmp_path / "vm/dirty_ratio").write_text("0\n")
+    (tmp_path / "vm/dirty_bytes").write_text("16777216\n")
+    assert settings.restore({"vm.dirty_ratio": "0"}) == ["vm.dirty_ratio"]
+    (tmp_path / "vm/dirty_bytes").write_text("0\n")
+    assert settings.restore({"vm.dirty_ratio": "20"}) == []
+    assert (tmp_path / "vm/dirty_ratio").read_text() == "20"
 
 
 @pytest.fixture
