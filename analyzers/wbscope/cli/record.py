@@ -194,7 +194,8 @@ def _recover(folders: list[str]) -> None:
             note(str(line))
     for folder in folders:
         try:
-            note(f"wrote {recover_folder(Path(folder))}")
+            run = recover_folder(Path(folder), told=lambda found: note(str(found)))
+            note(f"wrote {run}")
         except OSError as error:
             raise SetupError(
                 "cannot-write", folder, f"cannot be written: {error.strerror or error}",

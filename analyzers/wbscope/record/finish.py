@@ -162,18 +162,22 @@ def recover(
     now: bool = False,
     drop: bool = False,
     let_go: Callable[[], None] = lambda: None,
+    moved_to: Path | None = None,
 ) -> Recovered | None:
     """Put everything back after a recorder that was killed; None when it had changed nothing.
 
     `now`: it was killed a moment ago, so the counters of /proc are still those of the run,
     and every sysctl is put back.  Later, those are left that have another value than ours.
     `drop`: nothing was recorded.  `let_go` is called when the instance is not read any more.
+    `moved_to`: where its private folder is now, if that has been given another name.
     """
     read = entry.read()
     if read is None:
         entry.remove()
         return None
     plan, saved, ours = read
+    if moved_to is not None:
+        plan = replace(plan, folder=str(moved_to))
     back = saved if now else still_ours(saved, ours)
     folder = Path(plan.folder)
     instance = Instance(Path(plan.tracefs), plan.instance)
@@ -254,10 +258,12 @@ def _probe_orphans(tracefs: Path) -> list[str]:
     return [name for name in orphan_probes(tracefs) if name not in known]
 
 
-def recover_folder(folder: Path) -> Path:
+def recover_folder(folder: Path, told: Callable[[Recovered], None] = lambda _: None) -> Path:
     """A run of a private folder that was left: its disk was full, or its register is gone.
 
-    Raises: InputError when it is none; OSError when it still cannot be written.
+    `told` is called with what was put back, where its recorder was killed.
+    Raises: SetupError when its recorder lives, or there is no run yet; InputError when it is
+    no such folder; OSError when it still cannot be written.
     """
     try:
         plan = Plan.from_json((folder / PLAN).read_text())
@@ -270,10 +276,33 @@ def recover_folder(folder: Path) -> Path:
         ) from error
     plan = replace(plan, folder=str(folder.absolute()))
     instance = Instance(Path(plan.tracefs), plan.instance)
-    run = _recover_folder(plan, folder, instance, {}, "recorder failed", False)
+    found = None
+    if plan.instance in registered():
+        entry = next(dead_entries(plan.instance), None)
+        if entry is None:
+            raise _in_use(folder)
+        found = recover(entry, moved_to=Path(plan.folder))
+    elif not is_orphan(plan.instance) and (instance.exists() or not holds_recording(folder)):
+        raise _in_use(folder)  # its register is not to be seen from here, or not made yet
+    if found is None:
+        run = _recover_folder(plan, folder, instance, {}, "recorder failed", False)
+    elif found.folder is not None:
+        raise found.error()
+    else:
+        told(found)
+        run = found.run
     if run is None:
         raise InputError("not-a-recording", str(folder), "has no pages of a trace")
     return run
+
+
+def _in_use(folder: Path) -> SetupError:
+    return SetupError(
+        "recording-in-use",
+        str(folder),
+        "is of a recording that still goes on",
+        fix="wait until it has ended, or end it: then there is a run",
+    )
 
 
 def _recover_folder(

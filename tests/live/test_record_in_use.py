@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recording is at work on is its own: its folder, and the settings of the machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.live import Recorder, wait_until
+from wbscope.record.settings import restore, saved_values
+
+_OPTIONS = ("--backend", "tracefs", "--no-report", "-o", "run", "--")
+_WRITES = 23
+_VM = Path("/proc/sys/vm")
+_NAMES = ("ratio", "bytes", "background_ratio", "background_bytes")
+_COMMAND = (
+    f"for i in $(seq {_WRITES}); do echo > $0/f$i; done;"
+    " : > $1; until [ -e $2 ]; do sleep 0.05; done"
+)
+
+
+@pytest.fixture
+def paths(recorder: Recorder) -> tuple[Path, Path, Path]:
+    """Where the command writes, what it makes when it has, and what ends it."""
+    files = recorder.folder / "files"
+    files.mkdir()
+    return files, recorder.folder / "written", recorder.folder / "go"
+
+
+def test_recording_that_goes_on_is_not_recovered(
+    recorder: Recorder, paths: tuple[Path, Path, Path]
+) -> None:
+    """Its pages and its folder would be gone when it ends."""
+    process = recorder.start(
+        *("--profile", "custom", "-e", "syscalls:sys_exit_write"),
+        *(*_OPTIONS, "sh", "-c", _COMMAND, *paths),
+    )
+    assert wait_until(paths[1].exists, 30)
+    (folder,) = recorder.folder.glob(".run.*")
+    refused = recorder.record("--recover", folder)
+    paths[2].touch()
+    _, said = process.communicate(timeout=60)
+    assert refused.returncode == 5, refused.stderr
+    assert f"error[recording-in-use]: {folder}: is of a recording that still goes on" in (
+        refused.stderr
+    )
+    assert process.returncode == 0, said
+    assert recorder.meta("run")["ended"] == "complete"
+    (row,) = recorder.sql(
+        "run", "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
+        " WHERE t.comm = 'sh' AND w.ret = 1",
+    )  # fmt: skip
+    assert row["n"] == _WRITES
+
+
+def test_killed_recording_is_recovered_by_its_folder(
+    recorder: Recorder, paths: tuple[Path, Path, Path]
+) -> None:
+    """Also under another name: what is in the kernel's buffers comes into that folder."""
+    before = saved_values(["vm.dirty_bytes"])
+    process = recorder.start(
+        *("--profile", "custom", "-e", "syscalls:sys_exit_write"),
+        *("--sysctl", "vm.dirty_bytes=33M", *_OPTIONS, "sh", "-c", _COMMAND, *paths),
+    )
+    try:
+        assert wait_until(paths[1].exists, 30)
+        for pid in [process.pid, *recorder.supervisors(process.pid)]:
+            os.kill(pid, signal.SIGKILL)
+        process.wait(30)
+        (folder,) = recorder.folder.glob(".run.*")
+        moved = folder.rename(recorder.folder / "moved")
+        done = recorder.record("--recover", moved)
+        assert done.returncode == 0, done.stderr
+        (name,) = before
+        assert f"{name} = {before[name]} put back" in done.stderr
+        assert saved_values(["vm.dirty_bytes"]) == before
+        assert f"wrote {recorder.folder / 'run'}" in done.stderr
+        assert recorder.meta("run")["ended"] == "recorder killed"
+        assert not moved.exists()
+    finally:
+        paths[2].touch()
+        restore(before)
+
+
+@pytest.fixture
+def dirty() -> Iterator[None]:
+    """vm.dirty_* are afterwards as they were."""
+    before = saved_values(["vm.dirty_bytes", "vm.dirty_background_bytes"])
+    yield
+    assert restore(before) == []
+
+
+@pytest.mark.usefixtures("dirty")
+@pytest.mark.parametrize("which", ["dirty", "dirty_background"])
+@pytest.mark.parametrize("value", ["0", "7"])
+def test_ratio_of_zero_is_put_back(recorder: Recorder, which: str, value: str) -> None:
+    """Both of the pair read 0 then: the bytes of the run have to go."""
+    before = {name: (_VM / f"dirty_{name}").read_text() for name in _NAMES}
+    ratio, size = _VM / f"{which}_ratio", _VM / f"{which}_bytes"
+    try:
+        size.write_text("16777216")  # a ratio that is not changed leaves them
+        ratio.write_text("9")
+        ratio.write_text(value)
+        assert (ratio.read_text(), size.read_text()) == (f"{value}\n", "0\n")
+        done = recorder.record("--sysctl", f"vm.{which}_bytes=33M", *_OPTIONS, "true")
+        assert done.returncode == 0, done.stderr
+        assert (ratio.read_text(), size.read_text()) == (f"{value}\n", "0\n")
+        assert recorder.meta("run")["problems"] == []
+    finally:
+        for name, old in before.items():
+            if old.strip() != "0":
+                (_VM / f"dirty_{name}").write_text(old)
