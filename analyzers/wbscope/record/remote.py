@@ -39,6 +39,12 @@ _SIGNALLED = 128
 # Of the machine here; any other error of the system is of what the archive holds.
 _OUR_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES)
 _BIG_ENDIAN = 2  # e_ident[EI_DATA] of an ELF file
+# As the ingester (kMaxCpus): the trace.dat has a place for each up to the last one.
+_MOST_CPUS = 16384
+_CPU_FILE = re.compile(r"cpu(\d{1,9})\.(?:pages|stats)", re.ASCII)
+# They become paths below the formats; other systems than the kernel's own have a hyphen.
+_EVENT = re.compile(r"[\w-]+:[\w-]+", re.ASCII)
+_TRACE = "trace.dat"
 
 
 def remote_script(
@@ -133,9 +139,10 @@ def unpack(archive: IO[bytes], folder: Path) -> dict[str, Any]:
         try:
             facts = dict(line.split(" ", 1) for line in _lines(work / "facts"))
             events = _lines(work / "events")
-            stats = _write(work, folder / "trace.dat", facts["clock"], events)
+            stats = _write(work, folder / _TRACE, facts["clock"], events)
             for path in (work / "run").iterdir():
-                path.rename(folder / path.name)
+                if path.name != _TRACE:
+                    path.rename(folder / path.name)
             missing = _lines(work / "missing") if (work / "missing").exists() else []
             lost = lost_of(stats.values()) if stats else None
             return _meta(facts, events, missing, folder) | {"lost": lost}
@@ -150,6 +157,9 @@ def unpack(archive: IO[bytes], folder: Path) -> dict[str, Any]:
 
 def _write(work: Path, output: Path, clock: str, events: list[str]) -> dict[int, str]:
     """trace.dat; returns what the buffers of each CPU counted."""
+    for event in events:
+        if not _EVENT.fullmatch(event):
+            raise ValueError(f"{event!r} is no name of an event")
     instance = Instance(work / "tracefs", "")
     header_page = (work / "tracefs/events/header_page").read_text()
     commit = re.search(r"commit;.*size:(\d+)", header_page)
@@ -158,14 +168,19 @@ def _write(work: Path, output: Path, clock: str, events: list[str]) -> dict[int,
     big = (work / "elf").read_bytes()[5] == _BIG_ENDIAN
     machine = Machine(">" if big else "<", int(commit[1]), work / "kallsyms")
     names = _names(work / "comms") | _names(work / "saved_cmdlines")
-    stats = {
-        int(path.name[3:].partition(".")[0]): path.read_text() for path in work.glob("cpu*.stats")
-    }
-    pages = {int(path.name[3:].partition(".")[0]): path for path in work.glob("cpu*.pages")}
+    stats = {_cpu_of(path): path.read_text() for path in work.glob("cpu*.stats")}
+    pages = {_cpu_of(path): path for path in work.glob("cpu*.pages")}
     uname = (work / "run/uname").read_text().strip()
     tail = Tail(clock, uname, 0, names, stats)
     write_trace(output, head_of(instance, events, machine), tail, pages)
     return stats
+
+
+def _cpu_of(path: Path) -> int:
+    match = _CPU_FILE.fullmatch(path.name)
+    if match is None or int(match[1]) >= _MOST_CPUS:
+        raise ValueError(f"{path.name} is of no CPU below {_MOST_CPUS}")
+    return int(match[1])
 
 
 def _meta(

@@ -82,11 +82,11 @@ def write_trace(output: Path, head: bytes, tail: Tail, cpu_files: Mapping[int, P
     before = head + _cmdlines(pack, tail.cmdlines) + pack.number(cpus) + _options(pack, tail, cpus)
     sizes = {cpu: path.stat().st_size // page * page for cpu, path in cpu_files.items()}
     at = _aligned(len(before) + len(_FLYRECORD) + 16 * cpus, page)
-    table = b""
+    table = []
     for cpu in range(cpus):
-        table += pack.number(at, "Q") + pack.number(sizes.get(cpu, 0), "Q")
+        table.append(pack.number(at, "Q") + pack.number(sizes.get(cpu, 0), "Q"))
         at += sizes.get(cpu, 0)
-    before += _FLYRECORD + table
+    before += _FLYRECORD + b"".join(table)
     part = output.with_name(f".{output.name}.part")
     with DirectFile(part) as out:
         out.append(before + bytes(-len(before) % page))
