@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from support.live import Recorder, instances, wait_until
 from wbscope.record.machine_facts import cgroup_paths
+from wbscope.record.settings import restore, saved_values
 
 _WRITES = 23
 _KIB = 1 << 10
@@ -155,11 +156,65 @@ def test_sysctls_that_somebody_else_sets_meanwhile_stay(recorder: Recorder, shel
         "--", "sh", "-c", f"echo 37 > {swappiness}",
     ).stdout  # fmt: skip
     try:
-        with (recorder.folder / "run.tar").open("wb") as out:
-            subprocess.run([*shell.split(), "-s"], input=script.encode(), stdout=out, check=True)
+        done = _run_script(recorder, shell, script)
         assert (dirty.read_text(), swappiness.read_text()) == (before[0], "37\n")
+        assert f"{swappiness} is not as it was: {before[1]}" in done.stderr
     finally:
         swappiness.write_text(before[1])
+
+
+_PATTERN = Path("/proc/sys/kernel/core_pattern")
+
+
+@pytest.mark.parametrize("shell", ["sh", "busybox sh"])
+@pytest.mark.parametrize(
+    ("old", "new"), [("core.|%p", "core"), (r"core\n* %p", "core.|%p"), ("core", "|/bin/false *")]
+)
+def test_value_of_any_text_is_put_back_there(
+    recorder: Recorder, shell: str, old: str, new: str
+) -> None:
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    before = _PATTERN.read_text()
+    try:
+        _PATTERN.write_text(old)
+        script = recorder.record(
+            "--print", *_PROFILE, "--sysctl", f"kernel.core_pattern={new}", "--", "cat", _PATTERN
+        ).stdout
+        done = _run_script(recorder, shell, script)
+        assert new in done.stderr
+        assert "is not as it was" not in done.stderr
+        assert _PATTERN.read_text().strip() == old
+    finally:
+        _PATTERN.write_text(before)
+
+
+@pytest.mark.parametrize("shell", ["sh", "busybox sh"])
+@pytest.mark.parametrize("which", ["dirty", "dirty_background"])
+def test_ratio_of_zero_is_put_back_there(recorder: Recorder, shell: str, which: str) -> None:
+    """Both of the pair read 0 then: the bytes of the run have to go."""
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    before = saved_values([f"vm.{which}_bytes"])
+    pair = [Path("/proc/sys/vm", f"{which}_{unit}") for unit in ("ratio", "bytes")]
+    try:
+        restore({f"vm.{which}_ratio": "0"})
+        assert [path.read_text() for path in pair] == ["0\n", "0\n"]
+        script = recorder.record(
+            "--print", *_PROFILE, "--sysctl", f"vm.{which}_bytes=33M", "--", "cat", pair[1]
+        ).stdout
+        assert str(33 << 20) in _run_script(recorder, shell, script).stderr
+        assert [path.read_text() for path in pair] == ["0\n", "0\n"]
+    finally:
+        assert restore(before) == []
+
+
+def _run_script(recorder: Recorder, shell: str, script: str) -> subprocess.CompletedProcess[str]:
+    with (recorder.folder / "run.tar").open("wb") as out:
+        return subprocess.run(
+            [*shell.split(), "-s"], input=script, stdout=out, stderr=subprocess.PIPE, check=True,
+            text=True,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox sh"])

@@ -40,24 +40,36 @@ set_sysctls() { # lines of a name and a value
       vm.dirty_ratio:0 | vm.dirty_background_ratio:0) back=${path%_ratio}_bytes ;;
     esac
     [ "$back" = "$path" ] || before=$(cat "$back")
-    others=$changed
-    changed="$path|$back|$before|$value
-$others"
-    echo "$value" 2>/dev/null > "$path" || fail "sysctl $name does not take $value"
-    changed="$path|$back|$before|$(words "$path")
-$others"
+    count=$((count + 1))
+    kept=$work/settings/$count # in files: a value may be any text
+    mkdir -p "$kept" && put_text "$path" "$kept/path" && put_text "$back" "$kept/back" &&
+      put_text "$before" "$kept/before" && put_text "$value" "$kept/ours" || fail "no room in $work"
+    changed="$count $changed"
+    put_text "$value" "$path" 2>/dev/null || fail "sysctl $name does not take $value"
+    words "$path" > "$kept/ours"
   done << E
 $SYSCTLS
 E
 }
-words() { echo $(cat "$1"); }
+put_text() { printf '%s\n' "$1" > "$2"; }
+words() (set -f; set -- $(cat "$1"); printf '%s\n' "$*")
 put_back() { # where nobody has set another value since
-  while IFS='|' read -r path back before ours; do
-    [ -z "$path" ] || [ "$(words "$path")" != "$ours" ] || echo "$before" > "$back"
-  done << E
-$changed
-E
+  for count in $changed; do
+    kept=$work/settings/$count
+    path=$(cat "$kept/path") back=$(cat "$kept/back")
+    if [ "$(words "$path")" = "$(words "$kept/ours")" ]; then
+      restore "$back" "$(cat "$kept/before")" 2>/dev/null
+    fi
+    [ "$(words "$back")" = "$(words "$kept/before")" ] ||
+      echo "wbscope: $back is not as it was: $(words "$kept/before")" >&2
+  done
+  [ -z "$changed" ] || rm -rf "$work/settings"
   changed=
+}
+restore() { # as settings.py of wbscope: a ratio that is not changed leaves the bytes in force
+  put_text "$2" "$1"
+  case $1 in /proc/sys/vm/dirty_*ratio) other=${1%_ratio}_bytes ;; *) return ;; esac
+  [ "$(words "$other")" = 0 ] || { put_text 1 "$1"; put_text "$2" "$1"; }
 }
 put() { echo "$1" >> $root/dynamic_events; }
 remove_probes() { # of a group of which no instance is left
@@ -178,7 +190,7 @@ are_waiting() { # all of them for more, or at their end; none with something to 
 }
 
 main() {
-workload= sampler= readers= watch= own= work= changed=
+workload= sampler= readers= watch= own= work= changed= count=0
 exec 3<&0
 root=/sys/kernel/tracing
 [ -d $root/instances ] || mount -t tracefs nodev $root 2>/dev/null || root=/sys/kernel/debug/tracing
