@@ -245,6 +245,34 @@ def test_what_the_command_started_ends_too(recorder: Recorder, number: signal.Si
     assert recorder.meta("run")["ended"] == "interrupted"
 
 
+def test_what_was_there_before_goes_on(recorder: Recorder) -> None:
+    """A shell that becomes wbscope leaves it its children, which are not the command's."""
+    pids, begun = recorder.folder / "pids", recorder.folder / "begun"
+    script = (
+        'sh -c "sleep 63 & echo \\$\\$ \\$! > $0; wait" &'
+        ' until [ -s $0 ]; do sleep 0.05; done; exec "$@"'
+    )
+    record = [wbscope_path(), "record", *_PLAIN, "--", "sh", "-c", ": > $0; sleep 64", begun]
+    process = subprocess.Popen(
+        ["sh", "-c", script, pids, *record],
+        cwd=recorder.folder,
+        env=recorder.env,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    started = []
+    try:
+        assert wait_until(begun.exists, 60)
+        started = [int(pid) for pid in pids.read_text().split()]
+        process.terminate()
+        assert process.wait(60) == 130
+        assert recorder.meta("run")["ended"] == "interrupted"
+        assert len(started) == 2
+        assert all(map(_lives, started))
+    finally:
+        _kill([*started, process.pid])
+
+
 @pytest.fixture
 def before() -> dict[str, str]:
     """What of vm.dirty_ratio and vm.dirty_bytes is in force."""

@@ -23,7 +23,7 @@ from wbscope.record.recording_plan import COMPLETE, DISCARD, INTERRUPTED, RECORD
 from wbscope.record.request import Recording, Request
 from wbscope.record.series import CLOCK_IDS
 from wbscope.record.supervisor_link import Link, raised
-from wbscope.record.workload import Workload, end_descendants
+from wbscope.record.workload import Workload, end_descendants, processes_below
 
 __all__ = ["Session"]
 
@@ -87,6 +87,7 @@ class Session:
             return self._wait(request.duration_ns)
         self._fio = fio_results(request.command, Path(self._plan.folder), Path.cwd())
         command = request.command if self._fio is None else self._fio.command
+        others = processes_below(os.getpid())
         workload: Workload | None = None
         ended = COMPLETE
         try:
@@ -101,7 +102,7 @@ class Session:
             self._facts |= workload.facts
         if ended == INTERRUPTED:
             # What the command had started would write on while sysctls go back.
-            end_descendants(self._link.pid, self._interrupts)
+            end_descendants(self._link.pid, self._interrupts, others)
         elif request.sync:
             began = time.clock_gettime_ns(clock)
             os.sync()

@@ -12,14 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import UsageError
 from wbscope.record.interrupts import Interrupts
 
-__all__ = ["Workload", "descendants", "end_descendants"]
+__all__ = ["Process", "Workload", "descendants", "end_descendants", "processes_below"]
+
+# A pid and when it started: the pid alone may be of another one later.
+Process = tuple[int, int]
 
 _PR_SET_CHILD_SUBREAPER = 36
 # A terminal told it too, a plain kill of ours did not: it is told when it goes on.
@@ -27,6 +30,9 @@ _TOLD_SECONDS = 1.0
 _PATIENCE_SECONDS = 5.0
 _END_SECONDS = 2.0
 _STEP_SECONDS = 0.02
+_PROC = Path("/proc")
+# In /proc/PID/stat, counted from behind the name of the program.
+_STATE, _PARENT, _START = 0, 1, 19
 
 
 class Workload:
@@ -99,12 +105,15 @@ class Workload:
         }
 
 
-def end_descendants(spared: int, interrupts: Interrupts) -> None:
-    """All processes below this one but the recorder: they are the command's."""
+def end_descendants(spared: int, interrupts: Interrupts, others: Collection[Process] = ()) -> None:
+    """All processes below this one but the recorder: they are the command's.
+
+    `others`: those that were there before it, of a shell that became this process.
+    """
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + _END_SECONDS
         told: set[int] = set()
-        while left := descendants(os.getpid(), spared):
+        while left := descendants(os.getpid(), spared, others=others):
             for pid in left - told:  # what appears meanwhile, too
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
@@ -115,6 +124,21 @@ def end_descendants(spared: int, interrupts: Interrupts) -> None:
             time.sleep(_STEP_SECONDS)
 
 
+def descendants(
+    pid: int,
+    spared: int | None = None,
+    proc: Path = _PROC,
+    others: Collection[Process] = (),
+) -> set[int]:
+    """Processes that live and descend from one; without a branch, and those of `others`."""
+    return {found for found, _ in _below(pid, spared, proc, others)}
+
+
+def processes_below(pid: int) -> set[Process]:
+    """Those that there are now."""
+    return _below(pid, None, _PROC, ())
+
+
 def _adopt_orphans() -> None:
     """prctl(2); where it is refused, what a command leaves behind goes on."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
@@ -123,23 +147,23 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def descendants(pid: int, spared: int | None = None, proc: Path = Path("/proc")) -> set[int]:
-    """Processes that live and descend from one; without a branch."""
-    children: dict[int, list[int]] = {}
+def _below(pid: int, spared: int | None, proc: Path, others: Collection[Process]) -> set[Process]:
+    children: dict[int, list[Process]] = {}
     for path in proc.glob("[0-9]*/stat"):
         try:
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
             continue  # it ended
-        if fields[0] not in "ZX":
-            children.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    found: set[int] = set()
+        if fields[_STATE] not in "ZX":
+            process = (int(path.parent.name), int(fields[_START]))
+            children.setdefault(int(fields[_PARENT]), []).append(process)
+    found: set[Process] = set()
     left = [pid]
     while left:
         for child in children.get(left.pop(), ()):
-            if child != spared:
+            if child[0] != spared and child not in others:
                 found.add(child)
-                left.append(child)
+                left.append(child[0])
     return found
 
 

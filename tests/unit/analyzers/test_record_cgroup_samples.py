@@ -98,7 +98,7 @@ def _proc(tmp_path: Path, places: dict[int, str]) -> Path:
     proc = tmp_path / "proc"
     for pid, place in places.items():
         (proc / str(pid)).mkdir(parents=True)
-        (proc / str(pid) / "stat").write_text(f"{pid} (a) b) S {pid - 1} 0 0\n")
+        (proc / str(pid) / "stat").write_text(f"{pid} (a) b) S {pid - 1} {'0 ' * 17}7 0\n")
         (proc / str(pid) / "cgroup").write_text(f"9:pids:/x\n4:memory,x:{place}\n0::{place}\n")
     return proc
 
