@@ -130,7 +130,11 @@ def _fetched(suite: str, package: str, say: Callable[[str], None]) -> Path:
             output_of(["dpkg", "-x", str(deb), str(made)], "dpkg")
         for unused in ("usr/share", "usr/src"):
             shutil.rmtree(made / unused, ignore_errors=True)
-        os.replace(made, target)
+        try:
+            os.replace(made, target)
+        except OSError:
+            if not target.is_dir():  # else another lab has fetched it meanwhile
+                raise
     return target
 
 

@@ -15,9 +15,8 @@ import fcntl
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +89,10 @@ class Store:
         os.replace(left, self._failed(job))
 
     def _forget_failure(self, job: Job) -> None:
-        if self.failure(job) is not None:
-            shutil.rmtree(self._failed(job))
+        """Out of the way at once: a kill while it is removed would leave a part of it there."""
+        failed = self._failed(job)
+        with private_folder(failed) as aside, suppress(FileNotFoundError):
+            os.replace(failed, aside / "older")
 
     def _failed(self, job: Job) -> Path:
         return self.path(job).with_name(f"run-{job.number}{FAILED}")

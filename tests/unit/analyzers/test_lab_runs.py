@@ -99,6 +99,24 @@ def test_a_failed_run_is_one_row(matrix: Matrix, tmp_path: Path) -> None:
     assert not list(lab.glob("*/*.failed"))
 
 
+@pytest.mark.parametrize("fails_again", [True, False])
+def test_a_kill_while_an_old_failure_is_cleared(
+    matrix: Matrix, tmp_path: Path, fails_again: bool
+) -> None:
+    """What is left of it has no reason any more; the next try goes on."""
+    folder = tmp_path / "lab"
+    _make(matrix, folder, _Places(fail=(2,)))
+    (failed,) = folder.glob("*/*.failed")
+    (failed / "why.json").unlink()
+    assert list(failed.iterdir())
+    summary = _make(matrix, folder, _Places(fail=(1,) if fails_again else ()), resume=True)
+    assert len(summary.failed) == fails_again
+    assert len(_whole(folder)) == 4 - fails_again
+    assert [path.is_dir() for path in folder.glob("*/*.failed")] == [True] * fails_again
+    assert (failed / "why.json").exists() == fails_again
+    assert not list(folder.glob("*/.*"))
+
+
 def test_a_kill_loses_no_finished_run(matrix: Matrix, tmp_path: Path) -> None:
     lab = tmp_path / "lab"
     child = multiprocessing.get_context("fork").Process(
