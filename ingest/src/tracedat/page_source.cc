@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/interrupt.h"
+
 namespace wbscope {
 namespace {
 
 constexpr std::size_t kChunkHeaderBytes = 8;
 constexpr std::size_t kStampBytes = 8;
+// What is skipped ends at that chunk: it is to save time, and 8 MiB are enough for it.
+constexpr std::size_t kMostOffsets = 1u << 20;
 // Below this share of the budget there are too many CPUs to keep it for each.
 constexpr std::size_t kKeepReadAhead = 64u << 10;
 
@@ -121,8 +125,7 @@ std::optional<std::span<const std::byte>> PageSource::next_chunk() {
   if (head == nullptr) return stop("truncated-trace", "data end in the header of a chunk");
   const auto packed = load<std::uint32_t>(head, order_);
   const auto unpacked = load<std::uint32_t>(head + 4, order_);
-  if (unpacked == 0 || unpacked > kMaxChunkBytes || unpacked % page_bytes_ != 0 ||
-      packed > kMaxChunkBytes) {
+  if (!is_chunk(packed, unpacked)) {
     return stop("bad-chunk", "chunk claims " + std::to_string(packed) + " bytes packed and " +
                                  std::to_string(unpacked) + " unpacked, wanted whole pages of " +
                                  std::to_string(page_bytes_) + " bytes");
@@ -172,18 +175,27 @@ void PageSource::check_rest() {
   at_ = region_.offset + region_.bytes;
 }
 
-// Where each chunk's header lies, as far as the headers make sense.
+bool PageSource::is_chunk(std::uint32_t packed, std::uint32_t unpacked) const noexcept {
+  return unpacked != 0 && unpacked <= kMaxChunkBytes && unpacked % page_bytes_ == 0 &&
+         packed <= kMaxChunkBytes;
+}
+
+// Where each chunk's header lies, as far as next_chunk() would read them: a
+// hole in the file is a header of zeros after the other.
 std::vector<std::uint64_t> PageSource::chunk_offsets() const {
   std::vector<std::uint64_t> offsets;
   std::vector<std::byte> raw(kChunkHeaderBytes);
   if (file_.read_some(region_.offset, std::span(raw).first(4)) != 4) return offsets;
-  const auto chunks = load<std::uint32_t>(raw.data(), order_);
+  const auto chunks = std::min<std::size_t>(load<std::uint32_t>(raw.data(), order_), kMostOffsets);
   const std::uint64_t end = region_.offset + region_.bytes;
   std::uint64_t at = region_.offset + 4;
   while (offsets.size() < chunks && at + kChunkHeaderBytes <= end &&
          file_.read_some(at, raw) == raw.size()) {
+    throw_if_interrupted();
+    const auto packed = load<std::uint32_t>(raw.data(), order_);
+    if (!is_chunk(packed, load<std::uint32_t>(raw.data() + 4, order_))) break;
     offsets.push_back(at);
-    at += kChunkHeaderBytes + load<std::uint32_t>(raw.data(), order_);
+    at += kChunkHeaderBytes + packed;
   }
   return offsets;
 }
@@ -193,9 +205,7 @@ std::optional<std::uint64_t> PageSource::stamp_of_chunk(std::uint64_t offset) {
   if (file_.read_some(offset, head) != head.size()) return std::nullopt;
   const auto packed = load<std::uint32_t>(head.data(), order_);
   const auto unpacked = load<std::uint32_t>(head.data() + 4, order_);
-  if (packed > kMaxChunkBytes || unpacked > kMaxChunkBytes || unpacked < kStampBytes) {
-    return std::nullopt;
-  }
+  if (!is_chunk(packed, unpacked) || unpacked < kStampBytes) return std::nullopt;
   std::vector<std::byte> data(packed);
   std::vector<std::byte> pages(unpacked);
   if (file_.read_some(offset + head.size(), data) != packed) return std::nullopt;

@@ -53,6 +53,8 @@ class PageSource {
  private:
   [[nodiscard]] std::optional<std::span<const std::byte>> next_chunk();
   [[nodiscard]] std::optional<std::span<const std::byte>> next_window();
+  // Whether a header of a chunk makes sense.
+  [[nodiscard]] bool is_chunk(std::uint32_t packed, std::uint32_t unpacked) const noexcept;
   [[nodiscard]] std::vector<std::uint64_t> chunk_offsets() const;
   [[nodiscard]] std::optional<std::uint64_t> stamp_of_chunk(std::uint64_t offset);
   [[nodiscard]] std::optional<std::uint64_t> stamp_of_page(std::uint64_t offset) const;
