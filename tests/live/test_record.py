@@ -265,7 +265,8 @@ def test_two_recordings_do_not_change_sysctls_at_a_time(recorder: Recorder) -> N
         assert first.poll() is None
     second = recorder.record(*options, "-o", "second", "--", "true")
     assert second.returncode == 5
-    assert "error[sysctls-in-use]" in second.stderr
+    assert "error[sysctls-in-use]: --sysctl: " in second.stderr
+    assert "leave out --sysctl" in second.stderr
     third = recorder.record(*options[:3], "-o", "third", "--", "true")
     assert third.returncode == 0, third.stderr
     go.touch()

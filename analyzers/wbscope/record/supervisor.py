@@ -48,6 +48,7 @@ from wbscope.record.recording_plan import (
 )
 from wbscope.record.series import CLOCK_IDS, Sampler
 from wbscope.record.settings import change, read_back, restore, saved_values
+from wbscope.record.supervisor_link import told_of
 from wbscope.record.task_io import TaskIo
 from wbscope.record.tracedat import head_of
 from wbscope.record.tracefs import Instance
@@ -251,13 +252,7 @@ def _as_dict(error: WbscopeError | OSError, plan: Plan) -> dict[str, Any]:
         else:
             fix = "wbscope doctor"
         error = SetupError("record-failed", subject, reason, have=left, fix=fix)
-    return {
-        "slug": error.slug,
-        "subject": error.subject,
-        "message": error.message,
-        "have": error.have,
-        "fix": error.fix,
-    }
+    return told_of(error)
 
 
 def _terminate(_number: int, _frame: object) -> None:

@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base import errors
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.record.finish import Recovered, recover
 from wbscope.record.folders import PLAN
 from wbscope.record.past_cache import save
 from wbscope.record.recording_plan import Plan, dead_entries
 
-__all__ = ["Link", "raised"]
+__all__ = ["Link", "raised", "told_of"]
 
 _MOST_BYTES = 1 << 16
 _END_SECONDS = 30.0
+# Of an error; they may name arguments.
+_TEXTS = ("subject", "message", "have", "fix")
 
 
 class Link:
@@ -104,8 +107,33 @@ class Link:
                     self._events.put(told)
 
 
+def told_of(error: errors.WbscopeError) -> dict[str, Any]:
+    """An error as JSON, with the arguments that its texts name."""
+    texts = {name: _packed(getattr(error, name)) for name in _TEXTS}
+    return {"slug": error.slug, **texts}
+
+
 def raised(told: dict[str, Any]) -> errors.SetupError:
     """The error that the other process met."""
-    return errors.SetupError(
-        told["slug"], told["subject"], told["message"], have=told["have"], fix=told["fix"]
-    )
+    texts = {name: _unpacked(told[name]) for name in _TEXTS}
+    subject, message = texts.pop("subject") or "", texts.pop("message") or ""
+    return errors.SetupError(told["slug"], subject, message, **texts)
+
+
+def _packed(text: str | None) -> Any:
+    """A Phrase is a list: of texts, and of the name and the value of each argument."""
+    if not isinstance(text, Phrase):
+        return text
+    return [
+        part if isinstance(part, str) else [part.name, _plain(part.value)] for part in text.parts
+    ]
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int | str | None) else str(value)
+
+
+def _unpacked(packed: Any) -> str | None:
+    if not isinstance(packed, list):
+        return None if packed is None else str(packed)
+    return Phrase(*(part if isinstance(part, str) else Argument(*part) for part in packed))

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError
 from wbscope.base.result import Notice
+from wbscope.cli.wording import error_in_options
 from wbscope.record import interrupts, recorder
 from wbscope.record import workload as workloads
 from wbscope.record.finish import Recovered
@@ -23,6 +25,7 @@ from wbscope.record.interrupts import Interrupts
 from wbscope.record.recording import Session
 from wbscope.record.recording_plan import Plan
 from wbscope.record.request import Recording, Request
+from wbscope.record.supervisor_link import raised, told_of
 from wbscope.record.workload import Workload, end_descendants
 
 _LONGEST_SECONDS = 60.0
@@ -231,6 +234,19 @@ def test_command_that_the_kernel_has_waited_for() -> None:
         assert "command_exit_code" not in workload.facts
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_error_of_the_recorder_names_options(tmp_path: Path) -> None:
+    """As the command line has them; on its way it is JSON."""
+    value = Argument("output", tmp_path)
+    error = SetupError(
+        "slug", Phrase(Argument("sysctl")), "m", have="h", fix=Phrase("or ", value, " instead")
+    )
+    got = raised(json.loads(json.dumps(told_of(error))))
+    assert str(got) == "sysctl: m"
+    spoken = error_in_options(got)
+    assert spoken.subject == "--sysctl"
+    assert (spoken.have, spoken.fix) == ("h", f"or -o {tmp_path} instead")
 
 
 def test_what_the_recorder_was_refused_is_raised(
