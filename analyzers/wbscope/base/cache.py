@@ -22,11 +22,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from wbscope.base.current import absolute
 from wbscope.base.errors import SetupError
 from wbscope.base.outputs import private_folder, remove_if_dead
 
 __all__ = [
     "CACHE_FIX",
+    "CACHE_IS_FULL",
     "cache_entry",
     "entry_of",
     "is_own_entry",
@@ -41,6 +43,8 @@ __all__ = [
 LIMIT_BYTES = 4 << 30
 # A folder that mktemp makes is this user's own and closed to others.
 CACHE_FIX = "export WBSCOPE_CACHE_DIR=$(mktemp -d)"
+# Of the writer of an entry, and of SQLite in it.
+CACHE_IS_FULL = ("cannot-write", "cannot-write-database")
 
 _FOLDERS = ("wbscope", "v1")
 _VARIABLE = "WBSCOPE_CACHE_DIR"
@@ -217,7 +221,7 @@ def _folder() -> Path:
             raise PermissionError(f"no permission to write to {folder}")
     except (OSError, ValueError) as error:
         _refuse(base, f"cannot be used: {error}")
-    return folder.absolute()
+    return absolute(folder)
 
 
 def _base() -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.cache import (
     CACHE_FIX,
+    CACHE_IS_FULL,
     cache_entry,
     is_own_entry,
     only_maker,
@@ -89,7 +90,7 @@ def database_of(
             try:
                 _make(source, entry, library, observer)
             except SetupError as error:
-                if error.slug == "cannot-write":
+                if error.slug in CACHE_IS_FULL:
                     error.fix = CACHE_FIX  # the user gave no output
                 raise
         trim_cache(keep=entry)

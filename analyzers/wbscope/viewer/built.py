@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wbscope.base.cache import CACHE_FIX, cache_entry, refuse_foreign, trim_cache, used
+from wbscope.base.cache import (
+    CACHE_FIX,
+    CACHE_IS_FULL,
+    cache_entry,
+    refuse_foreign,
+    trim_cache,
+    used,
+)
 from wbscope.base.errors import InputError, SetupError
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
@@ -133,6 +140,6 @@ def _told_of_cache() -> Iterator[None]:
     try:
         yield
     except SetupError as error:
-        if error.slug == "cannot-write":
+        if error.slug in CACHE_IS_FULL:
             error.fix = CACHE_FIX  # the user gave no -o
         raise
