@@ -7,14 +7,16 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
+from wbscope.base.current import absolute
+
 __all__ = ["checkout_name", "checkout_uri"]
 
 
 def checkout_name(path: Path) -> str:
     """Relative to $GITHUB_WORKSPACE, $CI_PROJECT_DIR or the current folder; else as it is."""
-    full = path.absolute()
+    full = absolute(path)
     for top in (os.environ.get("GITHUB_WORKSPACE"), os.environ.get("CI_PROJECT_DIR"), "."):
-        if top and full.is_relative_to(folder := Path(top).absolute()):
+        if top and full.is_relative_to(folder := absolute(Path(top))):
             return full.relative_to(folder).as_posix()
     return full.as_posix()
 

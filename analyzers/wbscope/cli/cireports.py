@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wbscope.base.current import absolute
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.output import note
@@ -54,7 +55,7 @@ class CiReports:
         Earlier reports are gone then: where there is no verdict, there is none of another day.
         """
         kept = [*inputs, *([] if self.policy is None else [self.policy])]
-        taken = {} if output is None else {output.absolute(): f"-o {output}"}
+        taken = {} if output is None else {absolute(output): f"-o {output}"}
         for path, name, option in (
             (self.junit, "junit.xml", "--junit"),
             (self.sarif, "gate.sarif", "--sarif"),
@@ -62,7 +63,7 @@ class CiReports:
             if path is None:
                 continue
             check_output(path, force, kept, name, option.removeprefix("--"))
-            other = taken.setdefault(path.absolute(), f"{option} {path}")
+            other = taken.setdefault(absolute(path), f"{option} {path}")
             if not other.startswith(option):
                 raise UsageError(
                     "two-reports",

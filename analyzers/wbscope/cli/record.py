@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wbscope.base.current import current_folder
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
 from wbscope.base.units import format_value, parse_duration, parse_kib
@@ -108,9 +110,6 @@ def record(
     from wbscope.record.recording_plan import COMPLETE, INTERRUPTED
     from wbscope.record.request import Request
 
-    if recover:
-        _recover(command or [])
-        return
     request = Request(
         profile=profile,
         events=tuple(event or ()),
@@ -126,6 +125,19 @@ def record(
         probe=probe,
         force=force,
     )
+    if recover:
+        given = {
+            **_given(request),
+            "--unpack": unpack is not None,
+            "--remote, --print": remote is not None or print_script,
+            "-o": output is not None,
+            "--no-report": no_report,
+            "--force": force,
+            "--json": as_json,
+        }
+        _refuse(given, "--recover", "it records nothing, and says on stderr what it put back")
+        _recover(request.command)
+        return
     _check(request)
     warnings: list[Notice] = []
 
@@ -139,8 +151,14 @@ def record(
     if remote is not None or print_script:
         _check_remote(request, remote)
     if unpack is not None:
-        _check_unpack(request, remote is not None or print_script)
+        given = {
+            "CMD": bool(request.command),
+            **_given(request),
+            "--remote, --print": remote is not None or print_script,
+        }
+        _refuse(given, "--unpack", "it is recorded already")
     if print_script:
+        _refuse({"--json": as_json}, "--print", "it prints a script")
         script = script_of(request, library)
         if hasattr(sys.stdout, "reconfigure"):  # a command may be any bytes
             coding = sys.getfilesystemencoding()
@@ -179,7 +197,7 @@ def record(
         )
 
 
-def _recover(folders: list[str]) -> None:
+def _recover(folders: Sequence[str]) -> None:
     """Everything that is registered, or the folders that are named."""
     from wbscope.record.finish import recover_all, recover_folder
     from wbscope.record.folders import remove_unused
@@ -189,9 +207,12 @@ def _recover(folders: list[str]) -> None:
     if tracefs is not None:
         require_writable(tracefs)
     if not folders:
-        lines = [*recover_all(tracefs), *remove_unused(Path.cwd())]
-        for line in lines or ["nothing to put back"]:
+        done = recover_all(tracefs)
+        for line in done:
             note(str(line))
+        unused = remove_unused(current_folder())
+        for line in unused or ([] if done else ["nothing to put back"]):
+            note(line)
     for folder in folders:
         try:
             run = recover_folder(Path(folder), told=lambda found: note(str(found)))
@@ -244,11 +265,10 @@ def _check_remote(request: Request, host: str | None) -> None:
         raise UsageError("no-host", f"--remote {host}", "is no host", fix="--remote root@host")
 
 
-def _check_unpack(request: Request, is_elsewhere: bool) -> None:
-    """It is recorded already: what asks for more than its name has no effect."""
+def _given(request: Request) -> dict[str, bool]:
+    """Which options were given that say how to record."""
     default = type(request)()
-    given = {
-        "CMD": bool(request.command),
+    return {
         "--profile": request.profile != default.profile,
         "--event": bool(request.events),
         "--duration": request.duration_ns is not None,
@@ -259,12 +279,15 @@ def _check_unpack(request: Request, is_elsewhere: bool) -> None:
         "--sample": request.interval_ns != default.interval_ns,
         "--backend": request.backend != default.backend,
         "--probe": request.probe != default.probe,
-        "--remote, --print": is_elsewhere,
     }
+
+
+def _refuse(given: dict[str, bool], mode: str, why: str) -> None:
+    """Options without an effect there."""
     for option, is_given in given.items():
         if is_given:
             raise UsageError(
-                "not-with-unpack", option, "is not for --unpack: it is recorded already",
+                f"not-with-{mode.removeprefix('--')}", option, f"is not for {mode}: {why}",
                 fix=f"leave out {option}",
             )  # fmt: skip
 

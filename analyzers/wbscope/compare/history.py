@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.outputs import check_parent, private_folder
 from wbscope.base.result import Notice
@@ -198,7 +199,7 @@ def _opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
     if not path.exists() and not write:
         raise InputError("no-file", name, "does not exist", fix=_FIX)
     mode = "rwc" if write else "ro"
-    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
+    uri = f"file:{quote(os.fsencode(absolute(path)))}?mode={mode}"
     try:
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.children import file_word
+from wbscope.base.current import absolute
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
@@ -85,7 +86,7 @@ def check_selection(source: Source, database: Path, choice: Choice) -> list[Noti
     """
     if not choice.events and not choice.span:
         return []
-    with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as opened:
+    with closing(sqlite3.connect(f"{absolute(database).as_uri()}?mode=ro", uri=True)) as opened:
         events = [str(name) for (name,) in opened.execute("SELECT event FROM event_counts")]
         formats = [str(name) for (name,) in opened.execute("SELECT event FROM event_format")]
     if not events:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote as quote_uri
 
+from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, QueryError, SetupError, WbscopeError
 from wbscope.library.guard import stoppable
 from wbscope.library.room import can_write_temp, no_room
@@ -71,7 +72,7 @@ def check_database(path: Path, shown: str) -> None:
 
 def open_database(path: Path, shown: str) -> tuple[sqlite3.Connection, Recorded]:
     """A read-only connection and what it holds; `shown` is the user's path."""
-    uri = f"file:{quote_uri(os.fsencode(path.absolute()))}?mode=ro"
+    uri = f"file:{quote_uri(os.fsencode(absolute(path)))}?mode=ro"
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error as error:

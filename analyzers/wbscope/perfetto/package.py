@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.current import absolute
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import check_parent, free_name, private_output, write_whole
 from wbscope.base.version import __version__
@@ -79,7 +80,7 @@ def write_package(library: Library, folder: Path, *, force: bool = False) -> int
             _make_folder(target.parent)
             write_whole(target, text)
         return len(texts)
-    target = Path(os.path.realpath(folder))
+    target = Path(os.path.realpath(absolute(folder)))
     with private_output(target) as private:
         for path, text in texts.items():
             (private / path).parent.mkdir(parents=True, exist_ok=True)

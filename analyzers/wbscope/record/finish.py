@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, SetupError
 from wbscope.base.version import __version__
 from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd
@@ -274,7 +275,7 @@ def recover_folder(folder: Path, told: Callable[[Recovered], None] = lambda _: N
             "is no folder of a recording that was cut short",
             fix="wbscope record --recover    # finds those that it can",
         ) from error
-    plan = replace(plan, folder=str(folder.absolute()))
+    plan = replace(plan, folder=str(absolute(folder)))
     instance = Instance(Path(plan.tracefs), plan.instance)
     found = None
     if plan.instance in registered():

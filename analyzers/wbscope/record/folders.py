@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.current import absolute
 from wbscope.base.errors import UsageError
 from wbscope.base.outputs import check_parent, free_name, short_name
 from wbscope.base.sudo_caller import give_to_caller
@@ -59,7 +60,7 @@ def target_of(output: Path | None, force: bool) -> Path:
     Raises: UsageError for a name that a folder cannot be given by rename(2).
     """
     path = output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
-    target = path.absolute()
+    target = absolute(path)
     shown = str(path)
     check_parent(path)
     if target.is_symlink():

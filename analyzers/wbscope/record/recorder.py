@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.current import current_folder
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
 from wbscope.library.library import Library
@@ -59,7 +60,7 @@ def record(
     if problem := mount_debugfs():
         warn(Notice("no-bdi-statistics", f"{problem}; the run has none of backing devices"))
     plan = _plan(request, library, tracefs, target, warn)
-    shared = shared_disks(target.parent, request.command, Path.cwd())
+    shared = shared_disks(target.parent, request.command, current_folder())
     if shared:
         others = "the command can" if request.command else "what is recorded may"
         text = f"the run is written to {', '.join(shared)}, which {others} write to as well"

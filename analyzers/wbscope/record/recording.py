@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from wbscope.base.current import current_folder
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
 from wbscope.record.finish import Recovered, lost_count, save_meta
@@ -85,7 +86,7 @@ class Session:
         clock = CLOCK_IDS[self._plan.clock]
         if not request.command:
             return self._wait(request.duration_ns)
-        self._fio = fio_results(request.command, Path(self._plan.folder), Path.cwd())
+        self._fio = fio_results(request.command, Path(self._plan.folder), current_folder())
         command = request.command if self._fio is None else self._fio.command
         others = processes_below(os.getpid())
         workload: Workload | None = None

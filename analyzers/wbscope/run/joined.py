@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from wbscope.base.current import absolute
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Result
 from wbscope.library.sqlfile import Column
@@ -19,7 +20,7 @@ _RUN = Column("run", "TEXT", "run that the row is of: the shortest name that tel
 
 def short_names(runs: Sequence[str]) -> list[str]:
     """As many last parts of each path as no other one ends in."""
-    parts = [Path(os.path.abspath(run)).parts for run in runs]
+    parts = [Path(os.path.normpath(absolute(Path(run)))).parts for run in runs]
     names = []
     for run, mine in zip(runs, parts, strict=True):
         others = [theirs for theirs in parts if theirs is not mine]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from wbscope.base.errors import SetupError
-from wbscope.record import elsewhere, folders, remote, tracefs
+from wbscope.record import elsewhere, finish, folders, remote, tracefs
 
 Cli = Callable[..., Any]
 _FACTS = {
@@ -83,6 +84,33 @@ def test_options_that_an_archive_has_no_use_for(
     ran = cli("record", "--unpack", tmp_path / "run.tar", "-o", tmp_path / "run", *option)
     assert ran.code == 2
     assert "error[not-with-unpack]: " in ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--profile", "deep"), ("-e", "block"), ("--duration", "1s"), ("--sync",),
+        ("--sysctl", "vm.swappiness=1"), ("--buffer-size", "1M"), ("--clock", "mono"),
+        ("--sample", "5s"), ("--backend", "tracefs"), ("--probe", "off"), ("-o", "x"),
+        ("--print",), ("--remote", "host"), ("--unpack", "x.tar"), ("--no-report",), ("--force",),
+        ("--json",),
+    ],
+)  # fmt: skip
+def test_options_that_recover_has_no_use_for(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, option: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(finish, "recover_all", lambda _: pytest.fail("it was not to go on"))
+    ran = cli("record", "--recover", *option)
+    assert ran.code == 2
+    assert "not-with-recover" in ran.err
+    assert ran.out == ""
+
+
+def test_script_is_no_document(cli: Cli) -> None:
+    ran = cli("record", "--print", "--json", "--duration", "1s")
+    assert ran.code == 2
+    assert json.loads(ran.err)["error"]["slug"] == "not-with-print"
     assert ran.out == ""
 
 
