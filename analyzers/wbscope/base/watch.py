@@ -43,6 +43,8 @@ _LOOK_SECONDS = 0.2
 
 _TIMEOUT = "WBSCOPE_TIMEOUT"
 _TIMEOUT_SECONDS = 600
+# More than any machine has, of bytes and of seconds.
+_MOST_DIGITS = 18
 _TEMP = "WBSCOPE_TEMP_LIMIT"
 _TEMP_BYTES = 4 << 30
 _MEMORY = "WBSCOPE_MEMORY_LIMIT"
@@ -281,9 +283,10 @@ def _number(name: str, default: int, unit: str) -> int:
     text = os.environ.get(name)
     if not text:
         return default
-    if not text.isdecimal() or int(text) == 0:
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) == 0:
+        short = repr(text) if len(text) <= _MOST_DIGITS else f"of {len(text)} characters"
         raise UsageError(
-            "bad-variable", name, f"is {text!r}, wanted {unit}, a whole number above 0",
+            "bad-variable", name, f"is {short}, wanted {unit}, a whole number above 0",
             fix=f"export {name}={default}",
         )  # fmt: skip
     return int(text)

@@ -25,7 +25,13 @@ from wbscope.cli.completing import ASKED, complete
 from wbscope.cli.exitcodes import error_code
 from wbscope.cli.fixes import with_run, with_verb
 from wbscope.cli.group import verb_group
-from wbscope.cli.output import cannot_write_stdout, drop_output, note, write_stdout
+from wbscope.cli.output import (
+    cannot_write_stdout,
+    closed_stdout,
+    drop_output,
+    note,
+    write_stdout,
+)
 from wbscope.cli.typos import meant, query_first
 from wbscope.cli.verbs import VERBS, add_verbs
 from wbscope.cli.wording import error_in_options
@@ -106,6 +112,8 @@ def _run(words: list[str]) -> int:
         ):
             context.command.invoke(context)
     except typer.Exit as end:
+        if end.exit_code == _OK and sys.stdout is None:
+            return _fail(closed_stdout(), words)  # Typer prints a help text to nowhere
         return end.exit_code
     except (KeyboardInterrupt, typer.Abort):
         note("interrupted")

@@ -21,6 +21,7 @@ from wbscope.render.table import PAGE_WIDTH
 
 __all__ = [
     "cannot_write_stdout",
+    "closed_stdout",
     "drop_output",
     "note",
     "page_width",
@@ -34,13 +35,17 @@ __all__ = [
 _LEAST_WIDTH = 20
 
 
+def closed_stdout() -> SetupError:
+    return SetupError("no-stdout", "stdout", "is closed, so there is nowhere to write")
+
+
 def write_stdout(text: str, *, colours: bool = False) -> None:
     """Write and flush, so that a full disk or a closed pipe is met here.
 
     `colours` are for a page that people read, where it is shown on a terminal.
     """
     if sys.stdout is None:
-        raise SetupError("no-stdout", "stdout", "is closed, so there is nowhere to write")
+        raise closed_stdout()
     try:
         sys.stdout.write(coloured(text) if colours and has_colours(sys.stdout) else text)
         sys.stdout.flush()

@@ -11,7 +11,7 @@ from wbscope.base.errors import UsageError
 from wbscope.base.span import WHOLE, Span, parse_span
 from wbscope.base.units import parse_duration, parse_number
 
-__all__ = ["Filters", "parse_filters"]
+__all__ = ["Filters", "check_text", "parse_filters"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,17 @@ def parse_filters(
     return Filters(window_ns, window, bdi, tid, comm_glob, cgroup, span)
 
 
+def check_text(argument: str, value: object, example: str) -> None:
+    """Raises: UsageError for what is no text."""
+    if not isinstance(value, str):
+        raise _bad_type(argument, value, "a text", example)
+
+
+def _bad_type(argument: str, value: object, wanted: str, example: str) -> UsageError:
+    told = f"is of type {type(value).__name__}, wanted {wanted}"
+    return UsageError("bad-type", f"{argument}={value!r}", told, fix=example)
+
+
 def _check_types(tid: object, task: object, bdi: object, cgroup: object) -> None:
     """What the command line makes sure of; other types would only fit no row."""
     number, name = ("a whole number", int), ("a text", str)
@@ -76,12 +87,7 @@ def _check_types(tid: object, task: object, bdi: object, cgroup: object) -> None
     ):
         if value is None or (isinstance(value, tuple(types)) and not isinstance(value, bool)):
             continue
-        raise UsageError(
-            "bad-type",
-            f"{option}={value!r}",
-            f"is of type {type(value).__name__}, wanted {wanted}",
-            fix=example,
-        )
+        raise _bad_type(option, value, wanted, example)
     if bdi == "":
         raise UsageError(
             "no-bdi",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import get_ident
 from types import TracebackType
 from typing import Self
 
@@ -32,7 +33,7 @@ from wbscope.library.session import Session
 from wbscope.library.sqlfile import SqlFile
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.empty import unfiltered, why_empty
-from wbscope.run.filters import Filters, parse_filters
+from wbscope.run.filters import Filters, check_text, parse_filters
 from wbscope.run.ingested import damage_told, engine_of
 from wbscope.run.labels import Names, has_named, names_of
 from wbscope.run.source import Source, find_source
@@ -53,6 +54,7 @@ class Run:
         self.name = str(source.path)
         self.database = engine.database
         self.library = library
+        self._thread = get_ident()  # SQLite's connection is for this one only
         self._names: Names | None = None
         self._opened: Session | None = Session(engine, library, self.name)
 
@@ -77,6 +79,7 @@ class Run:
         ns); `start` and `end` say the same as `time_range`, 'START..END'.
         Raises: QueryError, EvidenceError, UsageError.
         """
+        check_text("name", name, "name='fairness'")
         self.library.query(name)
         filters = parse_filters(window, bdi, tid, task, cgroup, start, end, time_range)
         return self.ask(name, filters)
@@ -132,7 +135,10 @@ class Run:
         `clock` times are those of the trace clock. `width` is that of a page of text.
         Raises: UsageError, QueryError.
         """
-        sections = (section,) if isinstance(section, str) else tuple(section)
+        is_list = isinstance(section, Iterable) and not isinstance(section, str)
+        sections = tuple(section) if is_list else (section,)
+        for one in sections:
+            check_text("section", one, "section='fairness'")
         span = parse_span(start, end, time_range)
         make = _REPORTERS["report"]
         return make(self, span, sections, format, full=full, clock=clock, width=width)
@@ -145,6 +151,7 @@ class Run:
         With `most_rows`, the rows after these are left out, with a warning.
         Raises: QueryError; UsageError sqlite-only, as all that reads the database itself.
         """
+        check_text("statement", statement, "statement='SELECT ...'")
         limit_ns = None if timeout is None else parse_duration("timeout", timeout, positive=True)
         return self.select(statement, limit_ns, most_rows)
 
@@ -255,6 +262,13 @@ class Run:
                 self.name,
                 "is closed, wanted an open run",
                 fix=f"wbscope.open({self.name!r})",
+            )
+        if isinstance(self._opened.engine, SqliteEngine) and get_ident() != self._thread:
+            raise UsageError(
+                "other-thread",
+                self.name,
+                "was opened in another thread, wanted an open run of this one",
+                fix=f"wbscope.open({self.name!r})    # in each thread",
             )
         return self._opened
 

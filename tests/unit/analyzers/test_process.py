@@ -98,6 +98,24 @@ def test_closed_stdout(start: Start, database: Path) -> None:
     assert err.startswith(b"error[no-stdout]: ")
 
 
+@pytest.mark.parametrize("words", [["--help"], ["query", "--help"], ["--version"]])
+def test_help_with_a_closed_stdout(start: Start, words: list[str]) -> None:
+    process = start(*words, preexec_fn=lambda: os.close(1), stdout=None)
+    _, err = process.communicate()
+    assert process.returncode == 5
+    assert err.startswith(b"error[no-stdout]: ")
+
+
+@pytest.mark.parametrize("name", ["WBSCOPE_TIMEOUT", "WBSCOPE_TEMP_LIMIT"])
+@pytest.mark.parametrize("digits", [19, 400, 5000])
+def test_limit_of_many_digits(start: Start, database: Path, name: str, digits: int) -> None:
+    env = dict(os.environ, **{name: "9" * digits})
+    process = start("query", "throttle_by_task", database, env=env)
+    _, err = process.communicate()
+    assert process.returncode == 2
+    assert err.startswith(f"error[bad-variable]: {name}: is of {digits} characters".encode())
+
+
 def test_closed_stderr(start: Start, tmp_path: Path) -> None:
     process = start("report", tmp_path / "nowhere", preexec_fn=lambda: os.close(2), stderr=None)
     out, _ = process.communicate()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -236,6 +237,43 @@ def test_filters_of_a_wrong_type(
     assert (caught.value.slug, caught.value.subject) == (slug, subject)
     assert "wanted" in caught.value.message
     assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("ask", "subject"),
+    [
+        (lambda run: run.query(None), "name=None"),
+        (lambda run: run.query(5), "name=5"),
+        (lambda run: run.sql(None), "statement=None"),
+        (lambda run: run.report(section=5), "section=5"),
+        (lambda run: run.report(section=["fairness", None]), "section=None"),
+    ],
+)
+def test_what_is_asked_of_a_wrong_type(
+    database: Path, ask: Callable[[wbscope.Run], object], subject: str
+) -> None:
+    with wbscope.open(database) as run, pytest.raises(UsageError) as caught:
+        ask(run)
+    assert (caught.value.slug, caught.value.subject) == ("bad-type", subject)
+    assert caught.value.fix
+
+
+def test_a_run_is_for_one_thread(database: Path) -> None:
+    """That the run cannot be used would be another thing."""
+    told = []
+
+    def ask(run: wbscope.Run) -> None:
+        for one in (lambda: run.query("windows"), lambda: run.sql("SELECT 1"), run.findings):
+            with pytest.raises(UsageError) as caught:
+                one()
+            told.append(caught.value.slug)
+
+    with wbscope.open(database) as run:
+        thread = threading.Thread(target=ask, args=(run,))
+        thread.start()
+        thread.join()
+        assert run.sql("SELECT 1").rows == [(1,)]
+    assert told == ["other-thread"] * 3
 
 
 def test_a_closed_run_says_so(database: Path) -> None:
