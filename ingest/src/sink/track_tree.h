@@ -54,7 +54,7 @@ struct TrackRow {
 // Where a tree is drawn.
 struct TreePlacing {
   std::string root;           // instead of the first part of each path; "": as it is
-  std::string mark;           // stands before the names of the groups below the root
+  std::string mark = {};      // stands before the names of the groups below the root
   std::int64_t shift_ns = 0;  // is added to each time
   std::int64_t step_ns = 0;   // of time, for TrackTree::kExactPoints; 0: draw every point
 };
