@@ -312,12 +312,12 @@ WITH
         s.ts,
         s.kind,
         max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
-          OVER before AS until_ts,
+          OVER so_far AS until_ts,
         max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
-          OVER before AS asked_until_ts
+          OVER so_far AS asked_until_ts
       FROM wb_stall AS s
       WHERE s.kind IN ('memcg reclaim', 'reclaim throttle')
-      WINDOW before AS (PARTITION BY s.tid ORDER BY s.ts)
+      WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
     ) AS i
     WHERE i.kind = 'reclaim throttle' AND i.ts < i.until_ts
   ),

@@ -95,13 +95,16 @@ def runs_of_text(text: str, path: Path) -> tuple[RunData, ...]:
     """The runs of what baseline_text() gave; InputError, about `path`, for anything else."""
     try:
         document = json.loads(text)
-        # Half a surrogate pair is JSON, and no text that could be written or printed.
+        # Half a surrogate pair is JSON, and no text that could be written or printed; but a byte
+        # of a name of a file (PEP 383).
         if r"\ud" in text.lower():
-            json.dumps(document, ensure_ascii=False).encode()
+            json.dumps(document, ensure_ascii=False).encode(errors="surrogateescape")
+            names = document.get("metrics") if isinstance(document, dict) else None
+            json.dumps(list(names or ()), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         raise _damaged(path, f"has {half!r} in a text, half of a character") from error
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise _damaged(path, f"is no JSON: {error}") from error
     if not isinstance(document, dict) or document.get("schema") != BASELINE_SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else type(document).__name__

@@ -187,10 +187,9 @@ def _mode(path: Path, text: str) -> int:
 
 def _no_file(text: str, mode: int) -> InputError:
     """For a pipe with the command that reads it: whatever it has, it is read as stdin is."""
-    told = "is no regular file and no folder"
+    told = "is no regular file and no folder; what ends by itself, save it to a file first"
     fix = None
     if stat.S_ISFIFO(mode):
-        told += "; save it to a file first"
         fix = f"wbscope report - < {shlex.quote(text)}    # if it ends by itself"
         if _OF_A_SHELL.match(text):  # as of <(COMMAND): it is gone when the shell has gone on
             told = "is a pipe of the shell, which is read as stdin only"

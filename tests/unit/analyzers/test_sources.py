@@ -101,7 +101,8 @@ def test_a_device_is_not_to_be_saved() -> None:
     """It may never end."""
     with pytest.raises(InputError) as caught:
         find_source("/dev/zero")
-    assert str(caught.value) == "/dev/zero: is no regular file and no folder"
+    told = "is no regular file and no folder; what ends by itself, save it to a file first"
+    assert str(caught.value) == f"/dev/zero: {told}"
     assert caught.value.fix is None
 
 

@@ -152,7 +152,7 @@ def test_add_tells_what_it_did(cli: Cli, folder: Path) -> None:
     place = ["--commit", "v6.12", "--date", "2026-11-03", "--branch", "next"]
     ran = cli("history", "add", "history.db", saved("a"), saved("b"), *place)
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "added to history.db: 2 runs, 1 metrics, at v6.12 (2026-11-03)\n"
+    assert ran.err == "added to history.db: 2 runs, 1 metric, at v6.12 (2026-11-03)\n"
     again = cli("history", "add", "history.db", "a.json", *place)
     assert again.code == 0
     assert again.err == "a0 is there already, at v6.12: left as it is\nnothing added\n"
