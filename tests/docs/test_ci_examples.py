@@ -349,3 +349,12 @@ def test_a_summary_that_cannot_be_written(workspace: Path) -> None:
     done = gate(workspace, *words, GITHUB_STEP_SUMMARY=str(workspace / "no/folder"))
     assert done.returncode == 5
     assert "GITHUB_STEP_SUMMARY" in done.stderr
+
+
+def test_a_report_stays_where_the_disk_is_at_fault(workspace: Path) -> None:
+    """As every result: what was there is whole until the next one is."""
+    (workspace / "gate.xml").write_text("of yesterday")
+    (workspace / "no-folder").write_text("")
+    words = ("same", "--junit", "gate.xml", "--sarif", "no-folder/gate.sarif", "--force")
+    assert gate(workspace, *words, "--against", "before").returncode == 5
+    assert (workspace / "gate.xml").read_text() == "of yesterday"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wbscope.base.current import absolute
-from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.output import note
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["CiReports", "GithubOption", "JunitOption", "SarifOption"]
 
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+# Exit codes of an error after which there is no report.
+_NO_VERDICT = (UsageError.exit_code, InputError.exit_code)
 
 JunitOption = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
@@ -50,10 +52,7 @@ class CiReports:
     runs: Sequence[str] = ()
 
     def check(self, force: bool, inputs: Iterable[Path], output: Path | None) -> None:
-        """Errors that are known before any work; `output` is where the verdict goes.
-
-        Earlier reports are gone then: where there is no verdict, there is none of another day.
-        """
+        """Errors that are known before any work; `output` is where the verdict goes."""
         kept = [*inputs, *([] if self.policy is None else [self.policy])]
         taken = {} if output is None else {absolute(output): f"-o {output}"}
         for path, name, option in (
@@ -73,9 +72,16 @@ class CiReports:
                 )
         if self.github and (summary := os.environ.get(_SUMMARY_VARIABLE)):
             _append_summary(summary, "")
-        for path in (self.junit, self.sarif):
-            if path is not None:
-                _remove(path)
+
+    def drop_earlier(self, error: WbscopeError) -> None:
+        """No report of another day stays where wrong usage or input left no verdict (docs/ci.md).
+
+        Of a full disk, or of a kill, the earlier ones stay whole.
+        """
+        if error.exit_code in _NO_VERDICT:
+            for path in (self.junit, self.sarif):
+                if path is not None:
+                    _remove(path)
 
     def write(self, result: GateResult, force: bool) -> None:
         """Everything that was asked for; each file is there whole or not at all."""

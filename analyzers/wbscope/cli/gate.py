@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from wbscope.base.errors import UsageError
+from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
 from wbscope.cli.cireports import CiReports, GithubOption, JunitOption, SarifOption
 from wbscope.cli.compare import RunsOption
@@ -107,82 +107,85 @@ def gate(
     inputs = [*asked, *(against or []), *(baseline or [])]
     form.check(inputs)
     reports = CiReports(file, junit, sarif, github, asked)
-    # Before all that may end without a verdict: no report is left that tells another one.
     reports.check(force, [Path(name) for name in inputs], form.file)
-    if record is not None:
-        check_words(runs or [], against or [], baseline or [], self_check, file)
-        given = {"A": asked}
-    else:
-        given = named_sides(runs or [], against, baseline, None, "gate")
-    if self_check and "B" in given:
-        raise UsageError(
-            "two-choices",
-            "--self-check",
-            "judges runs against themselves, so there is nothing to be --against",
-            fix="wbscope gate --policy gate.toml RUN... --self-check",
+    try:
+        if record is not None:
+            check_words(runs or [], against or [], baseline or [], self_check, file)
+            given = {"A": asked}
+        else:
+            given = named_sides(runs or [], against, baseline, None, "gate")
+        if self_check and "B" in given:
+            raise UsageError(
+                "two-choices",
+                "--self-check",
+                "judges runs against themselves, so there is nothing to be --against",
+                fix="wbscope gate --policy gate.toml RUN... --self-check",
+            )
+        from wbscope.compare.gate import judge
+        from wbscope.compare.load import Loader
+        from wbscope.compare.policy import Policy, budget_rule, read_policy
+
+        rules = tuple(budget_rule(text) for text in budget or ())
+        if policy is None and not rules:
+            words = ["wbscope", "gate", *given["A"]]
+            words += ["--against", *given["B"]] if "B" in given else []
+            raise UsageError(
+                "no-policy",
+                "gate",
+                "has nothing to judge by",
+                fix=f"{shlex.join(words)} --budget {shlex.quote(_BUDGET)}",
+            )
+        chosen = Policy(rules) if policy is None else read_policy(Path(policy))
+        if policy is not None:
+            chosen = replace(chosen, rules=(*chosen.rules, *rules))
+        if inconclusive is not None:
+            chosen = replace(chosen, inconclusive=inconclusive.value)
+        # The gate refuses damaged runs itself, with all else that is wrong.
+        loader = Loader(
+            wanted=chosen.wants,
+            watch=lambda run: progress_bar(run, hidden=quiet or as_json),
+            allow_damaged=True,
+            checks=chosen.checks,
         )
-    from wbscope.compare.gate import judge
-    from wbscope.compare.load import Loader
-    from wbscope.compare.policy import Policy, budget_rule, read_policy
+        families = [metric.family for metric in loader.catalog.metrics]
+        checked = None
+        if record is not None:
+            say = (lambda _: None) if quiet or as_json else note
+            base_cell = against[0] if against else None
+            result = recorded(record, chosen, base_cell, max_runs, runs_in, resume, say)
+        elif self_check:
+            from wbscope.compare.selfcheck import self_check as check_runs
 
-    rules = tuple(budget_rule(text) for text in budget or ())
-    if policy is None and not rules:
-        words = ["wbscope", "gate", *given["A"]]
-        words += ["--against", *given["B"]] if "B" in given else []
-        raise UsageError(
-            "no-policy",
-            "gate",
-            "has nothing to judge by",
-            fix=f"{shlex.join(words)} --budget {shlex.quote(_BUDGET)}",
-        )
-    chosen = Policy(rules) if policy is None else read_policy(Path(policy))
-    if policy is not None:
-        chosen = replace(chosen, rules=(*chosen.rules, *rules))
-    if inconclusive is not None:
-        chosen = replace(chosen, inconclusive=inconclusive.value)
-    # The gate refuses damaged runs itself, with all else that is wrong.
-    loader = Loader(
-        wanted=chosen.wants,
-        watch=lambda run: progress_bar(run, hidden=quiet or as_json),
-        allow_damaged=True,
-        checks=chosen.checks,
-    )
-    families = [metric.family for metric in loader.catalog.metrics]
-    checked = None
-    if record is not None:
-        say = (lambda _: None) if quiet or as_json else note
-        base_cell = against[0] if against else None
-        result = recorded(record, chosen, base_cell, max_runs, runs_in, resume, say)
-    elif self_check:
-        from wbscope.compare.selfcheck import self_check as check_runs
+            checked = check_runs(loader.side("A", given["A"]), chosen, families)
+            note(checked.told())
+            result = checked.decisive
+        else:
+            side = loader.side("A", given["A"])
+            base = loader.side("B", given["B"]) if "B" in given else None
+            try:
+                result = judge(side, base, chosen, families)
+            except UsageError as error:
+                if error.slug == "no-base":
+                    words = ["wbscope", "gate", "--policy", policy or "", *given["A"]]
+                    error.fix = f"{shlex.join(words)} --against RUN..."
+                raise
+        if as_json:
+            from wbscope.render.comparejson import gate_json
 
-        checked = check_runs(loader.side("A", given["A"]), chosen, families)
-        note(checked.told())
-        result = checked.decisive
-    else:
-        side = loader.side("A", given["A"])
-        base = loader.side("B", given["B"]) if "B" in given else None
-        try:
-            result = judge(side, base, chosen, families)
-        except UsageError as error:
-            if error.slug == "no-base":
-                words = ["wbscope", "gate", "--policy", policy or "", *given["A"]]
-                error.fix = f"{shlex.join(words)} --against RUN..."
-            raise
-    if as_json:
-        from wbscope.render.comparejson import gate_json
+            text = gate_json(result, checked)
+        elif as_markdown:
+            from wbscope.render.gatepage import gate_markdown
 
-        text = gate_json(result, checked)
-    elif as_markdown:
-        from wbscope.render.gatepage import gate_markdown
+            text = gate_markdown(result, not no_faces)
+        else:
+            from wbscope.render.gatepage import gate_text
+            from wbscope.render.table import PAGE_WIDTH
 
-        text = gate_markdown(result, not no_faces)
-    else:
-        from wbscope.render.gatepage import gate_text
-        from wbscope.render.table import PAGE_WIDTH
-
-        width = PAGE_WIDTH if form.file is not None else page_width()
-        text = gate_text(result, width, not no_faces)
+            width = PAGE_WIDTH if form.file is not None else page_width()
+            text = gate_text(result, width, not no_faces)
+    except WbscopeError as error:
+        reports.drop_earlier(error)
+        raise
     # Files first: whoever reads stdout may be gone, as `head -1` is.
     reports.write(result, force)
     if form.file is not None:
