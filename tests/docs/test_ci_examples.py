@@ -311,14 +311,33 @@ def test_a_file_that_is_there_is_kept(workspace: Path, option: str) -> None:
 def test_what_is_replaced_is_gone_where_there_is_no_verdict(
     workspace: Path, words: tuple[str, ...]
 ) -> None:
-    for name in ("gate.xml", "gate.sarif"):
-        (workspace / name).write_text("of yesterday")
     asked = ("--junit", "gate.xml", "--sarif", "gate.sarif")
+    files = [workspace / name for name in ("gate.xml", "gate.sarif")]
+    assert gate(workspace, "same", "--baseline", "base.json", *asked).returncode == 0
+    yesterday = [file.read_bytes() for file in files]
     assert gate(workspace, *words, *asked).returncode == 2
-    assert (workspace / "gate.xml").read_text() == "of yesterday"
+    assert [file.read_bytes() for file in files] == yesterday
     assert gate(workspace, *words, *asked, "--force").returncode in (2, 3)
-    assert not (workspace / "gate.xml").exists()
-    assert not (workspace / "gate.sarif").exists()
+    assert not any(file.exists() for file in files)
+
+
+def test_what_is_no_report_stays_where_there_is_no_verdict(workspace: Path) -> None:
+    """Whatever has the name: it is replaced by a verdict, and else by nothing."""
+    for name in ("gate.xml", "gate.sarif"):
+        (workspace / name).write_text("<testsuites name='mine'/>")
+    asked = ("--junit", "gate.xml", "--sarif", "gate.sarif", "--force")
+    assert gate(workspace, "nowhere", "--against", "before", *asked).returncode == 3
+    done, _ = run_action(workspace, RUNS="nowhere", BASELINE="base.json")
+    assert done.returncode == 3
+    for name in ("gate.xml", "gate.sarif"):
+        assert (workspace / name).read_text() == "<testsuites name='mine'/>"
+
+
+def test_the_action_never_removes_an_input(workspace: Path) -> None:
+    before = (workspace / "base.json").read_bytes()
+    done, _ = run_action(workspace, RUNS="same", BASELINE="base.json", JUNIT="base.json")
+    assert done.returncode != 0
+    assert (workspace / "base.json").read_bytes() == before
 
 
 def test_an_input_is_never_replaced(workspace: Path) -> None:

@@ -25,6 +25,9 @@ __all__ = ["CiReports", "GithubOption", "JunitOption", "SarifOption"]
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 # Exit codes of an error after which there is no report.
 _NO_VERDICT = (UsageError.exit_code, InputError.exit_code)
+# What ci/junit.py and ci/sarif.py write near the start of a file.
+_MARKS = (b'<testsuites name="wbscope"', b'"name": "wbscope"')
+_MARK_BYTES = 1 << 12
 
 JunitOption = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
@@ -73,14 +76,14 @@ class CiReports:
         if self.github and (summary := os.environ.get(_SUMMARY_VARIABLE)):
             _append_summary(summary, "")
 
-    def drop_earlier(self, error: WbscopeError) -> None:
+    def drop_earlier(self, error: WbscopeError, force: bool) -> None:
         """No report of another day stays where wrong usage or input left no verdict (docs/ci.md).
 
-        Of a full disk, or of a kill, the earlier ones stay whole.
+        Of a full disk, or of a kill, the earlier ones stay whole; so does what is no report.
         """
-        if error.exit_code in _NO_VERDICT:
+        if force and error.exit_code in _NO_VERDICT:
             for path in (self.junit, self.sarif):
-                if path is not None:
+                if path is not None and _is_report(path):
                     _remove(path)
 
     def write(self, result: GateResult, force: bool) -> None:
@@ -105,6 +108,15 @@ class CiReports:
                 note(line)
             if summary := os.environ.get(_SUMMARY_VARIABLE):
                 _append_summary(summary, step_summary(result, expected))
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            start = file.read(_MARK_BYTES)
+    except OSError:
+        return False
+    return any(mark in start for mark in _MARKS)
 
 
 def _remove(path: Path) -> None:

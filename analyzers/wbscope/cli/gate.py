@@ -184,7 +184,7 @@ def gate(
             width = PAGE_WIDTH if form.file is not None else page_width()
             text = gate_text(result, width, not no_faces)
     except WbscopeError as error:
-        reports.drop_earlier(error)
+        reports.drop_earlier(error, force)
         raise
     # Files first: whoever reads stdout may be gone, as `head -1` is.
     reports.write(result, force)
