@@ -18,7 +18,7 @@ from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
 from wbscope.base.units import counted, parse_duration
 from wbscope.cli.choice import parse_choice, parse_width
-from wbscope.cli.exitcodes import Codes, gate_code
+from wbscope.cli.exitcodes import Codes
 from wbscope.cli.formats import Format, write_result
 from wbscope.cli.group import verb_group
 from wbscope.cli.options import (
@@ -36,11 +36,11 @@ from wbscope.cli.options import (
     SortOption,
     WidthOption,
 )
-from wbscope.cli.output import drop_output, note, page_width, write_stdout
+from wbscope.cli.output import note, write_stdout
 from wbscope.cli.pager import page
 from wbscope.cli.sides import FacesOption
 from wbscope.cli.sql import SqlCommand
-from wbscope.render.table import PAGE_WIDTH
+from wbscope.cli.verdictout import tell_verdict, verdict_text
 
 if TYPE_CHECKING:
     from wbscope.fleet.engines import Cluster
@@ -378,8 +378,6 @@ def gate(
     from wbscope.fleet.cohorts import both_sides
     from wbscope.fleet.engines import fleet_engine
     from wbscope.library.library import load_library
-    from wbscope.render.comparejson import gate_json
-    from wbscope.render.gatepage import gate_markdown, gate_text
 
     chosen = read_policy(policy)
     with fleet_engine(dataset, cluster) as engine:
@@ -387,23 +385,7 @@ def gate(
     families = [metric.family for metric in load_catalog(load_library()).metrics]
     result = judge(side, base, chosen, families)
     result = replace(result, warnings=(*told, *result.warnings))
-    if as_json:
-        text = gate_json(result, None)
-    elif as_markdown:
-        text = gate_markdown(result, not no_faces)
-    else:
-        width = PAGE_WIDTH if form.file is not None else page_width()
-        text = gate_text(result, width, not no_faces)
-    if form.file is not None:
-        write_whole(form.file, text, force=form.force)
-        note(f"wrote {form.file}: {result.status}")
-    else:
-        try:
-            write_stdout(text)
-        except BrokenPipeError:
-            drop_output(sys.stdout)  # the exit code is the answer
-    if (code := gate_code(result, Codes.ci)) != 0:
-        raise typer.Exit(code)
+    tell_verdict(result, verdict_text(result, None, form, not no_faces), form, Codes.ci)
 
 
 def _cluster(master: str | None, conf: list[str] | None) -> Cluster | None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import Annotated
 import typer
 
 from wbscope.base.errors import UsageError, WbscopeError
-from wbscope.base.outputs import write_whole
 from wbscope.cli.cireports import CiReports, GithubOption, JunitOption, SarifOption
 from wbscope.cli.compare import RunsOption
-from wbscope.cli.exitcodes import Codes, gate_code
+from wbscope.cli.exitcodes import Codes
 from wbscope.cli.formats import Format
 from wbscope.cli.gaterecord import (
     MaxRunsOption,
@@ -33,8 +31,9 @@ from wbscope.cli.options import (
     OutputOption,
     QuietOption,
 )
-from wbscope.cli.output import drop_output, note, page_width, progress_bar, write_stdout
+from wbscope.cli.output import note, progress_bar
 from wbscope.cli.sides import AgainstOption, BaselineOption, FacesOption, named_sides
+from wbscope.cli.verdictout import tell_verdict, verdict_text
 
 __all__ = ["gate"]
 
@@ -169,32 +168,10 @@ def gate(
                     words = ["wbscope", "gate", "--policy", policy or "", *given["A"]]
                     error.fix = f"{shlex.join(words)} --against RUN..."
                 raise
-        if as_json:
-            from wbscope.render.comparejson import gate_json
-
-            text = gate_json(result, checked)
-        elif as_markdown:
-            from wbscope.render.gatepage import gate_markdown
-
-            text = gate_markdown(result, not no_faces)
-        else:
-            from wbscope.render.gatepage import gate_text
-            from wbscope.render.table import PAGE_WIDTH
-
-            width = PAGE_WIDTH if form.file is not None else page_width()
-            text = gate_text(result, width, not no_faces)
     except WbscopeError as error:
         reports.drop_earlier(error, force)
         raise
+    text = verdict_text(result, checked, form, not no_faces)
     # Files first: whoever reads stdout may be gone, as `head -1` is.
     reports.write(result, force)
-    if form.file is not None:
-        write_whole(form.file, text, force=form.force)
-        note(f"wrote {form.file}: {result.status}")
-    else:
-        try:
-            write_stdout(text, colours=True)
-        except BrokenPipeError:
-            drop_output(sys.stdout)  # the exit code is the answer
-    if (code := gate_code(result, exit_codes)) != 0:
-        raise typer.Exit(code)
+    tell_verdict(result, text, form, exit_codes)
