@@ -16,30 +16,16 @@ from support.driftnoise import IGNORE, POLICY, TIME, Layout, Machine, counts
 from support.opsruns import ops_runs
 from support.predictions import real
 from support.rundata import run
+from support.sessionsides import judged, side_of
 from wbscope.ci.expected import expected_text
 from wbscope.compare.comparison import Side
-from wbscope.compare.gate import GateResult, judge
+from wbscope.compare.gate import judge
 from wbscope.compare.passrate import pass_rate
-from wbscope.compare.policy import Policy
-from wbscope.compare.rundata import Session
 from wbscope.render.gatepage import gate_text
 from wbscope.stats.tails import fisher
 
 Cli = Callable[..., Any]
 STEPS = (0.0, 0.4, -0.3, 0.2, -0.1, 0.5)
-
-
-def _side(name: str, sessions: Sequence[tuple[str, Sequence[float]]]) -> Side:
-    runs = [
-        replace(run(f"{name}{session}{place}", {TIME: value}), session=Session(session))
-        for session, values in sessions
-        for place, value in enumerate(values)
-    ]
-    return Side(name, tuple(runs))
-
-
-def _judged(side: Side, base: Side, policy: Policy = POLICY) -> GateResult:
-    return judge(side, base, policy, [])
 
 
 def _at(level: float, times: int = 1) -> list[float]:
@@ -48,28 +34,28 @@ def _at(level: float, times: int = 1) -> list[float]:
 
 def test_runs_that_the_design_leaves_out_fail_nothing() -> None:
     """Session "we" is of A only, and half as slow again."""
-    base = _side("B", [("mo", _at(100, 2))])
-    side = _side("A", [("mo", _at(100.02)), ("we", _at(150))])
-    assert _judged(side, base, IGNORE).status == "FAIL"
-    found = _judged(side, base)
+    base = side_of("B", [("mo", _at(100, 2))])
+    side = side_of("A", [("mo", _at(100.02)), ("we", _at(150))])
+    assert judged(side, base, IGNORE).status == "FAIL"
+    found = judged(side, base)
     assert (found.status, found.verdicts[0].far_runs) == ("PASS", ())
     assert [one.slug for one in found.warnings] == ["other-session"]
 
 
 def test_a_slow_session_that_one_side_has_more_runs_of() -> None:
-    base = _side("B", [("mo", _at(100, 2)), ("tu", [130.0])])
-    side = _side("A", [("mo", _at(100.02)[:4]), ("tu", _at(130.02, 2))])
-    assert _judged(side, base, IGNORE).status == "FAIL"
-    assert _judged(side, base).verdicts[0].far_runs == ()
-    assert _judged(side, base).status != "FAIL"
+    base = side_of("B", [("mo", _at(100, 2)), ("tu", [130.0])])
+    side = side_of("A", [("mo", _at(100.02)[:4]), ("tu", _at(130.02, 2))])
+    assert judged(side, base, IGNORE).status == "FAIL"
+    assert judged(side, base).verdicts[0].far_runs == ()
+    assert judged(side, base).status != "FAIL"
 
 
 def test_a_run_that_stalls_is_seen_against_its_session() -> None:
     """30 % above the other runs of Monday is no more than what a run of Tuesday takes."""
-    base = _side("B", [("mo", _at(100)), ("tu", _at(130))])
-    side = _side("A", [("mo", [*_at(100.02)[:5], 131.0]), ("tu", _at(130.02))])
-    assert _judged(side, base, IGNORE).verdicts[0].far_runs == ()
-    (verdict,) = _judged(side, base).verdicts
+    base = side_of("B", [("mo", _at(100)), ("tu", _at(130))])
+    side = side_of("A", [("mo", [*_at(100.02)[:5], 131.0]), ("tu", _at(130.02))])
+    assert judged(side, base, IGNORE).verdicts[0].far_runs == ()
+    (verdict,) = judged(side, base).verdicts
     assert (verdict.status, verdict.far_runs) == ("INCONCLUSIVE", ("Amo5",))
     told = "1 of 12 runs are far outside of what B has in their sessions: Amo5 ("
     assert verdict.reasons[0].startswith(told)
@@ -78,9 +64,9 @@ def test_a_run_that_stalls_is_seen_against_its_session() -> None:
 def test_a_share_of_stalls_in_each_session_is_a_fail() -> None:
     """Fisher's test within the sessions: each has as many runs of both sides."""
     stalls = [900.0, 950.0, 990.0]
-    base = _side("B", [("mo", _at(100)), ("tu", _at(130))])
-    side = _side("A", [("mo", [*_at(99.5)[:3], *stalls]), ("tu", [*_at(129.5)[:3], *stalls])])
-    (verdict,) = _judged(side, base).verdicts
+    base = side_of("B", [("mo", _at(100)), ("tu", _at(130))])
+    side = side_of("A", [("mo", [*_at(99.5)[:3], *stalls]), ("tu", [*_at(129.5)[:3], *stalls])])
+    (verdict,) = judged(side, base).verdicts
     assert verdict.status == "FAIL"
     told = "6 of 12 runs are far outside of most of B in their sessions, of which 0 of 12 are"
     assert any(one.startswith(told) for one in verdict.reasons)
@@ -90,14 +76,14 @@ def test_a_share_of_stalls_in_each_session_is_a_fail() -> None:
 
 def test_a_session_that_is_off_fails_nothing_by_its_runs() -> None:
     """Of three sessions one is 12 % off, and runs of a session vary by some tenths."""
-    base = _side("B", [("su", _at(100, 2))])
-    side = _side("A", [("mo", _at(100, 2)), ("tu", _at(99, 2)), ("we", _at(112, 2))])
-    (verdict,) = _judged(side, base).verdicts
+    base = side_of("B", [("su", _at(100, 2))])
+    side = side_of("A", [("mo", _at(100, 2)), ("tu", _at(99, 2)), ("we", _at(112, 2))])
+    (verdict,) = judged(side, base).verdicts
     assert verdict.status == "INCONCLUSIVE"
     assert verdict.shift is not None
     assert verdict.shift.p > 0.3
     assert len(verdict.far_runs) == 12
-    assert _judged(side, base, IGNORE).status == "FAIL"
+    assert judged(side, base, IGNORE).status == "FAIL"
 
 
 @pytest.mark.parametrize("layout", [(3, 1, 10), (5, 1, 5)], ids=str)
@@ -117,8 +103,8 @@ def test_unbalanced_sessions_stay_within_alpha() -> None:
         for name, (few, many) in (("A", (4, 10)), ("B", (10, 1))):
             slow = 150 * (1 + 0.01 * random.standard_normal(many))
             fast = 100 * (1 + 0.01 * random.standard_normal(few))
-            sides.append(_side(name, [("mo", fast.tolist()), ("tu", slow.tolist())]))
-        failed += _judged(*sides).status == "FAIL"
+            sides.append(side_of(name, [("mo", fast.tolist()), ("tu", slow.tolist())]))
+        failed += judged(*sides).status == "FAIL"
     assert failed <= 10
 
 
@@ -127,13 +113,13 @@ def _pairs(sessions: int, change: float) -> Iterator[Side]:
     for name, factor, seed in (("A", 1 + change, 1), ("B", 1.0, 2)):
         random = np.random.default_rng(seed)
         runs = [(f"s{n}", [factor * (100 + 9 * n + random.normal())]) for n in range(sessions)]
-        yield _side(name, runs)
+        yield side_of(name, runs)
 
 
 def test_five_pairs_can_never_fail() -> None:
     """2^5 orders: the least p is 2 / 32, whatever 5 + 5 runs of one session could give."""
     asked = replace(POLICY, inconclusive="pass")
-    found = _judged(*_pairs(5, 1.0), asked)
+    found = judged(*_pairs(5, 1.0), asked)
     assert (found.status, found.exit_code()) == ("INCONCLUSIVE", 0)
     (told,) = [one.message for one in found.warnings if one.slug == "cannot-fail"]
     assert told.startswith("5 + 5 runs, compared within 5 sessions, cannot fail 1 metrics")
@@ -141,8 +127,8 @@ def test_five_pairs_can_never_fail() -> None:
     assert verdict.shift is not None
     assert verdict.shift.p == 0.0625
     assert verdict.detectable is None
-    assert not [one for one in _judged(*_pairs(6, 1.0), asked).warnings if one.slug[0] == "c"]
-    assert _judged(*_pairs(6, 1.0), asked).status == "FAIL"
+    assert not [one for one in judged(*_pairs(6, 1.0), asked).warnings if one.slug[0] == "c"]
+    assert judged(*_pairs(6, 1.0), asked).status == "FAIL"
 
 
 def test_six_pairs_fail_one_metric_and_not_two() -> None:
@@ -162,8 +148,8 @@ def test_six_pairs_fail_one_metric_and_not_two() -> None:
 
 def test_the_plan_of_pairs_knows_of_no_drift() -> None:
     """Sessions are 9 % apart, runs of a session vary by 1 %: that is what pairs need to beat."""
-    (paired,) = _judged(*_pairs(8, 0.04)).verdicts
-    (mixed,) = _judged(*_pairs(8, 0.04), IGNORE).verdicts
+    (paired,) = judged(*_pairs(8, 0.04)).verdicts
+    (mixed,) = judged(*_pairs(8, 0.04), IGNORE).verdicts
     assert paired.detectable is not None
     assert paired.runs_needed is not None
     assert paired.detectable < 0.09
@@ -174,9 +160,9 @@ def test_the_plan_of_pairs_knows_of_no_drift() -> None:
 
 def test_no_number_of_runs_makes_up_for_sessions(cli: Cli, tmp_path: Path) -> None:
     levels = {"mo": 100.0, "tu": 107.0, "we": 96.0}
-    base = _side("B", [(name, _at(level)) for name, level in levels.items()])
-    side = _side("A", [("fr", _at(104))])
-    found = _judged(side, base)
+    base = side_of("B", [(name, _at(level)) for name, level in levels.items()])
+    side = side_of("A", [("fr", _at(104))])
+    found = judged(side, base)
     (verdict,) = found.verdicts
     assert (verdict.status, verdict.runs_needed, verdict.detectable) == ("INCONCLUSIVE", None, None)
     assert "more sessions decide, not more runs" in gate_text(found)
@@ -250,7 +236,7 @@ def test_an_open_job_of_runs_in_turns_is_told_of_such_runs() -> None:
     """The first seed of which the verdict is open."""
     layout, machine = Layout("", together=(2, 5)), Machine(0.3, noise=0.05)
     results = (
-        _judged(*layout.sides(np.random.default_rng(seed), machine, 0.0)) for seed in range(50)
+        judged(*layout.sides(np.random.default_rng(seed), machine, 0.0)) for seed in range(50)
     )
     found = next(one for one in results if one.status == "INCONCLUSIVE")
     told = expected_text(found)

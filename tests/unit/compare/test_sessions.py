@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ import pytest
 from support.driftnoise import IGNORE, LAYOUTS, ONE_EACH, POLICY, TIME, Machine, counts
 from support.opsruns import ops_runs
 from support.rundata import run
+from support.sessionsides import judged, side_of
 from wbscope.base.errors import UsageError
 from wbscope.compare.baseline import baseline_text, read_baseline
 from wbscope.compare.comparison import Side
-from wbscope.compare.gate import GateResult, judge
-from wbscope.compare.policy import Policy, read_policy
+from wbscope.compare.policy import read_policy
 from wbscope.compare.rundata import RunData, Session
 from wbscope.compare.sessions import session_labels, session_of, session_of_folder
 from wbscope.render.gatepage import gate_text
@@ -28,19 +28,6 @@ _HOUR = 3600
 
 def _meta(**more: object) -> dict[str, str]:
     return {"meta.json": json.dumps(more)}
-
-
-def _side(name: str, sessions: Sequence[tuple[str, Sequence[float]]]) -> Side:
-    runs = [
-        replace(run(f"{name}{session}{place}", {TIME: value}), session=Session(session))
-        for session, values in sessions
-        for place, value in enumerate(values)
-    ]
-    return Side(name, tuple(runs))
-
-
-def _judged(side: Side, base: Side, policy: Policy = POLICY) -> GateResult:
-    return judge(side, base, policy, [])
 
 
 def test_what_names_a_session() -> None:
@@ -95,8 +82,8 @@ def test_a_baseline_is_told_its_session(cli: Callable[..., Any], tmp_path: Path)
 
 def test_one_session_each_is_told() -> None:
     """The test is that of the runs, and the verdict says what it leaves out."""
-    base = _side("B", [("monday", (100, 101, 102, 103, 104, 105))])
-    found = _judged(_side("A", [("tuesday", (120, 121, 122, 123, 124, 125))]), base)
+    base = side_of("B", [("monday", (100, 101, 102, 103, 104, 105))])
+    found = judged(side_of("A", [("tuesday", (120, 121, 122, 123, 124, 125))]), base)
     assert found.status == "FAIL"
     told = [one.message for one in found.warnings if one.slug == "one-session"]
     assert told[0] == (
@@ -104,46 +91,46 @@ def test_one_session_each_is_told() -> None:
         " record both sides in turns"
     )
     dated = [replace(one, session=Session("boot:x", 1_763_000_000)) for one in base.runs]
-    side = _side("A", [("tuesday", (120, 121, 122, 123, 124, 125))])
-    found = _judged(side, Side("B", tuple(dated)))
+    side = side_of("A", [("tuesday", (120, 121, 122, 123, 124, 125))])
+    found = judged(side, Side("B", tuple(dated)))
     assert "B is one session of 2025-11-13: drift" in found.warnings[0].message
-    assert not _judged(side, base, IGNORE).warnings
+    assert not judged(side, base, IGNORE).warnings
 
 
 def test_a_session_that_differs_as_others_do_is_no_change() -> None:
     """20 % more, in one session; those of the base are 15 % apart among themselves."""
     steps = (0, 0.5, 1, 1.5, 2, 2.5)
     levels = {"mo": 100.0, "tu": 115.0, "we": 95.0, "th": 108.0}
-    base = _side("B", [(name, [at + step for step in steps]) for name, at in levels.items()])
-    side = _side("A", [("fr", [125 + step for step in steps])])
-    assert _judged(side, base, IGNORE).status == "FAIL"
-    (verdict,) = _judged(side, base).verdicts
+    base = side_of("B", [(name, [at + step for step in steps]) for name, at in levels.items()])
+    side = side_of("A", [("fr", [125 + step for step in steps])])
+    assert judged(side, base, IGNORE).status == "FAIL"
+    (verdict,) = judged(side, base).verdicts
     assert verdict.status == "INCONCLUSIVE"
     assert verdict.shift is not None
     assert verdict.shift.method == "sessions"
-    assert "more sessions decide, not more runs" in gate_text(_judged(side, base))
+    assert "more sessions decide, not more runs" in gate_text(judged(side, base))
     # Far beyond what they differ by, it is one.
-    far = _side("A", [("fr", [200 + step for step in steps])])
-    assert _judged(far, base).status == "FAIL"
+    far = side_of("A", [("fr", [200 + step for step in steps])])
+    assert judged(far, base).status == "FAIL"
 
 
 def test_runs_in_turns_are_compared_within_their_session() -> None:
     """Sessions are 30 % apart, which runs of the same ones do not see."""
     near = (0, 0.1, 0.2, 0.3, 0.4, 0.5)
-    base = _side("B", [("mo", [100 + x for x in near]), ("tu", [130 + x for x in near])])
-    same = _side("A", [("mo", [100.05 + x for x in near]), ("tu", [130.05 + x for x in near])])
-    more = _side("A", [("mo", [108 + x for x in near]), ("tu", [140.4 + x for x in near])])
-    assert _judged(same, base).status == "PASS"
-    wide, near_one = (_judged(same, base, policy).verdicts[0].shift for policy in (IGNORE, POLICY))
+    base = side_of("B", [("mo", [100 + x for x in near]), ("tu", [130 + x for x in near])])
+    same = side_of("A", [("mo", [100.05 + x for x in near]), ("tu", [130.05 + x for x in near])])
+    more = side_of("A", [("mo", [108 + x for x in near]), ("tu", [140.4 + x for x in near])])
+    assert judged(same, base).status == "PASS"
+    wide, near_one = (judged(same, base, policy).verdicts[0].shift for policy in (IGNORE, POLICY))
     assert wide is not None
     assert near_one is not None
     assert wide.high > near_one.high + 0.002  # type: ignore[operator]
-    assert _judged(more, base).status == "FAIL"
-    (verdict,) = _judged(more, base).verdicts
+    assert judged(more, base).status == "FAIL"
+    (verdict,) = judged(more, base).verdicts
     assert verdict.shift is not None
     assert (verdict.shift.method, round(verdict.shift.estimate, 3)) == ("blocks", 1.08)
-    third = Side("B", (*base.runs, *_side("B", [("we", (90, 91))]).runs))
-    found = _judged(more, third)
+    third = Side("B", (*base.runs, *side_of("B", [("we", (90, 91))]).runs))
+    found = judged(more, third)
     assert found.status == "FAIL"
     assert [one.slug for one in found.warnings] == ["other-session"]
     assert "2 of 14 runs of B are of sessions" in found.warnings[0].message
