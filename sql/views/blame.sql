@@ -628,4 +628,6 @@ WITH
   )
 SELECT w.wb_id, t.ts, t.wb_dirty_bytes, t.basis
 FROM told AS t
-JOIN _pool_wb AS w ON w.bdi = t.bdi AND w.cgroup_ino = t.cgroup_ino;
+-- In this order: a search of samples by the bdi alone would find those of all
+-- its cgroups.
+CROSS JOIN _pool_wb AS w ON w.bdi = t.bdi AND w.cgroup_ino = t.cgroup_ino;

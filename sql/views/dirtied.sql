@@ -90,6 +90,9 @@ WITH
       sum(1 - w.is_incidental) OVER of_task AS wbs_count,
       sum(w.events_count) OVER of_task AS all_events_count,
       sum(w.charged_bytes) OVER of_task AS task_charged_bytes,
+      sum(1 - w.is_incidental) OVER (
+        PARTITION BY w.bdi, coalesce(w.cgroup_ino, 0)
+      ) AS writers_count,
       row_number() OVER (
         PARTITION BY w.task_id
         ORDER BY w.charged_bytes DESC, w.events_count DESC, w.bdi, w.cgroup_ino
@@ -278,14 +281,8 @@ WITH
       AND s.bdi = w.bdi
       AND s.cgroup_key = coalesce(w.cgroup_ino, 0)
     WHERE w.is_incidental = 0
-    GROUP BY w.bdi, coalesce(w.cgroup_ino, 0), s.grade
-    HAVING count(*) = (
-      SELECT count(*)
-      FROM writer AS o
-      WHERE o.bdi = w.bdi
-        AND coalesce(o.cgroup_ino, 0) = coalesce(w.cgroup_ino, 0)
-        AND o.is_incidental = 0
-    )
+    GROUP BY w.bdi, coalesce(w.cgroup_ino, 0), s.grade, w.writers_count
+    HAVING count(*) = w.writers_count
   ),
   best AS (
     SELECT t.bdi, t.cgroup_key, min(t.grade) AS grade
