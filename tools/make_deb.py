@@ -44,7 +44,7 @@ LAUNCHER = f"""#!/usr/bin/python3
 import sys
 
 sys.path.insert(0, "/{LIBRARY}")
-from wbscope.cli.main import main
+from wbscope.cli.start import main
 
 sys.exit(main())
 """

@@ -3,7 +3,7 @@
 
 import sys
 
-from wbscope.cli.main import main
+from wbscope.cli.start import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -162,6 +162,33 @@ def test_a_damaged_trace_is_one_where_sigchld_is_ignored(start: Start, tmp_path:
     assert err.startswith(b"error[")
 
 
+# Sends itself Ctrl-C at the import of the program.
+EARLY = """
+import os, signal, sys
+
+class Early:
+    def find_spec(self, name, path=None, target=None):
+        if name == "wbscope.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Early())
+from wbscope.cli.start import main
+
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_while_the_program_is_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", EARLY, "--version"], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_ctrl_c_that_is_ignored_stays_so() -> None:
+    ignored = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN){EARLY}"
+    done = subprocess.run([sys.executable, "-c", ignored, "--version"], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_ctrl_c_stops_a_running_statement(start: Start, database: Path) -> None:
     process = start("sql", database, ENDLESS)
     wait_for(lambda: has_open(process.pid, database))
