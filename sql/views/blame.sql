@@ -142,17 +142,16 @@ WITH
   ranked AS (
     SELECT
       h.seq,
-      w.bdi,
-      w.cgroup_ino,
+      h.wb_id,
       h.held_bytes,
       row_number() OVER (
-        PARTITION BY h.seq ORDER BY h.held_bytes DESC, w.bdi, w.cgroup_ino
+        PARTITION BY h.seq ORDER BY h.held_bytes DESC, h.wb_id
       ) AS place
     FROM _pool_held AS h
-    JOIN _pool_wb AS w ON w.wb_id = h.wb_id
   )
-SELECT r.seq, r.bdi, r.cgroup_ino, r.held_bytes
+SELECT r.seq, w.bdi, w.cgroup_ino, r.held_bytes
 FROM ranked AS r
+JOIN _pool_wb AS w ON w.wb_id = r.wb_id
 WHERE r.place = 1;
 
 -- @view     wb_pool_window
