@@ -50,8 +50,9 @@
 -- @column   written_bytes INTEGER by write system calls under this name, on
 --   all bdis; NULL when they were not recorded
 -- @column   throttled_ratio REAL slept_total over the task's life in the trace
--- @column   is_incidental INTEGER 1: it wrote on the side (wb_rule): it never
---   paused, and was charged a few KiB or called once; text tables leave it out
+-- @column   is_incidental INTEGER 1: it wrote on the side (wb_rule): it was
+--   charged a few KiB or called once, and never paused, or nearly all of its
+--   calls are for other bdis; text tables leave it out
 -- @metric   throttled_ratio lower: share of the task's life in which the kernel
 --   made it wait, because too much data waited in memory for disks
 -- @metric   call_max_ns lower: the longest that one call of

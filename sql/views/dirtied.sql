@@ -68,10 +68,14 @@ WITH
       -- A task's count of dirtied pages is of all wbs, so the only call for one
       -- can be charged what was dirtied of another.
       CASE
-        WHEN coalesce(c.pause_max_ns, 0) <= 0
-          AND (
+        WHEN (
             a.events_count = 1
             OR coalesce(c.charged_bytes, 0) <= v.incidental_bytes
+          )
+          AND (
+            coalesce(c.pause_max_ns, 0) <= 0
+            OR a.events_count * v.incidental_divisor
+              <= sum(a.events_count) OVER (PARTITION BY a.task_id)
           )
           THEN 1
         ELSE 0
@@ -95,7 +99,12 @@ WITH
       ) AS writers_count,
       row_number() OVER (
         PARTITION BY w.task_id
-        ORDER BY w.charged_bytes DESC, w.events_count DESC, w.bdi, w.cgroup_ino
+        ORDER BY
+          w.is_incidental,
+          w.charged_bytes DESC,
+          w.events_count DESC,
+          w.bdi,
+          w.cgroup_ino
       ) AS place
     FROM wrote AS w
     JOIN wb_task AS k ON k.task_id = w.task_id
@@ -189,7 +198,7 @@ WITH
     JOIN raw_task_io AS i ON i.tid = w.tid
     WHERE p.t0_ns IS NULL
       AND p.t1_ns IS NULL
-      AND w.wbs_count = 1
+      AND w.place = 1
       AND w.is_incidental = 0
       AND NOT EXISTS (
         SELECT 1
@@ -249,10 +258,11 @@ WITH
     SELECT p.task_id, p.bdi, p.cgroup_key, 1 AS grade, 1.0 * p.bytes AS bytes
     FROM probed AS p
     UNION ALL
-    SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 2, a.bytes
-    FROM writer AS w
-    JOIN accounted AS a ON a.task_id = w.task_id
-    WHERE w.is_incidental = 0
+    -- It is of all wbs, too: each has the share that it was charged.
+    SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 2, s.wb_ratio * a.bytes
+    FROM shared AS s
+    JOIN accounted AS a ON a.task_id = s.task_id
+    WHERE s.is_incidental = 0
     UNION ALL
     SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 3, f.bytes
     FROM writer AS w
@@ -267,7 +277,9 @@ WITH
     SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 5,
       s.charged_bytes + s.wb_ratio * s.free_calls_count * s.free_call_bytes
     FROM shared AS s
+    CROSS JOIN wb_rule AS v
     WHERE s.free_calls_count * s.free_call_bytes IS NOT NULL
+      AND s.coverage_ratio >= v.calibrated_least_ratio
     UNION ALL
     SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 6, w.charged_bytes
     FROM writer AS w

@@ -126,6 +126,11 @@ FROM named AS n;
 -- @column   incidental_bytes INTEGER a task that never paused and was charged
 --   no more than this writes on the side, such as its own messages: it is not
 --   compared with those that write for their living
+-- @column   incidental_divisor INTEGER so does one that paused, where the calls
+--   for this wb are no more than one of so many of the task
+-- @column   calibrated_least_ratio REAL the rest is shared out by calls in free
+--   run where events charge this share and more: with less it was never
+--   measured how far off that is
 -- @column   coverage_least_ratio REAL events that charge less than this share
 --   of what the machine dirtied do not tell who dirtied how much
 -- @column   boost_percent INTEGER thresholds above this many per cent of the
@@ -201,6 +206,8 @@ SELECT
   0.05 AS throttled_least_ratio,
   0.5 AS idle_least_ratio,
   64 * u.kib_bytes AS incidental_bytes,
+  10 AS incidental_divisor,
+  0.25 AS calibrated_least_ratio,
   0.5 AS coverage_least_ratio,
   120 AS boost_percent,
   64 AS same_state_pages,
