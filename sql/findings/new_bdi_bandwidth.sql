@@ -32,7 +32,7 @@
 -- @column    believed_bytes_per_s INTEGER highest avg_write_bw
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
---   was held up so
+--   was held up, of those that were held up longest so
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
 --   second; NULL = nearly all of it, or more
 -- @column    first_ts INTEGER ns, start of the first wait

@@ -29,7 +29,7 @@
 -- @column    bdi TEXT the device
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
---   was held up so
+--   was held up, of those that were held up longest so
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages()

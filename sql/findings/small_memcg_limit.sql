@@ -8,9 +8,11 @@
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for the limits of
 --   {which}[ {cgroup_ino}][: its tasks dirtied{least:raw} {burst_bytes}, and it
---   had {dirty_max_bytes} dirty at most].
+--   had {dirty_max_bytes} dirty at most][; one write was held for
+--   {call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
---   finding=small_memcg_limit, cgroup_ino={cgroup_ino})
+--   finding=small_memcg_limit, cgroup_ino={cgroup_ino}); call_max_ns =
+--   max(call_max_ns, finding=small_memcg_limit, cgroup_ino={cgroup_ino})
 -- @evidence  throttle_by_task --cgroup {cgroup_ino}: burst_bytes =
 --   sum(dirtied_estimate_bytes)
 -- @evidence  dirty_domains: dirty_max_bytes = max(dirty_max_bytes,
@@ -39,6 +41,8 @@
 --   that can be dirtied; NULL = nothing tells
 -- @column    proposed_bytes INTEGER memory whose free run holds the burst; NULL
 --   = that share, or the burst, is not known
+-- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
+--   was held up, of those that were held up longest so; NULL = that is not felt
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c mdtc_calc_avail()
@@ -90,6 +94,8 @@ SELECT
       )
     )
   END AS proposed_bytes,
+  CASE WHEN t.call_max_ns >= v.long_call_ns THEN t.call_max_ns END
+    AS call_max_ns,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t

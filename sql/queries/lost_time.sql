@@ -40,18 +40,16 @@
 -- @column   holder_share_ratio REAL throttle: what the other wb held that held
 --   most; NULL = none is known
 -- @column   call_max_ns INTEGER throttle: longest that one call of
---   balance_dirty_pages() was held up under this finding, by one or more waits,
---   those of its other causes too
--- @column   whole_call_max_ns INTEGER throttle: longest that such a call was
---   held up in all, under other findings too
+--   balance_dirty_pages() was held up in all, by one or more waits, of the
+--   calls that were held up longest under this finding
+-- @column   whole_call_max_ns INTEGER throttle: the same of all calls with such
+--   a wait, those that were held up longer under another finding too
 -- @metric   total_ns lower: how long a program stood still for this reason
 WITH
-  -- A call may go on for another cause, and under another finding.
-  chosen AS (
+  held AS (
     SELECT
       l.*,
-      sum(l.dur) OVER (PARTITION BY l.call_seq, l.finding) AS call_ns,
-      sum(l.dur) OVER (PARTITION BY l.call_seq) AS whole_call_ns
+      sum(l.dur) OVER (PARTITION BY l.call_seq, l.finding) AS part_ns
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_params AS p
@@ -61,6 +59,16 @@ WITH
       AND (p.tid IS NULL OR l.tid = p.tid)
       AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
       AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
+  ),
+  -- A call may go on for another cause, and under another finding: it is of
+  -- the one that held it longest.
+  chosen AS (
+    SELECT
+      h.*,
+      sum(h.dur) OVER call AS call_ns,
+      max(h.part_ns) OVER call AS most_ns
+    FROM held AS h
+    WINDOW call AS (PARTITION BY h.call_seq)
   )
 SELECT
   l.finding,
@@ -82,10 +90,14 @@ SELECT
   sum(l.dur * l.holder_share_ratio)
     / nullif(sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END), 0)
     AS holder_share_ratio,
-  max(CASE WHEN l.call_seq IS NOT NULL THEN l.call_ns END) AS call_max_ns,
   max(
     CASE
-      WHEN l.call_seq IS NOT NULL THEN l.whole_call_ns
+      WHEN l.call_seq IS NOT NULL AND l.part_ns = l.most_ns THEN l.call_ns
+    END
+  ) AS call_max_ns,
+  max(
+    CASE
+      WHEN l.call_seq IS NOT NULL THEN l.call_ns
       -- The events of 2011 tell no calls.
       WHEN l.kind = 'throttle' THEN l.dur
     END

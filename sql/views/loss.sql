@@ -105,7 +105,8 @@ WHERE t.is_told = 1;
 -- @column   stalls_count INTEGER waits
 -- @column   longest_ns INTEGER longest of them
 -- @column   call_max_ns INTEGER longest that one call of balance_dirty_pages()
---   was held up so, by one or more of them; NULL = no throttling
+--   was held up in all, of the calls that were held up longest by this one;
+--   NULL = no such call
 -- @column   tasks_count INTEGER tasks that lost it
 -- @column   tasks TEXT their names: dd 399; 4 dd; dd and fio; 2 dd and 1 fio;
 --   dd, fio and 2 more
@@ -116,6 +117,24 @@ WHERE t.is_told = 1;
 -- @materialize
 CREATE VIEW wb_loss_total AS
 WITH
+  -- A call may go on for another cause, and under another finding: it is of
+  -- the one that held it longest.
+  held AS (
+    SELECT
+      l.*,
+      sum(l.dur) OVER (PARTITION BY l.call_seq, l.finding) AS part_ns
+    FROM _loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.ts >= b.start_ts AND l.ts < b.end_ts
+  ),
+  whole AS (
+    SELECT
+      h.*,
+      sum(h.dur) OVER call AS call_ns,
+      max(h.part_ns) OVER call AS most_ns
+    FROM held AS h
+    WINDOW call AS (PARTITION BY h.call_seq)
+  ),
   chosen AS (
     SELECT
       l.finding,
@@ -135,11 +154,11 @@ WITH
       l.ts,
       l.dur,
       l.device_ratio,
-      l.call_seq,
-      sum(l.dur) OVER (PARTITION BY l.call_seq, l.finding) AS call_ns
-    FROM _loss AS l
-    CROSS JOIN wb_bounds AS b
-    WHERE l.finding IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
+      CASE
+        WHEN l.call_seq IS NOT NULL AND l.part_ns = l.most_ns THEN l.call_ns
+      END AS call_ns
+    FROM whole AS l
+    WHERE l.finding IS NOT NULL
   ),
   per_task AS (
     SELECT
@@ -152,7 +171,7 @@ WITH
       sum(c.dur) AS dur,
       count(*) AS stalls_count,
       max(c.dur) AS longest_ns,
-      max(CASE WHEN c.call_seq IS NOT NULL THEN c.call_ns END) AS call_max_ns,
+      max(c.call_ns) AS call_max_ns,
       min(c.ts) AS first_ts,
       max(c.ts + c.dur) AS last_ts,
       sum(c.dur * c.device_ratio) AS device_ns,
