@@ -7,19 +7,18 @@
 -- @confidence measured
 -- @sentence  No verdict, the trace is not whole:[ the ring buffer overran
 --   {gaps_count:time} and {lost_count:event} are lost;][ the ring buffer
---   overran {unknown_gaps_count:time} and nobody knows how many events that
---   cost;][ it is {state};] what follows are lower bounds.
+--   overran {unknown_gaps_count:time} and the trace does not tell of each how
+--   many events that cost;][ it is {state};] what follows are lower bounds.
 -- @evidence  trace_state: gaps_count = max(gaps_count); lost_count =
 --   max(lost_count); unknown_gaps_count = max(unknown_gaps_count)
--- @advice    Record again with a larger buffer: record --buffer-size
---   {buffer_text}.
+-- @advice    {remedy}.
 -- @needs     wb_trace_state
 -- @column    cost_task_ns INTEGER 0
 -- @column    gaps_count INTEGER gaps, where their events are counted
 -- @column    lost_count INTEGER events lost
 -- @column    unknown_gaps_count INTEGER gaps, where they are not
 -- @column    state TEXT damaged or not whole
--- @column    buffer_text TEXT what record would take
+-- @column    remedy TEXT what gives a whole trace
 -- @source    docs/findings.md
 SELECT
   0 AS cost_task_ns,
@@ -27,7 +26,13 @@ SELECT
   s.lost_count,
   s.unknown_gaps_count,
   s.state,
-  '64M' AS buffer_text
+  CASE
+    WHEN coalesce(s.gaps_count, s.unknown_gaps_count) IS NULL
+      THEN 'Copy the trace again, or record again: a recorder that was killed'
+        || ' leaves such a file'
+    ELSE 'Record again with twice the buffer (record --buffer-size; meta.json'
+      || ' of a run has what it was), or with fewer events'
+  END AS remedy
 FROM wb_trace_state AS s
 WHERE s.matters = 1
 ORDER BY s.gaps_count;

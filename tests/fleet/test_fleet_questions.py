@@ -25,6 +25,7 @@ from wbscope.fleet.redact import Redaction, redact_database
         ("SET memory_limit = '1GB'", "not-a-select"),
         ("ATTACH 'other.db'", "not-a-select"),
         ("SELECT nothing FROM runs", "bad-sql"),
+        ("SELECT '\udcff' AS a", "not-text"),
     ],
 )
 def test_sql_only_reads_the_dataset(

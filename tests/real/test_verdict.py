@@ -17,7 +17,9 @@ from support.runs import REPOSITORY, RecordedRun
 from support.texttrace import load_lines
 from support.tools import require_program, run
 from wbscope.explain.proving import prove
+from wbscope.explain.verdict import verdict_of
 from wbscope.library.library import load_library
+from wbscope.render.verdicttext import explain_text
 
 _FIRST_SCREEN = 24
 _EXAMPLES = REPOSITORY / "examples"
@@ -203,6 +205,7 @@ def test_a_trace_that_lost_events_gets_no_advice(wbscope: Wbscope, tmp_path: Pat
     assert json.loads(done.stdout)["is_whole"] is False
     assert rows[0]["id"] == "no_verdict"
     assert [row["id"] for row in rows if row["advice"]] == ["no_verdict"]
+    assert "twice the buffer" in rows[0]["advice"]["text"]
 
 
 def test_a_damaged_trace_gets_no_advice(wbscope: Wbscope, tmp_path: Path) -> None:
@@ -215,6 +218,7 @@ def test_a_damaged_trace_gets_no_advice(wbscope: Wbscope, tmp_path: Path) -> Non
     rows = json.loads(done.stdout)["rows"]
     assert rows[0]["id"] == "no_verdict"
     assert all(row["advice"] is None for row in rows if row["id"] != "no_verdict")
+    assert rows[0]["advice"]["text"].startswith("Copy the trace again, or record again")
     refused = wbscope.run("explain", str(cut), "--sysctl-d")
     assert refused.returncode == 4
     assert "error[no-advice]" in refused.stderr
@@ -296,3 +300,14 @@ def test_a_limit_is_judged_by_samples_of_the_disk(
         assert all(proven.holds for proven in prove(made, first))
     assert (first.id, first.confidence) == ("small_limit", "inferred")
     assert "nothing to do" not in first.text
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_page(width: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Sentences keep to the width; commands, settings, rules and long words are never broken."""
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path))
+    with wbscope.open(_EXAMPLES / "four-equal-writers") as run:
+        lines = explain_text(verdict_of(run), width).splitlines()
+    whole = re.compile(r" *([a-z]+: )? *(wbscope |echo |/sys/|vm\.|[a-z]+; rule |[^ ]+$)")
+    assert len(lines) > 40
+    assert not [line for line in lines if len(line) > width and not whole.match(line)]

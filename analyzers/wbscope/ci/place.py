@@ -23,5 +23,5 @@ def checkout_name(path: Path) -> str:
 
 def checkout_uri(path: Path) -> str:
     """The same as a URI reference."""
-    name = checkout_name(path)
-    return f"file://{quote(name)}" if name.startswith("/") else quote(name)
+    name = quote(os.fsencode(checkout_name(path)))
+    return f"file://{name}" if name.startswith("/") else name

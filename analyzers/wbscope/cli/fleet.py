@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
@@ -20,6 +19,7 @@ from wbscope.base.units import counted, parse_duration
 from wbscope.cli.choice import parse_choice, parse_width
 from wbscope.cli.exitcodes import Codes
 from wbscope.cli.formats import Format, write_result
+from wbscope.cli.given import statements_of_stdin
 from wbscope.cli.group import verb_group
 from wbscope.cli.options import (
     ColumnsOption,
@@ -267,7 +267,8 @@ def sql(
     from wbscope.fleet.engines import fleet_contents, fleet_engine
     from wbscope.library.session import result_of
 
-    text = sys.stdin.read() if statement == "-" else statement
+    example = 'wbscope fleet sql DATASET "SELECT run, host FROM runs"'
+    text = statements_of_stdin("wbscope fleet sql", example) if statement == "-" else statement
     if text is None:
         rows = fleet_contents(dataset, cluster)
         result = result_of("tables", (("table", "runs_count", "rows_count", "bytes"), rows), ())

@@ -18,6 +18,7 @@ from wbscope.base.units import parse_duration
 from wbscope.base.watch import hold, time_limit
 from wbscope.cli.choice import parse_choice, parse_width
 from wbscope.cli.formats import Format, write_result
+from wbscope.cli.given import no_statement, statements_of_stdin
 from wbscope.cli.options import (
     ColumnsOption,
     CsvOption,
@@ -152,7 +153,7 @@ def _statements(statement: str | None, file: str | None) -> tuple[str, list[Stat
             fix=f"wbscope sql RUN -f {shlex.quote(file)}",
         )
     if file in (None, _STDIN) and statement in (None, _STDIN):
-        source, text = "stdin", _stdin()
+        source, text = "stdin", statements_of_stdin("wbscope sql", _EXAMPLE)
     elif file is not None:
         source, text = file, _file(file)
     else:
@@ -187,12 +188,6 @@ def _is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _stdin() -> str:
-    if sys.stdin is None:
-        raise _no_statement("stdin is closed")
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-
-
 def _file(name: str) -> str:
     try:
         return Path(name).read_bytes().decode("utf-8", "surrogateescape")
@@ -206,4 +201,4 @@ def _file(name: str) -> str:
 
 
 def _no_statement(why: str) -> UsageError:
-    return UsageError("no-statement", "wbscope sql", f"got no statement, and {why}", fix=_EXAMPLE)
+    return no_statement("wbscope sql", why, _EXAMPLE)

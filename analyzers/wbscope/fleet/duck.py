@@ -17,6 +17,7 @@ from wbscope.fleet.fleetsql import not_a_select, plain_value, tables_in, too_lat
 from wbscope.fleet.layout import ERRORS, PARTITIONS
 from wbscope.fleet.tables import columns_of_table, table_names
 from wbscope.library.engine import Rows
+from wbscope.library.guard import check_is_text
 from wbscope.library.library import Library, load_library
 
 __all__ = ["DuckEngine"]
@@ -67,6 +68,7 @@ class DuckEngine:
 
     def _check(self, sql: str) -> None:
         """QueryError unless it is one SELECT: what reads only."""
+        check_is_text(sql, "wbscope fleet sql DATASET -")
         try:
             statements = self._duckdb.extract_statements(sql)
         except self._duckdb.Error as error:

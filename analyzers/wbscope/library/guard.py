@@ -12,7 +12,7 @@ from wbscope.base.errors import QueryError
 from wbscope.base.watch import default_limit_ns, running
 from wbscope.library.functions import FUNCTIONS
 
-__all__ = ["check_one_select", "reading_only", "stoppable"]
+__all__ = ["check_is_text", "check_one_select", "reading_only", "stoppable"]
 
 # Virtual-machine steps between looks at the clock: about half a millisecond.
 _STEPS = 50_000
@@ -26,15 +26,20 @@ _ALLOWED = (
 )
 
 
-def check_one_select(sql: str) -> None:
-    """QueryError unless the text starts as a SELECT; SQLite checks the rest."""
+def check_is_text(sql: str, command: str = "wbscope sql RUN") -> None:
+    """QueryError unless it is UTF-8 without NUL; `command` takes a statement from stdin."""
     if "\0" in sql or sql != sql.encode("utf-8", "ignore").decode("utf-8"):
         raise QueryError(
             "not-text",
             "sql",
             "holds bytes that are not UTF-8 text",
-            fix="iconv -c -f UTF-8 -t UTF-8 FILE | tr -d '\\000' | wbscope sql RUN",
+            fix=f"iconv -c -f UTF-8 -t UTF-8 FILE | tr -d '\\000' | {command}",
         )
+
+
+def check_one_select(sql: str) -> None:
+    """QueryError unless the text starts as a SELECT; SQLite checks the rest."""
+    check_is_text(sql)
     start = _COMMENTS.match(sql)
     rest = sql[start.end() :] if start else sql
     word = re.match(r"\w*", rest)

@@ -12,6 +12,8 @@ __all__ = ["Statement", "is_complete", "split_statements"]
 # White space and comments; one that is not closed goes on to the end of the text.
 _BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
 _COMMAND = re.compile(r"\.[^\n]*")
+# What SQLite's lexer does not take: NUL, and bytes that are no UTF-8, as Python has them.
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,7 @@ class Statement:
 def split_statements(text: str) -> list[Statement]:
     """The statements and commands of a text; comments alone are none."""
     statements = []
-    # SQLite's lexer knows no NUL; the statement that has one is refused later.
-    seen = text.replace("\0", " ")
+    seen = _lexed(text)
     start, line, counted = 0, 1, 0
     while start < len(text):
         blank = _BLANK.match(text, start)
@@ -50,8 +51,13 @@ def split_statements(text: str) -> list[Statement]:
 
 def is_complete(text: str) -> bool:
     """Whether the last statement of the text has its semicolon."""
-    seen = text.replace("\0", " ")
+    seen = _lexed(text)
     return _BLANK.fullmatch(seen) is not None or sqlite3.complete_statement(seen)
+
+
+def _lexed(text: str) -> str:
+    """The same without what is no text; the statement that has it is refused later."""
+    return _NO_TEXT.sub(" ", text)
 
 
 def _end(text: str, start: int) -> int:

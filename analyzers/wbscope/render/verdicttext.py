@@ -157,7 +157,7 @@ def _fill(text: str, width: int, lead: str = "") -> list[str]:
     """Lines of this width; a number stays with its unit."""
     lines = textwrap.wrap(
         _UNIT.sub(rf"\1{_KEPT}\2", printable(text)),
-        max(width, 40),
+        max(width, len(lead) + 20),
         initial_indent=lead,
         subsequent_indent=" " * len(lead) if lead else "  ",
         break_on_hyphens=False,

@@ -81,7 +81,7 @@ class TraceServer(ThreadingHTTPServer):
         self.host = f"{HOST}:{self.server_port}"
         self.address = f"http://{self.host}"
         self.origin = self.address if origin is None else origin
-        self.path = f"/{secrets.token_urlsafe(16)}/{quote(name, safe='')}"
+        self.path = f"/{secrets.token_urlsafe(16)}/{quote(os.fsencode(name), safe='')}"
         self.short_path = f"/{secrets.token_urlsafe(16)}"
         self.link: str | None = None
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -436,6 +437,12 @@ def test_names_from_the_top_of_the_checkout(
     monkeypatch.setenv("CI_PROJECT_DIR", str(tmp_path / "other"))
     monkeypatch.chdir(tmp_path / "..")
     assert checkout_name(inside).endswith("ci/a b.toml")
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    """A run with such a name ended as a bug of wbscope, without a verdict."""
+    name = os.fsdecode(b"n\xff.dat")
+    assert checkout_uri(tmp_path / name) == f"file://{tmp_path}/n%FF.dat"
 
 
 def test_a_name_outside_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

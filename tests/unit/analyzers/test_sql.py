@@ -249,6 +249,20 @@ def test_stdin_that_is_not_text(cli: Cli, database: Path, monkeypatch: pytest.Mo
     assert ran.err.startswith("error[not-text]: sql: ")
 
 
+@pytest.mark.parametrize("words", [["-f", "file"], [], ["-"]])
+def test_a_semicolon_in_what_is_not_text(
+    cli: Cli, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """As of a trace or a program; a lexer of whole text took it for a bug of wbscope (exit 70)."""
+    data = b"\x7fELF\xff;\x00;\n;SELECT 1"
+    (tmp_path / "file").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    ran = cli("sql", database, *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert "holds bytes that are not UTF-8 text" in ran.err
+
+
 def test_no_statement_on_a_terminal(
     cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
