@@ -110,9 +110,10 @@ def test_in_python_too(first: int) -> None:
     assert str(caught.value).startswith("start='1s' time_range='1s..2s': say the same in two ways")
 
 
-def times(text: str) -> list[float]:
-    """The first column of a table, where it is a time."""
-    return [float(cell) for cell in re.findall(r"^\|? *(-?[0-9]+\.[0-9]{6}) s\b", text, re.M)]
+def times(text: str, sign: str = "") -> list[float]:
+    """The first column of a table, where it is a time; sign: @ of the trace clock."""
+    cells = re.findall(rf"^\|? *{sign}(-?[0-9]+\.[0-9]{{6}}) s\b", text, re.M)
+    return [float(cell) for cell in cells]
 
 
 def test_times_of_tables_count_from_the_start(wbscope: Wbscope, first: int) -> None:
@@ -124,13 +125,23 @@ def test_times_of_tables_count_from_the_start(wbscope: Wbscope, first: int) -> N
         # A wide table goes on below, with the same first column.
         table = times(wbscope.run(*command, *form).stdout)[: len(raw)]
         assert table == pytest.approx(after, abs=1.5e-6)
-        table = times(wbscope.run(*command, *form, "--clock").stdout)[: len(raw)]
+        table = times(wbscope.run(*command, *form, "--clock").stdout, "@")[: len(raw)]
         assert table == pytest.approx([ts // 1000 / 10**6 for ts in raw], abs=1.5e-6)
     for form in (("--csv",), ("--csv", "--clock")):
         lines = wbscope.run(*command, *form).stdout.splitlines()[1:]
         assert [int(line.split(",")[0]) for line in lines] == raw
     again = json.loads(wbscope.run(*command, "--json", "--clock").stdout)
     assert [row["ts"] for row in again["rows"]] == raw
+
+
+def test_times_of_own_sql_are_those_that_options_take(wbscope: Wbscope, first: int) -> None:
+    """They are the database's own, of the trace clock, which @ says."""
+    done = wbscope.run("sql", RUN, "SELECT min(ts) AS ts FROM wb_throttle")
+    (told,) = re.findall(r"^(@[0-9]+\.[0-9]{6}) s$", done.stdout, re.M)
+    (row,) = wbscope.sql(Path(RUN), "SELECT min(ts) AS ts, tid FROM wb_throttle")
+    rows = wbscope.query("stalls", Path(RUN), "--from", f"{told}s")
+    assert float(told[1:]) == pytest.approx(row["ts"] / 1e9, abs=1e-6)
+    assert min(stall["ts"] for stall in rows) >= row["ts"] - 1000 > first
 
 
 def test_times_of_several_runs_count_from_their_own_starts(wbscope: Wbscope) -> None:
@@ -170,4 +181,4 @@ def test_report_of_a_part(wbscope: Wbscope, first: int) -> None:
     (summary,) = [r for r in document["summary"] if r["key"] == "duration_ns"]
     assert int(summary["value"]) > 17 * 10**9
     clock = wbscope.run("report", RUN, "--full", "--time-range", "2s..6s", "--clock").stdout
-    assert min(times(clock)) == pytest.approx(first / 10**9 + 2, abs=1e-6)
+    assert min(times(clock, "@")) == pytest.approx(first / 10**9 + 2, abs=1e-6)

@@ -75,7 +75,7 @@ class Result:
 
     `fields` has each column's type and meaning: from the query's header, and for
     SQL of the user's own from the values. `start_ns` is the first event of the run on
-    the trace clock, which the times of the rows are of; None: they are shown as they are.
+    the trace clock, which the times of the rows are of; 0: they count from it already.
     `labels` are names that tables show in place of values: by column, or by the end of
     its name (bdi: also of holder_bdi). `keys` are the columns that tell rows apart,
     `first` those that matter most: what tables for people begin with.
@@ -121,8 +121,8 @@ class Result:
     def from_start(self) -> Result:
         """With times that count from the run's first event, as those of filters do."""
         places = [i for i, column in enumerate(self.columns) if is_instant(column)]
-        if self.start_ns is None or not places:
-            return replace(self, start_ns=None)
+        if not self.start_ns or not places:
+            return self
         rows = []
         for row in self.rows:
             cells = list(row)
@@ -130,7 +130,7 @@ class Result:
                 if isinstance(cells[place], int):
                     cells[place] -= self.start_ns
             rows.append(tuple(cells))
-        return replace(self, rows=rows, start_ns=None)
+        return replace(self, rows=rows, start_ns=0)
 
     def only(self, columns: Sequence[str]) -> Result:
         """These of its columns, in this order."""

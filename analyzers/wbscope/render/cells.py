@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wbscope.base.result import Result
-from wbscope.base.units import format_value, short_name
+from wbscope.base.units import format_value, is_instant, short_name
 from wbscope.render.printable import printable
 
 __all__ = ["body", "column_texts", "headings", "is_text"]
@@ -19,8 +21,14 @@ def column_texts(result: Result, index: int) -> list[str]:
     """The cells of one column, safe to show."""
     name = result.columns[index]
     unit, names = result.units.get(name), result.names_in(name)
-    values = (row[index] for row in result.rows)
-    return [printable(names.get(value) or format_value(name, unit, value)) for value in values]
+    # As options take it: a time without it counts from the run's first event.
+    clock = "@" if unit == "ns" and is_instant(name) and result.start_ns != 0 else ""
+
+    def text(value: Any) -> str:
+        shown = names.get(value) or format_value(name, unit, value)
+        return printable(f"{clock}{shown}" if isinstance(value, int) else shown)
+
+    return [text(row[index]) for row in result.rows]
 
 
 def body(result: Result) -> list[list[str]]:

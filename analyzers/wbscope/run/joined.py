@@ -50,6 +50,7 @@ def joined(answers: Sequence[tuple[str, Result]]) -> Result:
             replace(notice, run=run) for run, result in answers for notice in result.warnings
         ),
         fields=(_RUN, *first.fields),
+        start_ns=0 if all(result.start_ns == 0 for _, result in answers) else None,
         labels=_common([result for _, result in answers]),
         keys=(_RUN.name, *first.keys),
         first=first.first,

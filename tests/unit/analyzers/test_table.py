@@ -87,7 +87,7 @@ def test_the_window_of_an_answer_by_window_comes_first() -> None:
     whole = replace(make(columns, ("8:0", 2, None)), keys=keys)
     windows = replace(make(columns, ("8:0", 2, 10_000_000_000)), keys=keys)
     assert table_text(whole).splitlines() == ["bdi  tasks", "---  -----", "8:0      2"]
-    assert table_text(windows).splitlines()[-1] == "10.000000 s  8:0      2"
+    assert table_text(windows).splitlines()[-1] == "@10.000000 s  8:0      2"
     own = Result("sql", columns, {}, whole.rows)
     assert table_text(own).splitlines()[-1].split() == ["8:0", "2", "-"]
 
