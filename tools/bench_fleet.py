@@ -261,6 +261,7 @@ class Compacted:
             self._connection.execute(f"DROP VIEW {table}")
             self._connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{path}')")
         self.seconds = time.monotonic() - start
+        self.losses = engine.losses
 
     def select(self, sql: str, tables: Sequence[str] = ()) -> tuple[list[str], list[Any]]:
         found = self._connection.execute(sql)

@@ -4,7 +4,7 @@
 -- @summary  Runs, machines and kernels, how many runs have something wrong, and
 --   how many say less than they should.
 -- @grain    one row
--- @needs    runs, findings
+-- @needs    runs, findings, run_warnings
 -- @column   runs_count INTEGER runs
 -- @column   hosts_count INTEGER machines by name; unknown is one
 -- @column   kernels_count INTEGER releases
@@ -13,7 +13,7 @@
 -- @column   severe_count INTEGER runs with a severe finding
 -- @column   warning_count INTEGER runs with a warning and no severe finding
 -- @column   damaged_count INTEGER runs of which only a part was read
--- @column   lossy_count INTEGER runs whose ring buffer lost events
+-- @column   lossy_count INTEGER runs that lost events, however many
 -- @column   faulty_count INTEGER runs that disagree with what is beside them
 -- @column   unnamed_count INTEGER runs whose machine is not known
 -- @column   versions_count INTEGER versions of wbscope that asked them
@@ -27,6 +27,12 @@ WITH
       max(CASE WHEN f.severity = 'warning' THEN 1 ELSE 0 END) AS is_warning
     FROM findings AS f
     GROUP BY f.run
+  ),
+  -- Of some gaps nobody knows how many events they cost: no number says so.
+  lossy AS (
+    SELECT DISTINCT w.run
+    FROM run_warnings AS w
+    WHERE w.slug IN ('lost-events', 'records-overwritten')
   )
 SELECT
   count(*) AS runs_count,
@@ -38,11 +44,12 @@ SELECT
   count(CASE WHEN t.is_severe = 0 AND t.is_warning = 1 THEN 1 END)
     AS warning_count,
   count(CASE WHEN r.damaged = 1 THEN 1 END) AS damaged_count,
-  count(CASE WHEN r.lost_events_count > 0 THEN 1 END) AS lossy_count,
+  count(l.run) AS lossy_count,
   count(CASE WHEN r.faults_count > 0 THEN 1 END) AS faulty_count,
   count(CASE WHEN r.host = 'unknown' THEN 1 END) AS unnamed_count,
   count(DISTINCT r.wbscope_version) AS versions_count,
   CAST(coalesce(sum(r.events_count), 0) AS BIGINT) AS events_count,
   CAST(coalesce(sum(r.duration_ns), 0) AS BIGINT) AS duration_ns
 FROM runs AS r
-LEFT JOIN told AS t ON t.run = r.run;
+LEFT JOIN told AS t ON t.run = r.run
+LEFT JOIN lossy AS l ON l.run = r.run;

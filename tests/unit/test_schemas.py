@@ -61,7 +61,26 @@ ASKED: dict[str, list[tuple[int, list[str | Path]]]] = {
         (0, ["gate", GATE / "before.json", "--self-check", "POLICY"]),
         (1, ["gate", "--budget", "throttle_summary.pause_p99_ns <= 1ms", RUN]),
     ],
+    "baseline-save": [(0, ["baseline", "save", GATE / "runs/before-2", "-o", "OUT"])],
     "baseline-summary": [(0, ["baseline", "show", GATE / "before.json"])],
+    "baseline-merge": [
+        (0, ["baseline", "merge", GATE / "before.json", GATE / "lower-limit.json", "-o", "OUT"])
+    ],
+    "history-add": [
+        (
+            0,
+            [
+                "history",
+                "add",
+                "OUT",
+                GATE / "before.json",
+                "--commit",
+                "c1",
+                "--date",
+                "2026-01-01",
+            ],
+        )
+    ],
     "sql-package": [(0, ["sql-package", "-o", "OUT"])],
 }
 # Where these are made: a machine that traces, a bisection of kernels, a server.

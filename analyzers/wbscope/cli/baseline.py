@@ -13,7 +13,7 @@ from wbscope.base.errors import EvidenceError
 from wbscope.base.outputs import check_output, write_whole
 from wbscope.cli.group import verb_group
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption
-from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
 
 __all__ = ["app"]
 
@@ -57,6 +57,7 @@ def save(
         typer.Option("--session", metavar="NAME", help="All runs were made together, then."),
     ] = None,
     force: ForceOption = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Save the numbers of runs and what they were recorded on.
@@ -75,6 +76,7 @@ def save(
     from wbscope.compare.load import Loader
     from wbscope.compare.policy import Rule, read_policy, wanted_by
     from wbscope.compare.sessions import session_of
+    from wbscope.render.keptruns import saved_json
 
     rules = [Rule(pattern) for pattern in metric or (() if policy else ("*",))]
     checks, expected = False, None
@@ -84,7 +86,7 @@ def save(
         rules += chosen.rules
     loader = Loader(
         wanted=wanted_by(rules),
-        watch=lambda run: progress_bar(run, hidden=quiet),
+        watch=lambda run: progress_bar(run, hidden=quiet or as_json),
         allow_damaged=allow_damaged,
         checks=checks,
         findings=not metric and policy is None,
@@ -107,6 +109,10 @@ def save(
             for run, when in zip(kept, times, strict=True)
         )
     write_whole(Path(output), baseline_text(kept), force=force)
+    if as_json:
+        write_stdout(saved_json(output, kept))
+        return
+    show_warnings(notice for run in kept for notice in run.named_warnings)
     count = len({name for run in side.runs for name in run.scalars})
     note(f"wrote {output}: {len(side.runs)} runs, {count} metrics")
 
@@ -128,7 +134,12 @@ def show(files: FilesArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def merge(files: FilesArgument, output: OutArgument, force: ForceOption = False) -> None:
+def merge(
+    files: FilesArgument,
+    output: OutArgument,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Put the runs of several baselines into one.
 
     \b
@@ -137,7 +148,12 @@ def merge(files: FilesArgument, output: OutArgument, force: ForceOption = False)
     """
     check_output(Path(output), force, [Path(file) for file in files], "baseline.json")
     from wbscope.compare.baseline import baseline_text, merged, read_baseline
+    from wbscope.render.keptruns import merged_json
 
     runs = merged([(file, read_baseline(Path(file))) for file in files])
     write_whole(Path(output), baseline_text(runs), force=force)
+    if as_json:
+        write_stdout(merged_json(output, runs))
+        return
+    show_warnings(notice for run in runs for notice in run.named_warnings)
     note(f"wrote {output}: {len(runs)} runs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +15,7 @@ import typer
 
 from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
+from wbscope.base.result import Notice
 from wbscope.base.units import counted, parse_duration
 from wbscope.cli.choice import parse_choice, parse_width
 from wbscope.cli.exitcodes import Codes
@@ -36,7 +37,7 @@ from wbscope.cli.options import (
     SortOption,
     WidthOption,
 )
-from wbscope.cli.output import note, write_stdout
+from wbscope.cli.output import note, show_warnings, write_stdout
 from wbscope.cli.pager import page
 from wbscope.cli.sides import FacesOption
 from wbscope.cli.sql import SqlCommand
@@ -186,8 +187,16 @@ def harvest(
         dataset = make_dataset(Path(output), key, argument)
     rows = []
 
-    def each(source: str, outcome: str, run: str | None, error: WbscopeError | None) -> None:
-        rows.append((source, outcome, run, error))
+    def each(
+        source: str,
+        outcome: str,
+        run: str | None,
+        error: WbscopeError | None,
+        losses: Sequence[Notice],
+    ) -> None:
+        rows.append((source, outcome, run, error, losses))
+        if not as_json:
+            show_warnings(replace(notice, run=source) for notice in losses)
         if error is not None and not as_json:
             note(f"warning[{error.slug}]: {source}: {error.message}; not in the dataset")
         elif not quiet and not as_json:
@@ -270,11 +279,11 @@ def sql(
     example = 'wbscope fleet sql DATASET "SELECT run, host FROM runs"'
     text = statements_of_stdin("wbscope fleet sql", example) if statement == "-" else statement
     if text is None:
-        rows = fleet_contents(dataset, cluster)
-        result = result_of("tables", (("table", "runs_count", "rows_count", "bytes"), rows), ())
+        rows, losses = fleet_contents(dataset, cluster)
+        result = result_of("tables", (("table", "runs_count", "rows_count", "bytes"), rows), losses)
     else:
         with fleet_engine(dataset, cluster, limit_ns) as engine:
-            result = result_of("sql", engine.select(text), ())
+            result = result_of("sql", engine.select(text), engine.losses)
     asked = shlex.join(["wbscope", "fleet", "sql", dataset, *([] if text is None else [text])])
     choice.check("the answer", result.columns, asked)
     write_result("fleet-sql", {"sql": text, "dataset": dataset}, result, form)

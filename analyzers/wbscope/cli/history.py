@@ -18,7 +18,7 @@ from wbscope.base.outputs import check_output, write_whole
 from wbscope.base.units import counted
 from wbscope.cli.group import verb_group
 from wbscope.cli.options import CsvOption, ForceOption, JsonOption, OutputOption, QuietOption
-from wbscope.cli.output import note, page_width, progress_bar, write_stdout
+from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
 
 if TYPE_CHECKING:
     from wbscope.compare.history import Place
@@ -67,6 +67,7 @@ def add(
     allow_failed: Annotated[
         bool, typer.Option("--allow-failed", help="Also runs whose command failed.")
     ] = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Store all numbers of runs: all of them, or none when something is wrong.
@@ -82,8 +83,11 @@ def add(
     place = _place(file, runs, commit, date, branch)
     from wbscope.compare.history import add_runs
     from wbscope.compare.load import Loader
+    from wbscope.render.keptruns import added_runs_json
 
-    loader = Loader(watch=lambda run: progress_bar(run, hidden=quiet), allow_damaged=allow_damaged)
+    loader = Loader(
+        watch=lambda run: progress_bar(run, hidden=quiet or as_json), allow_damaged=allow_damaged
+    )
     side = loader.side("runs", runs)
     for run in side.runs:
         if run.failed and not allow_failed:
@@ -96,6 +100,10 @@ def add(
             )
     named = [replace(run, name=as_utf8(run.name)) for run in side.runs]
     new, known = add_runs(Path(file), named, place)
+    if as_json:
+        write_stdout(added_runs_json(file, place, new, known))
+        return
+    show_warnings(notice for run in named for notice in run.named_warnings)
     for run, where in known:
         note(f"{run.name} is there already, at {where}: left as it is")
     names = {name for run in new for name in run.scalars}

@@ -144,7 +144,7 @@ def judge(
         compared=compared,
         unknown=tuple(unknown),
         warnings=(
-            *(replace(notice, run=run.name) for run in runs for notice in run.warnings),
+            *(notice for run in runs for notice in run.named_warnings),
             *told,
             *_doubts(list(designs.values()), compared, policy),
             *published_notice(side.name, base.name if base else "", [v.shift for v in verdicts]),

@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from wbscope.base.result import Notice
+from wbscope.library.losses import is_damaged, is_lost
 from wbscope.measure.metric import Scalars, split_name
 
 __all__ = ["Fact", "RunData", "Session"]
 
 Fact = str | int | float | None
 
-_LOST = ("lost-events", "records-overwritten")
-_DAMAGED = ("damaged-trace", "part-of-trace", "recording-cut-short", "lines-not-understood")
 _FAILED = "command-failed"
-_DATA_LOSS = "data-loss-"
 
 
 @dataclass(frozen=True)
@@ -70,18 +68,19 @@ class RunData:
         return self.zeros.get(split_name(name)[0])
 
     @property
+    def named_warnings(self) -> tuple[Notice, ...]:
+        """With the name of the run, to stand among those of others."""
+        return tuple(replace(notice, run=self.name) for notice in self.warnings)
+
+    @property
     def lost(self) -> tuple[Notice, ...]:
         """What says that events are lost."""
-        return tuple(notice for notice in self.warnings if notice.slug in _LOST)
+        return tuple(notice for notice in self.warnings if is_lost(notice.slug))
 
     @property
     def damaged(self) -> tuple[Notice, ...]:
         """What says that only a part of the trace was read."""
-        return tuple(
-            notice
-            for notice in self.warnings
-            if notice.slug in _DAMAGED or notice.slug.startswith(_DATA_LOSS)
-        )
+        return tuple(notice for notice in self.warnings if is_damaged(notice.slug))
 
     @property
     def failed(self) -> tuple[Notice, ...]:

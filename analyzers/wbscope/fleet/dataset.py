@@ -209,6 +209,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
         is_ours = is_data_path(place_of) and named.stem == path.stem
         if not is_ours or not isinstance(told, dict) or told.get("table") != named.parts[0]:
             raise _damaged(path, f"names {place_of!r}, which is no file of a dataset")
+    if not _are_pairs(document.get("warnings", [])):
+        raise _damaged(path, "has other things than pairs of texts for warnings")
     return document
 
 
@@ -286,6 +288,10 @@ def _check_empty(path: Path, argument: str) -> None:
             effect="nothing was written",
             fix=Phrase(Argument(argument, str(free_name(path / "dataset")))),
         )
+
+
+def _are_pairs(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(e, list) and len(e) == 2 for e in found)
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from wbscope.base.errors import QueryError
 from wbscope.base.result import unique_names
 from wbscope.base.units import seconds
 from wbscope.fleet.dataset import Dataset, files_by_table
-from wbscope.fleet.fleetsql import not_a_select, plain_value, tables_in, too_late
+from wbscope.fleet.fleetsql import losses_of, not_a_select, plain_value, tables_in, too_late
 from wbscope.fleet.layout import ERRORS, PARTITIONS
 from wbscope.fleet.tables import columns_of_table, table_names
 from wbscope.library.engine import Rows
@@ -39,7 +39,9 @@ class DuckEngine:
         self._dataset = dataset
         self._limit_ns = limit_ns
         self._library: Library = load_library()
-        self._files = files_by_table(dataset.manifests().values())
+        manifests = dataset.manifests().values()
+        self.losses = losses_of(manifests)
+        self._files = files_by_table(manifests)
         self._files[ERRORS] = [
             str(path.relative_to(dataset.path)) for path in dataset.error_files()
         ]

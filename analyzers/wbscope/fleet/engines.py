@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
+from wbscope.base.result import Notice
 from wbscope.fleet.cluster.hadoopfiles import files_of_session, is_uri
 from wbscope.fleet.dataset import open_dataset
 from wbscope.fleet.fleetsql import FleetEngine, contents
@@ -57,7 +58,9 @@ def fleet_engine(
         yield SparkEngine(session, remote, limit_ns)
 
 
-def fleet_contents(place: str, cluster: Cluster | None) -> list[tuple[str, int, int, int]]:
+def fleet_contents(
+    place: str, cluster: Cluster | None
+) -> tuple[list[tuple[str, int, int, int]], tuple[Notice, ...]]:
     """The tables of a dataset, as contents(); Spark is started for a URI only.
 
     Raises: as fleet_engine.

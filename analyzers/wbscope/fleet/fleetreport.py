@@ -52,8 +52,8 @@ def report_of(engine: FleetEngine, dataset: str, master: str | None = None) -> F
             have=f"{_errors(sections[_ERRORS])} sources that could not be read",
             fix=ingest_fix(dataset, master if is_uri(dataset) else None),
         )
-    warnings = tuple(_warnings(head, _errors(sections[_ERRORS])))
-    return FleetReport(dataset, sections, titles, warnings)
+    warnings = _warnings(head, _errors(sections[_ERRORS]))
+    return FleetReport(dataset, sections, titles, (*engine.losses, *warnings))
 
 
 def _named(engine: FleetEngine, problems: Result) -> Result:
@@ -76,12 +76,8 @@ def _errors(result: Result) -> int:
 
 
 def _warnings(head: Mapping[str, Any], errors: int) -> Iterator[Notice]:
-    """What holds for all numbers."""
+    """What holds for all numbers, besides what runs lost."""
     of = f"of {head['runs_count']} runs"
-    if count := head["lossy_count"]:
-        yield Notice("lost-events", f"{count} {of} lost events: their numbers are lower bounds")
-    if count := head["damaged_count"]:
-        yield Notice("damaged-trace", f"{count} {of} could be read in part only")
     if count := head["faulty_count"]:
         yield Notice("checks-differ", f"{count} {of} disagree with what was counted beside them")
     if errors:

@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Protocol
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import QueryError
-from wbscope.base.result import Result, leading_names, typed_columns, unit_of
+from wbscope.base.result import Notice, Result, leading_names, typed_columns, unit_of
 from wbscope.base.units import seconds
-from wbscope.fleet.layout import ERRORS
+from wbscope.fleet.layout import ERRORS, WARNINGS
 from wbscope.fleet.tables import table_names
 from wbscope.library.engine import Rows
 from wbscope.library.library import find_sql_dir, load_library
+from wbscope.library.losses import is_damaged, is_lost
 from wbscope.library.sqlfile import SqlFile, broken_library, read_sql_file
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Stored",
     "answer",
     "contents",
+    "losses_of",
     "not_a_select",
     "plain_value",
     "report_query",
@@ -72,6 +74,11 @@ class Stored(Protocol):
 class FleetEngine(Protocol):
     """What runs SQL over a dataset's tables."""
 
+    @property
+    def losses(self) -> tuple[Notice, ...]:
+        """What holds for every answer: how many runs lost events, or were read in part."""
+        ...
+
     def select(self, sql: str, tables: Sequence[str] | None = None) -> Rows:
         """Columns and rows of one SELECT over these tables; without, over those that it names.
 
@@ -115,20 +122,41 @@ def tables_in(sql: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.lower() in words]
 
 
-def contents(dataset: Stored) -> list[tuple[str, int, int, int]]:
-    """Each table: its name, runs that have rows there, rows and bytes of files.
+def contents(dataset: Stored) -> tuple[list[tuple[str, int, int, int]], tuple[Notice, ...]]:
+    """Each table: its name, runs that have rows there, rows and bytes of files; and losses_of().
 
     Raises: InputError for a dataset that cannot be read.
     """
     totals = {name: [0, 0, 0] for name in table_names(load_library())}
-    for manifest in dataset.manifests().values():
+    manifests = dataset.manifests().values()
+    for manifest in manifests:
         for told in manifest["files"].values():
             found = totals.setdefault(told["table"], [0, 0, 0])
             for place, count in enumerate((1, told["rows"], told["bytes"])):
                 found[place] += count
     bad = dataset.errors()
     totals[ERRORS] = [len(bad), len(bad), sum(bad.values())]
-    return [(name, *counts) for name, counts in totals.items()]  # type: ignore[misc]
+    rows = [(name, *counts) for name, counts in totals.items()]
+    return rows, losses_of(manifests)  # type: ignore[return-value]
+
+
+def losses_of(manifests: Collection[Mapping[str, Any]]) -> tuple[Notice, ...]:
+    """How many of these runs have numbers that are too small, by the warnings that each has."""
+    slugs = [{str(slug) for slug, _ in one.get("warnings", ())} for one in manifests]
+    lossy = sum(any(map(is_lost, one)) for one in slugs)
+    damaged = sum(any(map(is_damaged, one)) for one in slugs)
+    of, which = (
+        f"of {len(slugs)} runs",
+        f'which: wbscope fleet sql DATASET "SELECT * FROM {WARNINGS}"',
+    )
+    told = []
+    if lossy:
+        message = f"{lossy} {of} lost events: their numbers are lower bounds; {which}"
+        told.append(Notice("lost-events", message))
+    if damaged:
+        message = f"{damaged} {of} could be read in part only; {which}"
+        told.append(Notice("damaged-trace", message))
+    return tuple(told)
 
 
 def plain_value(value: Any) -> Any:

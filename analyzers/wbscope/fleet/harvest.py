@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +14,14 @@ from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InternalError, SetupError, WbscopeError
 from wbscope.base.extras import missing_library
 from wbscope.base.outputs import private_folder
+from wbscope.base.result import Notice
 from wbscope.fleet.badruns import forget_error, publish_error, write_error
 from wbscope.fleet.dataset import Dataset, cannot_write
 from wbscope.fleet.publish import publish, recover
 from wbscope.fleet.redact import Redaction
 from wbscope.fleet.runfiles import RunFiles, write_run
 from wbscope.library.library import Library, load_library
+from wbscope.library.losses import of_losses
 
 __all__ = [
     "Each",
@@ -52,8 +54,11 @@ _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeEr
          ValueError)  # fmt: skip
 
 
-Each = Callable[[str, Outcome, str | None, WbscopeError | None], None]
-"""What is told of each source: what came of it, its run if that is known, why it was not read."""
+Each = Callable[[str, Outcome, str | None, WbscopeError | None, Sequence[Notice]], None]
+"""What is told of each source: what came of it, its run if that is known, why it was not read.
+
+Last, of a run that is new, why its numbers are lower bounds.
+"""
 
 
 Fetch = Callable[[str], AbstractContextManager[str]]
@@ -162,9 +167,9 @@ def ingest_into(
             if strict or not is_of_the_run(error):
                 raise
             adding.tell(error)
-            each(source, "failed", adding.run, error)
+            each(source, "failed", adding.run, error, ())
         else:
-            each(source, outcome, adding.run, None)
+            each(source, outcome, adding.run, None, adding.losses)
 
 
 def is_of_the_run(error: WbscopeError) -> bool:
@@ -183,6 +188,7 @@ class _Adding:
     fetch: Fetch
     run: str | None = None
     written_s: float | None = None  # of a copy
+    losses: tuple[Notice, ...] = ()
 
     def add_in(self, tries: int) -> Outcome:
         """Raises: WbscopeError."""
@@ -201,6 +207,7 @@ class _Adding:
             if made is None or not self.target.publish(made, folder):
                 return "known"
             self.target.forget_error(made.run)
+            self.losses = of_losses(made.warnings)
             return "added"
 
     def tell(self, error: WbscopeError) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from wbscope.base.errors import EvidenceError, InputError
 from wbscope.base.filenames import as_utf8
-from wbscope.base.result import Result
+from wbscope.base.result import Notice, Result
 from wbscope.base.version import __version__
 from wbscope.compare.baseline import baseline_text
 from wbscope.compare.measure import measure
@@ -76,7 +76,7 @@ class FileFacts:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The files of a run in a folder, TABLE.parquet each, and what its manifest says.
+    """The files of a run in a folder, TABLE.parquet each, what its manifest says, its warnings.
 
     A table without rows has no file.
     """
@@ -85,6 +85,7 @@ class RunFiles:
     partition: Partition
     files: dict[str, FileFacts]
     manifest: dict[str, Any]
+    warnings: tuple[Notice, ...] = ()
 
     def paths(self) -> dict[str, str]:
         """Table -> where its file belongs below the dataset; `runs` last."""
@@ -261,7 +262,7 @@ class _Written:
             _sync(self.folder / f"{table}.parquet")
         partition = self._partition()
         empty = sorted(table for table, (_, rows) in tables.items() if not rows)
-        made = RunFiles(self.run_id, partition, files, {})
+        made = RunFiles(self.run_id, partition, files, {}, data.warnings)
         return replace(made, manifest=self._manifest(made, data, answers, lacking, empty))
 
     def _answers(self) -> tuple[dict[str, Result], dict[str, str]]:

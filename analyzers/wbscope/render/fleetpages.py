@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wbscope.base.errors import WbscopeError
 from wbscope.base.result import Notice
@@ -12,12 +13,12 @@ from wbscope.render.jsondoc import document, rows_body
 
 __all__ = ["Row", "added_json", "added_text"]
 
-# Source, what came of it (added, known, failed), its run, why it could not be read.
-Row = tuple[str, str, str | None, WbscopeError | None]
+# Source, what came of it (added, known, failed), its run, why it could not be read, what it lost.
+Row = tuple[str, str, str | None, WbscopeError | None, Sequence[Notice]]
 
 
 def added_json(dataset: str, rows: Sequence[Row]) -> str:
-    """One row a source, one warning for each that could not be read."""
+    """One row a source; a warning for each that could not be read, or not as a whole."""
     listed = [
         {
             "source": source,
@@ -25,12 +26,12 @@ def added_json(dataset: str, rows: Sequence[Row]) -> str:
             "run": run,
             "error": None if error is None else error.slug,
         }
-        for source, outcome, run, error in rows
+        for source, outcome, run, error, _ in rows
     ]
     warnings = [
-        Notice(error.slug, error.message, source)
-        for source, _, _, error in rows
-        if error is not None
+        replace(notice, run=source)
+        for source, _, _, error, losses in rows
+        for notice in (losses if error is None else [Notice(error.slug, error.message)])
     ]
     counts = {f"{outcome}_count": _count(rows, outcome) for outcome in ("added", "known", "failed")}
     return document("fleet-ingest", {"dataset": dataset, **counts}, rows_body(listed, warnings))

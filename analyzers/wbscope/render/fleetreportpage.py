@@ -77,7 +77,10 @@ def fleet_text(
     title = f"{dataset}: {fleet_title(head)}"
     lines = [*textwrap.wrap(title, fill), "=" * min(len(title), fill)]
     lines += textwrap.wrap(head_text(head), fill)
-    lines += [warning_text(notice) for notice in warnings]
+    for notice in warnings:
+        lines += textwrap.wrap(
+            warning_text(notice), fill, subsequent_indent="  ", break_on_hyphens=False
+        )
     for told, worst, advice in problem_texts(sections):
         lines += ["", *textwrap.wrap(told, fill)]
         lines += textwrap.wrap(worst, fill, initial_indent="  ", subsequent_indent="  ")

@@ -29,6 +29,7 @@ _REPORT: dict[str, Shape] = {
     "rows": ["$section"],
     "warnings": ["$warning"],
 }
+_BASELINE: dict[str, Shape] = {"output": "str", "runs_count": "int", "metrics_count": "int"}
 
 
 def _rows(head: dict[str, Shape], row: dict[str, Shape]) -> dict[str, Shape]:
@@ -356,6 +357,12 @@ DOCUMENTS: tuple[Document, ...] = (
         },
     ),
     Document(
+        "baseline-save",
+        "baseline save",
+        "The baseline that was written.",
+        _rows({"runs": ["str"]}, _BASELINE),
+    ),
+    Document(
         "baseline-summary",
         "baseline show",
         "What is in baselines: a row for each metric.",
@@ -369,6 +376,33 @@ DOCUMENTS: tuple[Document, ...] = (
                 "median": "num|null",
                 "mean": "num|null",
                 "sd": "num|null",
+            },
+        ),
+    ),
+    Document(
+        "baseline-merge",
+        "baseline merge",
+        "The baseline that was written.",
+        _rows({"runs": ["str"]}, _BASELINE),
+    ),
+    Document(
+        "history-add",
+        "history add",
+        "What came of each run, and the commit that it is at.",
+        _rows(
+            {
+                "file": "str",
+                "commit": "str",
+                "date": "str",
+                "branch": "str|null",
+                "added_count": "int",
+                "known_count": "int",
+            },
+            {
+                "run": "str",
+                "outcome": "=added|known",
+                "commit": "str",
+                "metrics_count": "int",
             },
         ),
     ),

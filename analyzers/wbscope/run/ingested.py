@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from wbscope.base.cache import (
     trim_cache,
     used,
 )
-from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
+from wbscope.base.errors import InputError, QueryError, SetupError, UsageError, WbscopeError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
 from wbscope.base.version import __version__
@@ -31,8 +31,10 @@ from wbscope.ingest.to_database import trace_to_database
 from wbscope.library.database import SCHEMA_VERSION, check_database
 from wbscope.library.finding import Finding, find_all
 from wbscope.library.library import Library
+from wbscope.library.losses import of_losses
 from wbscope.library.params import Params
 from wbscope.library.saved import save_views
+from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.labels import names_of
 from wbscope.run.offered import report_of
@@ -235,6 +237,7 @@ def ingest(
                 return _findings(engines[-1], library, str(output))
 
             warnings += save_views(private, library, str(output), find)
+            warnings += _losses(private, library, str(output), {one.slug for one in warnings})
     return Ingested(
         output=output,
         events_count=done["events_count"],
@@ -267,3 +270,20 @@ def _findings(engine: SqliteEngine, library: Library, shown: str) -> list[Findin
     found = find_all(engine, library, shown, Params(), names_of(engine).label)
     engine.rest()
     return found
+
+
+def _losses(database: Path, library: Library, shown: str, told: Iterable[str]) -> list[Notice]:
+    """What every question to the file will be answered with, and the reader has not said."""
+    # Who asks for a part knows that it is one.
+    told = {*told, "part-of-trace"}
+    try:
+        engine = SqliteEngine(database, shown, library)
+    except InputError:
+        return []  # and no question is answered
+    try:
+        found = of_losses(Session(engine, library, shown).warnings())
+    except (InputError, QueryError):
+        return []
+    finally:
+        engine.close(keep=False)
+    return [notice for notice in found if notice.slug not in told]

@@ -7,13 +7,14 @@ the dataset once, and what came of it is counted from what was there before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wbscope.base.errors import InputError, SetupError, WbscopeError
+from wbscope.base.result import Notice
 from wbscope.fleet.cluster.hadoop_dataset import HadoopDataset, make_dataset_at
 from wbscope.fleet.cluster.hadoop_sources import fetched, sources_at
 from wbscope.fleet.cluster.hadoopfiles import files_of_session, files_of_worker, is_uri, settings_of
@@ -44,6 +45,7 @@ class _Told:
     run: str | None
     is_again: bool  # a task that was done again finds its own work
     error: tuple[str, str, str, str | None] | None  # slug, subject, message, fix
+    losses: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,10 @@ def ingest_on_spark(
             raise SetupError(slug, subject, message, fix=fix)
         if one.outcome == "failed":
             slug, subject, message, fix = one.error or ("", one.source, "", None)
-            each(one.source, "failed", one.run, InputError(slug, subject, message, fix=fix))
+            each(one.source, "failed", one.run, InputError(slug, subject, message, fix=fix), ())
             continue
         is_new = one.outcome == "added" or (one.is_again and one.run not in before)
-        each(one.source, "added" if is_new else "known", one.run, None)
+        each(one.source, "added" if is_new else "known", one.run, None, one.losses)
         if one.run is not None:
             before.add(one.run)
 
@@ -143,8 +145,15 @@ def _ingest_part(sources: Iterable[str], job: _Job) -> Iterator[_Told]:
 def _ingest_one(source: str, job: _Job) -> _Told:
     told: list[_Told] = []
 
-    def each(_: str, outcome: Outcome, run: str | None, error: WbscopeError | None) -> None:
-        told.append(_Told(source, outcome, run, False, None if error is None else _of_error(error)))
+    def each(
+        _: str,
+        outcome: Outcome,
+        run: str | None,
+        error: WbscopeError | None,
+        losses: Sequence[Notice],
+    ) -> None:
+        why = None if error is None else _of_error(error)
+        told.append(_Told(source, outcome, run, False, why, tuple(losses)))
 
     job.add(source, each)
     return told[0]

@@ -14,7 +14,14 @@ from wbscope.base.result import unique_names
 from wbscope.base.units import seconds
 from wbscope.fleet.cluster.spark_watch import cluster_failed
 from wbscope.fleet.dataset import files_by_table
-from wbscope.fleet.fleetsql import Stored, not_a_select, plain_value, tables_in, too_late
+from wbscope.fleet.fleetsql import (
+    Stored,
+    losses_of,
+    not_a_select,
+    plain_value,
+    tables_in,
+    too_late,
+)
 from wbscope.fleet.layout import ERRORS, PARTITIONS
 from wbscope.fleet.tables import columns_of_table, table_names
 from wbscope.library.engine import Rows
@@ -52,6 +59,7 @@ class SparkEngine:
         self._limit_ns = limit_ns
         self._library = load_library()
         manifests = dataset.manifests()
+        self.losses = losses_of(manifests.values())
         self._files = files_by_table(manifests.values())
         self._files[ERRORS] = list(dataset.errors())
         # Files that one version wrote have the same columns.
