@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from golden.lost_events import case as lost_events
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
 from support.reportpage import HOSTILE, ReadPage, hostile_run
@@ -243,6 +244,20 @@ def test_several_runs_in_other_formats(runs: list[Path], wbscope: Wbscope) -> No
     assert document["schema"] == "wbscope.reports/1"
     single = [wbscope.document("report", run) for run in runs]
     assert document["runs"] == [{k: v for k, v in one.items() if k != "schema"} for one in single]
+    # As of one run: jq '.rows[]' reads both.
+    assert document["rows"] == [{"run": one["run"], **row} for one in single for row in one["rows"]]
+    assert {row["run"] for row in document["rows"]} == {str(run) for run in runs}
+    assert document["units"] == single[0]["units"]
+
+
+def test_what_several_runs_lost_is_told_of_each(wbscope: Wbscope, tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("a", "b")]
+    for place in places:
+        place.mkdir()
+        lost_events.make(place)
+    told = wbscope.document("report", *places)["warnings"]
+    assert [(one["run"], one["slug"]) for one in told] == [(str(p), "lost-events") for p in places]
+    assert all("at least 23 events are lost" in one["message"] for one in told)
 
 
 def test_markdown_has_the_verdict_and_its_tables(

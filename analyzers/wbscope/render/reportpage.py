@@ -15,7 +15,7 @@ from wbscope.base.units import format_value, short_name
 from wbscope.explain.report import Report, Section
 from wbscope.library.sqlfile import SqlFile
 from wbscope.render.arrange import main_rows
-from wbscope.render.jsondoc import document, notices, result_body
+from wbscope.render.jsondoc import document, notices, result_body, rows_body
 from wbscope.render.messages import warning_text
 from wbscope.render.printable import printable
 from wbscope.render.querypage import metric_records, metric_text
@@ -87,9 +87,11 @@ def report_json(report: Report) -> str:
 
 
 def reports_json(reports: Sequence[Report]) -> str:
-    """wbscope.reports/1: `runs` has what report_json() says of each."""
+    """wbscope.reports/1: `runs` has what report_json() says of each, `rows` the tables of all."""
     runs = [{**head, **body} for head, body in map(_content, reports)]
-    return document("reports", {"runs": runs}, {"warnings": []})
+    rows = [{"run": one["run"], **section} for one in runs for section in one["rows"]]
+    warnings = [replace(notice, run=one.run) for one in reports for notice in one.warnings]
+    return document("reports", {"runs": runs}, rows_body(rows, warnings))
 
 
 def _content(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:

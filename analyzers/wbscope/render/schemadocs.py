@@ -222,8 +222,13 @@ DOCUMENTS: tuple[Document, ...] = (
     Document(
         "reports",
         "report",
-        "The reports of several runs.",
-        {"runs": [_REPORT], "warnings": ["$warning"]},
+        "A row for each table of each run, and `runs` with the whole report of each.",
+        {
+            "runs": [_REPORT],
+            "units": "$units",
+            "rows": ["$section_of_run"],
+            "warnings": ["$warning"],
+        },
     ),
     Document(
         "explain",

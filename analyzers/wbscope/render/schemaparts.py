@@ -29,6 +29,16 @@ CHANGE: dict[str, Shape] = {
     "of_side": "$sample",
     "of_base": "$sample",
 }
+_SECTION: dict[str, Shape] = {
+    "query": "str",
+    "title": "str|null",
+    "read": "str|null",
+    "metrics": ["$column_metric"],
+    "units?": "$units",
+    "rows?": ["$row"],
+    "warnings?": ["$warning"],
+    "skipped?": {"slug": "str", "message": "str"},
+}
 TABLE: dict[str, Shape] = {"units": "$units", "rows": ["$row"], "warnings": ["$warning"]}
 PARTS: dict[str, tuple[str, Shape]] = {
     "units": ("Column: its unit (ns, bytes, bytes_per_s, count, ratio).", {"*": "str"}),
@@ -71,19 +81,8 @@ PARTS: dict[str, tuple[str, Shape]] = {
             "undo": ["str"],
         },
     ),
-    "section": (
-        "One query of a report: its rows, or why it was not answered.",
-        {
-            "query": "str",
-            "title": "str|null",
-            "read": "str|null",
-            "metrics": ["$column_metric"],
-            "units?": "$units",
-            "rows?": ["$row"],
-            "warnings?": ["$warning"],
-            "skipped?": {"slug": "str", "message": "str"},
-        },
-    ),
+    "section": ("One query of a report: its rows, or why it was not answered.", _SECTION),
+    "section_of_run": ("The same, and the run that it is of.", {"run": "str", **_SECTION}),
     "column_metric": (
         "A column that is a metric, and which way of it is better.",
         {"column": "str", "unit": "str|null", "better": "str", "meaning": "str"},
