@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from wbscope.base.result import Notice
-from wbscope.compare.copies import copies_on_both, copies_within
+from wbscope.compare.copies import copies_on_both, copies_within, may_be_copies
 from wbscope.compare.differences import Difference, differences, unknown_facts
 from wbscope.compare.nearmetrics import unknown_metric
 from wbscope.compare.policy import matches
@@ -31,6 +31,7 @@ __all__ = [
     "Side",
     "compare_sides",
     "contrast",
+    "copied_folder",
     "metrics_of",
     "only",
     "sample_of",
@@ -151,6 +152,15 @@ def compare_sides(
         alpha=alpha,
         margin=margin,
     )
+
+
+def copied_folder(side: Side, base: Side) -> Iterator[Notice]:
+    """What to look at where the numbers are too coarse to tell a copy by."""
+    if may_be_copies(side.runs, base.runs):
+        told = f"the {len(side.runs)} runs of {side.name} say what those of {base.name} say, in the"
+        told += " same order and to the last digit: copies, where nothing can differ, or numbers"
+        told += " too coarse to tell; name other runs, or record more digits"
+        yield Notice("same-recording", told)
 
 
 def _without(side: Side, copies: Sequence[Sequence[RunData]]) -> Side:
@@ -351,3 +361,4 @@ def _warnings(
             for name, _ in copies_on_both(side.runs, other.runs):
                 told = f"is the same recording as one of {other.name}: nothing can differ"
                 yield Notice("same-recording", told, f"{side.name} {name}")
+            yield from copied_folder(side, other)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from wbscope.compare.rundata import RunData
 
-__all__ = ["copies_on_both", "copies_within", "folder_id"]
+__all__ = ["copies_on_both", "copies_within", "folder_id", "may_be_copies"]
 
 _HASH_DIGITS = 12
 # What no two recordings have in common: when they began, on which clock.
@@ -28,6 +28,8 @@ _STAMPS = {
 # So many runs have all their contents on the other side by chance less than once in 100
 # times, however coarse the numbers.
 _LEAST_CONTENTS = 4
+# Of so many runs that are in one order on two sides: 12 s and 13 s are that by chance once in 16.
+_LEAST_IN_ORDER = 4
 # Digits of a number that say how long a thing takes; the rest is noise, and differs.
 _SAME_ANYWAY = 2
 # What may be the same each time, to the last digit.
@@ -79,6 +81,23 @@ def copies_within(runs: Sequence[RunData], others: Sequence[RunData] = ()) -> li
                 groups.pop(run.source_id, None)
             groups[content] = alike
     return [group for group in groups.values() if len(group) > 1]
+
+
+def may_be_copies(runs: Sequence[RunData], others: Sequence[RunData]) -> bool:
+    """Each run says what the other side's run in its place says, and not all say the same.
+
+    Of coarse numbers that is no proof of a copied folder, and a reason to look.
+    """
+    sides = [[_content(run) for run in side if _is_unmarked(run)] for side in (runs, others)]
+    told, of_others = sides
+    are_all = len(told) == len(runs) and len(of_others) == len(others)
+    return (
+        are_all
+        and told == of_others
+        and len(told) >= _LEAST_IN_ORDER
+        and len(set(told)) > 1
+        and not copies_on_both(runs, others)
+    )
 
 
 def _all_found(runs: Sequence[RunData], others: Sequence[RunData]) -> bool:

@@ -10,7 +10,14 @@ from typing import Literal
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
 from wbscope.base.units import format_beside
-from wbscope.compare.comparison import Row, Side, contrast, metrics_of, sample_of
+from wbscope.compare.comparison import (
+    Row,
+    Side,
+    contrast,
+    copied_folder,
+    metrics_of,
+    sample_of,
+)
 from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
@@ -146,6 +153,7 @@ def judge(
         warnings=(
             *(notice for run in runs for notice in run.named_warnings),
             *told,
+            *([] if base is None or itself else copied_folder(side, base)),
             *_doubts(list(designs.values()), compared, policy),
             *published_notice(side.name, base.name if base else "", [v.shift for v in verdicts]),
         ),

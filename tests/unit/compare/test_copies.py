@@ -133,3 +133,38 @@ def test_copies_among_many_runs_take_no_time() -> None:
     began = process_time()
     assert len(copies_within(runs)) == 15_000
     assert process_time() - began < 5
+
+
+@pytest.mark.parametrize("verb", ["gate", "compare"])
+def test_a_copied_folder_of_coarse_numbers_is_told(
+    cli: Cli, tmp_path: Path, policy: str, verb: str
+) -> None:
+    """12 s and 13 s come again by themselves: no proof, so a warning and no refusal."""
+    few = ops_runs(tmp_path / "few", [12.0, 12.0, 13.0, 12.0, 13.0, 12.0])
+    copy = tmp_path / "copy"
+    shutil.copytree(few, copy, copy_function=shutil.copyfile)
+    other = ops_runs(tmp_path / "other", [12.0, 13.0, 12.0, 12.0, 13.0, 12.0])
+    same = ops_runs(tmp_path / "same", [12.0] * 6), ops_runs(tmp_path / "same2", [12.0] * 6)
+    words = ("gate", "--policy", policy) if verb == "gate" else ("compare",)
+
+    def told(side: Path, base: Path) -> list[str]:
+        ran = cli(*words, side, "--against", base, "--json")
+        assert ran.code == 0
+        document = ran.document()
+        assert not document.get("refusals")
+        return [o["message"] for o in document["warnings"] if o["slug"] == "same-recording"]
+
+    for side, base in ((copy, few), (few, copy)):
+        (message,) = told(side, base)
+        assert "the 6 runs of A say what those of B say, in the same order" in message
+        assert message.endswith("name other runs, or record more digits")
+    # Another order, and what is 12 s each time.
+    assert told(other, few) == []
+    assert told(*same) == []
+
+
+def test_three_coarse_runs_in_one_order_are_no_sign(cli: Cli, tmp_path: Path, policy: str) -> None:
+    few = ops_runs(tmp_path / "few", [12.0, 12.0, 13.0])
+    again = ops_runs(tmp_path / "again", [12.0, 12.0, 13.0], later=9)
+    ran = cli("gate", "--policy", policy, again, "--against", few, "--json")
+    assert "same-recording" not in {one["slug"] for one in ran.document()["warnings"]}
