@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import shutil
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -143,24 +144,87 @@ def test_views_without_tables_give_the_same(
             assert same(few.execute(select).fetchall(), many.execute(select).fetchall())
 
 
-def test_a_large_trace_is_not_ingested_more_slowly(
+def test_a_trace_of_other_events_is_not_ingested_more_slowly(
     library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Only what stands on no event is made: a few rows."""
-    monkeypatch.setattr(saved, "_MOST_EVENTS", 100)
+    """Only what stands on no event is made, or on few: views that hang without it are told."""
+    _only_small_steps(monkeypatch)
     path = tmp_path / "large.db"
-    ingest(find_source(str(example("four-equal-writers").folder)), path, library)
+    done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
     with closing(sqlite3.connect(path)) as connection:
         find = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'wb_*'"
         tables = {name for (name,) in connection.execute(find)}
         rows = connection.execute("SELECT count(*) FROM wb_throttle").fetchone()[0]
-        # Its findings take longer than its ingest; an empty table would say that there are none.
-        told = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'wb_finding'")
-        assert told.fetchall() == []
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+        (left,) = connection.execute(
+            "SELECT value FROM meta WHERE key = 'views_left_out'"
+        ).fetchone()
         events = connection.execute("SELECT count(*) FROM ev_balance_dirty_pages").fetchone()[0]
     assert {"wb_params", "wb_units", "wb_bounds"} <= tables
     assert not {"wb_task", "wb_stall", "wb_finding"} & tables
     assert rows == events
+    # Its findings take longer than its ingest; an empty table would say that there are none.
+    assert {"wb_finding", "wb_stall", "wb_loss"} <= set(left.split(", "))
+    assert left.split(", ") == sorted(set(public_views(library)) - there)
+    (warning,) = done.warnings
+    assert warning.slug == "views-left-out"
+    assert f"wbscope sql {path}" in warning.message
+    assert wbscope.open(path).sql("SELECT count(*) FROM wb_stall").rows
+
+
+def test_a_large_trace_of_the_librarys_events_has_all(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(saved, "_MOST_EVENTS", 100)
+    path = tmp_path / "large.db"
+    done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
+    assert done.warnings == ()
+    with closing(sqlite3.connect(path)) as connection:
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+        assert set(public_views(library)) <= there
+        assert connection.execute("SELECT count(*) FROM wb_finding").fetchone()[0] > 0
+        find = "SELECT count(*) FROM meta WHERE key = 'views_left_out'"
+        assert connection.execute(find).fetchone() == (0,)
+
+
+def test_of_many_rows_fewer_views_are_saved(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """wb_law goes through all events for each of them."""
+    _only_small_steps(monkeypatch)
+    monkeypatch.setattr(saved, "_LONG_ROWS", 1000)
+    path = tmp_path / "large.db"
+    ingest(find_source(str(example("four-equal-writers").folder)), path, library)
+    with closing(sqlite3.connect(path)) as connection:
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    assert "wb_law" not in there
+    assert {"wb_throttle_total", "wb_warning"} <= there
+
+
+@pytest.mark.parametrize("kind", ["small", "large"])
+def test_plain_sqlite_prepares_every_view(
+    kind: str, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Views in views in views: 3.40 said "no such table: main.active", or took minutes."""
+    if kind == "large":
+        _only_small_steps(monkeypatch)
+    path = tmp_path / "run.db"
+    ingest(find_source(str(example("rate-limited-writers").folder)), path, library)
+    with closing(sqlite3.connect(path)) as connection:
+        find = "SELECT name FROM sqlite_schema WHERE type = 'view'"
+        views = [name for (name,) in connection.execute(find)]
+        began = time.process_time()
+        for view in views:
+            connection.execute(f"EXPLAIN SELECT * FROM {view}").fetchone()
+        assert time.process_time() - began < 20  # a quarter of it, of which nothing is long
+    assert len(views) > 50
+
+
+def _only_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a large trace that is mostly of events that no view reads."""
+    monkeypatch.setattr(saved, "_MOST_EVENTS", 100)
+    monkeypatch.setattr(saved, "_LEAST_SHARE", 2)
+    monkeypatch.setattr(saved, "_MOST_STEP_ROWS", 0)
 
 
 def test_what_sqlite_refuses_to_add_up_is_a_view(

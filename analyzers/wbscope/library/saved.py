@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from wbscope.base.errors import InputError, QueryError
 from wbscope.base.result import Notice
-from wbscope.library.database import open_database, translate
+from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions, index_statement, table_columns
 from wbscope.library.engine import FINDINGS
 from wbscope.library.finding import Finding, findings_select
@@ -26,15 +27,27 @@ from wbscope.library.sqlfile import SqlFile
 
 __all__ = ["save_views"]
 
-# A view's step becomes a table where what it is made from has no more rows than this, in a trace
-# with no more events than that: plain SQLite answers at once then, and the ingest of a large trace,
-# which takes a second, does not take two.
-_MOST_ROWS = 100_000
-_MOST_EVENTS = 10 * _MOST_ROWS
+# Steps become tables, else plain SQLite puts the text of a view in the place of its name, again and
+# again: it prepares some for minutes, or finds no table where it has nested too many. They take
+# some 3 us for each row of the library's events. That is too dear for more rows than this, and for
+# a trace with more events than that of which less than this share are such rows: its ingest does
+# little but count. There only steps of few rows are made.
+_MOST_ROWS = 5_000_000
+_MOST_EVENTS = 1 << 20
+_LEAST_SHARE = 0.25
+_MOST_STEP_ROWS = 1_000
+# What stands in the place of a view's name is no more than so many views, or it is left out; of
+# many rows fewer, as SQLite goes through all that it has no index of for each of them.
+_MOST_PARTS = 100
+_MOST_LONG_PARTS = 30
+_LONG_ROWS = 1 << 19
+_LEFT_OUT = "views_left_out"
 # An overflow, a number twice that is a key, a text where a number is.
 _OF_THE_VALUES = ("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG")
 _MOST_NS = 60_000_000_000
 _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
+_READ = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
+_SHOWN = 3
 
 # The findings of the database whose path is given.
 Find = Callable[[Path], Iterable[Finding]]
@@ -43,13 +56,13 @@ Find = Callable[[Path], Iterable[Finding]]
 def save_views(database: Path, library: Library, shown: str, find: Find) -> list[Notice]:
     """Add the views, the private steps that they are made of, and the findings.
 
-    The findings of a large trace take as long as its ingest, so they are left out: no wb_finding
-    is better than one without rows.
+    Where steps would be too dear, views that hang without them are left out, and the findings,
+    which take longer: no wb_finding is better than one without rows. meta has their names.
     Nobody else uses the file yet. A trace whose values no question can be asked of, or would take
-    too long, goes without, and a warning says so. Raises: SetupError.
+    too long, goes without any. A warning says so in either case. Raises: SetupError.
     """
     try:
-        _save(database, library, shown, find)
+        left = _save(database, library, shown, find)
     except (InputError, QueryError) as error:
         return [
             Notice(
@@ -57,13 +70,23 @@ def save_views(database: Path, library: Library, shown: str, find: Find) -> list
                 f"the library's views are not in {shown}: {error.message}",
             )
         ]
-    return []
+    return [_told_left_out(left, shown)] if left else []
 
 
-def _save(database: Path, library: Library, shown: str, find: Find) -> None:
+def _told_left_out(names: list[str], shown: str) -> Notice:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return Notice(
+        "views-left-out",
+        f"views that plain SQLite would take too long for are not in {shown}:"
+        f" {', '.join(names[:_SHOWN])}{more} (meta, key {_LEFT_OUT}); wbscope sql"
+        f" {shlex.quote(shown)} reads them, wbscope export writes the answers of all queries",
+    )
+
+
+def _save(database: Path, library: Library, shown: str, find: Find) -> list[str]:
+    """Gives the names of public views that were left out."""
     reader, recorded = open_database(database, shown)
-    events = sum(count for count, _ in recorded.counts.values())
-    is_large = events > _MOST_EVENTS
+    is_large = _is_large(library, recorded)
     with contextlib.closing(reader), contextlib.closing(_writer(database)) as writer:
         definitions = Definitions(library, recorded, Params(), shown, schema="")
         if not is_large:
@@ -77,15 +100,32 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> None:
             with stoppable(writer, _MOST_NS):
                 writer.execute("BEGIN")
                 for name in names:
-                    if not library.files[name].source_view and not (is_large and name == FINDINGS):
+                    if library.files[name].source_view:
+                        continue
+                    if is_large and name == FINDINGS:
+                        saving.left.append(name)
+                    else:
                         saving.save(library.files[name])
                 saving.put_views()
+                left = sorted(n for n in saving.left if not n.startswith("_"))
+                if left:
+                    row = (_LEFT_OUT, ", ".join(left))
+                    writer.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
                 writer.execute("COMMIT")
         except sqlite3.Error as error:
             raise translate(error, shown, database) from error
         finally:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
+    return left
+
+
+def _is_large(library: Library, recorded: Recorded) -> bool:
+    """Whether steps and findings are too dear for this trace."""
+    own = {event for file in library.files.values() for event in file.source_events}
+    rows = sum(loaded for event, (_, loaded) in recorded.counts.items() if event in own)
+    events = sum(count for count, _ in recorded.counts.values())
+    return rows > _MOST_ROWS or (events > _MOST_EVENTS and rows < _LEAST_SHARE * events)
 
 
 def _named(library: Library) -> Iterable[str]:
@@ -113,18 +153,28 @@ class _Saving:
     # Rows that a reader of each object goes through.
     rows: dict[str, int] = field(default_factory=dict)
     grounds: dict[str, bool] = field(default_factory=dict)
+    # How many views SQLite puts in the place of the name of each that is no table.
+    parts: dict[str, int] = field(default_factory=dict)
     # Views that are not in the file yet, and what makes them.
     views: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
 
     def save(self, file: SqlFile) -> None:
         # SQLite before 3.35 knows no such word, and could not read the file at all.
         select = _HINT.sub("AS (", self.definitions.select(self.connection, file.name))
         read = sum(self._rows(need) for need in file.needs)
         self.rows[file.name] = read
-        is_step = (file.materialize and not self.is_large) or self._is_ground(file.name)
-        if is_step and file.name in self.steps and read <= _MOST_ROWS and self._table(file, select):
+        is_small = not self.is_large or read <= _MOST_STEP_ROWS
+        is_step = (file.materialize and is_small) or self._is_ground(file.name)
+        if is_step and file.name in self.steps and self._table(file, select):
             count = f"SELECT count(*) FROM {file.name}"
             self.rows[file.name] = self.connection.execute(count).fetchone()[0]
+            return
+        # As often as it is named: what stands on a view that is left out has more, and is, too.
+        parts = 1 + sum(self.parts.get(name, 0) for name in _READ.findall(select))
+        self.parts[file.name] = parts
+        if parts > (_MOST_LONG_PARTS if read > _LONG_ROWS else _MOST_PARTS):
+            self.left.append(file.name)
             return
         create = f"CREATE VIEW {file.name} AS\n-- {_told(file)}\n{select}"
         if file.name in self.definitions.texts:
