@@ -66,9 +66,16 @@ def event_states(profiles: Sequence[Profile], available: frozenset[str]) -> list
 
 
 def event_checks(
-    profiles: Sequence[Profile], available: frozenset[str], release: str = platform.release()
+    profiles: Sequence[Profile],
+    available: frozenset[str],
+    release: str = platform.release(),
+    *,
+    can_probe: bool | None = None,
 ) -> Iterator[Check]:
-    """A line for each profile, for what is missing in it, and for the patched kernel."""
+    """A line for each profile, for what is missing in it, and for the patched kernel.
+
+    `can_probe` says whether probes can be made here, which measure waits, too; None: not known.
+    """
     states = [state for state in event_states(profiles, available) if state.event not in PATCHED]
     for profile in profiles:
         own = [state for state in states if state.profile == profile.name]
@@ -90,19 +97,20 @@ def event_checks(
             "patched kernel",
             Status.ok,
             "no: waits and zones are worked out from the stock events",
-            _patches_for(release),
+            _patches_for(release, can_probe),
         )
 
 
-def _patches_for(release: str) -> str:
+def _patches_for(release: str, can_probe: bool | None) -> str:
     numbers = re.match(r"\d+\.\d+", release)
     series = numbers[0] if numbers else release
     if series in _SERIES:
         return f"kernel-tracepoints/README.md has the patches for {series}"
-    return (
-        f"no patches for {series}: wbscope record --probe auto measures waits, "
-        "kernel-tracepoints/bpf/ has scripts"
-    )
+    if can_probe:
+        return f"no patches for {series}: wbscope record --probe auto measures waits"
+    if can_probe is None:
+        return f"no patches for {series}; whether probes measure waits: sudo wbscope doctor"
+    return f"no patches for {series} (only for {', '.join(_SERIES)}), and no probes here"
 
 
 def _missing(states: list[EventState]) -> Iterator[Check]:

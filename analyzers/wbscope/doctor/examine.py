@@ -29,13 +29,17 @@ def examine(profiles: Sequence[Profile]) -> list[Check]:
             reason = error.message
     checks = [kernel_check(), *tracing_checks(tracefs, reason)]
     if tracefs is not None:
+        probes = None
+        if os.access(tracefs / "instances", os.W_OK | os.X_OK):
+            probes = probe_check(tracefs)
+        can_probe = None if probes is None else probes.status is Status.ok
         try:
-            checks += event_checks(profiles, available_events(tracefs))
+            checks += event_checks(profiles, available_events(tracefs), can_probe=can_probe)
         except OSError as error:
             found = f"not known: {error.filename}: {error.strerror}"
             checks.append(Check("events", Status.fails, found, "run as root: sudo wbscope doctor"))
-        if os.access(tracefs / "instances", os.W_OK | os.X_OK):
-            checks.append(probe_check(tracefs))
+        if probes is not None:
+            checks.append(probes)
     return checks + list(machine_checks())
 
 

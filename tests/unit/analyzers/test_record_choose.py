@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError, SetupError, UsageError
 from wbscope.cli.wording import error_in_options
-from wbscope.doctor.check import Status
+from wbscope.doctor import examine
+from wbscope.doctor.check import Check, Status
 from wbscope.doctor.events import event_checks, event_states
 from wbscope.ingest.formats import captured
 from wbscope.library.library import load_library
@@ -328,8 +330,37 @@ def test_doctor_offers_patches_where_they_fit() -> None:
         "7.2-rc3": "7.2", "6.18.44": "6.18", "6.10.2": "6.10", "7.3.4": "7.3", "5.10.43": "5.10",
     }  # fmt: skip
     for release, name in releases.items():
-        checks = event_checks(_PROFILES, _events_of("6.1.192-x86_64"), release)
+        checks = event_checks(_PROFILES, _events_of("6.1.192-x86_64"), release, can_probe=True)
         fix = next(check.fix for check in checks if check.name == "patched kernel") or ""
         assert ("README.md has the patches" in fix) == (name in series), release
         assert (f"no patches for {name}:" in fix) == (name not in series), release
         assert ("record --probe" in fix) == (name not in series), release
+
+
+@pytest.mark.parametrize("can_probe", [True, False, None])
+def test_doctor_offers_probes_where_there_are_any(can_probe: bool | None) -> None:
+    """Nor scripts that were tried on other kernels only."""
+    table = (REPOSITORY / "kernel-tracepoints/bpf/README.md").read_text()
+    assert "6.18" not in "".join(re.findall(r"^\| `\w.*", table, re.MULTILINE))
+    available = _events_of("6.1.192-x86_64")
+    checks = event_checks(_PROFILES, available, "6.18.44", can_probe=can_probe)
+    fix = next(check.fix for check in checks if check.name == "patched kernel") or ""
+    assert fix.startswith("no patches for 6.18")
+    assert "bpf" not in fix
+    assert ("record --probe" in fix) == (can_probe is True)
+    assert ("sudo wbscope doctor" in fix) == (can_probe is None)
+
+
+def test_the_page_tells_of_probes_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the line of the patches offers, the line of the probes does not deny."""
+    (tmp_path / "instances").mkdir()
+    (tmp_path / "available_events").write_text("writeback:balance_dirty_pages\n")
+    monkeypatch.setattr(examine, "mounted_tracefs", lambda: tmp_path)
+    for status in (Status.ok, Status.missing):
+        probes = Check("bytes and waits", status, "found", "fix")
+        monkeypatch.setattr(examine, "probe_check", lambda _, check=probes: check)
+        checks = {check.name: check for check in examine.examine(_PROFILES)}
+        assert checks["bytes and waits"] is probes
+        fix = checks["patched kernel"].fix or ""
+        if "no patches" in fix:  # of the kernel that runs here
+            assert ("record --probe" in fix) == (status is Status.ok)
