@@ -150,7 +150,7 @@ BOOT ?= 6.1
 kernel-test: setup $(BIN)/.test-tools ## our kernel patches: apply, compile, boot, compare; QUICK=1 for a part
 	tools/install-debs $(KERNEL_DEBS)
 	WBSCOPE_KERNEL_QUICK=$(QUICK) WBSCOPE_KERNEL_BOOT="$(BOOT)" $(BIN)/pytest -q tests/kernel
-	$(if $(QUICK),,tools/kernel_stamp.py --write)
+	$(if $(QUICK),,tools/kernel_stamp.py --write --booted "$(BOOT)")
 
 bench: setup $(BIN)/.test-tools ## speed and memory against trace-cmd report; all queries on a million events; BEFORE=REVISION against that
 	$(BIN)/python tools/bench.py $(TRACE)

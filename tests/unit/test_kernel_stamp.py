@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of tested kernel patches changes with any of them."""
+"""The record of tested kernel patches: a line a series, which changes with any of its files."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -11,50 +14,110 @@ import pytest
 from support.runs import REPOSITORY
 
 
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "kernel_stamp", REPOSITORY / "tools/kernel_stamp.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def patches(tmp_path: Path) -> Path:
-    for name in ("series/6.1/0001-a.patch", "kconfig/guest.config"):
+    for name in ("series/6.1/0001-a.patch", "series/6.12/0001-b.patch", "kconfig/guest.config"):
         path = tmp_path / name
         path.parent.mkdir(parents=True)
         path.write_text(f"{name}\n")
     return tmp_path
 
 
-def test_each_change_is_seen(patches: Path) -> None:
-    patches_hash = _tool().patches_hash
-    before = patches_hash(patches)
-    assert patches_hash(patches) == before
+@pytest.fixture
+def tool(patches: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "kernel_stamp", REPOSITORY / "tools/kernel_stamp.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "kernel_stamp", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "_TOP", patches)
+    monkeypatch.setattr(module, "_FILE", patches / "tested")
+    return module
+
+
+@pytest.fixture
+def ran(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    def run(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["kernel_stamp.py", *words])
+        return int(tool.main())
+
+    return run
+
+
+def test_each_change_is_seen(tool: ModuleType, patches: Path) -> None:
+    other = tool.series_hash("6.12")
+    before = tool.series_hash("6.1")
+    assert tool.series_hash("6.1") == before
     (patches / "README.md").write_text("not a patch\n")
-    assert patches_hash(patches) == before
+    assert tool.series_hash("6.1") == before
     patch = patches / "series/6.1/0001-a.patch"
     patch.write_text("other\n")
-    changed = patches_hash(patches)
+    changed = tool.series_hash("6.1")
     patch.rename(patch.with_name("0002-a.patch"))
-    moved = patches_hash(patches)
+    moved = tool.series_hash("6.1")
+    assert tool.series_hash("6.12") == other
     (patches / "kconfig/guest.config").write_text("CONFIG_X=y\n")
-    assert len({before, changed, moved, patches_hash(patches)}) == 4
+    assert len({before, changed, moved, tool.series_hash("6.1")}) == 4
+    assert tool.series_hash("6.12") != other
 
 
-def test_what_was_noted_is_known(patches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = _tool()
-    monkeypatch.setattr(tool, "_TOP", patches)
-    monkeypatch.setattr(tool, "_FILE", patches / "tested")
-    monkeypatch.setattr(tool, "patches_hash", lambda: "abc")
-    for words, code in (("--check", 3), ("--write", 0), ("--check", 0)):
-        monkeypatch.setattr("sys.argv", ["kernel_stamp.py", words])
-        assert tool.main() == code
-    monkeypatch.setattr(tool, "patches_hash", lambda: "def")
-    monkeypatch.setattr("sys.argv", ["kernel_stamp.py", "--check"])
-    assert tool.main() == 1
-    assert (patches / "tested").read_text().startswith("sha256 abc\ndate 2")
+def test_what_was_noted_is_known(
+    ran: Callable[..., int], patches: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """make kernel-test boots 6.1 only: it says nothing else of the others than it did."""
+    assert ran("--check") == 3
+    assert ran("--write", "--booted", "6.1") == 0
+    assert ran("--check") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("6.1: as it was booted on 2")
+    assert first[-1].isdigit()
+    assert second.startswith("6.12: as it was compiled on 2")
+    assert second.endswith(", not booted")
+    (patches / "series/6.12/0001-b.patch").write_text("other\n")
+    assert ran("--check") == 1
+    told = capsys.readouterr()
+    assert told.out.startswith("6.1: as it was booted on 2")
+    assert told.err.startswith("6.12: changed since it was compiled on 2")
+    (patches / "series/7.2").mkdir()
+    assert ran("--check") == 1
+    assert "7.2: never passed" in capsys.readouterr().err
+
+
+def test_more_stays_known_of_the_same_patches(ran: Callable[..., int], patches: Path) -> None:
+    old = "2026-01-02"
+    assert ran("--write", "--booted", "6.1 6.12") == 0
+    tested = patches / "tested"
+    today = tested.read_text().split()[3]
+    tested.write_text(tested.read_text().replace(today, old))
+    assert ran("--write", "--booted", "6.1") == 0
+    told = {line.split()[0]: line.split()[1::2] for line in tested.read_text().splitlines()}
+    assert told == {"6.1": ["booted", today], "6.12": ["booted", old]}
+    (patches / "series/6.12/0001-b.patch").write_text("other\n")
+    assert ran("--write", "--booted", "6.1") == 0
+    assert tested.read_text().splitlines()[1].split()[:2] == ["6.12", "compiled"]
+
+
+def test_a_series_that_is_not_there_was_not_booted(ran: Callable[..., int], patches: Path) -> None:
+    with pytest.raises(SystemExit):
+        ran("--write", "--booted", "6.3")
+    assert not (patches / "tested").exists()
+
+
+def test_the_record_is_of_what_is_here(tool: ModuleType) -> None:
+    """Made another way: CI would build kernels for nothing, or not when it has to."""
+    top = REPOSITORY / "kernel-tracepoints"
+    lines = (top / "tested").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["6.1", "6.12", "7.2"]
+    for line in lines:
+        series, level, noted, _ = line.split()
+        assert level in ("applied", "compiled", "booted")
+        files = sorted((top / "series" / series).iterdir()) + sorted((top / "kconfig").iterdir())
+        text = b"".join(
+            str(path.relative_to(top)).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest()
+            for path in files
+        )
+        assert hashlib.sha256(text).hexdigest() == tool.series_hash(series, top)
+        assert len(noted) == 64
