@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
+from wbscope.base.children import file_word
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.result import Notice
 from wbscope.run.offered import no_such_file, report_of, runs_among
@@ -35,6 +36,18 @@ _PERFETTO_NAMES = (
     "trace.perfetto-trace.gz",
 )
 _TEXT_NAME = "trace.txt"
+# What other programs measured: two such folders can be compared without a trace.
+_MEASURED = (
+    "fio.json",
+    "perf-stat.txt",
+    "perf-stat.json",
+    "time.txt",
+    "ops.txt",
+    "vmstat.txt",
+    "vmstat.samples",
+    "vmstat.before",
+    "vmstat.after",
+)
 # What may lie in a run folder but is no part of what was recorded.
 _OUTPUT_SUFFIXES = (".csv", ".db", ".md", ".parquet", ".pftrace")
 
@@ -232,6 +245,9 @@ def _trace_in_folder(path: Path, text: str) -> Path:
     elif runs := runs_among(path, names, _may_be_run):
         told += "; a run is in it" if len(runs) == 1 else f"; {len(runs)} runs are in it"
         names, fix = runs, report_of(path / runs[0])
+    elif not set(names).isdisjoint(_MEASURED):
+        told += ", with counters only, which compare and gate read"
+        fix = f"wbscope compare {shlex.quote(file_word(path))} --against RUN..."
     else:
         fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path / _TRACE_NAME))} COMMAND"
     raise InputError(

@@ -17,7 +17,9 @@ from support.cli import Wbscope
 from support.runs import REPOSITORY, example
 from wbscope.base.errors import EvidenceError
 from wbscope.cli.fixes import with_run, with_verb
+from wbscope.measure.files import NAMES
 from wbscope.record.choose import matching_events
+from wbscope.run import source
 
 RUN = example("four-equal-writers").folder
 GATE = REPOSITORY / "examples/gate"
@@ -295,6 +297,29 @@ def test_a_database_of_a_newer_version(wbscope: Wbscope, folder: Path, tmp_path:
     done = wbscope.run("report", newer)
     assert (done.returncode, "error[schema-version]" in done.stderr) == (3, True), done.stderr
     assert "  fix: upgrade wbscope" in done.stderr
+
+
+@pytest.mark.parametrize("verb", [("query", "mmtests_vmstat"), ("report",)])
+def test_counters_without_a_trace(wbscope: Wbscope, tmp_path: Path, verb: tuple[str, ...]) -> None:
+    """As mmtests leaves them: no recording of today replaces those of then."""
+    counters = {"old": (100, 1100), "new": (100, 9100)}
+    for name, values in counters.items():
+        (tmp_path / name).mkdir()
+        for file, value in zip(("vmstat.before", "vmstat.after"), values, strict=True):
+            (tmp_path / name / file).write_text(f"nr_dirtied {value}\nnr_written {value}\n")
+    done = wbscope.run(*verb, "new", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "error[no-trace]: " in done.stderr
+    assert "trace-cmd" not in done.stderr
+    fix = "wbscope compare new --against RUN..."
+    assert f"  fix: {fix}\n" in done.stderr
+    good = wbscope.run(*shlex.split(fix.replace("RUN...", "old"))[1:], "--full", cwd=tmp_path)
+    assert good.returncode == 0, good.stderr
+    assert "dirtied" in good.stdout
+
+
+def test_files_without_a_trace_are_those_that_compare_reads() -> None:
+    assert set(source._MEASURED) == set(NAMES)
 
 
 def test_no_fix_is_made_up_for_a_device(wbscope: Wbscope) -> None:
