@@ -32,7 +32,7 @@ __all__ = ["save_views"]
 # some 3 us for each row of the library's events. That is too dear for more rows than this, and for
 # a trace with more events than that of which less than this share are such rows: its ingest does
 # little but count. There only steps of few rows are made.
-_MOST_ROWS = 5_000_000
+_MOST_ROWS = 2_000_000
 _MOST_EVENTS = 1 << 20
 _LEAST_SHARE = 0.25
 _MOST_STEP_ROWS = 1_000
