@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shlex
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.outputs import check_parent, private_folder
@@ -122,7 +124,8 @@ def add_runs(
 
     -> those that are new, and those that the history has, each with the commit it is at.
 
-    Raises: InputError for a file that is no history, SetupError where it cannot be written.
+    Raises: InputError for a file that is no history, UsageError for a second date of a commit,
+    SetupError where it cannot be written.
     """
     check_parent(path)
     if not os.path.lexists(path):
@@ -157,6 +160,7 @@ def _added(
     known: list[tuple[RunData, str]] = []
     with _opened(path, write=True) as database:
         places = dict(database.execute("SELECT source_id, commit_id FROM run").fetchall())
+        _check_date(database, place)
         # By its content, as a run that is known by its place may have been copied.
         has_unmarked = any("." in run.source_id for run in runs)
         stored = _entries(path, database) if has_unmarked else []
@@ -170,6 +174,21 @@ def _added(
             stored.append(Entry(run, place))
             new.append(run)
     return new, known
+
+
+def _check_date(database: sqlite3.Connection, place: Place) -> None:
+    """A commit has one date: with two its runs would be told under the first."""
+    told = database.execute("SELECT date FROM run WHERE commit_id = ? LIMIT 1", (place.commit,))
+    asked = place.date.astimezone(UTC).date().isoformat()
+    for (text,) in told:
+        there = text[: len(asked)]  # as it is stored, in UTC; a damaged one is told elsewhere
+        if there != asked and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", there):
+            raise UsageError(
+                "two-dates",
+                place.commit,
+                f"is of {there} in the history, and of {asked} here",
+                fix=Phrase(Argument("date", there), "    # or another commit"),
+            )
 
 
 def read_history(path: Path) -> list[Entry]:

@@ -233,3 +233,15 @@ def test_the_24_real_runs(cli: Cli, folder: Path) -> None:
     assert ran.code == 0
     assert "4 commits, 24 runs" in ran.out
     assert "no change can be told" in ran.out
+
+
+def test_a_commit_has_one_date(cli: Cli, folder: Path) -> None:
+    """A second one was confirmed, and not used."""
+    words = ("--commit", "c1", "--date")
+    assert cli("history", "add", "h.db", saved("a"), *words, "2024-01-01").code == 0
+    other = cli("history", "add", "h.db", saved("b"), *words, "2024-02-01")
+    assert other.code == 2
+    assert "error[two-dates]: c1: is of 2024-01-01 in the history, and of 2024-02-01" in other.err
+    assert cli("history", "add", "h.db", saved("b"), *words, "2024-01-01T09:00:00").code == 0
+    entries = read_history(folder / "h.db")
+    assert [(one.run.name, one.place.date.day) for one in entries] == [("a0", 1), ("b0", 1)]
