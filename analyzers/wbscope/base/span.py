@@ -61,6 +61,11 @@ class Span:
         """Itself, as it was written."""
         return self.said(self.start, self.end)
 
+    def options(self) -> tuple[tuple[str, str], ...]:
+        """As a command takes it: --from and --to, as far as they are there."""
+        ends = (("--from", self.start), ("--to", self.end))
+        return tuple((option, moment.text) for option, moment in ends if moment is not None)
+
     def machine(self) -> str:
         """As wbscope-ingest takes it: `+2000000000..+4000000000`, `123456000000..`."""
         ends = ("" if moment is None else moment.machine() for moment in (self.start, self.end))

@@ -60,7 +60,7 @@ def prove(run: Run, finding: Finding, filters: Filters | None = None) -> list[Pr
 
 def _rows(run: Run, proof: Proof, asked: Filters) -> Result:
     file = run.library.query(proof.query)
-    if "range" not in file.filters:
+    if not file.takes_range():
         asked = Filters()
     given = {option.removeprefix("--"): value for option, value in proof.options}
     named = parse_filters(

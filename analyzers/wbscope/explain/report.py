@@ -72,6 +72,10 @@ class Report:
         """What holds for the whole run: it comes before any number."""
         return self.verdict.warnings
 
+    def command(self, query: SqlFile) -> str:
+        """What a user types to see all rows of a table."""
+        return self.verdict.command("query", query.name, of_part=query.takes_range())
+
     def choosing(self, choose: Callable[[Result], Result]) -> Report:
         """With what is chosen of each table."""
         made = []
@@ -155,7 +159,7 @@ def _section(run: Run, query: SqlFile, asked: Filters) -> Section:
 def _ask(run: Run, query: SqlFile, asked: Filters) -> Result:
     if not query.is_of_windows():
         asked = replace(asked, window_ns=None)
-    if not asked.span or "range" in query.filters:
+    if not asked.span or query.takes_range():
         return run.ask(query.name, asked)
     result = run.ask(query.name, replace(asked, span=WHOLE))
     return replace(result, warnings=(*result.warnings, _WHOLE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wbscope.base.filenames import join
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
 from wbscope.library.finding import NO_VERDICT, Finding
@@ -24,7 +25,8 @@ class Verdict:
     """What has to be told of a run, what matters most first.
 
     `facts` say what the run was and whether writers shared fairly; they end the story. `start_ns`
-    is the run's first event on the trace clock, `part_ns` the part that this is of, from there.
+    is the run's first event on the trace clock, `part_ns` the part that this is of, from there,
+    and `part` how that was written.
     """
 
     run: str
@@ -34,6 +36,7 @@ class Verdict:
     summary: tuple[tuple[str, str], ...]
     start_ns: int
     part_ns: tuple[int, int] | None = None
+    part: Span = WHOLE
 
     @property
     def is_whole(self) -> bool:
@@ -56,6 +59,11 @@ class Verdict:
         """Those that are told: of the findings so many that the facts have room."""
         room = max(MOST_SENTENCES - len(self.facts), 1)
         return (*self.findings[:room], *self.facts)[:MOST_SENTENCES]
+
+    def command(self, verb: str, *words: str, of_part: bool = True) -> str:
+        """What a user types to see more, of the same part of the time where it takes one."""
+        part = [word for option in self.part.options() for word in option] if of_part else []
+        return join(["wbscope", verb, *words, self.run, *part])
 
     @property
     def left_out_count(self) -> int:
@@ -84,4 +92,5 @@ def verdict_of(run: Run, span: Span = WHOLE) -> Verdict:
         summary=tuple((str(key), str(value)) for key, value in summary.rows),
         start_ns=first,
         part_ns=part,
+        part=span,
     )

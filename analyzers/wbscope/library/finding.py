@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wbscope.base.filenames import join
+from wbscope.base.span import WHOLE, Span
 from wbscope.library.engine import Engine
 from wbscope.library.evidence import is_recorded
 from wbscope.library.library import Library
@@ -107,10 +108,15 @@ def no_label(_column: str, _value: Any) -> None:
 
 
 def find_all(
-    engine: Engine, library: Library, shown: str, params: Params, label: Label
+    engine: Engine,
+    library: Library,
+    params: Params,
+    label: Label,
+    part: Span = WHOLE,
 ) -> list[Finding]:
     """What is worth telling of a run: by severity, then by what it cost.
 
+    `part` is how the part of the time was written that `params` ask for.
     A rule whose events were not recorded is not asked.
     """
     engine.use(params)
@@ -123,7 +129,8 @@ def find_all(
             continue
         ((columns, rows),) = engine.answer(file.name, file.needs, file.needs, [file.select])
         for row in rows:
-            one = _finding(file, rule, dict(zip(columns, row, strict=True)), label)
+            facts = dict(zip(columns, row, strict=True))
+            one = _finding(file, facts, label, _proofs(rule, facts, library, part))
             if one is not None:
                 found.append(one)
     if any(one.severity not in _QUIET for one in found):
@@ -153,7 +160,10 @@ def _rule_of(file: SqlFile) -> Rule:
     return file.rule
 
 
-def _finding(file: SqlFile, rule: Rule, facts: dict[str, Any], label: Label) -> Finding | None:
+def _finding(
+    file: SqlFile, facts: dict[str, Any], label: Label, evidence: Iterable[Proof]
+) -> Finding | None:
+    rule = _rule_of(file)
     text = rule.sentence.fill(facts, label)
     if text is None:
         return None
@@ -164,7 +174,7 @@ def _finding(file: SqlFile, rule: Rule, facts: dict[str, Any], label: Label) -> 
         confidence=facts.get("confidence") or rule.confidence,
         cost_task_ns=facts.get("cost_task_ns") or 0,
         text=text,
-        evidence=tuple(_proofs(rule, facts)),
+        evidence=tuple(evidence),
         advice=_advice(rule, facts, label),
         facts=facts,
         told=tuple(dict.fromkeys(rule.sentence.told(facts))),
@@ -173,7 +183,7 @@ def _finding(file: SqlFile, rule: Rule, facts: dict[str, Any], label: Label) -> 
     )
 
 
-def _proofs(rule: Rule, facts: Mapping[str, Any]) -> Sequence[Proof]:
+def _proofs(rule: Rule, facts: Mapping[str, Any], library: Library, part: Span) -> Sequence[Proof]:
     """With filters as they are written on the command line; without one whose fact is missing."""
     return [
         Proof(
@@ -182,7 +192,8 @@ def _proofs(rule: Rule, facts: Mapping[str, Any]) -> Sequence[Proof]:
                 (option, value)
                 for option, template in one.options
                 if (value := template.fill(facts, no_label)) is not None
-            ),
+            )
+            + (part.options() if library.query(one.query).takes_range() else ()),
             one.checks,
         )
         for one in rule.evidence

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
+from wbscope.base.span import WHOLE, Span
 from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script, warnings_select
 from wbscope.library.evidence import is_recorded, require_events
 from wbscope.library.finding import WAITS, Finding, find_all, findings_select, no_label
@@ -72,10 +73,17 @@ class Session:
         self._library = library
         self._shown = shown
 
-    def query(self, name: str, params: Params | None = None, label: Label = no_label) -> Result:
+    def query(
+        self,
+        name: str,
+        params: Params | None = None,
+        label: Label = no_label,
+        part: Span = WHOLE,
+    ) -> Result:
         """Run a canned query after checking that its events were recorded.
 
-        `label` has the names that texts of findings use.
+        `label` has the names that texts of findings use, `part` is how the part of the time was
+        written that their commands name.
         Raises: QueryError, EvidenceError; UsageError for a filter that the query does not take.
         """
         params = params or Params()
@@ -86,7 +94,7 @@ class Session:
         self.engine.use(params)
         own = [file.warns] if file.warns else []
         if FINDINGS in file.needs:
-            self.tell(params, label)
+            self.tell(params, label, part)
         else:
             self._share([*file.needs, *own])
         needs = [*file.needs, *own, WARNINGS]
@@ -136,14 +144,16 @@ class Session:
         if len(passes) > 1:
             self.engine.ahead(passes, needs, shared=True)
 
-    def tell(self, params: Params, label: Label = no_label) -> None:
+    def tell(self, params: Params, label: Label = no_label, part: Span = WHOLE) -> None:
         """Let wb_finding have the findings in words."""
-        found = self.findings(params, label)
+        found = self.findings(params, label, part)
         self.engine.put(FINDINGS, findings_select(found, self._shown))
 
-    def findings(self, params: Params | None = None, label: Label = no_label) -> list[Finding]:
+    def findings(
+        self, params: Params | None = None, label: Label = no_label, part: Span = WHOLE
+    ) -> list[Finding]:
         """What is worth telling of the run, what has to be told first to begin with."""
-        return find_all(self.engine, self._library, self._shown, params or Params(), label)
+        return find_all(self.engine, self._library, params or Params(), label, part)
 
     def warnings(self) -> tuple[Notice, ...]:
         """What holds for every number of this run: lost events, damage."""

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _WINDOW = "window_start_ns"
+_RANGE = "range"
 KINDS = ("raw", "view", "query", "timeline", "finding")
 _SELECTS = ("query", "finding")  # the rest are views
 DIRECTIONS = ("lower", "higher", "neutral")
@@ -184,6 +185,10 @@ class SqlFile:
     def is_of_windows(self) -> bool:
         """Rows of a query of windows begin with the window; others answer for the whole run."""
         return bool(self.columns) and self.columns[0].name == _WINDOW
+
+    def takes_range(self) -> bool:
+        """Others answer for the whole run whatever part of the time is asked for."""
+        return _RANGE in self.filters
 
 
 @dataclass(frozen=True)

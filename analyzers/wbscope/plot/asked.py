@@ -21,13 +21,17 @@ __all__ = ["Asked", "Lacking", "ask_figure", "ask_figures", "why_not"]
 
 @dataclass(frozen=True)
 class Asked:
-    """A figure with its numbers; `window` as the command line takes it, None without windows."""
+    """A figure with its numbers; `window` as the command line takes it, None without windows.
+
+    `part` is the part of the time that they are of.
+    """
 
     figure: Figure
     result: Result
     grid: Grid
     panels: tuple[PanelData, ...]
     window: str | None
+    part: Span = WHOLE
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def ask_figures(run: Run, figures: Sequence[Figure], span: Span = WHOLE) -> list
         for name in run.expect(names[filters], filters):
             answers[filters, name] = _answer(run, name, filters)
     return [
-        _with_numbers(run, figure, grid, answers[question])
+        _with_numbers(run, figure, grid, answers[question], question[0].span)
         for figure, grid, question in zip(figures, grids, questions, strict=True)
     ]
 
@@ -83,7 +87,7 @@ def _grid(run: Run, figure: Figure, span: Span) -> Grid:
 
 def _filters(run: Run, figure: Figure, grid: Grid, span: Span) -> Filters:
     # A query that takes no part of the time is of the whole run, and says so in its warnings.
-    part = span if "range" in run.library.query(figure.query).filters else WHOLE
+    part = span if run.library.query(figure.query).takes_range() else WHOLE
     return Filters(window_ns=grid.window_ns, span=part)
 
 
@@ -95,7 +99,7 @@ def _answer(run: Run, name: str, filters: Filters) -> Result | EvidenceError:
 
 
 def _with_numbers(
-    run: Run, figure: Figure, grid: Grid, answer: Result | EvidenceError
+    run: Run, figure: Figure, grid: Grid, answer: Result | EvidenceError, part: Span
 ) -> Asked | Lacking:
     if isinstance(answer, EvidenceError):
         return Lacking(figure, answer)
@@ -103,7 +107,7 @@ def _with_numbers(
     if not made:
         return Lacking(figure, _nothing(run, figure))
     window = None if grid.window_ns is None else duration_argument(grid.window_ns)
-    return Asked(figure, answer, grid, made, window)
+    return Asked(figure, answer, grid, made, window, part)
 
 
 def why_not(run: Run, figure: Figure) -> EvidenceError | None:

@@ -141,9 +141,10 @@ def _told(name: str, plot: _Plot, pages: Sequence[RunPage]) -> dict[str, Any]:
     panel = plot.panel
     title = f"{panel.about}: {panel.title}" if panel.about else panel.title
     rows = [row for one in plot.drawn if (row := _numbers(one, panel.unit)) is not None]
-    command = ["wbscope", "query", plot.asked.figure.query, page.report.run]
-    if plot.asked.window is not None:
-        command += ["--window", plot.asked.window]
+    asked = plot.asked
+    options = [] if asked.window is None else ["--window", asked.window]
+    options += [word for option in asked.part.options() for word in option]
+    command = ["wbscope", "query", asked.figure.query, page.report.run, *options]
     notes = []
     if panel.place == 0 and panel.of > _MOST_PLACES:
         notes.append(f"{panel.of - _MOST_PLACES} more of this kind are not drawn")

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wbscope.base.filenames import join
 from wbscope.base.result import Notice, Result
 from wbscope.explain.report import Section
 from wbscope.library.sqlfile import SqlFile
@@ -46,7 +45,8 @@ def longest_of_page(pages: Sequence[RunPage], *, clock: bool = False) -> dict[st
     made["id"] = "table-longest"
     if count > shown:
         made["below"] = [f"The longest {shown} of {count}. All of them, in the order of time:"]
-        made["commands"] = [_command("stalls", page) for page, _ in answers]
+        reports = [page.report for page, _ in answers]
+        made["commands"] = [printable(one.verdict.command("query", "stalls")) for one in reports]
     return made
 
 
@@ -84,7 +84,7 @@ def _table(
     if rows > MOST_ROWS or not_chosen:
         shown = min(rows, MOST_ROWS)
         made["below"].append(f"{shown} of {rows + not_chosen} rows. All of them:")
-        made["commands"] = [_command(query.name, page) for page, _ in answers]
+        made["commands"] = [printable(page.report.command(query)) for page, _ in answers]
     return made
 
 
@@ -118,7 +118,3 @@ def _joined(given: Sequence[tuple[str, Result]], pages: Sequence[RunPage]) -> Re
     if len(pages) == 1:
         return given[0][1]
     return joined([(name, result.from_start()) for name, result in given])
-
-
-def _command(query: str, page: RunPage) -> str:
-    return printable(join(["wbscope", "query", query, page.report.run]))

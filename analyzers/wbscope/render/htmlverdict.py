@@ -48,7 +48,7 @@ def verdict_of_page(page: RunPage) -> dict[str, Any]:
         "doubts": [warning_text(notice) for notice in verdict.warnings],
         "findings": [_finding(one, verdict, one is verdict.first) for one in told],
         "left_out": f"{left_out} more findings:" if left_out else "",
-        "all": f"wbscope query findings {printable(verdict.run)}",
+        "all": printable(verdict.command("query", "findings")),
     }
 
 

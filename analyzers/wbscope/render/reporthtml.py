@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wbscope.base.filenames import join
 from wbscope.base.version import __version__
 from wbscope.render.htmlenvironment import environment_of_page
 from wbscope.render.htmlfigures import figures_of
@@ -55,9 +54,7 @@ def report_html(pages: Sequence[RunPage], *, clock: bool = False) -> str:
         runs=[verdict_of_page(page) for page in pages],
         figures=figures,
         elsewhere=", ".join(DRAWN_ELSEWHERE),
-        pictures=[
-            printable(join(["wbscope", "plot", page.report.run, "-o", "DIR"])) for page in pages
-        ],
+        pictures=[printable(f"{page.report.verdict.command('plot')} -o DIR") for page in pages],
         blame=tables.pop(_BLAME, None),
         longest=longest_of_page(pages, clock=clock),
         tables=list(tables.values()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wbscope.base.filenames import join
 from wbscope.explain.report import Report, Section
 from wbscope.render.arrange import main_rows
 from wbscope.render.markdown import markdown_text, plain
@@ -39,7 +38,6 @@ def _section(section: Section, report: Report, clock: bool) -> str:
         lines.append(markdown_text(shown).rstrip("\n"))
         told = [side_text(side).strip()] if side else []
         if cut := section.left_out or len(main.rows) - len(shown.rows):
-            command = join(["wbscope", "query", result.name, report.run])
-            told.append(f"{cut} more rows: `{printable(command)}`")
+            told.append(f"{cut} more rows: `{printable(report.command(section.query))}`")
         lines += [line for text in told for line in ("", text)]
     return "\n".join(lines) + "\n"

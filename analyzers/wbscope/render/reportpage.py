@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from wbscope.base.arguments import Argument
-from wbscope.base.filenames import join
 from wbscope.base.result import Result, unit_of
 from wbscope.base.units import format_value, short_name
 from wbscope.explain.report import Report, Section
@@ -139,12 +138,12 @@ def _section_text(section: Section, report: Report, width: int, clock: bool) -> 
         result = section.result if clock else section.result.from_start()
         if report.is_chosen:
             lines.append(table_text(result, width, whole=True).rstrip("\n"))
-            lines += _more(section.left_out, result, report.run)
+            lines += _more(section.left_out, section.query, report)
         elif report.is_full:
             lines.append(table_text(result, width).rstrip("\n"))
             lines += _meaning(section.query, width)
         else:
-            lines += _short_table(result, report.run, width)
+            lines += _short_table(result, section.query, report, width)
     return "\n".join(lines) + "\n"
 
 
@@ -153,7 +152,7 @@ def _meaning(query: SqlFile, width: int) -> list[str]:
     return lines + [_fill(f"* {metric_text(metric)}", width) for metric in query.metrics]
 
 
-def _short_table(result: Result, run: str, width: int) -> list[str]:
+def _short_table(result: Result, query: SqlFile, report: Report, width: int) -> list[str]:
     """The rows that say something: who lost nothing is one line, and long tables end."""
     main, side = main_rows(result)
     lost = [row for row in main.rows if _has_lost(main, row)]
@@ -164,13 +163,12 @@ def _short_table(result: Result, run: str, width: int) -> list[str]:
         lines.append(f"{idle} more lost nothing")
     if side:
         lines.append(f"{side} more wrote a few KiB on the side")
-    return lines + _more(len(lost) - _ROWS, result, run)
+    return lines + _more(len(lost) - _ROWS, query, report)
 
 
-def _more(count: int, result: Result, run: str) -> list[str]:
+def _more(count: int, query: SqlFile, report: Report) -> list[str]:
     """Where the rows are that are not shown."""
-    command = join(["wbscope", "query", result.name, run])
-    return [f"{_rows(count)}: {command}"] if count > 0 else []
+    return [f"{_rows(count)}: {report.command(query)}"] if count > 0 else []
 
 
 def _rows(count: int) -> str:

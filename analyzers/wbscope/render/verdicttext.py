@@ -37,7 +37,10 @@ def verdict_text(verdict: Verdict, width: int, most: int = FIRST_SCREEN) -> str:
     first, *others = verdict.sentences()
     told = [_sentence(first, width)]
     advice = _short_advice(first, verdict, width)
-    room = most - len(head) - len(told[0]) - len(advice) - 2
+    all_of_it = verdict.command("explain")
+    # With any number in front of it.
+    longest = _fill("99 more, evidence and advice:", width, command=all_of_it)
+    room = most - len(head) - len(told[0]) - len(advice) - len(longest) - 1
     left_out = verdict.left_out_count
     for one in others:
         lines = _sentence(one, width)
@@ -47,9 +50,9 @@ def verdict_text(verdict: Verdict, width: int, most: int = FIRST_SCREEN) -> str:
         told.append(lines)
         room -= len(lines)
     more = f"{left_out} more, " if left_out else ""
-    last = f"{more}evidence and advice: wbscope explain {verdict.run}"
     body = [line for lines in told for line in lines]
-    return "\n".join([*head, *body, *advice, *_fill(last, width, "")]) + "\n"
+    last = _fill(f"{more}evidence and advice:", width, command=all_of_it)
+    return "\n".join([*head, *body, *advice, *last]) + "\n"
 
 
 def explain_text(verdict: Verdict, width: int) -> str:
@@ -60,8 +63,8 @@ def explain_text(verdict: Verdict, width: int) -> str:
         lines += ["", *_sentence(one, width)]
         lines += [f"{_INDENT}{line}" for line in _details(one, verdict, width)]
     if verdict.left_out_count:
-        told = f"{verdict.left_out_count} more: wbscope query findings {verdict.run}"
-        lines += ["", *_fill(told, width, "")]
+        command = verdict.command("query", "findings")
+        lines += ["", *_fill(f"{verdict.left_out_count} more:", width, command=command)]
     return "\n".join(lines) + "\n"
 
 
@@ -153,10 +156,13 @@ def _listed(label: str, texts: Iterable[str], width: int) -> list[str]:
     return [f"{lead if i == 0 else ' ' * len(lead)}{text}" for i, text in enumerate(shown)]
 
 
-def _fill(text: str, width: int, lead: str = "") -> list[str]:
-    """Lines of this width; a number stays with its unit."""
+def _fill(text: str, width: int, lead: str = "", command: str = "") -> list[str]:
+    """Lines of this width; a number stays with its unit, and a command behind the text whole."""
+    told = _UNIT.sub(rf"\1{_KEPT}\2", printable(text))
+    if command:
+        told += f" {printable(command).replace(' ', _KEPT)}"
     lines = textwrap.wrap(
-        _UNIT.sub(rf"\1{_KEPT}\2", printable(text)),
+        told,
         max(width, len(lead) + 20),
         initial_indent=lead,
         subsequent_indent=" " * len(lead) if lead else "  ",

@@ -267,7 +267,7 @@ def _kept_for(output: Path) -> Iterator[list[SqliteEngine]]:
 
 
 def _findings(engine: SqliteEngine, library: Library, shown: str) -> list[Finding]:
-    found = find_all(engine, library, shown, Params(), names_of(engine).label)
+    found = find_all(engine, library, Params(), names_of(engine).label)
     engine.rest()
     return found
 

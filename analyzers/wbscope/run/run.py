@@ -87,7 +87,7 @@ class Run:
     def ask(self, name: str, filters: Filters) -> Result:
         """As query(), with filters that were read before."""
         params = self._params(name, filters)
-        result = self._session.query(name, params, self._label)
+        result = self._session.query(name, params, self._label, filters.span)
         if has_named(result.columns):
             result = replace(result, labels=self.names().labels())
         if result.rows or params == unfiltered(params):
@@ -114,7 +114,7 @@ class Run:
         Raises: UsageError for a part that no event can be in.
         """
         t0_ns, t1_ns = self.on_clock(span)
-        return self._session.findings(Params(t0_ns=t0_ns, t1_ns=t1_ns), self._label)
+        return self._session.findings(Params(t0_ns=t0_ns, t1_ns=t1_ns), self._label, span)
 
     def report(
         self,

@@ -141,7 +141,8 @@ def _verdict_rows(verdict: Verdict) -> tuple[list[Row], list[Row]]:
         rows.append(("to do", "", f"{advice.text} {settings}".rstrip()))
     rest = [_sentence(one) for one in verdict.sentences() if one in verdict.facts]
     if verdict.left_out_count:
-        rest.append(("", "", f"{verdict.left_out_count} more: wbscope explain {verdict.run}"))
+        told = f"{verdict.left_out_count} more: {verdict.command('explain')}"
+        rest.append(("", "", told))
     return rows, rest
 
 
