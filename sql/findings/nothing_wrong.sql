@@ -2,22 +2,28 @@
 -- @finding   nothing_wrong
 -- @title     Nothing is wrong
 -- @summary   No other finding is more than a note. Its row is there always, and
---   it is told only then.
+--   it is told only then. It gives no all-clear for a part of the time with a
+--   piece of a write that was held for half a second and more in all.
 -- @severity  ok
 -- @confidence measured
--- @sentence  Nothing is wrong{part:raw}:[ at most {dirty_max_bytes} were dirty,
+-- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty,
 --   of a limit of {limit_max_bytes}, and] {calm}[tasks were held up for
 --   {held_ns}, no write for longer than {longest_ns}].
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes);
 --   limit_max_bytes = max(limit_max_bytes)
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle); longest_ns =
 --   max(whole_call_max_ns, kind=throttle)
--- @needs     wb_loss, wb_dirty_extent, wb_bounds, wb_params, wb_rule
+-- @needs     wb_loss, wb_wait_before, wb_dirty_extent, wb_bounds, wb_params,
+--   wb_rule, raw_meta
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that tasks were throttled
+-- @column    severity TEXT ok; note = no all-clear
+-- @column    title TEXT what that is then; NULL = nothing is wrong
 -- @column    confidence TEXT inferred of less time than a call that is felt
---   takes
--- @column    calm TEXT no write was held up; empty where somebody was
+--   takes, and of a file that lacks what began before
+-- @column    lead TEXT that nothing is wrong, or that it cannot be said
+-- @column    calm TEXT no write was held up, or none that was not before; empty
+--   where somebody was
 -- @column    held_ns INTEGER the same; NULL = nobody
 -- @column    longest_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, by one or more waits that began in the time of interest
@@ -38,6 +44,40 @@ WITH
   summed AS (
     SELECT sum(h.dur) AS held_ns, max(h.dur) AS longest_ns FROM held AS h
   ),
+  -- What is left of a long call in a part may be short.
+  piece AS (
+    SELECT 1 AS is_long
+    FROM wb_loss AS l
+    CROSS JOIN wb_rule AS v
+    WHERE l.call_seq IN (
+      SELECT o.call_seq
+      FROM wb_params AS p
+      CROSS JOIN wb_bounds AS b
+      CROSS JOIN wb_loss AS o
+      WHERE (p.t0_ns IS NOT NULL OR p.t1_ns IS NOT NULL)
+        AND o.ts + o.dur > b.start_ts
+        AND o.ts < b.end_ts
+    )
+    GROUP BY l.call_seq, v.long_call_ns
+    HAVING sum(l.dur) >= v.long_call_ns
+    LIMIT 1
+  ),
+  known AS (
+    SELECT
+      EXISTS (SELECT 1 FROM piece) AS is_piece,
+      EXISTS (
+        SELECT 1
+        FROM wb_wait_before AS w
+        CROSS JOIN wb_loss AS o ON o.wait_id = w.wait_id
+        WHERE o.kind = 'throttle'
+      ) AS is_held_before,
+      EXISTS (
+        SELECT 1
+        FROM raw_meta AS m
+        WHERE m.key = 'range_first_ts' AND m.value IS NOT NULL
+      ) AS is_cut
+    FROM (SELECT 1 AS one) AS o
+  ),
   length AS (
     SELECT min(b.end_ts, b.last_ts) - b.start_ts < v.long_call_ns AS is_short
     FROM wb_bounds AS b
@@ -45,12 +85,24 @@ WITH
   )
 SELECT
   coalesce(s.held_ns, 0) AS cost_task_ns,
-  CASE l.is_short WHEN 1 THEN 'inferred' ELSE 'measured' END AS confidence,
-  CASE WHEN s.held_ns > 0 THEN '' ELSE 'no write was held up' END AS calm,
+  CASE WHEN k.is_piece THEN 'note' ELSE 'ok' END AS severity,
+  CASE WHEN k.is_piece THEN 'A part with a piece of a long write' END AS title,
+  CASE WHEN l.is_short OR k.is_cut THEN 'inferred' ELSE 'measured' END
+    AS confidence,
+  CASE
+    WHEN k.is_piece THEN 'No all-clear with a piece of a long write'
+    ELSE 'Nothing is wrong'
+  END AS lead,
+  CASE
+    WHEN s.held_ns > 0 THEN ''
+    WHEN k.is_cut OR k.is_held_before
+      THEN 'no write was held up that was not before'
+    ELSE 'no write was held up'
+  END AS calm,
   s.held_ns,
   s.longest_ns,
   CASE
-    WHEN p.t0_ns IS NOT NULL OR p.t1_ns IS NOT NULL
+    WHEN p.t0_ns IS NOT NULL OR p.t1_ns IS NOT NULL OR k.is_cut
       THEN ' in this part of the trace'
     WHEN l.is_short THEN ' in so short a time'
     ELSE ''
@@ -60,5 +112,6 @@ SELECT
 FROM wb_dirty_extent AS m
 CROSS JOIN summed AS s
 CROSS JOIN length AS l
+CROSS JOIN known AS k
 CROSS JOIN wb_params AS p
 ORDER BY cost_task_ns;

@@ -31,6 +31,8 @@ __all__ = [
 
 # The one that is told when no other is more than a note, and the one that forbids all advice.
 NOTHING_WRONG, NO_VERDICT = "nothing_wrong", "no_verdict"
+# What says nothing about waits that began in the part that is asked for.
+_BEFORE = "began_before"
 _QUIET = ("note", "ok", "fact")
 # Which rules have waits.
 _TOTALS = "wb_loss_total"
@@ -133,18 +135,23 @@ def find_all(
             one = _finding(file, facts, label, _proofs(rule, facts, library, part))
             if one is not None:
                 found.append(one)
-    if any(one.severity not in _QUIET for one in found):
-        found = [one for one in found if one.id != NOTHING_WRONG]
+    if wrong := {one.id for one in found if one.severity not in _QUIET}:
+        found = [
+            one
+            for one in found
+            if one.id != NOTHING_WRONG or (wrong == {_BEFORE} and one.severity != "ok")
+        ]
     if any(one.id == NO_VERDICT for one in found):
         # Nobody changes a setting because of events that are missing.
         found = [one if one.id == NO_VERDICT else replace(one, advice=None) for one in found]
     return sorted(found, key=_place)
 
 
-def _place(one: Finding) -> tuple[bool, int, int, str]:
+def _place(one: Finding) -> tuple[bool, int, bool, int, str]:
     """What says whether to read on at all comes first, then severity, then cost."""
-    is_first = one.id in (NO_VERDICT, NOTHING_WRONG)
-    return (not is_first, SEVERITIES.index(one.severity), -one.cost_task_ns, one.id)
+    is_first = one.id == NO_VERDICT or (one.id == NOTHING_WRONG and one.severity == "ok")
+    severity = SEVERITIES.index(one.severity)
+    return (not is_first, severity, one.id != NOTHING_WRONG, -one.cost_task_ns, one.id)
 
 
 def _rules_with_waits(engine: Engine, library: Library) -> set[str]:
@@ -169,7 +176,7 @@ def _finding(
         return None
     return Finding(
         id=file.name,
-        title=file.title,
+        title=facts.get("title") or file.title,
         severity=facts.get("severity") or rule.severity,
         confidence=facts.get("confidence") or rule.confidence,
         cost_task_ns=facts.get("cost_task_ns") or 0,

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @query    stalls_before
+-- @title    Waits that began before the part
+-- @summary  Waits of tasks that began before the time of interest and go on in
+--   it, each with the finding that would tell of it.
+-- @read     Every other table has a wait in the part in which it begins. Of a
+--   whole run there are no rows.
+-- @filters  range, bdi, tid, task, cgroup
+-- @grain    stall; order ts
+-- @keys     ts, tid, comm, kind
+-- @first    cause, inside_ns, dur, bdi
+-- @needs    wb_loss, wb_wait_before, wb_params
+-- @events   writeback:balance_dirty_pages
+--   |vmscan:mm_vmscan_direct_reclaim_begin
+--   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
+--   |writeback:folio_wait_writeback|ext4:ext4_sync_file_enter
+--   |jbd2:jbd2_lock_buffer_stall|xfs:xfs_log_grant_sleep|block:block_rq_issue
+--   |nfs:nfs_fsync_enter|fuse:fuse_request_send|syscalls:sys_enter_fsync
+--   |syscalls:sys_enter_sync|sched:sched_switch
+-- @optional writeback:global_dirty_state, writeback:bdi_dirty_ratelimit,
+--   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
+-- @column   ts INTEGER ns, start of the wait
+-- @column   dur INTEGER ns, its time without the waits inside it
+-- @column   inside_ns INTEGER how much of that lies in the time of interest
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   kind TEXT as in stalls
+-- @column   cause TEXT as in stalls
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; throttle only
+-- @column   finding TEXT id of the finding; NULL = none tells of it
+-- @column   is_told INTEGER 1: the finding began_before tells of it; of a
+--   throttled task each sleep is short, and its own part tells of the next
+-- @source   docs/findings.md
+SELECT
+  l.ts,
+  l.dur,
+  w.inside_ns,
+  l.tid,
+  l.comm,
+  l.kind,
+  l.cause,
+  l.bdi,
+  l.cgroup_ino,
+  l.finding,
+  coalesce(
+    l.kind <> 'throttle' AND l.finding <> 'flusher_waits_journal', 0
+  ) AS is_told
+FROM wb_wait_before AS w
+CROSS JOIN wb_loss AS l ON l.wait_id = w.wait_id
+CROSS JOIN wb_params AS p
+WHERE (p.bdi IS NULL OR l.bdi = p.bdi)
+  AND (p.tid IS NULL OR l.tid = p.tid)
+  AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
+  AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
+ORDER BY l.ts, l.wait_id;
