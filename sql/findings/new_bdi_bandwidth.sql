@@ -23,13 +23,14 @@
 --   (the default; not recorded)
 -- @costs     Copies to {bdi} are slowed down earlier.
 -- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth,
---   wb_dirty_extent, wb_bounds, wb_rule
+--   wb_dirty_extent, wb_rule
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
--- @column    believed_bytes_per_s INTEGER highest avg_write_bw
+-- @column    believed_bytes_per_s INTEGER highest avg_write_bw, as in
+--   disk_rates that of the whole run
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so
@@ -43,8 +44,6 @@ WITH
   believed AS (
     SELECT w.bdi, max(w.avg_write_bw_bytes_per_s) AS bytes_per_s
     FROM wb_bandwidth AS w
-    CROSS JOIN wb_bounds AS b
-    WHERE w.ts >= b.start_ts AND w.ts < b.end_ts
     GROUP BY w.bdi
   )
 SELECT

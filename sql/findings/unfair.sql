@@ -52,7 +52,15 @@ WITH
       sum(s.x) * sum(s.x) / nullif(count(*) * sum(s.x * s.x), 0) AS jain,
       sum(CASE s.is_demand_limited WHEN 0 THEN 1 ELSE 0 END) AS greedy_count
     FROM share AS s
+    CROSS JOIN wb_rule AS v
     GROUP BY s.bdi, s.cgroup_ino
+    -- As the query fairness has it: of less, rates are no shares.
+    HAVING max(
+      coalesce(
+        s.dirtied_basis = 'bound'
+          AND s.coverage_ratio < v.coverage_least_ratio, 0
+      )
+    ) = 0
   )
 SELECT
   0 AS cost_task_ns,

@@ -204,7 +204,8 @@ GROUP BY u.kib_bytes;
 -- @grain    disk that wrote; order bdi
 -- @key      bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
---   wb_stack, raw_balance_dirty_pages, wb_rule, wb_units
+--   wb_stack, wb_throttle_bounds, raw_balance_dirty_pages, wb_params, wb_rule,
+--   wb_units
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages
 -- @column   bdi TEXT backing device
 -- @column   disk_bytes_per_s REAL of wb_disk_rate
@@ -259,6 +260,8 @@ WITH
                 SELECT max(r.wb_dirty) * u.page_bytes
                 FROM raw_balance_dirty_pages AS r
                 WHERE r.bdi = d.bdi
+                  AND r.seq >= (SELECT t.start_seq FROM wb_throttle_bounds AS t)
+                  AND r.seq < (SELECT t.end_seq FROM wb_throttle_bounds AS t)
               ),
               0
             ),
@@ -266,7 +269,10 @@ WITH
               (
                 SELECT max(s.wb_dirty_bytes)
                 FROM wb_bdi_sample AS s
+                CROSS JOIN wb_params AS p
                 WHERE s.bdi = d.bdi AND s.cgroup_ino IS NULL
+                  AND (p.t0_ns IS NULL OR s.ts >= p.t0_ns)
+                  AND (p.t1_ns IS NULL OR s.ts < p.t1_ns)
               ),
               0
             )

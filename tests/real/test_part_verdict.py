@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import wbscope as package
 from support.cli import Document, Wbscope
-from support.runs import example
+from support.runs import RecordedRun, example
 from wbscope.base.span import parse_span
+from wbscope.explain.proving import prove
+from wbscope.run.filters import Filters
 
 _SECOND = 10**9
 # Kernel threads wait for nobody.
@@ -65,6 +67,44 @@ def test_no_part_of_a_long_wait_is_clear(name: str) -> None:
                 assert all(one.severity != "ok" for one in found), (t0 - first, found)
                 checked += 1
     assert checked
+
+
+# Shares of the run.
+_PARTS = ((0.0, 0.3), (0.1, 0.35), (0.5, 0.52), (0.5, 0.8), (0.75, 1.1))
+
+
+def test_every_number_of_a_part_is_that_of_its_evidence(recorded: RecordedRun) -> None:
+    """As `explain --check` does it."""
+    with package.open(recorded.folder) as run:
+        length = run.duration_ns()
+        for part in _PARTS:
+            span = parse_span(*(f"{int(share * length)}ns" for share in part))
+            for one in run.findings(span):
+                proven = prove(run, one, Filters(span=span))
+                assert all(fact.holds for fact in proven), (part, one, proven)
+
+
+def test_the_belief_about_a_new_device_is_that_of_the_run(wbscope: Wbscope) -> None:
+    """The kernel began at 100 MiB/s; in the part it was down at 81.5 MiB/s."""
+    run = example("four-equal-writers").folder
+    rows = wbscope.document("explain", run, "--from", "2s", "--to", "6s")["rows"]
+    (one,) = (row for row in rows if row["id"] == "new_bdi_bandwidth")
+    assert one["facts"]["believed_bytes_per_s"] == 100 << 20
+
+
+def test_no_index_is_told_of_rates_that_are_no_shares(wbscope: Wbscope) -> None:
+    """Events charge a part of what was dirtied: `fairness` has no index there."""
+    run, part = example("patched-kernel/throttle").folder, ("--from", "25.6s", "--to", "40.9s")
+    indices = [
+        row["jain_weighted_ratio"]
+        for row in wbscope.document("query", "fairness", run, *part)["rows"]
+        if row["bdi"] == "254:16"
+    ]
+    assert None in indices
+    told = wbscope.document("explain", run, *part)["rows"]
+    assert [row["facts"]["jain_ratio"] for row in told if row["id"] == "unfair"] == [
+        index for index in indices if index is not None and index < 0.8
+    ]
 
 
 def test_a_piece_of_a_long_write_is_no_all_clear(wbscope: Wbscope) -> None:
