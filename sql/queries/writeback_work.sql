@@ -49,8 +49,9 @@ FROM wb_work AS w
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_params AS p
 CROSS JOIN wb_units AS u
-WHERE coalesce(w.finished_ts, w.started_ts, b.last_ts) >= b.start_ts
-  AND coalesce(w.queued_ts, w.started_ts) < b.end_ts
+-- What began before the trace is in the part that the trace begins with.
+WHERE coalesce(w.queued_ts, w.started_ts, b.first_ts, b.start_ts) >= b.start_ts
+  AND coalesce(w.queued_ts, w.started_ts, b.first_ts, b.start_ts) < b.end_ts
   AND (p.bdi IS NULL OR w.bdi = p.bdi)
   AND (p.cgroup_ino IS NULL OR w.cgroup_ino = p.cgroup_ino)
 ORDER BY w.seq;

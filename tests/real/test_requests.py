@@ -80,3 +80,14 @@ def test_runs_of_the_flusher_wrote_what_its_work_did(
         pytest.skip("the run has no writeback_pages_written")
     rows = wbscope.query("writeback_work", recorded.folder)
     assert sum(row["pages_count"] for row in rows) == pytest.approx(sum(told), rel=0.02)
+
+
+def test_work_is_of_the_part_that_it_began_in(wbscope: Wbscope, recorded: RecordedRun) -> None:
+    """So that parts add up to the run; work that went on in the second was in both."""
+    whole = wbscope.query("writeback_work", recorded.folder)
+    length = recorded.events[-1].ts - recorded.events[0].ts
+    for share in (3, 5, 7):
+        border = f"{length * share // 10}ns"
+        before = wbscope.query("writeback_work", recorded.folder, "--to", border)
+        after = wbscope.query("writeback_work", recorded.folder, "--from", border)
+        assert before + after == whole
