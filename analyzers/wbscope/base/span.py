@@ -86,15 +86,25 @@ class Span:
             raise self._empty(swap=t0 != t1)
         return t0, t1
 
+    def outside(self, first_ns: int, last_ns: int) -> tuple[Phrase, ...]:
+        """What of it lies outside of a run with these first and last events, in words."""
+        start, end = self.start, self.end
+        told = []
+        if start is not None and start.place(first_ns) < first_ns:
+            given = self.said(start, None).parts
+            where = f"which is at @{first_ns}: the part begins with it"
+            told.append(Phrase(*given, f" is before the first event, {where}"))
+        if end is not None and end.place(first_ns) > last_ns + 1:
+            given = self.said(None, end).parts
+            where = f"which is {_last(end, first_ns, last_ns)}: the part ends with it"
+            told.append(Phrase(*given, f" is after the last event, {where}"))
+        return tuple(told)
+
     def _after_the_last(self, start: Moment, first_ns: int, last_ns: int) -> UsageError:
-        # As tables show times: from the first event, with the digits that tell them apart.
-        where = f"{format_value('ts', 'ns', last_ns - first_ns)} after the first"
-        if start.on_clock:
-            where = f"at @{last_ns}, {where}"
         return UsageError(
             "empty-range",
             self.words() if self.as_one else self.said(start, None),
-            f"is after the last event, which is {where}",
+            f"is after the last event, which is {_last(start, first_ns, last_ns)}",
             fix=self.said(Moment(0, False, "0s"), None),
         )
 
@@ -189,6 +199,13 @@ def parse_moment(argument: str, text: str, fix: Phrase | None = None) -> Moment:
         elif on_clock:
             error.fix = Phrase(Argument(argument, "@12.5s"))
         raise
+
+
+def _last(asked: Moment, first_ns: int, last_ns: int) -> str:
+    """When the last event was, on the clock that somebody asked with, too."""
+    # As tables show times: from the first event, with the digits that tell them apart.
+    where = f"{format_value('ts', 'ns', last_ns - first_ns)} after the first"
+    return f"at @{last_ns}, {where}" if asked.on_clock else where
 
 
 def _listed(given: list[Argument]) -> Phrase:

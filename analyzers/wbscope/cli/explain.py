@@ -27,6 +27,7 @@ from wbscope.cli.options import (
 )
 from wbscope.cli.output import note, page_width, progress_bar
 from wbscope.cli.pager import page
+from wbscope.cli.wording import option
 from wbscope.explain.remedy import sysctl_text, tuned_text
 from wbscope.explain.story import story_of
 from wbscope.explain.verdict import verdict_of
@@ -119,7 +120,7 @@ def explain(
 
 
 def _text(run: Run, span: Span, width: int, forms: list[str]) -> str:
-    verdict = verdict_of(run, span)
+    verdict = verdict_of(run, span).spoken(option)
     if "--json" in forms:
         return explain_json(verdict)
     if "--markdown" in forms:

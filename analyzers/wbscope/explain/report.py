@@ -89,10 +89,9 @@ class Report:
 
     def spoken(self, say: Callable[[Argument], str]) -> Report:
         """The same with other words for arguments."""
-        told = tuple(notice.spoken(say) for notice in self.verdict.warnings)
         return replace(
             self,
-            verdict=replace(self.verdict, warnings=told),
+            verdict=self.verdict.spoken(say),
             sections=tuple(section.spoken(say) for section in self.sections),
         )
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from wbscope.base.arguments import Argument
 from wbscope.base.filenames import join
 from wbscope.base.result import Notice
 from wbscope.base.span import WHOLE, Span
@@ -65,6 +67,10 @@ class Verdict:
         part = [word for option in self.part.options() for word in option] if of_part else []
         return join(["wbscope", verb, *words, self.run, *part])
 
+    def spoken(self, say: Callable[[Argument], str]) -> Verdict:
+        """The same with other words for arguments: options, on a command line."""
+        return replace(self, warnings=tuple(notice.spoken(say) for notice in self.warnings))
+
     @property
     def left_out_count(self) -> int:
         """Findings beyond those."""
@@ -88,7 +94,7 @@ def verdict_of(run: Run, span: Span = WHOLE) -> Verdict:
         run=run.name,
         findings=tuple(one for one in found if one.severity != _FACT),
         facts=tuple(one for one in found if one.severity == _FACT),
-        warnings=run.warnings(),
+        warnings=(*run.warnings(), *run.outside(span)),
         summary=tuple((str(key), str(value)) for key, value in summary.rows),
         start_ns=first,
         part_ns=part,

@@ -90,6 +90,8 @@ class Run:
         result = self._session.query(name, params, self._label, filters.span)
         if has_named(result.columns):
             result = replace(result, labels=self.names().labels())
+        if outside := self.outside(filters.span):
+            result = replace(result, warnings=(*result.warnings, *outside))
         if result.rows or params == unfiltered(params):
             return result
         told = why_empty(params, self._session.query(name, unfiltered(params)))
@@ -212,9 +214,21 @@ class Run:
     def on_clock(self, span: Span) -> tuple[int | None, int | None]:
         """First time and end of a part of the run on the trace clock; None as in `Params`.
 
+        A time outside of the run is none: in what follows it nothing was recorded.
         Raises: UsageError when no event can be in it.
         """
-        return span.on_clock(*self.bounds()) if span else (None, None)
+        if not span:
+            return None, None
+        first, last = self.bounds()
+        t0_ns, t1_ns = span.on_clock(first, last)
+        return (
+            None if t0_ns is not None and t0_ns < first else t0_ns,
+            None if t1_ns is not None and t1_ns > last + 1 else t1_ns,
+        )
+
+    def outside(self, span: Span) -> tuple[Notice, ...]:
+        """A warning for each time of a part that lies outside of the run."""
+        return tuple(Notice("outside-run", told) for told in span.outside(*self.bounds()))
 
     def bounds(self) -> tuple[int, int]:
         """First and last event of the trace, on its clock; 0 where that is not known."""
