@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import wbscope
 from support.runs import REPOSITORY
-from wbscope.base.errors import QueryError
+from wbscope.base.errors import QueryError, UsageError
+from wbscope.cli.given import statements_of_stdin
 from wbscope.library.functions import FUNCTIONS
 from wbscope.library.sqlite import SqliteEngine
 
@@ -261,6 +262,15 @@ def test_a_semicolon_in_what_is_not_text(
     ran = cli("sql", database, *words)
     assert (ran.code, ran.out) == (2, "")
     assert "holds bytes that are not UTF-8 text" in ran.err
+
+
+@pytest.mark.parametrize("command", ["wbscope sql", "wbscope fleet sql"])
+def test_a_closed_stdin_has_no_statement(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of fleet sql it was a bug of wbscope (exit 70)."""
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(UsageError) as caught:
+        statements_of_stdin(command, "example")
+    assert (caught.value.slug, caught.value.subject) == ("no-statement", command)
 
 
 def test_no_statement_on_a_terminal(

@@ -25,6 +25,7 @@ from wbscope.fleet.fleetsql import (
 from wbscope.fleet.layout import ERRORS, PARTITIONS
 from wbscope.fleet.tables import columns_of_table, table_names
 from wbscope.library.engine import Rows
+from wbscope.library.guard import check_is_text
 from wbscope.library.library import load_library
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class SparkEngine:
 
     def _check(self, text: str) -> None:
         """A query by Spark's own grammar: no statement that changes, sets or loads."""
+        check_is_text(text, "wbscope fleet sql DATASET -")
         from pyspark.errors import ParseException
 
         if found := _CALLS.search(text):
