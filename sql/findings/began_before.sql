@@ -52,8 +52,10 @@ SELECT
   CASE
     WHEN w.tasks_count = 1 THEN w.comm || ' ' || w.tid
     WHEN w.names_count = 1 THEN w.tasks_count || ' ' || w.comm
-    ELSE w.first_count || ' ' || w.comm || ' and '
-      || (w.tasks_count - w.first_count) || ' more'
+    ELSE
+      -- A number with each, or with none, as in wb_loss_total.
+      CASE w.first_count WHEN 1 THEN '' ELSE w.first_count || ' ' END
+        || w.comm || ' and ' || (w.tasks_count - w.first_count) || ' more'
   END AS tasks,
   (
     SELECT group_concat(c.cause, ', ')
