@@ -13,7 +13,7 @@
 --   descending
 -- @keys     finding, tid, comm, kind, cause, bdi
 -- @first    total_ns, stalls_count
--- @needs    wb_loss, wb_bounds, wb_params
+-- @needs    wb_loss, wb_loss_call, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 --   |vmscan:mm_vmscan_direct_reclaim_begin
 --   |vmscan:mm_vmscan_memcg_reclaim_begin|vmscan:mm_vmscan_throttled
@@ -57,32 +57,6 @@ WITH
       AND (p.tid IS NULL OR l.tid = p.tid)
       AND (p.comm_glob IS NULL OR l.comm GLOB p.comm_glob)
       AND (p.cgroup_ino IS NULL OR l.cgroup_ino = p.cgroup_ino)
-  ),
-  -- A call may go on for another cause, and under another finding: it is of
-  -- the one that held it longest. Sums are joined, for windows take three times
-  -- as long.
-  held AS (
-    SELECT c.call_seq, c.finding, sum(c.dur) AS held_ns
-    FROM chosen AS c
-    WHERE c.call_seq IS NOT NULL
-    GROUP BY c.call_seq, c.finding
-  ),
-  call AS (
-    SELECT
-      h.call_seq,
-      sum(h.held_ns) AS call_ns,
-      max(h.held_ns) AS most_ns
-    FROM held AS h
-    GROUP BY h.call_seq
-  ),
-  part AS (
-    SELECT
-      h.call_seq,
-      h.finding,
-      c.call_ns,
-      CASE WHEN h.held_ns = c.most_ns THEN c.call_ns END AS own_call_ns
-    FROM held AS h
-    JOIN call AS c ON c.call_seq = h.call_seq
   )
 SELECT
   l.finding,
@@ -104,16 +78,17 @@ SELECT
   sum(l.dur * l.holder_share_ratio)
     / nullif(sum(CASE WHEN l.holder_share_ratio IS NOT NULL THEN l.dur END), 0)
     AS holder_share_ratio,
-  max(p.own_call_ns) AS call_max_ns,
+  max(c.own_call_ns) AS call_max_ns,
   max(
     CASE
-      WHEN l.call_seq IS NOT NULL THEN p.call_ns
+      WHEN l.call_seq IS NOT NULL THEN c.call_ns
       -- The events of 2011 tell no calls.
       WHEN l.kind = 'throttle' THEN l.dur
     END
   ) AS whole_call_max_ns
 FROM chosen AS l
-LEFT JOIN part AS p ON p.call_seq = l.call_seq AND p.finding IS l.finding
+LEFT JOIN wb_loss_call AS c
+  ON c.call_seq = l.call_seq AND c.finding IS l.finding
 GROUP BY
   l.finding,
   l.tid,

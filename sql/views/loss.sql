@@ -59,45 +59,29 @@ SELECT
   l.call_seq
 FROM _loss AS l;
 
--- @view     wb_finding
+-- @view     wb_loss_call
 -- @shared
--- @summary  The findings of the run in words. The runner replaces this view by
---   the rows that sql/findings makes; the text below is the default.
--- @grain    finding; order place
--- @needs
--- @column   place INTEGER 1 = to be told first
--- @column   id TEXT rule, a file of sql/findings
--- @column   title TEXT in a few words
--- @column   severity TEXT severe, warning, note or ok
--- @column   confidence TEXT measured or inferred
--- @column   cost_task_ns INTEGER time that all tasks together lost to it
--- @column   text TEXT what is wrong, with the numbers
--- @column   evidence TEXT commands that show the numbers
--- @column   advice TEXT what to change; NULL = nothing
--- @column   first_ts INTEGER ns, trace clock; NULL = not about a part of time
--- @column   last_ts INTEGER ns, trace clock; NULL likewise
-CREATE VIEW wb_finding AS
-SELECT
-  NULL AS place,
-  NULL AS id,
-  NULL AS title,
-  NULL AS severity,
-  NULL AS confidence,
-  NULL AS cost_task_ns,
-  NULL AS text,
-  NULL AS evidence,
-  NULL AS advice,
-  NULL AS first_ts,
-  NULL AS last_ts
-FROM (SELECT 0 AS is_told) AS t
-WHERE t.is_told = 1;
+-- @summary  How long each call of balance_dirty_pages() held its task up. It
+--   may go on for another cause, and under another finding: it is of the one
+--   that held it longest.
+-- @grain    call, finding; order call_seq, finding
+-- @needs    _loss_call
+-- @column   call_seq INTEGER as in wb_loss
+-- @column   finding TEXT as in wb_loss
+-- @column   call_ns INTEGER held up in all, by waits that began in the time of
+--   interest
+-- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
+CREATE VIEW wb_loss_call AS
+SELECT c.call_seq, c.finding, c.call_ns, c.own_call_ns
+FROM _loss_call AS c
+ORDER BY c.call_seq, c.finding;
 
 -- @view     wb_loss_total
 -- @shared
 -- @summary  What each finding cost, and whom, in the time of interest. Findings
 --   about a device are apart by device, those about a cgroup by cgroup.
 -- @grain    finding, bdi, cgroup; order finding, bdi, cgroup_ino
--- @needs    _loss, wb_bounds
+-- @needs    _loss, _loss_call, wb_bounds
 -- @column   finding TEXT rule of sql/findings
 -- @column   bdi TEXT backing device; NULL = the finding is not about one
 -- @column   cgroup_ino INTEGER cgroup; NULL = the finding is not about one
@@ -117,29 +101,6 @@ WHERE t.is_told = 1;
 -- @materialize
 CREATE VIEW wb_loss_total AS
 WITH
-  -- A call may go on for another cause, and under another finding: it is of
-  -- the one that held it longest. Sums are joined, for windows take three times
-  -- as long.
-  held AS (
-    SELECT l.call_seq, l.finding, sum(l.dur) AS held_ns
-    FROM _loss AS l
-    CROSS JOIN wb_bounds AS b
-    WHERE l.call_seq IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
-    GROUP BY l.call_seq, l.finding
-  ),
-  call AS (
-    SELECT
-      h.call_seq,
-      sum(h.held_ns) AS call_ns,
-      max(h.held_ns) AS most_ns
-    FROM held AS h
-    GROUP BY h.call_seq
-  ),
-  longest AS (
-    SELECT h.call_seq, h.finding, c.call_ns
-    FROM held AS h
-    JOIN call AS c ON c.call_seq = h.call_seq AND c.most_ns = h.held_ns
-  ),
   chosen AS (
     SELECT
       l.finding,
@@ -159,10 +120,10 @@ WITH
       l.ts,
       l.dur,
       l.device_ratio,
-      o.call_ns
+      o.own_call_ns AS call_ns
     FROM _loss AS l
     CROSS JOIN wb_bounds AS b
-    LEFT JOIN longest AS o
+    LEFT JOIN _loss_call AS o
       ON o.call_seq = l.call_seq AND o.finding = l.finding
     WHERE l.finding IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
   ),
@@ -270,6 +231,42 @@ JOIN named AS n
   ON n.finding = s.finding
   AND n.bdi IS s.bdi
   AND n.cgroup_ino IS s.cgroup_ino;
+
+-- @view     _loss_call
+-- @summary  wb_loss_call.
+-- @grain    call, finding; order call_seq, finding
+-- @needs    _loss, wb_bounds
+-- @column   call_seq INTEGER as in wb_loss
+-- @column   finding TEXT as in wb_loss
+-- @column   call_ns INTEGER held up in all, by waits that began in the time of
+--   interest
+-- @column   own_call_ns INTEGER the same; NULL = another finding held it longer
+-- @materialize
+CREATE VIEW _loss_call AS
+WITH
+  -- Windows take three times as long.
+  held AS (
+    SELECT l.call_seq, l.finding, sum(l.dur) AS held_ns
+    FROM _loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.call_seq IS NOT NULL AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    GROUP BY l.call_seq, l.finding
+  ),
+  call AS (
+    SELECT
+      h.call_seq,
+      sum(h.held_ns) AS call_ns,
+      max(h.held_ns) AS most_ns
+    FROM held AS h
+    GROUP BY h.call_seq
+  )
+SELECT
+  h.call_seq,
+  h.finding,
+  c.call_ns,
+  CASE WHEN h.held_ns = c.most_ns THEN c.call_ns END AS own_call_ns
+FROM held AS h
+JOIN call AS c ON c.call_seq = h.call_seq;
 
 -- @view     _loss
 -- @summary  wb_loss.
