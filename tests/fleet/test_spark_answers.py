@@ -114,6 +114,7 @@ def test_the_sides_of_a_gate_are_the_same(
         ("SELECT `reflect`('java.lang.System', 'getProperty', 'user.home')", "not-a-select"),
         ("SELECT IDENTIFIER('ref' || 'lect')('java.lang.System', 'exit', 1)", "not-a-select"),
         ("SELECT nothing FROM runs", "bad-sql"),
+        ("SELECT '\udcff' AS a", "not-text"),
     ],
 )  # fmt: skip
 def test_only_the_dataset_is_read(
