@@ -270,7 +270,9 @@ class Ahead:
 
     def _make_room(self, connection: sqlite3.Connection) -> None:
         """Where no more can be attached, let go of one that nothing here is made of any more."""
-        if len(self._attached) < connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED):
+        attached = "SELECT count(*) FROM pragma_database_list WHERE seq > 1"
+        limit = connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED)
+        if connection.execute(attached).fetchone()[0] < limit:
             return
         with self._lock:
             later = [name for name in self._told if name not in {*self._ready, *self._claimed}]

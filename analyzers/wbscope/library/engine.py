@@ -12,7 +12,16 @@ from typing import Any, Protocol
 from wbscope.library.database import Recorded
 from wbscope.library.params import Params, quote
 
-__all__ = ["FINDINGS", "PARAMS", "WARNINGS", "Engine", "Rows", "Script", "warnings_select"]
+__all__ = [
+    "FINDINGS",
+    "PARAMS",
+    "WARNINGS",
+    "Engine",
+    "Rows",
+    "Script",
+    "own_warnings_select",
+    "warnings_select",
+]
 
 # The view that holds the filters, and the one that tells what to know of the rows.
 PARAMS = "wb_params"
@@ -100,4 +109,9 @@ def warnings_select(scope: str, own: str = "") -> str:
     `own` is a view of warnings for the query alone.
     """
     select = f"SELECT slug, message FROM {WARNINGS} WHERE scope IN ('*', {quote(scope)})"
-    return f"{select} UNION ALL SELECT slug, message FROM {own}" if own else select
+    return f"{select} UNION ALL {own_warnings_select(own)}" if own else select
+
+
+def own_warnings_select(view: str) -> str:
+    """The warnings of a view that has those of one query."""
+    return f"SELECT slug, message FROM {view}"

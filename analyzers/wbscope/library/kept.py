@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote as quote_uri
@@ -14,6 +14,7 @@ from urllib.parse import quote as quote_uri
 from wbscope.base.cache import entry_of, trim_cache, used
 from wbscope.base.errors import SetupError
 from wbscope.library.definitions import index_statement, table_columns
+from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
 from wbscope.library.params import quote
 
@@ -30,6 +31,8 @@ _BUSY_MS = 5000  # as Python's sqlite3 has it
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")
 _SCHEMA = "kept"
 _NEW = "kept_new"
+# Names of tables that are in the run's own file: its ingest has saved them there.
+_IN_RUN = "in_run"
 
 
 class KeptTables:
@@ -38,10 +41,20 @@ class KeptTables:
     Its tables are as they are without filters: with filters in force, those that depend on them
     neither go in nor come out. It is a cache: whatever goes wrong with it, the tables are made
     again.
+    It says, too, which tables this library has saved in the run's own file, for that file alone
+    could be anybody's: `saved` are those that were put there just now.
     """
 
-    def __init__(self, database: Path, meta: dict[str, Any], library: Library) -> None:
+    def __init__(
+        self,
+        database: Path,
+        meta: dict[str, Any],
+        library: Library,
+        saved: Iterable[str] = (),
+    ) -> None:
         self._library = library
+        self._in_run = frozenset(saved)
+        self._is_told = not self._in_run
         self._filtered: frozenset[str] = frozenset()
         self.is_attached = False
         self._slow: list[str] = []
@@ -65,22 +78,32 @@ class KeptTables:
         `filtered` are those that depend on the filters now in force; `there` is made already.
         """
         self._filtered = filtered
-        if self._entry is None or not (self.is_attached or used(self._entry)):
-            return frozenset()
         try:
-            if not self.is_attached:
-                connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
-                self.is_attached = True
-            for name in self._tables_of(connection, _SCHEMA):
-                if self._is_usable(name) and name not in there and name not in self._views:
-                    view = f"CREATE TEMP VIEW {name} AS SELECT * FROM {_SCHEMA}.{name}"
-                    connection.execute(view)
-                    self._views.append(name)
+            for schema, names in self._found(connection):
+                for name in names:
+                    if self._is_usable(name) and name not in there and name not in self._views:
+                        connection.execute(_view(name, schema))
+                        self._views.append(name)
             return frozenset(self._views)
         except sqlite3.Error as error:
             if (getattr(error, "sqlite_errorname", None) or DAMAGED[0]).startswith(DAMAGED):
                 self.drop(connection)
             return frozenset(self._views)
+
+    def _found(self, connection: sqlite3.Connection) -> list[tuple[str, Iterable[str]]]:
+        """The tables of each schema."""
+        found: list[tuple[str, Iterable[str]]] = []
+        if self._entry is not None and (self.is_attached or used(self._entry)):
+            if not self.is_attached:
+                connection.execute(f"ATTACH ? AS {_SCHEMA}", (_uri(self._entry, "ro"),))
+                self.is_attached = True
+            tables = self._tables_of(connection, _SCHEMA)
+            if _IN_RUN in tables:
+                self._in_run |= _names(connection, _SCHEMA)
+            found.append((_SCHEMA, tables))
+        select = "SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name"
+        saved = connection.execute(select).fetchall() if self._in_run else []
+        return [*found, ("main", [name for (name,) in saved if name in self._in_run])]
 
     def drop(self, connection: sqlite3.Connection) -> None:
         """Forget what is damaged."""
@@ -91,6 +114,7 @@ class KeptTables:
         while self._views:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute(f"DROP VIEW temp.{self._views.pop()}")
+        self._in_run, self._is_told = frozenset(), True
         if self._entry is not None:
             self._entry.unlink(missing_ok=True)
 
@@ -110,7 +134,7 @@ class KeptTables:
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Copy what was slow; all of it or nothing."""
-        if not self._slow or self._entry is None:
+        if self._entry is None or (self._is_told and not self._slow):
             return
         # Beside what is read from: that stays even if another process has cleared the cache.
         try:
@@ -122,7 +146,10 @@ class KeptTables:
                 connection.execute("BEGIN")
                 for name in self._worth_keeping():
                     self._copy(connection, name)
+                if not self._is_told:
+                    self._tell(connection)
                 connection.execute("COMMIT")
+                self._is_told = True
                 self._saved.update(self._slow)
                 self._slow.clear()
                 trim_cache(self._entry)
@@ -143,18 +170,20 @@ class KeptTables:
 
         One that was told before has the first in a schema of its own.
         """
+        in_run = frozenset(filter(self._is_usable, self._in_run & wanted))
+        made = [_view(name, "main") for name in sorted(in_run)]
         if self._entry is None or not used(self._entry):
-            return [], frozenset()
+            return made, in_run
         with contextlib.suppress(sqlite3.Error):
             with contextlib.closing(sqlite3.connect(_uri(self._entry, "ro"), uri=True)) as kept:
                 found = self._tables_of(kept, "main")
-                names = frozenset(name for name in found if self._is_usable(name)) & wanted
+                names = frozenset(filter(self._is_usable, found)) & wanted - in_run
             # Opened as the other connection's own file is: to be read only.
             schema = _SCHEMA if is_first else f"{_SCHEMA}_later"
-            attach = f"ATTACH {quote(str(self._entry))} AS {schema}"
-            views = (f"CREATE TEMP VIEW {n} AS SELECT * FROM {schema}.{n}" for n in sorted(names))
-            return [attach, *views], names
-        return [], frozenset()
+            made.append(f"ATTACH {quote(str(self._entry))} AS {schema}")
+            made += (_view(name, schema) for name in sorted(names))
+            return made, in_run | names
+        return made, in_run
 
     def _worth_keeping(self) -> list[str]:
         """What is slow, but for private steps that only other kept tables are made of."""
@@ -182,6 +211,13 @@ class KeptTables:
         for indexed in file.indexes:
             connection.execute(index_statement(file, indexed, f"{_NEW}."))
 
+    def _tell(self, connection: sqlite3.Connection) -> None:
+        """Say which tables the run's own file has."""
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {_NEW}.{_IN_RUN} (name TEXT)")
+        connection.execute(f"DELETE FROM {_NEW}.{_IN_RUN}")
+        rows = ((name,) for name in sorted(self._in_run))
+        connection.executemany(f"INSERT INTO {_NEW}.{_IN_RUN} VALUES (?)", rows)
+
     def _tables_of(self, connection: sqlite3.Connection, schema: str) -> list[str]:
         """What is kept; one byte of a column's name that has changed makes a file no database.
 
@@ -197,7 +233,18 @@ class KeptTables:
         return [name for name, _ in rows]
 
     def _is_usable(self, name: str) -> bool:
-        return name in self._library.files and name not in self._filtered
+        # The filters are those in force.
+        return name in self._library.files and name not in self._filtered and name != PARAMS
+
+
+def _names(connection: sqlite3.Connection, schema: str) -> frozenset[str]:
+    """Tables that are in the run's own file, as it is told there."""
+    rows = connection.execute(f"SELECT name FROM {schema}.{_IN_RUN}").fetchall()
+    return frozenset(name for (name,) in rows)
+
+
+def _view(name: str, schema: str) -> str:
+    return f"CREATE TEMP VIEW {name} AS SELECT * FROM {schema}.{name}"
 
 
 def _created(name: str, columns: Sequence[str]) -> str:

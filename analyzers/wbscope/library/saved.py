@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library's views saved in a run's database, for whoever reads it without wbscope.
 
-wbscope itself does not read them: a file may come from anybody, and its own library may be newer.
+wbscope itself reads the tables among them where its cache says that it has put them there: a file
+may come from anybody, and its own library may be newer.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import contextlib
 import re
 import shlex
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wbscope.base.errors import InputError, QueryError
+from wbscope.base.errors import InputError, QueryError, WbscopeError
 from wbscope.base.result import Notice
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions, index_statement, table_columns
@@ -29,10 +30,10 @@ __all__ = ["save_views"]
 
 # Steps become tables, else plain SQLite puts the text of a view in the place of its name, again and
 # again: it prepares some for minutes, or finds no table where it has nested too many. They take
-# some 3 us for each row of the library's events. That is too dear for more rows than this, and for
+# some 2 us for each row of the library's events. That is too dear for more rows than this, and for
 # a trace with more events than that of which less than this share are such rows: its ingest does
 # little but count. There only steps of few rows are made.
-_MOST_ROWS = 2_000_000
+_MOST_ROWS = 4_000_000
 _MOST_EVENTS = 1 << 20
 _LEAST_SHARE = 0.25
 _MOST_STEP_ROWS = 1_000
@@ -49,8 +50,8 @@ _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 _READ = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 _SHOWN = 3
 
-# The findings of the database whose path is given.
-Find = Callable[[Path], Iterable[Finding]]
+# The findings of the database whose path is given, which has these tables of the library.
+Find = Callable[[Path, Collection[str]], Iterable[Finding]]
 
 
 def save_views(database: Path, library: Library, shown: str, find: Find) -> list[Notice]:
@@ -59,18 +60,17 @@ def save_views(database: Path, library: Library, shown: str, find: Find) -> list
     Where steps would be too dear, views that hang without them are left out, and the findings,
     which take longer: no wb_finding is better than one without rows. meta has their names.
     Nobody else uses the file yet. A trace whose values no question can be asked of, or would take
-    too long, goes without any. A warning says so in either case. Raises: SetupError.
+    too long, goes without any, or without findings. A warning says so in each case.
+    Raises: SetupError.
     """
     try:
-        left = _save(database, library, shown, find)
+        return _save(database, library, shown, find)
     except (InputError, QueryError) as error:
-        return [
-            Notice(
-                "no-views-saved",
-                f"the library's views are not in {shown}: {error.message}",
-            )
-        ]
-    return [_told_left_out(left, shown)] if left else []
+        return [_not_saved("the library's views are", shown, error)]
+
+
+def _not_saved(what: str, shown: str, error: WbscopeError) -> Notice:
+    return Notice("no-views-saved", f"{what} not in {shown}: {error.message}")
 
 
 def _told_left_out(names: list[str], shown: str) -> Notice:
@@ -83,15 +83,12 @@ def _told_left_out(names: list[str], shown: str) -> Notice:
     )
 
 
-def _save(database: Path, library: Library, shown: str, find: Find) -> list[str]:
-    """Gives the names of public views that were left out."""
+def _save(database: Path, library: Library, shown: str, find: Find) -> list[Notice]:
     reader, recorded = open_database(database, shown)
     is_large = _is_large(library, recorded)
+    notices: list[Notice] = []
     with contextlib.closing(reader), contextlib.closing(_writer(database)) as writer:
         definitions = Definitions(library, recorded, Params(), shown, schema="")
-        if not is_large:
-            # For a file that others get: where it lies here is not theirs to know.
-            definitions.texts[FINDINGS] = findings_select(find(database), "RUN")
         counts = {event: loaded for event, (_, loaded) in recorded.counts.items()}
         names = library.closure(_named(library))
         steps = frozenset(need for name in names for need in library.files[name].needs)
@@ -100,24 +97,39 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[str]
             with stoppable(writer, _MOST_NS):
                 writer.execute("BEGIN")
                 for name in names:
-                    if library.files[name].source_view:
-                        continue
-                    if is_large and name == FINDINGS:
-                        saving.left.append(name)
-                    else:
+                    if not library.files[name].source_view and name != FINDINGS:
                         saving.save(library.files[name])
                 saving.put_views()
-                left = sorted(n for n in saving.left if not n.startswith("_"))
-                if left:
-                    row = (_LEFT_OUT, ", ".join(left))
-                    writer.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
                 writer.execute("COMMIT")
+            if is_large:
+                saving.left.append(FINDINGS)
+            elif FINDINGS in names:
+                notices += _save_findings(saving, database, shown, find)
+            left = sorted(n for n in saving.left if not n.startswith("_"))
+            if left:
+                row = (_LEFT_OUT, ", ".join(left))
+                writer.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
+                if not notices:
+                    notices.append(_told_left_out(left, shown))
         except sqlite3.Error as error:
             raise translate(error, shown, database) from error
         finally:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
-    return left
+    return notices
+
+
+def _save_findings(saving: _Saving, database: Path, shown: str, find: Find) -> list[Notice]:
+    """They read the tables that are saved by now."""
+    try:
+        found = find(database, saving.tables)
+    except (InputError, QueryError) as error:
+        saving.left.append(FINDINGS)
+        return [_not_saved(f"{FINDINGS} is", shown, error)]
+    # For a file that others get: where it lies here is not theirs to know.
+    saving.definitions.texts[FINDINGS] = findings_select(found, "RUN")
+    saving.save(saving.definitions.library.files[FINDINGS])
+    return []
 
 
 def _is_large(library: Library, recorded: Recorded) -> bool:
@@ -157,6 +169,7 @@ class _Saving:
     parts: dict[str, int] = field(default_factory=dict)
     # Views that are not in the file yet, and what makes them.
     views: dict[str, str] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
     def save(self, file: SqlFile) -> None:
@@ -246,6 +259,7 @@ class _Saving:
                 raise
             self.connection.execute(f"DROP TABLE {file.name}")
             return False
+        self.tables.append(file.name)
         return True
 
 

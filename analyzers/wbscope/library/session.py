@@ -3,13 +3,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import chain
 
+from wbscope.base.errors import InputError, QueryError
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
 from wbscope.base.span import WHOLE, Span
-from wbscope.library.engine import FINDINGS, WARNINGS, Engine, Rows, Script, warnings_select
+from wbscope.library.engine import (
+    FINDINGS,
+    WARNINGS,
+    Engine,
+    Rows,
+    Script,
+    own_warnings_select,
+    warnings_select,
+)
 from wbscope.library.evidence import is_recorded, require_events
 from wbscope.library.finding import WAITS, Finding, find_all, findings_select, no_label
 from wbscope.library.library import Library
@@ -72,6 +82,9 @@ class Session:
         self.engine = engine
         self._library = library
         self._shown = shown
+        # What a question was asked with, and all warnings once another one was asked with that.
+        self._asked: Params | None = None
+        self._warned: Rows | None = None
 
     def query(
         self,
@@ -97,10 +110,16 @@ class Session:
             self.tell(params, label, part)
         else:
             self._share([*file.needs, *own])
-        needs = [*file.needs, *own, WARNINGS]
+        warned = self._all_warnings(params)
         selects = [file.select, warnings_select(name, file.warns)]
-        rows, warnings = self.engine.answer(file.name, needs, [*file.needs, *own], selects)
-        result = result_of(name, rows, notices_of(warnings), file.columns)
+        needs = [*file.needs, *own, WARNINGS]
+        if warned is not None:
+            selects[1:] = [own_warnings_select(view) for view in own]
+            needs.remove(WARNINGS)
+        answer = self.engine.answer(file.name, needs, [*file.needs, *own], selects)
+        notices = () if warned is None else tuple(_of_scope(warned, name))
+        notices += tuple(chain.from_iterable(map(notices_of, answer[1:])))
+        result = result_of(name, answer[0], notices, file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")
         return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
 
@@ -161,6 +180,21 @@ class Session:
         (rows,) = self.engine.answer(WARNINGS, [WARNINGS], [WARNINGS], [warnings_select("*")])
         return notices_of(rows)
 
+    def _all_warnings(self, params: Params) -> Rows | None:
+        """Those of all queries; None for the first question with these filters, and if some fail.
+
+        To plan this view takes longer than most questions, to read the rows of all queries three
+        times as long as those of one.
+        """
+        if self._asked != params:
+            self._asked, self._warned = params, None
+            return None
+        if self._warned is None:
+            select = f"SELECT scope, slug, message FROM {WARNINGS}"
+            with contextlib.suppress(InputError, QueryError):
+                (self._warned,) = self.engine.answer(WARNINGS, [WARNINGS], [], [select])
+        return self._warned
+
     def script(
         self,
         names: Iterable[str],
@@ -179,6 +213,13 @@ class Session:
 def notices_of(rows: Rows) -> tuple[Notice, ...]:
     """The rows of `warnings_select` as warnings."""
     return tuple(Notice(str(slug), str(message)) for slug, message in rows[1])
+
+
+def _of_scope(rows: Rows, name: str) -> Iterable[Notice]:
+    """As the rows of `warnings_select`."""
+    for scope, slug, message in rows[1]:
+        if scope in ("*", name):
+            yield Notice(str(slug), str(message))
 
 
 def result_of(

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wbscope.library.ahead import Ahead, has_second_cpu
+from wbscope.library.definitions import Definition
 from wbscope.library.objects import Objects
 
 __all__ = ["Sharing", "identity_of"]
 
 # With fewer records, another connection takes longer than it saves.
 _MANY_RECORDS = 1 << 18
+# What stands for all that is there before the first table.
+_READY = "ready"
 
 
 class Sharing:
@@ -54,13 +57,16 @@ class Sharing:
     def begin(self, wanted: Sequence[str], *, shared: bool) -> None:
         """Let another thread make these, in this order."""
         library, definitions = self._objects.library, self._objects.definitions
-        needed = frozenset(library.closure(wanted))
-        made = definitions.statements(self._objects.connection, wanted, needed)
+        # What an earlier session has made is read there, too.
+        ready, there = self._objects.kept.statements(frozenset(library.closure(wanted)))
+        needed = frozenset(library.closure(wanted, there))
+        made = definitions.statements(self._objects.connection, wanted, needed, there)
         place: dict[str, int] = {}
         for table in wanted:
-            for name in library.closure([table]):
+            for name in library.closure([table], there):
                 place.setdefault(name, len(place))
         made.sort(key=lambda one: place.get(one.name, -1))
+        made.insert(0, Definition(_READY, tuple(ready)))
         needs = {name: library.files[name].needs for name in place}
         database, opened = self.database, self._opened
         self._ahead = Ahead(

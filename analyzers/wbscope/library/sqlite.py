@@ -31,12 +31,18 @@ _PAGE_BYTES = 8192
 
 
 class SqliteEngine:
-    """An Engine. What does not depend on the filters that change stays as it was made."""
+    """An Engine. What does not depend on the filters that change stays as it was made.
 
-    def __init__(self, database: Path, shown: str, library: Library) -> None:
+    `saved` are tables of the library that were put into the file just now.
+    """
+
+    def __init__(
+        self, database: Path, shown: str, library: Library, saved: Iterable[str] = ()
+    ) -> None:
         self.database = database
         self.shown = shown
         self.library = library
+        self._saved = frozenset(saved)
         self._params: Params | None = None
         self._open()
 
@@ -212,7 +218,7 @@ class SqliteEngine:
         except sqlite3.Error as error:
             connection.close()
             raise self._library_error("filters", error) from error
-        self._kept = KeptTables(self.database, self._recorded.meta, self.library)
+        self._kept = KeptTables(self.database, self._recorded.meta, self.library, self._saved)
         self._objects = Objects(connection, definitions, self._kept)
         self._sharing = Sharing(self._objects, self.database, self.shown, opened)
 

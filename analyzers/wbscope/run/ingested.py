@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from wbscope.run.source import DATABASE_NAME, Kind, Source
 
 __all__ = [
     "Ingested",
+    "add_views",
     "damage_told",
     "database_of",
     "default_output",
@@ -231,12 +232,7 @@ def ingest(
                 done, warnings = trace_to_database(run, private, library, choice, observer)
         warnings += check_selection(run, private, choice)
         if views and private.exists():
-
-            def find(database: Path) -> list[Finding]:
-                engines.append(SqliteEngine(database, str(output), library))
-                return _findings(engines[-1], library, str(output))
-
-            warnings += save_views(private, library, str(output), find)
+            warnings += add_views(private, output, library, engines)
             warnings += _losses(private, library, str(output), {one.slug for one in warnings})
     return Ingested(
         output=output,
@@ -245,6 +241,21 @@ def ingest(
         damaged=bool(done["damaged"]),
         warnings=tuple(run.shown(warnings)),
     )
+
+
+def add_views(
+    database: Path, output: Path, library: Library, engines: list[SqliteEngine]
+) -> list[Notice]:
+    """Put the library's views and findings into the database that will be the output.
+
+    What reads it meanwhile is added to the engines: whoever has them renames and closes them.
+    """
+
+    def find(path: Path, saved: Collection[str]) -> list[Finding]:
+        engines.append(SqliteEngine(path, str(output), library, saved))
+        return _findings(engines[-1], library, str(output))
+
+    return save_views(database, library, str(output), find)
 
 
 @contextlib.contextmanager
