@@ -7,14 +7,17 @@ import gc
 import subprocess
 import sys
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import wbscope
 from support.runs import REPOSITORY
-from wbscope.base.errors import QueryError
-from wbscope.library import ahead, sharing
+from wbscope.base.errors import EvidenceError, QueryError
+from wbscope.library import ahead, kept, sharing
+from wbscope.library.definitions import Definition
 from wbscope.library.library import load_library
+from wbscope.library.sqlfile import SqlFile
 from wbscope.plot.asked import Asked, Lacking, ask_figures
 from wbscope.plot.figures import FIGURES
 from wbscope.run.filters import Filters
@@ -56,6 +59,92 @@ def test_queries_that_are_announced_come_in_an_order_of_their_own(run_db: Path) 
         assert {name: run.query(name) for name in names} == told
 
 
+def later(run: wbscope.Run) -> list[str]:
+    """Queries whose answers the other thread is to make."""
+    return list(run._session.engine._sharing._answers)
+
+
+def wait_for_all(run: wbscope.Run) -> None:
+    working = run._session.engine._sharing._ahead
+    for name in working.names:
+        working.table(name)
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_answers_of_the_other_thread_are_the_same(
+    run_db: Path, is_ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The second session has the tables of the first: they are in nobody's way.
+    monkeypatch.setattr(kept, "_SLOW_NS", 0)
+    names = [query.name for query in load_library().queries()]
+    told = []
+    made: list[str] = []
+    rows = sharing.Sharing.answer
+
+    def note(self: sharing.Sharing, query: str) -> object:
+        found = rows(self, query)
+        made.extend([query] if found is not None else [])
+        return found
+
+    monkeypatch.setattr(sharing.Sharing, "answer", note)
+    for threads in (1, 2):
+        monkeypatch.setattr(sharing, "has_second_cpu", lambda threads=threads: threads > 1)
+        with wbscope.open(run_db) as run:
+            if threads == 2:
+                run.query("stalls")  # so that fewer tables are in the way
+                run.query("throttle_by_task")
+            order = run.expect(names)
+            if threads == 2:
+                expected = later(run)
+                assert {"stalls_evidence", "bdi_dirty", "task_pauses"} <= set(expected)
+                if is_ready:
+                    wait_for_all(run)
+            told.append({name: answer_of(run, name) for name in order})
+            assert not later(run)
+    assert told[0] == told[1]
+    if is_ready:
+        assert set(made) == set(expected)
+
+
+def answer_of(run: wbscope.Run, name: str) -> object:
+    try:
+        found = run.query(name)
+    except EvidenceError as error:
+        return error.slug
+    # Types, too: 1 is not 1.0.
+    return repr(found)
+
+
+def test_an_answer_is_for_its_filters_only(run_db: Path) -> None:
+    with wbscope.open(run_db) as run:
+        alone = run.query("stalls", start="1s").rows
+    with wbscope.open(run_db) as run:
+        run.expect(["stalls", "blame", "task_pauses"])
+        wait_for_all(run)
+        assert "stalls" in later(run)
+        assert run.query("stalls", start="1s").rows == alone
+        assert not later(run)
+        whole = run.query("stalls").rows
+        assert 0 < len(alone) < len(whole)
+
+
+def test_an_answer_that_fails_there_is_told_here(
+    run_db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(query: SqlFile) -> Definition:
+        create = f"CREATE TEMP TABLE answer_{query.name} (a)"
+        insert = f"INSERT INTO answer_{query.name}\nSELECT abs(-9223372036854775808)"
+        return Definition(f"answer_{query.name}", (create, insert), True)
+
+    monkeypatch.setattr(sharing, "_answering", fail)
+    with wbscope.open(run_db) as run:
+        run.expect(["stalls", "task_pauses"])
+        wait_for_all(run)
+        found = run.query("stalls").rows
+    with wbscope.open(run_db) as run:
+        assert run.query("stalls").rows == found
+
+
 def test_a_run_that_is_dropped_takes_its_thread_along(run_db: Path) -> None:
     run = wbscope.open(run_db)
     run.expect(["stalls", "blame"])
@@ -84,7 +173,7 @@ def test_a_fork_that_goes_on_with_the_run_waits_for_nobody(run_db: Path) -> None
     """
     code = (
         "import os, sys, time, wbscope\n"
-        "from wbscope.library import ahead, sharing\n"
+        "from wbscope.library import ahead, kept, sharing\n"
         "sharing._MANY_RECORDS = 0\n"
         "sharing.has_second_cpu = lambda: True\n"
         "begun, go_on = ahead.threading.Event(), ahead.threading.Event()\n"
@@ -110,9 +199,11 @@ def test_figures_of_other_windows_have_two_threads(
         begun: list[list[str]] = []
         begin = sharing.Sharing.begin
 
-        def note(self: sharing.Sharing, wanted: list[str], *, shared: bool) -> None:
+        def note(
+            self: sharing.Sharing, wanted: list[str], queries: list[SqlFile], *, shared: bool
+        ) -> Sequence[str]:
             begun.append(wanted)
-            begin(self, wanted, shared=shared)
+            return begin(self, wanted, queries, shared=shared)
 
         monkeypatch.setattr(sharing.Sharing, "begin", note)
         told = ask_figures(run, shown)

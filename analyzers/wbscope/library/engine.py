@@ -71,7 +71,12 @@ class Engine(Protocol):
         """Whether ahead() would begin with anything now."""
 
     def ahead(
-        self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
+        self,
+        names: Iterable[str],
+        needs: Iterable[str] | None = None,
+        *,
+        shared: bool = False,
+        queries: Sequence[str] = (),
     ) -> Sequence[str]:
         """These tables will be asked for: an engine may begin with them, in this order.
 
@@ -79,8 +84,12 @@ class Engine(Protocol):
         below a table that is there is not made.
         With `shared`, who asks has nothing else to do for long and takes part, from the last on;
         until all of that are asked for, it stays with them.
+        After them come answers of `queries`, for answered().
         Raises: nothing; whatever is wrong with them is told when they are asked for.
         """
+
+    def answered(self, query: str) -> Rows | None:
+        """The answer of a query that ahead() has begun with, once; the filters are the same."""
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]

@@ -73,6 +73,25 @@ _APART = (
     "wb_work",
     "wb_dirty_extent",
 )
+# Queries that take longest of what then is left: another thread answers them in this order, the one
+# who asks comes to them last, in the other order.
+_LONG = (
+    "stalls_evidence",
+    "bdi_dirty",
+    "bdi_control",
+    "task_pauses",
+    "throttle_by_task",
+    "block_latency",
+    "blame",
+    "throttle_windows",
+    "ratelimit_error",
+    "stall_facts",
+    "stalls",
+    "stalls_by_task",
+    "task_progress",
+    "throttle_summary",
+    "block_latency_map",
+)
 
 
 class Session:
@@ -111,15 +130,24 @@ class Session:
         else:
             self._share([*file.needs, *own])
         warned = self._all_warnings(params)
-        selects = [file.select, warnings_select(name, file.warns)]
-        needs = [*file.needs, *own, WARNINGS]
+        told = [] if warned is None else list(_of_scope(warned, name))
+        selects = [warnings_select(name, file.warns)]
+        needs = [*own, WARNINGS]
         if warned is not None:
-            selects[1:] = [own_warnings_select(view) for view in own]
-            needs.remove(WARNINGS)
-        answer = self.engine.answer(file.name, needs, [*file.needs, *own], selects)
-        notices = () if warned is None else tuple(_of_scope(warned, name))
-        notices += tuple(chain.from_iterable(map(notices_of, answer[1:])))
-        result = result_of(name, answer[0], notices, file.columns)
+            needs = own
+            selects = [own_warnings_select(view) for view in own]
+        rows = self.engine.answered(name)
+        if rows is None:
+            needs, own, selects = (
+                [*file.needs, *needs],
+                [*file.needs, *own],
+                [file.select, *selects],
+            )
+        answer = self.engine.answer(file.name, needs, own, selects) if selects else []
+        if rows is None:
+            rows = answer.pop(0)
+        notices = (*told, *chain.from_iterable(map(notices_of, answer)))
+        result = result_of(name, rows, notices, file.columns)
         start_ns = self.engine.recorded.meta.get("first_ts")
         return replace(result, start_ns=start_ns, keys=file.keys, first=file.first)
 
@@ -137,14 +165,17 @@ class Session:
         needs = {file.name: self._needs(file) for file in files if is_recorded(file, recorded)}
         every = set(chain.from_iterable(needs.values()))
         asked = frozenset(self._library.closure(every))
-        begun = self.engine.ahead([n for n in _APART if n in asked], every, shared=True)
+        tables = [name for name in _APART if name in asked]
+        long = [name for name in _LONG if name in needs]
+        begun = self.engine.ahead(tables, every, shared=True, queries=long)
 
-        def last(file: SqlFile) -> int:
-            """The place of the last table that it waits for; -1: none."""
+        def place(file: SqlFile) -> tuple[int, int]:
+            """That of the last table that it waits for, -1: none; then what is answered there."""
             parts = frozenset(self._library.closure(needs.get(file.name, ())))
-            return max((place for place, name in enumerate(begun) if name in parts), default=-1)
+            last = max((at for at, name in enumerate(begun) if name in parts), default=-1)
+            return last, -begun.index(file.name) if file.name in begun else -len(begun)
 
-        return [file.name for file in sorted(files, key=last)]
+        return [file.name for file in sorted(files, key=place)]
 
     def _needs(self, file: SqlFile) -> tuple[str, ...]:
         """Of a query; findings stand on what each of their rules needs."""

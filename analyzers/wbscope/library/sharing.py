@@ -12,7 +12,9 @@ from pathlib import Path
 
 from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.definitions import Definition
+from wbscope.library.engine import Rows
 from wbscope.library.objects import Objects
+from wbscope.library.sqlfile import SqlFile
 
 __all__ = ["Sharing", "identity_of"]
 
@@ -20,6 +22,8 @@ __all__ = ["Sharing", "identity_of"]
 _MANY_RECORDS = 1 << 18
 # What stands for all that is there before the first table.
 _READY = "ready"
+# What stands before the name of a query whose answer another thread makes.
+_ANSWER = "answer_"
 
 
 class Sharing:
@@ -38,8 +42,11 @@ class Sharing:
         self._opened = opened
         self._pid = os.getpid()  # SQLite's connections are for no fork
         self._ahead: Ahead | None = None
+        self._tables: tuple[str, ...] = ()
         self._abandoning: weakref.finalize[..., Sharing] | None = None
         self._is_shared = False
+        # Answers that nobody has asked for yet, and what they are made of.
+        self._answers: dict[str, frozenset[str]] = {}
 
     @property
     def is_worth_it(self) -> bool:
@@ -54,45 +61,65 @@ class Sharing:
             and identity_of(self.database) == self._opened
         )
 
-    def begin(self, wanted: Sequence[str], *, shared: bool) -> None:
-        """Let another thread make these, in this order."""
+    def begin(
+        self, wanted: Sequence[str], queries: Sequence[SqlFile] = (), *, shared: bool
+    ) -> Sequence[str]:
+        """Let another thread make these tables in this order, and then answers of queries.
+
+        Only of those that need no other table: who asks may be making that, too. Returns the names.
+        """
         library, definitions = self._objects.library, self._objects.definitions
+        names = [*wanted, *(need for query in queries for need in query.needs)]
         # What an earlier session has made is read there, too.
-        ready, there = self._objects.kept.statements(frozenset(library.closure(wanted)))
+        ready, there = self._objects.kept.statements(frozenset(library.closure(names)))
         needed = frozenset(library.closure(wanted, there))
-        made = definitions.statements(self._objects.connection, wanted, needed, there)
+        closures = [frozenset(library.closure(query.needs, there)) for query in queries]
+        tables = {name for name, file in library.files.items() if file.materialize} - needed
+        parts = zip(queries, closures, strict=True)
+        asked = {q: parts for q, parts in parts if q.columns and tables.isdisjoint(parts)}
+        names = [*wanted, *(need for query in asked for need in query.needs)]
+        made = definitions.statements(self._objects.connection, names, needed, there)
         place: dict[str, int] = {}
-        for table in wanted:
+        for table in (*wanted, *(need for query in asked for need in query.needs)):
             for name in library.closure([table], there):
                 place.setdefault(name, len(place))
         made.sort(key=lambda one: place.get(one.name, -1))
         made.insert(0, Definition(_READY, tuple(ready)))
-        needs = {name: library.files[name].needs for name in place}
+        made += map(_answering, asked)
+        needs: dict[str, Sequence[str]] = {name: library.files[name].needs for name in place}
+        needs |= {_ANSWER + query.name: query.needs for query in asked}
         database, opened = self.database, self._opened
         self._ahead = Ahead(
             database,
             self._shown,
             made,
-            wanted,
+            [*wanted, *(_ANSWER + query.name for query in asked)],
             needs,
             is_same=lambda: identity_of(database) == opened,
         )
+        self._tables = tuple(wanted)
+        self._answers = {query.name: parts | {query.name} for query, parts in asked.items()}
         self._is_shared = shared
         # Of an engine that is dropped and not closed, the thread ends all the same.
         self._abandoning = weakref.finalize(self, self._ahead.abandon)
         self._ahead.start()
+        return [*wanted, *self._answers]
 
     def stop(self) -> None:
         """Let go of the thread, and of what nobody has taken."""
         if self._ahead is not None:
             self._ahead.stop()
             self._ahead = None
+            self._tables = ()
+            self._answers = {}
         if self._abandoning is not None:
             self._abandoning.detach()
 
     def stop_for(self, stale: frozenset[str]) -> None:
         """stop(), if it makes some of these."""
-        if self._ahead is not None and not stale.isdisjoint(self._ahead.names):
+        if not stale.isdisjoint(self._tables) or not all(
+            map(stale.isdisjoint, self._answers.values())
+        ):
             self.stop()
 
     def make(self, names: Iterable[str], tables: Iterable[str]) -> None:
@@ -107,22 +134,42 @@ class Sharing:
                 self._objects.make([later[0]], [later[0]])
         self._objects.make(names, tables)
 
+    def answer(self, query: str) -> Rows | None:
+        """What this query says, where the other thread has begun with it: the caller does not.
+
+        Raises: sqlite3.Error.
+        """
+        if self._ahead is None or self._answers.pop(query, None) is None:
+            return None
+        name = _ANSWER + query
+        if self._ahead.claim([name]) is not None:
+            return None
+        ready = self._ahead.table(name)
+        if ready is None:
+            return None
+        with contextlib.closing(sqlite3.connect(ready.uri, uri=True)) as connection:
+            connection.text_factory = self._objects.connection.text_factory
+            cursor = connection.execute(f"SELECT * FROM {name} ORDER BY rowid")
+            return tuple(column[0] for column in cursor.description), cursor.fetchall()
+
     def take_ready(self) -> None:
         """What was made ahead for nobody yet, before its maker goes."""
         if self._ahead is not None and self._ahead.has_ended:
-            for name in self._ahead.names:
+            for name in self._tables:
                 if name not in self._objects.there():
                     self._take(name)
 
     def _is_expecting(self) -> bool:
         """Whether something is made ahead, or soon will be, that has not been asked for yet."""
-        if self._ahead is None or not self._is_shared or self._ahead.has_ended:
+        if self._ahead is None or not self._is_shared:
             return False
-        return not self._objects.there().issuperset(self._ahead.names)
+        if self._answers:
+            return True
+        return not self._ahead.has_ended and not self._objects.there().issuperset(self._tables)
 
     def _awaited(self, tables: Iterable[str]) -> list[str]:
         """What is being made elsewhere, of all that is asked for."""
-        return self._objects.missing(self._ahead.names, tables) if self._ahead else []
+        return self._objects.missing(self._tables, tables)
 
     def _take(self, name: str) -> bool:
         """Let this name be the table that was made ahead, if it was."""
@@ -166,6 +213,14 @@ class Sharing:
             self._objects.copy(name)
         if ready is None:
             self._objects.make([name], [name])
+
+
+def _answering(query: SqlFile) -> Definition:
+    """What puts its answer into a table, each value as it is: a type would change some."""
+    name = _ANSWER + query.name
+    columns = ", ".join(f'"{column.name}"' for column in query.columns)
+    create = f"CREATE TEMP TABLE {name} ({columns})"
+    return Definition(name, (create, f"INSERT INTO {name}\n{query.select}"), True)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:

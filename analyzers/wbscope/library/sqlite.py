@@ -90,13 +90,18 @@ class SqliteEngine:
         self._objects.put(name, select)
 
     def ahead(
-        self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
+        self,
+        names: Iterable[str],
+        needs: Iterable[str] | None = None,
+        *,
+        shared: bool = False,
+        queries: Sequence[str] = (),
     ) -> Sequence[str]:
         """These tables will be asked for: begin with them on another connection, in this order."""
         files = [self.library.files[name] for name in names]
         tables = [file.name for file in files if file.materialize and file.columns]
         needs = tables if needs is None else list(needs)
-        if not self.works_ahead or not self._objects.missing(tables, needs):
+        if not self.works_ahead or not (queries or self._objects.missing(tables, needs)):
             return ()
         try:
             with contextlib.suppress(sqlite3.Error, WbscopeError):  # told when they are asked for
@@ -105,9 +110,10 @@ class SqliteEngine:
                         self._sharing.take_ready()
                 finally:
                     self._sharing.stop()
-                if wanted := self._objects.missing(tables, needs):
-                    self._sharing.begin(wanted, shared=shared)
-                    return wanted
+                wanted = self._objects.missing(tables, needs)
+                if wanted or queries:
+                    asked = [self.library.files[name] for name in queries]
+                    return self._sharing.begin(wanted, asked, shared=shared)
         except KeyboardInterrupt:
             self._params = None  # as in make()
             raise
@@ -117,6 +123,17 @@ class SqliteEngine:
     def works_ahead(self) -> bool:
         """Whether another thread can begin with something now, and is worth it."""
         return self._sharing.is_worth_it
+
+    def answered(self, query: str) -> Rows | None:
+        """What another thread has made of what ahead() was told, if it has begun with it."""
+        with contextlib.suppress(sqlite3.Error):  # whoever asks meets it, too
+            try:
+                with stoppable(self.connection):
+                    return self._sharing.answer(query)
+            except KeyboardInterrupt:
+                self._params = None  # as in make()
+                raise
+        return None
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]

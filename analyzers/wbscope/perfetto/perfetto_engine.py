@@ -88,10 +88,19 @@ class PerfettoEngine:
         return False
 
     def ahead(
-        self, names: Iterable[str], needs: Iterable[str] | None = None, *, shared: bool = False
+        self,
+        names: Iterable[str],
+        needs: Iterable[str] | None = None,
+        *,
+        shared: bool = False,
+        queries: Sequence[str] = (),
     ) -> Sequence[str]:
         """Nothing."""
         return ()
+
+    def answered(self, query: str) -> Rows | None:
+        """None."""
+        return None
 
     def answer(
         self, about: str, names: Iterable[str], tables: Iterable[str], selects: Sequence[str]
