@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Disks and flushers.
+
 -- @query    bdi_bandwidth
 -- @title    Estimated bandwidth of each device
 -- @summary  The kernel's estimates of each bdi's write bandwidth and rates.

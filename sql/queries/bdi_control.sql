@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    bdi_control
 -- @title    Dirty pages and rates of each bdi, step by step
 -- @summary  What balance_dirty_pages() saw of each bdi and made of it: dirty

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    bdi_dirty
 -- @title    Dirty pages of each device against its threshold
 -- @order    44

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Counters that were sampled.
+
 -- @query    bdi_samples
 -- @title    Dirty pages, writeback and throughput of each bdi
 -- @summary  Each bdi's dirty and writeback pages against its threshold, and

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Fairness between writers.
+
 -- @query    blame
 -- @title    Whose pages filled the pool while a task was held up
 -- @order    14

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Disks and flushers.
+
 -- @query    block_latency
 -- @title    Time that block requests took
 -- @order    60

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Disks and flushers.
+
 -- @query    block_latency_map
 -- @title    Time that block requests took, over time
 -- @summary  How many requests of each device were issued in each window, by

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Counters that were sampled.
+
 -- @query    block_samples
 -- @title    How busy each disk was
 -- @summary  Requests, bytes and utilisation of each disk, from samples of

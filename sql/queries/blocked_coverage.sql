@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Where tasks waited.
+
 -- @query    blocked_coverage
 -- @title    How much of the blocked time is explained
 -- @summary  Time that each task slept uninterruptibly, and how much of that the

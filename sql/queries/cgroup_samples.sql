@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Counters that were sampled.
+
 -- @query    cgroup_samples
 -- @title    Cgroups that write
 -- @summary  Dirty pages, memory, writes and pressure of each cgroup that

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- What is wrong.
+
 -- @query    check
 -- @title    Does the trace agree with what is beside it?
 -- @summary  The trace beside every independent source: vmstat, fio, file sizes,

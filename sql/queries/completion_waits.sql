@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Where tasks waited.
+
 -- @query    completion_waits
 -- @title    Waits for pages to be written (patches of 2011)
 -- @summary  How long each task waited for the flusher, in traces of the patches

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    control_range
 -- @title    Dirty pages against the control range
 -- @order    42

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Where tasks waited.
+
 -- @query    copy_and_sync
 -- @title    Copies, the syncs after them, and the dirty level
 -- @order    46

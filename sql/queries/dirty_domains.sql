@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    dirty_domains
 -- @title    Dirty pages of each domain
 -- @order    43

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    dirty_limits
 -- @title    Dirty limits and the settings behind them
 -- @summary  The machine's dirty thresholds, what was dirty at most, and the

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    dirty_pages
 -- @title    Dirty and writeback pages over time
 -- @summary  The dirty pages of the machine, those under writeback apart, and

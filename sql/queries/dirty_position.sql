@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    dirty_position
 -- @title    Dirty pages against their thresholds
 -- @order    40

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Disks and flushers.
+
 -- @query    disk_rates
 -- @title    How fast each device writes
 -- @summary  What each device writes while it has something to do.

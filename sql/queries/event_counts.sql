@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- The run itself.
+
 -- @query    event_counts
 -- @title    Events in the trace
 -- @summary  How often each event is in the trace, and how many were loaded.

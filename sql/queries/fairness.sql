@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Fairness between writers.
+
 -- @query    fairness
 -- @title    Fairness between writers
 -- @order    20

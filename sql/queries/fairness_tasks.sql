@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Fairness between writers.
+
 -- @query    fairness_tasks
 -- @title    Rates that fairness was made of
 -- @summary  The rate of each task that dirties pages, and its fair share.

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- What is wrong.
+
 -- @query    findings
 -- @title    What is wrong, what it cost, what to change
 -- @summary  The findings of a run in words: by severity, then by the time that

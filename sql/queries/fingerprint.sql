@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- The run itself.
+
 -- @query    fingerprint
 -- @title    What runs must have in common
 -- @summary  Facts about the machine and the recording; runs that differ in one

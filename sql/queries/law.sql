@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Throttled tasks.
+
 -- @query    law
 -- @title    Rates that the control law does not give
 -- @summary  balance_dirty_pages events whose task_ratelimit is not what the

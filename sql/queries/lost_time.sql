@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- What is wrong.
+
 -- @query    lost_time
 -- @title    Time that tasks lost, by finding
 -- @order    12

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Reclaim.
+
 -- @query    mmtests_vmstat
 -- @title    The vmstat table of mmtests
 -- @order    54

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Throttled tasks.
+
 -- @query    pause_distribution
 -- @title    How long the pauses were
 -- @summary  How often balance_dirty_pages() ordered a pause of each length.

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Fairness between writers.
+
 -- @query    pool
 -- @title    Whose dirty pages filled the machine's pool
 -- @summary  What each wb held of the machine's dirty pages, in windows.

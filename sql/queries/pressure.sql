@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Counters that were sampled.
+
 -- @query    pressure
 -- @title    Time lost for want of a resource
 -- @summary  The kernel's own measure of waits, PSI, for CPU, I/O and memory.

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Throttled tasks.
+
 -- @query    ratelimit_error
 -- @title    Rate that tasks were told, and rate that they kept
 -- @order    22

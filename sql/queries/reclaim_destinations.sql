@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Reclaim.
+
 -- @query    reclaim_destinations
 -- @title    Where the pages that reclaim gave away went
 -- @order    51

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Reclaim.
+
 -- @query    reclaim_dirty_state
 -- @title    Dirty pages when reclaim wrote
 -- @summary  How much of the zone was dirty each time that reclaim wrote pages.

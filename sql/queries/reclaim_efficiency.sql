@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Reclaim.
+
 -- @query    reclaim_efficiency
 -- @title    How well reclaim worked
 -- @order    52

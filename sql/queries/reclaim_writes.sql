@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Reclaim.
+
 -- @query    reclaim_writes
 -- @title    Pages that reclaim had to write
 -- @order    50

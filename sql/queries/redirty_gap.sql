@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    redirty_gap
 -- @title    Gap between pages dirtied and pages written
 -- @order    32

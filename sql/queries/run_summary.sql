@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- The run itself.
+
 -- @query    run_summary
 -- @summary  What the run was: kernel, machine, clock, length, events.
 -- @read     Facts about the recording that every number below depends on.

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Counters that were sampled.
+
 -- @query    samples
 -- @title    Every sampled counter
 -- @summary  Lowest, highest and mean value of every counter that was sampled

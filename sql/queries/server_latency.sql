@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Disks and flushers.
+
 -- @query    server_latency
 -- @title    Time that servers of NFS and FUSE took
 -- @summary  Latency of the requests to each server of a network or FUSE file

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- What is wrong.
+
 -- @query    stall_facts
 -- @title    What there is to tell of each of the longest waits
 -- @summary  One wait a row: what its task had dirtied, what the limits were,

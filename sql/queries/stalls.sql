@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Where tasks waited.
+
 -- @query    stalls
 -- @title    Every wait, and why
 -- @summary  Waits of tasks one by one, without double counting, and the cause

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Where tasks waited.
+
 -- @query    stalls_before
 -- @title    Waits that began before the part
 -- @summary  Waits of tasks that began before the time of interest and go on in

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Where tasks waited.
+
 -- @query    stalls_by_task
 -- @title    Where tasks waited, and why
 -- @order    15

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Where tasks waited.
+
 -- @query    stalls_evidence
 -- @title    What the cause of each stall was decided on
 -- @summary  For each row of stalls, its event and what was recorded around it.

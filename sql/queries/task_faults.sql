@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Where tasks waited.
+
 -- @query    task_faults
 -- @title    Page faults and paging of each task
 -- @summary  Faults of each task, what it read from disks, what it swapped out.

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Throttled tasks.
+
 -- @query    task_pauses
 -- @title    Pauses of each task over time
 -- @summary  The pauses that balance_dirty_pages() ordered each task in each

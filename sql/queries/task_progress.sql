@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Fairness between writers.
+
 -- @query    task_progress
 -- @title    How far each task has come
 -- @summary  What each throttled task dirtied in each window, and since the

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Throttled tasks.
+
 -- @query    throttle_by_task
 -- @title    Who was throttled
 -- @order    10

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Throttled tasks.
+
 -- @query    throttle_summary
 -- @title    Throttling in one line
 -- @summary  All pauses and sleeps of all tasks together: one row for the run.

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Throttled tasks.
+
 -- @query    throttle_windows
 -- @title    Share of each window that tasks were throttled
 -- @summary  For each window, the share of it that each task was held up.

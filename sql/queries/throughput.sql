@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Dirty pages and their limits.
+
 -- @query    throughput
 -- @title    Pages dirtied and written
 -- @order    30

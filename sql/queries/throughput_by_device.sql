@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Disks and flushers.
+
 -- @query    throughput_by_device
 -- @title    Block requests completed on each device
 -- @summary  Bytes that each block device completed, measured.

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- The run itself.
+
 -- @query    trace_state
 -- @title    Is the trace whole?
 -- @summary  Events that were lost, and damage: whether numbers can be believed.

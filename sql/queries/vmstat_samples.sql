@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Counters that were sampled.
+
 -- @query    vmstat_samples
 -- @title    Counters of /proc/vmstat over time
 -- @summary  Levels and speeds of the counters of /proc/vmstat and /proc/meminfo

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Disks and flushers.
+
 -- @query    write_bursts
 -- @title    How even the writes to each device were
 -- @summary  Bytes that each device completed by window: the fastest one, the

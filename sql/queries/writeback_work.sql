@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- Disks and flushers.
+
 -- @query    writeback_work
 -- @title    Work of the flushers
 -- @summary  Each work item of the flushers: why, how long, how many pages.

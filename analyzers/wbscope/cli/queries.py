@@ -69,6 +69,7 @@ def _record(query: SqlFile, library: Library) -> dict[str, Any]:
     return {
         "name": query.name,
         "title": query.title,
+        "subject": query.subject.rstrip("."),
         "summary": query.summary,
         "read": query.read,
         "grain": query.grain,

@@ -12,6 +12,7 @@ from wbscope.library.profiles import profile_of
 from wbscope.library.sqlfile import Metric, SqlFile
 
 __all__ = [
+    "by_subject",
     "details_text",
     "facts",
     "filter_options",
@@ -35,12 +36,43 @@ _FILTERS = {
     "cgroup": ("--cgroup",),
 }
 
+# In which order a list of queries has them.
+_SUBJECTS = (
+    "What is wrong.",
+    "Throttled tasks.",
+    "Fairness between writers.",
+    "Where tasks waited.",
+    "Dirty pages and their limits.",
+    "Disks and flushers.",
+    "Reclaim.",
+    "Counters that were sampled.",
+    "The run itself.",
+)
+
+
+def by_subject(queries: Sequence[SqlFile]) -> dict[str, list[SqlFile]]:
+    """The queries under what their files say that they are about."""
+    known = dict.fromkeys(_SUBJECTS)
+    found: dict[str, list[SqlFile]] = {}
+    for subject in [*known, *dict.fromkeys(q.subject for q in queries if q.subject not in known)]:
+        if of_subject := [query for query in queries if query.subject == subject]:
+            found[subject.rstrip(".")] = of_subject
+    return found
+
 
 def list_text(queries: Sequence[SqlFile], width: int) -> str:
-    """Name and summary, one query a line where it fits."""
+    """Name and title, one query a line where it fits, under what they are about."""
     indent = max((len(query.name) for query in queries), default=0) + 2
-    lines = [_hang(q.name.ljust(indent), q.summary, indent, width) for q in queries]
-    return "\n".join(lines) + "\n"
+    parts = []
+    for subject, of_subject in by_subject(queries).items():
+        lines = [f"{subject}:"] if subject else []
+        margin = "  " if subject else ""
+        lines += [
+            _hang(margin + q.name.ljust(indent), q.title or q.summary, indent + len(margin), width)
+            for q in of_subject
+        ]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
 
 
 def facts(query: SqlFile, library: Library) -> list[tuple[str, str]]:

@@ -202,6 +202,7 @@ DOCUMENTS: tuple[Document, ...] = (
             {
                 "name": "str",
                 "title": "str|null",
+                "subject": "str",
                 "summary": "str",
                 "read": "str|null",
                 "grain": "str|null",

@@ -13,6 +13,8 @@ import pytest
 from wbscope import __version__
 from wbscope.base import errors
 from wbscope.cli import query as query_module
+from wbscope.library.library import load_library
+from wbscope.render import querypage
 from wbscope.render.jsondoc import error_document
 from wbscope.render.messages import error_text
 
@@ -275,12 +277,26 @@ def test_exit_codes_of_wrong_input(cli: Cli, tmp_path: Path, database: Path) -> 
     assert cli("sql", tmp_path / "text.db", "SELECT 1").code == 3
 
 
+def test_queries_are_listed_under_what_they_are_about() -> None:
+    """The library's own; a subject that is only in a file would come last, by chance."""
+    library = load_library(Path(__file__).parents[3] / "sql")
+    text = querypage.list_text(library.queries(), 80)
+    heads = [line for line in text.splitlines() if line.endswith(":")]
+    assert heads == [subject.rstrip(".") + ":" for subject in querypage._SUBJECTS]
+    names = [
+        line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] != " "
+    ]
+    assert sorted(names) == [query.name for query in library.queries()]
+    throttled = text.partition("Throttled tasks:\n")[2].partition("\n\n")[0]
+    assert "  throttle_by_task      Who was throttled\n" in throttled
+
+
 def test_queries(cli: Cli) -> None:
     assert cli("queries").out.splitlines() == [
-        "reclaim_writes    Pages that reclaim wrote.",
+        "reclaim_writes    Did reclaim write",
         "run_summary       The run in a few lines.",
-        "throttle_by_task  Pauses of each task.",
-        "windows           The window length in force.",
+        "throttle_by_task  Who was throttled",
+        "windows           The window length",
     ]
     assert cli("queries", "throttle_by_task").out.splitlines() == [
         "throttle_by_task",
