@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import gc
+import sqlite3
 import subprocess
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import wbscope
@@ -16,8 +20,9 @@ from support.runs import REPOSITORY
 from wbscope.base.errors import EvidenceError, QueryError
 from wbscope.library import ahead, kept, sharing
 from wbscope.library.definitions import Definition
-from wbscope.library.library import load_library
+from wbscope.library.library import Library, load_library
 from wbscope.library.sqlfile import SqlFile
+from wbscope.library.sqlite import SqliteEngine
 from wbscope.plot.asked import Asked, Lacking, ask_figures
 from wbscope.plot.figures import FIGURES
 from wbscope.run.filters import Filters
@@ -30,6 +35,11 @@ def run_db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "run.db"
     ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), path, load_library())
     return path
+
+
+@pytest.fixture
+def library() -> Library:
+    return load_library()
 
 
 @pytest.fixture(autouse=True)
@@ -115,17 +125,66 @@ def answer_of(run: wbscope.Run, name: str) -> object:
     return repr(found)
 
 
-def test_an_answer_is_for_its_filters_only(run_db: Path) -> None:
+def test_an_answer_is_for_its_filters_only(
+    tmp_path: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no table is made there, as ingest has saved them."""
+    run_db = tmp_path / "known.db"
+    ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), run_db, library)
     with wbscope.open(run_db) as run:
         alone = run.query("stalls", start="1s").rows
     with wbscope.open(run_db) as run:
-        run.expect(["stalls", "blame", "task_pauses"])
+        run.expect(["stalls", "blame"])
+        assert not run._session.engine._sharing._tables
         wait_for_all(run)
         assert "stalls" in later(run)
         assert run.query("stalls", start="1s").rows == alone
         assert not later(run)
         whole = run.query("stalls").rows
         assert 0 < len(alone) < len(whole)
+
+
+def test_what_is_not_begun_there_is_answered_here(
+    tmp_path: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for a thread that has something else to do first."""
+    run_db = tmp_path / "known.db"
+    ingest(find_source(str(REPOSITORY / "examples/four-equal-writers")), run_db, library)
+    go_on = threading.Event()
+    make = ahead.Ahead._make_all
+
+    def wait(self: ahead.Ahead, connection: sqlite3.Connection) -> None:
+        go_on.wait(60)
+        make(self, connection)
+
+    monkeypatch.setattr(ahead.Ahead, "_make_all", wait)
+    with wbscope.open(run_db) as run:
+        run.expect(["stalls", "blame"])
+        assert "stalls" in later(run)
+        begin = time.monotonic()
+        assert run.query("stalls").rows
+        assert time.monotonic() - begin < 30
+        go_on.set()
+
+
+def test_all_warnings_are_asked_for_once(run_db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where those of another query cannot be had, those of each are asked for alone."""
+    asked: list[str] = []
+    answer = SqliteEngine.answer
+
+    def fail(self: SqliteEngine, about: str, *given: Any) -> Any:
+        asked.append(about)
+        if about == "wb_warning":
+            raise QueryError("too-big", "wb_warning", "text-too-long")
+        return answer(self, about, *given)
+
+    with wbscope.open(run_db) as run:
+        wanted = [run.query("task_faults").warnings for _ in range(3)]
+    assert wanted[0]
+    monkeypatch.setattr(SqliteEngine, "answer", fail)
+    with wbscope.open(run_db) as run:
+        assert [run.query("task_faults").warnings for _ in range(3)] == wanted
+    assert asked.count("wb_warning") == 1
 
 
 def test_an_answer_that_fails_there_is_told_here(

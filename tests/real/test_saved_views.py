@@ -15,12 +15,9 @@ from pathlib import Path
 import pytest
 import wbscope
 from support.runs import RecordedRun, example
-from wbscope.base.errors import QueryError, WbscopeError
+from wbscope.base.errors import WbscopeError
 from wbscope.library import saved
-from wbscope.library.finding import Finding
 from wbscope.library.library import Library, load_library
-from wbscope.library.sqlite import SqliteEngine
-from wbscope.run import ingested
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
 
@@ -269,109 +266,6 @@ def test_a_trace_that_takes_too_long_goes_without(
         assert connection.execute(find).fetchall() == []
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert wbscope.open(path).query("event_counts").rows
-
-
-def every_answer(run: wbscope.Run, library: Library, **filters: str) -> dict[str, object]:
-    told: dict[str, object] = {}
-    for query in library.queries():
-        try:
-            found = run.query(query.name, **filters)
-            told[query.name] = (found.rows, found.warnings)
-        except WbscopeError as error:
-            told[query.name] = str(error)
-    return told
-
-
-@pytest.fixture
-def known(recorded: RecordedRun, library: Library, own_cache: Path, tmp_path: Path) -> Path:
-    """A file that this cache knows to be of its ingest."""
-    path = tmp_path / "run.db"
-    ingest(find_source(str(recorded.folder)), path, library)
-    return path
-
-
-@pytest.fixture
-def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-def test_wbscope_reads_what_its_ingest_has_saved(
-    known: Path, library: Library, own_cache: Path
-) -> None:
-    """The same answers, of parts too, as without a cache, where it makes everything itself."""
-    found = []
-    for is_known in (True, False):
-        if not is_known:
-            shutil.rmtree(own_cache)
-        with wbscope.open(known) as run:
-            given = run._session.engine.given
-            assert ({"wb_stall", "_throttle_charge", "wb_rule"} <= given) is is_known
-            found.append([every_answer(run, library)])
-            part = every_answer(run, library, start="0.5s", end="1.5s")
-            # Of a part only what is the same of the whole.
-            given = run._session.engine.given
-            assert "wb_stall" not in given
-            assert ("_throttle_charge" in given) is is_known
-            found[-1].append(part)
-    assert found[0] == found[1]
-    assert any(len(told[0]) > 10 for told in found[0][0].values() if isinstance(told, tuple))
-
-
-def test_saved_tables_are_read_not_made(small: Path, library: Library, own_cache: Path) -> None:
-    """One that is changed before the cache knows the file shows through."""
-    engine = SqliteEngine(small, "run.db", library, ["wb_stall", "wb_params", "sqlite_schema"])
-    with closing(sqlite3.connect(small)) as connection:
-        connection.execute("DELETE FROM wb_stall")
-        connection.commit()
-    engine.rename(small)
-    engine.close()
-    with wbscope.open(small) as run:
-        assert run._session.engine.given == {"wb_stall"}
-        assert run.query("stalls").rows == []
-        assert run.sql("SELECT count(*) FROM wb_wait").rows[0][0] > 0
-
-
-@pytest.mark.parametrize("change", ["saved", "copied", "moved"])
-def test_saved_tables_of_another_file_are_not_read(
-    small: Path, library: Library, own_cache: Path, tmp_path: Path, change: str
-) -> None:
-    wanted = wbscope.open(small).query("stalls").rows
-    shutil.rmtree(own_cache)
-    engine = SqliteEngine(small, "run.db", library, ["wb_stall", "wb_wait"])
-    engine.close()
-    assert wbscope.open(small)._session.engine.given == {"wb_stall", "wb_wait"}
-    path = small
-    if change == "saved":
-        with closing(sqlite3.connect(small)) as connection:
-            connection.execute("DELETE FROM wb_stall")
-            connection.commit()
-    elif change == "copied":
-        path = Path(shutil.copy(small, tmp_path / "copy.db"))
-    else:
-        path = small.rename(tmp_path / "moved.db")
-    with wbscope.open(path) as run:
-        assert not run._session.engine.given
-        assert run.query("stalls").rows == wanted
-
-
-def test_findings_that_cannot_be_had_are_left_out(
-    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The views are there all the same."""
-
-    def fail(*_: object) -> list[Finding]:
-        raise QueryError("too-long", "findings", "took longer than 60 s")
-
-    monkeypatch.setattr(ingested, "_findings", fail)
-    path = tmp_path / "run.db"
-    done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
-    (told,) = [notice for notice in done.warnings if notice.slug == "no-views-saved"]
-    assert told.message == f"wb_finding is not in {path}: took longer than 60 s"
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM wb_stall").fetchone()[0] > 0
-        find = "SELECT value FROM meta WHERE key = 'views_left_out'"
-        assert connection.execute(find).fetchone() == ("wb_finding",)
 
 
 def test_wbscope_answers_from_its_own_library(small: Path) -> None:

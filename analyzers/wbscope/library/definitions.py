@@ -17,7 +17,14 @@ from wbscope.library.library import Library
 from wbscope.library.params import Params, quote, wide_enough
 from wbscope.library.sqlfile import SqlFile
 
-__all__ = ["Definition", "Definitions", "index_statement", "table_columns"]
+__all__ = [
+    "Definition",
+    "Definitions",
+    "index_statement",
+    "saved_table",
+    "table_columns",
+    "told",
+]
 
 _EVENT_COLUMNS = ("ts", "cpu", "tid", "buffer")
 _PREVIOUS = "prev_seq"
@@ -239,6 +246,17 @@ def table_columns(file: SqlFile) -> list[str]:
     """
     typed = ((f'"{column.name}" {column.type}', column.name) for column in file.columns)
     return [f"{text} PRIMARY KEY" if name == file.key else text for text, name in typed]
+
+
+def saved_table(file: SqlFile) -> str:
+    """What makes the table in a run's own file, for whoever reads it there."""
+    columns = ",\n  ".join(table_columns(file))
+    return f"CREATE TABLE {file.name} (\n  -- {told(file)}\n  {columns}\n)"
+
+
+def told(file: SqlFile) -> str:
+    """What it is, and what a row of it, on one line."""
+    return f"{' '.join(file.summary.split())} One row: {file.grain}."
 
 
 def index_statement(file: SqlFile, columns: tuple[str, ...], schema: str = "") -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the library that took long to make, kept for the next session."""
+"""Tables of the library that are there already: kept in the cache, or in the run's own file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote as quote_uri
 
 from wbscope.base.cache import entry_of, trim_cache, used
 from wbscope.base.errors import SetupError
-from wbscope.library.definitions import index_statement, table_columns
+from wbscope.library.definitions import index_statement, saved_table, table_columns
 from wbscope.library.engine import PARAMS
 from wbscope.library.library import Library
 from wbscope.library.params import quote
@@ -68,7 +68,11 @@ class KeptTables:
         self._entry = None
         with contextlib.suppress(SetupError, OSError):
             versions = ("tables", self._library.digest(), sqlite3.sqlite_version)
-            self._entry = entry_of([*versions, *_identity(database), sorted(meta.items())])
+            about = [*versions, *_identity(database), sorted(meta.items())]
+            folder = os.path.dirname(os.path.realpath(database))
+            if folder != os.path.realpath(entry_of(about).parent):
+                about += _times(database)
+            self._entry = entry_of(about)
 
     def attach(
         self, connection: sqlite3.Connection, filtered: frozenset[str], there: Container[str]
@@ -101,9 +105,16 @@ class KeptTables:
             if _IN_RUN in tables:
                 self._in_run |= _names(connection, _SCHEMA)
             found.append((_SCHEMA, tables))
-        select = "SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name"
-        saved = connection.execute(select).fetchall() if self._in_run else []
-        return [*found, ("main", [name for (name,) in saved if name in self._in_run])]
+        if not self._is_as_saved(connection):
+            self._in_run = frozenset()
+        return [*found, ("main", sorted(self._in_run))]
+
+    def _is_as_saved(self, connection: sqlite3.Connection) -> bool:
+        """Whether the run's own file has all these tables, each as this library makes it."""
+        wanted = {n: saved_table(f) for n in self._in_run if (f := self._library.files.get(n))}
+        select = "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'"
+        found = connection.execute(select).fetchall() if self._in_run else []
+        return {name: sql for name, sql in found if name in self._in_run} == wanted
 
     def drop(self, connection: sqlite3.Connection) -> None:
         """Forget what is damaged."""
@@ -251,8 +262,14 @@ def _created(name: str, columns: Sequence[str]) -> str:
     return f"CREATE TABLE {name} ({', '.join(columns)})"
 
 
+def _times(database: Path) -> list[int]:
+    """When it was changed: ctime cannot be set back. Those of the cache tell of its use."""
+    status = os.stat(database)
+    return [status.st_mtime_ns, status.st_ctime_ns]
+
+
 def _identity(database: Path) -> list[Any]:
-    """What changes when the file does; its times also change when it is only used."""
+    """What changes when SQLite has written to the file."""
     real = os.path.realpath(database)
     if os.path.exists(f"{real}-wal"):
         raise FileExistsError(real)  # its header does not tell what is in the log

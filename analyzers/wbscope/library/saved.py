@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library's views saved in a run's database, for whoever reads it without wbscope.
 
-wbscope itself reads the tables among them where its cache says that it has put them there: a file
-may come from anybody, and its own library may be newer.
+wbscope itself reads the tables among them where its cache says that it has put them there. Of any
+other file it reads none: it may come from anybody, and its own library may be newer.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wbscope.base.errors import InputError, QueryError, WbscopeError
+from wbscope.base.errors import InputError, QueryError
 from wbscope.base.result import Notice
 from wbscope.library.database import Recorded, open_database, translate
-from wbscope.library.definitions import Definitions, index_statement, table_columns
+from wbscope.library.definitions import Definitions, index_statement, saved_table, told
 from wbscope.library.engine import FINDINGS
 from wbscope.library.finding import Finding, findings_select
 from wbscope.library.guard import stoppable
@@ -60,17 +60,14 @@ def save_views(database: Path, library: Library, shown: str, find: Find) -> list
     Where steps would be too dear, views that hang without them are left out, and the findings,
     which take longer: no wb_finding is better than one without rows. meta has their names.
     Nobody else uses the file yet. A trace whose values no question can be asked of, or would take
-    too long, goes without any, or without findings. A warning says so in each case.
+    too long, goes without any, or without findings. Warnings say so.
     Raises: SetupError.
     """
     try:
         return _save(database, library, shown, find)
     except (InputError, QueryError) as error:
-        return [_not_saved("the library's views are", shown, error)]
-
-
-def _not_saved(what: str, shown: str, error: WbscopeError) -> Notice:
-    return Notice("no-views-saved", f"{what} not in {shown}: {error.message}")
+        message = f"the library's views are not in {shown}: {error.message}"
+        return [Notice("no-views-saved", message)]
 
 
 def _told_left_out(names: list[str], shown: str) -> Notice:
@@ -109,8 +106,8 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
             if left:
                 row = (_LEFT_OUT, ", ".join(left))
                 writer.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
-                if not notices:
-                    notices.append(_told_left_out(left, shown))
+            if long := [name for name in left if is_large or name != FINDINGS]:
+                notices.append(_told_left_out(long, shown))
         except sqlite3.Error as error:
             raise translate(error, shown, database) from error
         finally:
@@ -125,7 +122,7 @@ def _save_findings(saving: _Saving, database: Path, shown: str, find: Find) -> l
         found = find(database, saving.tables)
     except (InputError, QueryError) as error:
         saving.left.append(FINDINGS)
-        return [_not_saved(f"{FINDINGS} is", shown, error)]
+        return [Notice("no-findings-saved", f"{FINDINGS} is not in {shown}: {error.message}")]
     # For a file that others get: where it lies here is not theirs to know.
     saving.definitions.texts[FINDINGS] = findings_select(found, "RUN")
     saving.save(saving.definitions.library.files[FINDINGS])
@@ -189,7 +186,7 @@ class _Saving:
         if parts > (_MOST_LONG_PARTS if read > _LONG_ROWS else _MOST_PARTS):
             self.left.append(file.name)
             return
-        create = f"CREATE VIEW {file.name} AS\n-- {_told(file)}\n{select}"
+        create = f"CREATE VIEW {file.name} AS\n-- {told(file)}\n{select}"
         if file.name in self.definitions.texts:
             self.connection.execute(create)  # names of the trace are in it: SQLite checks it
         else:
@@ -248,8 +245,7 @@ class _Saving:
         if not file.columns:
             return False
         self._put(file.needs)
-        columns = ",\n  ".join(table_columns(file))
-        self.connection.execute(f"CREATE TABLE {file.name} (\n  -- {_told(file)}\n  {columns}\n)")
+        self.connection.execute(saved_table(file))
         try:
             self.connection.execute(f"INSERT INTO {file.name}\n{select}")
             for indexed in file.indexes:
@@ -261,7 +257,3 @@ class _Saving:
             return False
         self.tables.append(file.name)
         return True
-
-
-def _told(file: SqlFile) -> str:
-    return f"{' '.join(file.summary.split())} One row: {file.grain}."

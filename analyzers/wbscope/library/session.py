@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import chain
 
-from wbscope.base.errors import InputError, QueryError
+from wbscope.base.errors import InputError, InternalError, QueryError
 from wbscope.base.result import Notice, Result, typed_columns, unit_of
 from wbscope.base.span import WHOLE, Span
 from wbscope.library.engine import (
@@ -50,6 +50,7 @@ _APART = (
     "wb_task",
     "wb_write_pair",
     "wb_blocked",
+    "wb_lost_window",
     "wb_window_seq",
     "_dirty_sum",
     "_throttle_pause",
@@ -61,6 +62,7 @@ _APART = (
     "wb_block_request",
     "wb_wait_request",
     "wb_busy",
+    "wb_block_busy",
     "_outside_think",
     "wb_wait",
     "_wait_piece",
@@ -101,9 +103,10 @@ class Session:
         self.engine = engine
         self._library = library
         self._shown = shown
-        # What a question was asked with, and all warnings once another one was asked with that.
+        # The filters of the last question; all warnings, from the second question with these on.
         self._asked: Params | None = None
         self._warned: Rows | None = None
+        self._are_asked_for = False
 
     def query(
         self,
@@ -218,11 +221,12 @@ class Session:
         times as long as those of one.
         """
         if self._asked != params:
-            self._asked, self._warned = params, None
-            return None
-        if self._warned is None:
+            self._asked, self._warned, self._are_asked_for = params, None, False
+        elif not self._are_asked_for:
+            self._are_asked_for = True
             select = f"SELECT scope, slug, message FROM {WARNINGS}"
-            with contextlib.suppress(InputError, QueryError):
+            # Told by the question that it is about; the others need not ask for it again.
+            with contextlib.suppress(InputError, QueryError, InternalError):
                 (self._warned,) = self.engine.answer(WARNINGS, [WARNINGS], [], [select])
         return self._warned
 

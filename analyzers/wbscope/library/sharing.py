@@ -7,12 +7,13 @@ import contextlib
 import os
 import sqlite3
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.definitions import Definition
 from wbscope.library.engine import Rows
+from wbscope.library.library import Library
 from wbscope.library.objects import Objects
 from wbscope.library.sqlfile import SqlFile
 
@@ -73,21 +74,31 @@ class Sharing:
         # What an earlier session has made is read there, too.
         ready, there = self._objects.kept.statements(frozenset(library.closure(names)))
         needed = frozenset(library.closure(wanted, there))
-        closures = [frozenset(library.closure(query.needs, there)) for query in queries]
         tables = {name for name, file in library.files.items() if file.materialize} - needed
-        parts = zip(queries, closures, strict=True)
-        asked = {q: parts for q, parts in parts if q.columns and tables.isdisjoint(parts)}
+        asked: dict[SqlFile, frozenset[str]] = {}
+        for query in queries:
+            parts = frozenset(library.closure(query.needs, there))
+            if query.columns and tables.isdisjoint(parts):
+                asked[query] = parts
+        # Who asks comes last to those that wait for the last table.
+        places = {name: number for number, name in enumerate(wanted)}
+        last = {
+            q: max((places.get(n, -1) for n in parts), default=-1) for q, parts in asked.items()
+        }
+        asked = {query: asked[query] for query in sorted(asked, key=lambda query: -last[query])}
         names = [*wanted, *(need for query in asked for need in query.needs)]
         made = definitions.statements(self._objects.connection, names, needed, there)
-        place: dict[str, int] = {}
-        for table in (*wanted, *(need for query in asked for need in query.needs)):
-            for name in library.closure([table], there):
-                place.setdefault(name, len(place))
+        made += map(_answering, asked)
+        needs: dict[str, Sequence[str]] = {}
+        for name in wanted:
+            needs |= _parts(library, [name], there)
+        # Each answer right after its own views: what is begun is for one answer.
+        for query in asked:
+            needs |= _parts(library, query.needs, there)
+            needs[_ANSWER + query.name] = query.needs
+        place = {name: number for number, name in enumerate(needs)}
         made.sort(key=lambda one: place.get(one.name, -1))
         made.insert(0, Definition(_READY, tuple(ready)))
-        made += map(_answering, asked)
-        needs: dict[str, Sequence[str]] = {name: library.files[name].needs for name in place}
-        needs |= {_ANSWER + query.name: query.needs for query in asked}
         database, opened = self.database, self._opened
         self._ahead = Ahead(
             database,
@@ -163,9 +174,12 @@ class Sharing:
         """Whether something is made ahead, or soon will be, that has not been asked for yet."""
         if self._ahead is None or not self._is_shared:
             return False
-        if self._answers:
-            return True
-        return not self._ahead.has_ended and not self._objects.there().issuperset(self._tables)
+        if self._ahead.has_ended:
+            # What could not be made is nobody's to wait for.
+            for query in [q for q in self._answers if self._ahead.table(_ANSWER + q) is None]:
+                del self._answers[query]
+            return bool(self._answers)
+        return bool(self._answers) or not self._objects.there().issuperset(self._tables)
 
     def _awaited(self, tables: Iterable[str]) -> list[str]:
         """What is being made elsewhere, of all that is asked for."""
@@ -213,6 +227,13 @@ class Sharing:
             self._objects.copy(name)
         if ready is None:
             self._objects.make([name], [name])
+
+
+def _parts(
+    library: Library, names: Iterable[str], there: Container[str]
+) -> dict[str, Sequence[str]]:
+    """These and what they are made of, each with what it needs."""
+    return {name: library.files[name].needs for name in library.closure(names, there)}
 
 
 def _answering(query: SqlFile) -> Definition:

@@ -68,7 +68,7 @@ class SqliteEngine:
 
     @property
     def given(self) -> frozenset[str]:
-        """The tables that an earlier session has made and kept."""
+        """The tables that are there already: kept in the cache, or in the run's own file."""
         return self._objects.given
 
     def use(self, params: Params) -> None:
@@ -182,7 +182,10 @@ class SqliteEngine:
     def rename(self, database: Path) -> None:
         """The file is whole and has this name: from now on tables are kept for it."""
         self.database = self._sharing.database = database
-        self._kept.rename(database, self._recorded.meta)
+        meta = self._recorded.meta
+        with contextlib.suppress(sqlite3.Error):  # its maker may have written to it since
+            meta = dict(self.connection.execute("SELECT key, value FROM main.meta"))
+        self._kept.rename(database, meta)
 
     def close(self, *, keep: bool = True) -> None:
         """Close the database; what took long to make is kept for another session."""

@@ -338,6 +338,13 @@ def test_warnings_of_the_run(new_database: Callable[..., Path]) -> None:
     with wbscope.open(new_database(lost_events_count=17)) as run:
         assert [n.message for n in run.warnings()] == ["17 events were lost"]
         slugs = [n.slug for n in run.query("throttle_by_task").warnings]
+        # From the second question on they are not asked for again; nor is one of another query.
+        for filters in ({}, {}, {"tid": 13}, {"tid": 13}):
+            found = run.query("throttle_by_task", **filters)
+            assert [n.slug for n in found.warnings] == slugs
+        other = [n.slug for n in run.query("windows").warnings]
+        assert "lost-events" in other
+        assert "lower-bound" not in other
     assert slugs == ["lost-events", "lower-bound"]
 
 
