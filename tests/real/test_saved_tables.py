@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -277,3 +278,53 @@ def test_the_other_thread_reads_them_too(
     assert tables
     assert tables.isdisjoint(given)
     assert any("FROM main.wb_stall" in text for one in made for text in one.statements)
+
+
+def test_two_threads_save_the_same(
+    recorded: RecordedRun, library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Byte for byte, so that neither CPUs nor luck tell files of one trace apart."""
+    monkeypatch.setattr(saved, "_MANY_ROWS", 0)
+    taken: list[str] = []
+    made = saved._Saving._made
+
+    def note(self: saved._Saving, name: str) -> str | None:
+        found = made(self, name)
+        taken.extend([name] if found else [])
+        return found
+
+    monkeypatch.setattr(saved._Saving, "_made", note)
+    files = []
+    for number, threads in enumerate((1, 2, 2)):
+        monkeypatch.setattr(saved, "has_second_cpu", lambda threads=threads: threads > 1)
+        path = tmp_path / "run.db"
+        ingest(find_source(str(recorded.folder)), path, library, force=True)
+        assert bool(taken) is (threads > 1)
+        files.append(path.read_bytes())
+        path.rename(tmp_path / f"{number}.db")
+    assert not [one for one in threading.enumerate() if one.name == "wbscope-ahead"]
+    assert files[0] == files[1] == files[2]
+
+
+@pytest.mark.parametrize("step", ["_open", "_publish", "claim"])
+def test_what_the_other_thread_cannot_make_is_made_here(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
+) -> None:
+    monkeypatch.setattr(saved, "_MANY_ROWS", 0)
+    monkeypatch.setattr(saved, "has_second_cpu", lambda: True)
+    run = find_source(str(example("four-equal-writers").folder))
+    ingest(run, tmp_path / "good.db", library)
+
+    def fail(*_: object, **__: object) -> None:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute("SELECT nothing")
+
+    if step == "_open":
+        monkeypatch.setattr(ahead, "open_database", fail)
+    elif step == "_publish":
+        monkeypatch.setattr(ahead.Ahead, step, fail)
+    else:
+        monkeypatch.setattr(ahead.Ahead, step, lambda *_: None)  # all is waited for
+    ingest(run, tmp_path / "other.db", library)
+    assert not [one for one in threading.enumerate() if one.name == "wbscope-ahead"]
+    assert (tmp_path / "other.db").read_bytes() == (tmp_path / "good.db").read_bytes()

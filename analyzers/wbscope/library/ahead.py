@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import sqlite3
@@ -48,6 +49,7 @@ class Ahead:
     `needs` has, of all that is `made`, what it is made of. What only claimed tables need is not
     made here; they themselves are read where their maker lends them.
     Whatever goes wrong, they are not there: who asks for them makes them and meets the error.
+    A file that `only_grows` is being written by somebody who changes nothing that is read.
     """
 
     def __init__(
@@ -58,8 +60,10 @@ class Ahead:
         names: Sequence[str],
         needs: Mapping[str, Sequence[str]] | None = None,
         is_same: Callable[[], bool] = lambda: True,
+        *,
+        only_grows: bool = False,
     ) -> None:
-        self._place = database, shown
+        self._open = functools.partial(open_database, database, shown, only_grows=only_grows)
         self._is_same = is_same
         self._pid = os.getpid()
         self._made = tuple(made)
@@ -78,6 +82,7 @@ class Ahead:
         self._lent: dict[str, Ready | None] = {}
         self._told = {name: threading.Event() for name in names}
         self._end = threading.Event()
+        self._is_open = threading.Event()
         self._lent_holders: list[sqlite3.Connection] = []
         self._thread = threading.Thread(target=self._work, name="wbscope-ahead", daemon=True)
 
@@ -85,6 +90,11 @@ class Ahead:
         """Begin; whoever holds this can stop it, also where Ctrl-C comes just now."""
         with contextlib.suppress(RuntimeError):  # no more threads
             self._thread.start()
+
+    def wait_until_open(self) -> None:
+        """From then on it knows what tables the file has."""
+        while not self._is_open.wait(_LOOK_SECONDS) and not self.has_ended:
+            pass
 
     @property
     def names(self) -> list[str]:
@@ -189,7 +199,8 @@ class Ahead:
         # KeyboardInterrupt: a signal has stopped the statement; the main thread hears of it, too.
         with contextlib.suppress(sqlite3.Error, WbscopeError, KeyboardInterrupt):
             try:
-                connection, _ = open_database(*self._place)
+                connection, _ = self._open()
+                self._is_open.set()
                 with contextlib.closing(connection):
                     if not self._is_same():
                         return  # another file was put in the place of the run

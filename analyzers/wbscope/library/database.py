@@ -70,9 +70,14 @@ def check_database(path: Path, shown: str) -> None:
     connection.close()
 
 
-def open_database(path: Path, shown: str) -> tuple[sqlite3.Connection, Recorded]:
-    """A read-only connection and what it holds; `shown` is the user's path."""
-    uri = f"file:{quote_uri(os.fsencode(absolute(path)))}?mode=ro"
+def open_database(
+    path: Path, shown: str, *, only_grows: bool = False
+) -> tuple[sqlite3.Connection, Recorded]:
+    """A read-only connection and what it holds; `shown` is the user's path.
+
+    Of a file that `only_grows` meanwhile it sees what was there, and locks nothing.
+    """
+    uri = f"file:{quote_uri(os.fsencode(absolute(path)))}?mode=ro{'&immutable=1' * only_grows}"
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error as error:

@@ -11,12 +11,13 @@ import contextlib
 import re
 import shlex
 import sqlite3
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wbscope.base.errors import InputError, QueryError
 from wbscope.base.result import Notice
+from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions, index_statement, saved_table, told
 from wbscope.library.engine import FINDINGS
@@ -46,6 +47,16 @@ _LEFT_OUT = "views_left_out"
 # An overflow, a number twice that is a key, a text where a number is.
 _OF_THE_VALUES = ("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG")
 _MOST_NS = 60_000_000_000
+# What another thread makes of many rows meanwhile, for the file's own maker to copy.
+_APART = (
+    "_law_break",
+    "_dirty_sum",
+    "_dirtied_free_call",
+    "reclaim_work",
+    "wb_dirty_extent",
+    "_pool_sample",
+)
+_MANY_ROWS = 1 << 18
 _HINT = re.compile(r"\bAS (?:NOT )?MATERIALIZED \(")
 _READ = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 _SHOWN = 3
@@ -90,12 +101,14 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
         names = library.closure(_named(library))
         steps = frozenset(need for name in names for need in library.files[name].needs)
         saving = _Saving(writer, definitions, counts, steps, is_large)
+        wanted = [n for n in names if not library.files[n].source_view and n != FINDINGS]
+        if not is_large and _rows(library, recorded) >= _MANY_ROWS and has_second_cpu():
+            saving.ahead = _ahead(reader, database, shown, library, recorded, steps)
         try:
-            with stoppable(writer, _MOST_NS):
+            with stoppable(writer, _MOST_NS), saving.sharing():
                 writer.execute("BEGIN")
-                for name in names:
-                    if not library.files[name].source_view and name != FINDINGS:
-                        saving.save(library.files[name])
+                for name in saving.in_order(wanted):
+                    saving.save(library.files[name])
                 saving.put_views()
                 writer.execute("COMMIT")
             if is_large:
@@ -131,10 +144,32 @@ def _save_findings(saving: _Saving, database: Path, shown: str, find: Find) -> l
 
 def _is_large(library: Library, recorded: Recorded) -> bool:
     """Whether steps and findings are too dear for this trace."""
-    own = {event for file in library.files.values() for event in file.source_events}
-    rows = sum(loaded for event, (_, loaded) in recorded.counts.items() if event in own)
+    rows = _rows(library, recorded)
     events = sum(count for count, _ in recorded.counts.values())
     return rows > _MOST_ROWS or (events > _MOST_EVENTS and rows < _LEAST_SHARE * events)
+
+
+def _rows(library: Library, recorded: Recorded) -> int:
+    """Those of the library's events."""
+    own = {event for file in library.files.values() for event in file.source_events}
+    return sum(loaded for event, (_, loaded) in recorded.counts.items() if event in own)
+
+
+def _ahead(
+    reader: sqlite3.Connection,
+    database: Path,
+    shown: str,
+    library: Library,
+    recorded: Recorded,
+    steps: frozenset[str],
+) -> Ahead:
+    """The other thread: it reads the events only, which nobody changes."""
+    apart = [name for name in _APART if name in steps and library.files[name].materialize]
+    needed = library.closure(apart)
+    definitions = Definitions(library, recorded, Params(), shown)
+    made = definitions.statements(reader, apart, frozenset(needed))
+    needs = {name: library.files[name].needs for name in needed}
+    return Ahead(database, shown, made, apart, needs, only_grows=True)
 
 
 def _named(library: Library) -> Iterable[str]:
@@ -168,6 +203,25 @@ class _Saving:
     views: dict[str, str] = field(default_factory=dict)
     tables: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    ahead: Ahead | None = None
+
+    @contextlib.contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Within, the other thread works, if there is one."""
+        if self.ahead is None:
+            yield
+            return
+        try:
+            self.ahead.start()
+            self.ahead.wait_until_open()  # before the first table is written
+            yield
+        finally:
+            self.ahead.stop()
+
+    def in_order(self, names: Sequence[str]) -> list[str]:
+        """First what needs nothing that another thread makes; the same where there is none."""
+        closure = self.definitions.library.closure
+        return sorted(names, key=lambda name: not set(closure([name])).isdisjoint(_APART))
 
     def save(self, file: SqlFile) -> None:
         # SQLite before 3.35 knows no such word, and could not read the file at all.
@@ -240,6 +294,20 @@ class _Saving:
         found = self.connection.execute(f"SELECT count(*) FROM {file.source_table}").fetchone()
         return int(found[0])
 
+    def _made(self, name: str) -> str | None:
+        """What reads the rows that the other thread has made, if it has begun with them."""
+        if self.ahead is None or name not in self.ahead.names:
+            return None
+        ready = None if self.ahead.claim([name]) else self.ahead.table(name)
+        if ready is None:
+            return None
+        try:
+            # It is gone with the connection: no transaction of ours lets go of it before.
+            self.connection.execute(f"ATTACH ? AS {ready.schema}", (ready.uri,))
+        except sqlite3.OperationalError:
+            return None
+        return f"SELECT * FROM {ready.schema}.{name}"
+
     def _table(self, file: SqlFile, select: str) -> bool:
         """Whether it could be made of what this trace holds; if not, a view says why when asked."""
         if not file.columns:
@@ -247,7 +315,7 @@ class _Saving:
         self._put(file.needs)
         self.connection.execute(saved_table(file))
         try:
-            self.connection.execute(f"INSERT INTO {file.name}\n{select}")
+            self.connection.execute(f"INSERT INTO {file.name}\n{self._made(file.name) or select}")
             for indexed in file.indexes:
                 self.connection.execute(index_statement(file, indexed))
         except sqlite3.Error as error:
