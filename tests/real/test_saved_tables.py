@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -328,3 +329,23 @@ def test_what_the_other_thread_cannot_make_is_made_here(
     ingest(run, tmp_path / "other.db", library)
     assert not [one for one in threading.enumerate() if one.name == "wbscope-ahead"]
     assert (tmp_path / "other.db").read_bytes() == (tmp_path / "good.db").read_bytes()
+
+
+def test_nobody_waits_for_the_other_thread_for_ever(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As long as for what one thread makes: then the file goes without views."""
+    monkeypatch.setattr(saved, "_MANY_ROWS", 0)
+    monkeypatch.setattr(saved, "has_second_cpu", lambda: True)
+    monkeypatch.setattr(saved, "_MOST_NS", 2_000_000_000)
+    monkeypatch.setattr(ahead.Ahead, "claim", lambda *_: None)
+    monkeypatch.setattr(ahead.Ahead, "_publish", lambda *_: time.sleep(0.01))  # and tells nobody
+    monkeypatch.setattr(ahead.Ahead, "_tell_all", lambda _: None)
+    begin = time.monotonic()
+    path = tmp_path / "run.db"
+    done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
+    assert time.monotonic() - begin < 30
+    assert [notice.slug for notice in done.warnings] == ["no-views-saved"]
+    with closing(sqlite3.connect(path)) as connection:
+        found = "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'wb_*'"
+        assert connection.execute(found).fetchone() == (0,)

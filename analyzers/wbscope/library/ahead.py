@@ -110,13 +110,13 @@ class Ahead:
         """Whether this process is a fork of the one whose thread works."""
         return os.getpid() != self._pid
 
-    def table(self, name: str) -> Ready | None:
-        """This one, once it is there."""
+    def table(self, name: str, most_s: float | None = None) -> Ready | None:
+        """This one, once it is there; None where it takes longer than `most_s`."""
         if name not in self._told or self._is_stopped or self._thread.ident is None:
             return None
         if self._is_forked():
             return None
-        self._told[name].wait()
+        self._told[name].wait(most_s)
         return self._ready.get(name)
 
     def claim(self, names: Sequence[str], *, can_lend: bool = True) -> tuple[str, bool] | None:

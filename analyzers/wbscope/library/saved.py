@@ -17,6 +17,7 @@ from pathlib import Path
 
 from wbscope.base.errors import InputError, QueryError
 from wbscope.base.result import Notice
+from wbscope.base.units import seconds
 from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions, index_statement, saved_table, told
@@ -102,9 +103,9 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
         steps = frozenset(need for name in names for need in library.files[name].needs)
         saving = _Saving(writer, definitions, counts, steps, is_large)
         wanted = [n for n in names if not library.files[n].source_view and n != FINDINGS]
-        if not is_large and _rows(library, recorded) >= _MANY_ROWS and has_second_cpu():
-            saving.ahead = _ahead(reader, database, shown, library, recorded, steps)
         try:
+            if not is_large and _rows(library, recorded) >= _MANY_ROWS and has_second_cpu():
+                saving.ahead = _ahead(reader, database, shown, library, recorded, steps)
             with stoppable(writer, _MOST_NS), saving.sharing():
                 writer.execute("BEGIN")
                 for name in saving.in_order(wanted):
@@ -298,7 +299,8 @@ class _Saving:
         """What reads the rows that the other thread has made, if it has begun with them."""
         if self.ahead is None or name not in self.ahead.names:
             return None
-        ready = None if self.ahead.claim([name]) else self.ahead.table(name)
+        most_s = seconds(_MOST_NS)  # whoever makes it then has no time left
+        ready = None if self.ahead.claim([name]) else self.ahead.table(name, most_s)
         if ready is None:
             return None
         try:
