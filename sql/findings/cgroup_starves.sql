@@ -10,16 +10,22 @@
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} on {bdi} for pages of another
 --   cgroup: {own_share_ratio} of the dirty pages were their own[ and
---   {holder_share_ratio} those of {holder_cgroup_ino}].
+--   {holder_share_ratio} those of {holder_cgroup_ino}][, and besides these only
+--   those of {likely_cgroup_ino} were written][; {bdi} had nothing to do for
+--   {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=cgroup_starves,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); own_share_ratio =
 --   mean(own_share_ratio, total_ns, finding=cgroup_starves, bdi={bdi},
 --   cgroup_ino={cgroup_ino}); holder_share_ratio = mean(holder_share_ratio,
---   total_ns, finding=cgroup_starves, bdi={bdi}, cgroup_ino={cgroup_ino})
+--   total_ns, finding=cgroup_starves, bdi={bdi}, cgroup_ino={cgroup_ino});
+--   idle_ratio = 1 - mean(device_ratio, total_ns, finding=cgroup_starves,
+--   bdi={bdi}, cgroup_ino={cgroup_ino})
 -- @evidence  blame --cgroup {cgroup_ino}
--- @advice    [Give {high_cgroup_ino} a memory.high of {proposed_bytes}: it then
---   has dirty limits of its own, a share of that memory, and cannot fill the
---   machine's pool.][The root cgroup has no memory.high: move its writers into
+-- @advice    [Raise or lift the io.max of {limited_cgroup_ino}, if it has one:
+--   its pages waited while the disk had nothing to do. Else: ][Give
+--   {high_cgroup_ino} a memory.high of {proposed_bytes}: it then has dirty
+--   limits of its own, a share of that memory, and cannot fill the machine's
+--   pool.][The root cgroup has no memory.high: move its writers into
 --   a cgroup with one of {moved_bytes}, whose dirty limits are a share of that
 --   memory.][{unsized:raw} a limit of its memory (memory.high): its dirty
 --   limits are then a share of that, which nothing tells while vm.dirty_bytes
@@ -32,19 +38,29 @@
 --   held up earlier.
 -- @expect    throttled_ratio of {tasks} lower
 -- @needs     wb_loss, wb_loss_total, wb_dirty_extent, wb_dirty_setting,
---   wb_bounds, wb_rule, raw_wb_domain_dirty_state
+--   wb_pool_rival, wb_bounds, wb_rule, raw_wb_domain_dirty_state
 -- @events    writeback:balance_dirty_pages
 -- @optional  writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT severe or warning
+-- @column    confidence TEXT inferred where no event tells for most of that
+--   time what the other cgroup held
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device that they write to
 -- @column    cgroup_ino INTEGER the cgroup that they write from
 -- @column    own_share_ratio REAL what their own wb held meanwhile
 -- @column    holder_bdi TEXT the same device
--- @column    holder_cgroup_ino INTEGER the cgroup whose pages filled the pool
--- @column    holder_share_ratio REAL what that wb held
--- @column    high_cgroup_ino INTEGER the same cgroup; NULL = the root, which
+-- @column    holder_cgroup_ino INTEGER the cgroup whose pages filled the pool;
+--   NULL = not known
+-- @column    holder_share_ratio REAL what that wb held; NULL = no event tells
+--   it for most of that time
+-- @column    likely_cgroup_ino INTEGER likewise, the only other cgroup whose
+--   pages were written; else NULL
+-- @column    idle_ratio REAL share of that time in which the disk had no
+--   request; NULL = the smaller part, or not recorded
+-- @column    limited_cgroup_ino INTEGER the other cgroup likewise; NULL for the
+--   root, too, which has no io.max
+-- @column    high_cgroup_ino INTEGER the other cgroup; NULL = the root, which
 --   can have no limit
 -- @column    proposed_bytes INTEGER memory whose share of dirty pages is half
 --   of the machine's limit; NULL for the root, and where nothing tells that
@@ -72,8 +88,11 @@ WITH
       sum(s.dur * s.holder_share_ratio)
         / nullif(
           sum(CASE WHEN s.holder_share_ratio IS NOT NULL THEN s.dur END), 0
-        ) AS holder_share_ratio
+        ) AS holder_share_ratio,
+      total(CASE WHEN s.holder_bdi IS NOT NULL THEN s.dur END)
+        >= v.most_ratio * sum(s.dur) AS is_known
     FROM starved AS s
+    CROSS JOIN wb_rule AS v
     GROUP BY s.bdi, s.cgroup_ino
   ),
   holder AS (
@@ -122,25 +141,44 @@ WITH
     SELECT CAST(m.thresh_bytes / 2 / l.share_ratio AS INTEGER) AS memory_bytes
     FROM limits AS l
     CROSS JOIN wb_dirty_extent AS m
+  ),
+  other AS (
+    SELECT
+      s.bdi,
+      s.cgroup_ino,
+      s.is_known,
+      CASE WHEN s.is_known THEN h.holder_cgroup_ino ELSE r.rival_cgroup_ino END
+        AS other_cgroup_ino
+    FROM share AS s
+    LEFT JOIN holder AS h
+      ON h.bdi = s.bdi AND h.cgroup_ino IS s.cgroup_ino AND h.place = 1
+    LEFT JOIN wb_pool_rival AS r
+      ON r.bdi = s.bdi AND r.cgroup_ino = coalesce(s.cgroup_ino, 1)
   )
 SELECT
   t.cost_task_ns,
   CASE WHEN t.cost_task_ns >= v.most_ratio * w.dur THEN 'severe'
     ELSE 'warning'
   END AS severity,
+  CASE WHEN o.is_known THEN 'measured' ELSE 'inferred' END AS confidence,
   t.tasks,
   t.bdi,
   t.cgroup_ino,
   s.own_share_ratio,
-  h.holder_bdi,
-  h.holder_cgroup_ino,
-  s.holder_share_ratio,
-  nullif(h.holder_cgroup_ino, 1) AS high_cgroup_ino,
-  CASE WHEN h.holder_cgroup_ino <> 1 THEN z.memory_bytes END AS proposed_bytes,
-  CASE WHEN h.holder_cgroup_ino = 1 THEN z.memory_bytes END AS moved_bytes,
+  t.bdi AS holder_bdi,
+  o.other_cgroup_ino AS holder_cgroup_ino,
+  CASE WHEN o.is_known THEN s.holder_share_ratio END AS holder_share_ratio,
+  CASE o.is_known WHEN 0 THEN o.other_cgroup_ino END AS likely_cgroup_ino,
+  CASE WHEN t.device_ratio < v.most_ratio THEN 1 - t.device_ratio END
+    AS idle_ratio,
+  CASE WHEN t.device_ratio < v.most_ratio THEN nullif(o.other_cgroup_ino, 1) END
+    AS limited_cgroup_ino,
+  nullif(o.other_cgroup_ino, 1) AS high_cgroup_ino,
+  CASE WHEN o.other_cgroup_ino <> 1 THEN z.memory_bytes END AS proposed_bytes,
+  CASE WHEN o.other_cgroup_ino = 1 THEN z.memory_bytes END AS moved_bytes,
   CASE
-    WHEN z.memory_bytes IS NOT NULL OR h.holder_cgroup_ino IS NULL THEN NULL
-    WHEN h.holder_cgroup_ino = 1
+    WHEN z.memory_bytes IS NOT NULL OR o.other_cgroup_ino IS NULL THEN NULL
+    WHEN o.other_cgroup_ino = 1
       THEN 'Move the writers of the root cgroup into one, and give it'
     ELSE 'Give the cgroup whose pages they are'
   END AS unsized,
@@ -151,7 +189,6 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN sized AS z
 JOIN share AS s ON s.bdi = t.bdi AND s.cgroup_ino IS t.cgroup_ino
 JOIN held AS w ON w.bdi = t.bdi AND w.cgroup_ino IS t.cgroup_ino
-LEFT JOIN holder AS h ON h.bdi = t.bdi
-  AND h.cgroup_ino IS t.cgroup_ino AND h.place = 1
+JOIN other AS o ON o.bdi = t.bdi AND o.cgroup_ino IS t.cgroup_ino
 WHERE t.finding = 'cgroup_starves' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

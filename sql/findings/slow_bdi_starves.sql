@@ -4,25 +4,28 @@
 -- @summary   Tasks were held up while their own wb held less than its share of
 --   free run, or while their own disk had nothing to do: pages of another
 --   device filled the machine's pool. severe where that was most of the time
---   that they were held up.
+--   that they were held up; a warning where nothing tells whose they were.
 -- @when      slow_bdi_starves
 -- @severity  severe
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} on {bdi} for pages of others:
 --   {own_share_ratio} of the dirty pages were those of {bdi}[ and
 --   {holder_share_ratio} those of {holder_bdi}][, which writes only
---   {holder_bytes_per_s}].
+--   {holder_bytes_per_s}][; {unknown:raw} whose the others were][, and {bdi}
+--   had nothing to do for {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=slow_bdi_starves, bdi={bdi}); own_share_ratio =
 --   mean(own_share_ratio, total_ns, finding=slow_bdi_starves, bdi={bdi});
 --   holder_share_ratio = mean(holder_share_ratio, total_ns,
---   finding=slow_bdi_starves, bdi={bdi})
+--   finding=slow_bdi_starves, bdi={bdi}); idle_ratio = 1 - mean(device_ratio,
+--   total_ns, finding=slow_bdi_starves, bdi={bdi})
 -- @evidence  blame --bdi {bdi}
 -- @evidence  disk_rates: holder_bytes_per_s = max(disk_bytes_per_s,
 --   bdi={holder_bdi})
--- @advice    Let {holder_bdi} hold less: {max_percent} % of the limit is what
---   it writes in a second.[ Linux {old_release} holds it to that only near the
---   limit: strict_limit, which does so always, is there from 6.2 on.]
+-- @advice    [Let {holder_bdi} hold less: {max_percent} % of the limit is what
+--   it writes in a second.][ Linux {old_release} holds it to that only near the
+--   limit: strict_limit, which does so always, is there from 6.2 on.][Look for
+--   what can hold back requests above {idle_bdi}, such as an io.max.]
 -- @set       /sys/class/bdi/{holder_bdi:raw}/strict_limit = {strict:raw}
 -- @set       /sys/class/bdi/{holder_bdi:raw}/max_ratio = {max_percent:raw}
 -- @now       [/sys/class/bdi/{holder_bdi:raw}/strict_limit = {lax:raw} (the
@@ -35,6 +38,8 @@
 --   wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    title TEXT where nothing tells whose pages they were; NULL = as
+--   above
 -- @column    severity TEXT severe or warning
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device that they write to
@@ -43,12 +48,18 @@
 --   known
 -- @column    holder_cgroup_ino INTEGER the cgroup that owns that wb
 -- @column    holder_share_ratio REAL what that wb held
+-- @column    unknown TEXT that nothing tells for most of that time whose pages
+--   they were; NULL = it is told
+-- @column    idle_ratio REAL likewise, where their own disk had little to do:
+--   share of that time in which it had no request; else NULL
+-- @column    idle_bdi TEXT that disk
 -- @column    holder_bytes_per_s REAL what the holder writes while it is busy
 -- @column    max_percent INTEGER per cent of the limit that the holder writes
 --   in a second; NULL = nearly all of it, or more
 -- @column    strict INTEGER 1: the kernel has strict_limit; NULL = it has not
 -- @column    lax INTEGER 0 likewise, which is the default
--- @column    old_release TEXT the kernel, where it has not
+-- @column    old_release TEXT the kernel, where it has not, and max_percent is
+--   known
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    docs/findings.md
@@ -68,8 +79,11 @@ WITH
       sum(s.dur * s.holder_share_ratio)
         / nullif(
           sum(CASE WHEN s.holder_share_ratio IS NOT NULL THEN s.dur END), 0
-        ) AS holder_share_ratio
+        ) AS holder_share_ratio,
+      total(CASE WHEN s.holder_bdi IS NOT NULL THEN s.dur END)
+        >= v.most_ratio * sum(s.dur) AS is_known
     FROM starved AS s
+    CROSS JOIN wb_rule AS v
     GROUP BY s.bdi
   ),
   holder AS (
@@ -100,7 +114,9 @@ WITH
   )
 SELECT
   t.cost_task_ns,
-  CASE WHEN t.cost_task_ns >= v.most_ratio * w.dur THEN 'severe'
+  CASE s.is_known WHEN 0 THEN 'Pages of others hold up writers' END AS title,
+  CASE
+    WHEN s.is_known AND t.cost_task_ns >= v.most_ratio * w.dur THEN 'severe'
     ELSE 'warning'
   END AS severity,
   t.tasks,
@@ -109,6 +125,12 @@ SELECT
   h.holder_bdi,
   h.holder_cgroup_ino,
   s.holder_share_ratio,
+  CASE s.is_known WHEN 0 THEN 'nothing tells' END AS unknown,
+  CASE WHEN s.is_known = 0 AND t.device_ratio < v.most_ratio
+    THEN 1 - t.device_ratio
+  END AS idle_ratio,
+  CASE WHEN s.is_known = 0 AND t.device_ratio < v.most_ratio THEN t.bdi END
+    AS idle_bdi,
   d.disk_bytes_per_s AS holder_bytes_per_s,
   CASE
     WHEN d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
@@ -116,7 +138,11 @@ SELECT
   END AS max_percent,
   CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 1 END AS strict,
   CASE WHEN coalesce(k.version, 6002) >= 6002 THEN 0 END AS lax,
-  CASE WHEN k.version < 6002 THEN k.release END AS old_release,
+  CASE
+    WHEN k.version < 6002
+      AND d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
+      THEN k.release
+  END AS old_release,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t

@@ -154,6 +154,65 @@ FROM ranked AS r
 JOIN _pool_wb AS w ON w.wb_id = r.wb_id
 WHERE r.place = 1;
 
+-- @view     wb_pool_rival
+-- @shared
+-- @summary  Where pages of others can only be those of another cgroup on the
+--   same device, as no other device was written to: a task that ended, or that
+--   waits for nothing, tells no more of what its wb holds.
+-- @grain    wb whose tasks were throttled, or which was sampled; order bdi,
+--   cgroup_ino
+-- @needs    _pool_wb, wb_flushed, wb_block_done, wb_stack, wb_rule, wb_units
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:writeback_start, writeback:writeback_written,
+--   block:block_rq_complete
+-- @column   bdi TEXT of the wb
+-- @column   cgroup_ino INTEGER that owns it; 1 = root
+-- @column   rival_cgroup_ino INTEGER the other cgroup; NULL = there are several
+CREATE VIEW wb_pool_rival AS
+WITH
+  wrote AS (
+    SELECT w.bdi, w.cgroup_ino FROM _pool_wb AS w
+    UNION
+    SELECT f.bdi, f.cgroup_ino
+    FROM wb_flushed AS f
+    CROSS JOIN wb_rule AS v
+    WHERE f.pages_count >= v.few_pages_count
+    UNION
+    -- Who calls fsync writes without a flusher.
+    SELECT d.device, NULL
+    FROM wb_block_done AS d
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE d.op = 'write'
+    GROUP BY d.device, v.few_pages_count, u.page_bytes
+    HAVING sum(d.bytes) >= v.few_pages_count * u.page_bytes
+  ),
+  -- What lies on the same disk is written to with it.
+  same AS (
+    SELECT k.bdi, k.disk AS other_bdi FROM wb_stack AS k
+    UNION
+    SELECT k.disk, k.bdi FROM wb_stack AS k
+    UNION
+    SELECT k.bdi, o.bdi
+    FROM wb_stack AS k
+    JOIN wb_stack AS o ON o.disk = k.disk
+  )
+SELECT
+  w.bdi,
+  w.cgroup_ino,
+  CASE WHEN count(*) = 1 THEN min(r.cgroup_ino) END AS rival_cgroup_ino
+FROM _pool_wb AS w
+JOIN wrote AS r ON r.bdi = w.bdi AND r.cgroup_ino <> w.cgroup_ino
+WHERE NOT EXISTS (
+  SELECT 1
+  FROM wrote AS o
+  WHERE o.bdi <> w.bdi
+    AND NOT EXISTS (
+      SELECT 1 FROM same AS s WHERE s.bdi = w.bdi AND s.other_bdi = o.bdi
+    )
+)
+GROUP BY w.bdi, w.cgroup_ino;
+
 -- @view     wb_pool_window
 -- @shared
 -- @summary  Whose dirty pages filled the machine's pool in each window.

@@ -476,7 +476,8 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
 -- @needs    wb_throttle_cause, wb_pool_own, wb_pool_holder, wb_busy,
---   wb_disk_rate, wb_disk_unknown, wb_rule, wb_units, raw_global_dirty_state
+--   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_rule, wb_units,
+--   raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   finding TEXT rule
@@ -597,7 +598,7 @@ SELECT
     -- Alone it would not wait, or its own disk could write.
     WHEN p.own_share_ratio < v.most_ratio
       AND (p.is_innocent = 1 OR p.device_ratio < v.most_ratio) THEN
-      CASE WHEN p.holder_bdi = p.bdi THEN 'cgroup_starves'
+      CASE WHEN coalesce(p.holder_bdi, r.bdi) = p.bdi THEN 'cgroup_starves'
         ELSE 'slow_bdi_starves'
       END
     -- Nearly all of the pool was given to the block layer, and not to the disk.
@@ -626,6 +627,7 @@ FROM placed AS p
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 LEFT JOIN strict AS s ON s.bdi = p.bdi
+LEFT JOIN wb_pool_rival AS r ON r.bdi = p.bdi AND r.cgroup_ino = p.cgroup_ino
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi;
 
 -- @view     _loss_machine

@@ -270,6 +270,46 @@ FROM item AS i
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;
 
+-- @view     wb_flushed
+-- @shared
+-- @summary  How much the flushers wrote for each wb.
+-- @grain    bdi, cgroup; order bdi, cgroup_ino
+-- @needs    raw_writeback_start, raw_writeback_written, wb_cgroup
+-- @optional writeback:writeback_start, writeback:writeback_written
+-- @column   bdi TEXT backing device
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   pages_count INTEGER pages of the chunks that ended
+-- @source   fs/fs-writeback.c wb_writeback()
+-- @materialize
+CREATE VIEW wb_flushed AS
+WITH
+  steps AS (
+    SELECT
+      s.seq, s.tid, 1 AS is_start, s.name, s.cgroup_ino, s.cgroup_path,
+      s.nr_pages
+    FROM raw_writeback_start AS s
+    UNION ALL
+    SELECT w.seq, w.tid, 0, w.name, w.cgroup_ino, w.cgroup_path, w.nr_pages
+    FROM raw_writeback_written AS w
+  ),
+  followed AS (
+    SELECT
+      s.*,
+      lag(s.is_start) OVER flusher AS after_start,
+      lag(s.name) OVER flusher AS last_name,
+      lag(s.nr_pages) OVER flusher AS last_nr_pages
+    FROM steps AS s
+    WINDOW flusher AS (PARTITION BY s.tid ORDER BY s.seq)
+  )
+SELECT
+  f.name AS bdi,
+  coalesce(f.cgroup_ino, g.cgroup_ino, 1) AS cgroup_ino,
+  sum(f.last_nr_pages - f.nr_pages) AS pages_count
+FROM followed AS f
+LEFT JOIN wb_cgroup AS g ON g.path = f.cgroup_path
+WHERE f.is_start = 0 AND f.after_start = 1 AND f.last_name = f.name
+GROUP BY f.name, coalesce(f.cgroup_ino, g.cgroup_ino, 1);
+
 -- @view     wb_release
 -- @shared
 -- @summary  What ended waits: the last request of the device, the commit of the
