@@ -37,7 +37,7 @@
 --   no vmstat files
 -- @column    expected TEXT what should fall; NULL = not predicted, as pages
 --   went to swap, and those on the way there are counted too
--- @column    proposed_bytes INTEGER a quarter of the dirty threshold; NULL =
+-- @column    proposed_bytes INTEGER a quarter of the highest limit; NULL =
 --   that is no lower limit, or nothing tells
 -- @column    background_bytes INTEGER half of that
 -- @column    dirty_bytes INTEGER vm.dirty_bytes now; NULL = not set
@@ -50,7 +50,10 @@
 WITH
   proposed AS (
     SELECT
-      s.round_bytes * (1 + m.thresh_bytes / 4 / s.round_bytes) AS bytes
+      -- While memory is full of what cannot be dirty (anonymous pages, tmpfs)
+      -- the threshold is nearly 0: the highest is the one that was set, and
+      -- where most of the time was so, none is proposed.
+      s.round_bytes * (1 + m.limit_max_bytes / 4 / s.round_bytes) AS bytes
     FROM wb_dirty_setting AS s
     CROSS JOIN wb_dirty_extent AS m
   )

@@ -2,32 +2,40 @@
 -- @finding   swap_competes
 -- @title     Swap competes with the files for the disk
 -- @summary   Memory was short, and swap lies on a disk that files are written
---   to: tasks waited in reclaim, for swap's pages and for the disk.
+--   to: tasks waited in reclaim, for swap's pages and for the disk. Where it
+--   has a disk of its own, those that waited for swap's pages.
 -- @when      swap_competes
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for memory: {swapped_count} pages of
---   swap went to[ {swap_bdi},] the disk that the files are written to.
+--   swap went to[ {swap_bdi},] {place:raw}.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=swap_competes)
 -- @evidence  reclaim_destinations: swapped_count = max(pages_count,
 --   destination=swap device)
--- @advice    Put swap on another device or on zram, or let less run at a time.
---   A low vm.swappiness does not help where all else in memory is in use.
+-- @advice    Put swap on {better:raw} device or on zram, or let less run at a
+--   time. A low vm.swappiness does not help where all else in memory is in use.
 -- @needs     wb_loss, wb_loss_total, wb_throttle_cost, wb_bounds,
---   wb_swap_device, reclaim_destination, wb_rule
+--   wb_swap_device, wb_swap_state, wb_swap_only, reclaim_destination, wb_rule
 -- @optional  vmscan:mm_vmscan_write_folio|vmscan:mm_vmscan_writepage,
 --   vmscan:mm_vmscan_direct_reclaim_begin
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    title TEXT where swap is not known to share a disk with files;
+--   NULL = as above
 -- @column    severity TEXT severe where most of it was lost by tasks that were
 --   never throttled for dirtying; else warning
+-- @column    confidence TEXT inferred where nothing tells on which of several
+--   disks swap lies
 -- @column    tasks TEXT who lost it
 -- @column    swap_bdi TEXT the device that swap lies on; NULL = not known
+-- @column    place TEXT what else that device is for
+-- @column    better TEXT which device were better
 -- @column    swapped_count INTEGER pages that went to the swap device
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/vmscan.c, mm/page_io.c swap_writepage()
 SELECT
   t.cost_task_ns,
+  CASE s.is_shared WHEN 0 THEN 'Tasks wait for swap' END AS title,
   CASE
     WHEN t.cost_task_ns * v.most_ratio <= (
       SELECT sum(l.dur)
@@ -43,13 +51,28 @@ SELECT
       THEN 'severe'
     ELSE 'warning'
   END AS severity,
+  CASE
+    WHEN s.is_shared = 1 OR EXISTS (SELECT 1 FROM wb_swap_device)
+      THEN 'measured'
+    ELSE 'inferred'
+  END AS confidence,
   t.tasks,
-  (SELECT min(w.bdi) FROM wb_swap_device AS w) AS swap_bdi,
+  coalesce(
+    (SELECT min(w.bdi) FROM wb_swap_device AS w),
+    (SELECT min(o.bdi) FROM wb_swap_only AS o HAVING count(*) = 1)
+  ) AS swap_bdi,
+  CASE
+    WHEN s.is_shared = 1 THEN 'the disk that the files are written to'
+    WHEN EXISTS (SELECT 1 FROM wb_swap_only) THEN 'a disk of its own'
+    ELSE 'its device'
+  END AS place,
+  CASE s.is_shared WHEN 1 THEN 'another' ELSE 'a faster' END AS better,
   d.device_count AS swapped_count,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN reclaim_destination AS d
+CROSS JOIN wb_swap_state AS s
 WHERE t.finding = 'swap_competes' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

@@ -633,8 +633,7 @@ LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi;
 -- @view     _loss_machine
 -- @summary  What the machine's memory did in the run.
 -- @grain    one row
--- @needs    reclaim_destination, raw_mm_vmscan_write_folio, wb_vmstat,
---   wb_swap_device, wb_swap_disk, wb_throttle_told, wb_busy, wb_stack, wb_rule
+-- @needs    wb_swap_state, wb_vmstat, wb_rule
 -- @column   is_swapping INTEGER 1: pages went to a swap device
 -- @column   is_shared_swap INTEGER 1: and it is a disk that dirty pages are
 --   written to as well, or the only disk
@@ -642,43 +641,9 @@ LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi;
 --   writeback
 -- @materialize
 CREATE VIEW _loss_machine AS
-WITH
-  swapped AS (
-    SELECT
-      coalesce(
-        d.device_count,
-        (
-          SELECT count(*)
-          FROM raw_mm_vmscan_write_folio AS w
-          WHERE w.reclaim_flags & 3 = 1
-        )
-      ) >= v.few_pages_count AS is_swapping
-    FROM reclaim_destination AS d
-    CROSS JOIN wb_rule AS v
-  ),
-  disk AS (
-    SELECT count(DISTINCT b.device) AS disks_count
-    FROM wb_busy AS b
-    WHERE b.resource = 'device'
-      AND b.device NOT IN (SELECT k.bdi FROM wb_stack AS k)
-  )
 SELECT
   s.is_swapping,
-  CASE
-    WHEN s.is_swapping = 1
-      AND (
-        EXISTS (
-          SELECT 1
-          FROM wb_swap_disk AS w
-          WHERE w.bdi IN (
-            SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
-          )
-        )
-        OR (k.disks_count = 1 AND NOT EXISTS (SELECT 1 FROM wb_swap_device))
-      )
-      THEN 1
-    ELSE 0
-  END AS is_shared_swap,
+  s.is_shared AS is_shared_swap,
   CASE
     WHEN EXISTS (
         SELECT 1
@@ -689,8 +654,7 @@ SELECT
       THEN 1
     ELSE 0
   END AS is_meeting_dirty
-FROM swapped AS s
-CROSS JOIN disk AS k
+FROM wb_swap_state AS s
 CROSS JOIN wb_rule AS v;
 
 -- @view     _loss_reclaim
