@@ -2,7 +2,9 @@
 -- @finding   small_memcg_limit
 -- @title     A memory cgroup is too small for the burst
 -- @summary   Tasks were held up by the dirty limits of their own memory cgroup,
---   or waited while it reclaimed its memory; the machine had room.
+--   or waited while it reclaimed its memory; the machine had room. A warning
+--   where they lost half a second and more, or were held for as long as a pause
+--   can be (200 ms); else a note.
 -- @when      small_memcg_limit
 -- @severity  warning
 -- @confidence measured
@@ -28,6 +30,7 @@
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
 -- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
+-- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where nothing tells which disk the device
 --   lies on, so that it may have been held back (io.max)
 -- @column    tasks TEXT who lost it
@@ -73,6 +76,11 @@ WITH
   )
 SELECT
   t.cost_task_ns,
+  CASE
+    WHEN t.cost_task_ns >= v.long_call_ns OR t.longest_ns >= v.pause_max_ns
+      THEN 'warning'
+    ELSE 'note'
+  END AS severity,
   CASE WHEN n.bdi IS NULL THEN 'measured' ELSE 'inferred' END AS confidence,
   t.tasks,
   t.bdi,

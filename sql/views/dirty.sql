@@ -392,6 +392,9 @@ WHERE e.carried_seq IS NOT NULL OR e.after_seq > e.first_seq;
 -- @column   hard_limit INTEGER pages, max(thresh, dirty_limit)
 -- @column   freerun INTEGER pages, (thresh + bg_thresh) / 2
 -- @column   setpoint INTEGER pages, (limit + freerun) / 2
+-- @column   recorded_setpoint INTEGER pages, (dirty_limit + freerun) / 2: what
+--   balance_dirty_pages tells up to 6.14.1, below the one that is in force
+--   while dirty_limit is below thresh, which it follows in steps
 -- @column   is_above_setpoint INTEGER 1: dirty is more than the setpoint
 -- @column   is_above_limit INTEGER 1: dirty is more than the limit
 -- @column   is_in_range INTEGER 1: dirty is in the control range of 2011, from
@@ -426,6 +429,7 @@ SELECT
   s.hard_limit,
   (s.thresh + s.bg_thresh) / 2 AS freerun,
   (s.hard_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS setpoint,
+  (s.dirty_limit + (s.thresh + s.bg_thresh) / 2) / 2 AS recorded_setpoint,
   -- The same as dirty > setpoint, without its divisions.
   4 * s.dirty > 2 * s.hard_limit + s.thresh + s.bg_thresh AS is_above_setpoint,
   s.dirty > s.thresh AND s.dirty > s.dirty_limit AS is_above_limit,

@@ -321,6 +321,7 @@ WITH
       b.cgroup_ino > 1 OR b.cgroup_path <> '/' AS is_member,
       b.dirty,
       b.setpoint,
+      NULL AS recorded_setpoint,
       NULL AS state_seq
     FROM raw_balance_dirty_pages AS b
     WHERE b.tid IN (SELECT m.tid FROM wb_throttle_member AS m)
@@ -331,6 +332,7 @@ WITH
       NULL,
       g.dirty,
       g.setpoint,
+      g.recorded_setpoint,
       g.seq
     -- Nothing is read where there is none.
     FROM (SELECT 1 FROM wb_throttle_member LIMIT 1) AS o
@@ -345,19 +347,36 @@ WITH
       s.setpoint,
       lag(s.state_seq) OVER task AS state_seq,
       lag(s.dirty) OVER task AS machine_dirty,
-      lag(s.setpoint) OVER task AS machine_setpoint
+      lag(s.setpoint) OVER task AS machine_setpoint,
+      lag(s.recorded_setpoint) OVER task AS recorded_setpoint
     FROM steps AS s
     WINDOW task AS (PARTITION BY s.tid ORDER BY s.seq)
+  ),
+  kernel AS (
+    SELECT
+      CASE
+        WHEN k.version >= 6015 OR (k.version = 6014 AND k.patch >= 2) THEN 1
+        ELSE 0
+      END AS has_limit
+    FROM wb_kernel AS k
   ),
   judged AS (
     SELECT
       p.seq,
+      k.has_limit,
       CASE
         WHEN d.domain IS NOT NULL AND (d.is_last = 1 OR p.state_seq IS NULL)
           THEN d.domain
         WHEN p.state_seq IS NULL THEN NULL
-        WHEN abs(p.setpoint - p.machine_setpoint) * v.same_state_divisor
-          <= p.machine_setpoint
+        WHEN (
+            abs(p.setpoint - p.machine_setpoint) * v.same_state_divisor
+              <= p.machine_setpoint
+            OR (
+              k.has_limit = 0
+              AND abs(p.setpoint - p.recorded_setpoint) * v.same_state_divisor
+                <= p.recorded_setpoint
+            )
+          )
           AND (
             abs(p.dirty - p.machine_dirty) <= v.same_state_pages
             OR abs(p.dirty - p.machine_dirty) * v.same_state_divisor
@@ -367,6 +386,7 @@ WITH
         ELSE 'memcg'
       END AS domain
     FROM paired AS p
+    CROSS JOIN kernel AS k
     CROSS JOIN wb_rule AS v
     LEFT JOIN wb_throttle_done AS d ON d.seq = p.seq
     WHERE p.is_member = 1
@@ -374,13 +394,8 @@ WITH
 SELECT
   j.seq,
   j.domain,
-  CASE
-    WHEN j.domain = 'global' OR k.version >= 6015 THEN 1
-    WHEN k.version = 6014 AND k.patch >= 2 THEN 1
-    ELSE 0
-  END AS has_limit
-FROM judged AS j
-CROSS JOIN wb_kernel AS k;
+  CASE WHEN j.domain = 'global' THEN 1 ELSE j.has_limit END AS has_limit
+FROM judged AS j;
 
 -- @view     _throttle_pause
 -- @summary  What each balance_dirty_pages event with a pause cost its task: the
