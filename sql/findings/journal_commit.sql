@@ -17,8 +17,10 @@
 -- @advice    [Lower the limit to {proposed_bytes}, so that a commit finds no
 --   more than the disk writes in two seconds.][The limit of {limit_bytes} is
 --   already less than the disk writes in two seconds: let what calls fsync()
---   call it less often, or give it a file system of its own.][Lower the limit
---   to {untold_bytes} if it is higher, which nothing tells here: a commit then
+--   call it less often, or give it a file system of its own.][No limit helps
+--   where no more than {little_bytes} are dirty: let what calls fsync() call it
+--   less often, or give it a file system of its own.][Lower the limit to
+--   {untold_bytes} if it is higher, which nothing tells here: a commit then
 --   finds no more than the disk writes in two seconds.][Let less gather for
 --   {other_bdi} alone, by a lower max_ratio (from 6.2 on also strict_limit):
 --   vm.dirty_bytes would hold up the writers of other disks.]
@@ -45,10 +47,12 @@
 -- @column    disk_bytes_per_s REAL what the device writes while it is busy
 -- @column    dirty_max_bytes INTEGER most that was dirty
 -- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
---   = that is no lower limit, or nothing tells
+--   = that is no lower limit, no less was dirty, or nothing tells
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
+-- @column    little_bytes INTEGER most that was dirty, where a limit that low
+--   changes nothing
 -- @column    untold_bytes INTEGER what the device writes in two seconds, where
 --   nothing tells the limit in force
 -- @column    other_bdi TEXT the device, where others wrote, too
@@ -73,6 +77,7 @@ SELECT
   p.proposed_bytes,
   p.background_bytes,
   p.limit_bytes,
+  p.little_bytes,
   p.untold_bytes,
   p.other_bdi,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END

@@ -2,14 +2,15 @@
 -- @finding   many_seconds
 -- @title     More dirty pages than the disk writes in seconds
 -- @summary   What was dirty takes the disk 5 s and more to write (big memory,
---   USB sticks): whoever calls sync or fsync waits for it, and a crash loses
---   it. A warning where somebody waited, else a note.
+--   USB sticks): whoever calls sync or fsync waits for it, or needs such a page
+--   (truncate), and a crash loses it. A warning where somebody waited, else a
+--   note.
 -- @severity  warning
 -- @confidence measured
 -- @sentence  [{dirty_max_bytes} were dirty, which {bdi} takes {dirty_max_ns} to
 --   write][{held_bytes} were dirty for {bdi}, which writes
 --   {disk_bytes_per_s}][Up to {wrote_bytes} were dirty for {bdi}, which writes
---   {disk_bytes_per_s}][: {tasks} waited {sync_ns} for it in sync or fsync].
+--   {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}].
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
 -- @evidence  disk_rates: dirty_max_ns = max(dirty_max_ns, bdi={bdi})
 -- @evidence  bdi_dirty --bdi {bdi}: held_bytes = max(wb_dirty_max_bytes)
@@ -30,12 +31,15 @@
 --   {background_percent:raw}]
 -- @costs     A copy is slowed down to the disk's speed earlier[; the limit of
 --   {proposed_bytes} holds for all disks].
--- @expect    copy_and_sync.sync_ns lower
--- @needs     wb_loss_total, wb_disk_backlog, wb_dirty_setting, wb_rule
+-- @expect    {expected:raw}
+-- @needs     wb_loss, wb_loss_total, wb_sync_wait, wb_bounds, wb_disk_backlog,
+--   wb_dirty_setting, wb_rule
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    tasks TEXT who lost it; NULL = nobody
+-- @column    place TEXT in what, or for what they waited; NULL = nobody did
+-- @column    expected TEXT what should fall with the proposed limit
 -- @column    bdi TEXT the device
 -- @column    sync_ns INTEGER time that all tasks waited; NULL = nobody did
 -- @column    dirty_max_bytes INTEGER most that was dirty; NULL = other disks
@@ -59,11 +63,33 @@
 -- @column    first_ts INTEGER ns, start of the first wait; NULL = none
 -- @column    last_ts INTEGER ns, end of the last; NULL = none
 -- @source    mm/page-writeback.c domain_dirty_limits()
+WITH
+  kinds AS (
+    SELECT
+      l.bdi,
+      max(w.is_sync) AS has_sync,
+      CASE
+        WHEN min(w.is_sync) = 1 THEN 'in sync or fsync'
+        WHEN max(w.is_sync) = 1
+          THEN 'in sync, in fsync or for pages under writeback'
+        ELSE 'for pages under writeback (truncate, a rewrite, or a sync that no'
+          || ' event tells)'
+      END AS place
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_sync_wait AS w ON w.wait_id = l.wait_id
+    WHERE l.finding = 'many_seconds' AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    GROUP BY l.bdi
+  )
 SELECT
   coalesce(t.cost_task_ns, 0) AS cost_task_ns,
   CASE WHEN t.cost_task_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
   t.tasks,
+  k.place,
+  CASE WHEN k.has_sync = 0 THEN 'stalls_by_task.max_ns lower'
+    ELSE 'copy_and_sync.sync_ns lower'
+  END AS expected,
   w.bdi,
   t.cost_task_ns AS sync_ns,
   w.dirty_max_bytes,
@@ -86,6 +112,7 @@ FROM wb_disk_backlog AS w
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 LEFT JOIN wb_loss_total AS t ON t.finding = 'many_seconds' AND t.bdi = w.bdi
+LEFT JOIN kinds AS k ON k.bdi = w.bdi
 WHERE w.backlog_ns >= v.worth_most_ns
   AND (w.place = 1 OR (w.place > 1 AND t.cost_task_ns >= v.loss_least_ns))
 ORDER BY cost_task_ns DESC, w.bdi;

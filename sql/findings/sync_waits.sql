@@ -1,21 +1,24 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   sync_waits
 -- @title     sync waits for the disk
--- @summary   Tasks waited in sync or fsync for the disk to write what had
---   gathered, and that was not much (else many_seconds tells it). A warning
---   where one waited long beside writers that were throttled: it stands in the
---   queue of the disk behind their pages; else a note.
+-- @summary   Tasks waited in sync, in fsync or for pages under writeback until
+--   the disk had written what had gathered, and that was not much (else
+--   many_seconds tells it). A warning where one waited for half a second and
+--   more, else a note. Beside writers that are throttled it stands in the queue
+--   of the disk behind their pages.
 -- @when      many_seconds
 -- @severity  warning
 -- @confidence measured
--- @sentence  {tasks} waited {cost_task_ns} in sync or fsync until what was
---   dirty was on the disk[ {bdi}], the longest {longest_ns}[, while {writers}
---   wrote more than it takes].
+-- @sentence  {tasks} waited {cost_task_ns} {place:raw} until what was dirty was
+--   on the disk[ {bdi}], the longest {longest_ns}[, while {writers} wrote more
+--   than it takes].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi})
 -- @advice    [Lower the limit to {proposed_bytes}, so that little is queued
 --   before what has to be on the disk now.][The limit of {limit_bytes} is
 --   already less than the disk writes in two seconds: let programs sync less
+--   often, or only the file that matters (fsync, sync_file_range).][No limit
+--   helps where no more than {little_bytes} are dirty: let programs sync less
 --   often, or only the file that matters (fsync, sync_file_range).][Lower the
 --   limit to {untold_bytes} if it is higher, which nothing tells here: little
 --   is then queued before what has to be on the disk now.][Let less gather for
@@ -31,20 +34,24 @@
 -- @costs     [With {proposed_bytes} writers are slowed down to the disk's speed
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
--- @needs     wb_loss, wb_loss_total, wb_disk_backlog, wb_dirty_setting,
---   wb_rule
+-- @needs     wb_loss, wb_loss_total, wb_sync_wait, wb_bounds, wb_disk_backlog,
+--   wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_rule
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
+-- @column    title TEXT what it is where nobody was in sync or fsync
 -- @column    tasks TEXT who lost it
+-- @column    place TEXT in what, or for what they waited
 -- @column    bdi TEXT the device; NULL = not known
 -- @column    longest_ns INTEGER longest wait
 -- @column    writers TEXT names of the tasks that were throttled for pages of
 --   this device during a wait of half a second and more; NULL = none
 -- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
---   = that is no lower limit, or nothing tells
+--   = that is no lower limit, no less was dirty, or nothing tells
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
+-- @column    little_bytes INTEGER most that was dirty, where a limit that low
+--   changes nothing
 -- @column    untold_bytes INTEGER what the device writes in two seconds, where
 --   nothing tells the limit in force
 -- @column    other_bdi TEXT the device, where others wrote, too
@@ -69,17 +76,50 @@ WITH
       AND o.ts + o.dur > f.ts
     WHERE f.finding = 'many_seconds' AND f.dur >= v.long_call_ns
     GROUP BY f.bdi
+  ),
+  kinds AS (
+    SELECT
+      l.bdi,
+      max(w.is_sync) AS has_sync,
+      CASE
+        WHEN min(w.is_sync) = 1 THEN 'in sync or fsync'
+        WHEN max(w.is_sync) = 1
+          THEN 'in sync, in fsync or for pages under writeback'
+        ELSE 'for pages under writeback (truncate, a rewrite, or a sync that no'
+          || ' event tells)'
+      END AS place
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_sync_wait AS w ON w.wait_id = l.wait_id
+    WHERE l.finding = 'many_seconds' AND l.ts >= b.start_ts AND l.ts < b.end_ts
+    GROUP BY l.bdi
+  ),
+  -- Any disk writes it in two seconds, whichever was waited for.
+  machine AS (
+    SELECT m.dirty_max_bytes
+    FROM wb_disk_rate AS d
+    CROSS JOIN wb_dirty_extent AS m
+    GROUP BY m.dirty_max_bytes
+    HAVING m.dirty_max_bytes <= 2 * min(d.disk_bytes_per_s)
   )
 SELECT
   t.cost_task_ns,
-  CASE WHEN w.writers IS NULL THEN 'note' ELSE 'warning' END AS severity,
+  CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
+    AS severity,
+  CASE WHEN k.has_sync = 0 THEN 'Tasks wait for pages under writeback' END
+    AS title,
   t.tasks,
+  k.place,
   t.bdi,
   t.longest_ns,
   w.writers,
   p.proposed_bytes,
   p.background_bytes,
-  p.limit_bytes,
+  CASE WHEN k.has_sync = 1 THEN p.limit_bytes END AS limit_bytes,
+  CASE
+    WHEN k.has_sync = 1 AND t.bdi IS NULL THEN m.dirty_max_bytes
+    WHEN k.has_sync = 1 THEN p.little_bytes
+  END AS little_bytes,
   p.untold_bytes,
   p.other_bdi,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
@@ -95,6 +135,8 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
 LEFT JOIN beside AS w ON w.bdi = t.bdi
+JOIN kinds AS k ON k.bdi IS t.bdi
+LEFT JOIN machine AS m ON 1 = 1
 WHERE t.finding = 'many_seconds'
   AND t.cost_task_ns >= v.loss_least_ns
   AND (

@@ -221,10 +221,13 @@ GROUP BY u.kib_bytes;
 -- @column   other_bdi TEXT bdi where other disks wrote, too, which a limit for
 --   this one would hold up: then none is proposed
 -- @column   proposed_bytes INTEGER limit: what it writes in two seconds; NULL =
---   not lower, or nothing tells
+--   not lower, no less than what was dirty anyway, or nothing tells
 -- @column   background_bytes INTEGER background limit beside it: what it writes
 --   in half a second; NULL likewise
 -- @column   limit_bytes INTEGER the limit in force, where that is no higher
+-- @column   little_bytes INTEGER most that the machine had dirty, where such a
+--   limit is lower than the one in force, but not lower than this: it would
+--   change nothing
 -- @column   untold_bytes INTEGER limit that would be proposed, where nothing
 --   tells the one in force
 -- @materialize
@@ -306,10 +309,20 @@ WITH
       s.round_bytes
         * (1 + CAST(d.disk_bytes_per_s / 2 / s.round_bytes AS INTEGER))
         AS background_bytes,
+      d.backlog_bytes,
       coalesce(m.thresh_bytes, s.dirty_bytes) AS limit_bytes
     FROM sized AS d
     CROSS JOIN wb_dirty_extent AS m
     CROSS JOIN wb_dirty_setting AS s
+  ),
+  useful AS (
+    SELECT
+      l.*,
+      l.is_only AND l.bytes < l.limit_bytes
+        AND l.bytes < coalesce(l.backlog_bytes, l.limit_bytes) AS is_lower,
+      -- A limit acts on what is dirty.
+      l.bytes >= l.backlog_bytes AS is_little
+    FROM limits AS l
   )
 SELECT
   s.bdi,
@@ -330,15 +343,16 @@ SELECT
   CAST(s.backlog_bytes * u.second_ns / s.disk_bytes_per_s AS INTEGER)
     AS backlog_ns,
   CASE WHEN l.is_only = 0 THEN s.bdi END AS other_bdi,
-  CASE WHEN l.is_only AND l.bytes < l.limit_bytes THEN l.bytes END
-    AS proposed_bytes,
-  CASE WHEN l.is_only AND l.bytes < l.limit_bytes THEN l.background_bytes END
-    AS background_bytes,
+  CASE WHEN l.is_lower THEN l.bytes END AS proposed_bytes,
+  CASE WHEN l.is_lower THEN l.background_bytes END AS background_bytes,
   CASE WHEN l.is_only AND l.wanted_bytes >= l.limit_bytes THEN l.limit_bytes END
     AS limit_bytes,
+  CASE WHEN l.is_only AND l.is_little AND l.wanted_bytes < l.limit_bytes
+    THEN s.dirty_max_bytes
+  END AS little_bytes,
   CASE WHEN l.is_only AND l.limit_bytes IS NULL THEN l.bytes END AS untold_bytes
 FROM sized AS s
-JOIN limits AS l ON l.bdi = s.bdi
+JOIN useful AS l ON l.bdi = s.bdi
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u;
 

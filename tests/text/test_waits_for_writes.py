@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits until data is on a disk, with hardly a dirty page: whose they are, and no limit helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import wbscope
+from support.texttrace import load_lines
+from wbscope.explain.proving import prove
+from wbscope.library.finding import Finding
+
+_LITTLE, _MUCH = 13, 4000  # pages
+_LIMIT = 4096
+
+
+class _Trace:
+    """Lines of a text, each at its time in seconds; 8:0 writes 200 KiB/s, in requests of 8 KiB."""
+
+    def __init__(self, dirty: int) -> None:
+        self._lines: list[tuple[float, str]] = []
+        for i in range(100):
+            self.request("kworker/0:1-25", 100 + i / 25, 0.039, i)
+        for i in range(20):
+            counts = f"dirtied={1000 + i} written={1000 + i}"
+            limits = f"bg_thresh={_LIMIT // 2} thresh={_LIMIT} limit={_LIMIT}"
+            pages = f"dirty={dirty} writeback=0"
+            self.event(
+                100 + i / 5, "kworker/0:1-25", "global_dirty_state", f"{pages} {limits} {counts}"
+            )
+
+        # Throttling was recorded: one call that does not sleep.
+        self.event(
+            100,
+            "cp-70",
+            "balance_dirty_pages",
+            f"bdi 8:0: limit={_LIMIT} setpoint={_LIMIT * 7 // 8} dirty={dirty}"
+            f" bdi_setpoint={_LIMIT * 7 // 8} bdi_dirty={dirty} dirty_ratelimit=6000"
+            " task_ratelimit=6000 dirtied=1 dirtied_pause=32 paused=0 pause=0 period=0 think=0"
+            " cgroup_ino=1",
+        )
+
+    def event(self, ts: float, task: str, event: str, payload: str) -> None:
+        self._lines.append((ts, f"{task} [000] {ts:.6f}: {event}: {payload}"))
+
+    def request(self, task: str, ts: float, seconds: float, i: int, flags: str = "W") -> None:
+        place = f"{1000 + i * 16} + 16"
+        name = task.rsplit("-", 1)[0]
+        self.event(ts, task, "block_rq_issue", f"8,0 {flags} 8192 () {place} [{name}]")
+        self.event(ts + seconds, "<idle>-0", "block_rq_complete", f"8,0 {flags} () {place} [0]")
+
+    def sleep(self, task: str, ts: float, seconds: float) -> None:
+        name, tid = task.rsplit("-", 1)
+        one, idle = (
+            f"comm={name} {{0}}_pid={tid} {{0}}_prio=120",
+            "comm=swapper/0 {0}_pid=0 {0}_prio=120",
+        )
+        away, back = (f"{{0}}_{one}", f"{{0}}_{idle}")
+        self.event(
+            ts,
+            task,
+            "sched_switch",
+            f"{away.format('prev')} prev_state=D ==> {back.format('next')}",
+        )
+        self.event(
+            ts + seconds,
+            "<idle>-0",
+            "sched_switch",
+            f"{back.format('prev')} prev_state=R ==> {away.format('next')}",
+        )
+
+    def fsync(self, task: str, ts: float, seconds: float) -> None:
+        self.event(ts, task, "ext4_sync_file_enter", "dev 8,0 ino 12 parent 2 datasync 0")
+        self.event(ts + seconds, task, "ext4_sync_file_exit", "dev 8,0 ino 12 ret 0")
+
+    def folio(self, task: str, ts: float, seconds: float) -> None:
+        self.event(ts, task, "folio_wait_writeback", "bdi 8:0: ino=13 index=2")
+        self.sleep(task, ts + 0.001, seconds)
+
+    def found(self, folder: Path) -> dict[str, Finding]:
+        lines = [line for _, line in sorted(self._lines, key=lambda line: line[0])]
+        with wbscope.open(load_lines(lines, folder).path) as run:
+            found = run.findings()
+            for one in found:
+                assert all(proven.holds for proven in prove(run, one)), one
+        return {one.id: one for one in found}
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(1.5, "warning"), (0.3, "note")])
+def test_no_limit_acts_where_little_is_dirty(tmp_path: Path, seconds: float, severity: str) -> None:
+    """52 KiB; two seconds of the disk are 400 KiB, so that a limit of 1 MiB was proposed."""
+    trace = _Trace(_LITTLE)
+    trace.fsync("db-77", 101, seconds)
+    by_id = trace.found(tmp_path)
+    one = by_id["sync_waits"]
+    assert one.severity == severity
+    assert "db 77 waited" in one.text
+    assert "in sync or fsync until what was dirty was on the disk 8:0" in one.text
+    assert one.advice is not None
+    assert one.advice.settings == ()
+    assert one.advice.text.startswith("No limit helps where no more than 52.0 KiB are dirty: ")
+    # Whoever waits half a second is told before any all-clear.
+    assert ("nothing_wrong" in by_id) is (severity == "note")
+
+
+def test_a_wait_for_a_page_is_no_sync(tmp_path: Path) -> None:
+    """As truncate does it; that of a task in fsync is of its fsync."""
+    trace = _Trace(_LITTLE)
+    trace.folio("trunc-78", 101, 1.0)
+    one = trace.found(tmp_path)["sync_waits"]
+    assert one.title == "Tasks wait for pages under writeback"
+    assert one.text.startswith("trunc 78 waited 1.00 s for pages under writeback (truncate, ")
+    assert "fsync" not in one.text
+    assert one.advice is None
+
+
+def test_a_page_in_an_fsync_is_of_the_fsync(tmp_path: Path) -> None:
+    trace = _Trace(_LITTLE)
+    trace.event(101, "db-77", "ext4_sync_file_enter", "dev 8,0 ino 12 parent 2 datasync 0")
+    trace.folio("db-77", 101.01, 1.0)
+    trace.event(102.1, "db-77", "ext4_sync_file_exit", "dev 8,0 ino 12 ret 0")
+    one = trace.found(tmp_path)["sync_waits"]
+    assert "in sync or fsync until" in one.text
+    assert "pages" not in one.text
+
+
+def test_truncate_waits_for_seconds_of_dirty_pages(tmp_path: Path) -> None:
+    """15.6 MiB are 78 s of this disk."""
+    trace = _Trace(_MUCH)
+    trace.folio("trunc-78", 101, 1.0)
+    one = trace.found(tmp_path)["many_seconds"]
+    assert "trunc 78 waited 1.00 s for pages under writeback (truncate, " in one.text
+    assert one.advice is not None
+    assert dict(one.advice.settings)["vm.dirty_bytes"] == str(1 << 20)
+    assert one.advice.expect == "stalls_by_task.max_ns lower"
