@@ -8,12 +8,15 @@
 -- @read     thresh is where writers are stopped in the end, bg_thresh where the
 --   flusher starts. Of a pair of bytes and ratio the one that is in force has a
 --   value; none: the folder has no file sysctls.
+-- @warns    wb_limit_warning
 -- @filters  range
 -- @grain    one row
 -- @needs    wb_dirty_extent, wb_dirty_setting
 -- @events   writeback:global_dirty_state
--- @column   thresh_bytes INTEGER mean over time of the dirty threshold
--- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts
+-- @column   thresh_bytes INTEGER mean over time of the dirty threshold, since
+--   somebody last changed it (query limit_changes)
+-- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts,
+--   since then
 -- @column   limit_max_bytes INTEGER highest hard limit
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
 -- @column   vm_dirty_bytes INTEGER vm.dirty_bytes; NULL = not set, or not known

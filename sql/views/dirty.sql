@@ -454,11 +454,14 @@ FROM _dirty_edge AS e;
 -- @summary  The machine's dirty pages and thresholds in the time of interest,
 --   in one look; thresholds of real-time tasks, a quarter above, are in them.
 -- @grain    one row
--- @needs    raw_global_dirty_state, wb_dirty_sample, _dirty_edge, wb_units
+-- @needs    raw_global_dirty_state, wb_dirty_sample, _dirty_edge,
+--   wb_limit_change, wb_units
 -- @optional writeback:global_dirty_state
 -- @column   dirty_max_bytes INTEGER most that was dirty and under writeback
--- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts
--- @column   thresh_bytes INTEGER mean over time of the dirty threshold
+-- @column   bg_thresh_bytes INTEGER mean over time of where the flusher starts,
+--   since the last change of the limit (wb_limit_change)
+-- @column   thresh_bytes INTEGER mean over time of the dirty threshold, since
+--   that change
 -- @column   limit_max_bytes INTEGER highest max(thresh, dirty_limit)
 -- @materialize
 CREATE VIEW wb_dirty_extent AS
@@ -469,7 +472,7 @@ WITH
     ORDER BY o.window_index
     LIMIT 1
   ),
-  edge AS (
+  whole AS (
     SELECT
       o.first_seq,
       max(e.after_seq) AS after_seq,
@@ -477,11 +480,22 @@ WITH
       max(e.end_ts) AS end_ts,
       o.carried_seq,
       -- From the first sample on where nothing tells what was before.
-      CASE WHEN o.carried_seq IS NULL THEN g.ts ELSE o.start_ts END AS from_ts
+      CASE WHEN o.carried_seq IS NULL THEN g.ts ELSE o.start_ts END AS start_ts
     FROM begin AS o
     CROSS JOIN _dirty_edge AS e
     LEFT JOIN raw_global_dirty_state AS g ON g.seq = o.first_seq
     GROUP BY o.first_seq, o.carried_seq, o.start_ts, g.ts
+  ),
+  -- A mean of two limits was never in force.
+  edge AS (
+    SELECT
+      w.*,
+      coalesce(max(c.seq), -1) AS changed_seq,
+      coalesce(max(c.ts), w.start_ts) AS from_ts
+    FROM whole AS w
+    LEFT JOIN wb_limit_change AS c
+      ON c.seq >= w.first_seq AND c.seq < w.after_seq
+    GROUP BY w.first_seq
   ),
   -- A mean over time is the last value, less each change times how late it
   -- came. Samples that say what the one before said change nothing.
@@ -489,8 +503,16 @@ WITH
     SELECT
       max(n.dirty) AS dirty_max,
       max(n.hard_limit) AS limit_max,
-      total((n.ts - d.from_ts) * (n.bg_thresh - p.bg_thresh)) AS bg_late,
-      total((n.ts - d.from_ts) * (n.thresh - p.thresh)) AS late
+      total(
+        CASE WHEN n.seq > d.changed_seq
+          THEN (n.ts - d.from_ts) * (n.bg_thresh - p.bg_thresh)
+        END
+      ) AS bg_late,
+      total(
+        CASE WHEN n.seq > d.changed_seq
+          THEN (n.ts - d.from_ts) * (n.thresh - p.thresh)
+        END
+      ) AS late
     FROM edge AS d
     CROSS JOIN wb_dirty_sample AS n
       ON n.seq >= d.first_seq AND n.seq < d.after_seq

@@ -106,7 +106,8 @@ WITH
       l.finding,
       CASE
         WHEN l.finding NOT IN (
-          'swap_competes', 'reclaim_meets_dirty', 'direct_reclaim'
+          'swap_competes', 'reclaim_meets_dirty', 'direct_reclaim',
+          'limit_changed'
         )
           THEN l.bdi
       END AS bdi,
@@ -476,8 +477,8 @@ LEFT JOIN member AS w ON w.task_id = t.task_id;
 -- @grain    balance_dirty_pages event that a task slept after; order seq
 -- @key      seq
 -- @needs    wb_throttle_cause, wb_pool_own, wb_pool_holder, wb_busy,
---   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_rule, wb_units,
---   raw_global_dirty_state
+--   wb_pool_rival, wb_disk_rate, wb_disk_unknown, wb_limit_drain, wb_rule,
+--   wb_units, raw_global_dirty_state
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the event
 -- @column   finding TEXT rule
@@ -595,6 +596,8 @@ SELECT
           THEN 'device_idle'
         ELSE 'small_memcg_limit'
       END
+    -- What a higher limit let gather is written first, whoever dirtied it.
+    WHEN y.seq IS NOT NULL THEN 'limit_changed'
     -- Alone it would not wait, or its own disk could write.
     WHEN p.own_share_ratio < v.most_ratio
       AND (p.is_innocent = 1 OR p.device_ratio < v.most_ratio) THEN
@@ -628,7 +631,8 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
 LEFT JOIN strict AS s ON s.bdi = p.bdi
 LEFT JOIN wb_pool_rival AS r ON r.bdi = p.bdi AND r.cgroup_ino = p.cgroup_ino
-LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi;
+LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi
+LEFT JOIN wb_limit_drain AS y ON p.ts >= y.from_ts AND p.ts < y.until_ts;
 
 -- @view     _loss_machine
 -- @summary  What the machine's memory did in the run.

@@ -136,6 +136,9 @@ FROM named AS n;
 -- @column   boost_percent INTEGER thresholds above this many per cent of the
 --   sample's beside them are a real-time task's: the kernel gives it a quarter
 --   and more besides, and others change by less from one sample to the next
+-- @column   limit_step_factor REAL somebody changed the limit where the dirty
+--   threshold of one sample is so many times that of the next or more: 1.28 is
+--   a real-time task's
 -- @column   same_state_pages INTEGER two looks at dirty pages are of the same
 --   domain when they differ by no more than this: what the tasks of a few CPUs
 --   can dirty between the looks
@@ -210,6 +213,7 @@ SELECT
   0.25 AS calibrated_least_ratio,
   0.5 AS coverage_least_ratio,
   120 AS boost_percent,
+  1.5 AS limit_step_factor,
   64 AS same_state_pages,
   16 AS same_state_divisor,
   0.9 AS reached_least_ratio,

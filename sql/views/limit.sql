@@ -1,0 +1,166 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Changes of the dirty limit in the middle of a run.
+
+-- @view     wb_limit_change
+-- @shared
+-- @summary  Changes of the machine's dirty threshold by who sets vm.dirty_bytes
+--   or a ratio: the kernel then takes it for its smoothed limit, too. Where a
+--   ratio's threshold falls with the free memory, that limit stays behind. Of
+--   eight samples the lowest counts: a real-time task's are higher.
+-- @grain    change; order seq
+-- @key      seq
+-- @needs    raw_global_dirty_state, wb_dirty_setting, wb_rule, wb_units
+-- @optional writeback:global_dirty_state
+-- @column   seq INTEGER of the first sample with the new threshold
+-- @column   ts INTEGER ns, trace clock
+-- @column   from_pages INTEGER threshold before
+-- @column   to_pages INTEGER threshold behind
+-- @column   dirty_pages INTEGER dirty and under writeback then
+-- @source   mm/page-writeback.c dirty_bytes_handler(),
+--   writeback_set_ratelimit(), domain_update_dirty_limit()
+-- @materialize
+CREATE VIEW wb_limit_change AS
+WITH
+  -- Most runs need no look at each sample beside the one before.
+  asked AS (
+    SELECT v.limit_step_factor AS factor, v.stale_ns, v.few_pages_count
+    FROM wb_rule AS v
+    WHERE (
+      SELECT max(g.thresh) - v.limit_step_factor * min(g.thresh)
+      FROM raw_global_dirty_state AS g
+    ) > 0
+  ),
+  step AS (
+    SELECT
+      n.seq,
+      n.ts,
+      n.nr_dirty + n.nr_writeback + coalesce(n.nr_unstable, 0) AS dirty_pages,
+      (
+        SELECT min(x.thresh)
+        FROM (
+          SELECT o.thresh
+          FROM raw_global_dirty_state AS o
+          WHERE o.seq < n.seq
+          ORDER BY o.seq DESC
+          LIMIT 8
+        ) AS x
+      ) AS from_pages,
+      (
+        SELECT min(x.thresh)
+        FROM (
+          SELECT o.thresh
+          FROM raw_global_dirty_state AS o
+          WHERE o.seq >= n.seq
+          ORDER BY o.seq
+          LIMIT 8
+        ) AS x
+      ) AS to_pages,
+      (
+        SELECT min(x.dirty_limit)
+        FROM (
+          SELECT o.dirty_limit
+          FROM raw_global_dirty_state AS o
+          WHERE o.seq >= n.seq
+          ORDER BY o.seq
+          LIMIT 8
+        ) AS x
+      ) AS limit_pages,
+      a.factor,
+      a.few_pages_count
+    FROM asked AS a
+    CROSS JOIN wb_dirty_setting AS s
+    CROSS JOIN wb_units AS u
+    CROSS JOIN raw_global_dirty_state AS n
+    CROSS JOIN raw_global_dirty_state AS p ON p.seq = n.prev_seq
+    WHERE coalesce(n.repeats_count, 0) = 0
+      AND (n.thresh > a.factor * p.thresh OR p.thresh > a.factor * n.thresh)
+      -- The smoothed limit rises at once, whatever made the threshold rise: in
+      -- a longer time memory may have come free. A threshold in bytes does not
+      -- care.
+      AND (
+        n.thresh < p.thresh
+        OR n.ts - p.ts <= a.stale_ns
+        OR p.thresh = (s.dirty_bytes + u.page_bytes - 1) / u.page_bytes
+      )
+  )
+SELECT s.seq, s.ts, s.from_pages, s.to_pages, s.dirty_pages
+FROM step AS s
+WHERE abs(s.to_pages - s.from_pages) >= s.few_pages_count
+  AND s.limit_pages <= s.factor * s.to_pages
+  AND (
+    s.to_pages > s.factor * s.from_pages
+    OR s.from_pages > s.factor * s.to_pages
+  );
+
+-- @view     wb_limit_drain
+-- @shared
+-- @summary  Times in which more was dirty than a limit that had been lowered
+--   lets: until the disks have written that, every writer waits.
+-- @grain    change to less than was dirty; order from_ts
+-- @key      seq
+-- @needs    wb_limit_change, wb_dirty_sample, wb_trace
+-- @optional writeback:global_dirty_state
+-- @column   seq INTEGER of wb_limit_change
+-- @column   from_ts INTEGER ns, of the change
+-- @column   until_ts INTEGER ns, the first sample with no more than the limit,
+--   the next change, or behind the trace's end: what comes first
+-- @materialize
+CREATE VIEW wb_limit_drain AS
+WITH
+  change AS (
+    SELECT c.*, lead(c.ts) OVER (ORDER BY c.seq) AS next_ts
+    FROM wb_limit_change AS c
+  ),
+  drained AS (
+    SELECT
+      c.seq,
+      c.ts,
+      coalesce(c.next_ts, t.last_ts + 1) AS next_ts,
+      (
+        SELECT d.ts
+        FROM wb_dirty_sample AS d
+        WHERE d.seq > c.seq AND d.dirty <= c.to_pages
+        ORDER BY d.seq
+        LIMIT 1
+      ) AS drained_ts
+    FROM change AS c
+    CROSS JOIN wb_trace AS t
+    WHERE c.dirty_pages > c.to_pages AND c.to_pages < c.from_pages
+  )
+SELECT
+  d.seq,
+  d.ts AS from_ts,
+  CASE WHEN d.drained_ts < d.next_ts THEN d.drained_ts ELSE d.next_ts END
+    AS until_ts
+FROM drained AS d;
+
+-- @view     wb_limit_warning
+-- @shared
+-- @summary  What the reader of a threshold must know.
+-- @grain    warning; order slug
+-- @needs    wb_limit_change, wb_bounds, wb_units
+-- @optional writeback:global_dirty_state
+-- @column   slug TEXT stable name of the warning
+-- @column   message TEXT what it means, with the numbers
+CREATE VIEW wb_limit_warning AS
+WITH
+  told AS (
+    SELECT
+      round(1.0 * c.from_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
+        || ' to '
+        || round(1.0 * c.to_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
+        || ' MiB after ' || round(1.0 * (c.ts - b.first_ts) / u.second_ns, 1)
+        || ' s' AS text
+    FROM wb_limit_change AS c
+    CROSS JOIN wb_bounds AS b
+    CROSS JOIN wb_units AS u
+    WHERE c.ts >= b.start_ts AND c.ts < b.end_ts
+    ORDER BY c.seq
+  )
+SELECT
+  'limit-changed' AS slug,
+  'the dirty limit changed in the run, from ' || group_concat(t.text, ', from ')
+    || ' (somebody set vm.dirty_*, or much memory came free): thresholds are'
+    || ' means since the last change' AS message
+FROM told AS t
+HAVING count(*) > 0;
