@@ -7,8 +7,8 @@
 -- @severity  ok
 -- @confidence measured
 -- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty,
---   of a limit of {limit_max_bytes}, and] {calm}[tasks were held up for
---   {held_ns}, no write for longer than {longest_ns}].
+--   of a limit of {limit_max_bytes}, and] {calm}[tasks were held up by dirty
+--   throttling for {held_ns}, no write for longer than {longest_ns}].
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes);
 --   limit_max_bytes = max(limit_max_bytes)
 -- @evidence  lost_time: held_ns = sum(total_ns, kind=throttle); longest_ns =
@@ -22,8 +22,9 @@
 -- @column    confidence TEXT inferred of less time than a call that is felt
 --   takes, and of a file that lacks what began before
 -- @column    lead TEXT that nothing is wrong, or that it cannot be said
--- @column    calm TEXT no write was held up, or none that was not before; empty
---   where somebody was
+-- @column    calm TEXT that throttling held up no write, or none that it did
+--   not before; empty where it held up any: other waits have findings of their
+--   own
 -- @column    held_ns INTEGER the same; NULL = nobody
 -- @column    longest_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, by one or more waits that began in the time of interest
@@ -96,8 +97,8 @@ SELECT
   CASE
     WHEN s.held_ns > 0 THEN ''
     WHEN k.is_cut OR k.is_held_before
-      THEN 'no write was held up that was not before'
-    ELSE 'no write was held up'
+      THEN 'no write was held up by dirty throttling that was not before'
+    ELSE 'no write was held up by dirty throttling'
   END AS calm,
   s.held_ns,
   s.longest_ns,

@@ -324,11 +324,14 @@ WITH
       = max(coalesce(t.cgroup_ino, g.cgroup_ino))
   ),
   -- Throttled inside the reclaim of a memory cgroup: that of its own limit.
+  -- A request inside a sync is part of that.
   inside AS MATERIALIZED (
     SELECT
       i.wait_id,
-      1 AS is_memcg,
-      coalesce(i.ts < i.asked_until_ts, 0) AS is_asked
+      i.kind = 'reclaim throttle' AS is_memcg,
+      i.kind = 'reclaim throttle' AND coalesce(i.ts < i.asked_until_ts, 0)
+        AS is_asked,
+      i.kind = 'block queue' AS is_sync
     FROM (
       SELECT
         s.wait_id,
@@ -337,12 +340,17 @@ WITH
         max(CASE s.kind WHEN 'memcg reclaim' THEN s.ts + s.span_ns END)
           OVER so_far AS until_ts,
         max(CASE s.cause WHEN 'memory.reclaim' THEN s.ts + s.span_ns END)
-          OVER so_far AS asked_until_ts
+          OVER so_far AS asked_until_ts,
+        max(CASE WHEN s.kind IN ('sync', 'fsync') THEN s.ts + s.span_ns END)
+          OVER so_far AS synced_until_ts
       FROM wb_stall AS s
-      WHERE s.kind IN ('memcg reclaim', 'reclaim throttle')
+      WHERE s.kind IN (
+        'memcg reclaim', 'reclaim throttle', 'sync', 'fsync', 'block queue'
+      )
       WINDOW so_far AS (PARTITION BY s.tid ORDER BY s.ts)
     ) AS i
-    WHERE i.kind = 'reclaim throttle' AND i.ts < i.until_ts
+    WHERE (i.kind = 'reclaim throttle' AND i.ts < i.until_ts)
+      OR (i.kind = 'block queue' AND i.ts < i.synced_until_ts)
   ),
   placed AS (
     SELECT
@@ -359,6 +367,8 @@ WITH
       s.device_ratio AS stall_device_ratio,
       CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
       CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
+      s.kind = 'block queue' AND s.what GLOB 'block_rq *W*'
+        AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
       s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
       s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
       s.comm GLOB 'kworker/*' AS is_flusher,
@@ -459,6 +469,7 @@ SELECT
       CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
         ELSE 'many_seconds'
       END
+    WHEN t.is_own_write THEN 'direct_writes'
   END AS finding,
   t.holder_bdi,
   t.holder_cgroup_ino,

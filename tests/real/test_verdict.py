@@ -153,8 +153,8 @@ def test_a_trace_of_one_event_has_a_verdict_that_can_be_seen(tmp_path: Path) -> 
     )
     with wbscope.open(loaded.path) as run:
         rows = run.sql("SELECT name, dur FROM tl_verdict").rows
-    text = "ok: Nothing is wrong in so short a time: no write was held up. (inferred)"
-    assert rows == [(text, 1_000_000)]
+    text = "Nothing is wrong in so short a time: no write was held up by dirty throttling."
+    assert rows == [(f"ok: {text} (inferred)", 1_000_000)]
 
 
 def test_the_first_screen_is_one(recorded: RecordedRun, wbscope: Wbscope) -> None:

@@ -134,3 +134,32 @@ def test_truncate_waits_for_seconds_of_dirty_pages(tmp_path: Path) -> None:
     assert one.advice is not None
     assert dict(one.advice.settings)["vm.dirty_bytes"] == str(1 << 20)
     assert one.advice.expect == "stalls_by_task.max_ns lower"
+
+
+def test_direct_writes_are_told(tmp_path: Path) -> None:
+    """Four writes of 0.25 s, and a read of 0.4 s, which no rule tells of."""
+    trace = _Trace(_LITTLE)
+    for i in range(4):
+        trace.request("direct-79", 101 + i / 2, 0.25, 5000 + i, "WS")
+        trace.sleep("direct-79", 101.000001 + i / 2, 0.25)
+    trace.request("reader-80", 101, 0.4, 9000, "R")
+    trace.sleep("reader-80", 101.000001, 0.4)
+    by_id = trace.found(tmp_path)
+    told = by_id["direct_writes"]
+    assert (told.severity, round(told.cost_task_ns / 1e6)) == ("note", 1000)
+    assert told.text.startswith(
+        "direct 79 waited 1.00 s for writes that they gave to 8:0 themselves"
+    )
+    # 104 requests of 8 KiB; the counters of dirty pages know 19 pages.
+    assert told.facts["written_bytes"] == 104 * 8192
+    assert by_id["nothing_wrong"].text.endswith("and no write was held up by dirty throttling.")
+
+
+def test_writes_in_an_fsync_are_no_direct_writes(tmp_path: Path) -> None:
+    trace = _Trace(_LITTLE)
+    trace.event(100.9, "db-77", "ext4_sync_file_enter", "dev 8,0 ino 12 parent 2 datasync 0")
+    for i in range(4):
+        trace.request("db-77", 101 + i / 4, 0.2, 5000 + i, "WS")
+        trace.sleep("db-77", 101.000001 + i / 4, 0.2)
+    trace.event(102.1, "db-77", "ext4_sync_file_exit", "dev 8,0 ino 12 ret 0")
+    assert "direct_writes" not in trace.found(tmp_path)
