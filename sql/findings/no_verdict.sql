@@ -2,31 +2,51 @@
 -- @finding   no_verdict
 -- @title     The trace is not whole
 -- @summary   Events were lost, or a part of the trace is damaged: what is told
---   are lower bounds, and no advice is given.
+--   are lower bounds, and no advice is given. Where the trace clock counts
+--   ticks, no time and no rate is known, and nothing else is told.
 -- @severity  severe
 -- @confidence measured
--- @sentence  No verdict, the trace is not whole:[ the ring buffer overran
---   {gaps_count:time} and {lost_count:event} are lost;][ the ring buffer
---   overran {unknown_gaps_count:time} and the trace does not tell of each how
---   many events that cost;][ it is {state};] what follows are lower bounds.
+-- @sentence  No verdict, {why:raw}:[ the ring buffer overran {gaps_count:time}
+--   and {lost_count:event} are lost;][ the ring buffer overran
+--   {unknown_gaps_count:time} and the trace does not tell of each how many
+--   events that cost;][ it is {state};][ its clock ({ticks_clock}) counts
+--   ticks, not ns;] {so:raw}.
 -- @evidence  trace_state: gaps_count = max(gaps_count); lost_count =
 --   max(lost_count); unknown_gaps_count = max(unknown_gaps_count)
 -- @advice    {remedy}.
 -- @needs     wb_trace_state
 -- @column    cost_task_ns INTEGER 0
+-- @column    title TEXT that times are not known; NULL = the trace is not whole
+-- @column    why TEXT what is missing
+-- @column    so TEXT what that means for all else
 -- @column    gaps_count INTEGER gaps, where their events are counted
 -- @column    lost_count INTEGER events lost
 -- @column    unknown_gaps_count INTEGER gaps, where they are not
 -- @column    state TEXT damaged or not whole
--- @column    remedy TEXT what gives a whole trace
+-- @column    ticks_clock TEXT a clock that counts ticks; NULL = it tells ns
+-- @column    remedy TEXT what gives a whole trace, with times
 -- @source    docs/findings.md
 SELECT
   0 AS cost_task_ns,
+  CASE WHEN s.ticks_clock IS NOT NULL THEN 'The trace has no times' END
+    AS title,
+  CASE
+    WHEN s.ticks_clock IS NULL THEN 'the trace is not whole'
+    ELSE 'the trace has no times'
+  END AS why,
+  CASE
+    WHEN s.ticks_clock IS NULL THEN 'what follows are lower bounds'
+    ELSE 'nobody knows how long anything took'
+  END AS so,
   s.gaps_count,
   s.lost_count,
   s.unknown_gaps_count,
   s.state,
+  s.ticks_clock,
   CASE
+    WHEN s.ticks_clock IS NOT NULL
+      THEN 'Record again with a clock that tells ns: trace-cmd record -C mono,'
+        || ' or wbscope record, which takes such a one'
     WHEN coalesce(s.gaps_count, s.unknown_gaps_count) IS NULL
       THEN 'Copy the trace again, or record again: a recorder that was killed'
         || ' leaves such a file'

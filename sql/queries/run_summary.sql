@@ -32,7 +32,13 @@ WITH
     CROSS JOIN wb_units AS u
     WHERE i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
     UNION ALL
-    SELECT 9, 'duration_ns', b.last_ts - b.first_ts FROM wb_bounds AS b
+    SELECT 9, 'duration_ns', b.last_ts - b.first_ts
+    FROM wb_bounds AS b
+    WHERE NOT EXISTS (
+      SELECT 1
+      FROM raw_meta AS m
+      WHERE m.key = 'clock_unit' AND m.value = 'ticks'
+    )
     UNION ALL
     SELECT 10, 'events_count', m.value
     FROM raw_meta AS m WHERE m.key = 'events_count'

@@ -3,8 +3,9 @@
 
 -- @query    trace_state
 -- @title    Is the trace whole?
--- @summary  Events that were lost, and damage: whether numbers can be believed.
--- @read     matters 1: so much is lost that no verdict is given.
+-- @summary  Events that were lost, damage, and a clock without times: whether
+--   numbers can be believed.
+-- @read     matters 1: so much is lost, or unknown, that no verdict is given.
 -- @grain    one row
 -- @filters  range
 -- @needs    wb_trace_state, wb_bounds
@@ -15,16 +16,22 @@
 --   how many events that cost; NULL = none
 -- @column   lost_ratio REAL lost events over all that happened
 -- @column   state TEXT damaged, read only in part; NULL = whole
+-- @column   ticks_clock TEXT the trace clock, where it counts ticks and not ns;
+--   NULL = it tells the time
 -- @column   matters INTEGER 1: no verdict
--- @column   duration_ns INTEGER length of the time of interest
+-- @column   duration_ns INTEGER length of the time of interest; NULL = its
+--   clock does not tell
 SELECT
   s.gaps_count,
   s.lost_count,
   s.unknown_gaps_count,
   s.lost_ratio,
   s.state,
+  s.ticks_clock,
   s.matters,
-  min(b.end_ts, b.last_ts) - b.start_ts AS duration_ns
+  CASE
+    WHEN s.ticks_clock IS NULL THEN min(b.end_ts, b.last_ts) - b.start_ts
+  END AS duration_ns
 FROM wb_trace_state AS s
 CROSS JOIN wb_bounds AS b
 ORDER BY s.matters;

@@ -358,7 +358,8 @@ CROSS JOIN wb_units AS u;
 
 -- @view     wb_trace_state
 -- @shared
--- @summary  Whether the trace is whole, and if not, whether that matters.
+-- @summary  Whether the trace is whole and has times, and if not, whether that
+--   matters.
 -- @grain    one row
 -- @needs    raw_lost_events, raw_meta, wb_rule
 -- @column   gaps_count INTEGER times that the ring buffer overran; NULL = none,
@@ -368,7 +369,10 @@ CROSS JOIN wb_units AS u;
 --   how many events that cost; NULL = none
 -- @column   lost_ratio REAL lost events over all that happened
 -- @column   state TEXT damaged, read only in part; NULL = whole
--- @column   matters INTEGER 1: damaged, or more is lost than wb_rule lets pass
+-- @column   ticks_clock TEXT the trace clock, where it counts ticks and not ns;
+--   NULL = it tells the time
+-- @column   matters INTEGER 1: damaged, without times, or more is lost than
+--   wb_rule lets pass
 CREATE VIEW wb_trace_state AS
 WITH
   gap AS (
@@ -387,7 +391,15 @@ WITH
       ) AS events_count,
       EXISTS (
         SELECT 1 FROM raw_meta AS m WHERE m.key = 'damaged' AND m.value = 1
-      ) AS is_damaged
+      ) AS is_damaged,
+      -- How long a tick is nothing tells: one of uptime is 1/USER_HZ s, which
+      -- differs by machine, and it was a clock of ns in older kernels.
+      (
+        SELECT coalesce(c.value, 'unknown')
+        FROM raw_meta AS m
+        LEFT JOIN raw_meta AS c ON c.key = 'clock'
+        WHERE m.key = 'clock_unit' AND m.value = 'ticks'
+      ) AS ticks_clock
   )
 SELECT
   CASE WHEN g.gaps_count > 0 AND g.unknown_count = 0 THEN g.gaps_count END
@@ -397,8 +409,10 @@ SELECT
   CASE WHEN g.unknown_count > 0 THEN g.gaps_count END AS unknown_gaps_count,
   1.0 * g.lost_count / (k.events_count + g.lost_count) AS lost_ratio,
   CASE WHEN k.is_damaged THEN 'damaged, and was read only in part' END AS state,
+  k.ticks_clock,
   CASE
     WHEN k.is_damaged OR g.unknown_count > 0 THEN 1
+    WHEN k.ticks_clock IS NOT NULL THEN 1
     WHEN g.lost_count > v.lost_most_ratio * (k.events_count + g.lost_count)
       THEN 1
     ELSE 0

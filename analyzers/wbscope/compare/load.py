@@ -92,6 +92,14 @@ class Loader:
                     effect="a part of a run is not comparable with a whole one",
                     fix=Phrase("record it again, or allow it: ", Argument("allow_damaged", True)),
                 )
+            if run.untimed:
+                raise EvidenceError(
+                    "run-without-times",
+                    run.name,
+                    "its trace clock counts ticks, not ns: no time and no rate of it is known",
+                    effect="it is comparable with nothing, not even with another such run",
+                    fix="record it again: trace-cmd record -C mono, or wbscope record",
+                )
         return Side(name, tuple(runs))
 
     def _loaded(self, texts: Sequence[str]) -> list[RunData]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from wbscope.base.result import Notice
-from wbscope.library.losses import is_damaged, is_lost
+from wbscope.library.losses import is_damaged, is_lost, is_untimed
 from wbscope.measure.metric import Scalars, split_name
 
 __all__ = ["Fact", "RunData", "Session"]
@@ -81,6 +81,11 @@ class RunData:
     def damaged(self) -> tuple[Notice, ...]:
         """What says that only a part of the trace was read."""
         return tuple(notice for notice in self.warnings if is_damaged(notice.slug))
+
+    @property
+    def untimed(self) -> tuple[Notice, ...]:
+        """What says that the trace has no times."""
+        return tuple(notice for notice in self.warnings if is_untimed(notice.slug))
 
     @property
     def failed(self) -> tuple[Notice, ...]:

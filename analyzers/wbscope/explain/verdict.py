@@ -42,7 +42,7 @@ class Verdict:
 
     @property
     def is_whole(self) -> bool:
-        """Whether so little is lost that a verdict can be given."""
+        """Whether a verdict can be given: little is lost, and the clock tells the time."""
         return not any(one.id == NO_VERDICT for one in self.findings)
 
     @property

@@ -141,9 +141,13 @@ def find_all(
             for one in found
             if one.id != NOTHING_WRONG or (wrong == {_BEFORE} and one.severity != "ok")
         ]
-    if any(one.id == NO_VERDICT for one in found):
-        # Nobody changes a setting because of events that are missing.
-        found = [one if one.id == NO_VERDICT else replace(one, advice=None) for one in found]
+    if (doubt := next((one for one in found if one.id == NO_VERDICT), None)) is not None:
+        # Nobody changes a setting because of events that are missing; without times, all that
+        # rules tell of them is wrong.
+        is_timed = doubt.facts["ticks_clock"] is None
+        found = [doubt] + [
+            replace(one, advice=None) for one in found if is_timed and one.id != NO_VERDICT
+        ]
     return sorted(found, key=_place)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which warnings say that a trace is not whole: its numbers are then lower bounds."""
+"""Which warnings say that a trace is not whole, or has no times: what numbers are worth then."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Iterable
 
 from wbscope.base.result import Notice
 
-__all__ = ["is_damaged", "is_lost", "of_losses"]
+__all__ = ["is_damaged", "is_lost", "is_untimed", "of_losses"]
 
 # Of the view wb_warning.
 _LOST = ("lost-events", "records-overwritten")
 _DAMAGED = ("damaged-trace", "part-of-trace", "recording-cut-short", "lines-not-understood")
 _DATA_LOSS = "data-loss-"
+_UNTIMED = "clock-without-unit"
 
 
 def is_lost(slug: str) -> bool:
@@ -25,6 +26,11 @@ def is_damaged(slug: str) -> bool:
     return slug in _DAMAGED or slug.startswith(_DATA_LOSS)
 
 
+def is_untimed(slug: str) -> bool:
+    """Whether it says that the trace clock counts ticks: no time and no rate is one then."""
+    return slug == _UNTIMED
+
+
 def of_losses(warnings: Iterable[Notice]) -> tuple[Notice, ...]:
-    """Those that say one of the two."""
+    """Those that say that it is not whole."""
     return tuple(one for one in warnings if is_lost(one.slug) or is_damaged(one.slug))
