@@ -1,28 +1,30 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   fair
 -- @title     Whether writers shared the disk fairly
--- @summary   Jain's index of the rates of the writers of one wb: against their
---   max-min fair shares where it is known what they asked for, else plain.
+-- @summary   Jain's index of the rates of the writers of one wb that wrote
+--   together: against their max-min fair shares where it is known what they
+--   asked for, else plain, where all of them did. Of a few calls it says
+--   nothing.
 -- @severity  fact
 -- @confidence measured
 -- @sentence  The {tasks_count} writers of {bdi} got[ {weighted_ratio} of fair
 --   shares][ {plain_ratio} of equal shares] (Jain's index), from
 --   {slow_bytes_per_s} to {fast_bytes_per_s}.
--- @evidence  fairness --bdi {bdi}: tasks_count = max(tasks_count, bdi={bdi},
---   cgroup_ino={cgroup_ino}); weighted_ratio = max(jain_weighted_ratio,
+-- @evidence  fairness --bdi {bdi}: weighted_ratio = max(jain_weighted_ratio,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); plain_ratio = max(jain_ratio,
 --   bdi={bdi}, cgroup_ino={cgroup_ino})
--- @evidence  fairness_tasks --bdi {bdi}: fast_bytes_per_s =
---   max(rate_bytes_per_s, bdi={bdi}, cgroup_ino={cgroup_ino});
+-- @evidence  fairness_tasks --bdi {bdi}: tasks_count = sum(is_compared,
+--   bdi={bdi}, cgroup_ino={cgroup_ino}); fast_bytes_per_s =
+--   max(rate_bytes_per_s, bdi={bdi}, cgroup_ino={cgroup_ino}, is_compared=1);
 --   slow_bytes_per_s = min(rate_bytes_per_s, bdi={bdi},
---   cgroup_ino={cgroup_ino})
--- @needs     wb_task_rate
+--   cgroup_ino={cgroup_ino}, is_compared=1)
+-- @needs     wb_task_rate, wb_rule
 -- @events    writeback:balance_dirty_pages
 -- @optional  sched:sched_switch
 -- @column    cost_task_ns INTEGER 0
 -- @column    bdi TEXT the device
 -- @column    cgroup_ino INTEGER cgroup that owns the wb
--- @column    tasks_count INTEGER writers
+-- @column    tasks_count INTEGER writers that wrote together
 -- @column    weighted_ratio REAL Jain's index of rate over entitlement; NULL =
 --   nothing tells what they asked for
 -- @column    plain_ratio REAL Jain's index of the rates; NULL where the other
@@ -37,6 +39,8 @@ WITH
       r.cgroup_ino,
       r.dirtied_basis,
       r.rate_bytes_per_s AS rate,
+      r.is_compared,
+      r.events_count,
       r.rate_bytes_per_s / r.entitlement_bytes_per_s AS x
     FROM wb_task_rate AS r
   ),
@@ -44,15 +48,21 @@ WITH
     SELECT
       s.bdi,
       s.cgroup_ino,
-      count(*) AS tasks_count,
+      sum(s.is_compared) AS tasks_count,
       sum(s.x) * sum(s.x) / nullif(count(s.x) * sum(s.x * s.x), 0) AS weighted,
       sum(s.rate) * sum(s.rate) / nullif(count(*) * sum(s.rate * s.rate), 0)
         AS plain,
-      min(s.rate) AS slow,
-      max(s.rate) AS fast
+      min(CASE s.is_compared WHEN 1 THEN s.rate END) AS slow,
+      max(CASE s.is_compared WHEN 1 THEN s.rate END) AS fast
     FROM share AS s
-    GROUP BY s.bdi, s.cgroup_ino
-    HAVING count(*) > 1 AND max(s.dirtied_basis = 'bound') = 0
+    CROSS JOIN wb_rule AS v
+    GROUP BY s.bdi, s.cgroup_ino, v.few_calls_count
+    HAVING sum(s.is_compared) > 1
+      AND max(s.dirtied_basis = 'bound') = 0
+      AND min(CASE s.is_compared WHEN 1 THEN s.events_count END)
+        >= v.few_calls_count
+      -- The plain index is one of all tasks.
+      AND (count(s.x) > 0 OR min(s.is_compared) = 1)
   )
 SELECT
   0 AS cost_task_ns,

@@ -37,6 +37,7 @@ WITH
         ORDER BY r.rate_bytes_per_s DESC, r.tid
       ) AS fast_place
     FROM wb_task_rate AS r
+    WHERE r.is_compared = 1
   ),
   light AS (
     SELECT
@@ -46,7 +47,9 @@ WITH
       ) AS place
     FROM wb_task_rate AS r
     CROSS JOIN wb_rule AS v
-    WHERE r.is_demand_limited = 1 AND r.slept_ratio >= v.held_least_ratio
+    WHERE r.is_compared = 1
+      AND r.is_demand_limited = 1
+      AND r.slept_ratio >= v.held_least_ratio
   )
 SELECT
   0 AS cost_task_ns,

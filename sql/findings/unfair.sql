@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   unfair
 -- @title     Equal writers got unequal shares
--- @summary   Writers of one wb that asked for more than they got did not get
---   the same: Jain's index against their max-min fair shares is below 0.8.
+-- @summary   Writers of one wb that wrote together and asked for more than they
+--   got did not get the same: Jain's index against their max-min fair shares is
+--   below 0.8, and one got less than half of another. Of a few calls it says
+--   nothing.
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {slow_task} got {slow_bytes_per_s} of {bdi} and {fast_task} got
@@ -34,23 +36,31 @@ WITH
     SELECT
       r.*,
       r.rate_bytes_per_s / r.entitlement_bytes_per_s AS x,
+      r.is_demand_limited = 0 AND r.events_count >= v.few_calls_count
+        AS is_greedy
+    FROM wb_task_rate AS r
+    CROSS JOIN wb_rule AS v
+    WHERE r.entitlement_bytes_per_s > 0
+  ),
+  placed AS (
+    SELECT
+      s.*,
       row_number() OVER (
-        PARTITION BY r.bdi, r.cgroup_ino
-        ORDER BY r.is_demand_limited, r.rate_bytes_per_s, r.tid
+        PARTITION BY s.bdi, s.cgroup_ino
+        ORDER BY s.is_greedy DESC, s.rate_bytes_per_s, s.tid
       ) AS slow_place,
       row_number() OVER (
-        PARTITION BY r.bdi, r.cgroup_ino
-        ORDER BY r.is_demand_limited, r.rate_bytes_per_s DESC, r.tid
+        PARTITION BY s.bdi, s.cgroup_ino
+        ORDER BY s.is_greedy DESC, s.rate_bytes_per_s DESC, s.tid
       ) AS fast_place
-    FROM wb_task_rate AS r
-    WHERE r.entitlement_bytes_per_s > 0
+    FROM share AS s
   ),
   indexed AS (
     SELECT
       s.bdi,
       s.cgroup_ino,
       sum(s.x) * sum(s.x) / nullif(count(*) * sum(s.x * s.x), 0) AS jain,
-      sum(CASE s.is_demand_limited WHEN 0 THEN 1 ELSE 0 END) AS greedy_count
+      sum(s.is_greedy) AS greedy_count
     FROM share AS s
     CROSS JOIN wb_rule AS v
     GROUP BY s.bdi, s.cgroup_ino
@@ -75,10 +85,11 @@ SELECT
   i.jain AS jain_ratio
 FROM indexed AS i
 CROSS JOIN wb_rule AS v
-JOIN share AS a
+JOIN placed AS a
   ON a.bdi = i.bdi AND a.cgroup_ino IS i.cgroup_ino AND a.slow_place = 1
-JOIN share AS z
+JOIN placed AS z
   ON z.bdi = i.bdi AND z.cgroup_ino IS i.cgroup_ino AND z.fast_place = 1
 WHERE i.jain < v.fair_least_ratio
   AND i.greedy_count > 1
+  AND a.rate_bytes_per_s < v.most_ratio * z.rate_bytes_per_s
 ORDER BY i.jain, i.bdi, i.cgroup_ino;

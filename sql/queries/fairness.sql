@@ -11,7 +11,8 @@
 --   lower bound that misses what was dirtied in free run. coverage is the share
 --   of what the machine dirtied that events charge to tasks: below 50 %, bounds
 --   say nothing and there is no index. jain_weighted_ratio compares each task
---   with its max-min share of what it asked for; demand_basis says how that is
+--   with its max-min share of what it asked for, of those that wrote together
+--   (is_compared of fairness_tasks); demand_basis says how that is
 --   known: fio (rate= of the jobs), sched (sleeps of its own accord) or none,
 --   then it is NULL. Only tasks that fired balance_dirty_pages are compared,
 --   without those that wrote a few KiB on the side. With --window there is a
@@ -33,7 +34,8 @@
 -- @column   jain_ratio REAL Jain's index of the rates; NULL = all are 0, or
 --   bounds with a coverage below wb_rule.coverage_least_ratio
 -- @column   jain_weighted_ratio REAL Jain's index of rate over entitlement;
---   NULL = the row is of a window, or demand_basis is none
+--   NULL = the row is of a window, demand_basis is none, or no two tasks wrote
+--   together
 -- @column   slowest_to_fastest_ratio REAL slowest rate over fastest
 -- @column   dirtied_basis TEXT what the rates are made of: probe, proc_io, fio,
 --   syscalls, calibrated or bound
@@ -121,7 +123,7 @@ SELECT
   min(l.is_told) * sum(l.rate) * sum(l.rate)
     / nullif(count(*) * sum(l.rate * l.rate), 0) AS jain_ratio,
   min(l.is_told) * sum(l.weighted) * sum(l.weighted)
-    / (count(*) * sum(l.weighted * l.weighted)) AS jain_weighted_ratio,
+    / (count(l.weighted) * sum(l.weighted * l.weighted)) AS jain_weighted_ratio,
   min(l.is_told) * min(l.rate) / nullif(max(l.rate), 0)
     AS slowest_to_fastest_ratio,
   min(l.dirtied_basis) AS dirtied_basis,

@@ -3,8 +3,8 @@
 
 -- @view     wb_task_rate
 -- @summary  How fast each throttled task dirtied pages of each wb, and its
---   max-min fair share of what all of them together got. Tasks that wrote on
---   the side (wb_rule) are left out.
+--   max-min fair share of what those got that wrote together. Tasks that wrote
+--   on the side (wb_rule) are left out.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
 -- @needs    wb_throttle_total, wb_task_dirtied, wb_task, _idle, wb_units,
 --   wb_rule, raw_sched_switch
@@ -17,6 +17,7 @@
 -- @column   task_id INTEGER of wb_task: the task under its name then
 -- @column   dirtied_bytes INTEGER charged, first to last event: a lower bound
 -- @column   active_ns INTEGER time from its first to its last event
+-- @column   events_count INTEGER its events
 -- @column   dirtied_bytes_per_s REAL the lower bound of its rate in that time
 -- @column   dirtied_estimate_bytes INTEGER what it dirtied, by dirtied_basis
 -- @column   dirtied_basis TEXT as basis of wb_task_dirtied
@@ -26,7 +27,10 @@
 -- @column   slept_ratio REAL share of that time that it slept
 -- @column   idle_ratio REAL share of the time in which it was not throttled
 --   that it slept of its own accord (state S: a timer, a pipe, a lock of the
---   program); NULL = sched_switch did not watch it
+--   program) or was stopped (T, t); NULL = sched_switch did not watch it
+-- @column   is_compared INTEGER 1: it is of those, the most of its wb, that
+--   were active at the same moment and for wb_rule.together_least_ns from then,
+--   or it is the only one
 -- @column   is_demand_limited INTEGER 1: it got all it asked for: the rate= of
 --   its fio job, or, where it has none, it was idle for half of its own time or
 --   more, or throttled for hardly any of it (wb_rule)
@@ -34,8 +38,9 @@
 --   or not known
 -- @column   demand_basis TEXT of its wb: fio: rate= of each job; sched:
 --   sched_switch watched each task; none: nothing tells
--- @column   entitlement_bytes_per_s REAL its max-min fair share; NULL = nothing
---   tells what the tasks of its wb asked for
+-- @column   entitlement_bytes_per_s REAL its max-min fair share of what those
+--   got that are compared; NULL = it is not, or nothing tells what the tasks of
+--   its wb asked for
 -- @source   R. Jain et al., A Quantitative Measure of Fairness, DEC-TR-301;
 --   D. Bertsekas and R. Gallager, Data Networks, 6.5.2 (max-min fairness)
 -- @materialize
@@ -55,6 +60,7 @@ WITH
       a.first_ts AS from_ts,
       max(d.slept_until_ts, a.last_ts) AS to_ts,
       a.last_ts - a.first_ts AS active_ns,
+      a.events_count,
       -- The first event's pages were dirtied before it, so before the time
       -- that the rate is taken over.
       d.charged_bytes - d.first_charged_bytes AS dirtied_bytes,
@@ -150,6 +156,57 @@ WITH
       END AS asked
     FROM judged AS j
   ),
+  -- Of tasks one after the other, rates are of different times, and add up to
+  -- nothing.
+  step AS (
+    SELECT d.bdi, d.cgroup_ino, d.from_ts AS ts, 1 AS change
+    FROM demand AS d
+    CROSS JOIN wb_rule AS v
+    WHERE d.active_ns >= v.together_least_ns
+    UNION ALL
+    SELECT
+      d.bdi, d.cgroup_ino, d.from_ts + d.active_ns - v.together_least_ns, -1
+    FROM demand AS d
+    CROSS JOIN wb_rule AS v
+    WHERE d.active_ns >= v.together_least_ns
+  ),
+  active AS (
+    SELECT
+      s.*,
+      sum(s.change) OVER (
+        PARTITION BY s.bdi, s.cgroup_ino
+        ORDER BY s.ts, s.change DESC
+        ROWS UNBOUNDED PRECEDING
+      ) AS tasks_count
+    FROM step AS s
+  ),
+  moment AS (
+    SELECT
+      a.*,
+      row_number() OVER (
+        PARTITION BY a.bdi, a.cgroup_ino
+        ORDER BY a.tasks_count DESC, a.ts
+      ) AS place
+    FROM active AS a
+  ),
+  grouped AS (
+    SELECT
+      d.*,
+      CASE
+        WHEN count(*) OVER (PARTITION BY d.bdi, d.cgroup_ino) = 1 THEN 1
+        WHEN m.tasks_count > 1
+          AND d.from_ts <= m.ts
+          AND d.from_ts + d.active_ns - v.together_least_ns >= m.ts
+          THEN 1
+        ELSE 0
+      END AS is_compared
+    FROM demand AS d
+    CROSS JOIN wb_rule AS v
+    LEFT JOIN moment AS m
+      ON m.bdi = d.bdi
+      AND coalesce(m.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
+      AND m.place = 1
+  ),
   -- Water-filling: tasks in order of what they ask for, those who ask for all
   -- they can get last. The level is what is left, divided among the rest.
   ordered AS (
@@ -160,11 +217,11 @@ WITH
       row_number() OVER asking AS place,
       sum(coalesce(d.asked, 0)) OVER (asking ROWS UNBOUNDED PRECEDING)
         AS asked_so_far
-    FROM demand AS d
+    FROM grouped AS d
     WINDOW
-      wb AS (PARTITION BY d.bdi, d.cgroup_ino),
+      wb AS (PARTITION BY d.bdi, d.cgroup_ino, d.is_compared),
       asking AS (
-        PARTITION BY d.bdi, d.cgroup_ino
+        PARTITION BY d.bdi, d.cgroup_ino, d.is_compared
         ORDER BY d.asked IS NULL, d.asked, d.tid, d.task_id
       )
   ),
@@ -182,6 +239,7 @@ WITH
         END
       ) AS stop_place
     FROM ordered AS o
+    WHERE o.is_compared = 1
     GROUP BY o.bdi, o.cgroup_ino
   ),
   level AS (
@@ -196,6 +254,7 @@ WITH
       ON o.bdi = l.bdi
       AND coalesce(o.cgroup_ino, 0) = coalesce(l.cgroup_ino, 0)
       AND o.place = l.stop_place
+      AND o.is_compared = 1
   )
 SELECT
   o.bdi,
@@ -205,6 +264,7 @@ SELECT
   o.task_id,
   o.dirtied_bytes,
   o.active_ns,
+  o.events_count,
   1.0 * u.second_ns * o.dirtied_bytes / o.active_ns AS dirtied_bytes_per_s,
   o.estimate_bytes AS dirtied_estimate_bytes,
   o.basis AS dirtied_basis,
@@ -212,12 +272,13 @@ SELECT
   o.rate AS rate_bytes_per_s,
   o.slept_ratio,
   o.idle_ratio,
+  o.is_compared,
   CASE WHEN o.demand_basis <> 'none' THEN o.is_demand_limited END
     AS is_demand_limited,
   CASE WHEN o.demand_basis <> 'none' THEN o.asked END AS asked_bytes_per_s,
   o.demand_basis,
   CASE
-    WHEN o.demand_basis = 'none' THEN NULL
+    WHEN o.demand_basis = 'none' OR o.is_compared = 0 THEN NULL
     WHEN o.place < l.stop_place OR l.stop_place IS NULL THEN o.asked
     ELSE l.fair_rate
   END AS entitlement_bytes_per_s
@@ -388,7 +449,8 @@ FROM per_window AS f;
 
 -- @view     _idle
 -- @summary  Sleeps in which a throttled task did not want to run: interruptible
---   ones, such as those of a rate limit, of an empty pipe or of nothing to do.
+--   ones, such as those of a rate limit, of an empty pipe or of nothing to do,
+--   and those of a task that was stopped, by a signal or a debugger.
 -- @grain    sleep of a task that fires balance_dirty_pages; order tid, ts
 -- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_bounds
 -- @optional sched:sched_switch
@@ -396,7 +458,8 @@ FROM per_window AS f;
 -- @column   ts INTEGER ns, when it left the CPU
 -- @column   end_ts INTEGER ns, when it ran again; the trace's end if it did not
 -- @source   include/trace/events/sched.h: bit 0 of prev_state is
---   TASK_INTERRUPTIBLE in every kernel
+--   TASK_INTERRUPTIBLE in every kernel, bits 2 and 3 are __TASK_STOPPED and
+--   __TASK_TRACED
 -- @materialize
 CREATE VIEW _idle AS
 WITH
@@ -427,6 +490,6 @@ WITH
 SELECT p.tid, p.ts, coalesce(p.next_ts, b.last_ts) AS end_ts
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
-WHERE p.left_state & 1 = 1
+WHERE p.left_state & (1 | 4 | 8) > 0
   -- Two switches off the CPU in a row: the one onto it was not recorded.
   AND p.next_left_state IS NULL;

@@ -123,6 +123,8 @@ FROM named AS n;
 --   share of its time got all that it asked for
 -- @column   idle_least_ratio REAL so did one that was idle for this share of
 --   the rest or more
+-- @column   together_least_ns INTEGER writers are compared that were active
+--   together for so long: five updates of their rate
 -- @column   incidental_bytes INTEGER a task that never paused and was charged
 --   no more than this writes on the side, such as its own messages: it is not
 --   compared with those that write for their living
@@ -208,6 +210,7 @@ SELECT
   16 * u.ms_ns AS unslept_least_ns,
   0.05 AS throttled_least_ratio,
   0.5 AS idle_least_ratio,
+  u.second_ns AS together_least_ns,
   64 * u.kib_bytes AS incidental_bytes,
   10 AS incidental_divisor,
   0.25 AS calibrated_least_ratio,
