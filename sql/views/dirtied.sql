@@ -209,22 +209,50 @@ WITH
     HAVING sum(CASE WHEN i.sample <> 'start' THEN 1 ELSE 0 END) = 1
       AND max(CASE WHEN i.sample <> 'start' THEN i.write_bytes END) > 0
   ),
-  written AS (
-    SELECT w.task_id, sum(c.written_bytes) AS bytes
-    FROM writer AS w
+  written AS MATERIALIZED (
+    SELECT k.tid, k.task_id, sum(c.written_bytes) AS bytes
+    FROM (
+      SELECT DISTINCT w.tid FROM writer AS w WHERE w.is_incidental = 0
+    ) AS o
     CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_rule AS v
-    JOIN wb_task AS k ON k.task_id = w.task_id
+    JOIN wb_task AS k ON k.tid = o.tid
     JOIN wb_write_call AS c
       ON c.tid = k.tid AND c.ts >= k.from_ts AND c.ts < k.until_ts
-    WHERE w.wbs_count = 1
-      AND w.is_incidental = 0
-      AND (c.fd IS NULL OR c.fd <> 2)
+    WHERE (c.fd IS NULL OR c.fd <> 2)
       AND c.ts >= b.start_ts
       AND c.ts < b.end_ts
-    GROUP BY w.task_id, w.charged_bytes, v.incidental_bytes
-    -- Else it dirties pages by other ways, too: mmap, io_uring.
-    HAVING sum(c.written_bytes) >= w.charged_bytes - v.incidental_bytes
+    GROUP BY k.tid, k.task_id
+  ),
+  -- A thread is charged under one name what it wrote under another, and also
+  -- what tasks that exited left on its CPU.
+  thread AS (
+    SELECT
+      t.tid,
+      t.bytes,
+      max(sum(w.task_charged_bytes) - t.bytes, 0) AS excess_bytes
+    FROM (
+      SELECT c.tid, sum(c.bytes) AS bytes FROM written AS c GROUP BY c.tid
+    ) AS t
+    JOIN writer AS w ON w.tid = t.tid AND w.place = 1
+    GROUP BY t.tid, t.bytes
+  ),
+  -- With more excess, writers dirty pages by other ways, too: mmap, io_uring.
+  called AS (
+    SELECT o.bdi, o.cgroup_key
+    FROM (
+      SELECT DISTINCT w.bdi, coalesce(w.cgroup_ino, 0) AS cgroup_key, w.tid
+      FROM writer AS w
+      WHERE w.is_incidental = 0
+    ) AS o
+    JOIN thread AS t ON t.tid = o.tid
+    CROSS JOIN wb_rule AS v
+    GROUP BY o.bdi, o.cgroup_key, v.incidental_bytes, v.leaked_bytes,
+      v.leaked_ratio
+    HAVING max(t.excess_bytes) <= v.incidental_bytes
+      OR (
+        max(t.excess_bytes) <= v.leaked_bytes
+        AND sum(t.excess_bytes) <= v.leaked_ratio * sum(t.bytes)
+      )
   ),
   -- fio does not tell which thread did a job: the largest job is that of the
   -- task with the most bytes, when there are as many of the one as of the
@@ -269,10 +297,14 @@ WITH
     JOIN job AS f ON f.task_id = w.task_id
     WHERE w.is_incidental = 0
     UNION ALL
-    SELECT w.task_id, w.bdi, coalesce(w.cgroup_ino, 0), 4, c.bytes
-    FROM writer AS w
-    JOIN written AS c ON c.task_id = w.task_id
-    WHERE w.is_incidental = 0
+    SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 4,
+      s.wb_ratio * coalesce(c.bytes, 0)
+    FROM shared AS s
+    JOIN thread AS t ON t.tid = s.tid AND t.bytes > 0
+    JOIN called AS k
+      ON k.bdi = s.bdi AND k.cgroup_key = coalesce(s.cgroup_ino, 0)
+    LEFT JOIN written AS c ON c.task_id = s.task_id
+    WHERE s.is_incidental = 0
     UNION ALL
     SELECT s.task_id, s.bdi, coalesce(s.cgroup_ino, 0), 5,
       s.charged_bytes + s.wb_ratio * s.free_calls_count * s.free_call_bytes
@@ -365,88 +397,6 @@ LEFT JOIN probed AS p
   AND p.cgroup_key = coalesce(s.cgroup_ino, 0)
 LEFT JOIN first_charge AS f ON f.seq = s.first_seq
 LEFT JOIN job AS j ON j.task_id = s.task_id;
-
--- @view     wb_dirtied_part
--- @shared
--- @summary  When each throttled task dirtied what, by the basis of
---   wb_task_dirtied. What has no time of its own is shared out to the task's
---   calls in free run and stands at the end of their window; the parts add up
---   to the whole.
--- @grain    charge, or window with calls in free run; order task_id, ts
--- @needs    wb_task_dirtied, wb_throttle_cost, wb_probe_call, wb_task,
---   wb_bounds, wb_params, wb_window, _dirtied_free_call
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state, wbscope:balance_dirty_pages_entry
--- @column   window_index INTEGER of wb_window
--- @column   ts INTEGER ns, trace clock: it was dirtied before
--- @column   task_id INTEGER of wb_task
--- @column   tid INTEGER thread
--- @column   bdi TEXT backing device
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   dirtied_bytes REAL what it dirtied
-CREATE VIEW wb_dirtied_part AS
-SELECT
-  (p.ts - b.start_ts) / q.window_ns AS window_index,
-  p.ts,
-  d.task_id,
-  d.tid,
-  d.bdi,
-  d.cgroup_ino,
-  1.0 * p.dirtied_bytes AS dirtied_bytes
-FROM wb_task_dirtied AS d
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS q
-JOIN wb_task AS k ON k.task_id = d.task_id
-JOIN wb_probe_call AS p
-  ON p.tid = k.tid
-  AND p.seq >= k.from_seq
-  AND p.seq < k.until_seq
-  AND p.bdi = d.bdi
-  AND coalesce(p.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
-WHERE d.basis = 'probe' AND p.ts >= b.start_ts AND p.ts < b.end_ts
-UNION ALL
-SELECT
-  (t.ts - b.start_ts) / q.window_ns,
-  t.ts,
-  d.task_id,
-  d.tid,
-  d.bdi,
-  d.cgroup_ino,
-  t.accounted_bytes
-    * CASE
-      WHEN d.basis = 'bound' THEN 1.0
-      -- Charged for others, or no call in free run to share it out to.
-      WHEN d.estimate_bytes < d.charged_bytes
-        OR coalesce(d.free_calls_count, 0) = 0
-        THEN 1.0 * d.estimate_bytes / d.charged_bytes
-      ELSE 1.0
-    END
-FROM wb_throttle_cost AS t
-CROSS JOIN wb_bounds AS b
-CROSS JOIN wb_params AS q
-JOIN wb_task_dirtied AS d
-  ON d.task_id = t.task_id
-  AND d.bdi = t.bdi
-  AND coalesce(d.cgroup_ino, 0) = coalesce(t.cgroup_ino, 0)
-  AND d.basis <> 'probe'
-WHERE t.accounted_bytes > 0
-  AND t.ts >= b.start_ts
-  AND t.ts < b.end_ts
-UNION ALL
-SELECT
-  c.window_index,
-  min(w.window_end_ns, b.end_ts, b.last_ts + 1) - 1,
-  d.task_id,
-  d.tid,
-  d.bdi,
-  d.cgroup_ino,
-  c.share_ratio * (d.estimate_bytes - d.charged_bytes)
-FROM _dirtied_free_call AS c
-CROSS JOIN wb_bounds AS b
-JOIN wb_window AS w ON w.window_index = c.window_index
-JOIN wb_task_dirtied AS d ON d.task_id = c.task_id
-WHERE d.basis NOT IN ('probe', 'bound')
-  AND d.estimate_bytes > d.charged_bytes;
 
 -- @view     _dirtied_charge
 -- @summary  What the events of the time of interest charge to each task, and
@@ -604,105 +554,6 @@ FROM near AS n
 CROSS JOIN raw_global_dirty_state AS f ON f.seq = n.first_seq
 CROSS JOIN raw_global_dirty_state AS l ON l.seq = n.last_seq
 LEFT JOIN far AS r ON r.task_id = n.task_id;
-
--- @view     _dirtied_free_call
--- @summary  Which part of its calls in free run each throttled task made in
---   each window.
--- @grain    window, task under a name; order window_index, task_id
--- @needs    raw_global_dirty_state, raw_balance_dirty_pages, wb_throttle_total,
---   wb_window_seq, wb_task, wb_bounds, wb_params
--- @optional writeback:global_dirty_state
--- @column   window_index INTEGER of wb_window
--- @column   task_id INTEGER of wb_task
--- @column   share_ratio REAL of the task's calls in free run
--- @materialize
-CREATE VIEW _dirtied_free_call AS
-WITH
-  dirtier AS (
-    SELECT DISTINCT a.task_id, k.tid, k.from_seq, k.until_seq
-    FROM wb_throttle_total AS a
-    JOIN wb_task AS k ON k.task_id = a.task_id
-  ),
-  -- Whether a tid is one task with one name.
-  plain AS (
-    SELECT 1 AS is_plain
-    WHERE NOT EXISTS (
-      SELECT t.tid FROM wb_task AS t GROUP BY t.tid HAVING count(*) > 1
-    )
-  ),
-  -- Of most runs. By window, so that only its records are sorted at a time:
-  -- a subquery gives one value, so it is JSON.
-  simple AS (
-    SELECT e.window_index, CAST(j.key AS INTEGER) AS tid, j.value AS calls
-    FROM wb_window_seq AS e
-    CROSS JOIN json_each(
-      (
-        SELECT json_group_object(k.tid, k.calls)
-        FROM (
-          SELECT g.tid, count(*) AS calls
-          FROM raw_global_dirty_state AS g
-          WHERE g.seq >= e.state_first_seq
-            AND g.seq < e.state_after_seq
-            AND g.tid IS NOT NULL
-          GROUP BY g.tid
-        ) AS k
-      )
-    ) AS j
-    WHERE EXISTS (SELECT 1 FROM plain)
-    UNION ALL
-    SELECT e.window_index, CAST(j.key AS INTEGER), -j.value
-    FROM wb_window_seq AS e
-    CROSS JOIN json_each(
-      (
-        SELECT json_group_object(k.tid, k.calls)
-        FROM (
-          SELECT r.tid, count(*) AS calls
-          FROM raw_balance_dirty_pages AS r
-          WHERE r.seq >= e.throttle_first_seq
-            AND r.seq < e.throttle_after_seq
-            AND r.tid IS NOT NULL
-          GROUP BY r.tid
-        ) AS k
-      )
-    ) AS j
-    WHERE EXISTS (SELECT 1 FROM plain)
-      AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
-  ),
-  seen AS (
-    SELECT g.tid, g.seq, g.ts, 1 AS calls
-    FROM raw_global_dirty_state AS g
-    WHERE NOT EXISTS (SELECT 1 FROM plain)
-    UNION ALL
-    SELECT r.tid, r.seq, r.ts, -1
-    FROM raw_balance_dirty_pages AS r
-    WHERE NOT EXISTS (SELECT 1 FROM plain)
-      AND EXISTS (SELECT 1 FROM raw_global_dirty_state)
-  ),
-  counted AS (
-    SELECT s.window_index, d.task_id, sum(s.calls) AS calls_count
-    FROM simple AS s
-    JOIN dirtier AS d ON d.tid = s.tid
-    GROUP BY s.window_index, d.task_id
-    UNION ALL
-    SELECT
-      (s.ts - b.start_ts) / p.window_ns,
-      d.task_id,
-      sum(s.calls)
-    FROM seen AS s
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS p
-    CROSS JOIN dirtier AS d
-      ON d.tid = s.tid AND s.seq >= d.from_seq AND s.seq < d.until_seq
-    WHERE s.ts >= b.start_ts AND s.ts < b.end_ts
-    GROUP BY 1, d.task_id
-  )
-SELECT
-  c.window_index,
-  c.task_id,
-  1.0 * c.calls_count / sum(c.calls_count) OVER (PARTITION BY c.task_id)
-    AS share_ratio
-FROM counted AS c
-WHERE c.calls_count > 0;
 
 -- @view     _dirtied_fio
 -- @summary  Jobs of fio that wrote, from fio.json, by the bytes they wrote.

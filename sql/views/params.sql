@@ -130,6 +130,10 @@ FROM named AS n;
 --   compared with those that write for their living
 -- @column   incidental_divisor INTEGER so does one that paused, where the calls
 --   for this wb are no more than one of so many of the task
+-- @column   leaked_bytes INTEGER a thread is charged no more than this for
+--   others: a task that exits leaves less than one call charges
+-- @column   leaked_ratio REAL nor are the writers of a wb charged more than
+--   this share of what they wrote for others
 -- @column   calibrated_least_ratio REAL the rest is shared out by calls in free
 --   run where events charge this share and more: with less it was never
 --   measured how far off that is
@@ -213,6 +217,8 @@ SELECT
   u.second_ns AS together_least_ns,
   64 * u.kib_bytes AS incidental_bytes,
   10 AS incidental_divisor,
+  512 * u.kib_bytes AS leaked_bytes,
+  0.1 AS leaked_ratio,
   0.25 AS calibrated_least_ratio,
   0.5 AS coverage_least_ratio,
   120 AS boost_percent,
