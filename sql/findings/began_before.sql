@@ -23,7 +23,16 @@
 -- @source    docs/findings.md
 WITH
   told AS (
-    SELECT l.ts, l.dur, w.inside_ns, l.comm, l.tid, l.task_id, l.cause
+    SELECT
+      l.ts,
+      l.dur,
+      w.inside_ns,
+      -- A thread may have had several names.
+      first_value(l.comm) OVER (
+        PARTITION BY l.tid ORDER BY w.inside_ns DESC, l.comm
+      ) AS comm,
+      l.tid,
+      l.cause
     FROM wb_wait_before AS w
     CROSS JOIN wb_loss AS l ON l.wait_id = w.wait_id
     WHERE l.kind <> 'throttle' AND l.finding <> 'flusher_waits_journal'
@@ -31,7 +40,7 @@ WITH
   named AS (
     SELECT
       t.comm,
-      count(DISTINCT t.task_id) AS tasks_count,
+      count(DISTINCT t.tid) AS tasks_count,
       min(t.tid) AS tid,
       row_number() OVER (ORDER BY sum(t.inside_ns) DESC, t.comm) AS place
     FROM told AS t

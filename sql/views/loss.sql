@@ -91,9 +91,9 @@ ORDER BY c.call_seq, c.finding;
 -- @column   call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up in all, of the calls that were held up longest by this one;
 --   NULL = no such call
--- @column   tasks_count INTEGER tasks that lost it
--- @column   tasks TEXT their names: dd 399; 4 dd; dd and fio; 2 dd and 1 fio;
---   dd, fio and 2 more
+-- @column   tasks_count INTEGER threads that lost it
+-- @column   tasks TEXT their names, of each the one under which it lost most:
+--   dd 399; 4 dd; dd and fio; 2 dd and 1 fio; dd, fio and 2 more
 -- @column   first_ts INTEGER ns, start of the first wait
 -- @column   last_ts INTEGER ns, end of the last
 -- @column   device_ratio REAL share of the time in which the device had
@@ -147,21 +147,30 @@ WITH
     FROM chosen AS c
     GROUP BY c.finding, c.bdi, c.cgroup_ino, c.comm, c.tid, c.task_id
   ),
+  called AS (
+    SELECT
+      t.*,
+      first_value(t.comm) OVER (
+        PARTITION BY t.finding, t.bdi, t.cgroup_ino, t.tid
+        ORDER BY t.dur DESC, t.comm
+      ) AS name
+    FROM per_task AS t
+  ),
   per_name AS (
     SELECT
       t.finding,
       t.bdi,
       t.cgroup_ino,
-      t.comm,
-      count(*) AS tasks_count,
+      t.name AS comm,
+      count(DISTINCT t.tid) AS tasks_count,
       min(t.tid) AS tid,
       sum(t.dur) AS dur,
       row_number() OVER (
         PARTITION BY t.finding, t.bdi, t.cgroup_ino
-        ORDER BY sum(t.dur) DESC, t.comm
+        ORDER BY sum(t.dur) DESC, t.name
       ) AS place
-    FROM per_task AS t
-    GROUP BY t.finding, t.bdi, t.cgroup_ino, t.comm
+    FROM called AS t
+    GROUP BY t.finding, t.bdi, t.cgroup_ino, t.name
   ),
   named AS (
     SELECT

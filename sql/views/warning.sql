@@ -281,7 +281,11 @@ SELECT
     END
     || ' of the trace: vmstat.before and vmstat.after do not enclose it'
 FROM reclaim_write_scale AS s
-WHERE s.vmstat_count < coalesce(s.pages_count, s.events_count)
+CROSS JOIN wb_rule AS v
+-- The counter is so much behind at most, by what each CPU keeps to itself.
+WHERE s.vmstat_count + v.counter_lag_pages * coalesce(
+    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'cpus_count'), 1
+  ) < coalesce(s.pages_count, s.events_count)
 UNION ALL
 SELECT
   'reclaim_writes',
