@@ -150,7 +150,8 @@ WITH
         || ' to '
         || round(1.0 * c.to_pages * u.page_bytes / u.kib_bytes / u.kib_bytes, 1)
         || ' MiB after ' || round(1.0 * (c.ts - b.first_ts) / u.second_ns, 1)
-        || ' s' AS text
+        || ' s' AS text,
+      row_number() OVER (ORDER BY c.seq) AS place
     FROM wb_limit_change AS c
     CROSS JOIN wb_bounds AS b
     CROSS JOIN wb_units AS u
@@ -159,7 +160,12 @@ WITH
   )
 SELECT
   'limit-changed' AS slug,
-  'the dirty limit changed in the run, from ' || group_concat(t.text, ', from ')
+  'the dirty limit changed in the run, from '
+    || group_concat(CASE WHEN t.place <= 3 THEN t.text END, ', from ')
+    || CASE
+      WHEN count(*) > 3 THEN ' and ' || (count(*) - 3) || ' more'
+      ELSE ''
+    END
     || ' (somebody set vm.dirty_*, or much memory came free): thresholds are'
     || ' means since the last change' AS message
 FROM told AS t

@@ -196,3 +196,15 @@ def test_what_is_no_change_of_the_limit(kind: str, tmp_path: Path) -> None:
     path = trace.write(tmp_path)
     assert "limit_changed" not in _found(path)
     assert _warned(path)[1] == []
+
+
+def test_a_warning_of_many_changes_names_three(tmp_path: Path) -> None:
+    """Whoever changes it for each event has no message of megabytes."""
+    trace = _Trace()
+    for second in range(40):
+        for i in range(10):
+            trace.state(100 + second + i / 10, (64 if second % 2 else 2) * _PAGES, _PAGES)
+    _, warned = _warned(trace.write(tmp_path))
+    (message,) = warned
+    assert message.count(" MiB after ") == 3
+    assert " and 36 more (" in message
