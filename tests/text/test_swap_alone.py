@@ -29,11 +29,12 @@ class _Trace:
         self.event(ts + seconds, _FLUSHER, "block_rq_complete", f"{device} W {where} [0]")
 
     def state(self, ts: float, thresh: int) -> None:
+        """The smoothed limit stays behind, as nobody has set another one."""
         self.event(
             ts,
             _FLUSHER,
             "global_dirty_state",
-            f"dirty=10000 writeback=20000 bg_thresh={thresh // 2} thresh={thresh} limit={thresh}"
+            f"dirty=10000 writeback=20000 bg_thresh={thresh // 2} thresh={thresh} limit=40000"
             f" dirtied={int((ts - 100) * 1000)} written={int((ts - 100) * 1000)}",
         )
 
