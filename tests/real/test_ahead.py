@@ -254,7 +254,7 @@ def test_what_goes_wrong_there_is_done_here(
     engine.use(Params())
     taken.clear()
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(ahead, "open_database", fail)

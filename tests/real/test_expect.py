@@ -276,3 +276,33 @@ def test_figures_of_other_windows_have_two_threads(
 
 def numbers(one: Asked | Lacking) -> tuple[object, object]:
     return (one.error.message, None) if isinstance(one, Lacking) else (one.result, one.panels)
+
+
+@pytest.mark.parametrize("few_pages", [0, 16])
+def test_a_thread_with_few_places_goes_on(
+    run_db: Path, monkeypatch: pytest.MonkeyPatch, few_pages: int, tmp_path: Path
+) -> None:
+    """What it cannot lend is made by whoever asks; a small table takes no place."""
+    names = [query.name for query in load_library().queries()]
+    with wbscope.open(run_db) as run:
+        wanted = {name: answer_of(run, name) for name in names}
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "another"))
+    opened = ahead.open_database
+
+    def cramped(*given: Any, **words: Any) -> Any:
+        connection, recorded = opened(*given, **words)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 2)
+        return connection, recorded
+
+    monkeypatch.setattr(ahead, "open_database", cramped)
+    monkeypatch.setattr(ahead, "_FEW_PAGES", few_pages)
+    with wbscope.open(run_db) as run:
+        order = run.expect(names)
+        working = run._session.engine._sharing._ahead
+        tables = [name for name in working.names if not name.startswith("answer_")]
+        ready = [name for name in tables if working.table(name)]
+        assert len(tables) > 20
+        assert (ready == tables) is (few_pages > 0)
+        # It has gone on to the last one.
+        assert working._told[tables[-1]].is_set()
+        assert {name: answer_of(run, name) for name in order} == wanted

@@ -24,6 +24,8 @@ __all__ = ["Ahead", "Ready", "has_second_cpu", "published"]
 # A table that is larger is not worth its memory: SQLite then says that the database is full.
 _PAGE_BYTES = 8192
 _MOST_PAGES = (64 << 20) // _PAGE_BYTES
+# SQLite attaches ten files, and no more: smaller ones are copied.
+_FEW_PAGES = 16
 # Of all tables of one thread.
 _ALL_PAGES = (256 << 20) // _PAGE_BYTES
 _COUNTER = itertools.count()
@@ -273,18 +275,19 @@ class Ahead:
         ready = self._lent.get(name)
         if ready is None or self._is_stopped:
             return False
-        self._make_room(connection)
+        if not self._make_room(connection):
+            return False
         connection.execute(f"ATTACH ? AS {ready.schema}", (ready.uri,))
         connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {ready.schema}.{name}")
         self._attached[name] = ready
         return True
 
-    def _make_room(self, connection: sqlite3.Connection) -> None:
-        """Where no more can be attached, let go of one that nothing here is made of any more."""
+    def _make_room(self, connection: sqlite3.Connection) -> bool:
+        """Whether one more can be attached; one that nothing here is made of any more is let go."""
         attached = "SELECT count(*) FROM pragma_database_list WHERE seq > 1"
         limit = connection.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED)
         if connection.execute(attached).fetchone()[0] < limit:
-            return
+            return True
         with self._lock:
             later = [name for name in self._told if name not in {*self._ready, *self._claimed}]
             needed = {part for name in later for part in self._parts(name, self._ready)}
@@ -294,7 +297,8 @@ class Ahead:
                 self._holders.append(sqlite3.connect(ready.uri, uri=True))
             connection.execute(f"DROP VIEW temp.{name}")
             connection.execute(f"DETACH {ready.schema}")
-            return
+            return True
+        return False
 
     def _begin(self, name: str) -> bool:
         """Whether this is to be made; the table that it is for cannot be claimed any more."""
@@ -307,12 +311,32 @@ class Ahead:
             return bool(wanted)
 
     def _publish(self, connection: sqlite3.Connection, one: Definition, started: int) -> None:
-        self._make_room(connection)
+        if not self._make_room(connection):
+            # For what is made of it here; whoever asks for it makes it.
+            for statement in one.statements:
+                connection.execute(statement)
+            self._told[one.name].set()
+            return
         ready = published(connection, one, started, self._free_pages)
         (pages,) = connection.execute(f"PRAGMA {ready.schema}.page_count").fetchone()
         self._free_pages -= pages
-        self._attached[one.name] = self._ready[one.name] = ready
+        self._ready[one.name] = ready
+        if pages <= _FEW_PAGES:
+            self._copy(connection, one, ready)
+        else:
+            self._attached[one.name] = ready
         self._told[one.name].set()
+
+    def _copy(self, connection: sqlite3.Connection, one: Definition, ready: Ready) -> None:
+        """Have a small table of one's own, and its place for others."""
+        self._holders.append(sqlite3.connect(ready.uri, uri=True))
+        create, _, *indexes = one.statements
+        connection.execute(f"DROP VIEW temp.{one.name}")
+        connection.execute(create)
+        connection.execute(f"INSERT INTO {one.name} SELECT * FROM {ready.schema}.{one.name}")
+        for index in indexes:
+            connection.execute(index)
+        connection.execute(f"DETACH {ready.schema}")
 
     def _tell_all(self) -> None:
         for told in self._told.values():
