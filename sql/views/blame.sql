@@ -168,6 +168,7 @@ WHERE r.place = 1;
 -- @column   bdi TEXT of the wb
 -- @column   cgroup_ino INTEGER that owns it; 1 = root
 -- @column   rival_cgroup_ino INTEGER the other cgroup; NULL = there are several
+-- @materialize
 CREATE VIEW wb_pool_rival AS
 WITH
   wrote AS (
@@ -196,22 +197,46 @@ WITH
     SELECT k.bdi, o.bdi
     FROM wb_stack AS k
     JOIN wb_stack AS o ON o.disk = k.disk
+  ),
+  device AS (
+    SELECT DISTINCT w.bdi FROM wrote AS w
+  ),
+  lone AS (
+    SELECT d.bdi
+    FROM device AS d
+    WHERE NOT EXISTS (
+      SELECT 1
+      FROM device AS o
+      WHERE o.bdi <> d.bdi
+        AND NOT EXISTS (
+          SELECT 1 FROM same AS s WHERE s.bdi = d.bdi AND s.other_bdi = o.bdi
+        )
+    )
+  ),
+  -- All wbs of a device at once: there may be thousands.
+  owned AS (
+    SELECT
+      w.bdi,
+      count(w.cgroup_ino) AS cgroups_count,
+      min(w.cgroup_ino) AS low_ino,
+      max(w.cgroup_ino) AS high_ino
+    FROM wrote AS w
+    GROUP BY w.bdi
   )
 SELECT
   w.bdi,
   w.cgroup_ino,
-  CASE WHEN count(*) = 1 THEN min(r.cgroup_ino) END AS rival_cgroup_ino
+  CASE o.cgroups_count
+    WHEN 2
+      THEN CASE w.cgroup_ino
+        WHEN o.low_ino THEN o.high_ino
+        ELSE o.low_ino
+      END
+  END AS rival_cgroup_ino
 FROM _pool_wb AS w
-JOIN wrote AS r ON r.bdi = w.bdi AND r.cgroup_ino <> w.cgroup_ino
-WHERE NOT EXISTS (
-  SELECT 1
-  FROM wrote AS o
-  WHERE o.bdi <> w.bdi
-    AND NOT EXISTS (
-      SELECT 1 FROM same AS s WHERE s.bdi = w.bdi AND s.other_bdi = o.bdi
-    )
-)
-GROUP BY w.bdi, w.cgroup_ino;
+JOIN lone AS l ON l.bdi = w.bdi
+JOIN owned AS o ON o.bdi = w.bdi
+WHERE o.cgroups_count > 1 AND w.cgroup_ino IS NOT NULL;
 
 -- @view     wb_pool_window
 -- @shared

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import wbscope
 from support.texttrace import load_lines
+from wbscope.library.library import load_library
 
 _STATE = "dirty={0} writeback={0} bg_thresh=7489 thresh=14997 limit=15053 dirtied={1} written=16"
 _THROTTLED = (
@@ -39,14 +40,21 @@ def _lines(hours: int) -> Iterator[str]:
         yield f"writer-{tid} [000] {at + 2e-6:.6f}: balance_dirty_pages: {told}"
 
 
-def _work(hours: int, folder: Path) -> dict[str, int]:
-    """Steps of each statement that makes the timelines and blame, and of reading each."""
+def _wbs(count: int) -> Iterator[str]:
+    """So many cgroups write to one device, one after the other; each waits three times."""
+    for place in range(3 * count):
+        at, tid = 1000 + place / 10, 100 + place % count
+        told = _THROTTLED.format(0, 14000, 30, 50).replace("_ino=1", f"_ino={tid}")
+        yield f"writer-{tid} [000] {at:.6f}: global_dirty_state: {_STATE.format(7000, place)}"
+        yield f"writer-{tid} [000] {at + 2e-6:.6f}: balance_dirty_pages: {told}"
+
+
+def _work(lines: Iterator[str], views: Sequence[str], folder: Path) -> dict[str, int]:
+    """Steps of each statement that makes these views, and of reading each."""
     folder.mkdir()
-    loaded = load_lines(list(_lines(hours)), folder)
+    loaded = load_lines(list(lines), folder)
     done: dict[str, int] = {}
     with wbscope.open(loaded.path) as run, closing(sqlite3.connect(loaded.path)) as db:
-        views = [file.name for file in run.library.timelines()]
-        views += ["wb_pool_added", "wb_pool_window"]
         statements = list(run.script(views).statements)
         statements += [f"SELECT * FROM {view}" for view in views]
         for statement in statements:
@@ -66,7 +74,10 @@ def _work(hours: int, folder: Path) -> dict[str, int]:
 
 
 def test_work_grows_no_faster_than_the_trace(tmp_path: Path) -> None:
-    short, long = _work(_SHORT_H, tmp_path / "short"), _work(_LONG_H, tmp_path / "long")
+    views = [file.name for file in load_library().timelines()]
+    views += ["wb_pool_added", "wb_pool_window"]
+    short = _work(_lines(_SHORT_H), views, tmp_path / "short")
+    long = _work(_lines(_LONG_H), views, tmp_path / "long")
     assert list(short) == list(long)
     most = 1.6 * _LONG_H / _SHORT_H
     faster = {
@@ -77,3 +88,15 @@ def test_work_grows_no_faster_than_the_trace(tmp_path: Path) -> None:
     assert faster == {}
     # The long one is long enough to tell.
     assert sum(steps > _LEAST for steps in long.values()) > 3
+
+
+def test_causes_of_many_cgroups_grow_with_them(tmp_path: Path) -> None:
+    """What else was written to the device is found for all of them at once."""
+    short, long = (_work(_wbs(count), ["wb_loss"], tmp_path / str(count)) for count in (200, 800))
+    for table in ("wb_pool_rival", "_loss_throttle"):
+        begin = f"INSERT INTO {table}\n"
+        before, behind = (
+            next(steps for text, steps in done.items() if text.startswith(begin))
+            for done in (short, long)
+        )
+        assert behind <= max(6 * before, _LEAST), table
