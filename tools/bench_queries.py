@@ -10,9 +10,9 @@ in a session of its own, and then all in one session, announced, as `report --fu
 both on a run that nobody has asked anything and on one that was asked before. That is
 the run as the cache has it, of a trace that a command was given, and as `wbscope ingest`
 leaves it, with the steps of the views and the findings.
-Times are those of opening, asking and fetching, without Python's start. The last
-column is the first time alone over that of reading one column of the table once with
-plain SQL: quote it, not the seconds.
+Times are those of opening, asking and fetching, without Python's start. "In scans" is
+the first time alone over that of reading one column of the table once with plain SQL:
+quote it, not the seconds.
 """
 
 from __future__ import annotations

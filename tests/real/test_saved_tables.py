@@ -349,3 +349,16 @@ def test_nobody_waits_for_the_other_thread_for_ever(
     with closing(sqlite3.connect(path)) as connection:
         found = "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'wb_*'"
         assert connection.execute(found).fetchone() == (0,)
+
+
+def test_what_the_cache_says_may_be_damaged(small: Path, library: Library, own_cache: Path) -> None:
+    engine = SqliteEngine(small, "run.db", library, ["wb_stall", "wb_wait"])
+    engine.rename(small)
+    engine.close()
+    (entry,) = own_cache.rglob("*.db")
+    with closing(sqlite3.connect(entry)) as connection:
+        connection.execute("INSERT INTO in_run VALUES (NULL), (x'ff'), (7), ('no_such_view')")
+        connection.commit()
+    with wbscope.open(small) as run:
+        assert run._session.engine.given == {"wb_stall", "wb_wait"}
+        assert run.query("stalls").rows

@@ -113,7 +113,7 @@ class KeptTables:
         """Whether the run's own file has all these tables, each as this library makes it."""
         wanted = {n: saved_table(f) for n in self._in_run if (f := self._library.files.get(n))}
         select = "SELECT name, sql FROM main.sqlite_schema WHERE type = 'table'"
-        found = connection.execute(select).fetchall() if self._in_run else []
+        found = connection.execute(select).fetchall() if wanted else []
         return {name: sql for name, sql in found if name in self._in_run} == wanted
 
     def drop(self, connection: sqlite3.Connection) -> None:
@@ -249,9 +249,9 @@ class KeptTables:
 
 
 def _names(connection: sqlite3.Connection, schema: str) -> frozenset[str]:
-    """Tables that are in the run's own file, as it is told there."""
+    """Tables that are in the run's own file, as it is told there; no other value is a name."""
     rows = connection.execute(f"SELECT name FROM {schema}.{_IN_RUN}").fetchall()
-    return frozenset(name for (name,) in rows)
+    return frozenset(name for (name,) in rows if isinstance(name, str))
 
 
 def _view(name: str, schema: str) -> str:
