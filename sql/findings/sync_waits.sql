@@ -35,7 +35,7 @@
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_sync_wait, wb_bounds, wb_disk_backlog,
---   wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_rule
+--   wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_rule, wb_units
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    title TEXT what it is where nobody was in sync or fsync
@@ -94,13 +94,16 @@ WITH
     WHERE l.finding = 'many_seconds' AND l.ts >= b.start_ts AND l.ts < b.end_ts
     GROUP BY l.bdi
   ),
-  -- Any disk writes it in two seconds, whichever was waited for.
+  -- Whichever disk was waited for: any writes it in so short a time.
   machine AS (
     SELECT m.dirty_max_bytes
     FROM wb_disk_rate AS d
     CROSS JOIN wb_dirty_extent AS m
-    GROUP BY m.dirty_max_bytes
-    HAVING m.dirty_max_bytes <= 2 * min(d.disk_bytes_per_s)
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    GROUP BY m.dirty_max_bytes, v.little_most_ns, u.second_ns
+    HAVING 1.0 * m.dirty_max_bytes * u.second_ns
+      <= min(d.disk_bytes_per_s) * v.little_most_ns
   )
 SELECT
   t.cost_task_ns,

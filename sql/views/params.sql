@@ -189,6 +189,8 @@ FROM named AS n;
 --   by whoever waits for it; a healthy writer is held for pause_max_ns at most
 -- @column   worth_most_ns INTEGER dirty pages that take the disk longer than
 --   this make whoever syncs wait so long, and are lost in a crash
+-- @column   little_most_ns INTEGER what is dirty and takes no disk longer than
+--   this is so little that no limit would change much
 -- @column   nearly_all_ratio REAL a disk that wrote this share of all that was
 --   written is taken for the only one
 -- @column   most_percent INTEGER a max_ratio above this takes a device less
@@ -244,6 +246,7 @@ SELECT
   100 * u.ms_ns AS loss_least_ns,
   u.second_ns / 2 AS long_call_ns,
   5 * u.second_ns AS worth_most_ns,
+  2 * u.second_ns AS little_most_ns,
   0.9 AS nearly_all_ratio,
   90 AS most_percent,
   0.8 AS fair_least_ratio,
