@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, wait_until
+from support.live import Recorder, program_of_ours, wait_until
 from wbscope.record.settings import restore, saved_values
 
 _OPTIONS = ("--backend", "tracefs", "--no-report", "-o", "run", "--")
@@ -34,9 +34,10 @@ def test_recording_that_goes_on_is_not_recovered(
     recorder: Recorder, paths: tuple[Path, Path, Path]
 ) -> None:
     """Its pages and its folder would be gone when it ends."""
+    shell = program_of_ours(recorder.folder, "sh")
     process = recorder.start(
         *("--profile", "custom", "-e", "syscalls:sys_exit_write"),
-        *(*_OPTIONS, "sh", "-c", _COMMAND, *paths),
+        *(*_OPTIONS, shell, "-c", _COMMAND, *paths),
     )
     assert wait_until(paths[1].exists, 30)
     (folder,) = recorder.folder.glob(".run.*")
@@ -51,7 +52,7 @@ def test_recording_that_goes_on_is_not_recovered(
     assert recorder.meta("run")["ended"] == "complete"
     (row,) = recorder.sql(
         "run", "SELECT COUNT(*) AS n FROM ev_sys_exit_write AS w JOIN task AS t USING (tid)"
-        " WHERE t.comm = 'sh' AND w.ret = 1",
+        f" WHERE t.comm = '{shell.name}' AND w.ret = 1",
     )  # fmt: skip
     assert row["n"] == _WRITES
 

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
-from support.live import Recorder
+from support.live import Recorder, program_of_ours
 
 _PAGE = 4096
 _COUNTS = (37, 101)
 _BLOCK = 64 << 10
+# The kernel tells of every thread of the machine, and dd and sleep run elsewhere, too.
+_DD = f"dd-{os.getpid()}"
+_SLEEP = f"sleep-{os.getpid()}"
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +24,16 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, disk: Path) -> Recorder:
     if not Path("/proc/self/io").exists():
         pytest.skip("this kernel counts no I/O of tasks")
     recorder = Recorder(tmp_path_factory.mktemp("task-io"))
+    dd, sleep = (program_of_ours(recorder.folder, name) for name in ("dd", "sleep"))
+    assert (dd.name, sleep.name) == (_DD, _SLEEP)
     script = recorder.folder / "workload"
     script.write_text(
         "".join(
-            f"dd if=/dev/zero of=$1/copy-{count} bs={_BLOCK} count={count} 2>/dev/null\n"
+            f"{dd} if=/dev/zero of=$1/copy-{count} bs={_BLOCK} count={count} 2>/dev/null\n"
             for count in _COUNTS
         )
-        + "(i=0; while [ $i -lt 19 ]; do printf %4096s; i=$((i + 1)); done > $1/left; exec sleep 5)"
+        + "(i=0; while [ $i -lt 19 ]; do printf %4096s; i=$((i + 1)); done > $1/left;"
+        + f" exec {sleep} 5)"
         + " >/dev/null 2>&1 &\n"
         + 'until [ "$(stat -c %s $1/left)" = 77824 ]; do sleep 0.1; done\n'
     )
@@ -52,7 +59,7 @@ def test_exits_tell_the_size_of_the_file(recorded: Recorder) -> None:
     written = sorted(
         int(line["write_bytes"])
         for line in _lines(recorded)
-        if line["when"] == "exit" and line["comm"] == "dd"
+        if line["when"] == "exit" and line["comm"] == _DD
     )
     assert len(written) == len(_COUNTS)
     for bytes_, count in zip(written, _COUNTS, strict=True):
@@ -82,6 +89,6 @@ def test_those_that_live_are_told_of_once(recorded: Recorder) -> None:
     (left,) = (
         int(line["write_bytes"])
         for line in lines
-        if (line["when"], line["comm"]) == ("end", "sleep") and line["tid"] not in began
+        if (line["when"], line["comm"]) == ("end", _SLEEP) and line["tid"] not in began
     )
     assert 0 <= left - 19 * _PAGE <= _PAGE

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +16,15 @@ from typing import Any
 
 from .tools import run, wbscope_path
 
-__all__ = ["Recorder", "instances", "probes", "report_counts", "state_of_machine", "wait_until"]
+__all__ = [
+    "Recorder",
+    "instances",
+    "probes",
+    "program_of_ours",
+    "report_counts",
+    "state_of_machine",
+    "wait_until",
+]
 
 _TRACEFS = Path("/sys/kernel/tracing")
 _REGISTER = Path("/run/wbscope")
@@ -62,6 +71,13 @@ def wait_until(condition: Any, seconds: float) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def program_of_ours(folder: Path, name: str) -> Path:
+    """A copy of a program under a name that nobody else on the machine runs."""
+    found = shutil.which(name)
+    assert found is not None
+    return Path(shutil.copy(found, folder / f"{name}-{os.getpid()}"))
 
 
 def report_counts(trace: Path) -> Counter[str]:
