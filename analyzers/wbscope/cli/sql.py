@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from wbscope.base.errors import InputError, UsageError
+from wbscope.base.smallfile import read_small
 from wbscope.base.units import parse_duration
 from wbscope.base.watch import hold, time_limit
 from wbscope.cli.choice import parse_choice, parse_width
@@ -190,7 +191,7 @@ def _is_terminal() -> bool:
 
 def _file(name: str) -> str:
     try:
-        return Path(name).read_bytes().decode("utf-8", "surrogateescape")
+        return read_small(Path(name)).decode("utf-8", "surrogateescape")
     except OSError as error:
         raise InputError(
             "cannot-read",

@@ -11,6 +11,7 @@ from typing import Any
 
 from wbscope.base.errors import InputError, UsageError, WbscopeError
 from wbscope.base.result import Notice
+from wbscope.base.smallfile import read_small
 from wbscope.base.version import __version__
 from wbscope.compare.comparison import metrics_of, other_meaning
 from wbscope.compare.copies import copies_within
@@ -73,9 +74,7 @@ def baseline_text(runs: Sequence[RunData], more: Mapping[str, Any] | None = None
 def read_baseline(path: Path) -> tuple[RunData, ...]:
     """The runs of a file; InputError when it is damaged or of another version."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise _damaged(path, f"has more than {_MOST_BYTES} bytes")
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path, _MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         told = f"byte {error.object[error.start]:#04x} at offset {error.start} is no text"
         raise _damaged(path, f"is no JSON: {told}") from error

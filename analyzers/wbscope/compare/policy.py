@@ -15,6 +15,7 @@ from typing import Any
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.filenames import starting_file
+from wbscope.base.smallfile import read_small
 from wbscope.base.units import parse_quantity
 from wbscope.compare.differences import is_fact
 from wbscope.compare.fingerprint import FACTS
@@ -138,7 +139,7 @@ class Policy:
 def read_policy(path: Path) -> Policy:
     """Read and check a policy; nothing in it is skipped silently."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_small(path).decode("utf-8"))
     except OSError as error:
         raise InputError(
             "no-policy",

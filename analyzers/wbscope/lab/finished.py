@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import InputError
+from wbscope.base.smallfile import read_small
 from wbscope.compare.rundata import RunData
 from wbscope.lab.matrix import MOST_RUNS
 from wbscope.lab.store import FAILED, read_lab
@@ -20,7 +21,7 @@ __all__ = ["CellRuns", "Finished", "read_finished"]
 
 _MATRIX = "matrix.toml"
 _RUN = re.compile(r"run-([1-9][0-9]{0,3})")
-_MOST_CHARACTERS = 1 << 20
+_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def read_finished(folder: Path) -> Finished:
 def _matrix(folder: Path) -> tuple[str, Mapping[str, Any]]:
     """Text and content; who lost the file still has the runs."""
     try:
-        text = (folder / _MATRIX).read_text(encoding="utf-8")[:_MOST_CHARACTERS]
+        text = read_small(folder / _MATRIX, _MOST_BYTES).decode("utf-8")
         return text, tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
         return "", {}

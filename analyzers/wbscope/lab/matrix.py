@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 from wbscope.base.errors import InputError, UsageError
 from wbscope.base.filenames import starting_file
+from wbscope.base.smallfile import read_small
 from wbscope.base.units import parse_duration, parse_kib
 from wbscope.lab.setup import Disk, Kernel, Setup
 from wbscope.record.settings import is_sysctl_name
@@ -95,7 +96,7 @@ class Matrix:
 def read_matrix(path: Path) -> Matrix:
     """Raises: InputError with the key that is wrong, what was wanted, and an example."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_small(path).decode("utf-8"))
     except OSError as error:
         raise InputError(
             "no-matrix", str(path), f"cannot be read: {error.strerror or error}",

@@ -23,6 +23,7 @@ from typing import Any
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.base.outputs import private_folder, write_whole
+from wbscope.base.smallfile import read_small
 from wbscope.base.version import __version__
 from wbscope.lab.matrix import Matrix
 from wbscope.lab.order import Job
@@ -145,7 +146,7 @@ def read_lab(folder: Path) -> dict[str, Any]:
     Raises: InputError where there is none, or one that nobody here wrote.
     """
     try:
-        lab = json.loads((folder / LAB_FILE).read_text(encoding="utf-8"))
+        lab = json.loads(read_small(folder / LAB_FILE))
         if lab["schema"] != _SCHEMA or not isinstance(lab["cells"], list):
             raise ValueError("of another version")
         for cell in lab["cells"]:
