@@ -18,6 +18,11 @@ RUN = str(example("four-equal-writers").folder)
 _MEMORY = 2 << 30
 
 
+@pytest.fixture(autouse=True)
+def _whole_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WBSCOPE_SQL_DIR")
+
+
 def _ask(words: Sequence[str], stdin: str = "/dev/null") -> subprocess.CompletedProcess[str]:
     """With room for a command, not for what never ends."""
     limits = (_MEMORY, _MEMORY)
@@ -73,4 +78,5 @@ def test_policy_with_the_line_ends_of_windows_is_read(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_bytes(b'[metrics."throttle_summary.pause_max_ns"]\r\nbudget = "<= 1s"\r\n')
     done = _ask(("gate", "--policy", str(policy), RUN, "--json"))
-    assert json.loads(done.stdout)["status"] == "PASS", done.stderr
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == "PASS"
