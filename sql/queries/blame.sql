@@ -15,8 +15,8 @@
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup, holder; order throttled_ns
 --   descending, share_held_ratio descending
--- @needs    wb_pool_share, wb_pool_added, wb_task, wb_task_dirtied, wb_bounds,
---   wb_params
+-- @needs    wb_pool_blame, wb_pool_own, wb_pool_added, wb_task,
+--   wb_task_dirtied, wb_bounds, wb_params
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
 -- @column   victim_tid INTEGER thread that was held up
@@ -43,38 +43,21 @@
 --   limits was the doing of others
 -- @source   docs/findings.md
 WITH
-  chosen AS (
-    SELECT h.*
-    FROM wb_pool_share AS h
-    CROSS JOIN wb_bounds AS b
-    WHERE h.ts >= b.start_ts AND h.ts < b.end_ts
-  ),
   victim AS (
     SELECT
       c.task_id,
       c.bdi,
       c.cgroup_ino,
       sum(c.slept_ns) AS slept_ns,
-      sum(c.slept_ns * c.share_ratio) / sum(c.slept_ns) AS own_ratio,
+      sum(c.slept_ns * c.own_share_ratio) / sum(c.slept_ns) AS own_ratio,
       1.0 * sum(c.slept_ns * c.is_innocent)
         / nullif(
           sum(CASE WHEN c.is_innocent IS NOT NULL THEN c.slept_ns END), 0
         ) AS innocent_ratio
-    FROM chosen AS c
-    WHERE c.is_own = 1
+    FROM wb_pool_own AS c
+    CROSS JOIN wb_bounds AS b
+    WHERE c.pool_bytes IS NOT NULL AND c.ts >= b.start_ts AND c.ts < b.end_ts
     GROUP BY c.task_id, c.bdi, c.cgroup_ino
-  ),
-  holder AS (
-    SELECT
-      c.task_id,
-      c.bdi,
-      c.cgroup_ino,
-      c.holder_bdi,
-      c.holder_cgroup_ino,
-      sum(c.slept_ns * c.share_ratio) AS held_ns,
-      min(c.basis) AS basis
-    FROM chosen AS c
-    GROUP BY c.task_id, c.bdi, c.cgroup_ino, c.holder_bdi, c.holder_cgroup_ino
   ),
   writer AS (
     SELECT
@@ -137,7 +120,7 @@ SELECT
 FROM victim AS v
 CROSS JOIN wb_params AS p
 JOIN wb_task AS k ON k.task_id = v.task_id
-JOIN holder AS h
+JOIN wb_pool_blame AS h
   ON h.task_id = v.task_id AND h.bdi = v.bdi AND h.cgroup_ino = v.cgroup_ino
 LEFT JOIN told AS t
   ON t.bdi = h.holder_bdi AND t.cgroup_ino = h.holder_cgroup_ino

@@ -29,7 +29,6 @@
 --   event; samples: by statistics of debugfs; unknown
 -- @source   mm/page-writeback.c balance_dirty_pages(): freerun and the wb's
 --   share of it
--- @materialize
 CREATE VIEW wb_pool_share AS
 SELECT
   p.seq,
@@ -86,6 +85,99 @@ SELECT
 FROM _pool_own AS p
 WHERE p.pool_bytes > p.own_bytes + p.other_bytes;
 
+-- @view     wb_pool_blame
+-- @shared
+-- @summary  How long each throttled task waited for which holder's pages: its
+--   sleeps in the range, each times the holder's share of the pool then. Sums
+--   of wb_pool_share, made without a row for each sleep and holder.
+-- @grain    task under a name, bdi, cgroup, holder; order task_id, bdi,
+--   cgroup_ino
+-- @needs    _pool_own, _pool_held, _pool_wb, wb_bounds
+-- @events   writeback:balance_dirty_pages
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
+-- @column   task_id INTEGER of wb_task
+-- @column   bdi TEXT that the task writes to
+-- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
+-- @column   holder_bdi TEXT whose pages; NULL = unknown
+-- @column   holder_cgroup_ino INTEGER of that wb; NULL = unknown
+-- @column   held_ns REAL how long
+-- @column   basis TEXT as in wb_pool_share
+CREATE VIEW wb_pool_blame AS
+WITH
+  chosen AS MATERIALIZED (
+    SELECT
+      p.seq,
+      p.task_id,
+      p.bdi,
+      p.cgroup_ino,
+      1.0 * p.slept_ns / p.too_much / p.pool_bytes AS ns_per_byte,
+      p.slept_ns * p.own_share_ratio AS own_ns,
+      p.slept_ns
+        * (1.0 * (p.pool_bytes - p.own_bytes - p.other_bytes) / p.pool_bytes)
+        AS unknown_ns
+    FROM _pool_own AS p
+    CROSS JOIN wb_bounds AS b
+    WHERE p.pool_bytes IS NOT NULL
+      AND p.ts >= b.start_ts
+      AND p.ts < b.end_ts
+  ),
+  victim AS MATERIALIZED (
+    SELECT
+      row_number() OVER (ORDER BY c.task_id, c.bdi, c.cgroup_ino) AS victim_id,
+      c.task_id,
+      c.bdi,
+      c.cgroup_ino,
+      sum(c.own_ns) AS own_ns,
+      sum(CASE WHEN c.unknown_ns > 0 THEN c.unknown_ns END) AS unknown_ns
+    FROM chosen AS c
+    GROUP BY c.task_id, c.bdi, c.cgroup_ino
+  ),
+  weight AS MATERIALIZED (
+    SELECT c.seq, v.victim_id, c.ns_per_byte
+    FROM chosen AS c
+    JOIN victim AS v
+      ON v.task_id = c.task_id
+      AND v.bdi = c.bdi
+      AND v.cgroup_ino = c.cgroup_ino
+  ),
+  -- Numbers only, which are sorted fastest: there may be millions.
+  held AS (
+    SELECT
+      w.victim_id,
+      h.wb_id,
+      sum(w.ns_per_byte * h.held_bytes) AS held_ns,
+      min(h.basis) AS basis
+    FROM _pool_held AS h
+    CROSS JOIN weight AS w ON w.seq = h.seq
+    GROUP BY w.victim_id, h.wb_id
+  )
+SELECT
+  v.task_id,
+  v.bdi,
+  v.cgroup_ino,
+  v.bdi AS holder_bdi,
+  v.cgroup_ino AS holder_cgroup_ino,
+  v.own_ns AS held_ns,
+  'own' AS basis
+FROM victim AS v
+UNION ALL
+SELECT
+  v.task_id,
+  v.bdi,
+  v.cgroup_ino,
+  k.bdi,
+  k.cgroup_ino,
+  h.held_ns,
+  h.basis
+FROM held AS h
+JOIN victim AS v ON v.victim_id = h.victim_id
+JOIN _pool_wb AS k ON k.wb_id = h.wb_id
+UNION ALL
+SELECT
+  v.task_id, v.bdi, v.cgroup_ino, NULL, NULL, v.unknown_ns, 'unknown'
+FROM victim AS v
+WHERE v.unknown_ns IS NOT NULL;
+
 -- @view     wb_pool_own
 -- @shared
 -- @summary  The pool that each throttled task waited for, and what its own wb
@@ -130,7 +222,7 @@ FROM _pool_own AS p;
 --   each throttled task waited for.
 -- @grain    sleep of a throttled task with another wb that is known; order seq
 -- @key      seq
--- @needs    _pool_held, _pool_wb
+-- @needs    _pool_sleep, _pool_wb, _pool_other
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   bdi TEXT whose pages
@@ -139,15 +231,65 @@ FROM _pool_own AS p;
 -- @materialize
 CREATE VIEW wb_pool_holder AS
 WITH
+  -- Those that told something lately, the largest first: few are looked at
+  -- before one that holds, however many wbs there are.
+  largest AS (
+    SELECT
+      s.seq,
+      (
+        SELECT p.sample_id
+        FROM _pool_other AS p
+        WHERE p.span_index = s.span_index
+          AND p.ts <= s.ts
+          AND p.until_ts > s.ts
+          AND p.wb_id <> s.wb_id
+        ORDER BY p.bytes_down, p.wb_id
+        LIMIT 1
+      ) AS sample_id
+    FROM _pool_sleep AS s
+    WHERE s.is_memcg = 0
+    UNION ALL
+    SELECT
+      s.seq,
+      (
+        SELECT p.sample_id
+        FROM _pool_other AS p
+        WHERE p.next_index = s.span_index
+          AND p.until_ts > s.ts
+          AND p.wb_id <> s.wb_id
+        ORDER BY p.bytes_down, p.wb_id
+        LIMIT 1
+      )
+    FROM _pool_sleep AS s
+    WHERE s.is_memcg = 0
+    UNION ALL
+    -- A memory cgroup writes to few devices.
+    SELECT
+      s.seq,
+      (
+        SELECT p.sample_id
+        FROM _pool_other AS p
+        WHERE p.wb_id = w.wb_id AND p.ts <= s.ts
+        ORDER BY p.ts DESC, p.sample_id DESC
+        LIMIT 1
+      )
+    FROM _pool_sleep AS s
+    JOIN _pool_wb AS w
+      ON w.cgroup_ino = s.cgroup_ino AND w.wb_id <> s.wb_id
+    WHERE s.is_memcg = 1
+  ),
   ranked AS (
     SELECT
-      h.seq,
-      h.wb_id,
-      h.held_bytes,
+      l.seq,
+      p.wb_id,
+      p.wb_dirty_bytes AS held_bytes,
       row_number() OVER (
-        PARTITION BY h.seq ORDER BY h.held_bytes DESC, h.wb_id
+        PARTITION BY l.seq ORDER BY p.bytes_down, p.wb_id
       ) AS place
-    FROM _pool_held AS h
+    FROM largest AS l
+    CROSS JOIN _pool_other AS p ON p.sample_id = l.sample_id
+    CROSS JOIN _pool_sleep AS c ON c.seq = l.seq
+    WHERE p.until_ts > c.ts AND p.wb_dirty_bytes > 0
   )
 SELECT r.seq, w.bdi, w.cgroup_ino, r.held_bytes
 FROM ranked AS r
@@ -338,158 +480,10 @@ SELECT
 FROM pool AS p
 WHERE p.pool_bytes > coalesce(p.held_bytes, 0);
 
--- @view     wb_pool_added
--- @shared
--- @summary  Who dirtied pages while each throttled task was held up, and in the
---   time before that the pool takes to be written: shares of what the machine
---   dirtied, by windows, weighted by how long the task slept in each.
--- @grain    task under a name, bdi, cgroup, holder; order task_id
--- @needs    wb_pool_share, wb_dirtied_part, wb_dirty_flow, wb_dirty_window,
---   wb_bounds, wb_params, wb_units
--- @events   writeback:balance_dirty_pages
--- @optional writeback:global_dirty_state
--- @column   task_id INTEGER of wb_task
--- @column   bdi TEXT that the task writes to
--- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root
--- @column   holder_bdi TEXT whose pages; NULL = unknown
--- @column   holder_cgroup_ino INTEGER of that wb; NULL = unknown
--- @column   added_ratio REAL its share of what was dirtied
-CREATE VIEW wb_pool_added AS
-WITH RECURSIVE
-  part AS (
-    SELECT
-      CAST(p.window_index AS INTEGER) AS window_index,
-      p.bdi,
-      coalesce(p.cgroup_ino, 1) AS cgroup_ino,
-      sum(p.dirtied_bytes) AS bytes
-    FROM wb_dirtied_part AS p
-    GROUP BY 1, p.bdi, coalesce(p.cgroup_ino, 1)
-  ),
-  whole AS (
-    SELECT p.window_index, sum(p.bytes) AS bytes
-    FROM part AS p
-    GROUP BY p.window_index
-  ),
-  speed AS (
-    SELECT
-      1.0 * sum(f.written_bytes) * u.second_ns / nullif(sum(f.window_ns), 0)
-        AS bytes_per_s
-    FROM wb_dirty_flow AS f
-    CROSS JOIN wb_units AS u
-    GROUP BY u.second_ns
-  ),
-  -- Windows that the pool takes to be written, up to 16 of them.
-  drain AS (
-    SELECT
-      d.window_index,
-      min(
-        16,
-        1 + CAST(
-          d.dirty_bytes * 1.0 * u.second_ns / s.bytes_per_s / q.window_ns
-          AS INTEGER
-        )
-      ) AS windows_count
-    FROM wb_dirty_window AS d
-    CROSS JOIN speed AS s
-    CROSS JOIN wb_params AS q
-    CROSS JOIN wb_units AS u
-  ),
-  slept AS (
-    SELECT
-      s.task_id,
-      s.bdi,
-      s.cgroup_ino,
-      CAST((s.ts - b.start_ts) / q.window_ns AS INTEGER) AS window_index,
-      sum(s.slept_ns) AS slept_ns
-    FROM wb_pool_share AS s
-    CROSS JOIN wb_bounds AS b
-    CROSS JOIN wb_params AS q
-    WHERE s.is_own = 1 AND s.ts >= b.start_ts AND s.ts < b.end_ts
-    GROUP BY s.task_id, s.bdi, s.cgroup_ino, 4
-  ),
-  total AS (
-    SELECT s.task_id, s.bdi, s.cgroup_ino, sum(s.slept_ns) AS slept_ns
-    FROM slept AS s
-    GROUP BY s.task_id, s.bdi, s.cgroup_ino
-  ),
-  asked AS (
-    SELECT DISTINCT
-      s.window_index,
-      coalesce(d.windows_count, 1) AS windows_count
-    FROM slept AS s
-    LEFT JOIN drain AS d ON d.window_index = s.window_index
-  ),
-  -- By number, so that each window before is found and not looked for.
-  back(windows_count) AS (
-    SELECT 0
-    UNION ALL
-    SELECT b.windows_count + 1
-    FROM back AS b
-    WHERE b.windows_count < 15
-  ),
-  reached AS (
-    SELECT a.window_index, a.window_index - b.windows_count AS before_index
-    FROM asked AS a
-    JOIN back AS b ON b.windows_count < a.windows_count
-  ),
-  -- What the machine dirtied, where that is more than its tasks are known to.
-  around AS (
-    SELECT
-      r.window_index,
-      max(
-        coalesce(sum(w.bytes), 0), coalesce(sum(f.dirtied_bytes), 0)
-      ) AS bytes
-    FROM reached AS r
-    LEFT JOIN whole AS w ON w.window_index = r.before_index
-    LEFT JOIN wb_dirty_flow AS f ON f.window_index = r.before_index
-    GROUP BY r.window_index
-  ),
-  added AS (
-    SELECT
-      a.window_index,
-      p.bdi,
-      p.cgroup_ino,
-      sum(p.bytes) / a.bytes AS ratio
-    FROM around AS a
-    JOIN reached AS r ON r.window_index = a.window_index
-    JOIN part AS p ON p.window_index = r.before_index
-    WHERE a.bytes > 0
-    GROUP BY a.window_index, a.bytes, p.bdi, p.cgroup_ino
-  ),
-  held AS (
-    SELECT
-      s.task_id,
-      s.bdi,
-      s.cgroup_ino,
-      a.bdi AS holder_bdi,
-      a.cgroup_ino AS holder_cgroup_ino,
-      sum(s.slept_ns * a.ratio) / t.slept_ns AS added_ratio
-    FROM slept AS s
-    JOIN total AS t
-      ON t.task_id = s.task_id
-      AND t.bdi = s.bdi
-      AND t.cgroup_ino = s.cgroup_ino
-    JOIN added AS a ON a.window_index = s.window_index
-    GROUP BY s.task_id, s.bdi, s.cgroup_ino, t.slept_ns, a.bdi, a.cgroup_ino
-  )
-SELECT
-  h.task_id,
-  h.bdi,
-  h.cgroup_ino,
-  h.holder_bdi,
-  h.holder_cgroup_ino,
-  h.added_ratio
-FROM held AS h
-UNION ALL
-SELECT h.task_id, h.bdi, h.cgroup_ino, NULL, NULL, 1 - sum(h.added_ratio)
-FROM held AS h
-GROUP BY h.task_id, h.bdi, h.cgroup_ino
-HAVING sum(h.added_ratio) < 1;
-
 -- @view     _pool_own
 -- @summary  wb_pool_own.
 -- @grain    sleep of a throttled task; order seq
--- @needs    wb_throttle_cause, _pool_held
+-- @needs    wb_throttle_cause, _pool_beside
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages_done
 -- @column   seq INTEGER of the balance_dirty_pages event
@@ -508,11 +502,6 @@ HAVING sum(h.added_ratio) < 1;
 -- @column   own_share_ratio REAL of the pool, held by its own wb
 CREATE VIEW _pool_own AS
 WITH
-  known AS (
-    SELECT h.seq, sum(h.held_bytes) AS held_bytes
-    FROM _pool_held AS h
-    GROUP BY h.seq
-  ),
   pool AS (
     SELECT
       c.*,
@@ -522,7 +511,7 @@ WITH
       END AS pool_bytes,
       min(c.wb_dirty_bytes, c.dirty_bytes) AS own_bytes
     FROM wb_throttle_cause AS c
-    LEFT JOIN known AS k ON k.seq = c.seq
+    LEFT JOIN _pool_beside AS k ON k.seq = c.seq
   ),
   judged AS (
     SELECT
@@ -548,57 +537,109 @@ SELECT
   j.own_bytes / j.too_much / j.pool_bytes AS own_share_ratio
 FROM judged AS j;
 
+-- @view     _pool_beside
+-- @summary  The sum of _pool_held for each sleep, without a row for each wb: a
+--   running sum of what the samples of all wbs say while they hold.
+-- @grain    sleep of a throttled task; order seq
+-- @key      seq
+-- @needs    _pool_sleep, _pool_other
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   held_bytes INTEGER dirty pages and those under writeback
+-- @materialize
+CREATE VIEW _pool_beside AS
+WITH
+  -- Begin and end of each sample, by the pool that it counts for: the
+  -- machine's, or that of a memory cgroup whose limits held tasks up.
+  moved AS (
+    SELECT p.ts, p.wb_id, p.cgroup_ino, p.wb_dirty_bytes AS bytes
+    FROM _pool_other AS p
+    UNION ALL
+    SELECT p.until_ts, p.wb_id, p.cgroup_ino, -p.wb_dirty_bytes
+    FROM _pool_other AS p
+  ),
+  step AS (
+    SELECT NULL AS pool_id, m.wb_id, m.ts, m.bytes, NULL AS seq
+    FROM moved AS m
+    UNION ALL
+    SELECT m.cgroup_ino, m.wb_id, m.ts, m.bytes, NULL
+    FROM moved AS m
+    WHERE m.cgroup_ino IN (
+      SELECT s.cgroup_ino FROM _pool_sleep AS s WHERE s.is_memcg = 1
+    )
+    UNION ALL
+    SELECT
+      CASE s.is_memcg WHEN 1 THEN s.cgroup_ino END,
+      s.wb_id,
+      s.ts,
+      0,
+      s.seq
+    FROM _pool_sleep AS s
+  ),
+  summed AS (
+    SELECT
+      t.seq,
+      sum(t.bytes) OVER (
+        PARTITION BY t.pool_id ORDER BY t.ts, t.seq IS NOT NULL
+        ROWS UNBOUNDED PRECEDING
+      ) - sum(t.bytes) OVER (
+        PARTITION BY t.pool_id, t.wb_id ORDER BY t.ts, t.seq IS NOT NULL
+        ROWS UNBOUNDED PRECEDING
+      ) AS held_bytes
+    FROM step AS t
+  )
+SELECT s.seq, s.held_bytes
+FROM summed AS s
+WHERE s.seq IS NOT NULL AND s.held_bytes > 0;
+
 -- @view     _pool_held
 -- @summary  What other wbs held of the pool that each throttled task waited
 --   for, by their last event or sample, if it is not too old. Empty where there
---   is one wb only.
+--   is one wb only. Sleeps times wbs: for who asks for the holders themselves.
 -- @grain    sleep of a throttled task, other wb; order seq, wb_id
--- @needs    wb_throttle_cause, _pool_wb, _pool_other, wb_rule
+-- @needs    _pool_sleep, _pool_other
 -- @events   writeback:balance_dirty_pages
 -- @column   seq INTEGER of the balance_dirty_pages event
 -- @column   wb_id INTEGER of _pool_wb
 -- @column   held_bytes INTEGER dirty pages and those under writeback
 -- @column   basis TEXT events or samples
--- @materialize
 CREATE VIEW _pool_held AS
-WITH
-  -- Each other wb of the pool beside each sleep, with its last sample.
-  points AS (
-    SELECT c.seq, c.ts, w.wb_id, NULL AS sample_id
-    -- Nothing is read where there is one wb only.
-    FROM (SELECT k.wb_id FROM _pool_wb AS k WHERE k.wb_id = 2) AS o
-    CROSS JOIN wb_throttle_cause AS c
-    CROSS JOIN _pool_wb AS w
-    WHERE NOT (w.bdi = c.bdi AND w.cgroup_ino = coalesce(c.cgroup_ino, 1))
-      AND c.dirty_bytes > 0
-      AND c.wb_dirty_bytes IS NOT NULL
-      AND (
-        c.domain IS NULL
-        OR c.domain <> 'memcg'
-        OR w.cgroup_ino = coalesce(c.cgroup_ino, 1)
-      )
-    UNION ALL
-    SELECT NULL, p.ts, p.wb_id, p.sample_id
-    FROM _pool_other AS p
-  ),
-  reached AS (
-    SELECT
-      p.seq,
-      p.ts,
-      p.wb_id,
-      max(p.sample_id) OVER (
-        PARTITION BY p.wb_id ORDER BY p.ts, p.seq IS NOT NULL
-        ROWS UNBOUNDED PRECEDING
-      ) AS sample_id
-    FROM points AS p
-  )
-SELECT r.seq, r.wb_id, p.wb_dirty_bytes AS held_bytes, p.basis
-FROM reached AS r
+SELECT s.seq, p.wb_id, p.wb_dirty_bytes AS held_bytes, p.basis
+FROM _pool_other AS p
+CROSS JOIN _pool_sleep AS s ON s.ts >= p.ts AND s.ts < p.until_ts
+WHERE p.wb_dirty_bytes > 0
+  AND p.wb_id <> s.wb_id
+  AND (s.is_memcg = 0 OR p.cgroup_ino = s.cgroup_ino);
+
+-- @view     _pool_sleep
+-- @summary  The sleeps whose events tell what their wb holds of the pool. Empty
+--   where there is one wb only.
+-- @grain    sleep of a throttled task; order seq
+-- @key      seq
+-- @needs    wb_throttle_cause, _pool_wb, wb_rule
+-- @events   writeback:balance_dirty_pages
+-- @column   seq INTEGER of the balance_dirty_pages event
+-- @column   ts INTEGER ns, trace clock
+-- @column   wb_id INTEGER of _pool_wb, the task's own
+-- @column   cgroup_ino INTEGER cgroup that owns it; 1 = root
+-- @column   is_memcg INTEGER 1: the limits of that cgroup held the task up
+-- @column   span_index INTEGER as in _pool_other
+-- @index    ts wb_id cgroup_ino is_memcg seq
+-- @materialize
+CREATE VIEW _pool_sleep AS
+SELECT
+  c.seq,
+  c.ts,
+  w.wb_id,
+  w.cgroup_ino,
+  coalesce(c.domain = 'memcg', 0) AS is_memcg,
+  c.ts / v.stale_ns AS span_index
+FROM (SELECT k.wb_id FROM _pool_wb AS k WHERE k.wb_id = 2) AS o
+CROSS JOIN wb_throttle_cause AS c
+CROSS JOIN _pool_wb AS w
+  ON w.bdi = c.bdi AND w.cgroup_ino = coalesce(c.cgroup_ino, 1)
 CROSS JOIN wb_rule AS v
-JOIN _pool_other AS p ON p.sample_id = r.sample_id
-WHERE r.seq IS NOT NULL
-  AND r.ts - p.ts <= v.stale_ns
-  AND p.wb_dirty_bytes > 0;
+WHERE c.dirty_bytes > 0 AND c.wb_dirty_bytes IS NOT NULL;
 
 -- @view     _pool_wb
 -- @summary  The wbs that hold dirty pages, numbered.
@@ -657,24 +698,67 @@ FROM _pool_told AS t;
 --   has another beside it.
 -- @grain    sample; order sample_id
 -- @key      sample_id
--- @needs    _pool_told, _pool_wb
+-- @needs    _pool_told, _pool_wb, wb_rule
 -- @events   writeback:balance_dirty_pages
 -- @column   sample_id INTEGER grows with the time within a wb
 -- @column   wb_id INTEGER of _pool_wb
+-- @column   cgroup_ino INTEGER cgroup that owns it; 1 = root
 -- @column   ts INTEGER ns, trace clock
+-- @column   until_ts INTEGER when it holds no longer: there is a newer one, or
+--   it is too old
 -- @column   wb_dirty_bytes INTEGER dirty pages and those under writeback
+-- @column   bytes_down INTEGER below 0: less for more of them
+-- @column   span_index INTEGER of ts, in times after which a sample is too old
+-- @column   next_index INTEGER the one after that, if it holds in that, too
 -- @column   basis TEXT events or samples
+-- @index    span_index bytes_down wb_id ts until_ts
+-- @index    next_index bytes_down wb_id until_ts
+-- @index    wb_id ts
 -- @materialize
 CREATE VIEW _pool_other AS
+WITH
+  numbered AS (
+    SELECT
+      row_number() OVER samples AS sample_id,
+      t.wb_id,
+      k.cgroup_ino,
+      t.ts,
+      t.wb_dirty_bytes,
+      t.basis,
+      CASE WHEN lead(t.wb_id) OVER samples = t.wb_id
+        THEN lead(t.ts) OVER samples
+      END AS next_ts
+    FROM _pool_wb AS w
+    CROSS JOIN _pool_told AS t
+    CROSS JOIN _pool_wb AS k ON k.wb_id = t.wb_id
+    WHERE w.wb_id = 2
+    WINDOW samples AS (ORDER BY t.wb_id, t.ts, t.basis DESC)
+  ),
+  held AS (
+    SELECT
+      n.*,
+      v.stale_ns,
+      CASE WHEN n.next_ts - n.ts <= v.stale_ns THEN n.next_ts
+        ELSE n.ts + v.stale_ns + 1
+      END AS until_ts,
+      n.ts / v.stale_ns AS span_index
+    FROM numbered AS n
+    CROSS JOIN wb_rule AS v
+  )
 SELECT
-  row_number() OVER (ORDER BY t.wb_id, t.ts, t.basis DESC) AS sample_id,
-  t.wb_id,
-  t.ts,
-  t.wb_dirty_bytes,
-  t.basis
-FROM _pool_wb AS w
-CROSS JOIN _pool_told AS t
-WHERE w.wb_id = 2;
+  h.sample_id,
+  h.wb_id,
+  h.cgroup_ino,
+  h.ts,
+  h.until_ts,
+  h.wb_dirty_bytes,
+  -h.wb_dirty_bytes AS bytes_down,
+  h.span_index,
+  CASE WHEN h.until_ts > (h.span_index + 1) * h.stale_ns
+    THEN h.span_index + 1
+  END AS next_index,
+  h.basis
+FROM held AS h;
 
 -- @view     _pool_told
 -- @summary  What each wb held, by the events of its own tasks while they are

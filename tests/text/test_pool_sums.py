@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who held the pool, by sums that grow with the trace, against each wb looked up for each sleep."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import wbscope
+from support.texttrace import load_lines
+
+_STATE = "dirty={0} writeback={0} bg_thresh=7489 thresh=14997 limit=15053 dirtied={1} written=16"
+_THROTTLED = (
+    "bdi {}: limit={} setpoint={} dirty={} bdi_setpoint={} bdi_dirty={} dirty_ratelimit=101200"
+    " task_ratelimit=500 dirtied=32 dirtied_pause=32 paused=0 pause={} period=64 think=0"
+    " cgroup_ino={}"
+)
+_PAGE = 4096
+_STALE_NS = 2_000_000_000
+_MACHINE = (15053, 13148)
+_CGROUP = (4096, 3584)
+
+
+class _Event(NamedTuple):
+    ts: int
+    wb: tuple[str, int]
+    held: int  # bytes, by the event
+    is_memcg: bool
+
+
+class _Sleep(NamedTuple):
+    seq: int
+    ts: int
+    wb: tuple[str, int]
+    is_memcg: bool
+
+
+def _events(seed: int, count: int, wbs_count: int) -> Iterator[tuple[_Event, str]]:
+    """Ages of just two seconds and times on their borders are among them."""
+    chance = random.Random(seed)
+    wbs = [
+        (f"254:{chance.randint(0, 2)}", chance.randint(1, wbs_count // 2)) for _ in range(wbs_count)
+    ]
+    ts = 1_000_000_000_000
+    for _ in range(count):
+        ts += chance.choice([1_000, 250_000_000, 500_000_000, 2_000_000_000, 7_000])
+        bdi, cgroup = chance.choice(wbs)
+        is_memcg = cgroup > 1 and chance.random() < 0.4
+        dirty = chance.randint(3300, 4090) if is_memcg else chance.randint(13000, 15000)
+        held = chance.choice([0, chance.randint(0, dirty), 77])
+        limit, setpoint = _CGROUP if is_memcg else _MACHINE
+        pause = chance.choice([0, chance.randint(1, 200)])
+        told = (limit, setpoint, dirty, setpoint - 1, held, pause, cgroup)
+        event = _Event(ts, (bdi, cgroup), held * _PAGE, is_memcg)
+        yield event, _THROTTLED.format(bdi, *told)
+
+
+def _lines(events: list[tuple[_Event, str]]) -> Iterator[str]:
+    tids = {wb: 100 + place for place, wb in enumerate(sorted({e.wb for e, _ in events}))}
+    for place, (event, told) in enumerate(events):
+        tid = tids[event.wb]
+        at = f"{event.ts // 10**9}.{event.ts % 10**9:09d}"
+        yield f"writer-{tid} [000] {at}: global_dirty_state: {_STATE.format(7000, place)}"
+        yield f"writer-{tid} [000] {at}: balance_dirty_pages: {told}"
+
+
+def _others(sleep: _Sleep, events: list[_Event]) -> dict[tuple[str, int], int]:
+    """What each other wb of its pool held: its last event, if that is at most two seconds old."""
+    last = {event.wb: event for event in events if event.ts <= sleep.ts}
+    return {
+        wb: event.held
+        for wb, event in last.items()
+        if wb != sleep.wb
+        and event.held > 0
+        and sleep.ts - event.ts <= _STALE_NS
+        and (not sleep.is_memcg or wb[1] == sleep.wb[1])
+    }
+
+
+@pytest.mark.parametrize(("seed", "count", "wbs_count"), [(1, 400, 4), (2, 400, 24), (3, 200, 80)])
+def test_sums_are_those_of_each_wb(seed: int, count: int, wbs_count: int, tmp_path: Path) -> None:
+    made = list(_events(seed, count, wbs_count))
+    events = [event for event, _ in made]
+    loaded = load_lines(list(_lines(made)), tmp_path)
+    with wbscope.open(loaded.path) as run:
+        sleeps = [
+            _Sleep(row["seq"], row["ts"], (row["bdi"], row["cgroup_ino"]), row["domain"] == "memcg")
+            for row in run.sql("SELECT * FROM wb_throttle_cause").records()
+        ]
+        own = {row["seq"]: row for row in run.sql("SELECT * FROM wb_pool_own").records()}
+        holders = {
+            row["seq"]: ((row["bdi"], row["cgroup_ino"]), row["held_bytes"])
+            for row in run.sql("SELECT * FROM wb_pool_holder").records()
+        }
+        blamed = {
+            (row["task_id"], (row["bdi"], row["cgroup_ino"]), row["holder_bdi"],
+             row["holder_cgroup_ino"]): row["held_ns"]
+            for row in run.sql("SELECT * FROM wb_pool_blame").records()
+            if row["basis"] == "events"
+        }  # fmt: skip
+    assert {sleep.is_memcg for sleep in sleeps} == {True, False}
+    told: dict[object, float] = defaultdict(float)
+    for sleep in sleeps:
+        others = _others(sleep, events)
+        row = own[sleep.seq]
+        assert row["other_bytes"] == sum(others.values())
+        found = holders.get(sleep.seq)
+        assert (found is not None) == bool(others)
+        if found is not None:
+            assert found[1] == others[found[0]] == max(others.values())
+        for wb, held in others.items():
+            part = row["slept_ns"] * held / row["too_much"] / row["pool_bytes"]
+            told[row["task_id"], sleep.wb, *wb] += part
+    assert blamed == pytest.approx(told)
+    assert len(blamed) >= wbs_count
