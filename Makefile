@@ -95,10 +95,11 @@ test-most:
 test-beside-live:
 	$(SHARDS) $(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
 	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PAGES)
 
+# Pages wait for their browser.
 test-live:
 	@$(BIN)/pytest -q $(LIVE) > $(BUILD)/live.log 2>&1; ended=$$?; cat $(BUILD)/live.log; exit $$ended
+	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PAGES) > $(BUILD)/pages.log 2>&1; ended=$$?; cat $(BUILD)/pages.log; exit $$ended
 
 test-clusters:
 	@$(BIN)/pytest -q $(CLUSTERS) > $(BUILD)/clusters.log 2>&1; ended=$$?; cat $(BUILD)/clusters.log; exit $$ended
