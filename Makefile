@@ -41,8 +41,8 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
 # A child's peak of memory begins with that of the process that started it.
 UNLOADED  := tests/fuzz
-# These want the machine.
-ALONE     := tests/live
+# Guests, sleeps and recordings: they wait for more than half of their time.
+LIVE      := tests/live
 # They share a browser and pages, and one port: see tests/support/uiport.py.
 PAGES     := tests/ui tests/viewer
 # Jobs of Spark wait half of their time, and each worker would start clusters of its own.
@@ -57,7 +57,7 @@ FUZZ_BIN  := $(BUILD)/fuzz/bin
 CXX_SOURCES := CMakeLists.txt $(shell find ingest tests/unit/ingest tests/fuzz/targets -name '*.cc' -o -name '*.h' -o -name CMakeLists.txt 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help locks setup demo check test test-most test-clusters wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
+.PHONY: help locks setup demo check test test-most test-clusters test-live test-beside-live wheel deb sdist sbom fresh programs guest-test guest-kernels lab kernel-test bench validate-gate fuzz lint clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -79,17 +79,27 @@ lint: $(BIN)/.test-tools ## format, lint, types, layout, imports, generated file
 
 check: lint $(BUILD)/check/.built ## what a contributor runs: lint, C++ unit tests, every test function once
 	$(SHARDS) $(BUILD)/check/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
-	$(BIN)/pytest -q --quick -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(PAGES) $(ALONE) $(APART))
+	$(BIN)/pytest -q --quick -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(UNLOADED) $(PAGES) $(LIVE) $(APART))
 
-test: setup lint $(BUILD)/tests/.built $(BIN)/.fleet-tools ## every test
-	$(SHARDS) $(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
+# mypy has one thread, and tests that wait leave the processors to others.
+test: setup ## every test
+	$(MAKE) --no-print-directory -j 2 lint $(BUILD)/tests/.built
+	$(MAKE) --no-print-directory $(BIN)/.fleet-tools
+	$(MAKE) --no-print-directory -j 2 test-live test-beside-live
 	$(MAKE) --no-print-directory -j 2 test-most test-clusters
-	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PAGES)
-	$(BIN)/pytest -q $(ALONE)
 
 test-most:
-	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(CLUSTERS) $(UNLOADED) $(PAGES) $(ALONE) $(APART))
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal $(addprefix --ignore=,$(CLUSTERS) $(UNLOADED) $(PAGES) $(LIVE) $(APART))
+
+# Nothing that records on this machine or asks what does; that is in test-most.
+test-beside-live:
+	$(SHARDS) $(BUILD)/tests/tests/unit/ingest/wbscope_unit_tests --gtest_brief=1
+	$(BIN)/pytest -q -n $(JOBS) $(UNLOADED)
+
+# Pages wait for their browser.
+test-live:
+	@$(BIN)/pytest -q $(LIVE) > $(BUILD)/live.log 2>&1; ended=$$?; cat $(BUILD)/live.log; exit $$ended
+	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PAGES) > $(BUILD)/pages.log 2>&1; ended=$$?; cat $(BUILD)/pages.log; exit $$ended
 
 test-clusters:
 	@$(BIN)/pytest -q $(CLUSTERS) > $(BUILD)/clusters.log 2>&1; ended=$$?; cat $(BUILD)/clusters.log; exit $$ended

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.guest import make_disk
 from support.live import Recorder, state_of_machine
 from wbscope.record.machine_facts import cgroup_paths
 
@@ -64,6 +65,12 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield mount
     subprocess.run(["umount", mount], check=True)
     image.unlink()
+
+
+@pytest.fixture(scope="session")
+def guest_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The disk of all guests, who read it only."""
+    return make_disk(tmp_path_factory.mktemp("guest-disk"))
 
 
 Mounted = Callable[..., Path]

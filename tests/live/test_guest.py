@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.guest import boot, guest_folders, make_disk
+from support.guest import boot, guest_folders
 from support.live import Recorder, report_counts
 from support.probed import probed_tasks
 from wbscope.library.profiles import profile_of
@@ -123,11 +123,6 @@ grep -c ': entry: ' $T/instances/others/trace > /out/others.hits
 """
 
 
-@pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_disk(tmp_path_factory.mktemp("disk"))
-
-
 @pytest.fixture(scope="module", params=_KERNELS)
 def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     """The runs of one kernel."""
@@ -136,7 +131,7 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
     if shutil.which("qemu-system-x86_64") is None:
         pytest.skip("qemu-system-x86_64 is not installed")
-    disk = request.getfixturevalue("disk")
+    disk = request.getfixturevalue("guest_disk")
     out = tmp_path_factory.mktemp(f"guest-{request.param}")
     boot(kernel, disk, _SCENARIO, out, smp=_CPUS.get(request.param, "2"))
     return Recorder(out)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.guest import boot, guest_folders, make_disk
+from support.guest import boot, guest_folders
 from support.live import Recorder
 
 _MIB, _PAGE = 1 << 20, 4096
@@ -41,11 +40,6 @@ sampled cgroup "echo \\$\\$ > /sys/fs/cgroup/small/cgroup.procs
 """
 
 
-@pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_disk(tmp_path_factory.mktemp("disk"))
-
-
 @pytest.fixture(scope="module", params=_KERNELS)
 def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     """The runs of one kernel."""
@@ -54,7 +48,7 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.skip(f"no kernel {request.param} in build/guests; run: make guest-kernels")
     if shutil.which("qemu-system-x86_64") is None:
         pytest.skip("qemu-system-x86_64 is not installed")
-    disk = request.getfixturevalue("disk")
+    disk = request.getfixturevalue("guest_disk")
     out = tmp_path_factory.mktemp(f"guest-{request.param}")
     boot(kernel, disk, _SCENARIO, out, smp=_CPUS.get(request.param, "2"))
     log = (out / "log").read_text()

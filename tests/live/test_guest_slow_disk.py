@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from pathlib import Path
 
 import pytest
-from support.guest import boot, guest_folders, make_disk
+from support.guest import boot, guest_folders
 from support.live import Recorder
 
 _KERNELS = ("6.1", "6.12", "7.2")
@@ -54,11 +53,6 @@ done
 """
 
 
-@pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_disk(tmp_path_factory.mktemp("disk"))
-
-
 @pytest.fixture(scope="module", params=_KERNELS)
 def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     """The runs of one kernel: tracefs, trace-cmd."""
@@ -68,7 +62,7 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if shutil.which("qemu-system-x86_64") is None:
         pytest.skip("qemu-system-x86_64 is not installed")
     out = tmp_path_factory.mktemp(f"slow-disk-{request.param}")
-    disk = request.getfixturevalue("disk")
+    disk = request.getfixturevalue("guest_disk")
     boot(
         kernel, disk, _SCENARIO, out,
         smp=_CPUS.get(request.param, "2"), slow_bytes_per_s=_SLOW_BYTES_PER_S,

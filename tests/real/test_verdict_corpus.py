@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,21 @@ _LEAST_RIGHT = 0.9
 _QUIET = {"note", "ok", "fact"}
 
 
-@pytest.fixture(params=cases(), ids=lambda case: case.name)
-def corpus_run(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Path, Run]]:
-    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
-    with wbscope.open(unpack(request.param, tmp_path)) as run:
+Unpacked = Callable[[Path], Path]
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unpacked]:
+    """The run folder of a case, unpacked once; one cache for all tests here."""
+    folder = tmp_path_factory.mktemp("corpus")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WBSCOPE_CACHE_DIR", str(folder / "cache"))
+        yield cache(lambda case: unpack(case, folder))
+
+
+@pytest.fixture(scope="module", params=cases(), ids=lambda case: case.name)
+def corpus_run(request: pytest.FixtureRequest, unpacked: Unpacked) -> Iterator[tuple[Path, Run]]:
+    with wbscope.open(unpacked(request.param)) as run:
         yield request.param, run
 
 
@@ -47,13 +57,10 @@ def test_what_is_to_be_set_can_be_and_is_a_change(corpus_run: tuple[Path, Run]) 
 
 
 @pytest.mark.slow
-def test_the_first_finding_names_the_cause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
-) -> None:
-    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+def test_the_first_finding_names_the_cause(unpacked: Unpacked, pytestconfig: pytest.Config) -> None:
     found = []
     for case in cases():
-        with wbscope.open(unpack(case, tmp_path)) as run:
+        with wbscope.open(unpacked(case)) as run:
             found.append((cause_of(case), run.findings()[0].id))
     right = sum(RULE_OF[cause] == rule for cause, rule in found)
     assert right >= _LEAST_RIGHT * len(found), found
@@ -66,13 +73,10 @@ def test_the_first_finding_names_the_cause(
 
 
 @pytest.mark.parametrize("kernel", ["6.1", "7.2"])
-def test_a_memory_cgroup_holds_its_burst(
-    kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_memory_cgroup_holds_its_burst(kernel: str, unpacked: Unpacked) -> None:
     """In the memory that is proposed, and none of its reclaim is told as the machine's."""
-    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
     (case,) = (case for case in cases() if case.name == f"{kernel}-memory-cgroup")
-    folder = unpack(case, tmp_path)
+    folder = unpacked(case)
     with wbscope.open(folder) as run:
         by_id = {one.id: one for one in run.findings()}
     # All of its reclaim is that of the cgroup: the machine's is not in the trace.

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ForkServer", "run_forked"]
+__all__ = ["ForkServer", "run_forked", "run_forked_on"]
 
 _SERVER = Path(__file__).with_name("commandserver.py")
 _SECONDS = 10
@@ -78,32 +78,49 @@ def run_forked(
     A fork shares nothing with the next one: caches, signals, the environment and descriptors are
     those of a process of its own. What Python reads of the environment at its start is ours.
     """
-    server, folder = _common()
-    if server.has_ended():
-        _common.cache_clear()
-        server, folder = _common()
+    server, folder = _living()
     readers = [
         os.open(folder / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         for name in ("out", "err")
     ]
     try:
-        server.send(
-            {
-                "words": list(words),
-                "env": dict(env),
-                "only_env": True,
-                "out": str(folder / "out"),
-                "err": str(folder / "err"),
-                "folder": str(cwd or Path.cwd()),
-                "imports": [_OF_PERFETTO] if any("pftrace" in word for word in words) else [],
-            }
-        )
+        server.send(_job(words, cwd, env, folder / "out", folder / "err"))
         out, err = _read_all(readers)
     finally:
         for reader in readers:
             os.close(reader)
     code = server.answer()["code"]
     return subprocess.CompletedProcess(["wbscope", *words], code, _text(out), _text(err))
+
+
+def run_forked_on(
+    terminal: Path, words: Sequence[str], cwd: Path | None, env: Mapping[str, str]
+) -> int:
+    """`wbscope words` with both streams on this terminal, which somebody has to read; its code."""
+    server, _ = _living()
+    code: int = server.ask(_job(words, cwd, env, terminal, terminal))["code"]
+    return code
+
+
+def _job(
+    words: Sequence[str], cwd: Path | None, env: Mapping[str, str], out: Path, err: Path
+) -> dict[str, Any]:
+    return {
+        "words": list(words),
+        "env": dict(env),
+        "only_env": True,
+        "out": str(out),
+        "err": str(err),
+        "folder": str(cwd or Path.cwd()),
+        "imports": [_OF_PERFETTO] if any("pftrace" in word for word in words) else [],
+    }
+
+
+def _living() -> tuple[ForkServer, Path]:
+    """That of this process, or a new one where something has killed it."""
+    if _common()[0].has_ended():
+        _common.cache_clear()
+    return _common()
 
 
 @cache

@@ -6,14 +6,13 @@ from __future__ import annotations
 import os
 import pty
 import re
-import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 from support.cli import Wbscope
+from support.forkserver import run_forked_on
 from support.runs import REPOSITORY, example
-from support.tools import wbscope_path
 from wbscope.cli.colours import coloured, keeps_colours
 from wbscope.cli.verbs import VERBS
 
@@ -56,15 +55,6 @@ def shown(wbscope: Wbscope, words: tuple[str, ...], folder: Path, **more: str) -
     if "NO_COLOR" not in more:
         del environment["NO_COLOR"]
     master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [wbscope_path(), *words],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=slave,
-        stderr=slave,
-    )
-    os.close(slave)
     seen = bytearray()
 
     def read() -> None:
@@ -79,7 +69,8 @@ def shown(wbscope: Wbscope, words: tuple[str, ...], folder: Path, **more: str) -
 
     reader = threading.Thread(target=read)
     reader.start()
-    code = process.wait(timeout=120)
+    code = run_forked_on(Path(os.ttyname(slave)), words, folder, environment)
+    os.close(slave)
     reader.join(timeout=120)
     os.close(master)
     return bytes(seen), code
