@@ -66,11 +66,13 @@ class Ingested:
 def engine_of(source: Source, library: Library, observer: Observer | None = None) -> SqliteEngine:
     """For the database of a run; what the cache has and cannot be opened is made anew."""
     shown = str(source.path)
+    database = database_of(source, library, observer)
     try:
-        return SqliteEngine(database_of(source, library, observer), shown, library)
+        return SqliteEngine(database, shown, library)
     except InputError:
-        if kept_database(source, library) is None or source.kind is Kind.DATABASE:
-            raise  # of the trace itself
+        if source.kind is Kind.DATABASE:
+            raise
+        # An entry of the cache is damaged, or another process has just trimmed it.
     return SqliteEngine(database_of(source, library, observer, anew=True), shown, library)
 
 
