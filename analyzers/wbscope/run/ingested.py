@@ -28,7 +28,7 @@ from wbscope.base.version import __version__
 from wbscope.ingest.program import Observer, find_ingester
 from wbscope.ingest.selection import Choice, check_glob, check_selection, saying
 from wbscope.ingest.to_database import trace_to_database
-from wbscope.library.database import SCHEMA_VERSION, check_database
+from wbscope.library.database import SCHEMA_VERSION, check_database, check_times
 from wbscope.library.finding import Finding, find_all
 from wbscope.library.library import Library
 from wbscope.library.losses import of_losses
@@ -232,6 +232,8 @@ def ingest(
         else:
             with saying(choice.span):
                 done, warnings = trace_to_database(run, private, library, choice, observer)
+        if private.exists():
+            check_times(private, str(run.path))
         warnings += check_selection(run, private, choice)
         if views and private.exists():
             warnings += add_views(private, output, library, engines)
