@@ -155,12 +155,31 @@ def check_cpp(path: str, text: str) -> Iterator[Finding]:
 def check_python(path: str, text: str) -> Iterator[Finding]:
     may_print = path.startswith(("analyzers/wbscope/cli/", "analyzers/wbscope/render/"))
     may_convert = path in UNIT_HOMES or path in UNIT_DEBTS
-    for node in ast.walk(ast.parse(text, path)):
+    tree = ast.parse(text, path)
+    yield from unread(tree)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and not may_print and ast.unparse(node.func) in PRINTERS:
             what = f"{ast.unparse(node.func)}() outside cli/ and render/"
             yield node.lineno, what, "return what to print"
         elif not may_convert and isinstance(node, ast.Constant) and node.value in UNIT_NUMBERS:
             yield node.lineno, f"number {node.value} converts a unit", "use base/units.py"
+
+
+def unread(tree: ast.Module) -> Iterator[Finding]:
+    """Private names of a module that nothing in it reads: it is the only one that may."""
+    nodes = list(ast.walk(tree))
+    read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    read |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            names = {statement.name}
+        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+            names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+        else:
+            continue
+        for name in sorted(names - read):
+            if re.match(r"_(?!_)", name):
+                yield statement.lineno, f"nothing reads {name}", "take it out"
 
 
 @cache

@@ -91,3 +91,13 @@ def test_every_query_was_timed() -> None:
     table = text.partition("\n## Queries\n")[2].partition("\n## ")[0]
     timed = re.findall(r"^\| (\w+) \| (?:[\d,]+|not recorded) \|", table, re.MULTILINE)
     assert timed == sorted(query.name for query in _LIBRARY.queries())
+
+
+def test_variables_are_documented() -> None:
+    """Each that the program reads, in a table of one of the pages."""
+    texts = [path.read_text() for path in (REPOSITORY / "analyzers").rglob("*.py")]
+    read = {name for text in texts for name in re.findall(r'"(WBSCOPE_[A-Z_]+)"', text)}
+    assert "WBSCOPE_RUN_DIR" in read
+    pages = "".join(page.read_text() for page in (REPOSITORY / "docs").glob("*.md"))
+    told = set(re.findall(r"^\| `(WBSCOPE_[A-Z_]+)` \|", pages, re.MULTILINE))
+    assert read - told == set()

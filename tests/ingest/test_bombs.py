@@ -6,9 +6,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import lzma
 import sqlite3
 import struct
+import tarfile
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,8 @@ from support.layout import layout_of
 from support.ringbuffer import Record, encode_pages
 from support.tools import ingester_path, run, wbscope_path
 from support.tracedat import Buffer, Trace
+from wbscope.base.errors import InputError
+from wbscope.run.archives import unpacked
 
 _PAGE = 4096
 _MIB = 1 << 20
@@ -159,3 +166,91 @@ def test_kallsyms_that_are_too_large_are_told(tmp_path: Path) -> None:
     assert "KALLSYMS" in warning["at"]
     assert meta["damaged"] == 1
     assert meta["events_count"] == 1
+
+
+# --- headers of a tar, which Python's tarfile reads as a whole
+
+
+def _member(
+    kind: bytes, body: Iterable[bytes], size: int, name: str = "trace.dat"
+) -> Iterator[bytes]:
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    yield info.tobuf(tarfile.USTAR_FORMAT)
+    yield from body
+    yield bytes(-size % 512)
+
+
+def _sparse(blocks: int) -> Iterator[bytes]:
+    """An old GNU header of a file with holes, and so many blocks that go on with its map."""
+    info = tarfile.TarInfo("trace.dat")
+    info.type = tarfile.GNUTYPE_SPARSE
+    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    head[482] = 1  # more follow
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    yield bytes(head)
+    entry = b"00000000001\0" * 2
+    for number in range(blocks):
+        yield entry * 21 + bytes([number + 1 < blocks]) + bytes(7)
+
+
+def _map_as_text(lines: int) -> Iterator[bytes]:
+    """The map of a file with holes as the newer GNU tar writes it: before the data."""
+    text = b"".join(
+        b"%d %s\n" % (len(line) + 4, line)
+        for line in (b"GNU.sparse.major=1", b"GNU.sparse.minor=0", b"GNU.sparse.realsize=3")
+    )
+    yield from _member(b"x", [text], len(text))
+    size = 2 * lines
+    yield from _member(b"0", [b"%d\n" % lines, b"1\n" * lines], size)
+
+
+_HEADERS: dict[str, Callable[[], Iterator[bytes]]] = {
+    kind.decode(): partial(_member, kind, [bytes(_MIB)] * 100, 100 * _MIB)
+    for kind in (b"x", b"g", b"X", b"L", b"K")
+}
+_HEADERS["sparse"] = partial(_sparse, 100 * _MIB // 512)
+_HEADERS["sparse, as text"] = partial(_map_as_text, 50 * _MIB)
+
+
+@pytest.mark.quick("x")
+@pytest.mark.parametrize("kind", _HEADERS)
+@pytest.mark.parametrize("first", [True, False])
+def test_headers_of_a_tar(tmp_path: Path, kind: str, first: bool) -> None:
+    """100 MiB of them, in an archive of some 15 KB: 1 MiB is read."""
+    source = tmp_path / "bomb.tar.xz"
+    with lzma.open(source, "wb", preset=0) as packed:
+        for part in () if first else _member(b"0", [b"one"], 3, "uname"):
+            packed.write(part)
+        for part in _HEADERS[kind]():
+            packed.write(part)
+        for part in _member(b"0", [b"abc"], 3):
+            packed.write(part)
+        packed.write(bytes(1024))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught, unpacked(source):
+            pass
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    error = caught.value
+    told = f"has headers of more than 1 MiB, at member {1 if first else 2}"
+    assert (error.slug, error.subject) == ("too-large", str(source))
+    assert error.message.startswith(told)
+    assert most < 20 * _MIB
+
+
+def test_long_names_in_a_tar_are_no_bomb(tmp_path: Path) -> None:
+    """What GNU tar and pax write of a path with 3,900 characters, and 100 KB of attributes."""
+    name = "/".join(["d" * 99] * 39)
+    for format_ in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        source = tmp_path / f"{format_}.tar"
+        info = tarfile.TarInfo(f"{name}/uname")
+        if format_ == tarfile.PAX_FORMAT:
+            info.pax_headers = {"SCHILY.xattr.user.note": "n" * 100_000}
+        with tarfile.open(source, "w", format=format_) as archive:
+            archive.addfile(info)
+        with unpacked(source) as folder:
+            assert [path.name for path in folder.iterdir()] == ["uname"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import sqlite3
@@ -19,6 +20,8 @@ from support.cli import Wbscope
 from support.runs import REPOSITORY
 from support.tools import ingester_path, run
 from wbscope.base.errors import InputError
+from wbscope.record.machine_facts import save_after, save_before
+from wbscope.run import strange
 from wbscope.run.source import find_source
 
 _TRACE = REPOSITORY / "examples" / "four-equal-writers" / "trace.dat"
@@ -78,7 +81,7 @@ _KINDS: dict[str, tuple[Callable[[Path], None], str]] = {
     "link to nothing": (_link_to_nothing_outside, "outside of the folder"),
     "loop": (_loop, "leads to itself"),
 }
-_NAMES = ("trace.dat", "vmstat.before", "time.txt", "meta.json", "uname", "trace.dat.cpu0")
+_NAMES = ("trace.dat", "vmstat.before", "time.txt", "meta.json", "uname", "trace.dat.cpu0", "bdis")
 
 
 @pytest.fixture
@@ -127,6 +130,35 @@ def test_front_end(folder: Path, kind: str, name: str) -> None:
         find_source(str(folder))
     assert caught.value.subject == str(folder / name)
     assert any(word in caught.value.message for word in words.split("|"))
+
+
+def test_both_refuse_the_same() -> None:
+    """Files beside a trace, by name: here and in the ingester, which a test cannot ask."""
+    source = (REPOSITORY / "ingest/src/sidecar/sidecars.cc").read_text()
+    lists = re.findall(
+        r"static const std::set<std::string> k(?:Names|Texts)\{(.*?)\};", source, re.DOTALL
+    )
+    assert len(lists) == 2
+    assert set(re.findall(r'"([^"]+)"', "".join(lists))) == set(strange._SIDECARS)
+
+
+def test_what_is_recorded_is_refused_where_it_is_strange(tmp_path: Path) -> None:
+    save_before(tmp_path)
+    save_after(tmp_path)
+    found = {path.name for path in tmp_path.iterdir()}
+    assert {"mounts", "sysctls", "vmstat.before", "zoneinfo.after"} <= found
+    assert found - strange._READ == set()
+
+
+@pytest.mark.parametrize("name", sorted(strange._SIDECARS))
+def test_each_name(folder: Path, name: str) -> None:
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(InputError, match="is a FIFO"):
+        find_source(str(folder))
+    done = run([ingester_path(), "sqlite", folder, "-o", folder.parent / "out", "--json-lines"])
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stderr)["object"] == str(folder / name)
 
 
 _VERBS = (

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from support.runs import example
 from support.tools import require_program, wbscope_path
 from support.twins import Twin, builder_of
 from wbscope.perfetto.find import VARIABLE, wasm_engine
+from wbscope.perfetto.trace_facts import read_facts
 
 pytestmark = pytest.mark.usefixtures("engine_is_there")
 
@@ -184,6 +186,42 @@ def test_no_ftrace_events(wbscope: Wbscope, four_writers: Twin, tmp_path: Path) 
     assert "slices" in message
 
 
+def _nested(depth: int) -> bytes:
+    """A packet of ftrace events in a packet of compressed packets, and so on."""
+    data = _packet(b"\x0a\x00")
+    for _ in range(depth):
+        packed = zlib.compress(data)
+        data = _packet(_varint(50 << 3 | 2) + _varint(len(packed)) + packed)
+    return data
+
+
+def _packet(body: bytes) -> bytes:
+    return b"\x0a" + _varint(len(body)) + body
+
+
+def _varint(number: int) -> bytes:
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
+
+
+def test_packets_that_are_packed_again_and_again(wbscope: Wbscope, tmp_path: Path) -> None:
+    """The engine ends itself; what it found is told, and none of the bundle that Node.js prints."""
+    trace = tmp_path / "nested.pftrace"
+    trace.write_bytes(_nested(1500))
+    assert trace.stat().st_size < 40_000
+    message = only_error(ingest(wbscope, trace), 3, "perfetto-refused", tmp_path)
+    assert "cannot read it: PERFETTO_CHECK(!decoder.has_compressed_packets())\n" in message
+    assert len(message) < 500
+
+
+@pytest.mark.parametrize(("depth", "damage"), [(0, False), (1, False), (2, True), (1500, True)])
+def test_facts_of_packets_within_packets(tmp_path: Path, depth: int, damage: bool) -> None:
+    trace = tmp_path / "nested.pftrace"
+    trace.write_bytes(_nested(depth))
+    found = read_facts(trace).damage
+    assert found == ("a compressed packet is within another one" if damage else None)
+
+
 def program(folder: Path, text: str) -> str:
     path = folder / "engine"
     path.write_text(f"#!/bin/sh\n{text}\n")
@@ -211,6 +249,8 @@ def with_engine(
     [
         ("echo no memory >&2; exit 23", "exit code 23: no memory"),
         ("kill -9 $$", "signal 9"),
+        # A check that is not of the trace.
+        ("echo 'x.cc:7 PERFETTO_CHECK(ptr != MAP_FAILED) (errno: 12)' >&2; exit 6", "code 6: x"),
         ("head -c 2000 >/dev/null; exit 0", "exit code 0"),
         ("echo this is no answer; cat >/dev/null", "no trace processor's answer"),
         ("printf '\\012\\377\\377\\377\\377\\377\\377\\377\\377\\1'; cat >/dev/null", "sent"),

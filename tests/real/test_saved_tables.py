@@ -337,7 +337,7 @@ def test_nobody_waits_for_the_other_thread_for_ever(
     """As long as for what one thread makes: then the file goes without views."""
     monkeypatch.setattr(saved, "_MANY_ROWS", 0)
     monkeypatch.setattr(saved, "has_second_cpu", lambda: True)
-    monkeypatch.setattr(saved, "_MOST_NS", 2_000_000_000)
+    monkeypatch.setattr(saved, "default_limit_ns", lambda: 2_000_000_000)
     monkeypatch.setattr(ahead.Ahead, "claim", lambda *_: None)
     monkeypatch.setattr(ahead.Ahead, "_publish", lambda *_: time.sleep(0.01))  # and tells nobody
     monkeypatch.setattr(ahead.Ahead, "_tell_all", lambda _: None)

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ import wbscope
 from support.runs import RecordedRun, example
 from wbscope.base.errors import WbscopeError
 from wbscope.library import saved
+from wbscope.library.guard import stoppable
 from wbscope.library.library import Library, load_library
 from wbscope.run.ingested import ingest
 from wbscope.run.source import find_source
@@ -257,7 +258,7 @@ def test_what_sqlite_refuses_to_add_up_is_a_view(
 def test_a_trace_that_takes_too_long_goes_without(
     library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(saved, "_MOST_NS", 1)
+    monkeypatch.setattr(saved, "default_limit_ns", lambda: 1)
     path = tmp_path / "run.db"
     done = ingest(find_source(str(example("four-equal-writers").folder)), path, library)
     assert [notice.slug for notice in done.warnings] == ["no-views-saved"]
@@ -266,6 +267,24 @@ def test_a_trace_that_takes_too_long_goes_without(
         assert connection.execute(find).fetchall() == []
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert wbscope.open(path).query("event_counts").rows
+
+
+def test_they_may_take_as_long_as_a_question(
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the variable that people set where a machine is slow or busy."""
+    limits: list[int | None] = []
+
+    def noted(
+        connection: sqlite3.Connection, limit_ns: int | None = None
+    ) -> AbstractContextManager[None]:
+        limits.append(limit_ns)
+        return stoppable(connection, limit_ns)
+
+    monkeypatch.setattr(saved, "stoppable", noted)
+    monkeypatch.setenv("WBSCOPE_TIMEOUT", "1234")
+    ingest(find_source(str(example("four-equal-writers").folder)), tmp_path / "run.db", library)
+    assert limits == [1_234_000_000_000]
 
 
 def test_wbscope_answers_from_its_own_library(small: Path) -> None:

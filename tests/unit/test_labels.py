@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import wbscope as library
 from support.cli import Wbscope
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Result
+from wbscope.library.engine import Engine
 from wbscope.record.bdis import bdis_text
+from wbscope.run import labels
 from wbscope.run.filters import Filters
 from wbscope.run.joined import joined
 from wbscope.run.labels import Names, has_named
@@ -50,6 +55,22 @@ def test_labels_say_device_and_mount_point() -> None:
 )
 def test_a_bdi_by_any_name(text: str, bdi: str) -> None:
     assert _NAMES.bdi(text) == bdi
+
+
+def test_a_bdi_that_is_mounted_often(tmp_path: Path) -> None:
+    """50,000 times: each place is looked at once, and not each time that another one is met."""
+    count = 50_000
+    engine = cast(Engine, SimpleNamespace(facts=None, shown="run"))
+    lines = [f"8:0 sda1 /a\\040{number} ext4\n" for number in range(count)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(labels, "file_texts", lambda *_: {"bdis": "".join(lines)})
+        patch.setattr(labels, "cgroup_paths", lambda *_: {})
+        began = time.process_time()
+        names = labels.names_of(engine)
+        took = time.process_time() - began
+    assert names.mounts["8:0"][:2] == ("/a 0", "/a 1")
+    assert len(names.mounts["8:0"]) == count
+    assert took < 5  # 0.2 s; it was 11
 
 
 def test_a_mount_point_that_is_none() -> None:

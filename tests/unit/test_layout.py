@@ -199,3 +199,18 @@ def test_views_that_stand_too_high(layout: ModuleType, monkeypatch: pytest.Monke
     assert highest == layout.MAX_LEVELS, "lower MAX_LEVELS"
     monkeypatch.setattr(layout, "MAX_LEVELS", highest - 1)
     assert any("levels of public views" in what for _, what in layout.check_levels())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("_A = 1\nB = _A\n", []),
+        ("_A, _B = 1, 2\nC = _B\n", ["_A"]),
+        ("_A: int = 1\n_B: int = 2\nC = _B\n", ["_A"]),
+        ("def _f() -> None: ...\nclass _C: ...\ndef g() -> _C: return _C()\n", ["_f"]),
+        ("__all__ = ['x']\nx = _y = 1\n", ["_y"]),
+    ],
+)
+def test_a_private_name_that_nothing_reads(layout: ModuleType, text: str, names: list[str]) -> None:
+    said = [what for _, what, _ in layout.check_python("analyzers/wbscope/run/some.py", text)]
+    assert said == [f"nothing reads {name}" for name in names]

@@ -30,16 +30,6 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "scipy": "gate",
     }
 )
-# What Debian calls them; the package for Debian has them beside it.
-_DEBIAN = MappingProxyType(
-    {
-        "arrow": "",
-        "gate": "python3-scipy",
-        "plots": "python3-matplotlib",
-        "pandas": "python3-pandas",
-    }
-)
-_MANAGERS = ("pipx", "uv")
 
 
 def missing_library(error: ImportError, subject: str) -> SetupError | None:

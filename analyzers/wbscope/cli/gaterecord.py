@@ -43,8 +43,6 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="With --record: go on with the runs that are there.")
 ]
 
-_MINUTE = 60
-
 
 def check_words(
     runs: Sequence[str], against: Sequence[str], baseline: Sequence[str], self_check: bool,

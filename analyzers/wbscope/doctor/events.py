@@ -33,7 +33,6 @@ _SYSTEM_FIXES = {
     "fuse": "6.12 or later, if the run uses FUSE",
 }
 _OTHER_FIX = "a kernel that has this subsystem built in, or its module loaded"
-_NO_SUCH_EVENT = "this kernel has no such event: none needed"
 # Systems of events, and the file systems that have them.
 _OF_FILE_SYSTEMS = {
     "ext4": ("ext4",),

@@ -6,14 +6,14 @@ Source: proc_pid_mountinfo(5).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from wbscope.base.procfiles import plain_path
+
 __all__ = ["Mount", "mounted_on", "read_mounts", "visible"]
 
-_ESCAPED = re.compile(r"\\([0-7]{3})")
 _FIRST_FIELDS = 6
 
 
@@ -39,7 +39,7 @@ def read_mounts(text: str) -> list[Mount]:
             continue
         number, below = int(numbers[0]), int(numbers[1])
         options = tuple(others[-1].split(",")) if len(others) > 1 else ()
-        found.append(Mount(number, below, _plain(fields[4]), others[0], options))
+        found.append(Mount(number, below, plain_path(fields[4]), others[0], options))
     return found
 
 
@@ -66,8 +66,3 @@ def mounted_on(mounts: Sequence[Mount], place: str) -> Mount | None:
 def visible(mounts: Sequence[Mount]) -> list[Mount]:
     """Without those that another one hides."""
     return [mount for mount in mounts if mounted_on(mounts, mount.place) == mount]
-
-
-def _plain(path: str) -> str:
-    """Space, tab, line feed and backslash are octal in mountinfo."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), path)

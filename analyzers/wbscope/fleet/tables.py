@@ -23,7 +23,6 @@ __all__ = [
     "columns_of_table",
     "is_file_of",
     "of_run",
-    "schema_of_table",
     "table_names",
     "table_of",
     "write_table",
@@ -141,11 +140,6 @@ def table_of(
 def of_run(run: str, result: Result) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
     """The columns and rows of an answer, with the run in front."""
     return (_RUN, *result.fields), [(run, *row) for row in result.rows]
-
-
-def schema_of_table(library: Library, table: str) -> pyarrow.Schema:
-    """What a file of the table has, for a table without any."""
-    return table_of(table, columns_of_table(library, table), []).schema
 
 
 def is_file_of(file: Any, run: str, table: str) -> bool:

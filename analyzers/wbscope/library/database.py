@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -15,6 +16,7 @@ from urllib.parse import quote as quote_uri
 
 from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, QueryError, SetupError, WbscopeError
+from wbscope.base.units import seconds
 from wbscope.library.guard import stoppable
 from wbscope.library.room import can_write_temp, no_room
 
@@ -22,6 +24,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Recorded",
     "check_database",
+    "check_times",
     "open_database",
     "plain_tables",
     "translate",
@@ -62,6 +65,29 @@ class Recorded:
     def source(self) -> str:
         """The name of the trace, as one word of a command line."""
         return shlex.quote(str(self.meta.get("source_name") or "TRACE.dat"))
+
+
+def check_times(path: Path, shown: str) -> None:
+    """Of a database that was just made of a trace.
+
+    Raises: InputError where its times are none that open_database() takes: they are the trace's.
+    """
+    find = "SELECT value FROM meta WHERE key IN ('first_ts', 'last_ts')"
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            times = [value for (value,) in connection.execute(find)]
+    except sqlite3.Error:
+        return  # which is told of when it is opened
+    far = [ts for ts in times if isinstance(ts, int) and abs(ts) > _MOST_NUMBER]
+    if far:
+        most = f"{seconds(_MOST_NUMBER):.0f} s"
+        raise InputError(
+            "bad-stamps",
+            shown,
+            f"has records of {seconds(far[0]):.0f} s, wanted time stamps of at most {most}",
+            effect="nothing was written",
+            fix="record or copy the trace again",
+        )
 
 
 def check_database(path: Path, shown: str) -> None:

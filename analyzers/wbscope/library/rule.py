@@ -18,7 +18,6 @@ CONFIDENCES = ("measured", "inferred")
 _EVIDENCE = re.compile(r"(\w+)((?: --[\w-]+ \S+)*)(?:: (.+))?")
 _CHECK = re.compile(r"(\w+) = (.+)")
 _TERM = re.compile(r"(sum|max|min|mean|count)\(([^()]+)\)|(\d+)|(\w+)")
-_OPERATORS = ("+", "-", "/")
 
 
 @dataclass(frozen=True)

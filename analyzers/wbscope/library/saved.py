@@ -18,6 +18,7 @@ from pathlib import Path
 from wbscope.base.errors import InputError, QueryError
 from wbscope.base.result import Notice
 from wbscope.base.units import seconds
+from wbscope.base.watch import default_limit_ns
 from wbscope.library.ahead import Ahead, has_second_cpu
 from wbscope.library.database import Recorded, open_database, translate
 from wbscope.library.definitions import Definitions, index_statement, saved_table, told
@@ -47,7 +48,6 @@ _LONG_ROWS = 1 << 19
 _LEFT_OUT = "views_left_out"
 # An overflow, a number twice that is a key, a text where a number is.
 _OF_THE_VALUES = ("SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG")
-_MOST_NS = 60_000_000_000
 # What another thread makes of many rows meanwhile, for the file's own maker to copy.
 _APART = (
     "_law_break",
@@ -106,7 +106,7 @@ def _save(database: Path, library: Library, shown: str, find: Find) -> list[Noti
         try:
             if not is_large and _rows(library, recorded) >= _MANY_ROWS and has_second_cpu():
                 saving.ahead = _ahead(reader, database, shown, library, recorded, steps)
-            with stoppable(writer, _MOST_NS), saving.sharing():
+            with stoppable(writer, default_limit_ns()), saving.sharing():
                 writer.execute("BEGIN")
                 for name in saving.in_order(wanted):
                     saving.save(library.files[name])
@@ -299,7 +299,7 @@ class _Saving:
         """What reads the rows that the other thread has made, if it has begun with them."""
         if self.ahead is None or name not in self.ahead.names:
             return None
-        most_s = seconds(_MOST_NS)  # whoever makes it then has no time left
+        most_s = seconds(default_limit_ns())  # whoever makes it then has no time left
         ready = None if self.ahead.claim([name]) else self.ahead.table(name, most_s)
         if ready is None:
             return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from wbscope.base.errors import InputError, SetupError
+from wbscope.base.errors import InputError, SetupError, WbscopeError
 from wbscope.base.result import Notice
 from wbscope.ingest.program import Observer, run_ingester
 from wbscope.ingest.selection import Choice
@@ -55,7 +55,7 @@ def ingest_facts(engine: TraceProcessor, source: Source, output: Path) -> None:
     _write(engine, source, output, [], [], Choice(), None, facts_only=True)
 
 
-def _refused(trace: Path, error: TraceProcessorError) -> InputError:
+def _refused(trace: Path | str, error: TraceProcessorError | str) -> InputError:
     return InputError(
         "perfetto-refused",
         str(trace),
@@ -161,8 +161,10 @@ class _RowProgress:
             self._observer.advance(done, 2 * self._bytes)
 
 
-def died(engine: TraceProcessor, trace: str, error: TraceProcessorDied) -> SetupError:
-    """The engine ended by itself, mostly for want of memory."""
+def died(engine: TraceProcessor, trace: str, error: TraceProcessorDied) -> WbscopeError:
+    """The engine ended by itself, mostly for want of memory; else the trace made it do so."""
+    if error.check is not None:
+        return _refused(trace, error.check)
     fix = "free memory, then run the command again"
     if engine.command.is_wasm:
         fix = (

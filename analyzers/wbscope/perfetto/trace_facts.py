@@ -92,7 +92,9 @@ def read_facts(trace: Path) -> TraceFacts:
     return facts
 
 
-def _take(data: bytes, packet: Any, loss: Any, facts: TraceFacts) -> None:
+def _take(
+    data: bytes, packet: Any, loss: Any, facts: TraceFacts, *, is_inner: bool = False
+) -> None:
     from google.protobuf.message import DecodeError
 
     try:
@@ -108,8 +110,10 @@ def _take(data: bytes, packet: Any, loss: Any, facts: TraceFacts) -> None:
         if descriptor.group_name and len(facts.groups) < _MAX_GROUPS:
             facts.groups.setdefault(descriptor.event_descriptor.name, descriptor.group_name)
     if told.compressed_packets:
+        if is_inner:  # which nobody writes, and trace processor does not read
+            raise _Damage("a compressed packet is within another one")
         for inner in _packets(_Inflated(told.compressed_packets)):
-            _take(inner, packet, loss, facts)
+            _take(inner, packet, loss, facts, is_inner=True)
 
 
 def _first_ts(bundle: Any) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import signal
 import subprocess
 import tempfile
@@ -29,7 +30,14 @@ _MESSAGE_TAG = 0x0A  # TraceProcessorRpcStream.msg
 _MAX_MESSAGE_BYTES = 256 << 20
 _CLOSE_SECONDS = 0.5
 _DYING_SECONDS = 5
-_LOG_BYTES = 4000
+# Of the log, and of a line and of all lines that are shown: with its error, Node.js prints the
+# whole bundle, which is one line, and stacks behind it.
+_LOG_BYTES = 1 << 20
+_LINE_CHARACTERS = 300
+_SHOWN_CHARACTERS = 1000
+_CHECK = re.compile(r"\bPERFETTO_D?CHECK\(.{1,200}?\)(?= \(errno|\s*$)", re.MULTILINE)
+# Where there is no more memory, it is a check that fails, too.
+_OF_MEMORY = re.compile(r"memory|alloc|MAP_FAILED|mmap", re.IGNORECASE)
 
 
 class TraceProcessorError(Exception):
@@ -37,7 +45,14 @@ class TraceProcessorError(Exception):
 
 
 class TraceProcessorDied(TraceProcessorError):
-    """The engine ended, or answered what is not its protocol."""
+    """The engine ended, or answered what is not its protocol.
+
+    check  what it found to be untrue when it ended itself, which is the trace's fault
+    """
+
+    def __init__(self, message: str, check: str | None = None) -> None:
+        super().__init__(message)
+        self.check = check
 
 
 class TraceProcessor:
@@ -230,11 +245,14 @@ class TraceProcessor:
             code = None
         self._log.seek(0, 2)
         self._log.seek(max(self._log.tell() - _LOG_BYTES, 0))
-        log = " | ".join(self._log.read().decode(errors="replace").split("\n")).strip(" |")
+        said = self._log.read().decode(errors="replace")
+        lines = [line.strip() for line in said.split("\n") if len(line) <= _LINE_CHARACTERS]
+        log = " | ".join(line for line in lines if line)[-_SHOWN_CHARACTERS:]
         ended = "" if code is None else f"ended with exit code {code}"
         if code is not None and code < 0:
             ended = f"ended with signal {-code}"
-        return TraceProcessorDied(": ".join(part for part in (how or ended, log) if part))
+        told = ": ".join(part for part in (how or ended, log) if part)
+        return TraceProcessorDied(told, _failed_check(said))
 
 
 def _cells(batch: Any) -> Iterator[Cell]:
@@ -252,6 +270,15 @@ def _cells(batch: Any) -> Iterator[Cell]:
         kinds.Value("CELL_BLOB"): iter(batch.blob_cells),
     }
     return (next(values[kind]) for kind in batch.cells)
+
+
+def _failed_check(log: str) -> str | None:
+    """The first; those that fail for want of memory do not count."""
+    lines = [line for line in log.split("\n") if len(line) <= _LINE_CHARACTERS]
+    for line in lines:
+        if match := _CHECK.search(line):
+            return None if _OF_MEMORY.search(line) else match[0]
+    return None
 
 
 def _check(message: str) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from wbscope.base.procfiles import entries_of, text_of
 from wbscope.record.machine_facts import memory_hierarchy
 from wbscope.record.workload import descendants
 
@@ -55,9 +56,9 @@ class WbStats:
     def read(self) -> str:
         """Fires global_dirty_state in this thread, as the statistics of a bdi do."""
         text = ""
-        for bdi in _listed(self._folder):
+        for bdi in entries_of(self._folder):
             wrote: dict[int, int] = {}
-            blocks = {int(ino): body for ino, body in _BLOCK.findall(_text(bdi / "wb_stats"))}
+            blocks = {int(ino): body for ino, body in _BLOCK.findall(text_of(bdi / "wb_stats"))}
             for inode, body in blocks.items():
                 values = {key: int(value) for key, value in _COUNTER.findall(body)}
                 dirtied = values.get("Dirtied", 0)
@@ -101,7 +102,7 @@ class CgroupFiles:
             if not os.path.isdir(path):
                 del self._chosen[inode]
             for name in _FILES:
-                found = _stat(path) if name == "memory.stat" else _text(Path(path, name))
+                found = _stat(path) if name == "memory.stat" else text_of(Path(path, name))
                 if found and found != "max\n":
                     text += f"== {inode}/{name}\n{found}"
         return text
@@ -109,25 +110,11 @@ class CgroupFiles:
     def _places(self) -> Iterator[str]:
         """Of the workload's processes, below the hierarchy's top."""
         for pid in descendants(self._parent, proc=self._proc):
-            for line in _text(self._proc / str(pid) / "cgroup").splitlines():
+            for line in text_of(self._proc / str(pid) / "cgroup").splitlines():
                 _, controllers, place = line.split(":", 2)
                 if controllers == "" or "memory" in controllers.split(","):
                     yield place
 
 
 def _stat(path: str) -> str:
-    return "".join(_STAT.findall(_text(Path(path, "memory.stat"))))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return ""
-
-
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
+    return "".join(_STAT.findall(text_of(Path(path, "memory.stat"))))

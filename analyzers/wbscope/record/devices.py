@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from wbscope.base.procfiles import plain_path, text_of
+
 __all__ = ["devices_text", "stacks_text"]
 
 _CLASS = Path("/sys/class/block")
@@ -53,7 +55,7 @@ def stacks_text(block: Path = _CLASS, btrfs: Path = _BTRFS) -> str:
 def _slaves(block: Path) -> Iterator[str]:
     """Of device mapper and md."""
     for path in sorted(block.glob("*/slaves/*")):
-        yield from _pair(_text(path.parents[1] / "dev"), _disk(block / path.name))
+        yield from _pair(text_of(path.parents[1] / "dev"), _disk(block / path.name))
 
 
 def _btrfs_devices(block: Path, btrfs: Path) -> Iterator[str]:
@@ -64,7 +66,7 @@ def _btrfs_devices(block: Path, btrfs: Path) -> Iterator[str]:
 
 
 def _pair(above: str, disk: Path | None) -> Iterator[str]:
-    below = _text(disk / "dev").strip() if disk else ""
+    below = text_of(disk / "dev").strip() if disk else ""
     if above.strip() and below:
         yield f"{above.strip()} {below}"
 
@@ -79,11 +81,11 @@ def _disk(device: Path) -> Path | None:
 
 def _sources(proc: Path) -> Iterator[str]:
     """Names of the devices of mounts and swap areas."""
-    text = _text(proc / "self/mountinfo")
+    text = text_of(proc / "self/mountinfo")
     for source in re.findall(r" - \S+ (/dev/\S+) ", text) + re.findall(
-        r"^(/dev/\S+)", _text(proc / "swaps"), re.MULTILINE
+        r"^(/dev/\S+)", text_of(proc / "swaps"), re.MULTILINE
     ):
-        yield Path(source).resolve().name
+        yield Path(plain_path(source)).resolve().name
 
 
 def _disks(block: Path, name: str, depth: int) -> set[str]:
@@ -99,11 +101,5 @@ def _disks(block: Path, name: str, depth: int) -> set[str]:
 
 
 def _facts(disk: Path) -> str:
-    found = ((name, " ".join(_text(disk / name).split())) for name in _FACTS)
+    found = ((name, " ".join(text_of(disk / name).split())) for name in _FACTS)
     return "".join(f"{name} {value}\n" for name, value in found if value)
-
-
-def _text(path: Path) -> str:
-    with contextlib.suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
-    return ""

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wbscope.base.procfiles import plain_path
+
 __all__ = ["shared_disks"]
 
 _DEVICES = Path("/sys/dev/block")
@@ -112,7 +114,7 @@ def _mount_of(path: Path) -> _Mount | None:
         left, right = before.split(" "), after.split(" ")
         if len(left) < 6 or len(right) < 3:
             continue
-        place = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), left[4])
+        place = plain_path(left[4])
         if not (real == place or real.startswith(place.rstrip("/") + "/")):
             continue
         if best is None or len(place) >= len(best.place):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from wbscope.base.procfiles import entries_of, plain_path, text_of
 from wbscope.record.bdis import bdis_text
 from wbscope.record.choose import memory_kib
 from wbscope.record.devices import devices_text, stacks_text
@@ -47,24 +48,24 @@ _USUAL_HZ = (100, 128, 200, 250, 300, 500, 512, 1000, 1 << 10)
 def save_before(folder: Path) -> None:
     """What does not change during a run, and the first half of what does."""
     _save(folder, "uname", uname_text() + "\n")
-    _save(folder, "mounts", _text(_PROC / "self/mountinfo"))
+    _save(folder, "mounts", text_of(_PROC / "self/mountinfo"))
     _save(folder, "bdis", bdis_text())
     _save(folder, "sysctls", read_sysctls())
-    _save(folder, "swaps", _text(_PROC / "swaps"))
+    _save(folder, "swaps", text_of(_PROC / "swaps"))
     _save(folder, "devices", devices_text())
     _save(folder, "stacks", stacks_text())
-    _save(folder, "kernel-command-line", _text(_PROC / "cmdline"))
-    _save(folder, "zoneinfo", _text(_PROC / "zoneinfo"))
-    _save(folder, "meminfo", _text(_PROC / "meminfo"))
-    _save(folder, "vmstat.before", _text(_PROC / "vmstat"))
+    _save(folder, "kernel-command-line", text_of(_PROC / "cmdline"))
+    _save(folder, "zoneinfo", text_of(_PROC / "zoneinfo"))
+    _save(folder, "meminfo", text_of(_PROC / "meminfo"))
+    _save(folder, "vmstat.before", text_of(_PROC / "vmstat"))
     _save_both(folder, "before")
 
 
 def save_after(folder: Path) -> None:
     """The counters first: what is read later has to do with this program only."""
-    _save(folder, "vmstat.after", _text(_PROC / "vmstat"))
-    _save(folder, "zoneinfo.after", _text(_PROC / "zoneinfo"))
-    _save(folder, "meminfo.after", _text(_PROC / "meminfo"))
+    _save(folder, "vmstat.after", text_of(_PROC / "vmstat"))
+    _save(folder, "zoneinfo.after", text_of(_PROC / "zoneinfo"))
+    _save(folder, "meminfo.after", text_of(_PROC / "meminfo"))
     _save_both(folder, "after")
 
 
@@ -86,7 +87,7 @@ def machine_facts() -> dict[str, object]:
 
 def boot_id() -> str | None:
     """Another one after each start of this kernel."""
-    return _text(_PROC / "sys/kernel/random/boot_id").strip() or None
+    return text_of(_PROC / "sys/kernel/random/boot_id").strip() or None
 
 
 def kernel_hz() -> int | None:
@@ -109,7 +110,7 @@ def _measured_hz() -> int | None:
     """From two readings of the jiffies, which root can see."""
     readings = []
     for pause in (_HZ_SECONDS, 0.0):
-        text = _text(_PROC / "timer_list")
+        text = text_of(_PROC / "timer_list")
         jiffies = re.search(r"^jiffies: (\d+)$", text, re.MULTILINE)
         now = re.search(r"^now at (\d+) nsecs$", text, re.MULTILINE)
         if jiffies is None or now is None:
@@ -130,21 +131,21 @@ def uname_text() -> str:
 
 def bdi_stats() -> Iterator[tuple[str, str]]:
     """Name and text of each bdi. Each read fires a global_dirty_state event."""
-    for path in _listed(_BDI):
-        if text := _text(path / "stats"):
+    for path in entries_of(_BDI):
+        if text := text_of(path / "stats"):
             yield path.name, text
 
 
 def block_stats() -> Iterator[tuple[str, str]]:
     """Name and counters of each disk that was ever used."""
-    for path in _listed(_BLOCK):
-        text = _text(path / "stat")
+    for path in entries_of(_BLOCK):
+        text = text_of(path / "stat")
         if text.strip(" 0\n"):
             yield path.name, text
 
 
 def _device_number(disk: str) -> str:
-    number = _text(_BLOCK / disk / "dev")
+    number = text_of(_BLOCK / disk / "dev")
     return f"dev {number}" if number else ""
 
 
@@ -169,12 +170,12 @@ def cgroup_paths() -> dict[int, str]:
 def memory_hierarchy() -> str:
     """Where it is mounted; empty where it is not."""
     second = ""
-    for line in _text(_PROC / "self/mounts").splitlines():
+    for line in text_of(_PROC / "self/mounts").splitlines():
         _, place, kind, options, *_ = line.split(" ")
         if kind == "cgroup" and "memory" in options.split(","):
-            return place
+            return plain_path(place)
         if kind == "cgroup2":
-            second = second or place
+            second = second or plain_path(place)
     return second
 
 
@@ -190,7 +191,9 @@ def _save_both(folder: Path, when: str) -> None:
     numbered = ((name, _device_number(name) + text) for name, text in block_stats())
     _save(folder, f"block.{when}", _joined(numbered))
     _save(folder, f"bdi.{when}", _joined(bdi_stats()))
-    _save(folder, f"psi.{when}", _joined((name, _text(_PROC / "pressure" / name)) for name in PSI))
+    _save(
+        folder, f"psi.{when}", _joined((name, text_of(_PROC / "pressure" / name)) for name in PSI)
+    )
 
 
 def _joined(parts: Iterable[tuple[str, str]]) -> str:
@@ -203,20 +206,6 @@ def _save(folder: Path, name: str, text: str) -> None:
         save(folder / name, text)
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return ""
-
-
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
-
 def _cpu_model() -> str | None:
-    found = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", _text(_PROC / "cpuinfo"), re.M)
+    found = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", text_of(_PROC / "cpuinfo"), re.M)
     return found[1] if found else None

@@ -29,12 +29,17 @@ def task_names() -> dict[int, str]:
     for process in _PROC.iterdir():
         if not process.name.isdigit():
             continue
-        try:
-            for task in (process / "task").iterdir():
+        for task in _tasks(process):
+            with contextlib.suppress(OSError):  # it ended, and others of its process go on
                 names[int(task.name)] = (task / "comm").read_text(errors="replace").rstrip("\n")
-        except OSError:
-            continue  # it ended
     return names
+
+
+def _tasks(process: Path) -> list[Path]:
+    try:
+        return list((process / "task").iterdir())
+    except OSError:
+        return []  # it ended
 
 
 def ended_task_names(tracefs: Path) -> dict[int, str]:

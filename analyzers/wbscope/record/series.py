@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from wbscope.base.errors import SetupError
 from wbscope.record.cgroup_samples import CgroupFiles, WbStats
 from wbscope.record.machine_facts import (
     PSI,
@@ -51,6 +52,10 @@ def _psi() -> str:
     return "".join(f"== {name}\n{path.read_text()}" for name, path in parts if path.exists())
 
 
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
 def _named(parts: Callable[[], object]) -> Callable[[], str]:
     return lambda: "".join(f"== {name}\n{text}" for name, text in parts())  # type: ignore[attr-defined]
 
@@ -75,16 +80,28 @@ class Sampler:
         self._wbs = WbStats()
         self._cgroup_files = CgroupFiles(os.getppid())
         self.tid = 0
+        self._error: Exception | None = None
         self._small_files = SmallFiles(folder)
         self._saved_names: dict[int, str] = {}
         self._saved_cgroups: dict[int, str] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> int:
-        """Returns its tid; it waits for go()."""
+        """Returns its tid; it waits for go().
+
+        Raises: SetupError when it ended instead.
+        """
         self._small_files.start()
         self._thread.start()
         self._known.wait()
+        if self._error is not None:
+            self._small_files.finish()
+            raise SetupError(
+                "sampler-died", "the sampler",
+                f"ended before anything was recorded: {_said(self._error)}",
+                effect="nothing was recorded, and sysctls are as they were",
+                fix="wbscope doctor",
+            )  # fmt: skip
         return self.tid
 
     def go(self, filtered: bool) -> None:
@@ -98,25 +115,42 @@ class Sampler:
         self._go.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._note_names()
-        self.cgroups |= cgroup_paths()
+        try:
+            self._note_names()
+            self.cgroups |= cgroup_paths()
+        except Exception as error:  # the trace matters more
+            self._error = self._error or error
         self._save()
         self._small_files.finish()
 
     def problems(self) -> list[str]:
         """What makes the series incomplete."""
+        found = []
         if count := self._small_files.left_out:
-            return [f"{count} samples were not written: the disk of the run was too slow"]
-        return []
+            found.append(f"{count} samples were not written: the disk of the run was too slow")
+        if self._error is not None:
+            found.append(f"the sampler ended too early: {_said(self._error)}")
+        return found
 
     def _run(self) -> None:
+        try:
+            self._begin()
+            self._known.set()
+            self._go.wait()
+            self._take_samples()
+        except Exception as error:  # told of by start() or problems()
+            self._error = error
+        finally:
+            self._known.set()
+
+    def _begin(self) -> None:
         self.tid = threading.get_native_id()
         reserve_names(self._folder)
         self._note_names()
         self.cgroups |= cgroup_paths()
         self._save()
-        self._known.set()
-        self._go.wait()
+
+    def _take_samples(self) -> None:
         sources: list[Source] = [
             ("vmstat", _file("vmstat"), self._may_fire),
             ("meminfo", _file("meminfo"), 1),

@@ -46,16 +46,17 @@ class SmallFiles:
         """Before start(), to know whether it can be written.  Raises: OSError."""
         self._files[name] = DirectFile(self._folder / name, is_new=False)
 
-    def append(self, name: str, text: str) -> None:
-        """From any thread."""
+    def append(self, name: str, text: str) -> bool:
+        """From any thread.  False: there was no room in memory, and it is left out."""
         data = text.encode(errors="surrogateescape")
         with self._lock:
             if self._bytes + len(data) > _MOST_BYTES:
                 self.left_out += 1
-                return
+                return False
             self._bytes += len(data)
             self._texts.setdefault(name, []).append(data)
         self._woken.set()
+        return True
 
     def put(self, name: str, write: Callable[[], None]) -> None:
         """To be called in the thread that writes; a later one of this name stands for it."""

@@ -144,8 +144,8 @@ class TaskIo:
         found = []
         if self._lost:
             found.append("threads exited faster than taskstats was read; task_io lacks some")
-        if left_out := self._left_out + self._small_files.left_out:
-            found.append(f"{left_out} threads are not in task_io, which has no room for them")
+        if self._left_out:
+            found.append(f"{self._left_out} threads are not in task_io, which has no room for them")
         return found
 
     def facts(self) -> dict[str, Any]:
@@ -223,12 +223,12 @@ class TaskIo:
 
     def _add(self, when: str, line: str) -> None:
         size = len(line)
-        if not self._is_open or size > self._room:
+        has_room = self._is_open and size <= self._room
+        if not has_room or not self._small_files.append(FILE, line):
             self._left_out += 1
             return
         self._room -= size
         self._counts[when] += 1
-        self._small_files.append(FILE, line)
 
 
 def add_living(folder: Path, clock: int, proc: Path = _PROC) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wbscope.base.errors import SetupError
+from wbscope.base.procfiles import plain_path
 
 __all__ = [
     "INSTANCE_PREFIX",
@@ -55,7 +56,7 @@ def _mounted(wanted: str) -> list[Path]:
     for line in _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         _, place, kind, *_ = line.split(" ")
         if kind == wanted:
-            found.append(Path(place.replace("\\040", " ")))
+            found.append(Path(plain_path(place)))
     return found
 
 

@@ -19,7 +19,7 @@ __all__ = ["fleet_json", "fleet_text", "fleet_title", "head_text", "problem_text
 _TOLD = 3
 # As the host of a run that does not tell its machine is called: fleet/layout.py.
 _UNKNOWN = "unknown"
-_HEAD, _PROBLEMS, _HOSTS = "overview", "problems", "worst_hosts"
+_HEAD, _PROBLEMS = "overview", "problems"
 Sections = Mapping[str, Result]
 
 

@@ -39,7 +39,6 @@ __all__ = [
     "tried_text",
 ]
 
-_WIDE = 10_000
 _GAP = "  "
 # More are in the JSON document.
 MOST_PAIRS = 12

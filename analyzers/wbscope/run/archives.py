@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO, Self, cast
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, SetupError
@@ -33,6 +33,8 @@ _MOST_MEMBERS = 20_000
 _MOST_RATIO = 200
 _FREE_BYTES = 64 << 20  # so much is no bomb, whatever the ratio
 _CHUNK = 1 << 20
+# What describes one member: long names, times and attributes, 64 KiB at most each.
+_MOST_HEADER_BYTES = 1 << 20
 # Errors that are the archive's: a damaged one, a folder where a file is, a name too long.
 _OF_NAMES = (None, errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG)
 # To see what is wrong with it.
@@ -86,6 +88,35 @@ class _Budget:
             effect="nothing of it was used",
             fix="unpack it yourself, and give the folder, if you trust it",
         )
+
+
+class _Headers:
+    """The bytes of a tar. tarfile reads what describes a member as a whole, however long it is."""
+
+    def __init__(self, stream: IO[bytes], budget: _Budget) -> None:
+        self._stream = stream
+        self._budget = budget
+        self._in_header = True
+        self._left = _MOST_HEADER_BYTES
+
+    def read(self, size: int) -> bytes:
+        """Raises: InputError where headers go on and on."""
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0 and self._in_header and self._budget.limited:
+            most = f"{_MOST_HEADER_BYTES >> 20} MiB"
+            at = f"member {self._budget.members + 1}"
+            raise self._budget.too_much(f"has headers of more than {most}, at {at}")
+        return data
+
+    def next(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+        """The next member; what is in it may be as long as the budget lets it."""
+        self._left = _MOST_HEADER_BYTES
+        self._in_header = True
+        try:
+            return archive.next()
+        finally:
+            self._in_header = False
 
 
 def is_archive(path: Path) -> bool:
@@ -154,21 +185,26 @@ def _plain_name(path: Path) -> str:
 
 
 def _unpack_tar(path: Path, folder: Path, budget: _Budget) -> None:
-    with (
-        opened(path) as stream,
-        tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive,
-    ):
-        for member in archive:
-            budget.member()
-            if member.isdir():
-                _place(folder, member.name, budget.subject).mkdir(parents=True, exist_ok=True)
-                continue
-            if not member.isreg():
-                kind = "a link" if member.islnk() or member.issym() else "no regular file"
-                raise _refused(budget.subject, member.name, f"is {kind}, wanted files and folders")
-            source = archive.extractfile(member)
-            if source is not None:
-                _write(source, _place(folder, member.name, budget.subject), budget, member.name)
+    with opened(path) as stream:
+        headers = _Headers(stream, budget)
+        with tarfile.open(fileobj=cast(IO[bytes], headers), mode="r|", tarinfo=_Member) as archive:
+            _unpack_members(archive, headers, folder, budget)
+
+
+def _unpack_members(
+    archive: tarfile.TarFile, headers: _Headers, folder: Path, budget: _Budget
+) -> None:
+    while (member := headers.next(archive)) is not None:
+        budget.member()
+        if member.isdir():
+            _place(folder, member.name, budget.subject).mkdir(parents=True, exist_ok=True)
+            continue
+        if not member.isreg():
+            kind = "a link" if member.islnk() or member.issym() else "no regular file"
+            raise _refused(budget.subject, member.name, f"is {kind}, wanted files and folders")
+        source = archive.extractfile(member)
+        if source is not None:
+            _write(source, _place(folder, member.name, budget.subject), budget, member.name)
 
 
 def _unpack_zip(path: Path, folder: Path, budget: _Budget) -> None:

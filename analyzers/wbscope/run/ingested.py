@@ -28,7 +28,7 @@ from wbscope.base.version import __version__
 from wbscope.ingest.program import Observer, find_ingester
 from wbscope.ingest.selection import Choice, check_glob, check_selection, saying
 from wbscope.ingest.to_database import trace_to_database
-from wbscope.library.database import SCHEMA_VERSION, check_database
+from wbscope.library.database import SCHEMA_VERSION, check_database, check_times
 from wbscope.library.finding import Finding, find_all
 from wbscope.library.library import Library
 from wbscope.library.losses import of_losses
@@ -66,11 +66,13 @@ class Ingested:
 def engine_of(source: Source, library: Library, observer: Observer | None = None) -> SqliteEngine:
     """For the database of a run; what the cache has and cannot be opened is made anew."""
     shown = str(source.path)
+    database = database_of(source, library, observer)
     try:
-        return SqliteEngine(database_of(source, library, observer), shown, library)
+        return SqliteEngine(database, shown, library)
     except InputError:
-        if kept_database(source, library) is None or source.kind is Kind.DATABASE:
-            raise  # of the trace itself
+        if source.kind is Kind.DATABASE:
+            raise
+        # An entry of the cache is damaged, or another process has just trimmed it.
     return SqliteEngine(database_of(source, library, observer, anew=True), shown, library)
 
 
@@ -230,6 +232,8 @@ def ingest(
         else:
             with saying(choice.span):
                 done, warnings = trace_to_database(run, private, library, choice, observer)
+        if private.exists():
+            check_times(private, str(run.path))
         warnings += check_selection(run, private, choice)
         if views and private.exists():
             warnings += add_views(private, output, library, engines)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import UsageError
+from wbscope.base.procfiles import plain_path
 from wbscope.library.contents import cgroup_paths, file_texts
 from wbscope.library.engine import Engine
 
@@ -18,7 +19,6 @@ __all__ = ["Names", "has_named", "names_of"]
 _NAMED = ("bdi", "device", "cgroup_ino")
 
 _MOUNT = re.compile(r"^\d+ \d+ (\d+:\d+) \S+ (\S+) .*? - (\S+) /dev/(\S+)", re.MULTILINE)
-_ESCAPED = re.compile(r"\\([0-7]{3})")
 _ROOT = "/sys/fs/cgroup"
 _SHOWN = 8
 
@@ -106,17 +106,13 @@ def names_of(engine: Engine) -> Names:
     else:
         lines = [(n, d, place) for n, place, _, d in _MOUNT.findall(texts.get("mounts", ""))]
     devices: dict[str, str] = {}
-    mounts: dict[str, tuple[str, ...]] = {}
+    mounts: dict[str, list[str]] = {}
     for bdi, device, place in lines:
         devices.setdefault(bdi, device)
-        mounts[bdi] = (*mounts.get(bdi, ()), _ESCAPED.sub(_character, place))
+        mounts.setdefault(bdi, []).append(plain_path(place))
     paths = cgroup_paths(engine.facts, engine.shown)
     cgroups = {ino: "/" + path.removeprefix(_ROOT).strip("/") for ino, path in paths.items()}
-    return Names(devices, mounts, cgroups)
-
-
-def _character(match: re.Match[str]) -> str:
-    return chr(int(match[1], 8))
+    return Names(devices, {bdi: tuple(of_bdi) for bdi, of_bdi in mounts.items()}, cgroups)
 
 
 def _some(texts: list[str]) -> str:

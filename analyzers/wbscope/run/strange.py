@@ -25,12 +25,14 @@ _TRACES = (
     "trace.perfetto-trace.gz",
     *(f"trace.{what}.{end}" for what in ("dat", "txt") for end in ("gz", "xz", "zst", "bz2")),
 )
-# As those that ingest/src/sidecar/sidecars.cc and measure/files.py read by name.
+# What is_sidecar() of ingest/src/sidecar/sidecars.cc names; a test compares the two.
 _STATES = ("vmstat", "meminfo", "zoneinfo", "block", "bdi", "psi")
 _SIDECARS = (
     *(f"{name}.{when}" for name in _STATES for when in ("before", "after", "samples")),
+    *("wb.samples", "cgroup.samples", "task_io"),
     *("meminfo", "zoneinfo", "ls-files", "cgroups", "fio.json", "uname", "meta.json"),
     *("perf-stat.txt", "perf-stat.json", "time.txt", "ops.txt", "vmstat.txt"),
+    *("mounts", "bdis", "sysctls", "swaps", "devices", "stacks", "kernel-command-line"),
 )
 _READ = frozenset((*_TRACES, *_SIDECARS))
 _KILLED_RECORDER = "trace.dat."

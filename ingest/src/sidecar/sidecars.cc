@@ -322,10 +322,12 @@ ORDER BY 1, 3;
 }  // namespace
 
 bool is_sidecar(const std::string& name) {
-  // Texts that only analyzers/wbscope/measure/ gives a meaning.
-  static const std::set<std::string> kMeasurements{"perf-stat.txt", "perf-stat.json", "time.txt",
-                                                   "ops.txt", "vmstat.txt"};
-  return is_known(name) || kMeasurements.contains(name);
+  // Texts that only Python and views give a meaning: measurements, and what the machine is.
+  static const std::set<std::string> kTexts{
+      "perf-stat.txt", "perf-stat.json", "time.txt", "ops.txt",  "vmstat.txt",
+      "mounts",        "bdis",           "sysctls",  "swaps",    "devices",
+      "stacks",        "kernel-command-line"};
+  return is_known(name) || kTexts.contains(name);
 }
 
 std::vector<Message> load_sidecars(Database& db, const std::string& folder) {

@@ -14,6 +14,10 @@ from typing import Any
 
 import pytest
 from support.runs import REPOSITORY
+from wbscope.library.library import Library, load_library
+from wbscope.library.sqlite import SqliteEngine
+from wbscope.run import ingested
+from wbscope.run.source import find_source
 
 Cli = Callable[..., Any]
 TRACE = REPOSITORY / "examples/gate/runs/before-2/trace.dat"
@@ -123,3 +127,24 @@ def test_damage_that_is_met_late(cli: Cli, trace: Path, entry: Path) -> None:
     assert (ran.code, error["slug"], error["object"]) == (3, "damaged-cache", str(entry))
     subprocess.run(["bash", "-c", error["fix"]], check=True)
     assert cli(*query).code == 0
+
+
+@pytest.mark.usefixtures("cache_dir")
+def test_an_entry_that_another_process_trims_is_made_anew(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at it and the opening, once."""
+    opened: list[Path] = []
+
+    def trimmed(path: Path, shown: str, library: Library) -> SqliteEngine:
+        opened.append(path)
+        if len(opened) == 1:
+            path.unlink()
+        return SqliteEngine(path, shown, library)
+
+    monkeypatch.setattr(ingested, "SqliteEngine", trimmed)
+    engine = ingested.engine_of(find_source(str(trace)), load_library())
+    with contextlib.closing(engine):
+        assert len(opened) == 2
+        assert opened[0] == opened[1]
+        assert opened[0].exists()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from wbscope.record import names
 from wbscope.record.names import add_names, ended_task_names, read_names, reserve_names, task_names
 
 _PROGRAM = {11: "dd", 12: "kworker/u4:1-ext4", 13: 'odd "comm"\\\n'}
@@ -78,6 +79,20 @@ def test_written_in_part_is_an_error(tmp_path: Path) -> None:
 
 def test_of_tasks_that_live() -> None:
     assert task_names()[os.getpid()] == Path("/proc/self/comm").read_text().rstrip("\n")
+
+
+def test_a_thread_that_ends_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its process the others are named, whichever of them was listed first."""
+    monkeypatch.setattr(names, "_PROC", tmp_path)
+    for tid in (11, 12, 13, 14):
+        task = tmp_path / "11/task" / str(tid)
+        task.mkdir(parents=True)
+        (task / "comm").write_text(f"thread {tid}\n")
+    first = next((tmp_path / "11/task").iterdir())
+    (first / "comm").unlink()
+    (tmp_path / "15").mkdir()  # one that ended as a whole
+    named = {11, 12, 13, 14} - {int(first.name)}
+    assert task_names() == {tid: f"thread {tid}" for tid in named}
 
 
 def test_of_tasks_that_ended(tmp_path: Path) -> None:

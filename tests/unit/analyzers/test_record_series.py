@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from wbscope.base.errors import SetupError
 from wbscope.record import series
 from wbscope.record.names import read_names
 from wbscope.record.series import Sampler
@@ -27,3 +29,35 @@ def test_the_last_names_and_cgroups_are_kept(
         assert read_names(tmp_path) == {12: "cp"} | tasks
         lines = (tmp_path / "cgroups").read_text().splitlines()
         assert dict(line.split() for line in lines) == {"5": cgroups[5], "6": "/stays"}
+
+
+def _fails(*_: object) -> NoReturn:
+    raise RuntimeError("a folder that nobody thought of")
+
+
+@pytest.mark.parametrize("what", ["cgroup_paths", "task_names", "reserve_names"])
+def test_a_sampler_that_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Nobody waits for it: the recorder hears of it, and puts back what it has set."""
+    monkeypatch.setattr(series, what, _fails)
+    sampler = Sampler(tmp_path, tmp_path, "boot", 1.0)
+    with pytest.raises(SetupError, match="RuntimeError: a folder that nobody thought of"):
+        sampler.start()
+
+
+def test_a_sampler_that_ends_while_it_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What there is stays, and the run says that its series are not whole."""
+    monkeypatch.setattr(series, "task_names", lambda: {11: "dd"})
+    sampler = Sampler(tmp_path, tmp_path, "boot", 0.01)
+    sampler.start()
+    monkeypatch.setattr(series, "cgroup_paths", _fails)
+    sampler.go(True)
+    sampler._thread.join(10)
+    assert not sampler._thread.is_alive()
+    sampler.finish()
+    told = "the sampler ended too early: RuntimeError: a folder that nobody thought of"
+    assert sampler.problems() == [told]
+    assert read_names(tmp_path) == {11: "dd"}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from wbscope.base.errors import SetupError
-from wbscope.record import task_io
+from wbscope.record import small_files, task_io
 from wbscope.record.task_io import FILE, TaskIo, add_living, living_threads
 from wbscope.record.taskstats import ExitedThread, parse_message
 
@@ -285,6 +285,23 @@ def test_a_file_without_room(tmp_path: Path, proc: Path, monkeypatch: pytest.Mon
     assert len(lines) == 2
     assert recorded.facts()["left_out_count"] == 3
     assert "3 threads are not in task_io" in recorded.problems()[0]
+
+
+def test_lines_that_memory_has_no_room_for(
+    tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a disk that stands still: they are left out of the counts of lines, too."""
+    monkeypatch.setattr(task_io, "ExitListener", _Listener)
+    monkeypatch.setattr(small_files, "_MOST_BYTES", 0)
+    messages = [_exit(tid, b"dd", 0, 4096) for tid in range(31, 37)]
+    recorded = TaskIo(tmp_path, time.CLOCK_BOOTTIME, proc)
+    _Listener.messages = tuple(messages)
+    recorded.start()
+    recorded.finish()
+    facts = recorded.facts()
+    told = [facts[f"{when}_count"] for when in ("start", "end", "exit", "left_out")]
+    assert told == [0, 0, 0, 2 + 2 + 6]
+    assert recorded.problems() == ["10 threads are not in task_io, which has no room for them"]
 
 
 def test_refused_taskstats_leaves_those_that_live(

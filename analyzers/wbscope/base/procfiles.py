@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of /proc and /sys, which come and go, and paths as the kernel writes them there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["entries_of", "plain_path", "text_of"]
+
+_ESCAPED = re.compile(r"\\([0-3][0-7]{2})")
+
+
+def text_of(path: Path) -> str:
+    """Nothing of what is not there, or may not be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def entries_of(folder: Path) -> list[Path]:
+    """What is in it, by name; nothing of a folder that is not there."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def plain_path(field: str) -> str:
+    """A path of mounts, mountinfo or swaps: blanks and backslashes are octal there.
+
+    Source: fs/seq_file.c mangle_path().
+    """
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), field)
