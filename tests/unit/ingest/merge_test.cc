@@ -277,6 +277,39 @@ TEST(CpuStream, RangeSkipsPagesAndRecords) {
   }
 }
 
+// The last record of a page has the time at which the next one begins, and the range.
+TEST(CpuStream, RangeThatBeginsAtTheBorderOfTwoPages) {
+  const std::string record = tiny_record(kOrder, 11, 0);
+  const Trace trace(spec_of({PageBuilder().start(100).record(0, record).record(100, record).build() +
+                             PageBuilder().start(200).record(0, record).record(50, record).build()}));
+  CpuStream stream = trace.stream(0, {200, 250});
+  RecordBlock block;
+  while (stream.fill(block)) {
+  }
+  std::vector<std::int64_t> times;
+  for (const auto& ref : block.refs) times.push_back(ref.ts);
+  EXPECT_EQ(times, (std::vector<std::int64_t>{200, 200}));
+}
+
+// What was lost before a page is lost before its first record: outside of a range that begins
+// behind that, though the page is read.
+TEST(CpuStream, LostEventsOutsideOfTheRange) {
+  const std::string record = tiny_record(kOrder, 11, 0);
+  const Trace trace(
+      spec_of({PageBuilder().start(70).lost(9).record(0, record).record(10, record).build()}));
+  for (const std::int64_t first : {70, 71}) {
+    CpuStream stream = trace.stream(0, {first, 100});
+    RecordBlock block;
+    while (stream.fill(block)) {
+    }
+    const std::size_t gaps = first == 70 ? 1 : 0;
+    EXPECT_EQ(block.refs.size(), 1 + gaps);
+    EXPECT_EQ(block.gaps.size(), gaps);
+    EXPECT_EQ(stream.counters().get(Counter::kLostGaps), gaps);
+    EXPECT_EQ(stream.lost().size(), gaps);
+  }
+}
+
 TEST(CpuStream, FirstRecord) {
   const Trace trace(spec_of({PageBuilder().start(70).build() + page({100, 200}, 0), ""}));
   EXPECT_EQ(trace.stream(0).first_record_ts(), 100);
