@@ -9,6 +9,7 @@
 
 #include "base/child_process.h"
 #include "sink/field_text.h"
+#include "sink/saved_text.h"
 #include "sink/symbols.h"
 #include "support.h"
 
@@ -126,6 +127,12 @@ TEST(Symbols, TheClosestBelow) {
                      " FROM (SELECT * FROM symbol ORDER BY address)");
   ASSERT_TRUE(rows.step());
   EXPECT_EQ(rows.text(0), "4096first0 4351first255 4352third0mod 135424third131072mod");
+}
+
+// The kernel writes <...> where it knows none.
+TEST(SavedText, NamesOfTasks) {
+  const auto names = parse_saved_cmdlines("11 dd\n12 <...>\n13\nx y\n14 a b");
+  EXPECT_EQ(names, (std::map<std::int32_t, std::string>{{11, "dd"}, {14, "a b"}}));
 }
 
 // All tries share the time: a work that hangs takes it all.

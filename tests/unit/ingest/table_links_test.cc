@@ -300,6 +300,16 @@ TEST_F(LinkedTable, EventThatWasOnlyCountedHasNoIndex) {
   EXPECT_EQ(all(kIndexes), "");
 }
 
+// The text of a kernel log tells no thread.
+TEST_F(LinkedTable, RowsOfNobodyAreCountedForNoTask) {
+  write(11, 1, "pause");
+  write(EventLead::kNoTid, 2, "pause");
+  write(11, 3, "pause");
+  writer_->finish();
+  EXPECT_EQ(all("SELECT event || ' ' || tid || ' ' || loaded_count FROM event_task"),
+            "writeback:pause 11 2;");
+}
+
 TEST_F(LinkedTable, RepeatsAreAboutTheNamedFields) {
   previous_.add_repeats("writeback:pause", {"pause", "not_there", "name"});
   writer_.emplace(db_, previous_);
