@@ -55,8 +55,9 @@ class Trace {
     }
     return streams;
   }
-  [[nodiscard]] CpuStream stream(std::size_t cpu, const TimeRange& range = {}) const {
-    return {file_, info_, 0, info_.buffers[0].regions[cpu], dispatch_, 1 << 16, range};
+  [[nodiscard]] CpuStream stream(std::size_t cpu, const TimeRange& range = {},
+                                 const StampFixes* fixes = nullptr) const {
+    return {file_, info_, 0, info_.buffers[0].regions[cpu], dispatch_, 1 << 16, range, fixes};
   }
   // Reading from now on fails with EBADF, as a dying disk does with EIO.
   void break_file() const {
@@ -308,6 +309,34 @@ TEST(CpuStream, LostEventsOutsideOfTheRange) {
     EXPECT_EQ(stream.counters().get(Counter::kLostGaps), gaps);
     EXPECT_EQ(stream.lost().size(), gaps);
   }
+}
+
+// A page of another year: when it has been put right, no time goes back behind it.
+TEST(CpuStream, StampsThatWerePutRightGoBackNoMore) {
+  constexpr std::uint64_t kYear = 365ull * 86'400 * 1'000'000'000;
+  const std::string record = tiny_record(kOrder, 11, 0);
+  const auto three = [&](std::uint64_t ts) {
+    return PageBuilder().start(ts).record(0, record).record(10, record).record(10, record).build();
+  };
+  const Trace trace(spec_of(
+      {three(1000) + PageBuilder().start(kYear).record(0, record).build() + three(2000)}));
+  CpuStream found = trace.stream(0);
+  RecordBlock block;
+  EXPECT_FALSE(found.fill(block));
+  EXPECT_EQ(found.counters().get(Counter::kTimeBackwards), 1u);
+  const StampPlan plan = judge_stamps(
+      {found.stamps()}, {.overwritten = false, .place_of = [](const auto&, const auto&) {
+                           return std::string("there");
+                         }});
+  ASSERT_EQ(plan.places, 1u);
+  CpuStream fixed = trace.stream(0, {}, &plan.streams[0]);
+  block.clear();
+  EXPECT_FALSE(fixed.fill(block));
+  std::vector<std::int64_t> times;
+  for (const auto& ref : block.refs) times.push_back(ref.ts);
+  EXPECT_EQ(times, (std::vector<std::int64_t>{1000, 1010, 1020, 1020, 2000, 2010, 2020}));
+  EXPECT_EQ(fixed.counters().get(Counter::kBadStamps), 1u);
+  EXPECT_EQ(fixed.counters().get(Counter::kTimeBackwards), 0u);
 }
 
 TEST(CpuStream, FirstRecord) {
