@@ -474,7 +474,7 @@ SELECT
   p.window_start_ns,
   NULL,
   NULL,
-  p.pool_bytes - coalesce(p.held_bytes, 0),
+  1.0 * (p.pool_bytes - coalesce(p.held_bytes, 0)),
   1 - 1.0 * coalesce(p.held_bytes, 0) / p.pool_bytes,
   p.pool_bytes
 FROM pool AS p

@@ -91,15 +91,21 @@ def same(found: Rows, wanted: Rows) -> bool:
     """As sets: a view has no order. Sums of reals may be added up in another one."""
     if len(found) != len(wanted):
         return False
-    if Counter(found) == Counter(wanted):
+    if Counter(map(typed, found)) == Counter(map(typed, wanted)):
         return True
     pairs = zip(sorted(found, key=repr), sorted(wanted, key=repr), strict=True)
     return all(a == b or equal_values(a, b) for a, b in pairs)
 
 
+def typed(row: tuple[object, ...]) -> tuple[tuple[type, object], ...]:
+    """For Python 1 is 1.0; for who reads the file it is another type of column."""
+    return tuple((type(value), value) for value in row)
+
+
 def equal_values(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
     return all(
-        x == y or (isinstance(x, float) and isinstance(y, float) and math.isclose(x, y))
+        type(x) is type(y)
+        and (x == y or (isinstance(x, float) and isinstance(y, float) and math.isclose(x, y)))
         for x, y in zip(a, b, strict=True)
     )
 

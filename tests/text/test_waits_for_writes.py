@@ -74,6 +74,18 @@ class _Trace:
         self.event(ts, task, "ext4_sync_file_enter", "dev 8,0 ino 12 parent 2 datasync 0")
         self.event(ts + seconds, task, "ext4_sync_file_exit", "dev 8,0 ino 12 ret 0")
 
+    def throttled(self, task: str, ts: float) -> None:
+        """For 20 ms, with nearly as much dirty as may be."""
+        self.event(
+            ts,
+            task,
+            "balance_dirty_pages",
+            f"bdi 8:0: limit={_LIMIT} setpoint={_LIMIT * 7 // 8} dirty={_LIMIT - 8}"
+            f" bdi_setpoint={_LIMIT * 7 // 8} bdi_dirty={_LIMIT - 8} dirty_ratelimit=6000"
+            " task_ratelimit=0 dirtied=32 dirtied_pause=32 paused=0 pause=20 period=20 think=0"
+            " cgroup_ino=1",
+        )
+
     def folio(self, task: str, ts: float, seconds: float) -> None:
         self.event(ts, task, "folio_wait_writeback", "bdi 8:0: ino=13 index=2")
         self.sleep(task, ts + 0.001, seconds)
@@ -102,6 +114,24 @@ def test_no_limit_acts_where_little_is_dirty(tmp_path: Path, seconds: float, sev
     assert one.advice.text.startswith("No limit helps where no more than 52.0 KiB are dirty: ")
     # Whoever waits half a second is told before any all-clear.
     assert ("nothing_wrong" in by_id) is (severity == "note")
+
+
+@pytest.mark.parametrize(
+    ("task", "ts", "seconds", "writers"),
+    [
+        ("cp-70", 101.5, 1.5, "cp"),
+        ("db-77", 101.5, 1.5, None),  # its own pages, in the fsync itself
+        ("cp-70", 103.0, 1.5, None),  # afterwards
+        ("cp-70", 101.2, 0.3, None),  # nobody waits for long
+    ],
+)
+def test_who_writes_beside_an_fsync(
+    tmp_path: Path, task: str, ts: float, seconds: float, writers: str | None
+) -> None:
+    trace = _Trace(_LITTLE)
+    trace.fsync("db-77", 101, seconds)
+    trace.throttled(task, ts)
+    assert trace.found(tmp_path)["sync_waits"].facts["writers"] == writers
 
 
 def test_a_wait_for_a_page_is_no_sync(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ By hand, 4 KiB pages; each task fires every 250 ms for 4 s, 17 events, and sleep
   8:32: f (16) and g (17) from 0 s as c and d, but every 500 ms: 800 and 200 pages/s, and nothing
     tells how fast the disk is: each is entitled to 500. The index is the same, of 9 calls each: it
     is not told as unfair.
+No event tells what the machine dirtied, so all that is known of each task is what it was charged:
+who of them was how fast can be told, and not that it was fair.
 """
 
 from __future__ import annotations
@@ -90,4 +92,13 @@ CHECKS = [
         keep=lambda row: row["id"] == "unfair",
         rows=[{"severity": "warning", "text": _UNFAIR}],
     ),
+    Check(
+        sql="SELECT bdi, count(*) AS tasks_count, min(events_count) AS events_count"
+        " FROM wb_task_rate WHERE dirtied_basis = 'bound' AND is_compared = 1 GROUP BY bdi",
+        rows=[
+            {"bdi": "8:16", "tasks_count": 2, "events_count": 17},
+            {"bdi": "8:32", "tasks_count": 2, "events_count": 9},
+        ],
+    ),
+    Check(query="findings", keep=lambda row: row["id"] == "fair", rows=[]),
 ]

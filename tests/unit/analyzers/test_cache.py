@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.foreign import foreign_files, snapshot
-from wbscope.base.cache import entry_of, scratch_folder, trim_cache, used
+from wbscope.base.cache import entry_of, only_maker, scratch_folder, trim_cache, used
 from wbscope.base.errors import SetupError
 
 _OLD = 1_000_000
@@ -168,3 +169,30 @@ def test_scratch_folder_is_gone_and_so_is_that_of_a_dead_command(base: Path) -> 
             assert made.exists()
             assert other != made
     assert os.listdir(folder) == ["CACHEDIR.TAG"]
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_lock_that_was_taken_away_locks_nothing(
+    base: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
+) -> None:
+    """Who had it was done while we waited for it; a third one may have made another since."""
+    entry = entry_of(["key"])
+    lock = entry.with_name(f"{entry.name}.lock")
+    flock = fcntl.flock
+
+    def waited_for(file: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        lock.unlink()
+        if is_made_anew:
+            lock.touch(0o600)
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", waited_for)
+    with only_maker(entry):
+        third = os.open(lock, os.O_RDWR)
+        try:
+            with pytest.raises(BlockingIOError):
+                flock(third, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(third)
+    assert not lock.exists()

@@ -263,6 +263,18 @@ def test_no_more_annotations_than_github_shows(result: GateResult, policy: Path)
     assert warnings[-1] == "and 32 more: see the summary of this step"
 
 
+@pytest.mark.parametrize(("count", "last"), [(9, "8"), (10, "and 2 more: see the summary of")])
+def test_as_many_annotations_as_github_shows(
+    result: GateResult, policy: Path, count: int, last: str
+) -> None:
+    """With the metric that is undecided they are 10 and 11."""
+    notices = tuple(Notice("lost-events", f"{n}", "now") for n in range(count))
+    told = parsed(annotation_lines(replace(result, warnings=notices), policy))
+    warnings = [message for kind, _, message in told if kind == "warning"]
+    assert len(warnings) == 10
+    assert last in warnings[-1]
+
+
 def test_annotations_of_hostile_names(tmp_path: Path) -> None:
     told = parsed(annotation_lines(hostile(tmp_path), tmp_path / "gate.toml"))
     kinds = [kind for kind, _, _ in told]

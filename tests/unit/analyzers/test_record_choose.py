@@ -185,6 +185,22 @@ def test_pair_that_is_not_as_it_was_is_told(
     assert (tmp_path / "vm/dirty_ratio").read_text() == "20"
 
 
+@pytest.mark.parametrize("name", ["vm.dirty_bytes", "vm.dirty_ratio"])
+def test_the_one_of_a_pair_that_is_set_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """64 MiB: the ratio reads 0, and to write that back would leave what the recording had set."""
+    monkeypatch.setattr(settings, "_ROOT", tmp_path)
+    (tmp_path / "vm").mkdir()
+    (tmp_path / "vm/dirty_bytes").write_text("67108864\n")
+    (tmp_path / "vm/dirty_ratio").write_text("0\n")
+    saved = saved_values([name])
+    assert saved == {"vm.dirty_bytes": "67108864"}
+    settings.change({"vm.dirty_bytes": "16777216"})
+    assert settings.restore(saved) == []
+    assert (tmp_path / "vm/dirty_bytes").read_text() == "67108864"
+
+
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """/a and /b are disks, /o is an overlay whose upper folder is on /a, /m is in memory."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from wbscope.base.errors import SetupError
-from wbscope.record import finish, supervisor
+from wbscope.record import finish, settings, supervisor
 from wbscope.record.finish import recover, recover_all
 from wbscope.record.recording_plan import Plan, dead_entries, lock_sysctls, open_entry
 
@@ -104,6 +104,32 @@ def test_killed_when_its_run_had_the_name(tmp_path: Path, register: Path) -> Non
     assert str(found).endswith(f"run in {run}")
     assert not (run / ".plan").exists()
     assert list(register.iterdir()) == []
+
+
+@pytest.mark.parametrize("now", [False, True])
+def test_what_was_set_since_the_recorder_died_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: bool
+) -> None:
+    """A moment after its end nobody else can have; swappiness still is as it was recorded with."""
+    root = tmp_path / "sys"
+    (root / "vm").mkdir(parents=True)
+    monkeypatch.setattr(settings, "_ROOT", root)
+    (root / "vm/laptop_mode").write_text("7\n")
+    (root / "vm/swappiness").write_text("5\n")
+    entry = open_entry("wbscope-1-aa")
+    saved = {"vm.laptop_mode": "0", "vm.swappiness": "60"}
+    entry.write(_plan(tmp_path), saved, {"vm.laptop_mode": "1", "vm.swappiness": "5"})
+    entry.close()
+    (dead,) = dead_entries("wbscope-1-aa")
+    found = recover(dead, now=now)
+    assert found is not None
+    assert (root / "vm/swappiness").read_text() == "60"
+    if now:
+        assert found.put_back == ("vm.laptop_mode = 0", "vm.swappiness = 60")
+        assert (root / "vm/laptop_mode").read_text() == "0"
+    else:
+        assert (found.put_back, found.left) == (("vm.swappiness = 60",), ("vm.laptop_mode",))
+        assert (root / "vm/laptop_mode").read_text() == "7\n"
 
 
 def test_instances_of_others_are_left_alone(tmp_path: Path) -> None:

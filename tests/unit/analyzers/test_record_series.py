@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
@@ -61,3 +62,32 @@ def test_a_sampler_that_ends_while_it_samples(
     told = "the sampler ended too early: RuntimeError: a folder that nobody thought of"
     assert sampler.problems() == [told]
     assert read_names(tmp_path) == {11: "dd"}
+
+
+def test_samples_are_half_as_often_after_each_600(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a clock of its own, which goes on while the sampler waits: no second passes."""
+    now, taken = [0.0], []
+    sampler = Sampler(tmp_path, tmp_path, "boot", 1.0)
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+
+    def sample(name: str, _: object) -> None:
+        if name == "meminfo":  # of each sample
+            taken.append(now[0])
+
+    ended = SimpleNamespace(is_set=lambda: len(taken) > 1200, wait=wait)
+    monkeypatch.setattr(series, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(series, "cgroup_paths", dict)
+    monkeypatch.setattr(sampler, "_ended", ended)
+    monkeypatch.setattr(sampler, "_sample", sample)
+    for name in ("_save", "_look_for_cgroups", "_note_names", "_note_ended_names"):
+        monkeypatch.setattr(sampler, name, lambda: None)
+    sampler.go(filtered=True)
+    sampler._run()
+    assert taken[:600] == list(range(600))
+    # From 599 s on each 2 s, 600 times: up to 599 + 2 * 600.
+    assert taken[600:1200] == list(range(601, 1800, 2))
+    assert taken[1200:] == [1799 + 4]

@@ -100,6 +100,22 @@ def test_the_same_is_what_the_whole_interval_says() -> None:
     assert _row(TIME, [100.0] * 2, [100.0] * 2).outcome == "undecided"  # no interval
 
 
+@pytest.mark.parametrize(
+    ("values", "base", "margin"),
+    [
+        (0, 0, 0.05),  # no per cent of nothing
+        (5, 5, 0.0),
+        (-75, -100, 0.25),
+    ],
+)
+def test_a_change_as_large_as_the_margin_is_within_it(
+    values: float, base: float, margin: float
+) -> None:
+    sides = [side("A", {TIME: [values] * 6}), side("B", {TIME: [base] * 6})]
+    (row,) = compare_sides(sides[1], sides[:1], margin=margin).rows
+    assert row.outcome == "same"
+
+
 def test_a_value_that_one_run_lacks_is_not_zero() -> None:
     row = _row(TIME, [80, 81, None, 83, 84, 85], OLD)
     assert (row.outcome, row.reason) == ("undecided", "known in 11 of 12 runs")

@@ -199,6 +199,11 @@ def test_numbers_that_count_another_thing_are_left_out() -> None:
     entries = [entry(n, {old if n < 5 else TIME: 1.0}) for n in range(20)]
     (trend,) = trends(entries).trends
     assert (trend.metric.unit, len(trend.points), trend.left_out) == ("ns", 15, 5)
+    # Which way is good may be turned round, too.
+    turned = replace(TIME, better="higher")
+    entries = [entry(n, {turned if n < 5 else TIME: 1.0}) for n in range(20)]
+    (trend,) = trends(entries).trends
+    assert (trend.metric.better, len(trend.points), trend.left_out) == ("lower", 15, 5)
     query = [
         replace(one, run=replace(one.run, definitions={TIME.source: "new" if n > 3 else "old"}))
         for n, one in enumerate(history({TIME: [1.0] * 20}))

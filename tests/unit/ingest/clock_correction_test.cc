@@ -9,6 +9,7 @@
 
 #include "base/child_process.h"
 #include "sink/field_text.h"
+#include "sink/saved_text.h"
 #include "sink/symbols.h"
 #include "support.h"
 
@@ -87,23 +88,51 @@ TEST(FieldText, MasksOfBothByteOrders) {
   EXPECT_EQ(odd, "010203");
 }
 
+// Numbers of the family in the order of the trace, of ports as on the wire.
+TEST(FieldText, AddressesOfSockets) {
+  for (const ByteOrder order : {ByteOrder::kLittle, ByteOrder::kBig}) {
+    Bytes four = Bytes(order).u16(2).u8(8).u8(1).u8(192).u8(0).u8(2).u8(7).pad_to(16);
+    std::string text;
+    EXPECT_TRUE(append_sockaddr(four.span(), order, text));
+    EXPECT_EQ(text, "192.0.2.7:2049");
+    EXPECT_FALSE(append_sockaddr(four.span().first(15), order, text));
+    const Bytes six = Bytes(order).u16(10).u8(8).u8(1).pad_to(23).u8(1).pad_to(28);
+    text.clear();
+    EXPECT_TRUE(append_sockaddr(six.span(), order, text));
+    EXPECT_EQ(text, "[::1]:2049");
+    EXPECT_FALSE(append_sockaddr(six.span().first(27), order, text));
+    EXPECT_FALSE(append_sockaddr(Bytes(order).u16(1).pad_to(110).span(), order, text));
+    EXPECT_FALSE(append_sockaddr(four.span().first(3), order, text));
+    EXPECT_EQ(text, "[::1]:2049");
+  }
+}
+
 TEST(Symbols, TheClosestBelow) {
   Database db(":memory:", "test", Database::Mode::kCreate);
   db.exec("CREATE TABLE symbol (address INTEGER PRIMARY KEY, name, offset, module)");
   AddressSet addresses;
-  for (const std::uint64_t address : {0x1000ull, 0x10ffull, 0x1100ull, 0xfffull, 0x900000ull}) {
+  // 0x21100 is as far behind the last symbol as may be.
+  for (const std::uint64_t address :
+       {0x1000ull, 0x10ffull, 0x1100ull, 0xfffull, 0x900000ull, 0x21100ull, 0x21101ull}) {
     addresses.insert(address);
     addresses.insert(address);
   }
-  EXPECT_EQ(addresses.all().size(), 5u);
+  EXPECT_EQ(addresses.all().size(), 7u);
   // Not in order, as symbols of modules are not; a line that is none.
   write_symbols(db, addresses,
                 "0000000000001100 t third\t[mod]\nzz T bad\n0000000000001000 T first\n"
-                "0000000000001000 T second\n0000000000000f00 A absolute\n00000");
+                "0000000000001000 T second\n0000000000000f00 A absolute\n"
+                "0000000000000f80 a local\n00000");
   Statement rows(db, "SELECT group_concat(address || name || offset || ifnull(module, ''), ' ')"
                      " FROM (SELECT * FROM symbol ORDER BY address)");
   ASSERT_TRUE(rows.step());
-  EXPECT_EQ(rows.text(0), "4096first0 4351first255 4352third0mod");
+  EXPECT_EQ(rows.text(0), "4096first0 4351first255 4352third0mod 135424third131072mod");
+}
+
+// The kernel writes <...> where it knows none.
+TEST(SavedText, NamesOfTasks) {
+  const auto names = parse_saved_cmdlines("11 dd\n12 <...>\n13\nx y\n14 a b");
+  EXPECT_EQ(names, (std::map<std::int32_t, std::string>{{11, "dd"}, {14, "a b"}}));
 }
 
 // All tries share the time: a work that hangs takes it all.

@@ -29,7 +29,8 @@ FieldPlan field(FieldKind kind, std::uint32_t bytes, bool is_signed = false,
 // One event with one field x; each write is a row.
 class Table {
  public:
-  explicit Table(const FieldPlan& plan, ByteOrder order = ByteOrder::kLittle)
+  explicit Table(const FieldPlan& plan, ByteOrder order = ByteOrder::kLittle,
+                 const PreviousChoice& previous = {})
       : order_(order), db_(":memory:", "test", Database::Mode::kCreate) {
     EventPlan event;
     event.system = "test";
@@ -38,7 +39,7 @@ class Table {
     event.fields.push_back(plan);
     event.min_bytes = plan.offset + plan.bytes;
     catalog_.events.push_back(event);
-    writer_.emplace(db_, catalog_, std::vector<bool>{true}, order);
+    writer_.emplace(db_, catalog_, std::vector<bool>{true}, order, PrintkFormats(), previous);
   }
 
   // Writes a record with these bytes behind the common fields.
@@ -49,7 +50,10 @@ class Table {
   // The same, left to the next batch.
   void write_pending(const Bytes& body) {
     const Bytes record = Bytes(order_).pad_to(kAt).text(body.str());
-    writer_->write(0, 1000 + rows_, 3, 11, 0, record.span());
+    write_record(record.span());
+  }
+  void write_record(std::span<const std::byte> record) {
+    writer_->write(0, 1000 + rows_, 3, 11, 0, record);
     ++rows_;
   }
   void finish() { writer_->finish(); }
@@ -214,6 +218,24 @@ TEST(EventWriter, LeadingColumns) {
                        "|| buffer || ' ' || x, ';') FROM ev_one"),
             "1 1000 3 11 0 1;2 1001 3 11 0 2");
   EXPECT_EQ(table.loaded(), 2u);
+}
+
+// What a record is too short for, it does not say, whatever lies behind it.
+TEST(EventWriter, ShortRecordsRepeatWhatTheyHave) {
+  PreviousChoice previous;
+  previous.add("test:one", PreviousOf::kAny);
+  previous.add_repeats("test:one", {"x"});
+  Table table(field(FieldKind::kInteger, 4), ByteOrder::kLittle, previous);
+  char behind = 'a';
+  for (const std::size_t bytes : {12, 12, 10, 10, 8, 8, 4, 4}) {
+    const Bytes record =
+        Bytes(ByteOrder::kLittle).pad_to(bytes).text(std::string(8, behind++));
+    table.write_record(record.span().first(bytes));
+  }
+  table.finish();
+  EXPECT_EQ(table.text("SELECT group_concat(repeats_count, ' ') FROM"
+                       " (SELECT repeats_count FROM ev_one ORDER BY seq)"),
+            "0 1 0 1 0 1 2 3");
 }
 
 // Rows are written in batches; none is lost or mixed up at their borders.

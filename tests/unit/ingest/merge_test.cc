@@ -55,8 +55,9 @@ class Trace {
     }
     return streams;
   }
-  [[nodiscard]] CpuStream stream(std::size_t cpu, const TimeRange& range = {}) const {
-    return {file_, info_, 0, info_.buffers[0].regions[cpu], dispatch_, 1 << 16, range};
+  [[nodiscard]] CpuStream stream(std::size_t cpu, const TimeRange& range = {},
+                                 const StampFixes* fixes = nullptr) const {
+    return {file_, info_, 0, info_.buffers[0].regions[cpu], dispatch_, 1 << 16, range, fixes};
   }
   // Reading from now on fails with EBADF, as a dying disk does with EIO.
   void break_file() const {
@@ -275,6 +276,67 @@ TEST(CpuStream, RangeSkipsPagesAndRecords) {
       EXPECT_LE(stream.counters().get(Counter::kPages), 2u);
     }
   }
+}
+
+// The last record of a page has the time at which the next one begins, and the range.
+TEST(CpuStream, RangeThatBeginsAtTheBorderOfTwoPages) {
+  const std::string record = tiny_record(kOrder, 11, 0);
+  const Trace trace(spec_of({PageBuilder().start(100).record(0, record).record(100, record).build() +
+                             PageBuilder().start(200).record(0, record).record(50, record).build()}));
+  CpuStream stream = trace.stream(0, {200, 250});
+  RecordBlock block;
+  while (stream.fill(block)) {
+  }
+  std::vector<std::int64_t> times;
+  for (const auto& ref : block.refs) times.push_back(ref.ts);
+  EXPECT_EQ(times, (std::vector<std::int64_t>{200, 200}));
+}
+
+// What was lost before a page is lost before its first record: outside of a range that begins
+// behind that, though the page is read.
+TEST(CpuStream, LostEventsOutsideOfTheRange) {
+  const std::string record = tiny_record(kOrder, 11, 0);
+  const Trace trace(
+      spec_of({PageBuilder().start(70).lost(9).record(0, record).record(10, record).build()}));
+  for (const std::int64_t first : {70, 71}) {
+    CpuStream stream = trace.stream(0, {first, 100});
+    RecordBlock block;
+    while (stream.fill(block)) {
+    }
+    const std::size_t gaps = first == 70 ? 1 : 0;
+    EXPECT_EQ(block.refs.size(), 1 + gaps);
+    EXPECT_EQ(block.gaps.size(), gaps);
+    EXPECT_EQ(stream.counters().get(Counter::kLostGaps), gaps);
+    EXPECT_EQ(stream.lost().size(), gaps);
+  }
+}
+
+// A page of another year: when it has been put right, no time goes back behind it.
+TEST(CpuStream, StampsThatWerePutRightGoBackNoMore) {
+  constexpr std::uint64_t kYear = 365ull * 86'400 * 1'000'000'000;
+  const std::string record = tiny_record(kOrder, 11, 0);
+  const auto three = [&](std::uint64_t ts) {
+    return PageBuilder().start(ts).record(0, record).record(10, record).record(10, record).build();
+  };
+  const Trace trace(spec_of(
+      {three(1000) + PageBuilder().start(kYear).record(0, record).build() + three(2000)}));
+  CpuStream found = trace.stream(0);
+  RecordBlock block;
+  EXPECT_FALSE(found.fill(block));
+  EXPECT_EQ(found.counters().get(Counter::kTimeBackwards), 1u);
+  const StampPlan plan = judge_stamps(
+      {found.stamps()}, {.overwritten = false, .place_of = [](const auto&, const auto&) {
+                           return std::string("there");
+                         }});
+  ASSERT_EQ(plan.places, 1u);
+  CpuStream fixed = trace.stream(0, {}, &plan.streams[0]);
+  block.clear();
+  EXPECT_FALSE(fixed.fill(block));
+  std::vector<std::int64_t> times;
+  for (const auto& ref : block.refs) times.push_back(ref.ts);
+  EXPECT_EQ(times, (std::vector<std::int64_t>{1000, 1010, 1020, 1020, 2000, 2010, 2020}));
+  EXPECT_EQ(fixed.counters().get(Counter::kBadStamps), 1u);
+  EXPECT_EQ(fixed.counters().get(Counter::kTimeBackwards), 0u);
 }
 
 TEST(CpuStream, FirstRecord) {

@@ -76,6 +76,7 @@ TEST(StampCheck, APartThatContradictsItsPlace) {
     EXPECT_EQ(plan.streams[0].of(1, kStart + off), bad.ts);
     EXPECT_EQ(plan.streams[0].of(2, kStart + kHour / 2), std::nullopt);
     EXPECT_EQ(plan.streams[0].shown(kStart + off - 5), bad.ts);
+    EXPECT_EQ(plan.streams[0].shown(kStart + 5), kStart + 5);
     EXPECT_EQ(plan.first_ts, kStart);
   }
 }
@@ -89,6 +90,8 @@ TEST(StampCheck, APageAtTheBeginOrEnd) {
   plan = judged({stream(0, {{kStart, 500, 9}, {kStart + kYear, 60}}), other});
   ASSERT_EQ(plan.places, 1u);
   EXPECT_EQ(plan.bad[0].ts, kStart + 500'000'000);
+  // Two pages are no accident.
+  EXPECT_TRUE(judged({stream(0, {{kStart, 500, 9}, {kStart + kYear, 60, 2}}), other}).is_empty());
   // All that a CPU has.
   plan = judged({stream(0, {{kStart + kYear, 60}}), other});
   ASSERT_EQ(plan.places, 1u);
@@ -111,6 +114,13 @@ TEST(StampCheck, NothingIsTheLargerPart) {
   // A clock that was set: half of all records are not wrong.
   EXPECT_TRUE(judged({stream(0, {{kStart, 500, 9}, {kStart - 5 * kHour, 400, 8}})}).is_empty());
   EXPECT_TRUE(judged({stream(0, {{kStart, 1}, {kStart + kYear, 1}})}).is_empty());
+  // The others are 200, before it and behind.
+  const auto between = [](std::uint64_t records) {
+    return judged({stream(
+        0, {{kStart, 100, 9}, {kStart + kYear, records, 2}, {kStart + kHour / 2, 100, 9}})});
+  };
+  EXPECT_EQ(between(100).places, 1u);
+  EXPECT_TRUE(between(101).is_empty());
 }
 
 TEST(StampCheck, OldPagesOfARingBufferThatWasOverwritten) {
@@ -119,6 +129,8 @@ TEST(StampCheck, OldPagesOfARingBufferThatWasOverwritten) {
   EXPECT_TRUE(judged({busy, quiet}, true).is_empty());
   EXPECT_FALSE(judged({busy, quiet}, false).is_empty());
   EXPECT_FALSE(judged({busy, stream(1, {{kStart - kYear, 5}, {kStart, 5}})}, true).is_empty());
+  // What is old is before the others, and nothing behind them is.
+  EXPECT_FALSE(judged({busy, stream(1, {{kStart, 5}, {kStart + 3 * kDay, 5}})}, true).is_empty());
 }
 
 TEST(StampCheck, BuffersAreJudgedApart) {

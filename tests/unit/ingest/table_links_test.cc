@@ -126,6 +126,8 @@ TEST(PreviousRow, RepeatsOnlyWithTheSameNews) {
   EXPECT_FALSE(settled(row, lead(10, 11)));
   row.tell(11, "u");
   EXPECT_EQ(repeats(row, lead(11, 11), "b"), 0);
+  EXPECT_EQ(repeats(row, lead(12, 11), "b"), 0);
+  EXPECT_EQ(repeats(row, lead(13, 11), "b"), 0);  // neither was told anything: that is no news
 }
 
 TEST(PreviousChoice, GroupsShareARow) {
@@ -244,6 +246,7 @@ TEST_F(LinkedTable, RowsOfAGroupAreBeforeEachOtherInAnyOrderOfTheirNames) {
 TEST_F(LinkedTable, RowsThatCameOneEventAfterTheOtherAreLinkedAtTheEnd) {
   previous_.add("writeback:waiting", PreviousOf::kTask, "wait");
   previous_.add("writeback:woken", PreviousOf::kTask, "wait");
+  previous_.add("writeback:counted", PreviousOf::kTask, "wait");
   previous_.add("writeback:alone", PreviousOf::kAny, "other");
   writer_.emplace(db_, previous_);
   const auto put = [&](std::string_view name, std::vector<std::pair<int, int>> rows) {
@@ -253,6 +256,7 @@ TEST_F(LinkedTable, RowsThatCameOneEventAfterTheOtherAreLinkedAtTheEnd) {
   put("waiting", {{1, 11}, {4, 12}, {5, 12}, {6, 11}});
   put("woken", {{2, 12}, {3, 11}, {7, 13}});
   put("alone", {{8, 11}, {9, 12}, {10, 11}});
+  writer_->count(writer_->event("writeback", "counted"), 100, 11);  // it has no table
   writer_->finish();
   writer_->link_groups();
   const std::string links = "SELECT seq || ' ' || ifnull(prev_seq, '-') FROM ev_";
@@ -268,6 +272,8 @@ TEST_F(LinkedTable, IndexesHaveTheColumnsThatThereAre) {
   indexes.add("writeback:pause", {"prev_seq"});
   indexes.add("writeback:pause", {"bdi", "tid"});  // its first column is not there
   indexes.add("writeback:other", {"tid"});         // no such event
+  // Another event of that name.
+  writer_->write(writer_->event("sched", "pause"), 100, 0, 11, 0, {});
   create(indexes);
   EXPECT_EQ(all(kIndexes),
             "CREATE INDEX \"ix_ev_pause__prev_seq\" ON \"ev_pause\" (\"prev_seq\");"
@@ -292,6 +298,16 @@ TEST_F(LinkedTable, EventThatWasOnlyCountedHasNoIndex) {
   indexes.add("writeback:pause", {"tid"});
   create(indexes);
   EXPECT_EQ(all(kIndexes), "");
+}
+
+// The text of a kernel log tells no thread.
+TEST_F(LinkedTable, RowsOfNobodyAreCountedForNoTask) {
+  write(11, 1, "pause");
+  write(EventLead::kNoTid, 2, "pause");
+  write(11, 3, "pause");
+  writer_->finish();
+  EXPECT_EQ(all("SELECT event || ' ' || tid || ' ' || loaded_count FROM event_task"),
+            "writeback:pause 11 2;");
 }
 
 TEST_F(LinkedTable, RepeatsAreAboutTheNamedFields) {

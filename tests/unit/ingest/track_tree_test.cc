@@ -257,6 +257,18 @@ TEST(TrackTree, GroupsHaveDataOfTheirOwn) {
   EXPECT_EQ(out.events[3].track, second.uuid);
 }
 
+// Where the group has become a track of slices, a counter of its name is beside it.
+TEST(TrackTree, CounterOfAGroupThatHasSlices) {
+  const Decoded out = drawn([](TrackTree& tree) {
+    tree.slice({}, row("Writeback/First/x", 1, 1));
+    tree.counter({}, counted("Writeback/First", 2), std::int64_t{3});
+  });
+  ASSERT_EQ(out.tracks.size(), 4u);
+  EXPECT_TRUE(out.tracks[3].is_counter);
+  EXPECT_EQ(out.tracks[3].name, "First");
+  EXPECT_EQ(out.events.back().track, out.tracks[3].uuid);
+}
+
 // The UI shows what stands beside a closed group, and draws what that has itself.
 TEST(TrackTree, GroupsBesideThatOfAll) {
   const auto fill = [](TrackTree& tree) {
@@ -302,6 +314,11 @@ TEST(TrackTree, CountersThatAreZeroAreLeftOut) {
   EXPECT_EQ(out.events[0].ts, 1u);
   EXPECT_EQ(out.events[1].ts, 7u);
   EXPECT_EQ(out.events[2].ts, 8u);
+  const Decoded at_once = drawn([](TrackTree& tree) {
+    tree.counter({}, counted("c", 5), std::int64_t{0});
+    tree.counter({}, counted("c", 5), std::int64_t{3});
+  });
+  EXPECT_EQ(at_once.events.size(), 1u);
 }
 
 TEST(TrackTree, RootOfARunBesideAnother) {
@@ -324,10 +341,11 @@ TEST(TrackTree, RootOfARunBesideAnother) {
   EXPECT_EQ(out.events[2].ts, 60u);
 }
 
-// Of many points in a step of time the peaks stay, at their own times.
+// Of many points in a step of time the peaks and the last stay, at their own times.
 TEST(TrackTree, ManyPointsAreThinnedOut) {
-  constexpr std::int64_t kMany = 100'000, kStep = 1000;
+  constexpr std::int64_t kMany = 100'000, kStep = 1001;
   const auto value_at = [](std::int64_t at) {
+    if (at == 67'066) return std::int64_t{500'000};  // the last of its step, too
     return at == 77'777 ? std::int64_t{1'000'000} : at == 88'888 ? std::int64_t{-5} : 10 + at % 7;
   };
   const Decoded out = written("boot", [&](TrackEventWriter& writer) {
@@ -342,6 +360,7 @@ TEST(TrackTree, ManyPointsAreThinnedOut) {
   EXPECT_LE(out.events.size(), TrackTree::kExactPoints + 4 * (kMany / kStep));
   std::int64_t last_ts = -1;
   std::size_t peaks = 0;
+  std::size_t ends = 0;
   for (std::size_t i = 0; i < out.events.size(); ++i) {
     const auto ts = static_cast<std::int64_t>(out.events[i].ts);
     EXPECT_GT(ts, last_ts);
@@ -350,9 +369,11 @@ TEST(TrackTree, ManyPointsAreThinnedOut) {
     if (i < TrackTree::kExactPoints) {
       EXPECT_EQ(ts, static_cast<std::int64_t>(i));
     }
-    peaks += ts == 77'777 || ts == 88'888;
+    ends += ts >= 5 * kStep && ts % kStep == kStep - 1;
+    peaks += ts == 67'066 || ts == 77'777 || ts == 88'888;
   }
-  EXPECT_EQ(peaks, 2u);
+  EXPECT_EQ(peaks, 3u);
+  EXPECT_EQ(ends, 94u);  // of the steps from 5 to 98
   EXPECT_EQ(last_ts, kMany - 1);
 }
 

@@ -90,10 +90,11 @@ TEST_F(ValueWriterTest, TellsWhatWasCountedAndLoaded) {
   writer_.write(loaded, 5, 0, 42, 0, {});
   writer_.count(counted, 3, 42);
   writer_.count(counted, 9, 43);
+  writer_.count(counted, 10, EventLead::kNoTid);  // of nobody
   writer_.name_task(42, "dd");
   writer_.name_task(42, "cat");
   writer_.finish();
-  EXPECT_EQ(writer_.totals().counted, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(writer_.totals().counted, (std::vector<std::uint64_t>{1, 3}));
   EXPECT_EQ(writer_.totals().loaded, (std::vector<std::uint64_t>{1, 0}));
   EXPECT_EQ(writer_.loaded_events(), (std::vector<bool>{true, false}));
   const auto tasks = writer_.tasks();
@@ -107,7 +108,7 @@ TEST_F(ValueWriterTest, TellsWhatWasCountedAndLoaded) {
   run.formats(writer_.catalog(), writer_.loaded_events());
   run.event_counts(writer_.catalog(), writer_.loaded_events(), writer_.totals());
   EXPECT_EQ(rows("SELECT event, id, count, loaded_count, table_name FROM event_counts ORDER BY event"),
-            "counted|NULL|2|0|NULL s:loaded|NULL|1|1|ev_loaded");
+            "counted|NULL|3|0|NULL s:loaded|NULL|1|1|ev_loaded");
   EXPECT_EQ(rows("SELECT event, id, status FROM event_format ORDER BY event"),
             "counted|NULL|text s:loaded|NULL|text");
 }
@@ -115,7 +116,9 @@ TEST_F(ValueWriterTest, TellsWhatWasCountedAndLoaded) {
 TEST_F(ValueWriterTest, NamesHaveACap) {
   const auto event = writer_.event("s", "e");
   std::uint32_t last = 0;
-  for (int i = 0; i < 600; ++i) last = field(event, "f" + std::to_string(i));
+  for (int i = 0; i < 512; ++i) last = field(event, "f" + std::to_string(i));
+  EXPECT_EQ(last, 511u);
+  last = field(event, "f512");
   EXPECT_EQ(last, ValueWriter::kNone);
   const Cell cells[] = {{last, std::int64_t{1}}};
   writer_.write(event, 1, 0, 1, 0, cells);
