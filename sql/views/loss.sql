@@ -285,7 +285,7 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
 --   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_disk, wb_disk_rate,
---   wb_stack
+--   wb_stack, wb_sync_wait
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -410,6 +410,7 @@ WITH
       t.call_seq,
       d.disk_bytes_per_s,
       j.is_storm,
+      y.is_failed,
       o.bdi AS only_bdi,
       m.is_swapping,
       m.is_shared_swap,
@@ -421,6 +422,7 @@ WITH
     CROSS JOIN _loss_machine AS m
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
     LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
+    LEFT JOIN wb_sync_wait AS y ON y.wait_id = p.wait_id
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
     LEFT JOIN (
       -- Of one disk and what alone lies on it, the latter is written to.
@@ -467,6 +469,7 @@ SELECT
           THEN 'reclaim_meets_dirty'
         ELSE 'direct_reclaim'
       END
+    WHEN t.is_failed = 1 THEN 'failed_writes'
     WHEN t.cause IN ('journal commit', 'journal full') THEN
       CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
     WHEN t.cause = 'server latency' THEN 'slow_server'
