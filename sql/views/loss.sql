@@ -285,7 +285,7 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
 --   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_disk, wb_disk_rate,
---   wb_stack, wb_sync_wait
+--   wb_stack, wb_sync_wait, wb_rule
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -410,6 +410,7 @@ WITH
       t.call_seq,
       d.disk_bytes_per_s,
       j.is_storm,
+      y.call AS sync_call,
       y.is_failed,
       o.bdi AS only_bdi,
       m.is_swapping,
@@ -477,6 +478,9 @@ SELECT
     WHEN t.is_swapping = 1 AND t.is_on_swap_device
       AND t.kind IN ('folio wait', 'block queue')
       THEN 'swap_competes'
+    -- Who calls that for each piece of what it writes goes at the disk's speed.
+    WHEN t.sync_call = 'sync_file_range' AND t.dur <= v.little_most_ns
+      THEN 'write_behind'
     WHEN t.kind IN ('fsync', 'sync', 'folio wait') THEN
       CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
         ELSE 'many_seconds'
@@ -492,6 +496,7 @@ SELECT
   t.disk_bytes_per_s,
   t.call_seq
 FROM told AS t
+CROSS JOIN wb_rule AS v
 LEFT JOIN member AS w ON w.task_id = t.task_id;
 
 -- @view     _loss_throttle
@@ -755,7 +760,8 @@ CROSS JOIN wb_rule AS v;
 -- @key      device
 -- @needs    wb_stall, wb_bounds, wb_rule, wb_units
 -- @column   device TEXT major:minor
--- @column   fsyncs_count INTEGER fsyncs that waited
+-- @column   fsyncs_count INTEGER fsyncs that waited, without sync_file_range,
+--   which commits nothing
 -- @column   is_storm INTEGER 1: so many a second (wb_rule)
 -- @materialize
 CREATE VIEW _loss_journal AS
@@ -768,5 +774,7 @@ FROM wb_stall AS s
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-WHERE s.kind = 'fsync' AND s.bdi IS NOT NULL
+WHERE s.kind = 'fsync'
+  AND s.what <> 'sync_file_range'
+  AND s.bdi IS NOT NULL
 GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts;

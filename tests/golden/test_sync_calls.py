@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tasks wait for in calls that sync, and who waits for a journal.
+
+Times are ms from 10 s; a request is 8 sectors = 4096 bytes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import wbscope
+from support.wait_events import (
+    EXT4_SYNC,
+    FSYNC,
+    MS,
+    SYNC_CALLS,
+    SYNC_FILE_RANGE,
+    Waits,
+    device,
+)
+from wbscope.explain.proving import prove
+from wbscope.library.finding import Finding
+
+_BLOCK = ("block_rq_issue", "block_rq_complete")
+_STATE = "global_dirty_state"
+_COMMS = {1: "one", 2: "two", 9: "jbd2/sda-8", 20: "kworker/u8:1", 21: "kworker/u8:2"}
+_COMMS |= {22: "kworker/0:1H", 23: "kworker/0:3"}
+
+
+def _found(waits: Waits, folder: Path, rule: str, *, proven: bool = True) -> list[Finding]:
+    """What the rule says of the trace; its numbers are those of the queries that it names."""
+    waits.write(folder)
+    with wbscope.open(folder) as run:
+        found = [one for one in run.findings() if one.id == rule]
+        for one in found if proven else ():
+            assert all(number.holds for number in prove(run, one)), one
+    return found
+
+
+def _fsync(waits: Waits, start: float, end: float, tid: int, dev: tuple[int, int]) -> None:
+    waits.span(start, end, tid, FSYNC)
+    waits.span(start, end, tid, EXT4_SYNC, dev=device(*dev))
+
+
+def _behind() -> Waits:
+    """Three calls, 600 ms, 700 ms and 2.5 s; the disk has a request all the time."""
+    waits = Waits(*SYNC_CALLS, *EXT4_SYNC, *_BLOCK, cmdlines=_COMMS)
+    waits.request(20, 64, issue=0, complete=5000, rwbs="W")
+    for start, end in ((0, 600), (1000, 1700), (2000, 4500)):
+        waits.span(start, end, 1, SYNC_FILE_RANGE)
+    return waits
+
+
+def test_who_writes_behind_goes_at_the_speed_of_the_disk(tmp_path: Path) -> None:
+    (one,) = _found(_behind(), tmp_path, "write_behind")
+    assert (one.severity, one.cost_task_ns, one.advice) == ("note", 1300 * MS, None)
+    assert one.text == (
+        "one 1 waited 1.30 s in sync_file_range, the longest 700 ms: writing behind goes at the "
+        "speed of 8:0."
+    )
+
+
+def test_a_call_of_seconds_holds_nobody_back_in_time(tmp_path: Path) -> None:
+    (one,) = _found(_behind(), tmp_path, "sync_waits")
+    assert (one.severity, one.cost_task_ns) == ("warning", 2500 * MS)
+
+
+def test_pieces_that_are_written_behind_are_no_storm_of_fsync(tmp_path: Path) -> None:
+    """20 in a second, of a device that the page under writeback in each names."""
+    waits = Waits(*SYNC_CALLS, *EXT4_SYNC, *_BLOCK, cmdlines=_COMMS)
+    waits.request(20, 64, issue=0, complete=1000, rwbs="W")
+    for start in range(0, 1000, 50):
+        waits.span(start, start + 40, 1, SYNC_FILE_RANGE)
+    _fsync(waits, 0, 300, 2, (8, 0))
+    waits.write(tmp_path)
+    with wbscope.open(tmp_path) as run:
+        found = {one.id: one.cost_task_ns for one in run.findings()}
+    assert "fsync_storm" not in found
+    assert (found["write_behind"], found["sync_waits"]) == (800 * MS, 300 * MS)
