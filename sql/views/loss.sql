@@ -285,7 +285,7 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
 --   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_disk, wb_disk_rate,
---   wb_stack, wb_sync_wait, wb_rule
+--   wb_stack, wb_sync_wait, wb_flusher, wb_rule
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -380,7 +380,7 @@ WITH
         AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
       s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
       s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
-      s.comm GLOB 'kworker/*' AS is_flusher,
+      s.tid IN (SELECT w.tid FROM wb_flusher AS w) AS is_flusher,
       s.comm GLOB 'kworker/*'
         OR s.comm GLOB 'jbd2/*'
         OR s.comm GLOB 'xfs*/*'

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import wbscope
 from support.wait_events import (
+    COMMIT,
     EXT4_SYNC,
     FSYNC,
     MS,
@@ -77,3 +78,31 @@ def test_pieces_that_are_written_behind_are_no_storm_of_fsync(tmp_path: Path) ->
         found = {one.id: one.cost_task_ns for one in run.findings()}
     assert "fsync_storm" not in found
     assert (found["write_behind"], found["sync_waits"]) == (800 * MS, 300 * MS)
+
+
+def test_the_flushers_stand_still_not_the_disk(tmp_path: Path) -> None:
+    """Two are blocked, for 500 and 300 ms; one worker is of the block layer, one does else."""
+    (one,) = _found(_flushers(told=True), tmp_path, "flusher_waits_journal")
+    assert one.text == (
+        "Flushers (kworker/u8:1 and kworker/u8:2) stood still for 800 ms in all while the journal "
+        "of 8:0 committed, the longest time for 500 ms, and gave the disk no more dirty pages "
+        "meanwhile."
+    )
+
+
+def test_without_events_of_writeback_any_worker_may_be_a_flusher(tmp_path: Path) -> None:
+    """But for that of the block layer: 500, 300 and 600 ms."""
+    (one,) = _found(_flushers(told=False), tmp_path, "flusher_waits_journal")
+    assert round(one.cost_task_ns / MS) == 1400
+
+
+def _flushers(*, told: bool) -> Waits:
+    work = ("writeback_start",) if told else ()
+    waits = Waits(*COMMIT, *_BLOCK, *work, "sched_switch", cmdlines=_COMMS)
+    waits.request(20, 64, issue=0, complete=600, rwbs="W")
+    waits.span(0, 600, 9, COMMIT, dev=device(8, 0))
+    for tid, start, end in ((20, 1, 501), (21, 101, 401), (22, 2, 602), (23, 3, 603)):
+        if told and tid in (20, 21):
+            waits.add(start, tid, "writeback_start", name="8:0", nr_pages=1024)
+        waits.sleep(start + 0.01, end, tid)
+    return waits
