@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import wbscope
 from support.wait_events import (
     COMMIT,
@@ -16,6 +17,7 @@ from support.wait_events import (
     MS,
     SYNC_CALLS,
     SYNC_FILE_RANGE,
+    WRITE,
     Waits,
     device,
 )
@@ -106,3 +108,39 @@ def _flushers(*, told: bool) -> Waits:
             waits.add(start, tid, "writeback_start", name="8:0", nr_pages=1024)
         waits.sleep(start + 0.01, end, tid)
     return waits
+
+
+_LESS_OFTEN = (
+    "No limit helps where no more than 400 KiB are dirty: let what calls fsync() call it less "
+    "often, or give it a file system of its own."
+)
+_BY_ITSELF = (
+    "Nobody called fsync or the like: the journal of 8:0 commits by itself, every 5 s or as its "
+    "mount option commit= says, and when it is full. What cannot wait for that needs a file "
+    "system of its own."
+)
+
+
+@pytest.mark.parametrize(
+    ("without", "asked", "advice"),
+    [("", False, _BY_ITSELF), ("", True, _LESS_OFTEN), ("syncfs", False, _LESS_OFTEN)],
+    ids=["nobody", "somebody", "not recorded"],
+)
+def test_fsync_is_blamed_where_it_may_have_been_called(
+    tmp_path: Path, without: str, asked: bool, advice: str
+) -> None:
+    """100 pages were dirty of a limit of 16 MiB; write() waits for a commit, the disk is busy."""
+    calls = [name for name in SYNC_CALLS if not without or without not in name]
+    waits = Waits(*calls, *EXT4_SYNC, *WRITE, *COMMIT, *_BLOCK, _STATE, cmdlines=_COMMS)
+    waits.span(0, 600, 1, WRITE)
+    waits.span(0, 600, 9, COMMIT, dev=device(8, 0))
+    waits.request(20, 64, issue=0, complete=600, rwbs="W")
+    limits = {"background_thresh": 2048, "dirty_thresh": 4096, "dirty_limit": 4096}
+    for ms in (0, 650):
+        waits.add(ms, 20, _STATE, nr_dirty=100, nr_dirtied=100, nr_written=0, **limits)
+    if asked:
+        _fsync(waits, 700, 700.1, 2, (8, 0))
+    (one,) = _found(waits, tmp_path, "journal_commit")
+    assert one.cost_task_ns == 600 * MS
+    assert one.advice is not None
+    assert one.advice.text == advice
