@@ -144,3 +144,16 @@ def test_fsync_is_blamed_where_it_may_have_been_called(
     assert one.cost_task_ns == 600 * MS
     assert one.advice is not None
     assert one.advice.text == advice
+
+
+def test_a_sync_beside_an_idle_disk(tmp_path: Path) -> None:
+    """One second, and a request for 200 ms of it."""
+    waits = Waits(*FSYNC, *EXT4_SYNC, *_BLOCK, cmdlines=_COMMS)
+    _fsync(waits, 0, 1000, 1, (8, 0))
+    waits.request(20, 64, issue=100, complete=300, rwbs="W")
+    (one,) = _found(waits, tmp_path, "sync_waits")
+    assert one.title == "Tasks wait in sync while the disk has little to do"
+    assert one.text.endswith("; the disk had nothing to do for 80.0 % of that time.")
+    assert one.advice is not None
+    assert one.advice.text.startswith("With 8:0 idle for so long, neither a limit nor a faster ")
+    assert one.advice.settings == ()
