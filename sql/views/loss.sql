@@ -426,17 +426,23 @@ WITH
     LEFT JOIN wb_sync_wait AS y ON y.wait_id = p.wait_id
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
     LEFT JOIN (
-      -- Of one disk and what alone lies on it, the latter is written to.
+      -- What alone lies on all disks is written to, else the only disk.
       SELECT
-        CASE sum(r.is_stacked)
-          WHEN 1 THEN max(CASE r.is_stacked WHEN 1 THEN r.bdi END)
+        CASE
+          WHEN sum(r.is_stacked) = 1 AND sum(r.is_free) = 0
+            THEN max(CASE r.is_stacked WHEN 1 THEN r.bdi END)
           ELSE min(CASE r.is_stacked WHEN 0 THEN r.bdi END)
         END AS bdi
       FROM (
-        SELECT d.bdi, d.bdi IN (SELECT k.bdi FROM wb_stack AS k) AS is_stacked
+        SELECT
+          d.bdi,
+          d.bdi IN (SELECT k.bdi FROM wb_stack AS k) AS is_stacked,
+          d.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+            AND d.bdi NOT IN (SELECT k.disk FROM wb_stack AS k) AS is_free
         FROM wb_disk_rate AS d
       ) AS r
       HAVING count(*) - sum(r.is_stacked) = 1
+        OR (sum(r.is_stacked) = 1 AND sum(r.is_free) = 0)
     ) AS o ON 1 = 1
     LEFT JOIN _loss_journal AS j ON j.device = coalesce(p.bdi, o.bdi)
     WHERE p.is_kernel = 0

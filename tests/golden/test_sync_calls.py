@@ -157,3 +157,23 @@ def test_a_sync_beside_an_idle_disk(tmp_path: Path) -> None:
     assert one.advice is not None
     assert one.advice.text.startswith("With 8:0 idle for so long, neither a limit nor a faster ")
     assert one.advice.settings == ()
+
+
+@pytest.mark.parametrize(("others", "bdis"), [((), {"253:0"}), ((32,), {"253:0", None})])
+def test_one_journal_on_two_disks(
+    tmp_path: Path, others: tuple[int, ...], bdis: set[str | None]
+) -> None:
+    """fsync of 600 ms names its device; another task is blocked as long, and nothing names it.
+
+    With a third disk that nothing lies on it may wait for that.
+    """
+    waits = Waits(*FSYNC, *EXT4_SYNC, *COMMIT, *_BLOCK, "sched_switch", cmdlines=_COMMS)
+    for minor in (0, 16, *others):
+        waits.request(20, 64, issue=0, complete=700, rwbs="W", dev=(8, minor))
+    waits.span(0, 610, 9, COMMIT, dev=device(253, 0))
+    _fsync(waits, 0, 600, 1, (253, 0))
+    waits.sleep(1, 601, 2)
+    (tmp_path / "stacks").write_text("253:0 8:0\n253:0 8:16\n")
+    found = _found(waits, tmp_path, "journal_commit", proven=False)
+    assert {one.facts["bdi"] for one in found} == bdis
+    assert sum(one.cost_task_ns for one in found) == 1200 * MS
