@@ -1,19 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   failed_writes
 -- @title     Writes failed
--- @summary   A device returned an error for requests that write, or fsync and
---   the like returned one to programs. Pages whose writeback fails count as
---   written and are clean afterwards: nothing writes them again, and only who
---   calls fsync is told. Requests alone may have been tried again above the
---   disk (multipath, RAID): a warning, where something lies on it.
+-- @summary   A device returned an error for requests that write, pages of files
+--   could not be written, or fsync and the like returned an error. Pages whose
+--   writeback fails count as written and are clean afterwards: nothing writes
+--   them again, and only who calls fsync is told. Requests alone may have been
+--   tried again above the disk (multipath, RAID): a warning, where something
+--   lies on it.
 -- @severity  severe
 -- @confidence measured
 -- @sentence  {lead:raw}[ on {bdi}][; {requests_count:request} of {failed_bytes}
---   in all ended with an error][; {calls_count:call} of {call:raw} by {tasks}
---   returned {error:raw}]; the first error came after {after_ns}.
+--   in all ended with an error][; writeback of {files_count:file} failed][;
+--   {calls_count:call} of {call:raw} by {tasks} returned {error:raw}]; the
+--   first error came after {after_ns}.
 -- @evidence  write_errors: requests_count = sum(count, kind=request,
---   bdi={bdi}); failed_bytes = sum(bytes, kind=request, bdi={bdi}); calls_count
---   = sum(count, kind=call, bdi={bdi}); after_ns = min(after_ns, bdi={bdi})
+--   bdi={bdi}); failed_bytes = sum(bytes, kind=request, bdi={bdi}); files_count
+--   = count(what, kind=file, bdi={bdi}); calls_count = sum(count, kind=call,
+--   bdi={bdi}); after_ns = min(after_ns, bdi={bdi})
 -- @advice    No setting of writeback helps: look at the device and at the log
 --   of the kernel (dmesg)[; {full_error:raw} says that there is no room left].
 --   What could not be written is not written again: the programs have to write
@@ -28,6 +31,8 @@
 -- @column    requests_count INTEGER requests, or parts of them, with an error;
 --   NULL = none
 -- @column    failed_bytes INTEGER of them
+-- @column    files_count INTEGER files of which pages could not be written;
+--   NULL = none, or not recorded
 -- @column    calls_count INTEGER calls that returned an error; NULL = none
 -- @column    call TEXT which
 -- @column    tasks TEXT who made them
@@ -51,6 +56,8 @@ WITH
       f.bdi,
       nullif(sum(f.kind = 'request'), 0) AS requests_count,
       sum(f.bytes) AS failed_bytes,
+      nullif(count(DISTINCT CASE f.kind WHEN 'file' THEN f.what END), 0)
+        AS files_count,
       nullif(sum(f.kind = 'call'), 0) AS calls_count,
       count(DISTINCT f.tid) AS tasks_count,
       count(DISTINCT f.comm) AS names_count,
@@ -70,16 +77,19 @@ WITH
 SELECT
   coalesce(t.cost_task_ns, 0) AS cost_task_ns,
   CASE
-    WHEN s.calls_count IS NULL AND s.bdi IN (SELECT k.disk FROM wb_stack AS k)
+    WHEN coalesce(s.calls_count, s.files_count) IS NULL
+      AND s.bdi IN (SELECT k.disk FROM wb_stack AS k)
       THEN 'warning'
     ELSE 'severe'
   END AS severity,
-  CASE WHEN s.calls_count IS NULL THEN 'Writes failed'
+  CASE WHEN coalesce(s.calls_count, s.files_count) IS NULL
+    THEN 'Writes failed'
     ELSE 'Writes failed and data is lost'
   END AS lead,
   s.bdi,
   s.requests_count,
   s.failed_bytes,
+  s.files_count,
   s.calls_count,
   CASE WHEN s.first_call = s.last_call THEN s.first_call
     ELSE 'fsync and the like'

@@ -3,30 +3,32 @@
 
 -- @view     wb_failed_write
 -- @shared
--- @summary  Writes of which an event tells an error: block requests, and calls
---   that wait until data is on the disk. Errors of calls that were asked for
---   what there is not (EBADF, EINVAL and the like), and of requests that are
---   tried again or not supported, are none.
+-- @summary  Writes of which an event tells an error: block requests, writeback
+--   of files, and calls that wait until data is on the disk. Errors of calls
+--   that were asked for what there is not (EBADF, EINVAL and the like), and of
+--   requests that are tried again or not supported, are none.
 -- @grain    event with an error; order seq
--- @needs    _failed_call, raw_block_rq_complete, wb_task, wb_units
--- @optional block:block_rq_complete, ext4:ext4_sync_file_exit,
+-- @needs    _failed_call, raw_block_rq_complete, raw_filemap_set_wb_err,
+--   wb_task, wb_units
+-- @optional block:block_rq_complete, filemap:filemap_set_wb_err,
+--   ext4:ext4_sync_file_exit,
 --   syscalls:sys_exit_fsync, syscalls:sys_exit_fdatasync,
 --   syscalls:sys_exit_syncfs, syscalls:sys_exit_sync_file_range,
 --   syscalls:sys_exit_msync
 -- @column   seq INTEGER of the event
 -- @column   ts INTEGER ns, trace clock
--- @column   kind TEXT request or call
--- @column   what TEXT kind of request, as the kernel prints it; name of the
---   call
--- @column   bdi TEXT major:minor of the device; of a call the file system's;
---   NULL = not told
--- @column   tid INTEGER thread that made the call; NULL for requests
+-- @column   kind TEXT request, file or call
+-- @column   what TEXT kind of request, as the kernel prints it; inode of the
+--   file; name of the call
+-- @column   bdi TEXT major:minor of the device; of a file and a call the file
+--   system's, which may be the only one of which files failed; NULL = not told
+-- @column   tid INTEGER thread that made the call; NULL for others
 -- @column   comm TEXT its name then
 -- @column   errno INTEGER number of the error
 -- @column   error TEXT its name
--- @column   bytes INTEGER of the request; NULL for calls
+-- @column   bytes INTEGER of the request; NULL for others
 -- @source   block/blk-mq.c blk_update_request(); fs/sync.c; mm/filemap.c
---   file_check_and_advance_wb_err()
+--   file_check_and_advance_wb_err(); lib/errseq.c: MAX_ERRNO is 4095
 -- @materialize
 CREATE VIEW wb_failed_write AS
 WITH
@@ -60,6 +62,14 @@ WITH
     UNION ALL
     SELECT 122, 'EDQUOT'
   ),
+  one_fs AS (
+    SELECT
+      CASE WHEN min(m.s_dev) = max(m.s_dev) THEN min(m.s_dev) END AS device
+    FROM (
+      SELECT m.dev_major || ':' || m.dev_minor AS s_dev
+      FROM raw_filemap_set_wb_err AS m
+    ) AS m
+  ),
   failed AS (
     SELECT
       c.seq,
@@ -76,8 +86,22 @@ WITH
       AND instr(c.rwbs, 'D') = 0
       AND (instr(c.rwbs, 'W') > 0 OR instr(c.rwbs, 'F') > 0)
     UNION ALL
-    SELECT x.seq, x.ts, 'call', x.what, x.device, x.tid, -x.ret, NULL
+    SELECT
+      m.seq,
+      m.ts,
+      'file',
+      'ino ' || m.i_ino,
+      m.dev_major || ':' || m.dev_minor,
+      NULL,
+      m.errseq & 4095,
+      NULL
+    FROM raw_filemap_set_wb_err AS m
+    UNION ALL
+    SELECT
+      x.seq, x.ts, 'call', x.what, coalesce(x.device, o.device), x.tid, -x.ret,
+      NULL
     FROM _failed_call AS x
+    CROSS JOIN one_fs AS o
     WHERE x.is_inside = 0
   )
 SELECT

@@ -148,6 +148,13 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         (*_SYNC, "int ret"),
         f'"dev %d,%d ino %lu", {_DEV}, (unsigned long) REC->ino',
     ),
+    "filemap_set_wb_err": (
+        "filemap",
+        1040,
+        ("unsigned long i_ino", "dev_t s_dev", "u32 errseq"),
+        f'"dev=%d:%d ino=0x%lx errseq=0x%x", {_DEV.replace("dev", "s_dev")}, '
+        "REC->i_ino, REC->errseq",
+    ),
     "jbd2_start_commit": ("jbd2", 1020, _COMMIT, _COMMIT_TEXT),
     "jbd2_end_commit": ("jbd2", 1021, _COMMIT, _COMMIT_TEXT),
     "jbd2_lock_buffer_stall": (

@@ -10,6 +10,9 @@ By hand, ms from 10 s; the first event is at 0. A request is 8 sectors = 4096 by
                -5 and a discard with -95 (EOPNOTSUPP) are no writes that failed
   Counters: written 1000 to 5000, 4000 pages = 16,384,000 bytes; requests wrote 4 * 4096 bytes.
   below  the same trace; 253:0 lies on 8:16, so that somebody above it may have tried again
+  named  the same without the fsync of ext4. Pages of inode 12 of 8:0 fail at 550 and 551, one of
+         inode 13 at 560: errseq is 5 (EIO) in its lowest 12 bits, marked as seen (4096) or not, and
+         a count above. Files of no other file system fail, so both calls were of this one
 """
 
 from __future__ import annotations
@@ -24,9 +27,9 @@ _EIO, _EBADF, _ENOSPC, _EOPNOTSUPP = -5, -9, -28, -95
 
 
 def make(folder: Path) -> None:
-    for name in ("alone", "below"):
+    for name in ("alone", "below", "named"):
         (folder / name).mkdir()
-        _trace(folder / name)
+        _trace(folder / name, named=name == "named")
     (folder / "below/stacks").write_text("253:0 8:16\n")
 
 
@@ -44,12 +47,16 @@ def _request(waits: Waits, end: float, sector: int, rwbs: str, error: int) -> No
     waits.add(end, 0, "block_rq_complete", **values, error=error)
 
 
-def _trace(folder: Path) -> None:
+def _trace(folder: Path, *, named: bool) -> None:
     comms = {1: "db", 2: "log", 3: "lost", 4: "full", 9: "kworker/u8:2"}
-    waits = Waits(*FSYNC, *FDATASYNC, *EXT4_SYNC, *_BLOCK, "global_dirty_state", cmdlines=comms)
+    names = (*FSYNC, *FDATASYNC, *EXT4_SYNC, *_BLOCK, "global_dirty_state", "filemap_set_wb_err")
+    waits = Waits(*names, cmdlines=comms)
     _call(waits, 0, 0.1, 3, _EBADF, ext4=False)
-    _call(waits, 100, 600, 1, _EIO, ext4=True)
+    _call(waits, 100, 600, 1, _EIO, ext4=not named)
     _call(waits, 700, 1300, 2, 0, ext4=True)
+    files = ((550, 12, 5), (551, 12, 4096 + 5), (560, 13, 3 * 8192 + 5))
+    for ms, ino, errseq in files if named else ():
+        waits.add(ms, 0, "filemap_set_wb_err", s_dev=device(8, 0), i_ino=ino, errseq=errseq)
     waits.add(900, 4, FDATASYNC[0], fd=4)
     waits.add(1000, 4, FDATASYNC[1], ret=_ENOSPC)
     waits.request(9, 64, issue=700, complete=1300, rwbs="W")
@@ -71,6 +78,21 @@ def _trace(folder: Path) -> None:
 def _error(bdi: str | None, kind: str, what: str, tid: int | None, **rest: int | str) -> Expected:
     size = 4096 if kind == "request" else None
     return {"bdi": bdi, "kind": kind, "what": what, "tid": tid, "count": 1, "bytes": size, **rest}
+
+
+def _file(
+    what: str, *, kind: str = "file", tid: int | None = None, count: int = 1, **at: int
+) -> Expected:
+    return {
+        "bdi": "8:0",
+        "kind": kind,
+        "what": what,
+        "tid": tid,
+        "error": "EIO",
+        "count": count,
+        "bytes": None,
+        **at,
+    }
 
 
 def _told(bdi: str | None, severity: str, cost: int, text: str) -> Expected:
@@ -168,5 +190,30 @@ CHECKS = [
         query="findings",
         keep=lambda row: row["id"] == "failed_writes",
         rows=[*_CALLS, _told("8:16", "warning", 0, _REQUESTS)],
+    ),
+    Check(
+        folder="named",
+        query="write_errors",
+        keep=lambda row: row["kind"] != "request",
+        rows=[
+            _file("ino 12", count=2, first_ts=at(550), last_ts=at(551)),
+            _file("ino 13", count=1, first_ts=at(560), last_ts=at(560)),
+            _file("fsync", kind="call", tid=1, first_ts=at(600), last_ts=at(600)),
+            _file("fdatasync", kind="call", tid=4, first_ts=at(1000), last_ts=at(1000))
+            | {"error": "ENOSPC"},
+        ],
+    ),
+    Check(
+        folder="named",
+        query="findings",
+        keep=lambda row: row["id"] == "failed_writes" and "8:0" in row["text"],
+        rows=[
+            {
+                "severity": "severe",
+                "text": "Writes failed and data is lost on 8:0; writeback of 2 files failed; 2 "
+                "calls of fsync and the like by db and 1 more returned EIO or ENOSPC; the first "
+                "error came after 550 ms.",
+            }
+        ],
     ),
 ]
