@@ -2,13 +2,14 @@
 -- @finding   flusher_waits_journal
 -- @title     The flusher waits for the journal
 -- @summary   A flusher thread was blocked while the journal committed: it
---   starts no writing meanwhile, and the dirty pages of all its files stay.
+--   starts no writing meanwhile, and the dirty pages of all its files stay. The
+--   disk goes on with what it had been given before.
 -- @when      flusher_waits_journal
 -- @severity  note
 -- @confidence measured
--- @sentence  The flusher stood still for {cost_task_ns} while the journal[ of
---   {bdi}] committed, the longest time for {longest_ns}; nobody wrote dirty
---   pages meanwhile.
+-- @sentence  {who:raw} stood still for {cost_task_ns}{in_all:raw} while the
+--   journal[ of {bdi}] committed, the longest time for {longest_ns}, and gave
+--   the disk no more dirty pages meanwhile.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=flusher_waits_journal, bdi={bdi}); longest_ns = max(max_ns,
 --   finding=flusher_waits_journal, bdi={bdi})
@@ -17,6 +18,9 @@
 -- @column    cost_task_ns INTEGER time that flushers lost to it
 -- @column    confidence TEXT inferred where no event of a journal was recorded
 -- @column    tasks TEXT flusher threads
+-- @column    who TEXT the flusher, or which flushers: their times add up, also
+--   where they stood still together
+-- @column    in_all TEXT that this is their sum; empty for one
 -- @column    bdi TEXT the device; NULL = not known
 -- @column    longest_ns INTEGER longest wait
 -- @column    first_ts INTEGER ns, start of the first wait
@@ -26,6 +30,10 @@ SELECT
   t.cost_task_ns,
   j.confidence,
   t.tasks,
+  CASE t.tasks_count WHEN 1 THEN 'The flusher' ELSE 'Flushers (' || t.tasks
+    || ')'
+  END AS who,
+  CASE t.tasks_count WHEN 1 THEN '' ELSE ' in all' END AS in_all,
   t.bdi,
   t.longest_ns,
   t.first_ts,

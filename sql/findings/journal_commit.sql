@@ -14,12 +14,15 @@
 --   bdi={bdi}); longest_ns = max(max_ns, finding=journal_commit, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
--- @advice    [Lower the limit to {proposed_bytes}, so that a commit finds no
---   more than the disk writes in two seconds.][The limit of {limit_bytes} is
---   already less than the disk writes in two seconds: let what calls fsync()
---   call it less often, or give it a file system of its own.][No limit helps
---   where no more than {little_bytes} are dirty: let what calls fsync() call it
---   less often, or give it a file system of its own.][Lower the limit to
+-- @advice    [Nobody called fsync or the like: the journal of {timed_bdi}
+--   commits by itself, every 5 s or as its mount option commit= says, and when
+--   it is full. What cannot wait for that needs a file system of its
+--   own.][Lower the limit to {proposed_bytes}, so that a commit finds no more
+--   than the disk writes in two seconds.][The limit of {limit_bytes} is already
+--   less than the disk writes in two seconds: let what calls fsync() call it
+--   less often, or give it a file system of its own.][No limit helps where no
+--   more than {little_bytes} are dirty: let what calls fsync() call it less
+--   often, or give it a file system of its own.][Lower the limit to
 --   {untold_bytes} if it is higher, which nothing tells here: a commit then
 --   finds no more than the disk writes in two seconds.][Let less gather for
 --   {other_bdi} alone, by a lower max_ratio (from 6.2 on also strict_limit):
@@ -35,7 +38,7 @@
 --   earlier, those of faster disks too.]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss_total, wb_disk_rate, wb_dirty_extent, wb_dirty_setting,
---   wb_disk_backlog, wb_journal_basis, wb_rule
+--   wb_disk_backlog, wb_journal_basis, wb_sync_asked, wb_rule
 -- @optional  jbd2:jbd2_start_commit, jbd2:jbd2_end_commit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -50,9 +53,12 @@
 --   = that is no lower limit, no less was dirty, or nothing tells
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
+-- @column    timed_bdi TEXT the device, where no lower limit helps and nobody
+--   called fsync; NULL = somebody did, or such calls were not recorded
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher
+--   and somebody may have called fsync
 -- @column    little_bytes INTEGER most that was dirty, where a limit that low
---   changes nothing
+--   changes nothing, likewise
 -- @column    untold_bytes INTEGER what the device writes in two seconds, where
 --   nothing tells the limit in force
 -- @column    other_bdi TEXT the device, where others wrote, too
@@ -76,8 +82,12 @@ SELECT
   m.dirty_max_bytes,
   p.proposed_bytes,
   p.background_bytes,
-  p.limit_bytes,
-  p.little_bytes,
+  CASE
+    WHEN y.is_asked = 0 AND coalesce(p.limit_bytes, p.little_bytes) IS NOT NULL
+      THEN t.bdi
+  END AS timed_bdi,
+  CASE WHEN coalesce(y.is_asked, 1) = 1 THEN p.limit_bytes END AS limit_bytes,
+  CASE WHEN coalesce(y.is_asked, 1) = 1 THEN p.little_bytes END AS little_bytes,
   p.untold_bytes,
   p.other_bdi,
   CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
@@ -91,6 +101,7 @@ SELECT
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_journal_basis AS j
+CROSS JOIN wb_sync_asked AS y
 CROSS JOIN wb_dirty_setting AS s
 CROSS JOIN wb_dirty_extent AS m
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi

@@ -6,18 +6,20 @@
 -- @severity  fact
 -- @confidence measured
 -- @sentence  In [{seen_ns} of ]{duration_ns} the machine dirtied
---   {dirtied_bytes} and wrote {written_bytes}[; {tasks_count:task} stood still
---   for {lost_ns} in all].
+--   {dirtied_bytes} and wrote {written_bytes}{failed:raw}[; {tasks_count:task}
+--   stood still for {lost_ns} in all].
 -- @evidence  throughput: dirtied_bytes = sum(dirtied_bytes); written_bytes =
 --   sum(written_bytes); seen_ns = sum(window_ns)
 -- @evidence  lost_time: lost_ns = sum(total_ns); tasks_count = count(tid)
 -- @evidence  trace_state: duration_ns = max(duration_ns)
--- @needs     wb_dirty_flow, wb_loss, wb_bounds, wb_rule
+-- @needs     wb_dirty_flow, wb_loss, wb_failed_write, wb_bounds, wb_rule
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER 0
 -- @column    duration_ns INTEGER length of the time of interest
 -- @column    dirtied_bytes INTEGER pages dirtied
 -- @column    written_bytes INTEGER pages whose writeback ended
+-- @column    failed TEXT that writes that failed are among them; empty where no
+--   event tells of one
 -- @column    seen_ns INTEGER from the first to the last time that these are
 --   told, where that is not nearly all of the time
 -- @column    tasks_count INTEGER tasks that waited; NULL = none
@@ -42,6 +44,10 @@ SELECT
   min(b.end_ts, b.last_ts) - b.start_ts AS duration_ns,
   f.dirtied_bytes,
   f.written_bytes,
+  CASE WHEN EXISTS (SELECT 1 FROM wb_failed_write)
+    THEN ', counting writes that failed'
+    ELSE ''
+  END AS failed,
   CASE
     WHEN f.seen_ns < v.busy_ratio * (min(b.end_ts, b.last_ts) - b.start_ts)
       THEN f.seen_ns

@@ -5,25 +5,31 @@
 --   the disk had written what had gathered, and that was not much (else
 --   many_seconds tells it). A warning where one waited for half a second and
 --   more, else a note. Beside writers that are throttled it stands in the queue
---   of the disk behind their pages.
+--   of the disk behind their pages. Where the disk had no request for most of
+--   that time, it is not the disk that they waited for.
 -- @when      many_seconds
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} {place:raw} until what was dirty was
 --   on the disk[ {bdi}], the longest {longest_ns}[, while {writers} wrote more
---   than it takes].
+--   than it takes][; the disk had nothing to do for {idle_ratio} of that time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
---   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi})
--- @advice    [Lower the limit to {proposed_bytes}, so that little is queued
---   before what has to be on the disk now.][The limit of {limit_bytes} is
---   already less than the disk writes in two seconds: let programs sync less
---   often, or only the file that matters (fsync, sync_file_range).][No limit
---   helps where no more than {little_bytes} are dirty: let programs sync less
---   often, or only the file that matters (fsync, sync_file_range).][Lower the
---   limit to {untold_bytes} if it is higher, which nothing tells here: little
---   is then queued before what has to be on the disk now.][Let less gather for
---   {other_bdi} alone, by a lower max_ratio (from 6.2 on also strict_limit):
---   vm.dirty_bytes would hold up the writers of other disks.]
+--   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi});
+--   idle_ratio = 1 - mean(device_ratio, total_ns, finding=many_seconds,
+--   bdi={bdi})
+-- @advice    [With {idle_bdi} idle for so long, neither a limit nor a faster
+--   disk helps much: look at what the flusher needs the CPU for meanwhile, such
+--   as blocks for many small files, compression or encryption.][Lower the limit
+--   to {proposed_bytes}, so that little is queued before what has to be on the
+--   disk now.][The limit of {limit_bytes} is already less than the disk writes
+--   in two seconds: let programs sync less often, or only the file that matters
+--   (fsync, sync_file_range).][No limit helps where no more than {little_bytes}
+--   are dirty: let programs sync less often, or only the file that matters
+--   (fsync, sync_file_range).][Lower the limit to {untold_bytes} if it is
+--   higher, which nothing tells here: little is then queued before what has to
+--   be on the disk now.][Let less gather for {other_bdi} alone, by a lower
+--   max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would hold up the
+--   writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -43,6 +49,9 @@
 -- @column    place TEXT in what, or for what they waited
 -- @column    bdi TEXT the device; NULL = not known
 -- @column    longest_ns INTEGER longest wait
+-- @column    idle_ratio REAL share of the waits without a request on the
+--   device, where that is most of the time; NULL = it was busy, or not known
+-- @column    idle_bdi TEXT the device, likewise: no other advice is given
 -- @column    writers TEXT names of the tasks that were throttled for pages of
 --   this device during a wait of half a second and more; NULL = none
 -- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
@@ -109,23 +118,29 @@ SELECT
   t.cost_task_ns,
   CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
-  CASE WHEN k.has_sync = 0 THEN 'Tasks wait for pages under writeback' END
-    AS title,
+  CASE
+    WHEN k.has_sync = 0 THEN 'Tasks wait for pages under writeback'
+    WHEN t.device_ratio < v.most_ratio
+      THEN 'Tasks wait in sync while the disk has little to do'
+  END AS title,
   t.tasks,
   k.place,
   t.bdi,
   t.longest_ns,
+  CASE WHEN t.device_ratio < v.most_ratio THEN 1 - t.device_ratio END
+    AS idle_ratio,
+  CASE WHEN t.device_ratio < v.most_ratio THEN t.bdi END AS idle_bdi,
   w.writers,
-  p.proposed_bytes,
-  p.background_bytes,
-  CASE WHEN k.has_sync = 1 THEN p.limit_bytes END AS limit_bytes,
+  a.proposed_bytes,
+  a.background_bytes,
+  CASE WHEN k.has_sync = 1 THEN a.limit_bytes END AS limit_bytes,
   CASE
     WHEN k.has_sync = 1 AND t.bdi IS NULL THEN m.dirty_max_bytes
-    WHEN k.has_sync = 1 THEN p.little_bytes
+    WHEN k.has_sync = 1 THEN a.little_bytes
   END AS little_bytes,
-  p.untold_bytes,
-  p.other_bdi,
-  CASE WHEN p.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
+  a.untold_bytes,
+  a.other_bdi,
+  CASE WHEN a.proposed_bytes > 0 THEN 'stalls_by_task.max_ns lower' END
     AS expected,
   s.dirty_bytes,
   s.dirty_ratio AS dirty_percent,
@@ -137,6 +152,9 @@ FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
 LEFT JOIN wb_disk_backlog AS p ON p.bdi = t.bdi
+-- No limit is to blame where the disk had nothing to do.
+LEFT JOIN wb_disk_backlog AS a
+  ON a.bdi = t.bdi AND coalesce(t.device_ratio, 1) >= v.most_ratio
 LEFT JOIN beside AS w ON w.bdi = t.bdi
 JOIN kinds AS k ON k.bdi IS t.bdi
 LEFT JOIN machine AS m ON 1 = 1

@@ -508,7 +508,8 @@ FROM joined AS j;
 -- @view     _check_bytes
 -- @summary  Bytes that were dirtied or written, by the trace and by others.
 -- @grain    source; order place
--- @needs    _check_recorded, _check_state, wb_block_done, wb_units, raw_fio,
+-- @needs    _check_recorded, _check_state, wb_block_done, wb_failed_write,
+--   wb_units, raw_fio,
 --   raw_listed_file, raw_sys_exit_write, raw_sys_exit_pwrite64,
 --   raw_sys_exit_writev, raw_sys_exit_pwritev, raw_sys_exit_pwritev2,
 --   raw_sys_exit_copy_file_range, raw_sys_exit_sendfile64
@@ -629,7 +630,11 @@ WITH
         )
           THEN 'the trace has not all of block_rq_complete'
       END,
-      'counters told for a part of the time, journals, direct I/O, RAID, zram',
+      CASE WHEN EXISTS (SELECT 1 FROM wb_failed_write)
+        THEN 'writes failed, and the counters count them as written'
+        ELSE 'counters told for a part of the time, journals, direct I/O, RAID,'
+          || ' zram'
+      END,
       'pages whose writeback ended are on a device; journals come on top'
     FROM state AS s
   )

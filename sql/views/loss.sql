@@ -285,7 +285,7 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
 --   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_disk, wb_disk_rate,
---   wb_stack
+--   wb_stack, wb_sync_wait, wb_flusher, wb_rule
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -380,7 +380,7 @@ WITH
         AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
       s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
       s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
-      s.comm GLOB 'kworker/*' AS is_flusher,
+      s.tid IN (SELECT w.tid FROM wb_flusher AS w) AS is_flusher,
       s.comm GLOB 'kworker/*'
         OR s.comm GLOB 'jbd2/*'
         OR s.comm GLOB 'xfs*/*'
@@ -410,6 +410,8 @@ WITH
       t.call_seq,
       d.disk_bytes_per_s,
       j.is_storm,
+      y.call AS sync_call,
+      y.is_failed,
       o.bdi AS only_bdi,
       m.is_swapping,
       m.is_shared_swap,
@@ -421,19 +423,26 @@ WITH
     CROSS JOIN _loss_machine AS m
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
     LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
+    LEFT JOIN wb_sync_wait AS y ON y.wait_id = p.wait_id
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
     LEFT JOIN (
-      -- Of one disk and what alone lies on it, the latter is written to.
+      -- What alone lies on all disks is written to, else the only disk.
       SELECT
-        CASE sum(r.is_stacked)
-          WHEN 1 THEN max(CASE r.is_stacked WHEN 1 THEN r.bdi END)
+        CASE
+          WHEN sum(r.is_stacked) = 1 AND sum(r.is_free) = 0
+            THEN max(CASE r.is_stacked WHEN 1 THEN r.bdi END)
           ELSE min(CASE r.is_stacked WHEN 0 THEN r.bdi END)
         END AS bdi
       FROM (
-        SELECT d.bdi, d.bdi IN (SELECT k.bdi FROM wb_stack AS k) AS is_stacked
+        SELECT
+          d.bdi,
+          d.bdi IN (SELECT k.bdi FROM wb_stack AS k) AS is_stacked,
+          d.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+            AND d.bdi NOT IN (SELECT k.disk FROM wb_stack AS k) AS is_free
         FROM wb_disk_rate AS d
       ) AS r
       HAVING count(*) - sum(r.is_stacked) = 1
+        OR (sum(r.is_stacked) = 1 AND sum(r.is_free) = 0)
     ) AS o ON 1 = 1
     LEFT JOIN _loss_journal AS j ON j.device = coalesce(p.bdi, o.bdi)
     WHERE p.is_kernel = 0
@@ -467,6 +476,7 @@ SELECT
           THEN 'reclaim_meets_dirty'
         ELSE 'direct_reclaim'
       END
+    WHEN t.is_failed = 1 THEN 'failed_writes'
     WHEN t.cause IN ('journal commit', 'journal full') THEN
       CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
     WHEN t.cause = 'server latency' THEN 'slow_server'
@@ -474,6 +484,9 @@ SELECT
     WHEN t.is_swapping = 1 AND t.is_on_swap_device
       AND t.kind IN ('folio wait', 'block queue')
       THEN 'swap_competes'
+    -- Who calls that for each piece of what it writes goes at the disk's speed.
+    WHEN t.sync_call = 'sync_file_range' AND t.dur <= v.little_most_ns
+      THEN 'write_behind'
     WHEN t.kind IN ('fsync', 'sync', 'folio wait') THEN
       CASE WHEN t.is_storm = 1 AND t.kind <> 'sync' THEN 'fsync_storm'
         ELSE 'many_seconds'
@@ -489,6 +502,7 @@ SELECT
   t.disk_bytes_per_s,
   t.call_seq
 FROM told AS t
+CROSS JOIN wb_rule AS v
 LEFT JOIN member AS w ON w.task_id = t.task_id;
 
 -- @view     _loss_throttle
@@ -752,7 +766,8 @@ CROSS JOIN wb_rule AS v;
 -- @key      device
 -- @needs    wb_stall, wb_bounds, wb_rule, wb_units
 -- @column   device TEXT major:minor
--- @column   fsyncs_count INTEGER fsyncs that waited
+-- @column   fsyncs_count INTEGER fsyncs that waited, without sync_file_range,
+--   which commits nothing
 -- @column   is_storm INTEGER 1: so many a second (wb_rule)
 -- @materialize
 CREATE VIEW _loss_journal AS
@@ -765,5 +780,7 @@ FROM wb_stall AS s
 CROSS JOIN wb_bounds AS b
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_units AS u
-WHERE s.kind = 'fsync' AND s.bdi IS NOT NULL
+WHERE s.kind = 'fsync'
+  AND s.what <> 'sync_file_range'
+  AND s.bdi IS NOT NULL
 GROUP BY s.bdi, u.second_ns, v.storm_per_s, b.last_ts, b.first_ts;

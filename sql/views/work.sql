@@ -270,6 +270,37 @@ FROM item AS i
 CROSS JOIN wb_units AS u
 LEFT JOIN wb_cgroup AS g ON g.path = i.cgroup_path;
 
+-- @view     wb_flusher
+-- @shared
+-- @summary  Threads that write dirty pages back. Where the events of that work
+--   were not recorded, any kworker may, but for those of the block layer, whose
+--   names end in H.
+-- @grain    thread; order tid
+-- @needs    raw_writeback_start, raw_writeback_written, raw_writeback_exec,
+--   raw_task
+-- @optional writeback:writeback_start, writeback:writeback_written,
+--   writeback:writeback_exec
+-- @column   tid INTEGER kworker
+-- @source   fs/fs-writeback.c wb_workfn(); block/blk-core.c kblockd is
+--   WQ_HIGHPRI; kernel/workqueue.c format_worker_id()
+-- @materialize
+CREATE VIEW wb_flusher AS
+WITH
+  works AS (
+    SELECT s.tid FROM raw_writeback_start AS s
+    UNION
+    SELECT w.tid FROM raw_writeback_written AS w
+    UNION
+    SELECT e.tid FROM raw_writeback_exec AS e
+  )
+SELECT k.tid
+FROM raw_task AS k
+WHERE k.comm GLOB 'kworker/*'
+  AND (
+    k.tid IN (SELECT w.tid FROM works AS w)
+    OR (NOT EXISTS (SELECT 1 FROM works) AND k.comm NOT GLOB 'kworker/*:*H*')
+  );
+
 -- @view     wb_flushed
 -- @shared
 -- @summary  How much the flushers wrote for each wb.

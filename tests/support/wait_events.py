@@ -18,7 +18,7 @@ from .server_events import SERVER_EVENTS
 from .tracedat import Trace
 
 __all__ = ["COMMIT", "DIRECT", "EXT4_SYNC", "FSYNC", "GRANT", "MEMCG", "MS", "SYNC", "WRITE"]
-__all__ += ["Waits", "at", "device", "wait_formats"]
+__all__ += ["FDATASYNC", "SYNC_CALLS", "SYNC_FILE_RANGE", "Waits", "at", "device", "wait_formats"]
 
 MS = 1_000_000
 _START = 10_000_000_000
@@ -31,6 +31,15 @@ EXT4_SYNC = ("ext4_sync_file_enter", "ext4_sync_file_exit")
 FSYNC = ("sys_enter_fsync", "sys_exit_fsync")
 SYNC = ("sys_enter_sync", "sys_exit_sync")
 WRITE = ("sys_enter_write", "sys_exit_write")
+FDATASYNC = ("sys_enter_fdatasync", "sys_exit_fdatasync")
+SYNC_FILE_RANGE = ("sys_enter_sync_file_range", "sys_exit_sync_file_range")
+
+# Both ends of all calls that wait until data is on the disk.
+SYNC_CALLS = tuple(
+    f"sys_{side}_{call}"
+    for call in ("fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync")
+    for side in ("enter", "exit")
+)
 
 _DEV = "((unsigned int) ((REC->dev) >> 20)), ((unsigned int) ((REC->dev) & ((1U << 20) - 1)))"
 _SYNC = ("dev_t dev", "ino_t ino")
@@ -50,6 +59,11 @@ _REQUEST = (
 _REQUEST_TEXT = (
     f'"%d,%d %s %u (%s) %llu + %u [%s]", {_DEV}, REC->rwbs, REC->bytes, __get_str(cmd), '
     "(unsigned long long)REC->sector, REC->nr_sector, REC->comm"
+)
+_OTHER_CALLS = ("fdatasync", "syncfs", "sync_file_range", "msync")
+_FD = (
+    ("int __syscall_nr", "unsigned int fd @8"),
+    '"fd: 0x%08lx", ((unsigned long)(REC->fd))',
 )
 _EXIT = ("int __syscall_nr", "long ret")
 _EXIT_TEXT = '"0x%lx", REC->ret'
@@ -134,6 +148,13 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
         (*_SYNC, "int ret"),
         f'"dev %d,%d ino %lu", {_DEV}, (unsigned long) REC->ino',
     ),
+    "filemap_set_wb_err": (
+        "filemap",
+        1040,
+        ("unsigned long i_ino", "dev_t s_dev", "u32 errseq"),
+        f'"dev=%d:%d ino=0x%lx errseq=0x%x", {_DEV.replace("dev", "s_dev")}, '
+        "REC->i_ino, REC->errseq",
+    ),
     "jbd2_start_commit": ("jbd2", 1020, _COMMIT, _COMMIT_TEXT),
     "jbd2_end_commit": ("jbd2", 1021, _COMMIT, _COMMIT_TEXT),
     "jbd2_lock_buffer_stall": (
@@ -156,6 +177,11 @@ _EVENTS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
     "sys_exit_fsync": ("syscalls", 821, _EXIT, _EXIT_TEXT),
     "sys_enter_sync": ("syscalls", 822, ("int __syscall_nr",), '" "'),
     "sys_exit_sync": ("syscalls", 823, _EXIT, _EXIT_TEXT),
+    **{
+        f"sys_{side}_{call}": ("syscalls", 860 + 2 * number + place, *event)
+        for number, call in enumerate(_OTHER_CALLS)
+        for place, (side, event) in enumerate((("enter", _FD), ("exit", (_EXIT, _EXIT_TEXT))))
+    },
     **SERVER_EVENTS,
 }
 
