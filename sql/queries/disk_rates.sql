@@ -7,7 +7,7 @@
 -- @read     rate is written bytes over the time in which the device had a
 --   request: what it can do, however seldom it was asked. Limits are worth so
 --   many seconds of it. A volume on a disk (LVM) has the numbers of that disk,
---   so the rows do not add up.
+--   so the rows do not add up; one that is slow itself (dm-crypt) has its own.
 -- @filters  bdi
 -- @grain    device; order bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_bandwidth, wb_params, wb_units
@@ -18,6 +18,8 @@
 --   of NFS and FUSE the fastest sample
 -- @column   written_bytes INTEGER all that it wrote, or its disks did
 -- @column   busy_ns INTEGER time with a request; NULL = not recorded
+-- @column   below_ratio REAL of a device that is slow itself and not its disks:
+--   how long all of these were busy, over its own time; else NULL
 -- @column   believed_bytes_per_s INTEGER highest avg_write_bw, what the kernel
 --   thought that it writes; NULL = not told
 -- @column   thresh_ns INTEGER how long it takes to write the machine's dirty
@@ -40,6 +42,7 @@ SELECT
   d.disk_bytes_per_s,
   CAST(d.written_bytes AS INTEGER) AS written_bytes,
   d.busy_ns,
+  d.below_ratio,
   b.bytes_per_s AS believed_bytes_per_s,
   CAST(e.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
     AS thresh_ns,

@@ -73,17 +73,20 @@ CROSS JOIN wb_units AS v;
 -- @view     wb_disk_rate
 -- @shared
 -- @summary  How fast each device writes while it has something to do. What lies
---   on disks (wb_stack) writes as fast as they do, whoever else is on them.
+--   on disks (wb_stack) writes as fast as they do, whoever else is on them, but
+--   where it is slow itself (dm-crypt), what it counts goes first.
 -- @grain    device; order bdi
 -- @key      bdi
 -- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_stack,
---   wb_units
+--   wb_stack_own, wb_rule, wb_units
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   bdi TEXT major:minor
 -- @column   disk_bytes_per_s REAL written bytes over the time with a request;
 --   of the samples of a bdi (NFS, FUSE) the fastest
 -- @column   written_bytes REAL all that it wrote in the run, or its disks did
 -- @column   busy_ns INTEGER time with a request
+-- @column   below_ratio REAL of a device that is slow itself: how long all its
+--   disks were busy, over its own time; else NULL
 -- @column   basis TEXT requests, block samples or bdi samples
 -- @materialize
 CREATE VIEW wb_disk_rate AS
@@ -123,21 +126,49 @@ WITH
     WHERE s.device IS NOT NULL
     GROUP BY s.device, u.second_ns
   ),
+  own AS (
+    SELECT
+      o.bdi,
+      1.0 * sum(o.written_bytes) AS bytes,
+      sum(o.busy_ns) AS busy_ns
+    FROM wb_stack_own AS o
+    GROUP BY o.bdi
+  ),
+  below AS (
+    SELECT k.bdi, sum(b.busy_ns) AS busy_ns
+    FROM wb_stack AS k
+    JOIN busy AS b ON b.device = k.disk
+    GROUP BY k.bdi
+  ),
   known AS (
+    SELECT
+      o.bdi,
+      0 AS grade,
+      o.bytes * u.second_ns / o.busy_ns AS bytes_per_s,
+      o.bytes,
+      o.busy_ns,
+      1.0 * b.busy_ns / o.busy_ns AS below_ratio
+    FROM own AS o
+    JOIN below AS b ON b.bdi = o.bdi
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
+    UNION ALL
     SELECT
       w.bdi,
       w.grade,
-      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0) AS bytes_per_s,
-      1.0 * w.bytes AS bytes,
-      b.busy_ns
+      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0),
+      1.0 * w.bytes,
+      b.busy_ns,
+      NULL
     FROM told AS w
     JOIN busy AS b ON b.device = w.bdi
     CROSS JOIN wb_units AS u
     UNION ALL
-    SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns
+    SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL
     FROM sampled AS s
     UNION ALL
-    SELECT k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns)
+    SELECT k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns), NULL
     FROM wb_stack AS k
     JOIN sampled AS s ON s.device = k.disk
     GROUP BY k.bdi
@@ -147,6 +178,7 @@ WITH
       6,
       max(s.written_bytes_per_s),
       1.0 * sum(s.written_bytes),
+      NULL,
       NULL
     FROM wb_bdi_sample AS s
     WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
@@ -164,7 +196,9 @@ SELECT
   b.bytes_per_s AS disk_bytes_per_s,
   b.bytes AS written_bytes,
   b.busy_ns,
+  b.below_ratio,
   CASE b.grade
+    WHEN 0 THEN 'block samples'
     WHEN 3 THEN 'block samples'
     WHEN 5 THEN 'block samples'
     WHEN 6 THEN 'bdi samples'
