@@ -8,6 +8,7 @@
 --   request: what it can do, however seldom it was asked. Limits are worth so
 --   many seconds of it. A volume on a disk (LVM) has the numbers of that disk,
 --   so the rows do not add up; one that is slow itself (dm-crypt) has its own.
+--   Where pages are compressed (btrfs), they count as they were in memory.
 -- @filters  bdi
 -- @grain    device; order bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_bandwidth, wb_params, wb_units
@@ -18,6 +19,8 @@
 --   of NFS and FUSE the fastest sample
 -- @column   written_bytes INTEGER all that it wrote, or its disks did
 -- @column   busy_ns INTEGER time with a request; NULL = not recorded
+-- @column   reached_ratio REAL where the disk got much less than the pages
+--   that were written (compression): what it got, over their bytes; else NULL
 -- @column   below_ratio REAL of a device that is slow itself and not its disks:
 --   how long all of these were busy, over its own time; else NULL
 -- @column   believed_bytes_per_s INTEGER highest avg_write_bw, what the kernel
@@ -28,7 +31,7 @@
 --   dirty
 -- @column   gap_ns INTEGER how long it takes to write what lies between the
 --   background threshold and the dirty threshold
--- @column   basis TEXT requests, block samples or bdi samples
+-- @column   basis TEXT requests, block samples, bdi samples or page writeback
 -- @metric   disk_bytes_per_s higher: how fast the disk wrote while it had
 --   something to do
 WITH
@@ -42,6 +45,7 @@ SELECT
   d.disk_bytes_per_s,
   CAST(d.written_bytes AS INTEGER) AS written_bytes,
   d.busy_ns,
+  d.reached_ratio,
   d.below_ratio,
   b.bytes_per_s AS believed_bytes_per_s,
   CAST(e.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)

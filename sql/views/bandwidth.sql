@@ -74,20 +74,28 @@ CROSS JOIN wb_units AS v;
 -- @shared
 -- @summary  How fast each device writes while it has something to do. What lies
 --   on disks (wb_stack) writes as fast as they do, whoever else is on them, but
---   where it is slow itself (dm-crypt), what it counts goes first.
+--   where it is slow itself (dm-crypt), what it counts goes first. Where pages
+--   are compressed, dirty ones are not worth the bytes that the disk gets: the
+--   rate is that of page writeback.
 -- @grain    device; order bdi
 -- @key      bdi
 -- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_stack,
---   wb_stack_own, wb_rule, wb_units
--- @optional block:block_rq_issue, block:block_rq_complete
+--   wb_stack_own, wb_bdi_written, raw_global_dirty_state,
+--   raw_lost_events, wb_rule, wb_units
+-- @optional block:block_rq_issue, block:block_rq_complete,
+--   writeback:global_dirty_state
 -- @column   bdi TEXT major:minor
 -- @column   disk_bytes_per_s REAL written bytes over the time with a request;
---   of the samples of a bdi (NFS, FUSE) the fastest
+--   of the samples of a bdi (NFS, FUSE) the fastest; of page writeback over the
+--   time in which pages were written
 -- @column   written_bytes REAL all that it wrote in the run, or its disks did
--- @column   busy_ns INTEGER time with a request
+-- @column   busy_ns INTEGER time with a request; of page writeback, in which
+--   pages were written
+-- @column   reached_ratio REAL where the disk got much less than the pages
+--   that were written (compression): what it got, over their bytes; else NULL
 -- @column   below_ratio REAL of a device that is slow itself: how long all its
 --   disks were busy, over its own time; else NULL
--- @column   basis TEXT requests, block samples or bdi samples
+-- @column   basis TEXT requests, block samples, bdi samples or page writeback
 -- @materialize
 CREATE VIEW wb_disk_rate AS
 WITH
@@ -190,22 +198,141 @@ WITH
       row_number() OVER (PARTITION BY k.bdi ORDER BY k.grade) AS place
     FROM known AS k
     WHERE k.bytes_per_s > 0
+  ),
+  -- Lost completions look like bytes that no disk got.
+  shrunk AS MATERIALIZED (
+    SELECT
+      w.bdi,
+      w.bytes,
+      w.is_main,
+      max(k.bytes) AS disk_bytes
+    FROM wb_bdi_written AS w
+    CROSS JOIN wb_rule AS v
+    JOIN known AS k ON k.bdi = w.bdi AND k.grade < 6
+    WHERE NOT EXISTS (SELECT 1 FROM raw_lost_events) OR k.grade IN (0, 3, 5)
+    GROUP BY w.bdi
+    HAVING w.bytes > v.shrunk_factor * max(k.bytes)
+  ),
+  -- What the machine wrote by each second, where it wrote for one bdi only.
+  second AS (
+    SELECT max(g.ts) AS ts, max(g.nr_written) AS nr_written
+    FROM raw_global_dirty_state AS g
+    CROSS JOIN wb_units AS u
+    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
+    GROUP BY g.ts / u.second_ns
+    UNION ALL
+    SELECT min(g.ts), min(g.nr_written)
+    FROM raw_global_dirty_state AS g
+    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
+  ),
+  stepped AS (
+    SELECT
+      s.ts - lag(s.ts) OVER (ORDER BY s.ts) AS dur_ns,
+      s.nr_written - lag(s.nr_written) OVER (ORDER BY s.ts) AS written
+    FROM second AS s
+  ),
+  paged AS (
+    SELECT
+      s.bdi,
+      1 AS grade,
+      sum(s.written_bytes) AS bytes,
+      sum(s.dur_ns) AS busy_ns
+    FROM wb_bdi_sample AS s
+    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
+      AND s.bdi IN (SELECT h.bdi FROM shrunk AS h)
+    GROUP BY s.bdi
+    UNION ALL
+    SELECT h.bdi, 2, sum(t.written) * u.page_bytes, sum(t.dur_ns)
+    FROM shrunk AS h
+    CROSS JOIN stepped AS t
+    CROSS JOIN wb_units AS u
+    WHERE h.is_main = 1 AND t.written > 0
+    GROUP BY h.bdi, u.page_bytes
+  ),
+  page AS (
+    SELECT
+      p.*,
+      row_number() OVER (PARTITION BY p.bdi ORDER BY p.grade) AS place
+    FROM paged AS p
+    WHERE p.bytes > 0
+  ),
+  -- What ended after the trace, or was held back above the disk, is not in what
+  -- the trace has of either.
+  fewer AS (
+    SELECT
+      h.bdi,
+      1.0 * p.bytes AS bytes,
+      p.busy_ns,
+      h.disk_bytes / p.bytes AS reached_ratio
+    FROM shrunk AS h
+    CROSS JOIN wb_rule AS v
+    JOIN page AS p ON p.bdi = h.bdi AND p.place = 1
+    WHERE p.bytes > v.shrunk_factor * h.disk_bytes
   )
 SELECT
   b.bdi,
-  b.bytes_per_s AS disk_bytes_per_s,
-  b.bytes AS written_bytes,
-  b.busy_ns,
-  b.below_ratio,
-  CASE b.grade
+  CASE WHEN h.bdi IS NULL THEN b.bytes_per_s
+    ELSE h.bytes * u.second_ns / h.busy_ns
+  END AS disk_bytes_per_s,
+  CASE WHEN h.bdi IS NULL THEN b.bytes ELSE h.bytes END AS written_bytes,
+  CASE WHEN h.bdi IS NULL THEN b.busy_ns ELSE h.busy_ns END AS busy_ns,
+  h.reached_ratio,
+  CASE WHEN h.bdi IS NULL THEN b.below_ratio END AS below_ratio,
+  CASE CASE WHEN h.bdi IS NULL THEN b.grade ELSE 7 END
     WHEN 0 THEN 'block samples'
     WHEN 3 THEN 'block samples'
     WHEN 5 THEN 'block samples'
     WHEN 6 THEN 'bdi samples'
+    WHEN 7 THEN 'page writeback'
     ELSE 'requests'
   END AS basis
 FROM best AS b
+CROSS JOIN wb_units AS u
+LEFT JOIN fewer AS h ON h.bdi = b.bdi
 WHERE b.place = 1;
+
+-- @view     wb_bdi_written
+-- @shared
+-- @summary  Pages that were written for each bdi in the run: by its statistics
+--   in debugfs, of the files before and after the trace too; without them the
+--   chunks of its flusher, which are a part of it, and need not have ended.
+-- @grain    bdi; order bdi
+-- @needs    raw_sample, wb_flushed, wb_rule, wb_units
+-- @optional writeback:writeback_start, writeback:writeback_written
+-- @column   bdi TEXT backing device
+-- @column   bytes INTEGER of the pages
+-- @column   is_main INTEGER 1: nearly all pages were written for this one
+-- @source   mm/backing-dev.c bdi_debug_stats_show()
+-- @materialize
+CREATE VIEW wb_bdi_written AS
+WITH
+  counted AS (
+    SELECT
+      s.object AS bdi,
+      (max(s.value) - min(s.value)) * u.kib_bytes AS bytes
+    FROM raw_sample AS s
+    CROSS JOIN wb_units AS u
+    WHERE s.source = 'bdi' AND s.name = 'BdiWritten'
+    GROUP BY s.object, u.kib_bytes
+  ),
+  told AS (
+    SELECT c.bdi, c.bytes
+    FROM counted AS c
+    UNION ALL
+    SELECT f.bdi, sum(f.pages_count) * u.page_bytes
+    FROM wb_flushed AS f
+    CROSS JOIN wb_units AS u
+    WHERE NOT EXISTS (SELECT 1 FROM counted)
+    GROUP BY f.bdi, u.page_bytes
+  )
+SELECT
+  t.bdi,
+  t.bytes,
+  t.bytes >= v.nearly_all_ratio * sum(t.bytes) OVER () AS is_main
+FROM told AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
+WHERE t.bytes >= v.few_pages_count * u.page_bytes;
 
 -- @view     wb_disk_unknown
 -- @shared

@@ -537,8 +537,8 @@ WITH
         THEN coalesce(h.held_bytes / o.too_much / o.pool_bytes, 0.0)
       END AS holder_share_ratio,
       -- Time with requests up to the end and the start of the sleep: that of
-      -- the last stretch that had begun.
-      CASE WHEN w.device IS NOT NULL THEN
+      -- the last stretch that had begun. What compresses pages is not idle.
+      CASE WHEN w.device IS NOT NULL AND d.reached_ratio IS NULL THEN
         1.0 * (
           coalesce(
             (

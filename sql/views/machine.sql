@@ -270,6 +270,7 @@ GROUP BY u.kib_bytes;
 -- @optional writeback:global_dirty_state, writeback:balance_dirty_pages
 -- @column   bdi TEXT backing device
 -- @column   disk_bytes_per_s REAL of wb_disk_rate
+-- @column   reached_ratio REAL of wb_disk_rate
 -- @column   dirty_max_bytes INTEGER most that the machine had dirty, where this
 --   disk wrote nearly all that was written; else NULL
 -- @column   held_bytes INTEGER most that the bdi had dirty and under writeback,
@@ -298,6 +299,7 @@ WITH
     SELECT
       d.bdi,
       d.disk_bytes_per_s,
+      d.reached_ratio,
       d.busy_ns,
       m.dirty_max_bytes,
       CAST(d.written_bytes AS INTEGER) AS written_bytes,
@@ -388,6 +390,7 @@ WITH
 SELECT
   s.bdi,
   s.disk_bytes_per_s,
+  s.reached_ratio,
   CASE WHEN s.is_main THEN s.dirty_max_bytes END AS dirty_max_bytes,
   s.held_bytes,
   CASE WHEN s.is_main = 0 AND s.held_bytes IS NULL THEN s.written_bytes END

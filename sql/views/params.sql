@@ -178,6 +178,8 @@ FROM named AS n;
 --   this share of the limit, and the device has nothing to do
 -- @column   own_busy_factor REAL a device that lies on disks is slow itself
 --   when it was busy so many times as long as all of them
+-- @column   shrunk_factor REAL the disk gets less than the pages that were
+--   written for it when these are so many times its bytes
 -- @column   busy_ratio REAL a device that is busy for this share of the time
 --   writes no more with a larger limit; counters that are told for this share
 --   of it are told for all of it
@@ -243,6 +245,7 @@ SELECT
   10 AS storm_per_s,
   0.75 AS handed_ratio,
   1.5 AS own_busy_factor,
+  1.5 AS shrunk_factor,
   0.9 AS busy_ratio,
   0.1 AS dirty_least_ratio,
   256 AS few_pages_count,

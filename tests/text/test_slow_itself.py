@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a device writes where its disk does not tell: dm-crypt.
+"""How fast a device writes where its disk does not tell: dm-crypt, compression.
 
 Each test has a run folder by hand: a trace as text, and beside it the files of /sys and debugfs.
 117 MiB are dirty at any time (30,000 pages), of a limit of 156 MiB.
@@ -183,3 +183,49 @@ def test_what_lies_on_a_disk_was_idle_too(tmp_path: Path) -> None:
     assert idle.text.endswith("held back above the disk, as io.max does.")
     assert idle.advice is not None
     assert "while 253:0 had requests it wrote 100 MiB/s" in idle.advice.text
+
+
+def _compressed(written_mib: int, mib_per_s: float = 20) -> _Run:
+    """The disk got 10 MiB in 2 s of 10; the machine wrote pages of 20 MiB a second."""
+    run = _Run()
+    for i in range(10):
+        run.request(100 + i, 0.2, "8,0")
+    run.throttled("btrfs-1", 200, written_mib_per_s=mib_per_s)
+    run.files["stacks"] = "btrfs-1 8:0\n"
+    run.pages(btrfs_1=written_mib)
+    return run
+
+
+def test_pages_that_are_compressed(tmp_path: Path) -> None:
+    """10 MiB of pages of 199 MiB between the first and the last look reached the disk: 5 %."""
+    found = _found(_compressed(200).write(tmp_path))
+    # That the disk had nothing to do tells nothing.
+    assert "device_idle" not in found
+    slow = found["slow_device"]
+    assert slow.facts["disk_bytes_per_s"] == pytest.approx(20 * _MIB, rel=0.001)
+    assert slow.confidence == "inferred"
+    many = found["many_seconds"]
+    # 117.2 MiB at 20 MiB/s, not at the 5 MiB/s of the disk.
+    assert many.text == (
+        "117 MiB were dirty, which btrfs-1 takes 5.86 s to write; its pages are compressed, or not"
+        " all are written: 5.0 % of their bytes reached the disk."
+    )
+    assert many.confidence == "inferred"
+    assert many.advice is not None
+    assert "Lower the limit to 41.0 MiB" in many.advice.text
+
+
+@pytest.mark.parametrize("why", ["few pages", "lost events", "another bdi", "held back"])
+def test_pages_that_are_not_compressed(tmp_path: Path, why: str) -> None:
+    """Metadata beside the pages; completions that are lost; pages of another bdi, such as NFS;
+    pages that were held back above the disk, and written when the trace had ended."""
+    run = _compressed(10 if why == "few pages" else 200, 1 if why == "held back" else 20)
+    if why == "lost events":
+        run.lost()
+    if why == "another bdi":
+        run.pages(btrfs_1=10, **{"0:45": 190})
+    with wbscope.open(run.write(tmp_path)) as opened:
+        (row,) = _rows(opened, "SELECT * FROM wb_disk_rate WHERE bdi = 'btrfs-1'")
+    assert row["reached_ratio"] is None
+    assert row["disk_bytes_per_s"] == 5 * _MIB
+    assert row["basis"] == "requests"
