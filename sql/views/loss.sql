@@ -564,7 +564,9 @@ WITH
           )
         ) / c.slept_ns
       END AS device_ratio,
-      d.disk_bytes_per_s,
+      CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s
+        ELSE coalesce(d.after_bytes_per_s, d.disk_bytes_per_s)
+      END AS disk_bytes_per_s,
       c.ts - f.ts AS since_first_ns,
       c.slept_ns,
       c.call_seq,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a device writes where its disk does not tell: dm-crypt, compression.
+"""How fast a device writes where its disk does not tell: dm-crypt, compression, a change of rate.
 
 Each test has a run folder by hand: a trace as text, and beside it the files of /sys and debugfs.
 117 MiB are dirty at any time (30,000 pages), of a limit of 156 MiB.
@@ -229,3 +229,73 @@ def test_pages_that_are_not_compressed(tmp_path: Path, why: str) -> None:
     assert row["reached_ratio"] is None
     assert row["disk_bytes_per_s"] == 5 * _MIB
     assert row["basis"] == "requests"
+
+
+def _changed(fast: tuple[float, int], slow: tuple[float, int], *, is_rising: bool = False) -> _Run:
+    """4 s and 20 s with requests of 1 MiB, each with the seconds it takes and the depth."""
+    run = _Run()
+    parts = ((slow, 20), (fast, 4)) if is_rising else ((fast, 4), (slow, 20))
+    begin = 100.0
+    for (seconds, depth), length in parts:
+        # 24 ms of each 25, or 240 of each 250.
+        step = seconds / 0.96
+        for i in range(round(length / step)):
+            for _ in range(depth):
+                run.request(begin + i * step, seconds, "8,0")
+        begin += length
+    run.throttled("8:0", 480, written_mib_per_s=10)
+    return run
+
+
+def test_a_disk_becomes_slow(tmp_path: Path) -> None:
+    """1 MiB takes 24 ms for 4 s, 240 ms for 20 s: 41.7 MiB/s and 4.17 MiB/s while it is busy."""
+    found = _found(_changed((0.024, 1), (0.24, 1)).write(tmp_path))
+    assert found["rate_changed"].text == (
+        "8:0 wrote 41.7 MiB/s while it was busy until 4.00 s from the start, and 4.17 MiB/s from"
+        " then on."
+    )
+    # 117.2 MiB at 4.17 MiB/s; at the mean of both, 240 MiB in 23.04 s, they were 11.3 s.
+    assert found["many_seconds"].facts["dirty_max_ns"] == pytest.approx(28.125e9, rel=1e-6)
+    advice = found["many_seconds"].advice
+    assert advice is not None
+    assert "Lower the limit to 9.00 MiB" in advice.text
+
+
+def test_a_disk_becomes_fast(tmp_path: Path) -> None:
+    found = _found(_changed((0.024, 1), (0.24, 1), is_rising=True).write(tmp_path))
+    assert found["rate_changed"].text == (
+        "8:0 wrote 4.17 MiB/s while it was busy until 20.0 s from the start, and 41.7 MiB/s from"
+        " then on."
+    )
+    # 240 MiB in 23.04 s.
+    assert found["many_seconds"].facts["dirty_max_ns"] == pytest.approx(
+        _DIRTY * 23.04e9 / (240 * _MIB), rel=1e-6
+    )
+
+
+def test_fewer_requests_at_a_time_are_no_slow_disk(tmp_path: Path) -> None:
+    """Ten at a time and then one: each takes as long as before, and a bit less."""
+    assert "rate_changed" not in _found(_changed((0.24, 10), (0.23, 1)).write(tmp_path))
+
+
+def test_smaller_requests_are_no_slow_disk(tmp_path: Path) -> None:
+    """1 MiB in 24 ms, then 4 KiB in 30 ms, as an fsync of a small file."""
+    run = _Run()
+    for i in range(160):
+        run.request(100 + i / 40, 0.024, "8,0")
+    for i in range(200):
+        run.request(104 + i / 20, 0.03, "8,0", mib=1 / 256)
+    run.throttled("8:0", 280, written_mib_per_s=10)
+    assert "rate_changed" not in _found(run.write(tmp_path))
+
+
+def test_noise_is_no_change(tmp_path: Path) -> None:
+    """Fast and slow seconds in turn; then a slow end, of which a third is fast."""
+    run = _Run()
+    for second in range(24):
+        is_fast = second % 2 == 0 if second < 12 else second % 3 == 0
+        for i in range(40 if is_fast else 4):
+            length = 1 / (40 if is_fast else 4)
+            run.request(100 + second + i * length, length * 0.96, "8,0")
+    run.throttled("8:0", 480, written_mib_per_s=10)
+    assert "rate_changed" not in _found(run.write(tmp_path))
