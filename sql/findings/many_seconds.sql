@@ -10,10 +10,12 @@
 -- @sentence  [{dirty_max_bytes} were dirty, which {bdi} takes {dirty_max_ns} to
 --   write][{held_bytes} were dirty for {bdi}, which writes
 --   {disk_bytes_per_s}][Up to {wrote_bytes} were dirty for {bdi}, which writes
---   {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}][; its
+--   {disk_bytes_per_s}][{any_bytes} were dirty, perhaps all for {bdi}, which
+--   writes {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}][; its
 --   pages are compressed, or not all are written: {reached_ratio} of their
 --   bytes reached the disk].
--- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
+-- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes); any_bytes =
+--   max(dirty_max_bytes)
 -- @evidence  disk_rates: dirty_max_ns = max(dirty_max_ns, bdi={bdi})
 -- @evidence  bdi_dirty --bdi {bdi}: held_bytes = max(wb_dirty_max_bytes)
 -- @evidence  disk_rates: wrote_bytes = max(written_bytes, bdi={bdi});
@@ -53,7 +55,9 @@
 -- @column    held_bytes INTEGER most that was dirty for the device; NULL =
 --   nothing tells, or nearly all was
 -- @column    wrote_bytes INTEGER what it wrote, where nothing tells what was
---   dirty for it; else NULL
+--   dirty for it and the machine had more; else NULL
+-- @column    any_bytes INTEGER most that the machine had dirty, where nothing
+--   tells what was so for the device, and it wrote no less; else NULL
 -- @column    disk_bytes_per_s REAL what the device writes while it is busy,
 --   where others wrote, too
 -- @column    reached_ratio REAL what the disk got, over the bytes of the pages
@@ -106,6 +110,7 @@ SELECT
     AS dirty_max_ns,
   w.held_bytes,
   w.wrote_bytes,
+  w.any_bytes,
   CASE WHEN w.dirty_max_bytes IS NULL THEN w.disk_bytes_per_s END
     AS disk_bytes_per_s,
   w.reached_ratio,

@@ -262,12 +262,14 @@ GROUP BY u.kib_bytes;
 -- @shared
 -- @summary  What was dirty for each disk at most, how long the disk takes to
 --   write it, and a lower limit with which that were two seconds.
--- @grain    disk that wrote, and not swap alone; order bdi
+-- @grain    disk that wrote, and neither swap alone nor only what lies on it;
+--   order bdi
 -- @key      bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
---   _stack_right, wb_swap_only, wb_throttle_bounds, raw_balance_dirty_pages,
---   wb_params, wb_rule, wb_units
--- @optional writeback:global_dirty_state, writeback:balance_dirty_pages
+--   wb_stack, _stack_right, wb_swap_only, wb_flushed, wb_throttle_told,
+--   wb_throttle_bounds, raw_balance_dirty_pages, wb_params, wb_rule, wb_units
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages,
+--   writeback:writeback_start, writeback:writeback_written
 -- @column   bdi TEXT backing device
 -- @column   disk_bytes_per_s REAL of wb_disk_rate
 -- @column   reached_ratio REAL of wb_disk_rate
@@ -276,7 +278,9 @@ GROUP BY u.kib_bytes;
 -- @column   held_bytes INTEGER most that the bdi had dirty and under writeback,
 --   by its events and samples; NULL = nothing tells, or as above
 -- @column   wrote_bytes INTEGER all that it wrote, where nothing tells what it
---   had dirty; else NULL
+--   had dirty and the machine had more; else NULL
+-- @column   any_bytes INTEGER most that the machine had dirty, where nothing
+--   tells what it had and it wrote no less in all; else NULL
 -- @column   place INTEGER 1 = takes longest; NULL = it was busy for little
 -- @column   backlog_ns INTEGER how long it takes to write this, but no more
 --   than the machine had dirty
@@ -295,6 +299,30 @@ GROUP BY u.kib_bytes;
 -- @materialize
 CREATE VIEW wb_disk_backlog AS
 WITH
+  -- The file behind a loop device is on the only disk that there is.
+  only_disk AS (
+    SELECT min(d.bdi) AS disk
+    FROM wb_disk_rate AS d
+    WHERE d.bdi NOT GLOB '7:*'
+      AND d.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+    HAVING count(*) = 1
+  ),
+  looped AS (
+    SELECT o.disk, max(d.bdi) AS bdi, sum(d.written_bytes) AS written_bytes
+    FROM only_disk AS o
+    CROSS JOIN wb_disk_rate AS d
+    WHERE d.bdi GLOB '7:*'
+    GROUP BY o.disk
+  ),
+  -- Those that the pages of files are dirty for.
+  filed AS (
+    SELECT f.bdi
+    FROM wb_flushed AS f
+    CROSS JOIN wb_rule AS v
+    WHERE f.pages_count >= v.few_pages_count
+    UNION
+    SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
+  ),
   disk AS (
     SELECT
       d.bdi,
@@ -307,12 +335,13 @@ WITH
       d.bdi IN (SELECT r.disk FROM _stack_right AS r) AS is_below,
       d.written_bytes >= v.nearly_all_ratio * total(
         CASE WHEN d.bdi NOT IN (SELECT r.disk FROM _stack_right AS r)
-          THEN d.written_bytes
+          THEN max(d.written_bytes - coalesce(l.written_bytes, 0), 0)
         END
       ) OVER () AS is_main
     FROM wb_disk_rate AS d
     CROSS JOIN wb_dirty_extent AS m
     CROSS JOIN wb_rule AS v
+    LEFT JOIN looped AS l ON l.disk = d.bdi
   ),
   held AS (
     SELECT
@@ -350,6 +379,7 @@ WITH
     CROSS JOIN wb_units AS u
     -- Not before: pages of swap under writeback are in dirty_max_bytes.
     WHERE d.bdi NOT IN (SELECT o.bdi FROM wb_swap_only AS o)
+      AND (d.is_below = 0 OR d.bdi IN (SELECT f.bdi FROM filed AS f))
   ),
   sized AS (
     SELECT
@@ -393,8 +423,16 @@ SELECT
   s.reached_ratio,
   CASE WHEN s.is_main THEN s.dirty_max_bytes END AS dirty_max_bytes,
   s.held_bytes,
-  CASE WHEN s.is_main = 0 AND s.held_bytes IS NULL THEN s.written_bytes END
-    AS wrote_bytes,
+  CASE
+    WHEN s.is_main = 0 AND s.held_bytes IS NULL
+      AND s.written_bytes < coalesce(s.dirty_max_bytes, s.written_bytes + 1)
+      THEN s.written_bytes
+  END AS wrote_bytes,
+  CASE
+    WHEN s.is_main = 0 AND s.held_bytes IS NULL
+      AND s.written_bytes >= s.dirty_max_bytes
+      THEN s.dirty_max_bytes
+  END AS any_bytes,
   CASE WHEN s.busy_ns >= v.long_call_ns THEN
     row_number() OVER (
       PARTITION BY s.busy_ns >= v.long_call_ns

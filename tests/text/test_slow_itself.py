@@ -231,6 +231,60 @@ def test_pages_that_are_not_compressed(tmp_path: Path, why: str) -> None:
     assert row["basis"] == "requests"
 
 
+def test_a_disk_below_has_no_pages_of_its_own(tmp_path: Path) -> None:
+    """A volume of a fast and a slow disk: its pages are dirty for the volume."""
+    run = _Run()
+    for i in range(20):
+        run.request(100 + i / 20, 0.049, "8,0")
+    for i in range(40):
+        run.request(101 + i / 4, 0.249, "8,16")
+    for i in range(200):
+        run.looked(100.01 + i / 20, "big-200", 6)
+    run.files["stacks"] = "253:0 8:0\n253:0 8:16\n"
+    folder = run.write(tmp_path)
+    with wbscope.open(folder) as opened:
+        many = [one for one in opened.findings() if one.id == "many_seconds"]
+        assert [one.facts["bdi"] for one in many] == ["253:0"]
+    # Its own file system writes to the disk, too: then it has a row.
+    both = tmp_path / "both"
+    both.mkdir()
+    run.throttled("8:16", 20)
+    with wbscope.open(run.write(both)) as opened:
+        rows = opened.sql("SELECT bdi FROM wb_disk_backlog ORDER BY bdi").rows
+    assert [row[0] for row in rows] == ["253:0", "8:16"]
+
+
+def test_no_more_was_dirty_than_the_machine_had(tmp_path: Path) -> None:
+    """A disk wrote 200 MiB at 10 MiB/s, and 117 MiB were dirty at most: these take 11.7 s."""
+    run = _Run()
+    for i in range(200):
+        run.request(100 + i / 10, 0.0999, "8,16")
+        run.request(100 + i / 10, 0.02, "8,0", mib=2)
+    for i in range(400):
+        run.looked(100.01 + i / 20, "big-200", 30)
+    with wbscope.open(run.write(tmp_path)) as opened:
+        (many,) = (one for one in opened.findings() if one.id == "many_seconds")
+    assert many.text == "117 MiB were dirty, perhaps all for 8:16, which writes 10.0 MiB/s."
+
+
+@pytest.mark.parametrize(("more", "is_alone"), [(0, True), (100, False)])
+def test_the_disk_of_a_loop_device(tmp_path: Path, more: int, is_alone: bool) -> None:
+    """What the loop device writes its disk writes, too: that is nobody else's."""
+    run = _Run()
+    for i in range(40):
+        run.request(100 + i / 4, 0.249, "7,0")
+        run.request(100 + i / 4, 0.2, "8,0")
+    for i in range(more):
+        run.request(110 + i / 10, 0.05, "8,0")
+    for i in range(300):
+        run.looked(100.01 + i / 20, "big-200", 4)
+    with wbscope.open(run.write(tmp_path)) as opened:
+        (row,) = _rows(opened, "SELECT * FROM wb_disk_backlog WHERE bdi = '7:0'")
+    assert (row["other_bdi"] is None) == is_alone
+    # One MiB more than two seconds at 1 MiB in 249 ms, 8.03 MiB.
+    assert row["proposed_bytes"] == (9 * _MIB if is_alone else None)
+
+
 def _changed(fast: tuple[float, int], slow: tuple[float, int], *, is_rising: bool = False) -> _Run:
     """4 s and 20 s with requests of 1 MiB, each with the seconds it takes and the depth."""
     run = _Run()
