@@ -9,18 +9,21 @@
 -- @confidence inferred
 -- @sentence  {tasks} waited {cost_task_ns} although {bdi} had nothing to do for
 --   {idle_ratio} of that time: their pages were under writeback and held back
---   above the disk, as io.max does[ (cgroup {limited_cgroup_ino})].
+--   above the disk, as[ {stacked_bdi} itself may do, or] io.max does[ (cgroup
+--   {limited_cgroup_ino})].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=device_idle,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); idle_ratio = 1 - mean(device_ratio,
 --   total_ns, finding=device_idle, bdi={bdi}, cgroup_ino={cgroup_ino})
--- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}][;
---   while {bdi} had requests it wrote {disk_bytes_per_s}]. If it has to stay,
---   let the program write no faster.
+-- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}][, if
+--   there is one: nothing tells whether {stacked_bdi} had bios][; while {bdi}
+--   had requests it wrote {disk_bytes_per_s}]. If it has to stay, let the
+--   program write no faster.
 -- @set       /sys/fs/cgroup{limited_cgroup_ino:path}/io.max = {bdi:raw}
 --   wbps=max
 -- @costs     Others on that disk get less of it.
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_bounds, wb_rule
+-- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_stack,
+--   wb_stack_own, wb_bounds, wb_rule
 -- @events    writeback:balance_dirty_pages, block:block_rq_issue
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    tasks TEXT who lost it
@@ -28,8 +31,11 @@
 -- @column    cgroup_ino INTEGER cgroup that owns the wb
 -- @column    limited_cgroup_ino INTEGER the same; NULL = the root, which has no
 --   io.max
+-- @column    stacked_bdi TEXT the device, where it lies on disks and nothing
+--   tells whether it had something to do itself; else NULL
 -- @column    idle_ratio REAL share of the waits without a request on the device
--- @column    disk_bytes_per_s REAL what it writes while it is busy
+-- @column    disk_bytes_per_s REAL what it writes while it is busy; NULL =
+--   not known, as above
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    block/blk-throttle.c
@@ -39,13 +45,19 @@ SELECT
   t.bdi,
   t.cgroup_ino,
   nullif(t.cgroup_ino, 1) AS limited_cgroup_ino,
+  n.bdi AS stacked_bdi,
   1 - t.device_ratio AS idle_ratio,
-  d.disk_bytes_per_s,
+  CASE WHEN n.bdi IS NULL THEN d.disk_bytes_per_s END AS disk_bytes_per_s,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
+LEFT JOIN (
+  SELECT DISTINCT k.bdi
+  FROM wb_stack AS k
+  WHERE k.bdi NOT IN (SELECT o.bdi FROM wb_stack_own AS o)
+) AS n ON n.bdi = t.bdi
 WHERE t.finding = 'device_idle'
   AND t.cost_task_ns >= v.loss_least_ns
   -- Between two requests a disk is idle for a moment, too.

@@ -43,7 +43,8 @@
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
 -- @column    confidence TEXT inferred where no event of a journal was recorded:
---   its thread had requests in flight
+--   its thread had requests in flight; or the disk got much less than the
+--   pages that were written
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device; NULL = not known
 -- @column    longest_ns INTEGER longest wait
@@ -74,7 +75,8 @@ SELECT
   t.cost_task_ns,
   CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
-  j.confidence,
+  CASE WHEN d.reached_ratio IS NULL THEN j.confidence ELSE 'inferred' END
+    AS confidence,
   t.tasks,
   t.bdi,
   t.longest_ns,

@@ -10,12 +10,17 @@
 -- @sentence  [{dirty_max_bytes} were dirty, which {bdi} takes {dirty_max_ns} to
 --   write][{held_bytes} were dirty for {bdi}, which writes
 --   {disk_bytes_per_s}][Up to {wrote_bytes} were dirty for {bdi}, which writes
---   {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}].
--- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes)
+--   {disk_bytes_per_s}][{any_bytes} were dirty, perhaps all for {bdi}, which
+--   writes {disk_bytes_per_s}][: {tasks} waited {sync_ns} {place:raw}][; its
+--   pages are compressed, or not all are written: {reached_ratio} of their
+--   bytes reached the disk].
+-- @evidence  dirty_limits: dirty_max_bytes = max(dirty_max_bytes); any_bytes =
+--   max(dirty_max_bytes)
 -- @evidence  disk_rates: dirty_max_ns = max(dirty_max_ns, bdi={bdi})
 -- @evidence  bdi_dirty --bdi {bdi}: held_bytes = max(wb_dirty_max_bytes)
 -- @evidence  disk_rates: wrote_bytes = max(written_bytes, bdi={bdi});
 --   disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
+-- @evidence  disk_rates: reached_ratio = max(reached_ratio, bdi={bdi})
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); sync_ns = sum(total_ns, finding=many_seconds, bdi={bdi})
 -- @advice    [Lower the limit to {proposed_bytes}, what {bdi} writes in two
@@ -37,6 +42,8 @@
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
+-- @column    confidence TEXT inferred where the disk gets much less than the
+--   pages that are written
 -- @column    tasks TEXT who lost it; NULL = nobody
 -- @column    place TEXT in what, or for what they waited; NULL = nobody did
 -- @column    expected TEXT what should fall with the proposed limit
@@ -48,9 +55,13 @@
 -- @column    held_bytes INTEGER most that was dirty for the device; NULL =
 --   nothing tells, or nearly all was
 -- @column    wrote_bytes INTEGER what it wrote, where nothing tells what was
---   dirty for it; else NULL
+--   dirty for it and the machine had more; else NULL
+-- @column    any_bytes INTEGER most that the machine had dirty, where nothing
+--   tells what was so for the device, and it wrote no less; else NULL
 -- @column    disk_bytes_per_s REAL what the device writes while it is busy,
 --   where others wrote, too
+-- @column    reached_ratio REAL what the disk got, over the bytes of the pages
+--   that were written, where that is much less (compression); else NULL
 -- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
 --   = that is no lower limit, or other disks wrote, too
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
@@ -85,6 +96,8 @@ SELECT
   coalesce(t.cost_task_ns, 0) AS cost_task_ns,
   CASE WHEN t.cost_task_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
+  CASE WHEN w.reached_ratio IS NULL THEN 'measured' ELSE 'inferred' END
+    AS confidence,
   t.tasks,
   k.place,
   CASE WHEN k.has_sync = 0 THEN 'stalls_by_task.max_ns lower'
@@ -97,8 +110,10 @@ SELECT
     AS dirty_max_ns,
   w.held_bytes,
   w.wrote_bytes,
+  w.any_bytes,
   CASE WHEN w.dirty_max_bytes IS NULL THEN w.disk_bytes_per_s END
     AS disk_bytes_per_s,
+  w.reached_ratio,
   w.proposed_bytes,
   w.background_bytes,
   w.other_bdi,

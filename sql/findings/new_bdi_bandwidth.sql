@@ -27,6 +27,8 @@
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
+-- @column    confidence TEXT inferred where the disk got much less than the
+--   pages that were written
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    believed_bytes_per_s INTEGER highest avg_write_bw, as in
@@ -50,6 +52,8 @@ SELECT
   t.cost_task_ns,
   CASE WHEN t.call_max_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END
     AS severity,
+  CASE WHEN d.reached_ratio IS NULL THEN 'measured' ELSE 'inferred' END
+    AS confidence,
   t.tasks,
   t.bdi,
   e.bytes_per_s AS believed_bytes_per_s,

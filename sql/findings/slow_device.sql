@@ -9,11 +9,16 @@
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for {bdi}, which[ writes
---   {disk_bytes_per_s} and] is slower than its writers[; one write was held for
---   {call_max_ns}].
+--   {disk_bytes_per_s} and] is slower than its writers[; it is slow itself, for
+--   what lies below it was busy for {below_ratio} of its time][; its pages are
+--   compressed, or not all are written: {reached_ratio} of their bytes reached
+--   the disk][; one write was
+--   held for {call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
 --   bdi={bdi}); call_max_ns = max(call_max_ns, finding=slow_device, bdi={bdi})
--- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
+-- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi});
+--   below_ratio = max(below_ratio, bdi={bdi}); reached_ratio =
+--   max(reached_ratio, bdi={bdi})
 -- @advice    No setting makes {bdi} faster. Let its writers[ give it no more
 --   than {disk_bytes_per_s}, or] write behind themselves (sync_file_range,
 --   O_DIRECT), so that no write waits for another's pages.
@@ -28,6 +33,10 @@
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
+-- @column    reached_ratio REAL what the disk got, over the bytes of the pages
+--   that were written, where that is much less (compression); else NULL
+-- @column    below_ratio REAL of a device that lies on disks and is slow itself
+--   (dm-crypt): how long these were busy, over its own time; else NULL
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so
 -- @column    first_ts INTEGER ns, start of the first wait
@@ -42,6 +51,8 @@ SELECT
   t.tasks,
   t.bdi,
   d.disk_bytes_per_s,
+  d.reached_ratio,
+  d.below_ratio,
   t.call_max_ns,
   t.first_ts,
   t.last_ts

@@ -7,10 +7,13 @@
 -- @read     rate is written bytes over the time in which the device had a
 --   request: what it can do, however seldom it was asked. Limits are worth so
 --   many seconds of it. A volume on a disk (LVM) has the numbers of that disk,
---   so the rows do not add up.
+--   so the rows do not add up; one that is slow itself (dm-crypt) has its own.
+--   Where pages are compressed (btrfs), they count as they were in memory. Of a
+--   device that became slow in the run, the rate is that from then on.
 -- @filters  bdi
 -- @grain    device; order bdi
--- @needs    wb_disk_rate, wb_dirty_extent, wb_bandwidth, wb_params, wb_units
+-- @needs    wb_disk_rate, wb_dirty_extent, wb_bandwidth, wb_bounds, wb_params,
+--   wb_units
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   writeback:global_dirty_state, writeback:bdi_dirty_ratelimit
 -- @column   bdi TEXT device
@@ -18,6 +21,14 @@
 --   of NFS and FUSE the fastest sample
 -- @column   written_bytes INTEGER all that it wrote, or its disks did
 -- @column   busy_ns INTEGER time with a request; NULL = not recorded
+-- @column   reached_ratio REAL where the disk got much less than the pages
+--   that were written (compression): what it got, over their bytes; else NULL
+-- @column   below_ratio REAL of a device that is slow itself and not its disks:
+--   how long all of these were busy, over its own time; else NULL
+-- @column   before_bytes_per_s REAL of a device that became slow or fast in the
+--   run: its rate until then; else NULL
+-- @column   after_bytes_per_s REAL its rate from then on
+-- @column   changed_after_ns INTEGER when, from the start of the trace
 -- @column   believed_bytes_per_s INTEGER highest avg_write_bw, what the kernel
 --   thought that it writes; NULL = not told
 -- @column   thresh_ns INTEGER how long it takes to write the machine's dirty
@@ -26,7 +37,7 @@
 --   dirty
 -- @column   gap_ns INTEGER how long it takes to write what lies between the
 --   background threshold and the dirty threshold
--- @column   basis TEXT requests, block samples or bdi samples
+-- @column   basis TEXT requests, block samples, bdi samples or page writeback
 -- @metric   disk_bytes_per_s higher: how fast the disk wrote while it had
 --   something to do
 WITH
@@ -40,6 +51,11 @@ SELECT
   d.disk_bytes_per_s,
   CAST(d.written_bytes AS INTEGER) AS written_bytes,
   d.busy_ns,
+  d.reached_ratio,
+  d.below_ratio,
+  d.before_bytes_per_s,
+  d.after_bytes_per_s,
+  d.changed_ts - o.first_ts AS changed_after_ns,
   b.bytes_per_s AS believed_bytes_per_s,
   CAST(e.thresh_bytes * u.second_ns / d.disk_bytes_per_s AS INTEGER)
     AS thresh_ns,
@@ -53,6 +69,7 @@ SELECT
 FROM wb_disk_rate AS d
 CROSS JOIN wb_params AS p
 CROSS JOIN wb_units AS u
+CROSS JOIN wb_bounds AS o
 CROSS JOIN wb_dirty_extent AS e
 LEFT JOIN believed AS b ON b.bdi = d.bdi
 WHERE p.bdi IS NULL OR d.bdi = p.bdi

@@ -73,18 +73,34 @@ CROSS JOIN wb_units AS v;
 -- @view     wb_disk_rate
 -- @shared
 -- @summary  How fast each device writes while it has something to do. What lies
---   on disks (wb_stack) writes as fast as they do, whoever else is on them.
+--   on disks (wb_stack) writes as fast as they do, whoever else is on them, but
+--   where it is slow itself (dm-crypt), what it counts goes first. Where pages
+--   are compressed, dirty ones are not worth the bytes that the disk gets: the
+--   rate is that of page writeback. Where the device became slow in the run
+--   (_rate_change), it is the slow one.
 -- @grain    device; order bdi
 -- @key      bdi
 -- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_stack,
---   wb_units
--- @optional block:block_rq_issue, block:block_rq_complete
+--   wb_stack_own, wb_bdi_written, _rate_change, raw_global_dirty_state,
+--   raw_lost_events, wb_rule, wb_units
+-- @optional block:block_rq_issue, block:block_rq_complete,
+--   writeback:global_dirty_state
 -- @column   bdi TEXT major:minor
 -- @column   disk_bytes_per_s REAL written bytes over the time with a request;
---   of the samples of a bdi (NFS, FUSE) the fastest
+--   of the samples of a bdi (NFS, FUSE) the fastest; of page writeback over the
+--   time in which pages were written
 -- @column   written_bytes REAL all that it wrote in the run, or its disks did
--- @column   busy_ns INTEGER time with a request
--- @column   basis TEXT requests, block samples or bdi samples
+-- @column   busy_ns INTEGER time with a request; of page writeback, in which
+--   pages were written
+-- @column   reached_ratio REAL where the disk got much less than the pages
+--   that were written (compression): what it got, over their bytes; else NULL
+-- @column   below_ratio REAL of a device that is slow itself: how long all its
+--   disks were busy, over its own time; else NULL
+-- @column   changed_ts INTEGER ns, when it became slow or fast; NULL = it did
+--   not, or nothing tells
+-- @column   before_bytes_per_s REAL rate until then
+-- @column   after_bytes_per_s REAL rate from then on
+-- @column   basis TEXT requests, block samples, bdi samples or page writeback
 -- @materialize
 CREATE VIEW wb_disk_rate AS
 WITH
@@ -123,21 +139,49 @@ WITH
     WHERE s.device IS NOT NULL
     GROUP BY s.device, u.second_ns
   ),
+  own AS (
+    SELECT
+      o.bdi,
+      1.0 * sum(o.written_bytes) AS bytes,
+      sum(o.busy_ns) AS busy_ns
+    FROM wb_stack_own AS o
+    GROUP BY o.bdi
+  ),
+  below AS (
+    SELECT k.bdi, sum(b.busy_ns) AS busy_ns
+    FROM wb_stack AS k
+    JOIN busy AS b ON b.device = k.disk
+    GROUP BY k.bdi
+  ),
   known AS (
+    SELECT
+      o.bdi,
+      0 AS grade,
+      o.bytes * u.second_ns / o.busy_ns AS bytes_per_s,
+      o.bytes,
+      o.busy_ns,
+      1.0 * b.busy_ns / o.busy_ns AS below_ratio
+    FROM own AS o
+    JOIN below AS b ON b.bdi = o.bdi
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
+    UNION ALL
     SELECT
       w.bdi,
       w.grade,
-      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0) AS bytes_per_s,
-      1.0 * w.bytes AS bytes,
-      b.busy_ns
+      1.0 * w.bytes * u.second_ns / nullif(b.busy_ns, 0),
+      1.0 * w.bytes,
+      b.busy_ns,
+      NULL
     FROM told AS w
     JOIN busy AS b ON b.device = w.bdi
     CROSS JOIN wb_units AS u
     UNION ALL
-    SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns
+    SELECT s.device, 3, s.bytes_per_s, s.bytes, s.busy_ns, NULL
     FROM sampled AS s
     UNION ALL
-    SELECT k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns)
+    SELECT k.bdi, 5, sum(s.bytes_per_s), sum(s.bytes), max(s.busy_ns), NULL
     FROM wb_stack AS k
     JOIN sampled AS s ON s.device = k.disk
     GROUP BY k.bdi
@@ -147,6 +191,7 @@ WITH
       6,
       max(s.written_bytes_per_s),
       1.0 * sum(s.written_bytes),
+      NULL,
       NULL
     FROM wb_bdi_sample AS s
     WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
@@ -158,20 +203,148 @@ WITH
       row_number() OVER (PARTITION BY k.bdi ORDER BY k.grade) AS place
     FROM known AS k
     WHERE k.bytes_per_s > 0
+  ),
+  -- Lost completions look like bytes that no disk got.
+  shrunk AS MATERIALIZED (
+    SELECT
+      w.bdi,
+      w.bytes,
+      w.is_main,
+      max(k.bytes) AS disk_bytes
+    FROM wb_bdi_written AS w
+    CROSS JOIN wb_rule AS v
+    JOIN known AS k ON k.bdi = w.bdi AND k.grade < 6
+    WHERE NOT EXISTS (SELECT 1 FROM raw_lost_events) OR k.grade IN (0, 3, 5)
+    GROUP BY w.bdi
+    HAVING w.bytes > v.shrunk_factor * max(k.bytes)
+  ),
+  -- What the machine wrote by each second, where it wrote for one bdi only.
+  second AS (
+    SELECT max(g.ts) AS ts, max(g.nr_written) AS nr_written
+    FROM raw_global_dirty_state AS g
+    CROSS JOIN wb_units AS u
+    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
+    GROUP BY g.ts / u.second_ns
+    UNION ALL
+    SELECT min(g.ts), min(g.nr_written)
+    FROM raw_global_dirty_state AS g
+    WHERE EXISTS (SELECT 1 FROM shrunk AS h WHERE h.is_main = 1)
+  ),
+  stepped AS (
+    SELECT
+      s.ts - lag(s.ts) OVER (ORDER BY s.ts) AS dur_ns,
+      s.nr_written - lag(s.nr_written) OVER (ORDER BY s.ts) AS written
+    FROM second AS s
+  ),
+  paged AS (
+    SELECT
+      s.bdi,
+      1 AS grade,
+      sum(s.written_bytes) AS bytes,
+      sum(s.dur_ns) AS busy_ns
+    FROM wb_bdi_sample AS s
+    WHERE s.cgroup_ino IS NULL AND s.written_bytes > 0
+      AND s.bdi IN (SELECT h.bdi FROM shrunk AS h)
+    GROUP BY s.bdi
+    UNION ALL
+    SELECT h.bdi, 2, sum(t.written) * u.page_bytes, sum(t.dur_ns)
+    FROM shrunk AS h
+    CROSS JOIN stepped AS t
+    CROSS JOIN wb_units AS u
+    WHERE h.is_main = 1 AND t.written > 0
+    GROUP BY h.bdi, u.page_bytes
+  ),
+  page AS (
+    SELECT
+      p.*,
+      row_number() OVER (PARTITION BY p.bdi ORDER BY p.grade) AS place
+    FROM paged AS p
+    WHERE p.bytes > 0
+  ),
+  -- What ended after the trace, or was held back above the disk, is not in what
+  -- the trace has of either.
+  fewer AS (
+    SELECT
+      h.bdi,
+      1.0 * p.bytes AS bytes,
+      p.busy_ns,
+      h.disk_bytes / p.bytes AS reached_ratio
+    FROM shrunk AS h
+    CROSS JOIN wb_rule AS v
+    JOIN page AS p ON p.bdi = h.bdi AND p.place = 1
+    WHERE p.bytes > v.shrunk_factor * h.disk_bytes
   )
 SELECT
   b.bdi,
-  b.bytes_per_s AS disk_bytes_per_s,
-  b.bytes AS written_bytes,
-  b.busy_ns,
-  CASE b.grade
+  CASE WHEN h.bdi IS NULL
+    THEN b.bytes_per_s * min(coalesce(c.after_factor, 1.0), 1.0)
+    ELSE h.bytes * u.second_ns / h.busy_ns
+  END AS disk_bytes_per_s,
+  CASE WHEN h.bdi IS NULL THEN b.bytes ELSE h.bytes END AS written_bytes,
+  CASE WHEN h.bdi IS NULL THEN b.busy_ns ELSE h.busy_ns END AS busy_ns,
+  h.reached_ratio,
+  CASE WHEN h.bdi IS NULL THEN b.below_ratio END AS below_ratio,
+  CASE WHEN h.bdi IS NULL THEN c.ts END AS changed_ts,
+  CASE WHEN h.bdi IS NULL THEN b.bytes_per_s * c.before_factor END
+    AS before_bytes_per_s,
+  CASE WHEN h.bdi IS NULL THEN b.bytes_per_s * c.after_factor END
+    AS after_bytes_per_s,
+  CASE CASE WHEN h.bdi IS NULL THEN b.grade ELSE 7 END
+    WHEN 0 THEN 'block samples'
     WHEN 3 THEN 'block samples'
     WHEN 5 THEN 'block samples'
     WHEN 6 THEN 'bdi samples'
+    WHEN 7 THEN 'page writeback'
     ELSE 'requests'
   END AS basis
 FROM best AS b
+CROSS JOIN wb_units AS u
+LEFT JOIN fewer AS h ON h.bdi = b.bdi
+LEFT JOIN _rate_change AS c ON c.bdi = b.bdi
 WHERE b.place = 1;
+
+-- @view     wb_bdi_written
+-- @shared
+-- @summary  Pages that were written for each bdi in the run: by its statistics
+--   in debugfs, of the files before and after the trace too; without them the
+--   chunks of its flusher, which are a part of it, and need not have ended.
+-- @grain    bdi; order bdi
+-- @needs    raw_sample, wb_flushed, wb_rule, wb_units
+-- @optional writeback:writeback_start, writeback:writeback_written
+-- @column   bdi TEXT backing device
+-- @column   bytes INTEGER of the pages
+-- @column   is_main INTEGER 1: nearly all pages were written for this one
+-- @source   mm/backing-dev.c bdi_debug_stats_show()
+-- @materialize
+CREATE VIEW wb_bdi_written AS
+WITH
+  counted AS (
+    SELECT
+      s.object AS bdi,
+      (max(s.value) - min(s.value)) * u.kib_bytes AS bytes
+    FROM raw_sample AS s
+    CROSS JOIN wb_units AS u
+    WHERE s.source = 'bdi' AND s.name = 'BdiWritten'
+    GROUP BY s.object, u.kib_bytes
+  ),
+  told AS (
+    SELECT c.bdi, c.bytes
+    FROM counted AS c
+    UNION ALL
+    SELECT f.bdi, sum(f.pages_count) * u.page_bytes
+    FROM wb_flushed AS f
+    CROSS JOIN wb_units AS u
+    WHERE NOT EXISTS (SELECT 1 FROM counted)
+    GROUP BY f.bdi, u.page_bytes
+  )
+SELECT
+  t.bdi,
+  t.bytes,
+  t.bytes >= v.nearly_all_ratio * sum(t.bytes) OVER () AS is_main
+FROM told AS t
+CROSS JOIN wb_rule AS v
+CROSS JOIN wb_units AS u
+WHERE t.bytes >= v.few_pages_count * u.page_bytes;
 
 -- @view     wb_disk_unknown
 -- @shared
@@ -237,3 +410,241 @@ WHERE n.disks_count > 0
     SELECT b.device FROM wb_busy AS b WHERE b.resource = 'device'
   )
   AND t.bdi NOT IN (SELECT w.device FROM wrote AS w);
+
+-- @view     _rate_change
+-- @summary  When the rate at which a device writes while it is busy changed for
+--   good, by its requests: of the moment that parts the run best, nearly all
+--   busy time before is on one side of the geometric mean of the two rates, and
+--   nearly all behind on the other. Where requests became smaller, or fewer at
+--   a time, so did what was asked, and not the device: then there is no row.
+-- @grain    device; order bdi
+-- @key      bdi
+-- @needs    _rate_step, _rate_split, wb_rule
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT the disk, or what lies on it
+-- @column   ts INTEGER ns, when
+-- @column   before_factor REAL rate before, over that of the whole run
+-- @column   after_factor REAL rate behind, over that of the whole run
+CREATE VIEW _rate_change AS
+SELECT
+  p.bdi,
+  p.ts,
+  p.before_per_ns / p.all_per_ns AS before_factor,
+  p.after_per_ns / p.all_per_ns AS after_factor
+FROM _rate_split AS p
+CROSS JOIN wb_rule AS v
+JOIN _rate_step AS s ON s.bdi = p.bdi
+GROUP BY
+  p.bdi, p.ts, p.before_ns, p.after_ns, p.before_per_ns, p.after_per_ns,
+  p.all_per_ns, v.nearly_all_ratio
+HAVING total(
+    CASE
+      WHEN s.ts <= p.ts
+        AND (s.bytes * 1.0 * s.bytes
+          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
+          = (p.before_per_ns > p.after_per_ns)
+        THEN s.busy_ns
+    END
+  ) >= v.nearly_all_ratio * p.before_ns
+  AND total(
+    CASE
+      WHEN s.ts > p.ts
+        AND (s.bytes * 1.0 * s.bytes
+          >= p.before_per_ns * p.after_per_ns * s.busy_ns * s.busy_ns)
+          = (p.after_per_ns > p.before_per_ns)
+        THEN s.busy_ns
+    END
+  ) >= v.nearly_all_ratio * p.after_ns;
+
+-- @view     _rate_split
+-- @summary  The moment that parts what a device wrote best, where its rates
+--   before and behind are far apart.
+-- @grain    device; order bdi
+-- @needs    _rate_step, wb_rule
+-- @column   bdi TEXT the disk, or what lies on it
+-- @column   ts INTEGER ns, when
+-- @column   before_ns INTEGER busy until then
+-- @column   after_ns INTEGER busy from then on
+-- @column   before_per_ns REAL bytes in a busy ns until then
+-- @column   after_per_ns REAL bytes in a busy ns from then on
+-- @column   all_per_ns REAL bytes in a busy ns of the whole run
+-- @materialize
+CREATE VIEW _rate_split AS
+WITH
+  summed AS (
+    SELECT
+      s.bdi,
+      s.ts,
+      sum(s.busy_ns) OVER so_far AS before_ns,
+      sum(s.bytes) OVER so_far AS bytes,
+      sum(s.requests_count) OVER so_far AS requests_count,
+      count(*) OVER so_far AS steps_count,
+      count(*) OVER (PARTITION BY s.bdi) AS all_steps_count,
+      sum(s.busy_ns) OVER (PARTITION BY s.bdi) AS all_ns,
+      sum(s.bytes) OVER (PARTITION BY s.bdi) AS all_bytes,
+      sum(s.spent_ns) OVER so_far AS spent_ns,
+      sum(s.requests_count) OVER (PARTITION BY s.bdi) AS all_count,
+      sum(s.spent_ns) OVER (PARTITION BY s.bdi) AS all_spent_ns
+    FROM _rate_step AS s
+    WINDOW so_far AS (
+      PARTITION BY s.bdi ORDER BY s.ts ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  rated AS (
+    SELECT
+      m.bdi,
+      m.ts,
+      m.before_ns,
+      m.all_ns - m.before_ns AS after_ns,
+      1.0 * m.bytes / m.before_ns AS before_per_ns,
+      1.0 * (m.all_bytes - m.bytes) / (m.all_ns - m.before_ns) AS after_per_ns,
+      1.0 * m.all_bytes / m.all_ns AS all_per_ns,
+      1.0 * m.bytes / m.requests_count AS before_bytes,
+      1.0 * (m.all_bytes - m.bytes) / (m.all_count - m.requests_count)
+        AS after_bytes,
+      1.0 * m.spent_ns / m.requests_count AS before_each_ns,
+      1.0 * (m.all_spent_ns - m.spent_ns) / (m.all_count - m.requests_count)
+        AS after_each_ns,
+      v.rate_step_factor AS factor
+    FROM summed AS m
+    CROSS JOIN wb_rule AS v
+    WHERE m.before_ns >= v.rate_side_ns
+      AND m.all_ns - m.before_ns >= v.rate_side_ns
+      AND m.steps_count >= v.rate_side_count
+      AND m.all_steps_count - m.steps_count >= v.rate_side_count
+  ),
+  -- The variance between the two sides is largest where they are most alike
+  -- within.
+  best AS (
+    SELECT
+      r.*,
+      row_number() OVER (
+        PARTITION BY r.bdi
+        ORDER BY
+          1.0 * r.before_ns * r.after_ns
+            * (r.before_per_ns - r.after_per_ns)
+            * (r.before_per_ns - r.after_per_ns) DESC,
+          r.ts
+      ) AS place
+    FROM rated AS r
+  )
+SELECT
+  b.bdi,
+  b.ts,
+  b.before_ns,
+  b.after_ns,
+  b.before_per_ns,
+  b.after_per_ns,
+  b.all_per_ns
+FROM best AS b
+WHERE b.place = 1
+  AND b.before_bytes * b.before_bytes
+    < b.factor * b.after_bytes * b.after_bytes
+  AND b.after_bytes * b.after_bytes
+    < b.factor * b.before_bytes * b.before_bytes
+  AND (
+    (
+      b.before_per_ns >= b.factor * b.after_per_ns
+      AND b.after_each_ns > b.before_each_ns
+    )
+    OR (
+      b.after_per_ns >= b.factor * b.before_per_ns
+      AND b.after_each_ns < b.before_each_ns
+    )
+  );
+
+-- @view     _rate_step
+-- @summary  What a device wrote by the end of each second in which it completed
+--   a write, and how long it was busy since the one before.
+-- @grain    device, second with a write; order bdi, ts
+-- @needs    wb_wait_request, wb_stack, wb_busy, wb_units
+-- @optional block:block_rq_issue, block:block_rq_complete
+-- @column   bdi TEXT the disk, or what lies on it
+-- @column   ts INTEGER ns, end of the second; the last write, of the last
+-- @column   bytes INTEGER completed
+-- @column   requests_count INTEGER completed
+-- @column   spent_ns INTEGER sum of the time that the driver had them
+-- @column   busy_ns INTEGER with a request
+-- @materialize
+CREATE VIEW _rate_step AS
+WITH
+  done AS (
+    SELECT
+      r.device,
+      r.end_ts / u.second_ns AS second,
+      sum(r.bytes) AS bytes,
+      count(*) AS requests_count,
+      sum(r.end_ts - coalesce(r.issue_ts, r.ts)) AS spent_ns,
+      max(r.end_ts) AS last_ts
+    FROM wb_wait_request AS r
+    CROSS JOIN wb_units AS u
+    WHERE r.bytes > 0 AND instr(r.rwbs, 'W') > 0 AND instr(r.rwbs, 'D') = 0
+    GROUP BY r.device, r.end_ts / u.second_ns
+  ),
+  lifted AS (
+    SELECT
+      d.device AS bdi,
+      d.second,
+      d.bytes,
+      d.requests_count,
+      d.spent_ns,
+      d.last_ts
+    FROM done AS d
+    UNION ALL
+    SELECT
+      k.bdi,
+      d.second,
+      sum(d.bytes),
+      sum(d.requests_count),
+      sum(d.spent_ns),
+      max(d.last_ts)
+    FROM wb_stack AS k
+    JOIN done AS d ON d.device = k.disk
+    GROUP BY k.bdi, d.second
+  ),
+  ended AS (
+    SELECT
+      l.bdi,
+      l.bytes,
+      l.requests_count,
+      l.spent_ns,
+      min(
+        (l.second + 1) * u.second_ns,
+        max(l.last_ts) OVER (PARTITION BY l.bdi)
+      ) AS ts
+    FROM lifted AS l
+    CROSS JOIN wb_units AS u
+  ),
+  -- Busy time up to the end of the second: that of the last stretch that had
+  -- begun.
+  reached AS (
+    SELECT
+      e.*,
+      coalesce(
+        (
+          SELECT b.before_ns + min(e.ts, b.to_ts) - b.from_ts
+          FROM wb_busy AS b
+          WHERE b.resource = 'device'
+            AND b.device = e.bdi
+            AND b.from_ts <= e.ts
+          ORDER BY b.from_ts DESC
+          LIMIT 1
+        ), 0
+      ) AS busy_ns
+    FROM ended AS e
+  ),
+  stepped AS (
+    SELECT
+      r.bdi,
+      r.ts,
+      r.bytes,
+      r.requests_count,
+      r.spent_ns,
+      r.busy_ns - coalesce(
+        lag(r.busy_ns) OVER (PARTITION BY r.bdi ORDER BY r.ts), 0
+      ) AS busy_ns
+    FROM reached AS r
+  )
+SELECT s.bdi, s.ts, s.bytes, s.requests_count, s.spent_ns, s.busy_ns
+FROM stepped AS s
+WHERE s.busy_ns > 0;

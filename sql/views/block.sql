@@ -374,11 +374,12 @@ FROM known AS t;
 -- @summary  Stretches of time in which a device had at least one request, a
 --   journal committed (where its events were not recorded: had a request), the
 --   server of a network or FUSE file system had a request, or kswapd of any
---   node was awake. What lies on disks (wb_stack) is busy while one of them is.
+--   node was awake. What lies on disks (wb_stack) is busy while one of them is,
+--   and while it has bios itself (wb_stack_own) where that is for much longer.
 -- @grain    stretch; order resource, device, from_ts
--- @needs    wb_wait_request, wb_server_request, wb_stack,
+-- @needs    wb_wait_request, wb_server_request, wb_stack, wb_stack_own,
 --   raw_jbd2_start_commit, raw_jbd2_end_commit, raw_mm_vmscan_kswapd_wake,
---   raw_mm_vmscan_kswapd_sleep, raw_lost_events, wb_bounds
+--   raw_mm_vmscan_kswapd_sleep, raw_lost_events, wb_bounds, wb_rule
 -- @optional block:block_rq_issue, block:block_rq_complete,
 --   jbd2:jbd2_start_commit, jbd2:jbd2_end_commit,
 --   vmscan:mm_vmscan_kswapd_wake, vmscan:mm_vmscan_kswapd_sleep
@@ -495,17 +496,23 @@ WITH
     FROM reached AS r
     WHERE r.reached_ts IS NULL OR r.to_ts > r.reached_ts
   ),
-  -- Which of the journals on a disk its requests are of, they do not tell.
-  lifted AS (
-    SELECT
-      a.resource,
-      k.bdi AS device,
-      a.from_ts,
-      a.to_ts,
-      max(a.to_ts) OVER (
-        PARTITION BY a.resource, k.bdi ORDER BY a.from_ts, a.to_ts
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS reached_ts
+  -- All disks of a device together, and the device itself.
+  below AS (
+    SELECT k.bdi, sum(a.to_ts - a.from_ts) AS busy_ns
+    FROM wb_stack AS k
+    JOIN apart AS a ON a.device = k.disk
+    WHERE a.resource = 'device'
+      AND k.bdi IN (SELECT o.bdi FROM wb_stack_own AS o)
+    GROUP BY k.bdi
+  ),
+  own AS (
+    SELECT o.bdi, sum(o.busy_ns) AS busy_ns
+    FROM wb_stack_own AS o
+    GROUP BY o.bdi
+  ),
+  above AS (
+    -- Which of the journals on a disk its requests are of, they do not tell.
+    SELECT a.resource, k.bdi AS device, a.from_ts, a.to_ts
     FROM wb_stack AS k
     CROSS JOIN apart AS a ON a.device = k.disk
     WHERE a.resource = 'device'
@@ -513,6 +520,24 @@ WITH
         a.resource = 'journal'
         AND NOT EXISTS (SELECT 1 FROM raw_jbd2_start_commit)
       )
+    UNION ALL
+    SELECT 'device', s.bdi, max(s.from_ts, t.first_ts), s.to_ts
+    FROM below AS b
+    JOIN own AS o ON o.bdi = b.bdi
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_bounds AS t
+    JOIN wb_stack_own AS s ON s.bdi = o.bdi
+    WHERE o.busy_ns > v.own_busy_factor * b.busy_ns
+      AND s.to_ts > t.first_ts
+  ),
+  lifted AS (
+    SELECT
+      a.*,
+      max(a.to_ts) OVER (
+        PARTITION BY a.resource, a.device ORDER BY a.from_ts, a.to_ts
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS reached_ts
+    FROM above AS a
   ),
   told AS (
     SELECT a.resource, a.device, a.from_ts, a.to_ts

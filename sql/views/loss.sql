@@ -551,8 +551,8 @@ WITH
         THEN coalesce(h.held_bytes / o.too_much / o.pool_bytes, 0.0)
       END AS holder_share_ratio,
       -- Time with requests up to the end and the start of the sleep: that of
-      -- the last stretch that had begun.
-      CASE WHEN w.device IS NOT NULL THEN
+      -- the last stretch that had begun. What compresses pages is not idle.
+      CASE WHEN w.device IS NOT NULL AND d.reached_ratio IS NULL THEN
         1.0 * (
           coalesce(
             (
@@ -578,7 +578,9 @@ WITH
           )
         ) / c.slept_ns
       END AS device_ratio,
-      d.disk_bytes_per_s,
+      CASE WHEN c.ts < d.changed_ts THEN d.before_bytes_per_s
+        ELSE coalesce(d.after_bytes_per_s, d.disk_bytes_per_s)
+      END AS disk_bytes_per_s,
       c.ts - f.ts AS since_first_ns,
       c.slept_ns,
       c.call_seq,

@@ -95,7 +95,7 @@ WHERE r.place = 1;
 --   own: LVM, dm-crypt, md, btrfs. Its requests are theirs, and what lies
 --   between has none. Without the file stacks there are no rows.
 -- @grain    device, disk; order bdi, disk
--- @needs    _text_line, raw_block_rq_issue, raw_block_rq_complete
+-- @needs    _stack_right, raw_block_rq_issue, raw_block_rq_complete
 -- @optional block:block_rq_issue, block:block_rq_complete
 -- @column   bdi TEXT of the device, as events name it; one that has requests of
 --   its own (multipath) is not here
@@ -104,36 +104,97 @@ WHERE r.place = 1;
 -- @materialize
 CREATE VIEW wb_stack AS
 WITH RECURSIVE
-  -- stacks: number, number of what is right below.
-  split AS (
-    SELECT
-      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
-      substr(l.line, instr(l.line, ' ') + 1) || ' ' AS rest
-    FROM _text_line AS l
-    WHERE l.file = 'stacks' AND l.line GLOB '[a-z0-9]* [0-9]*:[0-9]*'
-  ),
-  noted AS (
-    SELECT DISTINCT s.bdi, substr(s.rest, 1, instr(s.rest, ' ') - 1) AS disk
-    FROM split AS s
-    WHERE s.bdi <> substr(s.rest, 1, instr(s.rest, ' ') - 1)
-  ),
   below(bdi, disk, depth) AS (
     SELECT n.bdi, n.disk, 1
-    FROM noted AS n
+    FROM _stack_right AS n
     UNION
     SELECT b.bdi, n.disk, b.depth + 1
     FROM below AS b
-    JOIN noted AS n ON n.bdi = b.disk
+    JOIN _stack_right AS n ON n.bdi = b.disk
     WHERE b.depth < 16
   )
 SELECT DISTINCT b.bdi, b.disk
 FROM below AS b
-WHERE b.disk NOT IN (SELECT n.bdi FROM noted AS n)
+WHERE b.disk NOT IN (SELECT n.bdi FROM _stack_right AS n)
   AND b.bdi NOT IN (
     SELECT i.dev_major || ':' || i.dev_minor FROM raw_block_rq_issue AS i
     UNION
     SELECT c.dev_major || ':' || c.dev_minor FROM raw_block_rq_complete AS c
   );
+
+-- @view     wb_stack_own
+-- @shared
+-- @summary  When a device that lies on disks (wb_stack) had bios itself, by its
+--   own counters: dm-crypt has one while it is enciphered, and the disk has
+--   not yet got it. A file system with a bdi of its own has those of the one
+--   device that it lies on.
+-- @grain    sample of a device; order bdi, to_ts
+-- @needs    wb_stack, wb_block_sample, _stack_right
+-- @column   bdi TEXT of the device, as events name it
+-- @column   from_ts INTEGER ns, start of the time that the sample adds
+-- @column   to_ts INTEGER ns, the sample. The kernel counts the time of a bio
+--   when it ends, so the time may reach back beyond the sample before
+-- @column   busy_ns INTEGER from the one to the other
+-- @column   written_bytes INTEGER that the sample adds
+-- @source   block/blk-core.c update_io_ticks(); drivers/md/dm.c
+--   dm_start_io_acct()
+-- @materialize
+CREATE VIEW wb_stack_own AS
+WITH
+  stacked AS (
+    SELECT DISTINCT
+      k.bdi,
+      CAST(substr(k.bdi, instr(k.bdi, ':') + 1) AS INTEGER) AS minor
+    FROM wb_stack AS k
+    WHERE k.bdi GLOB '[0-9]*:[0-9]*'
+  ),
+  -- A sample that has no number has the kernel's name: dm-0 has the minor 0,
+  -- and md127 is 9:127.
+  named AS (
+    SELECT
+      CASE WHEN t.bdi GLOB '9:*' THEN 'md' || t.minor ELSE 'dm-' || t.minor END
+        AS disk,
+      min(t.bdi) AS bdi
+    FROM stacked AS t
+    GROUP BY 1
+    HAVING count(*) = 1
+  ),
+  own AS (
+    SELECT coalesce(s.device, n.bdi) AS bdi, s.*
+    FROM wb_block_sample AS s
+    LEFT JOIN named AS n ON n.disk = s.disk
+    WHERE coalesce(s.device, n.bdi) IN (SELECT t.bdi FROM stacked AS t)
+  ),
+  -- Old kernels count a whole jiffy for each bio, however short: the time is
+  -- right where bios waited at least as long.
+  watched AS (
+    SELECT o.bdi
+    FROM own AS o
+    GROUP BY o.bdi
+    HAVING sum(o.queued_ns) >= sum(o.busy_ns)
+  ),
+  -- btrfs on dm-crypt.
+  borrowed AS (
+    SELECT r.bdi, min(r.disk) AS device
+    FROM _stack_right AS r
+    WHERE r.bdi NOT GLOB '[0-9]*:[0-9]*'
+    GROUP BY r.bdi
+    HAVING count(*) = 1
+  )
+SELECT
+  b.bdi,
+  o.ts - o.busy_ns AS from_ts,
+  o.ts AS to_ts,
+  o.busy_ns,
+  o.written_bytes
+FROM (
+  SELECT w.bdi, w.bdi AS device FROM watched AS w
+  UNION ALL
+  SELECT r.bdi, r.device FROM borrowed AS r
+) AS b
+JOIN watched AS w ON w.bdi = b.device
+JOIN own AS o ON o.bdi = w.bdi
+WHERE o.busy_ns > 0;
 
 -- @view     wb_device_asked
 -- @shared
@@ -201,20 +262,25 @@ GROUP BY u.kib_bytes;
 -- @shared
 -- @summary  What was dirty for each disk at most, how long the disk takes to
 --   write it, and a lower limit with which that were two seconds.
--- @grain    disk that wrote, and not swap alone; order bdi
+-- @grain    disk that wrote, and neither swap alone nor only what lies on it;
+--   order bdi
 -- @key      bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_dirty_setting, wb_bdi_sample,
---   wb_stack, wb_swap_only, wb_throttle_bounds, raw_balance_dirty_pages,
---   wb_params, wb_rule, wb_units
--- @optional writeback:global_dirty_state, writeback:balance_dirty_pages
+--   wb_stack, _stack_right, wb_swap_only, wb_flushed, wb_throttle_told,
+--   wb_throttle_bounds, raw_balance_dirty_pages, wb_params, wb_rule, wb_units
+-- @optional writeback:global_dirty_state, writeback:balance_dirty_pages,
+--   writeback:writeback_start, writeback:writeback_written
 -- @column   bdi TEXT backing device
 -- @column   disk_bytes_per_s REAL of wb_disk_rate
+-- @column   reached_ratio REAL of wb_disk_rate
 -- @column   dirty_max_bytes INTEGER most that the machine had dirty, where this
 --   disk wrote nearly all that was written; else NULL
 -- @column   held_bytes INTEGER most that the bdi had dirty and under writeback,
 --   by its events and samples; NULL = nothing tells, or as above
 -- @column   wrote_bytes INTEGER all that it wrote, where nothing tells what it
---   had dirty; else NULL
+--   had dirty and the machine had more; else NULL
+-- @column   any_bytes INTEGER most that the machine had dirty, where nothing
+--   tells what it had and it wrote no less in all; else NULL
 -- @column   place INTEGER 1 = takes longest; NULL = it was busy for little
 -- @column   backlog_ns INTEGER how long it takes to write this, but no more
 --   than the machine had dirty
@@ -233,23 +299,49 @@ GROUP BY u.kib_bytes;
 -- @materialize
 CREATE VIEW wb_disk_backlog AS
 WITH
+  -- The file behind a loop device is on the only disk that there is.
+  only_disk AS (
+    SELECT min(d.bdi) AS disk
+    FROM wb_disk_rate AS d
+    WHERE d.bdi NOT GLOB '7:*'
+      AND d.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+    HAVING count(*) = 1
+  ),
+  looped AS (
+    SELECT o.disk, max(d.bdi) AS bdi, sum(d.written_bytes) AS written_bytes
+    FROM only_disk AS o
+    CROSS JOIN wb_disk_rate AS d
+    WHERE d.bdi GLOB '7:*'
+    GROUP BY o.disk
+  ),
+  -- Those that the pages of files are dirty for.
+  filed AS (
+    SELECT f.bdi
+    FROM wb_flushed AS f
+    CROSS JOIN wb_rule AS v
+    WHERE f.pages_count >= v.few_pages_count
+    UNION
+    SELECT t.bdi FROM wb_throttle_told AS t WHERE t.is_step = 1
+  ),
   disk AS (
     SELECT
       d.bdi,
       d.disk_bytes_per_s,
+      d.reached_ratio,
       d.busy_ns,
       m.dirty_max_bytes,
       CAST(d.written_bytes AS INTEGER) AS written_bytes,
       -- What lies on a disk is what is written to, and counts once.
-      d.bdi IN (SELECT k.disk FROM wb_stack AS k) AS is_below,
+      d.bdi IN (SELECT r.disk FROM _stack_right AS r) AS is_below,
       d.written_bytes >= v.nearly_all_ratio * total(
-        CASE WHEN d.bdi NOT IN (SELECT k.disk FROM wb_stack AS k)
-          THEN d.written_bytes
+        CASE WHEN d.bdi NOT IN (SELECT r.disk FROM _stack_right AS r)
+          THEN max(d.written_bytes - coalesce(l.written_bytes, 0), 0)
         END
       ) OVER () AS is_main
     FROM wb_disk_rate AS d
     CROSS JOIN wb_dirty_extent AS m
     CROSS JOIN wb_rule AS v
+    LEFT JOIN looped AS l ON l.disk = d.bdi
   ),
   held AS (
     SELECT
@@ -287,6 +379,7 @@ WITH
     CROSS JOIN wb_units AS u
     -- Not before: pages of swap under writeback are in dirty_max_bytes.
     WHERE d.bdi NOT IN (SELECT o.bdi FROM wb_swap_only AS o)
+      AND (d.is_below = 0 OR d.bdi IN (SELECT f.bdi FROM filed AS f))
   ),
   sized AS (
     SELECT
@@ -327,10 +420,19 @@ WITH
 SELECT
   s.bdi,
   s.disk_bytes_per_s,
+  s.reached_ratio,
   CASE WHEN s.is_main THEN s.dirty_max_bytes END AS dirty_max_bytes,
   s.held_bytes,
-  CASE WHEN s.is_main = 0 AND s.held_bytes IS NULL THEN s.written_bytes END
-    AS wrote_bytes,
+  CASE
+    WHEN s.is_main = 0 AND s.held_bytes IS NULL
+      AND s.written_bytes < coalesce(s.dirty_max_bytes, s.written_bytes + 1)
+      THEN s.written_bytes
+  END AS wrote_bytes,
+  CASE
+    WHEN s.is_main = 0 AND s.held_bytes IS NULL
+      AND s.written_bytes >= s.dirty_max_bytes
+      THEN s.dirty_max_bytes
+  END AS any_bytes,
   CASE WHEN s.busy_ns >= v.long_call_ns THEN
     row_number() OVER (
       PARTITION BY s.busy_ns >= v.long_call_ns
@@ -602,6 +704,27 @@ WHERE CASE
     FROM wb_stack AS k
     WHERE k.bdi IN (SELECT f.bdi FROM filed AS f)
   );
+
+-- @view     _stack_right
+-- @summary  What lies right below a device, or a file system with a bdi of its
+--   own.
+-- @grain    device, device below; order bdi, disk
+-- @needs    _text_line
+-- @column   bdi TEXT of the device, as events name it
+-- @column   disk TEXT major:minor of one right below, a disk or not
+CREATE VIEW _stack_right AS
+WITH
+  -- stacks: number, number of what is right below.
+  split AS (
+    SELECT
+      substr(l.line, 1, instr(l.line, ' ') - 1) AS bdi,
+      substr(l.line, instr(l.line, ' ') + 1) || ' ' AS rest
+    FROM _text_line AS l
+    WHERE l.file = 'stacks' AND l.line GLOB '[a-z0-9]* [0-9]*:[0-9]*'
+  )
+SELECT DISTINCT s.bdi, substr(s.rest, 1, instr(s.rest, ' ') - 1) AS disk
+FROM split AS s
+WHERE s.bdi <> substr(s.rest, 1, instr(s.rest, ' ') - 1);
 
 -- @view     _text_line
 -- @summary  Lines of the small files that tell of the machine. Of files with

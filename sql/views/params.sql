@@ -176,6 +176,15 @@ FROM named AS n;
 --   waits for its journal all the time
 -- @column   handed_ratio REAL the block layer holds requests back when it has
 --   this share of the limit, and the device has nothing to do
+-- @column   own_busy_factor REAL a device that lies on disks is slow itself
+--   when it was busy so many times as long as all of them
+-- @column   shrunk_factor REAL the disk gets less than the pages that were
+--   written for it when these are so many times its bytes
+-- @column   rate_step_factor REAL the rate of a device changed when it wrote so
+--   many times as fast before or behind, and the square of the size of its
+--   requests by less
+-- @column   rate_side_ns INTEGER and was busy for so long on either side
+-- @column   rate_side_count INTEGER in so many seconds with a write or more
 -- @column   busy_ratio REAL a device that is busy for this share of the time
 --   writes no more with a larger limit; counters that are told for this share
 --   of it are told for all of it
@@ -240,6 +249,11 @@ SELECT
   4.0 AS overrated_factor,
   10 AS storm_per_s,
   0.75 AS handed_ratio,
+  1.5 AS own_busy_factor,
+  1.5 AS shrunk_factor,
+  3.0 AS rate_step_factor,
+  u.second_ns / 2 AS rate_side_ns,
+  3 AS rate_side_count,
   0.9 AS busy_ratio,
   0.1 AS dirty_least_ratio,
   256 AS few_pages_count,

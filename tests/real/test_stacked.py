@@ -31,7 +31,12 @@ _INFERRED = {"small_memcg_limit", "strict_limit"}
 _REQUEST = re.compile(r"^(.* block_\w+: +)254,(\d+) ", re.MULTILINE)
 _KEPT = ("meminfo", "mounts", "sysctls", "swaps", "vmstat.before", "vmstat.after", "zoneinfo")
 _STACKS = "".join(f"254:{minor} 8:{minor}\n" for minor in range(0, 96, 16))
+_SAMPLE = re.compile(r"^== vd([a-f])$", re.MULTILINE)
 Folders = tuple[Path, Path, Path]
+
+
+def _numbered(sample: re.Match[str]) -> str:
+    return f"{sample[0]}\ndev 254:{16 * (ord(sample[1]) - ord('a'))}"
 
 
 @pytest.fixture(params=_CASES)
@@ -58,6 +63,9 @@ def folders(
         for name, trace in (("disks", text), ("stacked", moved), ("unknown", moved))
     )
     (stacked / "stacks").write_text(_STACKS)
+    # What each device itself had to do, which no request tells.
+    samples = (whole / "block.samples").read_text()
+    (stacked / "block.samples").write_text(_SAMPLE.sub(_numbered, samples))
     return disks, stacked, unknown
 
 
