@@ -195,15 +195,22 @@ SELECT
   nullif(
     max(CASE s.name WHEN 'vm.dirty_bytes' THEN s.value END), 0
   ) AS dirty_bytes,
-  nullif(
-    max(CASE s.name WHEN 'vm.dirty_ratio' THEN s.value END), 0
-  ) AS dirty_ratio,
+  -- 0 is a ratio, too, where the bytes are 0.
+  CASE
+    WHEN max(CASE s.name WHEN 'vm.dirty_bytes' THEN s.value END) = 0
+      THEN max(CASE s.name WHEN 'vm.dirty_ratio' THEN s.value END)
+    ELSE nullif(max(CASE s.name WHEN 'vm.dirty_ratio' THEN s.value END), 0)
+  END AS dirty_ratio,
   nullif(
     max(CASE s.name WHEN 'vm.dirty_background_bytes' THEN s.value END), 0
   ) AS dirty_background_bytes,
-  nullif(
-    max(CASE s.name WHEN 'vm.dirty_background_ratio' THEN s.value END), 0
-  ) AS dirty_background_ratio,
+  CASE
+    WHEN max(CASE s.name WHEN 'vm.dirty_background_bytes' THEN s.value END) = 0
+      THEN max(CASE s.name WHEN 'vm.dirty_background_ratio' THEN s.value END)
+    ELSE nullif(
+      max(CASE s.name WHEN 'vm.dirty_background_ratio' THEN s.value END), 0
+    )
+  END AS dirty_background_ratio,
   max(CASE s.name WHEN 'vm.watermark_scale_factor' THEN s.value END)
     AS watermark_scale_factor,
   u.kib_bytes * u.kib_bytes AS round_bytes,
