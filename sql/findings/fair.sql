@@ -7,8 +7,8 @@
 --   nothing.
 -- @severity  fact
 -- @confidence measured
--- @sentence  The {tasks_count} writers of {bdi} got[ {weighted_ratio} of fair
---   shares][ {plain_ratio} of equal shares] (Jain's index), from
+-- @sentence  The {tasks_count} writers of {bdi} dirtied[ {weighted_ratio} of
+--   fair shares][ {plain_ratio} of equal shares] (Jain's index), from
 --   {slow_bytes_per_s} to {fast_bytes_per_s}.
 -- @evidence  fairness --bdi {bdi}: weighted_ratio = max(jain_weighted_ratio,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); plain_ratio = max(jain_ratio,

@@ -5,8 +5,8 @@
 --   fifth of its time and more: at the limit the kernel stops everybody.
 -- @severity  note
 -- @confidence measured
--- @sentence  {light_task} wrote only {light_bytes_per_s} to {bdi} and was held
---   up for {slept_ratio} of its time, beside {greedy_task} with
+-- @sentence  {light_task} dirtied only {light_bytes_per_s} of {bdi} and was
+--   held up for {slept_ratio} of its time, beside {greedy_task} with
 --   {greedy_bytes_per_s}.
 -- @evidence  fairness_tasks --bdi {bdi}: light_bytes_per_s =
 --   max(rate_bytes_per_s, tid={light_tid}, bdi={bdi}); slept_ratio =

@@ -9,9 +9,9 @@
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for the limits of
---   {which}[ {cgroup_ino}][: its tasks dirtied{least:raw} {burst_bytes}, and it
---   had {dirty_max_bytes} dirty at most][; one write was held for
---   {call_max_ns}].
+--   {which}[ {cgroup_ino}][, of which there was only {likely_cgroup_ino}][: its
+--   tasks dirtied{least:raw} {burst_bytes}, and it had {dirty_max_bytes} dirty
+--   at most][; one write was held for {call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=small_memcg_limit, cgroup_ino={cgroup_ino}); call_max_ns =
 --   max(call_max_ns, finding=small_memcg_limit, cgroup_ino={cgroup_ino})
@@ -19,14 +19,23 @@
 --   sum(dirtied_estimate_bytes)
 -- @evidence  dirty_domains: dirty_max_bytes = max(dirty_max_bytes,
 --   domain=memcg, cgroup_ino={cgroup_ino})
--- @advice    Give the cgroup more memory: its dirty limits are a share of
---   it[, with free run up to {share_ratio}][, and {proposed_bytes} have room
---   for this burst].
--- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.max = {proposed_bytes:raw}
--- @costs     Memory that others then do not have.
--- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss_total, wb_disk_unknown, wb_task_dirtied, wb_domain_sum,
---   wb_dirty_setting, wb_rule, raw_wb_domain_dirty_state
+-- @advice    [Give the cgroup more memory ({roomy_file:raw}): its dirty limits
+--   are a share of it][, with free run up to {share_ratio}][, and
+--   {proposed_bytes} have room for this burst][Give the cgroup more memory
+--   ({full_file:raw}): its tasks wait while they reclaim what is over its
+--   limit][No limit has room for this burst: that takes {missing_bytes}, and
+--   the machine has {memory_bytes}. Let its writers write less at once, or
+--   write behind themselves (sync_file_range, O_DIRECT)].
+-- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.high = {high_bytes:raw}
+-- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.max = {max_bytes:raw}
+-- @now       [/sys/fs/cgroup{cgroup_ino:path}/memory.high =
+--   {now_high_bytes:raw}]
+-- @now       [/sys/fs/cgroup{cgroup_ino:path}/memory.max = {now_max_bytes:raw}]
+-- @costs     [{costs:raw}]
+-- @expect    [{expected:raw}]
+-- @needs     wb_loss, wb_loss_total, wb_disk_unknown, wb_task_dirtied,
+--   wb_domain_sum, wb_dirty_setting, wb_cgroup_sample, wb_bounds, wb_rule,
+--   wb_units, raw_wb_domain_dirty_state, raw_cgroup, raw_meminfo
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
 -- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -37,13 +46,29 @@
 -- @column    bdi TEXT the device
 -- @column    cgroup_ino INTEGER the cgroup; NULL = not known
 -- @column    which TEXT the cgroup, or a memory cgroup where it is not known
+-- @column    likely_cgroup_ino INTEGER where it is not known, the only one that
+--   the machine had besides the root; NULL = it had several, or is known
 -- @column    least TEXT that burst_bytes is a lower bound; empty = it is none
 -- @column    burst_bytes INTEGER what its tasks dirtied
 -- @column    dirty_max_bytes INTEGER most that it had dirty
 -- @column    share_ratio REAL where free run ends, as a share of its memory
 --   that can be dirtied; NULL = nothing tells
 -- @column    proposed_bytes INTEGER memory whose free run holds the burst; NULL
---   = that share, or the burst, is not known
+--   = that share, or the burst, is not known, the cgroup has as much already,
+--   or the machine has less
+-- @column    roomy_file TEXT the file of its limit, where tasks were throttled
+--   by its dirty limits and the machine has room for the burst; else NULL
+-- @column    full_file TEXT the same, where they only reclaimed; else NULL
+-- @column    missing_bytes INTEGER what would have room for the burst, where
+--   the machine has less; else NULL
+-- @column    memory_bytes INTEGER the machine's memory
+-- @column    high_bytes INTEGER memory.high to set; NULL = it is not set, or
+--   not known to be, or high enough
+-- @column    max_bytes INTEGER memory.max likewise
+-- @column    now_high_bytes INTEGER what memory.high is, where it is to be set
+-- @column    now_max_bytes INTEGER memory.max likewise
+-- @column    costs TEXT what more memory costs
+-- @column    expected TEXT what should change
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so; NULL = that is not felt
 -- @column    first_ts INTEGER ns, start of the first wait
@@ -73,6 +98,98 @@ WITH
     FROM wb_domain_sum AS m
     WHERE m.domain = 'memcg'
     GROUP BY m.cgroup_ino
+  ),
+  -- Where the cgroup is known no other can be meant.
+  only_one AS (
+    SELECT min(c.cgroup_ino) AS cgroup_ino
+    FROM raw_cgroup AS c
+    WHERE c.cgroup_ino > 1
+    HAVING count(DISTINCT c.cgroup_ino) = 1
+  ),
+  throttled AS (
+    SELECT l.bdi, l.cgroup_ino, sum(l.dur) AS dur
+    FROM wb_loss AS l
+    CROSS JOIN wb_bounds AS b
+    WHERE l.finding = 'small_memcg_limit'
+      AND l.kind = 'throttle'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
+    GROUP BY l.bdi, l.cgroup_ino
+  ),
+  -- A file that says max has no number. memory.current has one always.
+  limited AS (
+    SELECT
+      c.cgroup_ino,
+      min(c.memory_high_bytes) AS high_bytes,
+      min(c.memory_max_bytes) AS max_bytes
+    FROM wb_cgroup_sample AS c
+    WHERE c.memory_bytes IS NOT NULL
+    GROUP BY c.cgroup_ino
+  ),
+  machine AS (
+    SELECT max(i.value) * u.kib_bytes AS memory_bytes
+    FROM wb_units AS u
+    LEFT JOIN raw_meminfo AS i
+      ON i.name = 'MemTotal' AND i.sample = 'before' AND i.unit = 'kB'
+    GROUP BY u.kib_bytes
+  ),
+  sized AS (
+    SELECT
+      t.*,
+      h.dur >= v.loss_least_ns AS is_throttled,
+      coalesce(f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio))
+        AS share_ratio,
+      CASE WHEN b.is_bound = 0 AND h.dur >= v.loss_least_ns THEN
+        s.round_bytes
+        * (
+          1 + CAST(
+            1.0 * b.bytes / s.round_bytes / coalesce(
+              f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
+            ) AS INTEGER
+          )
+        )
+      END AS roomy_bytes,
+      m.memory_bytes,
+      k.high_bytes,
+      k.max_bytes,
+      CASE
+        WHEN k.cgroup_ino IS NULL
+          THEN 'memory.high or memory.max, whichever is set'
+        WHEN k.high_bytes IS NULL AND k.max_bytes IS NULL
+          THEN 'the limit is that of a folder above it'
+        WHEN k.max_bytes IS NULL OR k.high_bytes < k.max_bytes
+          THEN 'memory.high'
+        WHEN k.high_bytes IS NULL OR k.max_bytes < k.high_bytes
+          THEN 'memory.max'
+        ELSE 'memory.high and memory.max'
+      END AS limit_file,
+      CASE b.is_bound WHEN 1 THEN ' at least' ELSE '' END AS least,
+      b.bytes AS burst_bytes
+    FROM wb_loss_total AS t
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_dirty_setting AS s
+    CROSS JOIN machine AS m
+    LEFT JOIN throttled AS h ON h.bdi IS t.bdi AND h.cgroup_ino IS t.cgroup_ino
+    LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
+    LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino
+    LEFT JOIN limited AS k ON k.cgroup_ino = t.cgroup_ino
+    WHERE t.finding = 'small_memcg_limit' AND t.cost_task_ns >= v.loss_least_ns
+  ),
+  judged AS (
+    SELECT
+      z.*,
+      z.roomy_bytes > z.memory_bytes AS is_too_much,
+      -- It has as much, and yet its tasks waited: nothing tells how much more.
+      CASE
+        WHEN z.roomy_bytes > z.memory_bytes
+          OR z.roomy_bytes <= min(
+            coalesce(z.high_bytes, z.max_bytes),
+            coalesce(z.max_bytes, z.high_bytes)
+          )
+          THEN NULL
+        ELSE z.roomy_bytes
+      END AS proposed_bytes
+    FROM sized AS z
   )
 SELECT
   t.cost_task_ns,
@@ -87,31 +204,43 @@ SELECT
   t.cgroup_ino,
   CASE WHEN t.cgroup_ino IS NULL THEN 'a memory cgroup' ELSE 'the cgroup' END
     AS which,
-  CASE b.is_bound WHEN 1 THEN ' at least' ELSE '' END AS least,
-  b.bytes AS burst_bytes,
+  CASE WHEN t.cgroup_ino IS NULL THEN o.cgroup_ino END AS likely_cgroup_ino,
+  t.least,
+  t.burst_bytes,
   w.bytes AS dirty_max_bytes,
-  coalesce(f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio))
-    AS share_ratio,
-  CASE b.is_bound WHEN 0 THEN
-    s.round_bytes
-    * (
-      1 + CAST(
-        1.0 * b.bytes / s.round_bytes / coalesce(
-          f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
-        ) AS INTEGER
-      )
-    )
-  END AS proposed_bytes,
+  CASE WHEN t.is_throttled = 1 AND coalesce(t.is_too_much, 0) = 0
+    THEN t.share_ratio
+  END AS share_ratio,
+  t.proposed_bytes,
+  CASE WHEN t.is_throttled = 1 AND coalesce(t.is_too_much, 0) = 0
+    THEN t.limit_file
+  END AS roomy_file,
+  CASE WHEN coalesce(t.is_throttled, 0) = 0 THEN t.limit_file END AS full_file,
+  CASE t.is_too_much WHEN 1 THEN t.roomy_bytes END AS missing_bytes,
+  t.memory_bytes,
+  CASE WHEN t.high_bytes < t.proposed_bytes THEN t.proposed_bytes END
+    AS high_bytes,
+  CASE WHEN t.max_bytes < t.proposed_bytes THEN t.proposed_bytes END
+    AS max_bytes,
+  CASE WHEN t.high_bytes < t.proposed_bytes THEN t.high_bytes END
+    AS now_high_bytes,
+  CASE WHEN t.max_bytes < t.proposed_bytes THEN t.max_bytes END
+    AS now_max_bytes,
+  CASE WHEN coalesce(t.is_too_much, 0) = 0
+    THEN 'Memory that others then do not have.'
+  END AS costs,
+  CASE
+    WHEN t.is_too_much = 1 THEN NULL
+    WHEN t.is_throttled = 1 THEN 'throttle_summary.slept_total_ns lower'
+    ELSE 'stalls_by_task.total_ns lower'
+  END AS expected,
   CASE WHEN t.call_max_ns >= v.long_call_ns THEN t.call_max_ns END
     AS call_max_ns,
   t.first_ts,
   t.last_ts
-FROM wb_loss_total AS t
+FROM judged AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_setting AS s
+LEFT JOIN only_one AS o ON 1 = 1
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
-LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
 LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino
-LEFT JOIN told AS f ON f.cgroup_ino = t.cgroup_ino
-WHERE t.finding = 'small_memcg_limit' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

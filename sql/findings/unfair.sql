@@ -7,7 +7,7 @@
 --   nothing.
 -- @severity  warning
 -- @confidence measured
--- @sentence  {slow_task} got {slow_bytes_per_s} of {bdi} and {fast_task} got
+-- @sentence  {slow_task} dirtied {slow_bytes_per_s} of {bdi} and {fast_task}
 --   {fast_bytes_per_s}, although both asked for more: Jain's index is
 --   {jain_ratio}.
 -- @evidence  fairness_tasks --bdi {bdi}: slow_bytes_per_s =

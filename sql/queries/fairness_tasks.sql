@@ -7,9 +7,10 @@
 -- @read     rate is by dirtied_basis (see fairness): compare it with the
 --   entitlement. A task far below its entitlement got less than its share.
 --   asked is what it asked for, where its fio job has a rate= or sched_switch
---   saw it sleep of its own accord; demand_basis none: nothing tells, so there
---   is no entitlement. Nor is there one where is_compared is 0: the task did
---   not write together with those that are compared. dirtied and
+--   saw it sleep of its own accord, or compute for so long that it could not
+--   dirty its share; demand_basis none: nothing tells, so there is no
+--   entitlement. Nor is there one where is_compared is 0: the task did not
+--   write together with those that are compared. dirtied and
 --   dirtied_bytes_per_s are lower bounds, from the events alone.
 -- @warns    wb_fairness_warning
 -- @filters  range, bdi, tid, task, cgroup

@@ -612,7 +612,8 @@ WITH
         )
           THEN 'the trace has not all of sys_exit_write'
       END,
-      'calls write to pipes, to memory and directly, too; mmap needs none',
+      'calls write to pipes, to memory and directly, too;'
+        || ' mmap and io_uring need none',
       'what write() returns becomes dirty pages'
     FROM state AS s
     UNION ALL

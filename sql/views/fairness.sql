@@ -6,7 +6,7 @@
 --   max-min fair share of what those got that wrote together. Tasks that wrote
 --   on the side (wb_rule) are left out.
 -- @grain    bdi, cgroup, task under a name; order bdi, cgroup_ino, tid
--- @needs    wb_throttle_total, wb_task_dirtied, wb_task, _idle, wb_units,
+-- @needs    wb_throttle_total, wb_task_dirtied, wb_task, _spent, wb_units,
 --   wb_rule, raw_sched_switch
 -- @events   writeback:balance_dirty_pages
 -- @optional writeback:global_dirty_state, sched:sched_switch
@@ -31,11 +31,14 @@
 -- @column   is_compared INTEGER 1: it is of those, the most of its wb, that
 --   were active at the same moment and for wb_rule.together_least_ns from then,
 --   or it is the only one
--- @column   is_demand_limited INTEGER 1: it got all it asked for: the rate= of
---   its fio job, or, where it has none, it was idle for half of its own time or
---   more, or throttled for hardly any of it (wb_rule)
--- @column   asked_bytes_per_s REAL what it asked for; NULL = all it could get,
---   or not known
+-- @column   is_demand_limited INTEGER 1: it asked for less than it could get:
+--   the rate= of its fio job, or, where it has none, it was idle for half of
+--   its own time or more, or throttled for hardly any of it (wb_rule), or it
+--   computes so long that with a CPU to itself, and never throttled, it would
+--   not come to its share
+-- @column   asked_bytes_per_s REAL what it asked for: its rate, or, where it
+--   computes, its rate with a CPU to itself; NULL = all it could get, or not
+--   known
 -- @column   demand_basis TEXT of its wb: fio: rate= of each job; sched:
 --   sched_switch watched each task; none: nothing tells
 -- @column   entitlement_bytes_per_s REAL its max-min fair share of what those
@@ -74,10 +77,9 @@ WITH
         WHEN d.basis = 'bound' THEN d.charged_bytes - d.first_charged_bytes
         ELSE d.estimate_bytes - d.first_bytes
       END AS rate_bytes,
-      CASE
-        WHEN d.basis = 'bound' THEN a.last_ts - a.first_ts
-        ELSE d.to_ts - d.from_ts
-      END AS rate_ns,
+      CASE WHEN d.basis = 'bound' THEN a.first_ts ELSE d.from_ts END
+        AS rate_from_ts,
+      CASE WHEN d.basis = 'bound' THEN a.last_ts ELSE d.to_ts END AS rate_to_ts,
       d.fio_bytes_per_s
     FROM wb_throttle_total AS a
     JOIN wb_task AS k ON k.task_id = a.task_id
@@ -93,23 +95,34 @@ WITH
       1.0 * a.slept_ns / nullif(a.to_ts - a.from_ts, 0) AS slept_ratio,
       coalesce(
         a.fio_bytes_per_s,
-        1.0 * u.second_ns * a.rate_bytes / nullif(a.rate_ns, 0)
+        1.0 * u.second_ns * a.rate_bytes
+          / nullif(a.rate_to_ts - a.rate_from_ts, 0)
       ) AS rate
     FROM dirtying AS a
     CROSS JOIN wb_units AS u
     WHERE a.active_ns > 0 AND a.dirtied_bytes > 0
   ),
-  idle AS (
+  spent AS (
     SELECT
       r.bdi,
       r.cgroup_ino,
       r.task_id,
-      1.0 * sum(
-        min(i.end_ts, r.to_ts) - max(i.ts, r.from_ts)
-      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio
+      1.0 * total(
+        CASE i.is_idle WHEN 1
+          THEN max(min(i.end_ts, r.to_ts) - max(i.ts, r.from_ts), 0)
+        END
+      ) / nullif(max(r.to_ts - r.from_ts - r.slept_ns), 0) AS idle_ratio,
+      -- Of the time that its rate is of.
+      sum(
+        CASE i.is_idle WHEN 0
+          THEN max(min(i.end_ts, r.rate_to_ts) - max(i.ts, r.rate_from_ts), 0)
+        END
+      ) AS cpu_ns
     FROM task_rate AS r
-    JOIN _idle AS i
-      ON i.tid = r.tid AND i.end_ts > r.from_ts AND i.ts < r.to_ts
+    JOIN _spent AS i
+      ON i.tid = r.tid
+      AND i.end_ts > min(r.from_ts, r.rate_from_ts)
+      AND i.ts < max(r.to_ts, r.rate_to_ts)
     GROUP BY r.bdi, r.cgroup_ino, r.task_id
   ),
   seen AS (
@@ -119,6 +132,8 @@ WITH
         WHEN i.idle_ratio IS NOT NULL THEN i.idle_ratio
         WHEN r.tid IN (SELECT w.tid FROM watched AS w) THEN 0.0
       END AS idle_ratio,
+      r.rate * (r.rate_to_ts - r.rate_from_ts) / nullif(i.cpu_ns, 0)
+        AS cpu_rate,
       -- Each of the tasks of the wb must be known.
       CASE
         WHEN min(r.is_fio) OVER wb = 1 THEN 'fio'
@@ -127,7 +142,7 @@ WITH
         ELSE 'none'
       END AS demand_basis
     FROM task_rate AS r
-    LEFT JOIN idle AS i
+    LEFT JOIN spent AS i
       ON i.bdi = r.bdi
       AND coalesce(i.cgroup_ino, 0) = coalesce(r.cgroup_ino, 0)
       AND i.task_id = r.task_id
@@ -150,8 +165,9 @@ WITH
     SELECT
       j.*,
       CASE
-        WHEN j.is_demand_limited = 0 THEN NULL
         WHEN j.demand_basis = 'fio' THEN j.asked_bytes_per_s
+        -- No more than this: whether it is its share, or less, is seen below.
+        WHEN j.is_demand_limited = 0 THEN max(j.cpu_rate, j.rate)
         ELSE j.rate
       END AS asked
     FROM judged AS j
@@ -273,20 +289,33 @@ SELECT
   o.slept_ratio,
   o.idle_ratio,
   o.is_compared,
-  CASE WHEN o.demand_basis <> 'none' THEN o.is_demand_limited END
+  CASE WHEN o.demand_basis <> 'none' THEN o.is_limited END
     AS is_demand_limited,
-  CASE WHEN o.demand_basis <> 'none' THEN o.asked END AS asked_bytes_per_s,
+  CASE WHEN o.demand_basis <> 'none' AND o.is_limited THEN o.asked END
+    AS asked_bytes_per_s,
   o.demand_basis,
   CASE
     WHEN o.demand_basis = 'none' OR o.is_compared = 0 THEN NULL
-    WHEN o.place < l.stop_place OR l.stop_place IS NULL THEN o.asked
-    ELSE l.fair_rate
+    WHEN o.place < o.stop_place OR o.stop_place IS NULL THEN o.asked
+    ELSE o.fair_rate
   END AS entitlement_bytes_per_s
-FROM ordered AS o
-CROSS JOIN wb_units AS u
-LEFT JOIN level AS l
-  ON l.bdi = o.bdi
-  AND coalesce(l.cgroup_ino, 0) = coalesce(o.cgroup_ino, 0);
+FROM (
+  SELECT
+    d.*,
+    l.stop_place,
+    l.fair_rate,
+    d.is_demand_limited = 1
+      OR (
+        d.is_compared = 1
+        AND d.asked IS NOT NULL
+        AND d.place < l.stop_place
+      ) AS is_limited
+  FROM ordered AS d
+  LEFT JOIN level AS l
+    ON l.bdi = d.bdi
+    AND coalesce(l.cgroup_ino, 0) = coalesce(d.cgroup_ino, 0)
+) AS o
+CROSS JOIN wb_units AS u;
 
 -- @view     wb_window_rate
 -- @shared
@@ -447,21 +476,24 @@ SELECT
   CASE WHEN f.is_unknown = 0 THEN f.jain_ratio END AS jain_ratio
 FROM per_window AS f;
 
--- @view     _idle
--- @summary  Sleeps in which a throttled task did not want to run: interruptible
---   ones, such as those of a rate limit, of an empty pipe or of nothing to do,
---   and those of a task that was stopped, by a signal or a debugger.
--- @grain    sleep of a task that fires balance_dirty_pages; order tid, ts
+-- @view     _spent
+-- @summary  When a throttled task ran, and sleeps in which it did not want to
+--   run: interruptible ones, such as those of a rate limit, of an empty pipe or
+--   of nothing to do, and those of a task that was stopped, by a signal or a
+--   debugger.
+-- @grain    stretch of a task that fires balance_dirty_pages; order tid, ts
 -- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_bounds
 -- @optional sched:sched_switch
 -- @column   tid INTEGER thread
--- @column   ts INTEGER ns, when it left the CPU
--- @column   end_ts INTEGER ns, when it ran again; the trace's end if it did not
+-- @column   ts INTEGER ns, when it left the CPU, or got it
+-- @column   end_ts INTEGER ns, when it ran again, or left it; the trace's end
+--   if it did not
+-- @column   is_idle INTEGER 1: such a sleep; 0: it ran
 -- @source   include/trace/events/sched.h: bit 0 of prev_state is
 --   TASK_INTERRUPTIBLE in every kernel, bits 2 and 3 are __TASK_STOPPED and
 --   __TASK_TRACED
 -- @materialize
-CREATE VIEW _idle AS
+CREATE VIEW _spent AS
 WITH
   dirtier AS (
     SELECT DISTINCT d.tid
@@ -469,11 +501,16 @@ WITH
     WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
   ),
   moves AS (
-    SELECT s.prev_pid AS tid, s.seq, s.ts, s.prev_state AS left_state
+    SELECT
+      s.prev_pid AS tid,
+      s.seq,
+      s.ts,
+      s.prev_state AS left_state,
+      0 AS is_on
     FROM raw_sched_switch AS s
     WHERE s.prev_pid IN (SELECT d.tid FROM dirtier AS d)
     UNION ALL
-    SELECT s.next_pid, s.seq, s.ts, NULL
+    SELECT s.next_pid, s.seq, s.ts, NULL, 1
     FROM raw_sched_switch AS s
     WHERE s.next_pid IN (SELECT d.tid FROM dirtier AS d)
   ),
@@ -482,14 +519,19 @@ WITH
       m.tid,
       m.ts,
       m.left_state,
+      m.is_on,
       lead(m.ts) OVER task AS next_ts,
-      lead(m.left_state) OVER task AS next_left_state
+      lead(m.is_on) OVER task AS next_is_on
     FROM moves AS m
     WINDOW task AS (PARTITION BY m.tid ORDER BY m.seq)
   )
-SELECT p.tid, p.ts, coalesce(p.next_ts, b.last_ts) AS end_ts
+SELECT
+  p.tid,
+  p.ts,
+  coalesce(p.next_ts, b.last_ts) AS end_ts,
+  1 - p.is_on AS is_idle
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
-WHERE p.left_state & (1 | 4 | 8) > 0
-  -- Two switches off the CPU in a row: the one onto it was not recorded.
-  AND p.next_left_state IS NULL;
+WHERE (p.is_on = 1 OR p.left_state & (1 | 4 | 8) > 0)
+  -- Two switches of one kind in a row: the one between them was not recorded.
+  AND coalesce(p.next_is_on <> p.is_on, 1);

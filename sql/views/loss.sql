@@ -5,8 +5,8 @@
 -- @view     wb_loss
 -- @summary  Waits of tasks, each with the finding that tells of it. No wait is
 --   told of twice, so what findings cost can be added up.
--- @grain    wait of a task that is no kernel thread, and those of flushers for
---   a journal; order wait_id
+-- @grain    wait of a task that is no kernel thread and none of the recorder,
+--   and those of flushers for a journal; order wait_id
 -- @needs    _loss
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
@@ -81,7 +81,7 @@ ORDER BY c.call_seq, c.finding;
 -- @summary  What each finding cost, and whom, in the time of interest. Findings
 --   about a device are apart by device, those about a cgroup by cgroup.
 -- @grain    finding, bdi, cgroup; order finding, bdi, cgroup_ino
--- @needs    _loss, _loss_call, wb_bounds
+-- @needs    _loss, _loss_call, wb_bounds, wb_rule
 -- @column   finding TEXT rule of sql/findings
 -- @column   bdi TEXT backing device; NULL = the finding is not about one
 -- @column   cgroup_ino INTEGER cgroup; NULL = the finding is not about one
@@ -93,7 +93,8 @@ ORDER BY c.call_seq, c.finding;
 --   NULL = no such call
 -- @column   tasks_count INTEGER threads that lost it
 -- @column   tasks TEXT their names, of each the one under which it lost most:
---   dd 399; 4 dd; dd and fio; 2 dd and 1 fio; dd, fio and 2 more
+--   dd 399; 4 dd; dd and fio; 2 dd and 1 fio; dd, fio and 2 more; 2 dd and 9
+--   more where those of other names lost next to nothing
 -- @column   first_ts INTEGER ns, start of the first wait
 -- @column   last_ts INTEGER ns, end of the last
 -- @column   device_ratio REAL share of the time in which the device had
@@ -183,9 +184,12 @@ WITH
       max(CASE n.place WHEN 1 THEN n.tid END) AS first_tid,
       max(CASE n.place WHEN 1 THEN n.tasks_count END) AS first_count,
       max(CASE n.place WHEN 2 THEN n.comm END) AS second_comm,
-      max(CASE n.place WHEN 2 THEN n.tasks_count END) AS second_count
+      max(CASE n.place WHEN 2 THEN n.tasks_count END) AS second_count,
+      max(CASE n.place WHEN 2 THEN n.dur END)
+        >= v.named_least_ratio * sum(n.dur) AS is_second_named
     FROM per_name AS n
-    GROUP BY n.finding, n.bdi, n.cgroup_ino
+    CROSS JOIN wb_rule AS v
+    GROUP BY n.finding, n.bdi, n.cgroup_ino, v.named_least_ratio
   ),
   summed AS (
     SELECT
@@ -214,6 +218,11 @@ SELECT
   CASE
     WHEN n.tasks_count = 1 THEN n.first_comm || ' ' || n.first_tid
     WHEN n.names_count = 1 THEN n.tasks_count || ' ' || n.first_comm
+    WHEN n.is_second_named = 0 THEN
+      CASE n.first_count
+        WHEN 1 THEN n.first_comm || ' ' || n.first_tid
+        ELSE n.first_count || ' ' || n.first_comm
+      END || ' and ' || (n.tasks_count - n.first_count) || ' more'
     -- A number with each, or with none.
     WHEN n.first_count = 1 AND n.second_count = 1 THEN
       n.first_comm
@@ -280,12 +289,12 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 
 -- @view     _loss
 -- @summary  wb_loss.
--- @grain    wait of a task that is no kernel thread, and those of flushers for
---   a journal; order wait_id
+-- @grain    wait of a task that is no kernel thread and none of the recorder,
+--   and those of flushers for a journal; order wait_id
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
 --   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_disk, wb_disk_rate,
---   wb_stack, wb_sync_wait, wb_flusher, wb_rule
+--   wb_stack, wb_sync_wait, wb_flusher, wb_recorder_task, wb_rule
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -396,6 +405,11 @@ WITH
     FROM wb_stall AS s
     LEFT JOIN inside AS i ON i.wait_id = s.wait_id
     WHERE s.dur > 0
+      -- Of its pauses recorder_writes tells.
+      AND (
+        s.tid NOT IN (SELECT r.tid FROM wb_recorder_task AS r)
+        OR (s.kind = 'throttle' AND s.comm IN ('trace-cmd', 'wbscope'))
+      )
   ),
   told AS (
     SELECT

@@ -211,6 +211,27 @@ SELECT k.disk
 FROM wb_params AS p
 JOIN wb_stack AS k ON k.bdi = p.bdi;
 
+-- @view     wb_recorder_task
+-- @shared
+-- @summary  Threads of the recorder: what they waited for, nobody lost. Runs
+--   without the file recorder_tasks have no rows.
+-- @grain    thread; order tid
+-- @needs    raw_text_file, raw_task
+-- @column   tid INTEGER thread
+-- @source   docs/record.md
+-- @materialize
+CREATE VIEW wb_recorder_task AS
+WITH
+  listed AS MATERIALIZED (
+    SELECT ' ' || replace(f.text, char(10), ' ') || ' ' AS tids
+    FROM raw_text_file AS f
+    WHERE f.name = 'recorder_tasks'
+  )
+SELECT DISTINCT k.tid
+FROM listed AS l
+CROSS JOIN raw_task AS k
+WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
+
 -- @view     wb_dirty_setting
 -- @shared
 -- @summary  The settings of dirty limits; of a pair of bytes and ratio, the one
@@ -235,15 +256,22 @@ SELECT
   nullif(
     max(CASE s.name WHEN 'vm.dirty_bytes' THEN s.value END), 0
   ) AS dirty_bytes,
-  nullif(
-    max(CASE s.name WHEN 'vm.dirty_ratio' THEN s.value END), 0
-  ) AS dirty_ratio,
+  -- 0 is a ratio, too, where the bytes are 0.
+  CASE
+    WHEN max(CASE s.name WHEN 'vm.dirty_bytes' THEN s.value END) = 0
+      THEN max(CASE s.name WHEN 'vm.dirty_ratio' THEN s.value END)
+    ELSE nullif(max(CASE s.name WHEN 'vm.dirty_ratio' THEN s.value END), 0)
+  END AS dirty_ratio,
   nullif(
     max(CASE s.name WHEN 'vm.dirty_background_bytes' THEN s.value END), 0
   ) AS dirty_background_bytes,
-  nullif(
-    max(CASE s.name WHEN 'vm.dirty_background_ratio' THEN s.value END), 0
-  ) AS dirty_background_ratio,
+  CASE
+    WHEN max(CASE s.name WHEN 'vm.dirty_background_bytes' THEN s.value END) = 0
+      THEN max(CASE s.name WHEN 'vm.dirty_background_ratio' THEN s.value END)
+    ELSE nullif(
+      max(CASE s.name WHEN 'vm.dirty_background_ratio' THEN s.value END), 0
+    )
+  END AS dirty_background_ratio,
   max(CASE s.name WHEN 'vm.watermark_scale_factor' THEN s.value END)
     AS watermark_scale_factor,
   u.kib_bytes * u.kib_bytes AS round_bytes,

@@ -194,6 +194,8 @@ FROM named AS n;
 --   where pages have 4 KiB
 -- @column   loss_least_ns INTEGER time that is lost in all tasks together and
 --   is worth a word
+-- @column   named_least_ratio REAL share of the time that tasks lost from which
+--   on those of a name are named besides the ones that lost most
 -- @column   long_call_ns INTEGER a call that holds a task for so long is felt
 --   by whoever waits for it; a healthy writer is held for pause_max_ns at most
 -- @column   worth_most_ns INTEGER dirty pages that take the disk longer than
@@ -258,6 +260,7 @@ SELECT
   0.1 AS dirty_least_ratio,
   256 AS few_pages_count,
   100 * u.ms_ns AS loss_least_ns,
+  0.05 AS named_least_ratio,
   u.second_ns / 2 AS long_call_ns,
   5 * u.second_ns AS worth_most_ns,
   2 * u.second_ns AS little_most_ns,

@@ -62,6 +62,19 @@ def _unpacked(recorder: Recorder, script: str, env: dict[str, str] | None = None
     assert done.returncode == 0, done.stderr
 
 
+def test_its_own_tasks_are_listed(recorder: Recorder) -> None:
+    """The sampler's children, and of the script's all but the command."""
+    options = ("--profile", "custom", "-e", "sched:sched_process_fork")
+    printed = recorder.record("--print", *options, "--", "sleep", "2.5")
+    _unpacked(recorder, printed.stdout)
+    own = {int(tid) for tid in (recorder.folder / "run/recorder_tasks").read_text().split()}
+    rows = recorder.sql("run", "SELECT parent_pid, child_pid FROM ev_sched_process_fork")
+    children = {row["child_pid"] for row in rows if row["parent_pid"] in own}
+    # A sleep and a cat a second; the command has no other parent than the script.
+    assert len(children & own) >= 4
+    assert len(children - own) == 1
+
+
 def test_probes_there(recorder: Recorder, disk: Path) -> None:
     """Where the kernel takes none, they are not missed; the next script removes what was left."""
     printed = recorder.record("--print", "--", *_command(disk))

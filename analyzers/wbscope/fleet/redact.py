@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"[-+]?[\d.]+([eE][-+]?\d+)?[kmgtKMGT%]?[iI]?[bBsS]?")
 # Texts of events that name nobody; flags of a request, why writeback ran.
 _KEPT_COLUMNS = ("rwbs", "bdi")
 # What is known of these files is of the machine; others may say anything.
-_KEPT_FILES = ("bdis", "devices", "mounts", "stacks", "sysctls", "uname")
+_KEPT_FILES = ("bdis", "devices", "mounts", "recorder_tasks", "stacks", "sysctls", "uname")
 _PRIVATE_SETTINGS = re.compile(r"^kernel\.(hostname|domainname|core_pattern)\b.*\n?", re.MULTILINE)
 _KEPT_META = (
     "schema", "wbscope_version", "ended", "profile", "backend", "clock", "probe", "missing",

@@ -149,7 +149,8 @@ stacks() {
   done
 }
 save() { mkdir -p "$(dirname "$2")" && cat "$1" > "$2" 2>/dev/null || rm -f "$2"; }
-now() { read -r up idle < /proc/uptime; echo "${up%.*}${up#*.}0000000"; }
+now() { read_clock; echo "$ts"; }
+read_clock() { read -r up idle < /proc/uptime; ts=${up%.*}${up#*.}0000000; }
 note() { printf '%s %s\n' "$1" "$2" >> "$work/facts"; }
 add() { # the first of these names that the kernel has
   for event; do
@@ -173,6 +174,28 @@ add_all() { # a pattern of names
   [ -n "$found" ] || fail "no event matches $1"
 }
 objects() { for path in $1; do [ -r $path ] && { echo "== $(echo $path | cut -d/ -f$2)"; cat $path; }; done; }
+# The same of short files, and by no other process: it would be one of the tasks of the run.
+read_objects() {
+  for path in $1; do
+    [ -r $path ] || continue
+    name=${path#/*/*/}
+    text="$text== ${name%%/*}$end"
+    while IFS= read -r line; do text="$text$line$end"; done < $path
+  done
+}
+by_own() { "$@" & echo $! >> $tasks; wait $!; } # a task that is none of the run's
+limits() { # of the cgroups that have one, as a sample
+  [ -f $run/cgroups ] || return
+  text=
+  while read -r inode path; do
+    read -r current < "$path/memory.current" && read -r high < "$path/memory.high" &&
+      read -r most < "$path/memory.max" && [ $high$most != maxmax ] || continue
+    text="$text== $inode/memory.current$end$current$end"
+    [ $high = max ] || text="$text== $inode/memory.high$end$high$end"
+    [ $most = max ] || text="$text== $inode/memory.max$end$most$end"
+  done < $run/cgroups
+  [ -z "$text" ] || printf '# ts=%s\n%s' "$ts" "$text"
+}
 both() {
   objects '/sys/block/*/stat' 4 > $run/block.$1
   objects '/sys/kernel/debug/bdi/*/stats' 6 > $run/bdi.$1
@@ -191,6 +214,8 @@ are_waiting() { # all of them for more, or at their end; none with something to 
 
 main() {
 workload= sampler= readers= watch= own= work= changed= count=0
+end='
+'
 exec 3<&0
 root=/sys/kernel/tracing
 [ -d $root/instances ] || mount -t tracefs nodev $root 2>/dev/null || root=/sys/kernel/debug/tracing
@@ -208,6 +233,7 @@ run=$work/run
 trap clean EXIT
 trap 'exit 130' INT TERM HUP
 mkdir -p $run "$work/tracefs" || exit 5
+tasks=$run/recorder_tasks
 own=$root/instances/wbscope-$$-remote
 mkdir $own || fail "no trace instance can be made"
 echo 0 > $own/tracing_on
@@ -245,28 +271,36 @@ choose_events
 [ -z "$PROBE" ] || probe || note probe none
 ( # none of these files fires an event when it is read; it ends with the script
   trap - EXIT INT TERM HUP
-  while sleep 1 && kill -0 $$ 2>/dev/null; do
-    ts=$(now)
-    { echo "# ts=$ts"; cat /proc/meminfo; } >> $run/meminfo.samples
-    { echo "# ts=$ts"; objects '/sys/block/*/stat' 4; } >> $run/block.samples
-    { echo "# ts=$ts"; objects '/proc/pressure/*' 4; } >> $run/psi.samples
+  while by_own sleep 1 && kill -0 $$ 2>/dev/null; do
+    read_clock
+    echo "# ts=$ts" >> $run/meminfo.samples
+    by_own cat /proc/meminfo >> $run/meminfo.samples
+    text="# ts=$ts$end"
+    read_objects '/sys/block/*/stat'
+    printf '%s' "$text" >> $run/block.samples
+    text="# ts=$ts$end"
+    read_objects '/proc/pressure/*'
+    printf '%s' "$text" >> $run/psi.samples
   done
 ) > /dev/null 2>&1 4>&- < /dev/null &
 sampler=$!
 if [ -n "$WATCHED" ]; then
-  ( trap - EXIT INT TERM HUP; cat <&3; kill -TERM $$ ) > /dev/null 2>&1 4>&- &
+  ( trap - EXIT INT TERM HUP; while read -r line; do :; done <&3; kill -TERM $$ ) > /dev/null 2>&1 4>&- &
   watch=$!
 fi
+echo $$ $sampler $watch >> $tasks
 exec 3<&-
 echo "wbscope: recording $(wc -l < "$work/events") events on $(uname -n)" >&2
 note profile $PROFILE; note command "$COMMAND"; note clock $clock; note sysctls "$SYSCTLS_TOLD"
 note buffer_kib $BUFFER_KIB; note boot_id "$(words /proc/sys/kernel/random/boot_id)"
 note written_unix_s $(date +%s); note started $(now)
 echo 1 > $own/tracing_on
-began=$(now)
+read_clock
+began=$ts
 if [ -n "$DURATION" ]; then
   sleep "$DURATION" 4>&- & # a signal is heard in wait, not in sleep
   workload=$!
+  echo $workload >> $tasks
   wait $workload
   workload=
 else
@@ -276,11 +310,13 @@ else
   code=$?
   workload=
   note exit_code $code
-  note command_started $began; note command_ended $(now)
-  if [ -n "$SYNC" ]; then note sync_started $(now); sync; note sync_ended $(now); fi
+  read_clock
+  note command_started $began; note command_ended $ts
+  if [ -n "$SYNC" ]; then note sync_started $ts; sync; read_clock; note sync_ended $ts; fi
 fi
 echo 0 > $own/tracing_on
-note ended $(now)
+read_clock
+note ended $ts
 for file in vmstat zoneinfo meminfo; do save /proc/$file $run/$file.after; done
 both after
 put_back
@@ -289,6 +325,8 @@ kill $sampler 2>/dev/null; sampler=
 cgroups=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup [^ ]*,memory[, ].*/\1/p' /proc/mounts | head -n 1)
 [ -n "$cgroups" ] || cgroups=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup2 .*/\1/p' /proc/mounts | head -n 1)
 [ -z "$cgroups" ] || ls -id $(find $cgroups -type d 2>/dev/null | head -n 2000) > $run/cgroups 2>/dev/null
+limits 2>/dev/null > $run/cgroup.samples
+[ -s $run/cgroup.samples ] || rm -f $run/cgroup.samples
 save $root/saved_cmdlines "$work/saved_cmdlines"
 for path in /proc/[0-9]*/task/*/comm; do echo "$(echo $path | cut -d/ -f5) $(cat $path 2>/dev/null)"; done > "$work/comms"
 for cpu in $(ls $own/per_cpu | sed 's/cpu//'); do

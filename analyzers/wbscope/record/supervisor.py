@@ -144,7 +144,9 @@ def _record(
         socket.send_fds(link, [message], [] if keep is None else [keep])
     sampler.go(filtered)
     others = trace_cmd_pids(plan.instance) if plan.backend == "trace-cmd" else []
-    pauses.follow([*_own_threads(), *others])
+    own = [*_own_threads(), *others]
+    pauses.follow(own)
+    save(folder / "recorder_tasks", "".join(f"{tid}\n" for tid in own))
     try:
         signal.signal(signal.SIGTERM, _terminate)
         told = json.loads(lines.readline() or '{"ended": "wbscope record killed"}')

@@ -14,7 +14,8 @@ By hand, 4 KiB pages; each task fires every 250 ms for 4 s, 17 events, and sleep
     Of all three rates 2400^2 / (3 * (1600^2 + 2 * 400^2)) = 2/3.
   8:32: f (16) and g (17) from 0 s as c and d, but every 500 ms: 800 and 200 pages/s, and nothing
     tells how fast the disk is: each is entitled to 500. The index is the same, of 9 calls each: it
-    is not told as unfair.
+    is not told as unfair. Of the 300 ms that they do not sleep others have their CPU for 290: with
+    it g would not compute for so long that it could not dirty 500.
 No event tells what the machine dirtied, so all that is known of each task is what it was charged:
 who of them was how fast can be told, and not that it was fair.
 """
@@ -28,7 +29,7 @@ from support.wait_events import Waits
 
 _PAGE = 4096
 _UNFAIR = (
-    "d 14 got 1.56 MiB/s of 8:16 and c 13 got 6.25 MiB/s, although both asked for more: Jain's"
+    "d 14 dirtied 1.56 MiB/s of 8:16 and c 13 6.25 MiB/s, although both asked for more: Jain's"
     " index is 73.5 %."
 )
 # tid: bdi, start and step in ms, pages
@@ -52,6 +53,8 @@ def make(folder: Path) -> None:
             values |= {"dirtied": pages, "pause": 200, "period": 200}
             waits.add(ms, tid, "balance_dirty_pages", bdi=bdi, **values)
             waits.sleep(ms + 1, ms + 201, tid)
+            if step == 500:
+                waits.sleep(ms + 202, ms + 492, tid, state=0)
     waits.request(7, 64, issue=100, complete=102, rwbs="W", dev=(8, 16))
     waits.write(folder)
 

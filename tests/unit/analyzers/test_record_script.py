@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the script for another machine notes of its own tasks, and of cgroups."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import wbscope.record
+
+_SCRIPT = (Path(wbscope.record.__path__[0]) / "remote.sh").read_text()
+
+
+_SHELLS = pytest.mark.parametrize("busybox", [False, True])
+
+
+def _said(busybox: bool, folder: Path, text: str) -> str:
+    """By the functions of the script that sample."""
+    functions = _SCRIPT[_SCRIPT.index("\nobjects() {") : _SCRIPT.index("\nboth() {")]
+    head = f"set -u\nend='\n'\nrun={folder} tasks={folder}/recorder_tasks ts=7\n"
+    script = f"{head}{functions}\n{text}\n"
+    shell = ["busybox", "sh", "-c", script] if busybox else ["sh", "-c", script]
+    return subprocess.run(shell, capture_output=True, text=True, check=True).stdout
+
+
+@_SHELLS
+def test_files_are_read_by_no_other_task(busybox: bool, tmp_path: Path) -> None:
+    """As by cat, whatever stands in them."""
+    for name, text in {"sda": "   1  2\n", "dm-0": "a\\tb * \n\n  c\n", "loop0": ""}.items():
+        (tmp_path / "block" / name).mkdir(parents=True)
+        (tmp_path / "block" / name / "stat").write_text(text)
+    place = tmp_path / "block/*/stat"
+    depth = len(place.parts) - 2
+    cut = f"/{'*/' * (depth - 1)}"
+    told = _said(busybox, tmp_path, f"objects '{place}' {depth + 1}")
+    assert told.count("\n") == 7
+    # Its pattern is of paths with two folders, as /sys/block.
+    ours = _SCRIPT.replace("${path#/*/*/}", f"${{path#{cut}}}")
+    function = ours[ours.index("\nread_objects() {") : ours.index("\nby_own() {")]
+    text = f"{function}\ntext=\nread_objects '{place}'\nprintf '%s' \"$text\""
+    assert _said(busybox, tmp_path, text) == told
+
+
+@_SHELLS
+def test_its_children_are_listed(busybox: bool, tmp_path: Path) -> None:
+    """And their exit code is that of the command, which ends the sampler."""
+    told = _said(
+        busybox,
+        tmp_path,
+        "by_own sh -c 'echo $$'\nby_own sh -c 'echo $$; exit 3' || echo $?\n",
+    )
+    first, second, code = told.split()
+    assert code == "3"
+    assert (tmp_path / "recorder_tasks").read_text().split() == [first, second]
+
+
+@_SHELLS
+def test_limits_of_cgroups(busybox: bool, tmp_path: Path) -> None:
+    """Of those that have one, by files with a number; the root has no such files."""
+    limits = {"a b": ("16777216", "max"), "none": ("max", "max"), "both": ("5", "7")}
+    lines = [f"      1 {tmp_path}\n"]
+    for number, (name, (high, most)) in enumerate(limits.items(), 20):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, value in (("current", "4096"), ("high", high), ("max", most)):
+            (folder / f"memory.{file}").write_text(f"{value}\n")
+        lines.append(f"     {number} {folder}\n")
+    (tmp_path / "cgroups").write_text("".join(lines))
+    assert _said(busybox, tmp_path, "limits 2> /dev/null") == (
+        "# ts=7\n"
+        "== 20/memory.current\n4096\n== 20/memory.high\n16777216\n"
+        "== 22/memory.current\n4096\n== 22/memory.high\n5\n== 22/memory.max\n7\n"
+    )
+    (tmp_path / "cgroups").write_text(lines[0])
+    assert _said(busybox, tmp_path, "limits 2> /dev/null || :") == ""
