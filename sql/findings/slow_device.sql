@@ -10,7 +10,7 @@
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} for {bdi}, which[ writes
 --   {disk_bytes_per_s} and] is slower than its writers[; one write was held for
---   {call_max_ns}].
+--   {call_least:raw}{call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
 --   bdi={bdi}); call_max_ns = max(call_max_ns, finding=slow_device, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
@@ -19,7 +19,7 @@
 --   O_DIRECT), so that no write waits for another's pages.
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_rule
+-- @needs     wb_loss_total, wb_disk_rate, wb_watched, wb_rule
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -30,6 +30,8 @@
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so
+-- @column    call_least TEXT at least, where writes were not recorded; else
+--   empty
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages()
@@ -43,10 +45,12 @@ SELECT
   t.bdi,
   d.disk_bytes_per_s,
   t.call_max_ns,
+  CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_watched AS o
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 WHERE t.finding = 'slow_device' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

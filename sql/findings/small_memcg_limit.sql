@@ -11,7 +11,7 @@
 -- @sentence  {tasks} waited {cost_task_ns} for the limits of
 --   {which}[ {cgroup_ino}][: its tasks dirtied{least:raw} {burst_bytes}, and it
 --   had {dirty_max_bytes} dirty at most][; one write was held for
---   {call_max_ns}].
+--   {call_least:raw}{call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=small_memcg_limit, cgroup_ino={cgroup_ino}); call_max_ns =
 --   max(call_max_ns, finding=small_memcg_limit, cgroup_ino={cgroup_ino})
@@ -26,7 +26,7 @@
 -- @costs     Memory that others then do not have.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss_total, wb_disk_unknown, wb_task_dirtied, wb_domain_sum,
---   wb_dirty_setting, wb_rule, raw_wb_domain_dirty_state
+--   wb_dirty_setting, wb_watched, wb_rule, raw_wb_domain_dirty_state
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
 -- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -46,6 +46,8 @@
 --   = that share, or the burst, is not known
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so; NULL = that is not felt
+-- @column    call_least TEXT at least, where writes were not recorded; else
+--   empty
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c mdtc_calc_avail()
@@ -104,11 +106,13 @@ SELECT
   END AS proposed_bytes,
   CASE WHEN t.call_max_ns >= v.long_call_ns THEN t.call_max_ns END
     AS call_max_ns,
+  CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
 CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN wb_watched AS o
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
 LEFT JOIN burst AS b ON b.cgroup_ino = t.cgroup_ino
 LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino
