@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.wait_events import WRITE, Waits
+from support.wait_events import COMMIT, MS, WRITE, Waits, device
 from wbscope.explain.proving import prove
 from wbscope.library.finding import Finding
 
@@ -91,3 +91,17 @@ def test_how_long_a_write_was_held_is_a_lower_bound(calls: tuple[str, ...], tmp_
     found, _ = _found(waits, tmp_path)
     least = "" if calls else "at least "
     assert found["slow_device"].text.endswith(f"; one write was held for {least}600 ms.")
+
+
+def test_what_stood_still_is_without_kernel_threads(tmp_path: Path) -> None:
+    """The flusher waits 960 ms for the journal, the reader 199.9 ms for a read."""
+    waits = _waits(*_SLEEP, *COMMIT)
+    waits.span(100, 1100, 9, COMMIT, dev=device(8, 0))
+    waits.sleep(120, 1080, _FLUSHER)
+    waits.request(_READER, 1000, issue=2000, complete=2200, rwbs="R")
+    waits.sleep(2000.1, 2200, _READER)
+    found, _ = _found(waits, tmp_path)
+    assert found["flusher_waits_journal"].cost_task_ns == 960 * MS
+    told = found["overview"]
+    assert (told.facts["tasks_count"], told.facts["lost_ns"]) == (1, 1999 * MS // 10)
+    assert told.text.endswith("; 1 task stood still for 200 ms in all.")
