@@ -284,8 +284,8 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 --   a journal; order wait_id
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
---   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_disk, wb_disk_rate,
---   wb_stack
+--   _loss_machine, _loss_reclaim, _loss_journal, wb_outside_reason,
+--   wb_swap_disk, wb_disk_rate, wb_stack
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -376,8 +376,13 @@ WITH
       s.device_ratio AS stall_device_ratio,
       CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
       CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
+      CASE WHEN s.kind = 'blocked outside throttling' THEN s.wait_id END
+        AS outside_id,
       s.kind = 'block queue' AND s.what GLOB 'block_rq *W*'
         AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
+      s.kind = 'block queue' AND s.what GLOB 'block_rq *R*'
+        AND s.what NOT GLOB 'block_rq *[WD]*'
+        AND coalesce(i.is_sync, 0) = 0 AS is_own_read,
       s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
       s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
       s.comm GLOB 'kworker/*' AS is_flusher,
@@ -411,6 +416,8 @@ WITH
       d.disk_bytes_per_s,
       j.is_storm,
       o.bdi AS only_bdi,
+      x.reason,
+      x.device AS read_device,
       m.is_swapping,
       m.is_shared_swap,
       -- The machine did; of a reclaim whose scans are told, it itself.
@@ -422,6 +429,7 @@ WITH
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
     LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
+    LEFT JOIN wb_outside_reason AS x ON x.wait_id = p.outside_id
     LEFT JOIN (
       -- Of one disk and what alone lies on it, the latter is written to.
       SELECT
@@ -451,6 +459,10 @@ SELECT
   CASE
     WHEN t.is_memcg THEN w.bdi
     WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
+    WHEN t.reason = 'read' THEN t.read_device
+    -- Nothing tells that it waited for a disk at all.
+    WHEN t.kind = 'blocked outside throttling' AND t.cause = 'unknown'
+      THEN t.bdi
     -- With one disk there is no other that it can have waited for.
     ELSE coalesce(t.bdi, t.only_bdi)
   END AS bdi,
@@ -467,6 +479,8 @@ SELECT
           THEN 'reclaim_meets_dirty'
         ELSE 'direct_reclaim'
       END
+    WHEN t.reason = 'read' THEN 'disk_reads'
+    WHEN t.reason = 'memory.high' AND t.cause = 'unknown' THEN 'memcg_high'
     WHEN t.cause IN ('journal commit', 'journal full') THEN
       CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
     WHEN t.cause = 'server latency' THEN 'slow_server'
@@ -479,6 +493,7 @@ SELECT
         ELSE 'many_seconds'
       END
     WHEN t.is_own_write THEN 'direct_writes'
+    WHEN t.is_own_read THEN 'disk_reads'
   END AS finding,
   t.holder_bdi,
   t.holder_cgroup_ino,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import wbscope
-from support.wait_events import COMMIT, MS, WRITE, Waits, device
+from support.wait_events import COMMIT, MEMCG, MS, WRITE, Waits, device
 from wbscope.explain.proving import prove
 from wbscope.library.finding import Finding
 
@@ -62,6 +62,109 @@ def _found(waits: Waits, folder: Path) -> tuple[dict[str, Finding], list[Row]]:
         for one in found:
             assert all(proven.holds for proven in prove(run, one)), one
         return {one.id: one for one in found}, run.query("lost_time").records()
+
+
+@pytest.mark.parametrize(
+    ("rwbs", "kind", "confidence"),
+    [("RA", "blocked outside throttling", "inferred"), ("R", "block queue", "measured")],
+)
+def test_a_task_waits_for_its_reads(rwbs: str, kind: str, confidence: str, tmp_path: Path) -> None:
+    """10 times 199.9 ms; that somebody waits for a read ahead, nothing says itself."""
+    waits = _waits(*_SLEEP)
+    _reads(waits, rwbs)
+    found, rows = _found(waits, tmp_path)
+    told = found["disk_reads"]
+    assert (told.severity, told.confidence) == ("note", confidence)
+    assert told.cost_task_ns == 1999 * MS
+    assert told.text == (
+        "rd 80 waited 2.00 s for reads of 8:0, the longest 200 ms: the disk read 40.0 KiB in 10"
+        " requests, the median of which took 200 ms."
+    )
+    assert [(row["finding"], row["kind"], row["bdi"]) for row in rows] == [
+        ("disk_reads", kind, "8:0")
+    ]
+    assert "unexplained" not in found
+    calm = found["nothing_wrong"]
+    assert calm.title == "Nothing is wrong with dirty throttling"
+    assert calm.text.endswith("; other waits took 2.00 s.")
+
+
+def test_reads_of_each_disk_where_there_are_two(tmp_path: Path) -> None:
+    """Of two disks the wait alone does not tell which; its read does. 600 ms behind 8:16."""
+    waits = _waits(*_SLEEP)
+    waits.request(25, 64, issue=50, complete=60, rwbs="W")
+    waits.request(_READER, 1000, issue=100, complete=701, rwbs="RA", dev=(8, 16))
+    waits.sleep(101, 701, _READER)
+    found, rows = _found(waits, tmp_path)
+    assert found["disk_reads"].text.startswith("rd 80 waited 600 ms for reads of 8:16, ")
+    assert [row["bdi"] for row in rows] == ["8:16"]
+
+
+@pytest.mark.parametrize("complete", [400, 700])
+def test_a_read_that_is_over_before_half_of_the_sleep_explains_nothing(
+    complete: int, tmp_path: Path
+) -> None:
+    """A sleep of 1000 ms from 101 on: 299 ms of it with a read, or 599."""
+    waits = _waits(*_SLEEP)
+    waits.request(_READER, 1000, issue=100, complete=complete, rwbs="RA")
+    waits.sleep(101, 1101, _READER)
+    found, _ = _found(waits, tmp_path)
+    assert ("disk_reads" in found) is (complete == 700)
+    assert ("unexplained" in found) is (complete == 400)
+
+
+@pytest.mark.parametrize("calls", [(), WRITE])
+def test_what_nothing_tells(calls: tuple[str, ...], tmp_path: Path) -> None:
+    """1000 ms, 950 of them with a write of a kworker; deep has calls, and is not advised then."""
+    waits = _waits(*_SLEEP, *calls)
+    waits.request(25, 64, issue=100, complete=1100, rwbs="W")
+    waits.sleep(150, 1150, _OTHER)
+    found, rows = _found(waits, tmp_path)
+    told = found["unexplained"]
+    assert told.severity == "warning"
+    assert told.text == (
+        "No recorded event tells what blocked 1 task for 1.00 s, the longest time for 1.00 s;"
+        " a disk was busy in most of 1.00 s of it."
+    )
+    assert (told.advice is None) is bool(calls)
+    assert [(row["cause"], row["bdi"]) for row in rows] == [("device latency", "8:0")]
+
+
+def test_no_disk_is_named_that_had_nothing_to_do(tmp_path: Path) -> None:
+    """Two sleeps of 300 ms with no request: a note, and no device, though there is only one."""
+    waits = _waits(*_SLEEP)
+    waits.request(25, 64, issue=50, complete=60, rwbs="W")
+    for start in (100, 600):
+        waits.sleep(start, start + 300, _OTHER)
+    found, rows = _found(waits, tmp_path)
+    told = found["unexplained"]
+    assert told.severity == "note"
+    assert told.text == (
+        "No recorded event tells what blocked 1 task for 600 ms, the longest time for 300 ms."
+    )
+    assert [(row["cause"], row["bdi"]) for row in rows] == [("unknown", None)]
+    assert found["nothing_wrong"].title == "Nothing is wrong with dirty throttling"
+
+
+def test_memory_high_is_likely_behind_reclaim(tmp_path: Path) -> None:
+    """600 and 900 ms, each 1 ms behind a reclaim. Not: 9 ms long; 30 ms behind one."""
+    waits = _waits(*_SLEEP, *MEMCG)
+    waits.request(25, 64, issue=50, complete=60, rwbs="W")
+    for start, wait, length in ((100, 1, 600), (800, 1, 900), (2000, 1, 9), (2100, 30, 300)):
+        waits.span(start, start + 5, _OTHER, MEMCG)
+        waits.sleep(start + 5 + wait, start + 5 + wait + length, _OTHER)
+    found, rows = _found(waits, tmp_path)
+    told = found["memcg_high"]
+    assert (told.severity, told.confidence) == ("warning", "inferred")
+    assert told.cost_task_ns == 1500 * MS
+    assert told.text.startswith("other 81 slept 1.50 s right behind the reclaim of their memory")
+    assert "the longest time for 900 ms: most likely" in told.text
+    lost = [
+        (row["finding"], row["stalls_count"], row["bdi"])
+        for row in rows
+        if row["kind"] == "blocked outside throttling"
+    ]
+    assert lost == [("memcg_high", 2, None), (None, 2, None)]
 
 
 def test_an_all_clear_says_what_was_not_recorded(tmp_path: Path) -> None:
