@@ -167,6 +167,26 @@ def test_memory_high_is_likely_behind_reclaim(tmp_path: Path) -> None:
     assert lost == [("memcg_high", 2, None), (None, 2, None)]
 
 
+@pytest.mark.parametrize(("last", "severity"), [(1500, "warning"), (4000, "note"), (5000, None)])
+def test_a_writer_has_no_cpu(last: int, severity: str | None, tmp_path: Path) -> None:
+    """Off its CPU from 100 to 500 and from 600 to 1100, of the time until `last`; by hand 900 of
+    1400, 3900 and 4900 ms: 64, 23 and 18 %. What only burns CPU writes nothing."""
+    waits = _waits("balance_dirty_pages", "sched_switch")
+    waits.switch(100, _WRITER, 0, _BURN)
+    waits.switch(500, _BURN, 0, _WRITER)
+    waits.switch(600, _WRITER, 256, _BURN)
+    waits.switch(1100, _BURN, 0, _WRITER)
+    waits.switch(last, _WRITER, 1, 0)
+    found, _ = _found(waits, tmp_path)
+    told = found.get("no_cpu")
+    assert (told and told.severity) == severity
+    if told is not None:
+        assert told.cost_task_ns == 900 * MS
+        assert told.facts["seen_ns"] == (last - 100) * MS
+        assert told.text.startswith("wr 82 was ready to run and had no CPU for 900 ms of ")
+        assert told.text.endswith("the longest time for 500 ms.")
+
+
 def test_an_all_clear_says_what_was_not_recorded(tmp_path: Path) -> None:
     """Without sched_switch and system calls nobody knows what else held a task up."""
     for name, events in (("blind", ()), ("sleeps", ("sched_switch",)), ("calls", WRITE)):
