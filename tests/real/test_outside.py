@@ -228,3 +228,38 @@ def test_what_stood_still_is_without_kernel_threads(tmp_path: Path) -> None:
     told = found["overview"]
     assert (told.facts["tasks_count"], told.facts["lost_ns"]) == (1, 1999 * MS // 10)
     assert told.text.endswith("; 1 task stood still for 200 ms in all.")
+
+
+_GAINED = {"pgpgin": 10_000, "workingset_refault_file": 500}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_told"),
+    [
+        ({}, True),  # 500 pages are 2000 KiB, a fifth of what was read
+        ({"workingset_refault_file": 499}, False),
+        ({"pgpgin": 1000, "workingset_refault_file": 255}, False),  # less than 1 MiB
+        ({"workingset_refault_file": 0, "workingset_refault": 600}, False),
+    ],
+)
+def test_what_is_read_again(changed: dict[str, int], is_told: bool, tmp_path: Path) -> None:
+    waits = _waits("balance_dirty_pages")
+    gained = _GAINED | changed
+    for name, factor in (("before", 0), ("after", 1)):
+        lines = (f"{key} {7 + factor * value}\n" for key, value in gained.items())
+        (tmp_path / f"vmstat.{name}").write_text("".join(lines))
+    found, _ = _found(waits, tmp_path)
+    assert ("read_again" in found) is is_told
+    if is_told:
+        assert found["read_again"].text == (
+            "1.95 MiB of the 9.77 MiB that were read from disks had been in memory before, and"
+            " reclaim had dropped them (workingset_refault_file)."
+        )
+
+
+def test_the_older_name_of_what_is_read_again(tmp_path: Path) -> None:
+    for name, value in (("before", 0), ("after", 1000)):
+        text = f"pgpgin {5 * value}\nworkingset_refault {value}\n"
+        (tmp_path / f"vmstat.{name}").write_text(text)
+    found, _ = _found(_waits("balance_dirty_pages"), tmp_path)
+    assert found["read_again"].facts["refault_bytes"] == 1000 * 4096
