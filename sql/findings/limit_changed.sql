@@ -12,7 +12,8 @@
 --   {changes_count:time}, between {low_bytes} and {high_bytes}][: {tasks}
 --   waited {held_ns} until no more was dirty than it lets][{tasks} waited
 --   {before_ns} until no more was dirty than the limit lets, which was lowered
---   before this part][, and one write was held for {call_max_ns}].
+--   before this part][, and one write was held for
+--   {call_least:raw}{call_max_ns}].
 -- @evidence  limit_changes: from_bytes = max(from_bytes); to_bytes =
 --   max(to_bytes); after_ns = max(after_ns); dirty_bytes = max(dirty_bytes);
 --   low_bytes = min(low_bytes); high_bytes = max(high_bytes); changes_count =
@@ -23,7 +24,8 @@
 -- @advice    [Change limits while little is dirty, such as behind a sync: with
 --   {to_bytes} from the start nobody had waited for what the old limit let
 --   gather.]
--- @needs     wb_limit_change, wb_loss_total, wb_bounds, wb_rule, wb_units
+-- @needs     wb_limit_change, wb_loss_total, wb_watched, wb_bounds, wb_rule,
+--   wb_units
 -- @events    writeback:global_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -33,6 +35,8 @@
 --   change; then held_ns is NULL
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so
+-- @column    call_least TEXT at least, where writes were not recorded; else
+--   empty
 -- @column    changes_count INTEGER changes; NULL = one
 -- @column    from_bytes INTEGER limit before; NULL = several changes
 -- @column    to_bytes INTEGER limit behind; NULL likewise
@@ -67,6 +71,7 @@ SELECT
   CASE WHEN c.changes_count > 0 THEN t.cost_task_ns END AS held_ns,
   CASE WHEN c.changes_count IS NULL THEN t.cost_task_ns END AS before_ns,
   t.call_max_ns,
+  CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
   CASE WHEN c.changes_count > 1 THEN c.changes_count END AS changes_count,
   CASE WHEN c.changes_count = 1 THEN c.from_bytes END AS from_bytes,
   CASE WHEN c.changes_count = 1 THEN c.to_bytes END AS to_bytes,
@@ -77,6 +82,7 @@ SELECT
   t.first_ts,
   t.last_ts
 FROM wb_rule AS v
+CROSS JOIN wb_watched AS o
 LEFT JOIN counted AS c ON 1 = 1
 LEFT JOIN wb_loss_total AS t ON t.finding = 'limit_changed'
 WHERE c.changes_count > 0 OR t.cost_task_ns >= v.loss_least_ns

@@ -9,7 +9,8 @@
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} in the first seconds of writing to
 --   {bdi}, when the kernel took it for a disk of {believed_bytes_per_s}; it
---   writes {disk_bytes_per_s}[, and one write was held for {call_max_ns}].
+--   writes {disk_bytes_per_s}[, and one write was held for
+--   {call_least:raw}{call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=new_bdi_bandwidth, bdi={bdi}); call_max_ns = max(call_max_ns,
 --   finding=new_bdi_bandwidth, bdi={bdi})
@@ -23,7 +24,7 @@
 --   (the default; not recorded)
 -- @costs     Copies to {bdi} are slowed down earlier.
 -- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth,
---   wb_dirty_extent, wb_rule
+--   wb_dirty_extent, wb_watched, wb_rule
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -36,6 +37,8 @@
 -- @column    disk_bytes_per_s REAL what it writes while it is busy
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so
+-- @column    call_least TEXT at least, where writes were not recorded; else
+--   empty
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
 --   second; NULL = nearly all of it, or more
 -- @column    first_ts INTEGER ns, start of the first wait
@@ -59,6 +62,7 @@ SELECT
   e.bytes_per_s AS believed_bytes_per_s,
   d.disk_bytes_per_s,
   t.call_max_ns,
+  CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
   -- Where a second of the disk is most of the pool, no ratio helps.
   CASE
     WHEN d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
@@ -68,6 +72,7 @@ SELECT
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_watched AS o
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN believed AS e ON e.bdi = t.bdi
 CROSS JOIN wb_dirty_extent AS m

@@ -10,7 +10,9 @@
 --   stood still for {lost_ns} in all].
 -- @evidence  throughput: dirtied_bytes = sum(dirtied_bytes); written_bytes =
 --   sum(written_bytes); seen_ns = sum(window_ns)
--- @evidence  lost_time: lost_ns = sum(total_ns); tasks_count = count(tid)
+-- @evidence  lost_time: lost_ns = sum(total_ns) - sum(total_ns,
+--   finding=flusher_waits_journal); tasks_count = count(tid) - count(tid,
+--   finding=flusher_waits_journal)
 -- @evidence  trace_state: duration_ns = max(duration_ns)
 -- @needs     wb_dirty_flow, wb_loss, wb_failed_write, wb_bounds, wb_rule
 -- @events    writeback:global_dirty_state
@@ -22,7 +24,8 @@
 --   event tells of one
 -- @column    seen_ns INTEGER from the first to the last time that these are
 --   told, where that is not nearly all of the time
--- @column    tasks_count INTEGER tasks that waited; NULL = none
+-- @column    tasks_count INTEGER tasks that waited, without kernel threads;
+--   NULL = none
 -- @column    lost_ns INTEGER their waits; NULL = none
 -- @source    docs/findings.md
 WITH
@@ -37,7 +40,9 @@ WITH
     SELECT nullif(count(DISTINCT l.tid), 0) AS tasks_count, sum(l.dur) AS dur
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
-    WHERE l.ts >= b.start_ts AND l.ts < b.end_ts
+    WHERE l.finding IS NOT 'flusher_waits_journal'
+      AND l.ts >= b.start_ts
+      AND l.ts < b.end_ts
   )
 SELECT
   0 AS cost_task_ns,

@@ -12,8 +12,7 @@
 --   {disk_bytes_per_s} and] is slower than its writers[; it is slow itself, for
 --   what lies below it was busy for {below_ratio} of its time][; its pages are
 --   compressed, or not all are written: {reached_ratio} of their bytes reached
---   the disk][; one write was
---   held for {call_max_ns}].
+--   the disk][; one write was held for {call_least:raw}{call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=slow_device,
 --   bdi={bdi}); call_max_ns = max(call_max_ns, finding=slow_device, bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi});
@@ -24,7 +23,7 @@
 --   O_DIRECT), so that no write waits for another's pages.
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
--- @needs     wb_loss_total, wb_disk_rate, wb_rule
+-- @needs     wb_loss_total, wb_disk_rate, wb_watched, wb_rule
 -- @events    writeback:balance_dirty_pages
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -39,6 +38,8 @@
 --   (dm-crypt): how long these were busy, over its own time; else NULL
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so
+-- @column    call_least TEXT at least, where writes were not recorded; else
+--   empty
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c balance_dirty_pages()
@@ -54,10 +55,12 @@ SELECT
   d.reached_ratio,
   d.below_ratio,
   t.call_max_ns,
+  CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_watched AS o
 LEFT JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 WHERE t.finding = 'slow_device' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

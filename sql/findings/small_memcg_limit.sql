@@ -11,7 +11,7 @@
 -- @sentence  {tasks} waited {cost_task_ns} for the limits of
 --   {which}[ {cgroup_ino}][, of which there was only {likely_cgroup_ino}][: its
 --   tasks dirtied{least:raw} {burst_bytes}, and it had {dirty_max_bytes} dirty
---   at most][; one write was held for {call_max_ns}].
+--   at most][; one write was held for {call_least:raw}{call_max_ns}].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns,
 --   finding=small_memcg_limit, cgroup_ino={cgroup_ino}); call_max_ns =
 --   max(call_max_ns, finding=small_memcg_limit, cgroup_ino={cgroup_ino})
@@ -34,8 +34,8 @@
 -- @costs     [{costs:raw}]
 -- @expect    [{expected:raw}]
 -- @needs     wb_loss, wb_loss_total, wb_disk_unknown, wb_task_dirtied,
---   wb_domain_sum, wb_dirty_setting, wb_cgroup_sample, wb_bounds, wb_rule,
---   wb_units, raw_wb_domain_dirty_state, raw_cgroup, raw_meminfo
+--   wb_domain_sum, wb_dirty_setting, wb_cgroup_sample, wb_watched, wb_bounds,
+--   wb_rule, wb_units, raw_wb_domain_dirty_state, raw_cgroup, raw_meminfo
 -- @events    writeback:balance_dirty_pages|vmscan:mm_vmscan_memcg_reclaim_begin
 -- @optional  writeback:balance_dirty_pages, writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -71,6 +71,8 @@
 -- @column    expected TEXT what should change
 -- @column    call_max_ns INTEGER longest that one call of balance_dirty_pages()
 --   was held up, of those that were held up longest so; NULL = that is not felt
+-- @column    call_least TEXT at least, where writes were not recorded; else
+--   empty
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/page-writeback.c mdtc_calc_avail()
@@ -236,10 +238,12 @@ SELECT
   END AS expected,
   CASE WHEN t.call_max_ns >= v.long_call_ns THEN t.call_max_ns END
     AS call_max_ns,
+  CASE WHEN x.has_calls THEN '' ELSE 'at least ' END AS call_least,
   t.first_ts,
   t.last_ts
 FROM judged AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_watched AS x
 LEFT JOIN only_one AS o ON 1 = 1
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = t.bdi
 LEFT JOIN widest AS w ON w.cgroup_ino = t.cgroup_ino

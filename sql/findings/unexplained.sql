@@ -1,27 +1,42 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   unexplained
 -- @title     Blocked for reasons that nothing tells
--- @summary   Tasks were blocked for a second and more outside of all waits that
---   the recorded events tell of.
+-- @summary   Tasks were blocked for half a second and more outside of all waits
+--   that the recorded events tell of. That a disk was busy meanwhile does not
+--   say that they waited for it.
+--   A warning where one was blocked for half a second and more at a stretch.
 -- @severity  note
 -- @confidence measured
--- @sentence  {tasks_count:task} were blocked for {cost_task_ns} for reasons
---   that no recorded event tells.
+-- @sentence  No recorded event tells what blocked {tasks_count:task} for
+--   {cost_task_ns}, the longest time for {longest_ns}[; a disk was busy in most
+--   of {busy_ns} of it].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=, kind=blocked
 --   outside throttling); tasks_count = count(tid, finding=, kind=blocked
---   outside throttling)
--- @advice    Record with the profile deep, which has the events of file systems
---   and system calls.
--- @needs     wb_loss, wb_bounds, wb_rule
+--   outside throttling); longest_ns = max(max_ns, finding=, kind=blocked
+--   outside throttling); busy_ns = sum(total_ns, finding=, kind=blocked outside
+--   throttling, cause=device latency)
+-- @advice    [Record with the profile {profile}, which has the events of disks,
+--   file systems and system calls.]
+-- @needs     wb_loss, wb_watched, wb_bounds, wb_rule
 -- @events    sched:sched_switch
 -- @column    cost_task_ns INTEGER time that tasks were blocked
+-- @column    severity TEXT warning or note
+-- @column    longest_ns INTEGER longest of these waits
 -- @column    tasks_count INTEGER tasks
+-- @column    busy_ns INTEGER of that, in waits with a busy disk; NULL = none
+-- @column    profile TEXT deep; NULL = the run has its events
 -- @source    docs/stalls.md
 SELECT
   sum(l.dur) AS cost_task_ns,
-  count(DISTINCT l.task_id) AS tasks_count
+  CASE WHEN max(l.dur) >= v.long_call_ns THEN 'warning' ELSE 'note' END
+    AS severity,
+  max(l.dur) AS longest_ns,
+  count(DISTINCT l.tid) AS tasks_count,
+  sum(CASE l.cause WHEN 'device latency' THEN l.dur END) AS busy_ns,
+  CASE max(w.is_deep) WHEN 0 THEN 'deep' END AS profile
 FROM wb_loss AS l
 CROSS JOIN wb_bounds AS b
+CROSS JOIN wb_watched AS w
 CROSS JOIN wb_rule AS v
 WHERE l.finding IS NULL
   AND l.kind = 'blocked outside throttling'

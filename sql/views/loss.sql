@@ -293,8 +293,9 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 --   and those of flushers for a journal; order wait_id
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
---   _loss_machine, _loss_reclaim, _loss_journal, wb_swap_disk, wb_disk_rate,
---   wb_stack, wb_sync_wait, wb_flusher, wb_recorder_task, wb_rule
+--   _loss_machine, _loss_reclaim, _loss_journal, wb_outside_reason,
+--   wb_swap_disk, wb_disk_rate, wb_stack, wb_sync_wait, wb_flusher,
+--   wb_recorder_task, wb_rule
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -385,8 +386,13 @@ WITH
       s.device_ratio AS stall_device_ratio,
       CASE WHEN s.kind = 'throttle' THEN s.ref_seq END AS throttle_seq,
       CASE WHEN s.kind = 'direct reclaim' THEN s.ref_seq END AS reclaim_seq,
+      CASE WHEN s.kind = 'blocked outside throttling' THEN s.wait_id END
+        AS outside_id,
       s.kind = 'block queue' AND s.what GLOB 'block_rq *W*'
         AND coalesce(i.is_sync, 0) = 0 AS is_own_write,
+      s.kind = 'block queue' AND s.what GLOB 'block_rq *R*'
+        AND s.what NOT GLOB 'block_rq *[WD]*'
+        AND coalesce(i.is_sync, 0) = 0 AS is_own_read,
       s.kind = 'memcg reclaim' OR coalesce(i.is_memcg, 0) AS is_memcg,
       s.cause = 'memory.reclaim' OR coalesce(i.is_asked, 0) AS is_asked,
       s.tid IN (SELECT w.tid FROM wb_flusher AS w) AS is_flusher,
@@ -427,6 +433,8 @@ WITH
       y.call AS sync_call,
       y.is_failed,
       o.bdi AS only_bdi,
+      x.reason,
+      x.device AS read_device,
       m.is_swapping,
       m.is_shared_swap,
       -- The machine did; of a reclaim whose scans are told, it itself.
@@ -439,6 +447,7 @@ WITH
     LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
     LEFT JOIN wb_sync_wait AS y ON y.wait_id = p.wait_id
     LEFT JOIN wb_disk_rate AS d ON d.bdi = p.bdi
+    LEFT JOIN wb_outside_reason AS x ON x.wait_id = p.outside_id
     LEFT JOIN (
       -- What alone lies on all disks is written to, else the only disk.
       SELECT
@@ -474,6 +483,10 @@ SELECT
   CASE
     WHEN t.is_memcg THEN w.bdi
     WHEN t.kind IN ('direct reclaim', 'reclaim throttle') THEN t.bdi
+    WHEN t.reason = 'read' THEN t.read_device
+    -- Nothing tells that it waited for a disk at all.
+    WHEN t.kind = 'blocked outside throttling' AND t.cause = 'unknown'
+      THEN t.bdi
     -- With one disk there is no other that it can have waited for.
     ELSE coalesce(t.bdi, t.only_bdi)
   END AS bdi,
@@ -491,6 +504,8 @@ SELECT
         ELSE 'direct_reclaim'
       END
     WHEN t.is_failed = 1 THEN 'failed_writes'
+    WHEN t.reason = 'read' THEN 'disk_reads'
+    WHEN t.reason = 'memory.high' AND t.cause = 'unknown' THEN 'memcg_high'
     WHEN t.cause IN ('journal commit', 'journal full') THEN
       CASE WHEN t.is_storm = 1 THEN 'fsync_storm' ELSE 'journal_commit' END
     WHEN t.cause = 'server latency' THEN 'slow_server'
@@ -506,6 +521,7 @@ SELECT
         ELSE 'many_seconds'
       END
     WHEN t.is_own_write THEN 'direct_writes'
+    WHEN t.is_own_read THEN 'disk_reads'
   END AS finding,
   t.holder_bdi,
   t.holder_cgroup_ino,

@@ -81,6 +81,135 @@ SELECT
   END AS confidence
 FROM (SELECT 1 AS one) AS o;
 
+-- @view     wb_outside_reason
+-- @shared
+-- @summary  What a task waited for outside of throttling, where what it did
+--   right before tells: a read that it had given to a disk was in flight for
+--   half of the sleep or more; or reclaim of its memory cgroup had just ended,
+--   and it slept for longer than memory.high lets a task go without.
+-- @grain    such a wait, also one that known waits explain; order wait_id
+-- @key      wait_id
+-- @needs    wb_wait, wb_wait_request, raw_sched_switch, wb_rule, wb_units
+-- @optional sched:sched_switch, block:block_rq_issue, block:block_rq_complete,
+--   vmscan:mm_vmscan_memcg_reclaim_begin
+-- @column   wait_id INTEGER of wb_wait
+-- @column   reason TEXT read or memory.high; a read goes before
+-- @column   device TEXT of the last such read, major:minor; else NULL
+-- @source   mm/filemap.c filemap_update_page(), which sleeps for readahead,
+--   too; mm/memcontrol.c mem_cgroup_handle_over_high(): behind its reclaim a
+--   task sleeps for up to 2 s, and not at all for HZ / 100 jiffies and less
+-- @materialize
+CREATE VIEW wb_outside_reason AS
+WITH
+  asked AS MATERIALIZED (
+    SELECT w.wait_id, w.seq, w.ts, w.end_ts, w.tid
+    FROM wb_wait AS w
+    WHERE w.kind = 'blocked outside throttling'
+      AND w.basis = 'sched'
+      -- Nothing is read where nobody asks.
+      AND EXISTS (SELECT 1 FROM raw_sched_switch)
+  ),
+  steps AS (
+    SELECT
+      a.tid,
+      a.seq,
+      a.ts,
+      a.end_ts,
+      a.wait_id,
+      NULL AS read_seq,
+      NULL AS read_end_ts,
+      NULL AS reclaim_end_ts
+    FROM asked AS a
+    UNION ALL
+    SELECT r.tid, r.seq, r.ts, NULL, NULL, r.seq, r.end_ts, NULL
+    FROM wb_wait_request AS r
+    WHERE instr(r.rwbs, 'R') > 0
+      AND instr(r.rwbs, 'W') = 0
+      AND instr(r.rwbs, 'D') = 0
+      AND r.tid IN (SELECT a.tid FROM asked AS a)
+      AND EXISTS (SELECT 1 FROM asked)
+    UNION ALL
+    SELECT m.tid, m.seq, m.ts, NULL, NULL, NULL, NULL, m.end_ts
+    FROM wb_wait AS m
+    WHERE m.kind = 'memcg reclaim'
+      AND m.end_ts IS NOT NULL
+      AND m.tid IN (SELECT a.tid FROM asked AS a)
+      AND EXISTS (SELECT 1 FROM asked)
+  ),
+  followed AS (
+    SELECT
+      s.wait_id,
+      s.ts,
+      s.end_ts,
+      max(s.read_seq) OVER so_far AS read_seq,
+      max(s.read_end_ts) OVER so_far AS read_end_ts,
+      max(s.reclaim_end_ts) OVER so_far AS reclaim_end_ts
+    FROM steps AS s
+    WINDOW so_far AS (
+      PARTITION BY s.tid ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+    )
+  ),
+  judged AS (
+    SELECT
+      f.wait_id,
+      f.read_seq,
+      coalesce(
+        min(f.read_end_ts, f.end_ts) - f.ts
+          >= v.most_ratio * (f.end_ts - f.ts), 0
+      ) AS is_read,
+      f.end_ts - f.ts > u.second_ns / 100
+        AND f.ts - f.reclaim_end_ts BETWEEN 0 AND v.run_slack_ns AS is_high
+    FROM followed AS f
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE f.wait_id IS NOT NULL
+  )
+SELECT
+  j.wait_id,
+  CASE WHEN j.is_read THEN 'read' ELSE 'memory.high' END AS reason,
+  CASE WHEN j.is_read THEN r.device END AS device
+FROM judged AS j
+LEFT JOIN wb_wait_request AS r ON r.seq = j.read_seq
+WHERE j.is_read OR j.is_high;
+
+-- @view     wb_watched
+-- @shared
+-- @summary  Which waits other than throttling the recorded events can tell.
+-- @grain    one row
+-- @needs    raw_event_counts, raw_event_format, raw_sched_switch, wb_write_pair
+-- @optional sched:sched_switch, syscalls:sys_enter_write,
+--   syscalls:sys_exit_write
+-- @column   is_watched INTEGER 1: sleeps of tasks, or their writes, were
+--   recorded; 0 = whatever else held a task up is not known
+-- @column   has_calls INTEGER 1: writes of tasks were recorded
+-- @column   is_deep INTEGER 1: sleeps, block requests and writes were, as with
+--   the profile deep
+CREATE VIEW wb_watched AS
+SELECT
+  s.has_sleeps OR s.has_calls AS is_watched,
+  s.has_calls,
+  s.has_sleeps AND s.has_calls AND s.has_requests AS is_deep
+FROM (
+  SELECT
+    EXISTS (SELECT 1 FROM raw_sched_switch) AS has_sleeps,
+    EXISTS (SELECT 1 FROM wb_write_pair)
+      OR EXISTS (
+        SELECT 1 FROM raw_event_counts AS c
+        WHERE c.event = 'syscalls:sys_enter_write'
+      )
+      OR EXISTS (
+        SELECT 1 FROM raw_event_format AS f
+        WHERE f.event = 'syscalls:sys_enter_write'
+      ) AS has_calls,
+    EXISTS (
+      SELECT 1 FROM raw_event_format AS f
+      WHERE f.event = 'block:block_rq_issue'
+    )
+    OR EXISTS (
+      SELECT 1 FROM raw_event_counts AS c WHERE c.event = 'block:block_rq_issue'
+    ) AS has_requests
+) AS s;
+
 -- @view     _outside_think
 -- @summary  Long think times of throttled tasks that sched_switch did not
 --   watch.

@@ -210,6 +210,8 @@ FROM named AS n;
 --   equal
 -- @column   held_least_ratio REAL share of its time from which on a light
 --   writer is held up
+-- @column   again_least_ratio REAL from this share on what is read again is a
+--   large part of what is read
 -- @column   lost_most_ratio REAL share of events whose loss changes no verdict
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
 --   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
@@ -268,5 +270,6 @@ SELECT
   90 AS most_percent,
   0.8 AS fair_least_ratio,
   0.2 AS held_least_ratio,
+  0.2 AS again_least_ratio,
   0.001 AS lost_most_ratio
 FROM wb_units AS u;

@@ -21,6 +21,30 @@ SELECT
 FROM raw_vmstat AS v
 GROUP BY v.name;
 
+-- @view     wb_refault
+-- @shared
+-- @summary  How much of what was read from disks had been in memory before.
+-- @grain    one row; none where the run has no such counters
+-- @needs    wb_vmstat, wb_units
+-- @column   refault_bytes INTEGER pages of files that were read again after
+--   reclaim had dropped them (workingset_refault_file; up to 5.8
+--   workingset_refault, with those of swap)
+-- @column   read_bytes INTEGER that block devices read, swap among it (pgpgin)
+-- @source   mm/workingset.c workingset_refault(); mm/vmstat.c
+CREATE VIEW wb_refault AS
+SELECT
+  coalesce(
+    max(CASE v.name WHEN 'workingset_refault_file' THEN v.gained_count END),
+    max(CASE v.name WHEN 'workingset_refault' THEN v.gained_count END)
+  ) * u.page_bytes AS refault_bytes,
+  max(CASE v.name WHEN 'pgpgin' THEN v.gained_count END) * u.kib_bytes
+    AS read_bytes
+FROM wb_vmstat AS v
+CROSS JOIN wb_units AS u
+WHERE v.name IN ('workingset_refault_file', 'workingset_refault', 'pgpgin')
+GROUP BY u.page_bytes, u.kib_bytes
+HAVING count(v.gained_count) > 1;
+
 -- @view     reclaim_vmstat
 -- @summary  What reclaim scanned and freed, from /proc/vmstat before and after.
 --   Up to 4.7 the counters are one for each zone and are added up; up to 3.3

@@ -137,6 +137,7 @@ def test_the_file_of_a_part_does_not_know_what_began_before(
     )
     assert one["confidence"] == "inferred"
     assert one["text"] == (
-        "Nothing is wrong in this part of the trace: no write was held up by dirty throttling that"
-        " was not before."
+        "Nothing is wrong with dirty throttling in this part of the trace: no write was held up by"
+        " dirty throttling that was not before; whether anything else held a task up was not"
+        " recorded."
     )

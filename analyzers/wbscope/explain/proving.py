@@ -75,6 +75,8 @@ def _value(check: Check, rows: Result, facts: Mapping[str, Any]) -> float | None
     value = _term(check.first, rows, facts)
     for operator, term in check.steps:
         other = _term(term, rows, facts)
+        if other is None and term.aggregate == "sum" and operator == "-":
+            continue
         if value is None or other is None:
             # Sums may have no part.
             value = (value or 0.0) + (other or 0.0) if operator == "+" else None

@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- @finding   no_cpu
+-- @title     A writer has no CPU
+-- @summary   A task that writes was ready to run and had no CPU for a fifth of
+--   its time and more, and for half a second and more: other tasks had the
+--   CPUs, or its cgroup had used up its share (cpu.max). A warning where that
+--   was half of its time and more. It comes behind the findings of waits, which
+--   have a cost: without a CPU is no wait of stalls.
+-- @severity  warning
+-- @confidence measured
+-- @sentence  {task} was ready to run and had no CPU for {ready_ns} of
+--   {seen_ns} ({ready_ratio}), the longest time for {longest_ns}[, and
+--   {others_count:writer} more likewise].
+-- @evidence  run_queue: ready_ns = max(ready_ns, tid={tid}, comm={comm});
+--   seen_ns = max(seen_ns, tid={tid}, comm={comm}); ready_ratio =
+--   max(ready_ratio, tid={tid}, comm={comm}); longest_ns = max(longest_ns,
+--   tid={tid}, comm={comm})
+-- @advice    Look at cpu.max and nr_throttled (cpu.stat) of its cgroup, and at
+--   what else wants the CPUs: no setting of writeback changes this.
+-- @needs     wb_ready, wb_rule
+-- @events    sched:sched_switch
+-- @column    cost_task_ns INTEGER 0
+-- @column    severity TEXT warning or note
+-- @column    task TEXT the one that lost most
+-- @column    tid INTEGER thread
+-- @column    comm TEXT its name
+-- @column    ready_ns INTEGER time that it was ready and had no CPU
+-- @column    seen_ns INTEGER its time
+-- @column    ready_ratio REAL share of that
+-- @column    longest_ns INTEGER longest wait for a CPU
+-- @column    others_count INTEGER others of which the same can be said; NULL =
+--   none
+-- @source    kernel/sched/core.c __schedule(); kernel/sched/fair.c
+--   throttle_cfs_rq()
+SELECT
+  0 AS cost_task_ns,
+  CASE WHEN r.ready_ns >= v.most_ratio * r.seen_ns THEN 'warning' ELSE 'note'
+  END AS severity,
+  r.comm || ' ' || r.tid AS task,
+  r.tid,
+  r.comm,
+  r.ready_ns,
+  r.seen_ns,
+  1.0 * r.ready_ns / r.seen_ns AS ready_ratio,
+  r.longest_ns,
+  nullif(count(*) OVER () - 1, 0) AS others_count
+FROM wb_ready AS r
+CROSS JOIN wb_rule AS v
+WHERE r.ready_ns >= v.long_call_ns
+  AND r.ready_ns >= v.held_least_ratio * r.seen_ns
+  AND r.comm NOT GLOB 'kworker/*'
+  AND r.comm NOT GLOB 'loop[0-9]*'
+ORDER BY r.ready_ns DESC, r.tid, r.task_id
+LIMIT 1;

@@ -1,0 +1,90 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- When tasks that write could run and had no CPU.
+
+-- @view     wb_ready
+-- @shared
+-- @summary  How long each task that writes stood ready to run without a CPU:
+--   from a sched_switch that takes a running task off its CPU to the one that
+--   brings it back. What a task waits for a CPU after it is woken is not in
+--   it, so it is a lower bound. A task writes that was throttled or that wrote
+--   few_pages_count pages in system calls, to whatever.
+-- @grain    task under a name; order ready_ns descending
+-- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_write_pair, wb_task,
+--   wb_bounds, wb_rule, wb_units
+-- @optional sched:sched_switch, writeback:balance_dirty_pages
+-- @column   task_id INTEGER of wb_task
+-- @column   tid INTEGER thread
+-- @column   comm TEXT its name
+-- @column   ready_count INTEGER times that it was taken off its CPU
+-- @column   ready_ns INTEGER time until it was back on one, of those that began
+--   in the time of interest
+-- @column   longest_ns INTEGER longest of these
+-- @column   seen_ns INTEGER from its first to its last sched_switch in that
+--   time
+-- @source   include/trace/events/sched.h: without its bits for tasks that sleep
+--   or end prev_state is 0, with a bit above 255 for a task that was preempted
+-- @materialize
+CREATE VIEW wb_ready AS
+WITH
+  writer AS MATERIALIZED (
+    SELECT d.tid
+    FROM raw_balance_dirty_pages AS d
+    WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
+    UNION
+    SELECT p.tid
+    FROM wb_write_pair AS p
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_units AS u
+    WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
+    GROUP BY p.tid, v.few_pages_count, u.page_bytes
+    HAVING total(max(p.written_bytes, 0)) >= v.few_pages_count * u.page_bytes
+  ),
+  moves AS (
+    SELECT s.prev_pid AS tid, s.seq, s.ts, s.prev_state AS left_state
+    FROM raw_sched_switch AS s
+    WHERE s.prev_pid <> 0 AND s.prev_pid IN (SELECT w.tid FROM writer AS w)
+    UNION ALL
+    SELECT s.next_pid, s.seq, s.ts, NULL
+    FROM raw_sched_switch AS s
+    WHERE s.next_pid <> 0 AND s.next_pid IN (SELECT w.tid FROM writer AS w)
+  ),
+  paired AS (
+    SELECT
+      m.tid,
+      m.seq,
+      m.ts,
+      m.left_state,
+      lead(m.seq) OVER task AS next_seq,
+      lead(m.ts) OVER task AS next_ts,
+      lead(m.left_state) OVER task AS next_left_state
+    FROM moves AS m
+    WINDOW task AS (PARTITION BY m.tid ORDER BY m.seq)
+  ),
+  timed AS (
+    SELECT
+      t.task_id,
+      t.tid,
+      t.comm,
+      p.ts,
+      -- Two switches off the CPU in a row: the one onto it was not recorded.
+      CASE
+        WHEN p.left_state & 255 = 0
+          AND (p.next_seq IS NULL OR p.next_left_state IS NULL)
+          THEN coalesce(p.next_ts, b.last_ts) - p.ts
+      END AS dur
+    FROM paired AS p
+    CROSS JOIN wb_bounds AS b
+    JOIN wb_task AS t
+      ON t.tid = p.tid AND p.seq >= t.from_seq AND p.seq < t.until_seq
+    WHERE p.ts >= b.start_ts AND p.ts < b.end_ts
+  )
+SELECT
+  t.task_id,
+  t.tid,
+  t.comm,
+  count(t.dur) AS ready_count,
+  coalesce(sum(t.dur), 0) AS ready_ns,
+  max(t.dur) AS longest_ns,
+  max(t.ts + coalesce(t.dur, 0)) - min(t.ts) AS seen_ns
+FROM timed AS t
+GROUP BY t.task_id, t.tid, t.comm;
