@@ -619,10 +619,7 @@ WITH
     UNION ALL
     SELECT
       15, 'block events', 'written bytes', s.written,
-      (
-        SELECT sum(d.bytes) FROM wb_block_done AS d WHERE d.op = 'write'
-      ),
-      1,
+      (SELECT sum(d.bytes) FROM wb_block_done AS d WHERE d.op = 'write'), 1,
       CASE
         WHEN NOT EXISTS (
           SELECT 1

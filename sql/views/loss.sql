@@ -293,9 +293,9 @@ JOIN call AS c ON c.call_seq = h.call_seq;
 --   and those of flushers for a journal; order wait_id
 -- @key      wait_id
 -- @needs    wb_stall, wb_throttle_told, wb_cgroup, wb_task, _loss_throttle,
---   _loss_machine, _loss_reclaim, _loss_journal, wb_outside_reason,
---   wb_swap_disk, wb_disk_rate, wb_stack, wb_sync_wait, wb_flusher,
---   wb_recorder_task, wb_rule
+--   wb_swap_state, wb_dirty_reclaim, _loss_reclaim, _loss_journal,
+--   wb_outside_reason, wb_swap_disk, wb_disk_rate, wb_stack, wb_sync_wait,
+--   wb_flusher, wb_recorder_task, wb_rule
 -- @optional writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue, block:block_rq_complete, sched:sched_switch
 -- @column   wait_id INTEGER of wb_stall
@@ -436,13 +436,14 @@ WITH
       x.reason,
       x.device AS read_device,
       m.is_swapping,
-      m.is_shared_swap,
+      m.is_shared AS is_shared_swap,
       -- The machine did; of a reclaim whose scans are told, it itself.
-      coalesce(r.is_dirty, m.is_meeting_dirty) AS is_meeting_dirty,
+      coalesce(r.is_dirty, g.is_meeting_dirty) AS is_meeting_dirty,
       p.bdi IN (SELECT w.bdi FROM wb_swap_disk AS w)
         OR p.bdi = '(unknown)' AS is_on_swap_device
     FROM placed AS p
-    CROSS JOIN _loss_machine AS m
+    CROSS JOIN wb_swap_state AS m
+    CROSS JOIN wb_dirty_reclaim AS g
     LEFT JOIN _loss_throttle AS t ON t.seq = p.throttle_seq
     LEFT JOIN _loss_reclaim AS r ON r.seq = p.reclaim_seq
     LEFT JOIN wb_sync_wait AS y ON y.wait_id = p.wait_id
@@ -700,40 +701,13 @@ LEFT JOIN wb_pool_rival AS r ON r.bdi = p.bdi AND r.cgroup_ino = p.cgroup_ino
 LEFT JOIN wb_disk_unknown AS n ON n.bdi = p.bdi
 LEFT JOIN wb_limit_drain AS y ON p.ts >= y.from_ts AND p.ts < y.until_ts;
 
--- @view     _loss_machine
--- @summary  What the machine's memory did in the run.
--- @grain    one row
--- @needs    wb_swap_state, wb_vmstat, wb_rule
--- @column   is_swapping INTEGER 1: pages went to a swap device
--- @column   is_shared_swap INTEGER 1: and it is a disk that dirty pages are
---   written to as well, or the only disk
--- @column   is_meeting_dirty INTEGER 1: reclaim met dirty pages or pages under
---   writeback
--- @materialize
-CREATE VIEW _loss_machine AS
-SELECT
-  s.is_swapping,
-  s.is_shared AS is_shared_swap,
-  CASE
-    WHEN EXISTS (
-        SELECT 1
-        FROM wb_vmstat AS g
-        WHERE g.name = 'nr_vmscan_immediate_reclaim'
-          AND g.gained_count >= v.few_pages_count
-      )
-      THEN 1
-    ELSE 0
-  END AS is_meeting_dirty
-FROM wb_swap_state AS s
-CROSS JOIN wb_rule AS v;
-
 -- @view     _loss_reclaim
 -- @summary  Whether each direct reclaim met dirty pages, by the scans in it;
 --   asked only where the machine did: reclaim_work, which knows more, takes
 --   long, and every verdict would wait for it.
 -- @grain    direct reclaim whose scans were recorded; order seq
 -- @key      seq
--- @needs    _loss_machine, raw_mm_vmscan_direct_reclaim_begin,
+-- @needs    wb_dirty_reclaim, raw_mm_vmscan_direct_reclaim_begin,
 --   raw_mm_vmscan_direct_reclaim_end, raw_mm_vmscan_lru_shrink_inactive,
 --   wb_rule
 -- @optional vmscan:mm_vmscan_direct_reclaim_begin
@@ -746,7 +720,7 @@ CREATE VIEW _loss_reclaim AS
 WITH
   asked AS (
     SELECT 1 AS one
-    FROM _loss_machine AS m
+    FROM wb_dirty_reclaim AS m
     WHERE m.is_meeting_dirty = 1
       AND EXISTS (
         SELECT 1

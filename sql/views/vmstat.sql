@@ -401,3 +401,21 @@ SELECT
         + CASE WHEN c.file_count IS NULL THEN 0 ELSE c.rest_count END
   END AS unwritten_count
 FROM closed AS c;
+
+-- @view     wb_dirty_reclaim
+-- @shared
+-- @summary  Whether the machine's reclaim met dirty pages or pages under
+--   writeback in the run.
+-- @grain    one row
+-- @needs    wb_vmstat, wb_rule
+-- @column   is_meeting_dirty INTEGER 1: it did
+-- @materialize
+CREATE VIEW wb_dirty_reclaim AS
+SELECT
+  EXISTS (
+    SELECT 1
+    FROM wb_vmstat AS g
+    WHERE g.name = 'nr_vmscan_immediate_reclaim'
+      AND g.gained_count >= v.few_pages_count
+  ) AS is_meeting_dirty
+FROM wb_rule AS v;
