@@ -77,7 +77,7 @@ CROSS JOIN wb_units AS v;
 --   where it is slow itself (dm-crypt), what it counts goes first. Where pages
 --   are compressed, dirty ones are not worth the bytes that the disk gets: the
 --   rate is that of page writeback. Where the device became slow in the run
---   (_rate_change), it is the slow one.
+--   (rate_changed), it is the slow one.
 -- @grain    device; order bdi
 -- @key      bdi
 -- @needs    wb_block_done, wb_busy, wb_block_sample, wb_bdi_sample, wb_stack,

@@ -86,7 +86,7 @@ CHECKS = [
             },
             {
                 "severity": "note",
-                "text": "half 17 wrote only 3.12 MiB/s to 8:48 and was held up for 42.8 % of its"
+                "text": "half 17 dirtied only 3.12 MiB/s of 8:48 and was held up for 42.8 % of its"
                 " time, beside whole 18 with 6.25 MiB/s.",
             },
         ],
