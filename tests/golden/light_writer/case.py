@@ -81,7 +81,7 @@ CHECKS = [
         rows=[
             {
                 "severity": "note",
-                "text": "light 11 wrote only 800 KiB/s to 8:0 and was held up for 42.8 % of its"
+                "text": "light 11 dirtied only 800 KiB/s of 8:0 and was held up for 42.8 % of its"
                 " time, beside greedy 12 with 6.25 MiB/s.",
             },
             {
