@@ -71,7 +71,7 @@ def save(
       wbscope baseline save old --policy gate.toml -o baseline.json
       wbscope baseline save old --session monday -o monday.json
     """
-    check_output(Path(output), force, [Path(run) for run in runs], "baseline.json")
+    check_output(output, force, [Path(run) for run in runs], "baseline.json")
     from wbscope.compare.baseline import baseline_text
     from wbscope.compare.load import Loader
     from wbscope.compare.policy import Rule, read_policy, wanted_by
@@ -146,7 +146,7 @@ def merge(
     Examples:
       wbscope baseline merge monday.json tuesday.json -o week.json
     """
-    check_output(Path(output), force, [Path(file) for file in files], "baseline.json")
+    check_output(output, force, [Path(file) for file in files], "baseline.json")
     from wbscope.compare.baseline import baseline_text, merged, read_baseline
     from wbscope.render.keptruns import merged_json
 

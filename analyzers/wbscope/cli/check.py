@@ -47,7 +47,7 @@ def check(
     """
     to_stdout = output == "-"
     if not to_stdout:
-        check_output(Path(output), force, [Path(run)], "check.txt")
+        check_output(output, force, [Path(run)], "check.txt")
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar, engine=engine.value) as opened,

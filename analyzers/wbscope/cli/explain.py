@@ -99,7 +99,7 @@ def explain(
     span = parse_span(start, end, time_range)
     to_stdout = output == "-"
     if not to_stdout:
-        check_output(Path(output), force, [Path(run)], "explain.txt")
+        check_output(output, force, [Path(run)], "explain.txt")
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar, engine=engine.value) as opened,

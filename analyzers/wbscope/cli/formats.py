@@ -93,7 +93,7 @@ class Format:
             example = (
                 ("answer.txt", "output") if self.parquet is None else ("answer.parquet", "parquet")
             )
-            check_output(self.file, self.force, [Path(path) for path in inputs], *example)
+            check_output(self.name, self.force, [Path(path) for path in inputs], *example)
 
     @property
     def is_raw(self) -> bool:
@@ -106,10 +106,14 @@ class Format:
         return table_width(self.width, to_file=self.file is not None)
 
     @property
+    @property
+    def name(self) -> str:
+        """The file as it was named."""
+        return self.output if self.parquet is None else self.parquet
+
     def file(self) -> Path | None:
         """The file that is written, None for stdout."""
-        name = self.output if self.parquet is None else self.parquet
-        return None if name == _STDOUT else Path(name)
+        return None if self.name == _STDOUT else Path(self.name)
 
     @property
     def one_table(self) -> tuple[str, str] | None:

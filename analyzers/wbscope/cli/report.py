@@ -122,7 +122,7 @@ def report(
     to_stdout = output == _STDOUT
     if not to_stdout:
         example = f"report{next(end for end, one in _FORMATS.items() if one == form)}"
-        check_output(Path(output), force, [Path(run) for run in runs], example)
+        check_output(output, force, [Path(run) for run in runs], example)
     names = short_names(runs)
     sources = [find_source(run) for run in runs]  # one that is not there: before an ingest
     pages: list[RunPage] = []
