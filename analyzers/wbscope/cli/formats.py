@@ -210,8 +210,9 @@ def _write_parquet(result: Result, form: Format) -> None:
     from wbscope.render.frames import write_parquet
 
     if form.file is not None:
-        with private_output(form.file, force=form.force) as private:
-            write_parquet(result, str(private))
+        # Opened here: Arrow takes no name that is no UTF-8.
+        with private_output(form.file, force=form.force) as private, private.open("wb") as file:
+            write_parquet(result, file)
         return
     if sys.stdout is None:
         raise SetupError("no-stdout", "stdout", "is closed, so there is nowhere to write")
