@@ -63,3 +63,12 @@ def test_words() -> None:
     assert words == ["./-x", "./-d/x", "a-b", "/-x", "./-"]
     assert report_of(Path("./-x y")) == "wbscope report './-x y'"
     assert report_of(Path("-")) == "wbscope report -"  # stdin
+
+
+def test_commands_that_are_printed(cli: Cli, here: Path) -> None:
+    told = " ".join(cli("explain", "./-t.dat").out.split())
+    assert "wbscope query lost_time ./-t.dat" in told or "./-t.dat" in told
+    assert " -t.dat" not in told
+    assert "wbscope explain ./-t.dat" in " ".join(cli("explain", "./-t.dat", "--short").out.split())
+    no_output = cli("ingest", "./-t.dat")
+    assert "fix: wbscope ingest ./-t.dat -o ./-t.db" in no_output.err
