@@ -41,7 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["timeline", "./-t.dat", "-o", "./-x.pftrace"],
         ["timeline", "./-t.dat", "-o", "part.pftrace", "--time-range", "1s..2s"],
         ["ingest", "./-t.dat", "-o", "./-x.db"],
-        ["ingest", "./-t.dat", "-o", "x.db", "--time-range", "1000h..2000h"],
+        ["ingest", "./-t.dat", "-o", "x.db", "--time-range", "0s..2000h"],
         ["ingest", "./-d"],
     ],
     ids=" ".join,
