@@ -146,6 +146,7 @@ def gate(
             allow_damaged=True,
             checks=chosen.checks,
         )
+        chosen.check_units(loader.catalog.units())
         families = [metric.family for metric in loader.catalog.metrics]
         checked = None
         if record is not None:
