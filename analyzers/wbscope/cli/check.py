@@ -62,4 +62,5 @@ def check(
         write_stdout(text, colours=True)
         return
     write_whole(Path(output), text, force=force)
-    note(f"wrote {output}")
+    if not as_json:
+        note(f"wrote {output}")

@@ -116,7 +116,8 @@ def explain(
         page(text, pager=not no_pager and not as_json)
         return
     write_whole(Path(output), text, force=force)
-    note(f"wrote {output}")
+    if not as_json:
+        note(f"wrote {output}")
 
 
 def _text(run: Run, span: Span, width: int, forms: list[str]) -> str:

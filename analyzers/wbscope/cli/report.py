@@ -159,7 +159,8 @@ def report(
         page(text, pager=not no_pager and not as_json)
         return
     write_whole(Path(output), text, force=force)
-    note(f"wrote {output}")
+    if not as_json:
+        note(f"wrote {output}")
 
 
 def _parse_width(width: str | None, form: str) -> int | None:

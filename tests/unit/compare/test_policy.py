@@ -139,7 +139,7 @@ def test_patterns() -> None:
 
 _UNITS = {
     "throttle_summary.pause_p99_ns": "ns",
-    "throttle_summary.calls_count": "count",
+    "throttle_summary.pauses_count": "count",
     "throughput.written_bytes_per_s": "bytes/s",
 }
 
