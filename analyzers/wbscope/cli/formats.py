@@ -13,6 +13,7 @@ from typing import Any
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import check_output, private_output, write_whole
 from wbscope.base.result import Notice, Result
+from wbscope.base.units import counted
 from wbscope.cli.choice import ALL, Choice
 from wbscope.cli.output import cannot_write_stdout, note, show_warnings, table_width
 from wbscope.cli.pager import page
@@ -106,11 +107,11 @@ class Format:
         return table_width(self.width, to_file=self.file is not None)
 
     @property
-    @property
     def name(self) -> str:
         """The file as it was named."""
         return self.output if self.parquet is None else self.parquet
 
+    @property
     def file(self) -> Path | None:
         """The file that is written, None for stdout."""
         return None if self.name == _STDOUT else Path(self.name)
@@ -154,7 +155,7 @@ def write_result(
         warnings = () if form.as_json or form.as_markdown else result.warnings
         write_text(text, form, warnings)
     if form.file is not None and not form.as_json:
-        note(f"wrote {form.file}: {len(result)} rows")
+        note(f"wrote {form.file}: {counted(len(result), 'row')}")
     if cut:
         note(f"{len(rows)} of {cut + len(rows)} rows: --limit left out {cut}")
 
