@@ -28,6 +28,13 @@ WHERE d.key = 'damaged' AND d.value = 1
 UNION ALL
 SELECT
   '*',
+  'no-events',
+  'no event was recorded, so nothing can be said of the run'
+FROM raw_meta AS n
+WHERE n.key = 'events_count' AND n.value = 0
+UNION ALL
+SELECT
+  '*',
   'part-of-trace',
   'only a part of the trace was read (ingest --time-range or --limit), so sums'
     || ' are those of that part'

@@ -92,6 +92,14 @@ class Loader:
                     effect="a part of a run is not comparable with a whole one",
                     fix=Phrase("record it again, or allow it: ", Argument("allow_damaged", True)),
                 )
+            if run.empty:
+                raise EvidenceError(
+                    "run-without-events",
+                    run.name,
+                    "no event was recorded: none of its numbers says anything",
+                    effect="it is comparable with nothing, and no budget holds for it",
+                    fix="record it again, for longer and while something writes: wbscope record",
+                )
             if run.untimed:
                 raise EvidenceError(
                     "run-without-times",
