@@ -390,6 +390,24 @@ CROSS JOIN (
 WHERE s.looked_at <> s.isolated
 UNION ALL
 SELECT
+  'copy_and_sync',
+  'writes-not-recorded',
+  'write calls were not recorded, so there are no copies; add'
+    || ' -e syscalls:sys_enter_write -e syscalls:sys_exit_write'
+FROM wb_kernel AS k
+WHERE NOT EXISTS (
+  SELECT 1
+  FROM raw_event_format AS f
+  WHERE f.event IN (
+    'syscalls:sys_exit_write',
+    'syscalls:sys_exit_writev',
+    'syscalls:sys_exit_pwrite64',
+    'syscalls:sys_exit_copy_file_range',
+    'syscalls:sys_exit_sendfile64'
+  )
+)
+UNION ALL
+SELECT
   'task_faults',
   'faults-not-recorded',
   'page faults were not recorded (x86 and RISC-V only), so there are no faults;'
