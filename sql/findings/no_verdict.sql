@@ -3,7 +3,8 @@
 -- @title     The trace is not whole
 -- @summary   Events were lost, or a part of the trace is damaged: what is told
 --   are lower bounds, and no advice is given. Where the trace clock counts
---   ticks, no time and no rate is known, and nothing else is told.
+--   ticks, no time and no rate is known, and nothing else is told; nor is it
+--   where no event was recorded.
 -- @severity  severe
 -- @confidence measured
 -- @sentence  No verdict, {why:raw}:[ the ring buffer overran {gaps_count:time}
@@ -16,7 +17,8 @@
 -- @advice    {remedy}.
 -- @needs     wb_trace_state
 -- @column    cost_task_ns INTEGER 0
--- @column    title TEXT that times are not known; NULL = the trace is not whole
+-- @column    title TEXT that there are no events, or no times; NULL = the trace
+--   is not whole
 -- @column    why TEXT what is missing
 -- @column    so TEXT what that means for all else
 -- @column    gaps_count INTEGER gaps, where their events are counted
@@ -24,17 +26,22 @@
 -- @column    unknown_gaps_count INTEGER gaps, where they are not
 -- @column    state TEXT damaged or not whole
 -- @column    ticks_clock TEXT a clock that counts ticks; NULL = it tells ns
--- @column    remedy TEXT what gives a whole trace, with times
+-- @column    is_empty INTEGER 1: no event was recorded
+-- @column    remedy TEXT what gives a whole trace, with events and times
 -- @source    docs/findings.md
 SELECT
   0 AS cost_task_ns,
-  CASE WHEN s.ticks_clock IS NOT NULL THEN 'The trace has no times' END
-    AS title,
   CASE
+    WHEN s.is_empty THEN 'No event was recorded'
+    WHEN s.ticks_clock IS NOT NULL THEN 'The trace has no times'
+  END AS title,
+  CASE
+    WHEN s.is_empty THEN 'no event was recorded'
     WHEN s.ticks_clock IS NULL THEN 'the trace is not whole'
     ELSE 'the trace has no times'
   END AS why,
   CASE
+    WHEN s.is_empty THEN 'nothing can be said'
     WHEN s.ticks_clock IS NULL THEN 'what follows are lower bounds'
     ELSE 'nobody knows how long anything took'
   END AS so,
@@ -43,7 +50,11 @@ SELECT
   s.unknown_gaps_count,
   s.state,
   s.ticks_clock,
+  s.is_empty,
   CASE
+    WHEN s.is_empty
+      THEN 'Record again, for longer and while something writes; of a trace'
+        || ' with events, ingest a part that has some'
     WHEN s.ticks_clock IS NOT NULL
       THEN 'Record again with a clock that tells ns: trace-cmd record -C mono,'
         || ' or wbscope record, which takes such a one'

@@ -488,8 +488,8 @@ CROSS JOIN wb_units AS u;
 
 -- @view     wb_trace_state
 -- @shared
--- @summary  Whether the trace is whole and has times, and if not, whether that
---   matters.
+-- @summary  Whether the trace is whole and has events and times, and if not,
+--   whether that matters.
 -- @grain    one row
 -- @needs    raw_lost_events, raw_meta, wb_rule
 -- @column   gaps_count INTEGER times that the ring buffer overran; NULL = none,
@@ -501,8 +501,9 @@ CROSS JOIN wb_units AS u;
 -- @column   state TEXT damaged, read only in part; NULL = whole
 -- @column   ticks_clock TEXT the trace clock, where it counts ticks and not ns;
 --   NULL = it tells the time
--- @column   matters INTEGER 1: damaged, without times, or more is lost than
---   wb_rule lets pass
+-- @column   is_empty INTEGER 1: no event was recorded; else 0
+-- @column   matters INTEGER 1: damaged, empty, without times, or more is lost
+--   than wb_rule lets pass
 CREATE VIEW wb_trace_state AS
 WITH
   gap AS (
@@ -540,9 +541,10 @@ SELECT
   1.0 * g.lost_count / (k.events_count + g.lost_count) AS lost_ratio,
   CASE WHEN k.is_damaged THEN 'damaged, and was read only in part' END AS state,
   k.ticks_clock,
+  coalesce(k.events_count = 0, 0) AS is_empty,
   CASE
     WHEN k.is_damaged OR g.unknown_count > 0 THEN 1
-    WHEN k.ticks_clock IS NOT NULL THEN 1
+    WHEN k.ticks_clock IS NOT NULL OR k.events_count = 0 THEN 1
     WHEN g.lost_count > v.lost_most_ratio * (k.events_count + g.lost_count)
       THEN 1
     ELSE 0

@@ -28,6 +28,13 @@ WHERE d.key = 'damaged' AND d.value = 1
 UNION ALL
 SELECT
   '*',
+  'no-events',
+  'no event was recorded, so nothing can be said of the run'
+FROM raw_meta AS n
+WHERE n.key = 'events_count' AND n.value = 0
+UNION ALL
+SELECT
+  '*',
   'part-of-trace',
   'only a part of the trace was read (ingest --time-range or --limit), so sums'
     || ' are those of that part'
@@ -381,6 +388,24 @@ CROSS JOIN (
   SELECT 'reclaim_efficiency' AS scope UNION ALL SELECT 'mmtests_vmstat'
 ) AS e
 WHERE s.looked_at <> s.isolated
+UNION ALL
+SELECT
+  'copy_and_sync',
+  'writes-not-recorded',
+  'write calls were not recorded, so there are no copies; add'
+    || ' -e syscalls:sys_enter_write -e syscalls:sys_exit_write'
+FROM wb_kernel AS k
+WHERE NOT EXISTS (
+  SELECT 1
+  FROM raw_event_format AS f
+  WHERE f.event IN (
+    'syscalls:sys_exit_write',
+    'syscalls:sys_exit_writev',
+    'syscalls:sys_exit_pwrite64',
+    'syscalls:sys_exit_copy_file_range',
+    'syscalls:sys_exit_sendfile64'
+  )
+)
 UNION ALL
 SELECT
   'task_faults',

@@ -36,6 +36,12 @@ def test_sql_only_reads_the_dataset(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_misspelt_table_has_the_nearest(wbscope: Wbscope, dataset: Path) -> None:
+    refused = wbscope.run("fleet", "sql", dataset, "SELECT * FROM stals")
+    assert refused.returncode == 2
+    assert "  have: tables stalls" in refused.stderr, refused.stderr
+
+
 def test_a_table_without_rows_has_its_columns(wbscope: Wbscope, dataset: Path) -> None:
     document = wbscope.document("fleet", "sql", dataset, "SELECT slug, host FROM ingest_errors")
     assert document["rows"] == []

@@ -101,11 +101,14 @@ def test_time_range_without_a_record(wbscope: Wbscope, tmp_path: Path) -> None:
     rows = wbscope.sql(whole, "SELECT key, value FROM meta WHERE key IN ('first_ts', 'last_ts')")
     meta = {row["key"]: row["value"] for row in rows}
     first, last = meta["first_ts"], meta["last_ts"]
-    code, said = _ingest(wbscope, _RUN, tmp_path / "part.db", "--time-range", "1h..2h")
-    assert (code, said.count("warning[")) == (0, 1), said
-    assert "warning[empty-range-result]: " in said
-    assert f"have: 0s..{(last - first) / 1e9:.9f}s, @" in said
-    assert f"@{first // 10**9}.{first % 10**9:09d}s..@{last // 10**9}.{last % 10**9:09d}s" in said
+    part = tmp_path / "part.db"
+    part.write_bytes(whole.read_bytes())
+    code, said = _ingest(wbscope, _RUN, part, "--time-range", "1h..2h", "--force")
+    told = f"{(last - first) // 1000 / 1e6:.6f} s after the first"
+    assert code == 2, said
+    assert said.startswith("error[empty-range]: --time-range 1h..2h: is after the last event")
+    assert f"which is {told}" in said
+    assert part.read_bytes() == whole.read_bytes()  # the earlier file stays
     assert sorted(path.name for path in tmp_path.iterdir()) == ["part.db", "whole.db"]
 
 
@@ -115,18 +118,19 @@ def test_any_name_of_the_output(wbscope: Wbscope, tmp_path: Path) -> None:
     other.write_text("somebody else's")
     run = example("four-equal-writers").folder
     done = wbscope.run("ingest", run, "-o", output, "--from", "100s", "--to", "200s")
-    assert done.returncode == 0, done.stderr
-    assert "warning[empty-range-result]: " in done.stderr
+    assert (done.returncode, "error[empty-range]: " in done.stderr) == (2, True), done.stderr
     assert other.read_text() == "somebody else's"
-    assert sorted(tmp_path.iterdir()) == [output, other]
+    assert sorted(tmp_path.iterdir()) == [other]
 
 
 def test_time_range_of_a_text_without_a_record(
     wbscope: Wbscope, text_trace: Path, tmp_path: Path
 ) -> None:
     code, said = _ingest(wbscope, text_trace, tmp_path / "part.db", "--time-range", "@1s..@2s")
-    assert (code, said.count("warning[")) == (0, 1), said
-    assert "have: 0s..2.000000000s, @100.000001000s..@102.000001000s" in said
+    assert code == 2, said
+    assert said.startswith("error[empty-range]: --time-range @1s..@2s: ends before the first")
+    assert "@100000001000" in said
+    assert not (tmp_path / "part.db").exists()
 
 
 @pytest.mark.parametrize("typed", ["2s..1s", "@9s..@8s", "+1h..@1s"])

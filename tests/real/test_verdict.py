@@ -315,3 +315,18 @@ def test_a_narrow_page(width: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     whole = re.compile(r" *([a-z]+: )? *(wbscope |echo |/sys/|vm\.|[a-z]+; rule |[^ ]+$)")
     assert len(lines) > 40
     assert not [line for line in lines if len(line) > width and not whole.match(line)]
+
+
+def test_a_wait_with_others_inside_says_how_long_it_was(wbscope: Wbscope) -> None:
+    """`dur` is without the waits inside it: from start to end is span_ns."""
+    run = _EXAMPLES / "deep"
+    rows = wbscope.query("stalls", run)
+    (one,) = [row for row in rows if row["stall_id"] == 321]
+    assert (one["kind"], one["dur"] < one["span_ns"]) == ("fsync", True)
+    told = " ".join(wbscope.run("explain", run, "--stall", "321").stdout.split())
+    # 4.804470 s - 0.019936 s; examples/deep: 4.608 s of them its own.
+    assert "0.019936 s dd 176 waits in fsync" in told
+    assert "4.804470 s dd 176 goes on after 4.78 s, of which 176 ms were in waits inside" in told
+    alone = next(row for row in rows if row["dur"] and row["dur"] == row["span_ns"])
+    told = wbscope.run("explain", run, "--stall", str(alone["stall_id"])).stdout
+    assert "waits inside" not in told

@@ -25,8 +25,10 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError, WbscopeError
+from wbscope.base.runinputs import is_read
 
 __all__ = [
+    "check_file_name",
     "check_folder",
     "check_output",
     "check_parent",
@@ -57,7 +59,7 @@ _mine: set[Path] = set()
 
 
 def check_output(
-    output: Path,
+    output: Path | str,
     force: bool,
     inputs: Iterable[Path],
     example: str = "run.db",
@@ -67,7 +69,7 @@ def check_output(
 
     `example` is a name for such a file and `argument` takes it, for the remedy.
     """
-    shown = str(output)
+    shown, output = str(output), Path(output)
 
     def other(folder: Path) -> str:
         return Phrase(Argument(argument, free_name(folder / example)))
@@ -79,6 +81,7 @@ def check_output(
             "is stdout, wanted a file name",
             fix=other(Path()),
         )
+    check_file_name(shown, argument)
     check_parent(output, argument)
     if output.is_dir():
         raise UsageError(
@@ -91,10 +94,24 @@ def check_output(
     # Replacing a device node by a file would break the machine for root.
     if not output.is_file():
         raise UsageError("output-is-special", shown, "is no regular file", fix=other(Path()))
-    if any(path.exists() and path.samefile(output) for path in inputs):
+    if any(is_read(output, path) for path in inputs):
         raise UsageError("output-is-input", shown, "is the input itself", fix=other(output.parent))
     if not force:
         raise _exists_already(output, argument)
+
+
+def check_file_name(shown: str, argument: str = "output") -> None:
+    """A path has no slash at its end any more.
+
+    Raises: UsageError for the name of a folder that there is not.
+    """
+    if shown.endswith("/") and not Path(shown).is_dir():
+        raise UsageError(
+            "output-is-folder",
+            shown,
+            "names a folder, wanted a file name",
+            fix=Phrase(Argument(argument, free_name(Path(shown)))),
+        )
 
 
 def check_parent(output: Path, argument: str = "output") -> None:

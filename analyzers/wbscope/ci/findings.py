@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from wbscope.base.units import counted
 from wbscope.compare.comparison import Sample, sample_of
 from wbscope.compare.gate import GateResult, Verdict
 from wbscope.compare.policy import Policy, matches
@@ -99,10 +100,10 @@ def _details(verdict: Verdict, now: Sample, result: GateResult) -> Iterator[str]
     metric = verdict.metric
     if verdict.row is None:
         median = value_text(metric, now.description.median)
-        yield f"{result.side.name} {median} (median of {len(now.values)} runs)"
+        yield f"{result.side.name} {median} (median of {counted(len(now.values), 'run')})"
     yield from evidence_text(verdict)
     if verdict.p_adjusted is not None:
-        yield f"adjusted for {result.compared} metrics (Holm)"
+        yield f"adjusted for {counted(result.compared, 'metric')} (Holm)"
     yield from (f"budget: {budget}" for budget in verdict.budgets)
     yield f"{metric.meaning} ({better_text(metric)})"
 

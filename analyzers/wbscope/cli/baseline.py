@@ -11,6 +11,7 @@ import typer
 
 from wbscope.base.errors import EvidenceError
 from wbscope.base.outputs import check_output, write_whole
+from wbscope.base.units import counted
 from wbscope.cli.group import verb_group
 from wbscope.cli.options import ForceOption, JsonOption, QuietOption
 from wbscope.cli.output import note, page_width, progress_bar, show_warnings, write_stdout
@@ -71,7 +72,7 @@ def save(
       wbscope baseline save old --policy gate.toml -o baseline.json
       wbscope baseline save old --session monday -o monday.json
     """
-    check_output(Path(output), force, [Path(run) for run in runs], "baseline.json")
+    check_output(output, force, [Path(run) for run in runs], "baseline.json")
     from wbscope.compare.baseline import baseline_text
     from wbscope.compare.load import Loader
     from wbscope.compare.policy import Rule, read_policy, wanted_by
@@ -114,7 +115,7 @@ def save(
         return
     show_warnings(notice for run in kept for notice in run.named_warnings)
     count = len({name for run in side.runs for name in run.scalars})
-    note(f"wrote {output}: {len(side.runs)} runs, {count} metrics")
+    note(f"wrote {output}: {counted(len(side.runs), 'run')}, {counted(count, 'metric')}")
 
 
 @app.command()
@@ -146,7 +147,7 @@ def merge(
     Examples:
       wbscope baseline merge monday.json tuesday.json -o week.json
     """
-    check_output(Path(output), force, [Path(file) for file in files], "baseline.json")
+    check_output(output, force, [Path(file) for file in files], "baseline.json")
     from wbscope.compare.baseline import baseline_text, merged, read_baseline
     from wbscope.render.keptruns import merged_json
 
@@ -156,4 +157,4 @@ def merge(
         write_stdout(merged_json(output, runs))
         return
     show_warnings(notice for run in runs for notice in run.named_warnings)
-    note(f"wrote {output}: {len(runs)} runs")
+    note(f"wrote {output}: {counted(len(runs), 'run')}")

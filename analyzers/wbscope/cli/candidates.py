@@ -65,6 +65,10 @@ def _named(files: Iterable[SqlFile]) -> Words:
 def _queries(library: Library, line: Line) -> Words:
     if line.verb == "queries":  # which tells of all
         return _named(library.files.values())
+    if line.verb == "schema":
+        from wbscope.render.schemadocs import DOCUMENTS
+
+        return [(one.name, one.about) for one in DOCUMENTS]
     return _named(library.queries())
 
 

@@ -47,7 +47,7 @@ def check(
     """
     to_stdout = output == "-"
     if not to_stdout:
-        check_output(Path(output), force, [Path(run)], "check.txt")
+        check_output(output, force, [Path(run)], "check.txt")
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar, engine=engine.value) as opened,
@@ -62,4 +62,5 @@ def check(
         write_stdout(text, colours=True)
         return
     write_whole(Path(output), text, force=force)
-    note(f"wrote {output}")
+    if not as_json:
+        note(f"wrote {output}")

@@ -96,7 +96,7 @@ def compare(
     inputs = [run for names in given.values() for run in names]
     form.check(inputs)
     if html is not None and html != "-":
-        check_output(Path(html), force, [Path(run) for run in inputs], "compare.html", "html")
+        check_output(html, force, [Path(run) for run in inputs], "compare.html", "html")
     from wbscope.base.units import parse_quantity
     from wbscope.compare.comparison import compare_sides, only
     from wbscope.compare.load import Loader

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from wbscope.base.outputs import check_file_name
 from wbscope.base.span import parse_span
 from wbscope.cli.options import (
     ForceOption,
@@ -74,6 +75,7 @@ def convert(
       wbscope convert host.dat guest.dat -o both.pftrace
     """
     span = parse_span(start, end, time_range)
+    check_file_name(output)
     with progress_bar(sources[0], hidden=quiet or as_json) as bar:
         done = run_convert(
             sources,

@@ -99,7 +99,7 @@ def explain(
     span = parse_span(start, end, time_range)
     to_stdout = output == "-"
     if not to_stdout:
-        check_output(Path(output), force, [Path(run)], "explain.txt")
+        check_output(output, force, [Path(run)], "explain.txt")
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar, engine=engine.value) as opened,
@@ -116,7 +116,8 @@ def explain(
         page(text, pager=not no_pager and not as_json)
         return
     write_whole(Path(output), text, force=force)
-    note(f"wrote {output}")
+    if not as_json:
+        note(f"wrote {output}")
 
 
 def _text(run: Run, span: Span, width: int, forms: list[str]) -> str:

@@ -213,6 +213,7 @@ def harvest(
             ingest_on_spark(session, sources, dataset, each, redaction=redaction)
     if as_json:
         write_stdout(added_json(output, rows))
+        return
     note(added_text(output, rows))
 
 

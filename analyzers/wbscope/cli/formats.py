@@ -13,6 +13,7 @@ from typing import Any
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.outputs import check_output, private_output, write_whole
 from wbscope.base.result import Notice, Result
+from wbscope.base.units import counted
 from wbscope.cli.choice import ALL, Choice
 from wbscope.cli.output import cannot_write_stdout, note, show_warnings, table_width
 from wbscope.cli.pager import page
@@ -93,7 +94,7 @@ class Format:
             example = (
                 ("answer.txt", "output") if self.parquet is None else ("answer.parquet", "parquet")
             )
-            check_output(self.file, self.force, [Path(path) for path in inputs], *example)
+            check_output(self.name, self.force, [Path(path) for path in inputs], *example)
 
     @property
     def is_raw(self) -> bool:
@@ -106,10 +107,14 @@ class Format:
         return table_width(self.width, to_file=self.file is not None)
 
     @property
+    def name(self) -> str:
+        """The file as it was named."""
+        return self.output if self.parquet is None else self.parquet
+
+    @property
     def file(self) -> Path | None:
         """The file that is written, None for stdout."""
-        name = self.output if self.parquet is None else self.parquet
-        return None if name == _STDOUT else Path(name)
+        return None if self.name == _STDOUT else Path(self.name)
 
     @property
     def one_table(self) -> tuple[str, str] | None:
@@ -150,7 +155,7 @@ def write_result(
         warnings = () if form.as_json or form.as_markdown else result.warnings
         write_text(text, form, warnings)
     if form.file is not None and not form.as_json:
-        note(f"wrote {form.file}: {len(result)} rows")
+        note(f"wrote {form.file}: {counted(len(result), 'row')}")
     if cut:
         note(f"{len(rows)} of {cut + len(rows)} rows: --limit left out {cut}")
 
@@ -206,8 +211,9 @@ def _write_parquet(result: Result, form: Format) -> None:
     from wbscope.render.frames import write_parquet
 
     if form.file is not None:
-        with private_output(form.file, force=form.force) as private:
-            write_parquet(result, str(private))
+        # Opened here: Arrow takes no name that is no UTF-8.
+        with private_output(form.file, force=form.force) as private, private.open("wb") as file:
+            write_parquet(result, file)
         return
     if sys.stdout is None:
         raise SetupError("no-stdout", "stdout", "is closed, so there is nowhere to write")

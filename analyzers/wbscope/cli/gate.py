@@ -146,6 +146,7 @@ def gate(
             allow_damaged=True,
             checks=chosen.checks,
         )
+        chosen.check_units(loader.catalog.units())
         families = [metric.family for metric in loader.catalog.metrics]
         checked = None
         if record is not None:
@@ -156,7 +157,8 @@ def gate(
             from wbscope.compare.selfcheck import self_check as check_runs
 
             checked = check_runs(loader.side("A", given["A"]), chosen, families)
-            note(checked.told())
+            if not as_json:
+                note(checked.told())
             result = checked.decisive
         else:
             side = loader.side("A", given["A"])

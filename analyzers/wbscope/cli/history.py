@@ -145,7 +145,7 @@ def show(
     """
     form = _format(output, as_json, as_csv)
     if output != _STDOUT:
-        check_output(Path(output), force, [Path(file)], f"trend{form}")
+        check_output(output, force, [Path(file)], f"trend{form}")
     from wbscope.compare.history import parse_date, read_history
     from wbscope.compare.trend import trends
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from wbscope.base.errors import UsageError
+from wbscope.base.outputs import check_file_name
 from wbscope.base.span import parse_span
 from wbscope.base.units import parse_count
 from wbscope.cli.options import (
@@ -106,6 +107,8 @@ def ingest(
         )
     span = parse_span(start, end, time_range)
     row_limit = None if limit is None else parse_count("limit", limit, "wbscope ingest --help")
+    if output is not None:
+        check_file_name(output)
     run = find_source(source)
     target = default_output(run) if output is None else Path(output)
     choice = Choice(events or (), load_all, span, row_limit, not no_unpack_limit, writer.value)

@@ -105,7 +105,7 @@ def run(
     if dry_run:
         for cell in wanted.cells:
             places.check(cell.setup)
-        say(f"{len(wanted.cells)} cells, {wanted.runs} runs of each: nothing is missing")
+        _show_dry(jobs, len(wanted.cells), wanted.runs, as_json)
         return
     with opened(output, wanted, resume) as store:
         try:
@@ -131,6 +131,15 @@ def run(
             fix=shlex.join(["wbscope", "lab", str(matrix), "-o", str(output), "--resume"])
             + f"    # makes them again; {output}/{name}.failed has what is left of one",
         )
+
+
+def _show_dry(jobs: list[Job], cells: int, runs: int, as_json: bool) -> None:
+    """All was checked; with JSON, the runs that would be made, as --list has them."""
+    if as_json:
+        _show(jobs, as_json)
+        return
+    each = f"{counted(runs, 'run')} of each"
+    write_stdout(f"{counted(cells, 'cell')}, {each}: nothing is missing\n")
 
 
 def _show(jobs: list[Job], as_json: bool) -> None:

@@ -123,7 +123,7 @@ def _run(words: list[str]) -> int:
     except WbscopeError as error:
         return _fail(error, words)
     except typer.TyperException as error:
-        if not words:
+        if not words or type(error).__name__ == "NoArgsIsHelpError":
             note(error.format_message())  # the help text
             return UsageError.exit_code
         return _fail(_usage(error, words), words)

@@ -147,7 +147,7 @@ def record(
             show_warnings([notice])
 
     library = load_library()
-    say = (lambda _: None) if quiet else note
+    say = (lambda _: None) if quiet or as_json else note
     if remote is not None or print_script:
         _check_remote(request, remote)
     if unpack is not None:

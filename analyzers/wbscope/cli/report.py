@@ -122,7 +122,7 @@ def report(
     to_stdout = output == _STDOUT
     if not to_stdout:
         example = f"report{next(end for end, one in _FORMATS.items() if one == form)}"
-        check_output(Path(output), force, [Path(run) for run in runs], example)
+        check_output(output, force, [Path(run) for run in runs], example)
     names = short_names(runs)
     sources = [find_source(run) for run in runs]  # one that is not there: before an ingest
     pages: list[RunPage] = []
@@ -159,7 +159,8 @@ def report(
         page(text, pager=not no_pager and not as_json)
         return
     write_whole(Path(output), text, force=force)
-    note(f"wrote {output}")
+    if not as_json:
+        note(f"wrote {output}")
 
 
 def _parse_width(width: str | None, form: str) -> int | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from wbscope.base.errors import UsageError, WbscopeError
 from wbscope.base.outputs import write_whole
 from wbscope.base.result import Result
+from wbscope.base.units import counted
 from wbscope.base.watch import time_limit
 from wbscope.cli.formats import Format
 from wbscope.cli.output import note, page_width, show_warnings, write_stdout
@@ -72,7 +73,7 @@ def run_script(
         return
     write_whole(form.file, text, force=form.force)
     if not form.as_json:
-        note(f"wrote {form.file}: {len(results)} tables")
+        note(f"wrote {form.file}: {counted(len(results), 'table')}")
 
 
 def _command(run: Run, statement: Statement, form: Format) -> str:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -84,7 +84,7 @@ def named_sides(
 def _check_baselines(runs: Sequence[str], baselines: Sequence[str]) -> None:
     """The first job of a CI has none: what makes one is told."""
     for name in baselines:
-        if not Path(name).exists():
+        if not os.path.exists(name):
             save = shlex.join(["wbscope", "baseline", "save", *runs, "-o", name])
             raise InputError(
                 "no-baseline",

@@ -91,7 +91,7 @@ def timeline(
         )
     span = parse_span(start, end, time_range)
     sources = [run] if against is None else [run, against]
-    check_output(Path(output), force, [Path(text) for text in sources], "run.pftrace")
+    check_output(output, force, [Path(text) for text in sources], "run.pftrace")
     with ExitStack() as stack:
         bar = stack.enter_context(progress_bar(run, hidden=quiet or as_json))
         opened, *others = (stack.enter_context(open_run(text, observer=bar)) for text in sources)

@@ -40,7 +40,8 @@ def tell_verdict(result: GateResult, text: str, form: Format, codes: Codes) -> N
     """Raises: typer.Exit with the exit code, unless it passed."""
     if form.file is not None:
         write_whole(form.file, text, force=form.force)
-        note(f"wrote {form.file}: {result.status}")
+        if not form.as_json:
+            note(f"wrote {form.file}: {result.status}")
     else:
         try:
             write_stdout(text, colours=True)

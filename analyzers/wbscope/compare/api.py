@@ -86,6 +86,7 @@ def gate(
     chosen = policy if isinstance(policy, Policy) else read_policy(Path(policy))
     # The gate refuses damaged runs itself, with all else that is wrong.
     loader = Loader(wanted=chosen.wants, allow_damaged=True, checks=chosen.checks)
+    chosen.check_units(loader.catalog.units())
     side = loader.side("A", _texts(runs))
     base = None if against is None else loader.side("B", _texts(against))
     families = [metric.family for metric in loader.catalog.metrics]

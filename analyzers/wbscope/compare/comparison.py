@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from wbscope.base.result import Notice
+from wbscope.base.units import counted
 from wbscope.compare.copies import copies_on_both, copies_within, may_be_copies
 from wbscope.compare.differences import Difference, differences, unknown_facts
 from wbscope.compare.nearmetrics import unknown_metric
@@ -340,8 +341,9 @@ def _too_few(base: Side, others: Sequence[Side], alpha: float) -> Iterable[Notic
             told = f"{side.name} and {base.name}: no test possible with one run each; changes are"
             yield Notice("too-few-runs", f"{told} shown as they are: make 6 or more of each")
         elif (least := smallest_p(n, m)) > alpha:
-            told = f"{side.name} has {n} runs and {base.name} {m}, so no change, however large,"
-            told += f" reaches p {alpha:g} (least possible {least:.2g}): make 6 or more of each"
+            told = f"{side.name} has {counted(n, 'run')} and {base.name} {m}, so no change,"
+            told += f" however large, reaches p {alpha:g} (least possible {least:.2g}): make 6 or"
+            told += " more of each"
             yield Notice("too-few-runs", told)
 
 

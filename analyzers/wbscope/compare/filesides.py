@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from wbscope.compare.fingerprint import FACTS
@@ -51,9 +52,9 @@ def runs_of_file(text: str, name: str, catalog: Catalog, wanted: Wanted) -> list
 def _split(text: str) -> tuple[Path, str | None]:
     """A # may also be in the name of the file."""
     path, sign, part = text.rpartition("#")
-    if not sign or Path(text).exists():
+    if not sign or os.path.exists(text):
         return Path(text), None
-    if not Path(path).exists():
+    if not os.path.exists(path):
         path, _, part = text.partition("#")
     return Path(path), part
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from wbscope.base.units import counted
 from wbscope.compare.comparison import Side, told_apart
 from wbscope.compare.copies import copies_on_both, copies_within
 from wbscope.compare.differences import differences, facts_text, unknown_facts
@@ -72,7 +73,7 @@ def _of_side(
         yield Refusal("no-runs", f"{side.name} has no runs", "name at least one run")
     given = len(side.runs) + policy.drop_first
     if policy.expect_runs not in (None, given):
-        told = f"{side.name} has {given} runs, the policy expects {policy.expect_runs}"
+        told = f"{side.name} has {counted(given, 'run')}, the policy expects {policy.expect_runs}"
         fix = f"find out what became of the others, or expect_runs = {given}"
         if given > (policy.expect_runs or 0):
             fix = f"leave out what is not of this test, or expect_runs = {given}"

@@ -92,6 +92,14 @@ class Loader:
                     effect="a part of a run is not comparable with a whole one",
                     fix=Phrase("record it again, or allow it: ", Argument("allow_damaged", True)),
                 )
+            if run.empty:
+                raise EvidenceError(
+                    "run-without-events",
+                    run.name,
+                    "no event was recorded: none of its numbers says anything",
+                    effect="it is comparable with nothing, and no budget holds for it",
+                    fix="record it again, for longer and while something writes: wbscope record",
+                )
             if run.untimed:
                 raise EvidenceError(
                     "run-without-times",
@@ -174,7 +182,7 @@ class Loader:
 
 def _named_error(error: InputError, text: str) -> InputError:
     """A text may have been meant as measurements: what it is not, is both."""
-    if error.slug != _NOT_A_TRACE or not Path(text).is_file():
+    if error.slug != _NOT_A_TRACE or not os.path.isfile(text):
         return error
     return InputError(
         error.slug,
@@ -203,7 +211,7 @@ def expand(text: str) -> list[str]:
     Raises: InputError for a folder inside it, or a database, that is no run.
     """
     path = Path(text)
-    if not path.is_dir() or _fault(text) is None:
+    if not os.path.isdir(path) or _fault(text) is None:
         return [text]
     try:
         entries = sorted(path.iterdir(), key=_by_number)
@@ -212,7 +220,7 @@ def expand(text: str) -> list[str]:
     inside = [
         _content(entry)
         for entry in entries
-        if (entry.is_dir() and not entry.name.startswith(".")) or entry.suffix == ".db"
+        if (os.path.isdir(entry) and not entry.name.startswith(".")) or entry.suffix == ".db"
     ]
     faults = {one: fault for one in inside if (fault := _fault(one)) is not None}
     if len(faults) == len(inside):
@@ -232,11 +240,14 @@ def expand(text: str) -> list[str]:
 
 def _content(entry: Path) -> str:
     """A folder with no more than a run.db, or one file of measurements, is that file."""
-    if not entry.is_dir() or _fault(str(entry)) is None:
+    if not os.path.isdir(entry) or _fault(str(entry)) is None:
         return str(entry)
-    if (entry / DATABASE_NAME).is_file():
+    if os.path.isfile(entry / DATABASE_NAME):
         return str(entry / DATABASE_NAME)
-    files = [file for file in sorted(entry.iterdir()) if is_measurements(file)]
+    try:
+        files = [file for file in sorted(entry.iterdir()) if is_measurements(file)]
+    except OSError:  # opening it tells why
+        return str(entry)
     return str(files[0]) if len(files) == 1 else str(entry)
 
 
@@ -270,7 +281,7 @@ def _fault(text: str) -> InputError | None:
 def _is_folder_of_files(text: str) -> bool:
     """A folder without a trace, but with what another tool measured."""
     path = Path(text)
-    if not path.is_dir() or not any((path / name).is_file() for name in NAMES):
+    if not os.path.isdir(path) or not any(os.path.isfile(path / name) for name in NAMES):
         return False
     try:
         find_source(text)
@@ -280,7 +291,7 @@ def _is_folder_of_files(text: str) -> bool:
 
 
 def _is_baseline(text: str) -> bool:
-    return Path(text).is_file() and is_baseline(Path(text))
+    return os.path.isfile(text) and is_baseline(Path(text))
 
 
 def _by_number(path: Path) -> list[tuple[int, str]]:

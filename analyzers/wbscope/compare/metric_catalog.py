@@ -77,6 +77,10 @@ class Catalog:
     rows: Mapping[str, Row]
     not_compared: Mapping[str, str]
 
+    def units(self) -> dict[str, str]:
+        """The unit of each family, but for those that tell it row by row."""
+        return {metric.family: metric.unit for metric in self.metrics if not metric.unit_in}
+
     def of(self, query: str) -> list[Declared]:
         """Those that are made from this query."""
         return [metric for metric in self.metrics if metric.query == query]

@@ -125,6 +125,22 @@ class Policy:
         """True when a rule may be about a metric of this family."""
         return wanted_by(self.rules)(family)
 
+    def check_units(self, units: Mapping[str, str]) -> None:
+        """Of what is known before any run is read: the unit of each family of metrics.
+
+        Raises: UsageError for a quantity of another kind.
+        """
+        for rule in self.rules:
+            asked = {unit for family, unit in units.items() if _may_match(rule.pattern, family)}
+            if len(asked) != 1:
+                continue  # unknown, or a pattern that is for several kinds of numbers
+            (unit,) = asked
+            if rule.margin is not None and rule.margin.relative is None:
+                rule.margin.quantity(rule.pattern, unit)
+            for budget in (rule.budget, rule.each_run):
+                if budget is not None:
+                    parse_quantity(rule.pattern, budget.text, unit)
+
     @property
     def checks(self) -> bool:
         """True when each run must agree with what is beside its trace."""

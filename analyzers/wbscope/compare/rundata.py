@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from wbscope.base.result import Notice
-from wbscope.library.losses import is_damaged, is_lost, is_untimed
+from wbscope.library.losses import is_damaged, is_empty, is_lost, is_untimed
 from wbscope.measure.metric import Scalars, split_name
 
 __all__ = ["Fact", "RunData", "Session"]
@@ -86,6 +86,11 @@ class RunData:
     def untimed(self) -> tuple[Notice, ...]:
         """What says that the trace has no times."""
         return tuple(notice for notice in self.warnings if is_untimed(notice.slug))
+
+    @property
+    def empty(self) -> tuple[Notice, ...]:
+        """What says that no event was recorded."""
+        return tuple(notice for notice in self.warnings if is_empty(notice.slug))
 
     @property
     def failed(self) -> tuple[Notice, ...]:

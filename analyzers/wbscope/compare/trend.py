@@ -16,6 +16,7 @@ import numpy as np
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Notice
+from wbscope.base.units import counted
 from wbscope.compare.changepoints import LEAST_VALUES, change_points
 from wbscope.compare.comparison import metrics_of
 from wbscope.compare.differences import differences
@@ -210,8 +211,9 @@ def _told(commits: Sequence[Commit]) -> tuple[Notice, ...]:
     """What makes all numbers doubtful."""
     found = []
     if len(commits) < LEAST_VALUES:
-        told = f"{len(commits)} commits, and with fewer than {LEAST_VALUES} no change can be told"
-        told += " from chance; wbscope compare judges two of them, with 6 runs each or more"
+        told = f"{counted(len(commits), 'commit')}, and with fewer than {LEAST_VALUES} no change"
+        told += " can be told from chance; wbscope compare judges two of them, with 6 runs each or"
+        told += " more"
         found.append(Notice("too-few-commits", told))
     doubtful = [
         f"{run.name} of {commit.short}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,11 @@ _LINES = tuple(
             " requests for {device_ratio} of the time][ and its journal committed for"
             " {journal_ratio} of it].",
         ),
-        ("end_ts", "{comm} {tid} goes on after {dur}: {cause}[; the whole call took {call_ns}]."),
+        (
+            "end_ts",
+            "{comm} {tid} goes on after {whole_ns}[, of which {nested_ns} were in waits inside this"
+            " one]: {cause}[; the whole call took {call_ns}].",
+        ),
     )
 )
 
@@ -79,7 +84,7 @@ def story_of(run: Run, stall: int) -> Story:
             str(stall),
             f"is no wait of {run.name}, which has {len(rows)}",
             have=", ".join(f"{r['stall_id']} ({r['comm']} {r['tid']})" for r in longest) or None,
-            fix=f"wbscope query stalls {run.name} --sort=-dur --limit 10",
+            fix=f"wbscope query stalls {shlex.quote(run.name)} --sort=-dur --limit 10",
         )
     facts = _facts(run, found)
     first = run.bounds()[0]
@@ -98,6 +103,11 @@ def _facts(run: Run, found: Mapping[str, Any]) -> dict[str, Any]:
     facts.setdefault("end_ts", None)
     if facts["end_ts"] is None and found["dur"] is not None:
         facts["end_ts"] = found["ts"] + found["span_ns"]
+    if facts["end_ts"] is not None:
+        # `dur` is without the waits inside it, which are rows of their own.
+        facts["whole_ns"] = facts["end_ts"] - facts["ts"]
+        nested_ns = facts["whole_ns"] - (facts["dur"] or 0)
+        facts["nested_ns"] = nested_ns if facts["dur"] is not None and nested_ns > 0 else None
     is_throttle = facts["kind"] == "throttle"
     facts["pool"] = {"memcg": "In its memory cgroup", "global": "In the machine"}.get(
         facts.get("domain") or ""

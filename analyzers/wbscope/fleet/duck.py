@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from wbscope.base.errors import QueryError
+from wbscope.base.nearest import nearest
 from wbscope.base.result import unique_names
 from wbscope.base.units import seconds
 from wbscope.fleet.dataset import Dataset, files_by_table
@@ -23,6 +24,7 @@ from wbscope.library.library import Library, load_library
 __all__ = ["DuckEngine"]
 
 _NEAR = re.compile(r'syntax error at or near "(\w+)"')
+_UNKNOWN = re.compile(r"Table with name (\w+) does not exist")
 _TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TEXT": "VARCHAR"}
 
 
@@ -130,12 +132,15 @@ class DuckEngine:
 
     def _refused(self, error: Exception, named: Sequence[str]) -> QueryError:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        have = ", ".join(named)
+        if unknown := _UNKNOWN.search(lines[0] if lines else ""):
+            have = ", ".join(nearest(unknown[1], table_names(self._library))) or have
         return QueryError(
             "bad-sql",
             "fleet sql",
             lines[0] if lines else type(error).__name__,
             at=next((line for line in lines[1:] if line.startswith("LINE ")), None),
-            have=f"tables {', '.join(named)}" if named else None,
+            have=f"tables {have}" if have else None,
             fix=self._fix(lines),
         )
 

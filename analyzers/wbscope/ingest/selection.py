@@ -18,7 +18,7 @@ from wbscope.base.children import file_word
 from wbscope.base.current import absolute
 from wbscope.base.errors import UsageError
 from wbscope.base.result import Notice
-from wbscope.base.span import WHOLE, Span
+from wbscope.base.span import WHOLE, Moment, Span
 from wbscope.ingest.program import run_ingester
 from wbscope.run.source import Source
 
@@ -82,7 +82,8 @@ def saying(span: Span) -> Iterator[None]:
 def check_selection(source: Source, database: Path, choice: Choice) -> list[Notice]:
     """What of the choice found nothing in the new database.
 
-    Raises: UsageError for a pattern that fits no event, not even one that never occurred.
+    Raises: UsageError for a pattern that fits no event, not even one that never occurred, and
+    for a part without a record.
     """
     if not choice.events and not choice.span:
         return []
@@ -90,7 +91,9 @@ def check_selection(source: Source, database: Path, choice: Choice) -> list[Noti
         events = [str(name) for (name,) in opened.execute("SELECT event FROM event_counts")]
         formats = [str(name) for (name,) in opened.execute("SELECT event FROM event_format")]
     if not events:
-        return [_empty_range(source, database, choice)] if choice.span else []
+        if choice.span:
+            raise _empty_range(source, database, choice)
+        return []
     notices = []
     for glob in choice.events:
         if any(matches(glob, event) for event in events):
@@ -149,19 +152,29 @@ def _near(glob: str, events: Sequence[str]) -> list[str]:
     return (there + get_close_matches(glob, events, _MOST_NEAR))[:_MOST_NEAR]
 
 
-def _empty_range(source: Source, database: Path, choice: Choice) -> Notice:
-    """With the range that the trace has: a second look at it, which only counts."""
+def _empty_range(source: Source, database: Path, choice: Choice) -> UsageError:
+    """With the range that the trace has: a second look at it, which only counts.
+
+    Raises: UsageError, as every question to the whole trace does.
+    """
     whole = database.with_name(f"{database.name}.whole")  # the output may have any name
     options = [] if choice.unpack_limit else ["--no-unpack-limit"]
     run_ingester(["sqlite", file_word(source.given), "-o", str(whole), *options])
     with closing(sqlite3.connect(whole)) as opened:
         meta = dict(opened.execute("SELECT key, value FROM meta"))
     whole.unlink()
-    told = " holds no record"
+    have = None
     if (first := meta.get("first_ts")) is not None and (last := meta.get("last_ts")) is not None:
-        told += f"; have: 0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
-    parts = choice.span.words().parts
-    return Notice("empty-range-result", Phrase(f"{source.path}: ", *parts, told))
+        choice.span.on_clock(first, last)
+        have = f"0s..{_seconds(last - first)}, @{_seconds(first)}..@{_seconds(last)}"
+    return UsageError(
+        "empty-range",
+        choice.span.words(),
+        "holds no record",
+        have=have,
+        effect="nothing was written",
+        fix=choice.span.said(Moment(0, False, "0s"), None),
+    )
 
 
 def _seconds(ns: int) -> str:

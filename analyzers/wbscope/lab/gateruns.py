@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.units import counted
 from wbscope.compare.comparison import Side
 from wbscope.compare.load import Loader
 from wbscope.lab.execute import Progress, make_runs
@@ -63,7 +64,7 @@ class GateRuns:
             name, why = next(iter(made.failed.items()))
             raise SetupError(
                 "runs-failed", str(self.store.folder),
-                f"{len(made.failed)} runs failed, so nothing is judged; {name}: {why}",
+                f"{counted(len(made.failed), 'run')} failed, so nothing is judged; {name}: {why}",
                 fix=Phrase("make them again with ", Argument("resume", True)),
             )  # fmt: skip
         side, base = two_cells(self.matrix, self.base)

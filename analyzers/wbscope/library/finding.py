@@ -142,11 +142,11 @@ def find_all(
             if one.id != NOTHING_WRONG or (wrong == {_BEFORE} and one.severity != "ok")
         ]
     if (doubt := next((one for one in found if one.id == NO_VERDICT), None)) is not None:
-        # Nobody changes a setting because of events that are missing; without times, all that
-        # rules tell of them is wrong.
-        is_timed = doubt.facts["ticks_clock"] is None
+        # Nobody changes a setting because of events that are missing; without times, or without
+        # any event, all that rules tell of them is wrong.
+        is_told = doubt.facts["ticks_clock"] is None and not doubt.facts["is_empty"]
         found = [doubt] + [
-            replace(one, advice=None) for one in found if is_timed and one.id != NO_VERDICT
+            replace(one, advice=None) for one in found if is_told and one.id != NO_VERDICT
         ]
     return sorted(found, key=_place)
 

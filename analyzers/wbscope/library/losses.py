@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which warnings say that a trace is not whole, or has no times: what numbers are worth then."""
+"""Which warnings say that a trace is not whole, or has no events or no times."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable
 
 from wbscope.base.result import Notice
 
-__all__ = ["is_damaged", "is_lost", "is_untimed", "of_losses"]
+__all__ = ["is_damaged", "is_empty", "is_lost", "is_untimed", "of_losses"]
 
 # Of the view wb_warning.
 _LOST = ("lost-events", "records-overwritten")
 _DAMAGED = ("damaged-trace", "part-of-trace", "recording-cut-short", "lines-not-understood")
 _DATA_LOSS = "data-loss-"
 _UNTIMED = "clock-without-unit"
+_EMPTY = "no-events"
 
 
 def is_lost(slug: str) -> bool:
@@ -29,6 +30,11 @@ def is_damaged(slug: str) -> bool:
 def is_untimed(slug: str) -> bool:
     """Whether it says that the trace clock counts ticks: no time and no rate is one then."""
     return slug == _UNTIMED
+
+
+def is_empty(slug: str) -> bool:
+    """Whether it says that no event was recorded."""
+    return slug == _EMPTY
 
 
 def of_losses(warnings: Iterable[Notice]) -> tuple[Notice, ...]:

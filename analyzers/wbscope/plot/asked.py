@@ -18,6 +18,8 @@ from wbscope.run.run import Run
 
 __all__ = ["Asked", "Lacking", "ask_figure", "ask_figures", "why_not"]
 
+_NOT_RECORDED = "-not-recorded"  # how the slugs of such warnings end
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -105,7 +107,7 @@ def _with_numbers(
         return Lacking(figure, answer)
     made = panels(figure, answer, grid)
     if not made:
-        return Lacking(figure, _nothing(run, figure))
+        return Lacking(figure, _nothing(run, figure, answer))
     window = None if grid.window_ns is None else duration_argument(grid.window_ns)
     return Asked(figure, answer, grid, made, window, part)
 
@@ -124,10 +126,12 @@ def why_not(run: Run, figure: Figure) -> EvidenceError | None:
     return asked.error if isinstance(asked, Lacking) else None
 
 
-def _nothing(run: Run, figure: Figure) -> EvidenceError:
+def _nothing(run: Run, figure: Figure, answer: Result) -> EvidenceError:
+    """What was not recorded may have happened."""
+    lacking = (one.message for one in answer.warnings if one.slug.endswith(_NOT_RECORDED))
     return EvidenceError(
         "nothing-to-draw",
         figure.name,
-        f"has nothing to draw: {figure.no_rows}",
+        f"has nothing to draw: {next(lacking, figure.no_rows)}",
         fix=f"wbscope query {figure.query} {run.name}",
     )

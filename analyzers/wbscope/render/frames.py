@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import IO, TYPE_CHECKING, Any
 
 from wbscope.base.errors import InternalError, SetupError
+from wbscope.base.filenames import as_utf8
 from wbscope.base.result import Column, Result, converter, typed_columns
 from wbscope.base.version import __version__
 from wbscope.render.jsondoc import notices
@@ -31,7 +32,8 @@ def _whole(value: Any) -> int:
 _CONVERT: dict[str, Callable[[Any], Any]] = {
     "INTEGER": _whole,
     "REAL": float,
-    "TEXT": lambda value: f"x'{value.hex()}'" if isinstance(value, bytes) else str(value),
+    # A name may be any bytes, and Arrow takes UTF-8: \\udcff is one that is none, as in JSON.
+    "TEXT": lambda value: f"x'{value.hex()}'" if isinstance(value, bytes) else as_utf8(str(value)),
 }
 
 
@@ -105,7 +107,8 @@ def write_parquet(result: Result, target: str | IO[bytes]) -> None:
         parquet.write_table(arrow_table(result), target, compression="zstd")
     except pyarrow.ArrowException as error:
         # A full disk comes as an OSError; this is what only Arrow knows.
-        raise SetupError("cannot-write", str(target), f"Arrow cannot write it: {error}") from error
+        shown = str(getattr(target, "name", target))
+        raise SetupError("cannot-write", shown, f"Arrow cannot write it: {error}") from error
 
 
 def _values(query: str, column: Column, values: Iterable[Any]) -> list[Any]:

@@ -24,6 +24,9 @@ _FOLD = 36
 # So narrow are keys folded to need fewer blocks; narrower only where nothing else has room.
 _NARROW = 12
 _NARROWEST = 6
+# Headings of names that are typed again, such as those of findings, and how long these may be.
+_IDS = ("id", "finding", "rule")
+_ID_WIDTH = 24
 _PIECE = re.compile(r"[^_/:=,.-]*[_/:=,.-]+|[^_/:=,.-]+")
 
 
@@ -36,9 +39,14 @@ class _Texts:
     right: bool
     width: int
 
+    @property
+    def is_whole(self) -> bool:
+        """Numbers are never folded; nor are short names that somebody types."""
+        return self.right or (self.words in _IDS and self.width <= _ID_WIDTH)
+
     def at_most(self, fold: int) -> int:
         """How wide it gets when its text is folded there; numbers stay whole."""
-        body = self.width if self.right else min(self.width, fold)
+        body = self.width if self.is_whole else min(self.width, fold)
         return max(body, self.least())
 
     def least(self) -> int:
@@ -149,7 +157,7 @@ def _row_numbers(count: int) -> _Texts:
 
 
 def _folded(column: _Texts, fold: int | None) -> _Column:
-    cells = [_fold(text, None if column.right else fold) for text in column.texts]
+    cells = [_fold(text, None if column.is_whole else fold) for text in column.texts]
     body = max(cell_len(line) for cell in cells for line in cell)
     header = textwrap.wrap(column.words, max(body, column.least())) or [""]
     width = max(body, *(len(line) for line in header))

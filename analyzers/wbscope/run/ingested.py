@@ -21,6 +21,7 @@ from wbscope.base.cache import (
     trim_cache,
     used,
 )
+from wbscope.base.children import file_word
 from wbscope.base.errors import InputError, QueryError, SetupError, UsageError, WbscopeError
 from wbscope.base.outputs import check_output, private_output
 from wbscope.base.result import Notice
@@ -37,7 +38,7 @@ from wbscope.library.saved import save_views
 from wbscope.library.session import Session
 from wbscope.library.sqlite import SqliteEngine
 from wbscope.run.labels import names_of
-from wbscope.run.offered import report_of
+from wbscope.run.offered import report_of, run_word
 from wbscope.run.source import DATABASE_NAME, Kind, Source
 
 __all__ = [
@@ -172,11 +173,12 @@ def default_output(source: Source) -> Path:
     """FOLDER/run.db; a lone trace has no folder of its own to write to."""
     if source.path.is_dir() and not source.digest:
         return source.path / DATABASE_NAME
+    made = file_word(Path(f"{source.name}.db"))
     raise UsageError(
         "no-output",
         str(source.path),
         "needs an output file; only a run folder has a default, FOLDER/run.db",
-        fix=shlex.join(["wbscope", "ingest", str(source.path), "-o", f"{source.name}.db"]),
+        fix=shlex.join(["wbscope", "ingest", run_word(source.path), "-o", made]),
     )
 
 
@@ -223,7 +225,9 @@ def ingest(
                     "whole-trace-only",
                     _parts_of(choice),
                     "cannot be had of a Perfetto trace, which trace processor reads as a whole",
-                    fix=shlex.join(["wbscope", "ingest", str(run.path), "-o", str(output)]),
+                    fix=shlex.join(
+                        ["wbscope", "ingest", run_word(run.path), "-o", file_word(output)]
+                    ),
                 )
             # Only here: a trace.dat is read without the package perfetto.
             from wbscope.perfetto.ingest import ingest_perfetto

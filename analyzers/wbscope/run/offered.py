@@ -13,7 +13,7 @@ from wbscope.base.children import file_word
 from wbscope.base.errors import InputError
 from wbscope.base.nearest import nearest
 
-__all__ = ["no_such_file", "report_of", "runs_among"]
+__all__ = ["no_such_file", "report_of", "run_word", "runs_among"]
 
 IsRun = Callable[[Path], bool]
 
@@ -24,8 +24,12 @@ _MOST_ENTRIES = 2_000
 
 def report_of(path: Path) -> str:
     """The command that reads this run, whatever was wanted of it."""
-    word = "-" if str(path) == "-" else file_word(path)  # stdin stays what it is
-    return f"wbscope report {shlex.quote(word)}"
+    return f"wbscope report {shlex.quote(run_word(path))}"
+
+
+def run_word(path: Path) -> str:
+    """What names this run on a command line; stdin stays what it is."""
+    return "-" if str(path) == "-" else file_word(path)
 
 
 def runs_among(folder: Path, names: Sequence[str], is_run: IsRun) -> list[str]:

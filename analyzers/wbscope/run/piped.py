@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import shlex
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,12 +15,18 @@ from typing import BinaryIO
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, SetupError, UsageError
 from wbscope.run.archives import MOST_BYTES
+from wbscope.run.packed import START_BYTES, foreign, is_packets, packing
 from wbscope.run.strange import open_plain
 
 __all__ = ["Piped", "read_stdin", "read_unsized"]
 
 _NAME = "stdin"
 _CHUNK = 1 << 20
+_HEAD_BYTES = 4 << 20  # of ingest/src/text/text_reader.cc
+_MAGICS = (b"SQLite format 3\0", b"\x17\x08\x44tracing")
+# Random bytes have a tenth of these, text of any encoding none; NUL is what a crash leaves.
+_CONTROLS = bytes(byte for byte in range(1, 32) if byte not in b"\t\n\v\f\r\x1b")
+_MOST_CONTROLS_RATIO = 0.03
 _FIX = "ssh HOST cat trace.dat | wbscope report -"
 
 
@@ -65,13 +72,49 @@ def read_unsized(source: Path) -> Piped:
         return Piped(path, _spool(path, file, str(source), "it"))
 
 
+def _read(source: BinaryIO, subject: str) -> bytes:
+    """Raises: InputError."""
+    try:
+        return source.read(_CHUNK)
+    except OSError as error:
+        raise InputError(
+            "cannot-read",
+            subject,
+            f"cannot be read: {error.strerror or error}",
+            fix="name a trace or a run folder that you can read",
+        ) from error
+
+
+def _may_be_run(head: bytes) -> bool:
+    """Whether what begins so can be one: each line of an event has a colon, and no text is binary.
+
+    As much as the ingester looks at before it takes a text for none.
+    """
+    if head.startswith(_MAGICS) or packing(head) or is_packets(head[:START_BYTES]):
+        return True
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    return b":" in head and controls <= _MOST_CONTROLS_RATIO * len(head)
+
+
 def _spool(path: Path, source: BinaryIO, subject: str, name: str) -> str:
     digest = hashlib.sha256()
     size = 0
     try:
         with path.open("xb") as file:
-            while chunk := source.read(_CHUNK):
+            head = b""
+            while chunk := _read(source, subject):
+                if size == 0 and (found := foreign(chunk[:START_BYTES], shlex.quote(subject))):
+                    raise InputError("not-a-run", subject, found[0], fix=found[1])
                 size += len(chunk)
+                if size - len(chunk) < _HEAD_BYTES <= size and not _may_be_run(head + chunk):
+                    raise InputError(
+                        "not-a-run",
+                        subject,
+                        f"{name} begins with {_HEAD_BYTES >> 20} MiB of what is no trace",
+                        effect="the rest of it was not read",
+                        fix=_FIX,
+                    )
+                head = head + chunk if size < _HEAD_BYTES else b""
                 if size > MOST_BYTES:
                     raise InputError(
                         "too-large",

@@ -36,6 +36,7 @@ from wbscope.run.empty import unfiltered, why_empty
 from wbscope.run.filters import Filters, check_text, parse_filters
 from wbscope.run.ingested import damage_told, engine_of
 from wbscope.run.labels import Names, has_named, names_of
+from wbscope.run.offered import run_word
 from wbscope.run.source import Source, find_source
 
 __all__ = ["Run", "open_run", "reporter"]
@@ -51,7 +52,7 @@ class Run:
 
     def __init__(self, source: Source, engine: Engine, library: Library) -> None:
         self.source = source
-        self.name = str(source.path)
+        self.name = run_word(source.path)
         self.database = engine.database
         self.library = library
         self._thread = get_ident()  # SQLite's connection is for this one only

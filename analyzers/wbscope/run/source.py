@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import os
 import re
 import shlex
 import shutil
@@ -58,6 +59,7 @@ _PACKED_NAMES = tuple(
 _KNOWN_NAMES = frozenset((_TRACE_NAME, _TEXT_NAME, *_PERFETTO_NAMES, *_PACKED_NAMES))
 _PACKED_ENDS = (".gz", ".xz", ".zst", ".bz2", ".zip", ".tar", ".tgz")
 
+_READABLE = "name a trace or a run folder that you can read"
 _OF_A_SHELL = re.compile(r"/(?:dev|proc/[^/]+)/fd/\d+")
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _TRACE_MAGIC = b"\x17\x08\x44tracing"
@@ -171,6 +173,8 @@ def find_source(text: str) -> Source:
     mode = _mode(path, text)
     if stat.S_ISDIR(mode):
         trace = _trace_in_folder(path, text)
+        if os.path.isdir(trace):
+            raise _no_file(str(trace), stat.S_IFDIR)
         kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
         return Source(path, trace, kind, path)
     if not stat.S_ISREG(mode):
@@ -200,6 +204,9 @@ def _mode(path: Path, text: str) -> int:
 
 def _no_file(text: str, mode: int) -> InputError:
     """For a pipe with the command that reads it: whatever it has, it is read as stdin is."""
+    if stat.S_ISDIR(mode):
+        told = "is a folder, wanted a trace of that name in the run folder"
+        return InputError("not-a-run", text, told, fix=_READABLE)
     told = "is no regular file and no folder; what ends by itself, save it to a file first"
     fix = None
     if stat.S_ISFIFO(mode):
@@ -399,5 +406,5 @@ def _unreadable(text: str, error: Exception) -> WbscopeError:
         "cannot-read",
         text,
         f"cannot be read: {reason}",
-        fix="name a trace or a run folder that you can read",
+        fix=_READABLE,
     )

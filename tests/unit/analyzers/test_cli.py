@@ -370,3 +370,11 @@ def test_ingest_choices(cli: Cli, ingester: Any, trace: Path) -> None:
     assert cli("ingest", trace, "-o", trace, "--force", "--json").error()["slug"] == (
         "output-is-input"
     )
+
+
+@pytest.mark.parametrize("verb", ["baseline", "fleet", "history"])
+def test_a_group_without_a_command_prints_its_help(cli: Cli, verb: str) -> None:
+    ran = cli(verb)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == cli(verb, "--help").out
+    assert ran.err.startswith(f"Usage: wbscope {verb} [OPTIONS] COMMAND")

@@ -16,6 +16,7 @@ from wbscope.cli.completing import answer
 from wbscope.cli.main import main, program
 from wbscope.cli.verbs import VERBS
 from wbscope.library.library import load_library
+from wbscope.render.schemas import schema_of
 
 _WAIT_S = 30
 
@@ -62,6 +63,8 @@ def test_names_of_the_library() -> None:
     assert _words("report", "x", "--section", "fairness_t") == ["fairness_tasks"]
     rule = library.findings()[0].name
     assert rule in _words("queries", rule)
+    assert "event_counts" not in _words("schema", "")
+    assert all(schema_of(name) for name in _words("schema", ""))
     assert "throttle_summary.call_max_ns" in _words("compare", "a", "--metric", "throttle_summary.")
     assert answer(program, ["gate", "--budget", "throttle_summary.c"]).is_part
     assert "global_dirty_state" in _words("plot", "x", "global_dirty_state")

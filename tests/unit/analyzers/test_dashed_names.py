@@ -41,7 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["timeline", "./-t.dat", "-o", "./-x.pftrace"],
         ["timeline", "./-t.dat", "-o", "part.pftrace", "--time-range", "1s..2s"],
         ["ingest", "./-t.dat", "-o", "./-x.db"],
-        ["ingest", "./-t.dat", "-o", "x.db", "--time-range", "1000h..2000h"],
+        ["ingest", "./-t.dat", "-o", "x.db", "--time-range", "0s..2000h"],
         ["ingest", "./-d"],
     ],
     ids=" ".join,
@@ -63,3 +63,12 @@ def test_words() -> None:
     assert words == ["./-x", "./-d/x", "a-b", "/-x", "./-"]
     assert report_of(Path("./-x y")) == "wbscope report './-x y'"
     assert report_of(Path("-")) == "wbscope report -"  # stdin
+
+
+def test_commands_that_are_printed(cli: Cli, here: Path) -> None:
+    told = " ".join(cli("explain", "./-t.dat").out.split())
+    assert "wbscope query lost_time ./-t.dat" in told or "./-t.dat" in told
+    assert " -t.dat" not in told
+    assert "wbscope explain ./-t.dat" in " ".join(cli("explain", "./-t.dat", "--short").out.split())
+    no_output = cli("ingest", "./-t.dat")
+    assert "fix: wbscope ingest ./-t.dat -o ./-t.db" in no_output.err

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -232,3 +234,18 @@ def test_parquet_on_a_terminal_is_refused(
 def test_pandas_and_polars_are_what_they_say() -> None:
     assert isinstance(_result().to_pandas(), pandas.DataFrame)
     assert isinstance(_result().to_polars(), polars.DataFrame)
+
+
+def test_parquet_of_names_that_are_no_utf8(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file's name may be any bytes: as the output, and in the column that tells runs apart."""
+    monkeypatch.chdir(database.parent)
+    odd = os.fsdecode(b"bad\xff.db")
+    shutil.copyfile(database, odd)
+    output = os.fsdecode(b"out\xff.parquet")
+    ran = cli("query", "throttle_by_task", odd, "run.db", "--parquet", output)
+    assert ran.code == 0, ran.err
+    with open(output, "rb") as file:
+        runs = parquet.read_table(file).column("run").to_pylist()
+    assert set(runs) == {"bad\\udcff.db", "run.db"}

@@ -82,3 +82,13 @@ def test_the_remedy_can_be_pasted(
     again = cli(*words[1:])
     assert again.code == 0, again.err
     assert "1 run made" in again.err
+
+
+def test_a_dry_run_prints_its_result(
+    cli: Cli, matrix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places.Places, "check", lambda *_: None)
+    ran = cli("lab", matrix, "--dry-run")
+    assert (ran.code, ran.out, ran.err) == (0, "1 cell, 1 run of each: nothing is missing\n", "")
+    (row,) = cli("lab", matrix, "--dry-run", "--json").json()["rows"]
+    assert (row["place"], row["run"]) == (1, "a,b/run-1")

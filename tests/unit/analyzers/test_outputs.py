@@ -264,3 +264,67 @@ def test_commands_say_whether_they_may_replace() -> None:
             assert "force=" in arguments, f"{path.name}: {arguments}"
             seen += 1
     assert seen > 10
+
+
+def _folder(path: Path, *names: str) -> Path:
+    path.mkdir(parents=True)
+    for name in names:
+        (path / name).write_text(name)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["trace.dat", "vmstat.before", "meta.json", "fio.json", "sysctls", "wb.samples", "meminfo"],
+)
+def test_what_a_run_is_read_from_is_never_replaced(tmp_path: Path, name: str) -> None:
+    run = _folder(tmp_path / "runs" / "1", "trace.dat", name)
+    for given in (run, tmp_path / "runs", Path(os.path.relpath(run))):
+        with pytest.raises(UsageError) as caught:
+            check_output(run / name, True, [given])
+        assert caught.value.slug == "output-is-input"
+    link = tmp_path / "link"
+    link.symlink_to(run / name)
+    with pytest.raises(UsageError) as caught:
+        check_output(link, True, [run])
+    assert caught.value.slug == "output-is-input"
+
+
+@pytest.mark.parametrize(
+    ("inside", "name"),
+    [
+        (["trace.txt"], "trace.txt"),
+        (["trace.dat.xz"], "trace.dat.xz"),
+        (["trace.pftrace"], "trace.pftrace"),
+        (["trace.perfetto-trace.gz"], "trace.perfetto-trace.gz"),
+        (["run.db"], "run.db"),
+        (["1.db", "2.db"], "2.db"),
+        (["vmstat.before", "vmstat.after"], "vmstat.after"),
+    ],
+)
+def test_other_traces_and_databases_are_inputs_alone(
+    tmp_path: Path, inside: list[str], name: str
+) -> None:
+    run = _folder(tmp_path / "run", *inside)
+    with pytest.raises(UsageError) as caught:
+        check_output(run / name, True, [run])
+    assert caught.value.slug == "output-is-input"
+
+
+@pytest.mark.parametrize("name", ["report.html", "run.db", "trace.pftrace", "report.json", "x.csv"])
+def test_what_is_made_of_a_run_may_be_made_again_in_its_folder(tmp_path: Path, name: str) -> None:
+    run = _folder(tmp_path / "runs" / "1", "trace.dat", name)
+    check_output(run / name, True, [run])
+    check_output(run / name, True, [tmp_path / "runs"])
+    check_output(_folder(tmp_path / "other", "trace.dat") / "trace.dat", True, [run])
+
+
+def test_a_name_with_a_slash_at_its_end_is_that_of_a_folder(tmp_path: Path) -> None:
+    for there in ("new/", "nowhere/new/"):
+        with pytest.raises(UsageError) as caught:
+            check_output(f"{tmp_path}/{there}", False, [])
+        assert (caught.value.slug, caught.value.message) == (
+            "output-is-folder",
+            "names a folder, wanted a file name",
+        )
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import json
@@ -316,3 +317,33 @@ def test_most_runs_load_no_unpacker() -> None:
     )
     command = [sys.executable, "-c", script, str(example("four-equal-writers").trace)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"y\n" * (5 << 20), b"begins with 4 MiB of what is no trace"),
+        (bytes(range(256)) * (20 << 10), b"begins with 4 MiB of what is no trace"),
+        (b"PERFILE2" + bytes(20 << 20), b"is a perf.data"),
+    ],
+    ids=["text", "binary", "perf"],
+)
+def test_junk_is_not_read_to_its_end(cache: Path, data: bytes, said: bytes) -> None:
+    """Of `yes | wbscope explain -` 16 GiB were written to the disk first."""
+    with subprocess.Popen(
+        [str(wbscope_path()), "explain", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(os.environ, WBSCOPE_CACHE_DIR=str(cache)),
+    ) as process:
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            for _ in range(64):
+                process.stdin.write(data)
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.stdin = None
+        _, err = process.communicate(timeout=120)
+    assert (process.returncode, said in err) == (3, True), err
+    assert left(cache) == []

@@ -121,10 +121,11 @@ def test_ctrl_d_and_quit_leave(terminal: Terminal) -> None:
     screen.prompt()
     screen.process.sendeof()
     assert screen.end() == 0
-    screen = terminal()
-    screen.prompt()
-    screen.process.send(".quit\r")
-    assert screen.end() == 0
+    for word in (".quit", "quit", "exit;"):  # no statement, as sqlite3 and psql have it
+        screen = terminal()
+        screen.prompt()
+        screen.process.send(f"{word}\r")
+        assert screen.end() == 0
 
 
 def test_a_dumb_terminal_will_do(terminal: Terminal) -> None:

@@ -12,6 +12,7 @@ import pytest
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.library.library import Library
 from wbscope.run.ingested import database_of
+from wbscope.run.run import open_run
 from wbscope.run.source import find_source
 
 
@@ -177,3 +178,23 @@ def test_what_is_not_a_run(
     if kind == "folder with a database":
         assert caught.value.have == "run.db"
         assert caught.value.fix == f"wbscope report {tmp_path}/input.db/run.db"
+
+
+@pytest.mark.parametrize("name", ["trace.dat", "trace.txt", "trace.pftrace"])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_trace_that_is_a_folder(tmp_path: Path, name: str, is_link: bool) -> None:
+    """It is the input that is wrong, not the cache."""
+    if is_link:
+        (tmp_path / name).symlink_to(".")
+    else:
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError) as caught:
+        open_run(tmp_path)
+    assert (caught.value.slug, caught.value.subject) == ("not-a-run", str(tmp_path / name))
+
+
+def test_a_file_that_cannot_be_read_through() -> None:
+    """Its first page is not mapped: EIO."""
+    with pytest.raises(InputError) as caught:
+        open_run("/proc/self/mem")
+    assert (caught.value.slug, caught.value.subject) == ("cannot-read", "/proc/self/mem")

@@ -169,3 +169,10 @@ def test_long_words_are_broken_behind_their_marks() -> None:
     text = table_text(make(columns, ("dd", name, *range(5))))
     assert "writeback_balance_dirty_pages_" in text.split()
     assert "waiting_for_nobody" in text.split()
+
+
+def test_names_that_are_typed_are_not_broken() -> None:
+    rows = [("journal_commit", "warning", "many words " * 9, 1), ("slow_device", "note", "few", 2)]
+    result = Result("findings", ("id", "severity", "text", "n"), {}, rows, keys=("id",))
+    for width in (40, 60, 80):
+        assert "journal_commit" in table_text(result, width)

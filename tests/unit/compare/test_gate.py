@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -440,3 +442,13 @@ def test_the_number_shown_is_on_the_side_of_the_budget_that_it_is_on(
     (verdict,) = found.verdicts
     assert verdict.status == status
     assert shown in verdict.reasons[0]
+
+
+@pytest.mark.parametrize("line", ['margin = "5MB"', 'budget = "<= 200"'])
+def test_a_wrong_unit_is_told_though_no_run_can_be_read(
+    cli: Callable[..., Any], tmp_path: Path, line: str
+) -> None:
+    policy = tmp_path / "gate.toml"
+    policy.write_text(f'[metrics."throttle_summary.pause_p99_ns"]\n{line}\n')
+    ran = cli("gate", "--policy", policy, tmp_path / "none", "--against", tmp_path / "none")
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error[bad-quantity]")

@@ -107,7 +107,7 @@ def test_a_merged_baseline_says_whose_events_are_lost(
     ran = cli("baseline", "merge", saved, "-o", merged)
     assert ran.err.splitlines() == [
         f"warning[lost-events]: run: {LOST}",
-        f"wrote {merged}: 1 runs",
+        f"wrote {merged}: 1 run",
     ]
     document = cli("baseline", "merge", saved, "-o", merged, "--force", "--json").document()
     assert document["rows"] == [{"output": str(merged), "runs_count": 1, "metrics_count": 32}]

@@ -135,3 +135,37 @@ def test_patterns() -> None:
     assert matches("q.b", names) == []
     assert matches("q.a.b", names) == []
     assert matches("*", names) == names
+
+
+_UNITS = {
+    "throttle_summary.pause_p99_ns": "ns",
+    "throttle_summary.pauses_count": "count",
+    "throughput.written_bytes_per_s": "bytes/s",
+}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['margin = "5MB"', 'budget = "<= 200"', 'budget = "<= 5%"', 'each_run = "< 3 apples"'],
+)
+@pytest.mark.parametrize("name", ["throttle_summary.pause_p99_ns", "pause_p99_ns", "*pause_p99*"])
+def test_a_unit_is_told_before_any_run_is_read(tmp_path: Path, line: str, name: str) -> None:
+    policy = _policy(tmp_path, f'[metrics."{name}"]\n{line}\n')
+    units = _UNITS if "*" not in name else {"throttle_summary.pause_p99_ns": "ns"}
+    with pytest.raises(UsageError) as caught:
+        policy.check_units(units)
+    assert (caught.value.slug, caught.value.subject) == ("bad-quantity", name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[metrics."throttle_summary.pause_p99_ns"]\nmargin = "5ms"\nbudget = "<= 100ms"\n',
+        '[metrics."throttle_summary.pause_p99_ns"]\nmargin = "5%"\n',
+        '[metrics."throughput.written_bytes_per_s"]\nbudget = ">= 5MB/s"\n',
+        '[metrics."*"]\nmargin = "5MB"\n',  # each metric says whether that is one of it
+        '[metrics."ops.requests"]\nbudget = ">= 5 requests"\n',  # nobody knows it yet
+    ],
+)
+def test_units_that_fit_or_are_not_known(tmp_path: Path, text: str) -> None:
+    _policy(tmp_path, text).check_units(_UNITS)

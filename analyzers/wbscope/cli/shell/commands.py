@@ -24,7 +24,7 @@ COMMANDS = {
     ".schema": "NAME: columns of a table or view, their units and meaning, and its SQL",
     ".tables": "[GLOB]: tables and views, e.g. .tables wb_*",
 }
-QUIT = (".quit", ".exit")
+QUIT = (".quit", ".exit", "quit", "exit", "quit;", "exit;")
 
 _HELP = (
     "A statement is one SELECT and ends with ';'; it may take several lines. Tab completes tables,"

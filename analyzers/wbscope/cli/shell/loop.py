@@ -125,7 +125,8 @@ class Shell:
         def _(event: KeyPressEvent) -> None:
             """Enter ends a statement that has its ';', else it begins a new line."""
             text = event.current_buffer.text
-            if text.lstrip().startswith(".") or not text.strip() or is_complete(text):
+            is_command = text.lstrip().startswith(".") or text.strip() in QUIT
+            if is_command or not text.strip() or is_complete(text):
                 self._is_taken = True
                 event.current_buffer.validate_and_handle()
             else:
