@@ -10,7 +10,7 @@
 -- @confidence measured
 -- @sentence  {task} was ready to run and had no CPU for {ready_ns} of
 --   {seen_ns} ({ready_ratio}), the longest time for {longest_ns}[, and
---   {others_count:writer} more likewise].
+--   {more:raw} likewise].
 -- @evidence  run_queue: ready_ns = max(ready_ns, tid={tid}, comm={comm});
 --   seen_ns = max(seen_ns, tid={tid}, comm={comm}); ready_ratio =
 --   max(ready_ratio, tid={tid}, comm={comm}); longest_ns = max(longest_ns,
@@ -28,7 +28,7 @@
 -- @column    seen_ns INTEGER its time
 -- @column    ready_ratio REAL share of that
 -- @column    longest_ns INTEGER longest wait for a CPU
--- @column    others_count INTEGER others of which the same can be said; NULL =
+-- @column    more TEXT how many others of which the same can be said; NULL =
 --   none
 -- @source    kernel/sched/core.c __schedule(); kernel/sched/fair.c
 --   throttle_cfs_rq()
@@ -43,7 +43,11 @@ SELECT
   r.seen_ns,
   1.0 * r.ready_ns / r.seen_ns AS ready_ratio,
   r.longest_ns,
-  nullif(count(*) OVER () - 1, 0) AS others_count
+  CASE count(*) OVER ()
+    WHEN 1 THEN NULL
+    WHEN 2 THEN '1 writer more'
+    ELSE (count(*) OVER () - 1) || ' writers more'
+  END AS more
 FROM wb_ready AS r
 CROSS JOIN wb_rule AS v
 WHERE r.ready_ns >= v.long_call_ns

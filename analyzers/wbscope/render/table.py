@@ -39,14 +39,14 @@ class _Texts:
     right: bool
     width: int
 
-    @property
-    def is_whole(self) -> bool:
-        """Numbers are never folded; nor are short names that somebody types."""
-        return self.right or (self.words in _IDS and self.width <= _ID_WIDTH)
+    def is_whole(self, fold: int | None) -> bool:
+        """Numbers are never folded; nor are short names that somebody types, where there is room."""
+        is_id = self.words in _IDS and self.width <= _ID_WIDTH
+        return self.right or (is_id and (fold is None or fold >= _NARROW))
 
     def at_most(self, fold: int) -> int:
         """How wide it gets when its text is folded there; numbers stay whole."""
-        body = self.width if self.is_whole else min(self.width, fold)
+        body = self.width if self.is_whole(fold) else min(self.width, fold)
         return max(body, self.least())
 
     def least(self) -> int:
@@ -157,7 +157,7 @@ def _row_numbers(count: int) -> _Texts:
 
 
 def _folded(column: _Texts, fold: int | None) -> _Column:
-    cells = [_fold(text, None if column.is_whole else fold) for text in column.texts]
+    cells = [_fold(text, None if column.is_whole(fold) else fold) for text in column.texts]
     body = max(cell_len(line) for cell in cells for line in cell)
     header = textwrap.wrap(column.words, max(body, column.least())) or [""]
     width = max(body, *(len(line) for line in header))
