@@ -40,7 +40,7 @@ class _Texts:
     width: int
 
     def is_whole(self, fold: int | None) -> bool:
-        """Numbers are never folded; nor are short names that somebody types, where there is room."""
+        """Numbers are never folded; nor short names that somebody types, where there is room."""
         is_id = self.words in _IDS and self.width <= _ID_WIDTH
         return self.right or (is_id and (fold is None or fold >= _NARROW))
 
