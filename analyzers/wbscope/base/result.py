@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wbscope.base.arguments import Argument, Phrase
-from wbscope.base.units import is_instant
+from wbscope.base.units import counted, is_instant
 
 if TYPE_CHECKING:
     import pandas
@@ -95,8 +95,8 @@ class Result:
     def __repr__(self) -> str:
         """What it is of, not all that is in it."""
         names = textwrap.shorten(", ".join(self.columns), _SHOWN_LETTERS, placeholder=" ...")
-        counts = f"{_counted(len(self.rows), 'row')}, {_counted(len(self.columns), 'column')}"
-        told = f", {_counted(len(self.warnings), 'warning')}" if self.warnings else ""
+        counts = f"{counted(len(self.rows), 'row')}, {counted(len(self.columns), 'column')}"
+        told = f", {counted(len(self.warnings), 'warning')}" if self.warnings else ""
         return f"<wbscope result {self.name!r}: {counts} ({names}){told}>"
 
     def spoken(self, say: Callable[[Argument], str]) -> Result:
@@ -238,7 +238,3 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
             candidate = f"{name}:{number}"
         unique.append(candidate)
     return tuple(unique)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -22,6 +22,7 @@ from wbscope.base.outputs import (
 )
 from wbscope.base.result import Notice
 from wbscope.base.span import Span, parse_span
+from wbscope.base.units import counted
 from wbscope.cli.options import (
     RUN_HELP,
     ForceOption,
@@ -204,12 +205,8 @@ def _write(
         body = rows_body(rows, [*warnings, *skipped])
         write_stdout(document("plot", {"run": run.name}, body))
         return
-    pictures, figures = _counted(len(rows), "picture"), _counted(len(drawn), "figure")
+    pictures, figures = counted(len(rows), "picture"), counted(len(drawn), "figure")
     note(f"wrote {pictures} of {figures} to {folder}")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _small_print(run: Run, one: Asked, span: Span) -> list[str]:
