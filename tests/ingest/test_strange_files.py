@@ -20,6 +20,7 @@ from support.cli import Wbscope
 from support.runs import REPOSITORY
 from support.tools import ingester_path, run
 from wbscope.base.errors import InputError
+from wbscope.base.runinputs import SIDECAR_NAMES
 from wbscope.record.machine_facts import save_after, save_before
 from wbscope.run import strange
 from wbscope.run.source import find_source
@@ -139,7 +140,7 @@ def test_both_refuse_the_same() -> None:
         r"static const std::set<std::string> k(?:Names|Texts)\{(.*?)\};", source, re.DOTALL
     )
     assert len(lists) == 2
-    assert set(re.findall(r'"([^"]+)"', "".join(lists))) == set(strange._SIDECARS)
+    assert set(re.findall(r'"([^"]+)"', "".join(lists))) == set(SIDECAR_NAMES)
 
 
 def test_what_is_recorded_is_refused_where_it_is_strange(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_what_is_recorded_is_refused_where_it_is_strange(tmp_path: Path) -> None
     assert found - strange._READ == set()
 
 
-@pytest.mark.parametrize("name", sorted(strange._SIDECARS))
+@pytest.mark.parametrize("name", sorted(SIDECAR_NAMES))
 def test_each_name(folder: Path, name: str) -> None:
     (folder / name).unlink(missing_ok=True)
     os.mkfifo(folder / name)

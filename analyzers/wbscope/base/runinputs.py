@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs are read from in their folders: no output takes the place of it."""
+"""What runs are read from in their folders, by name: no output takes the place of it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,38 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["is_read"]
+__all__ = [
+    "PACKED_NAMES",
+    "PERFETTO_NAMES",
+    "SIDECAR_NAMES",
+    "TEXT_NAME",
+    "TRACE_NAME",
+    "is_read",
+]
 
-# The trace, and what recorders put beside it. Other files, such as report.html, are made of it.
-_TRACE = "trace.dat"
-_PERFETTO = ("trace.pftrace", "trace.perfetto-trace")
-# Those that are read where there is no trace.dat: beside one they may be made of it.
-_OTHER_TRACES = frozenset((*_PERFETTO, *(f"{name}.gz" for name in _PERFETTO)))
-_TEXTS = (
-    "trace.txt",
-    *(f"trace.{a}.{b}" for a in ("dat", "txt") for b in ("gz", "xz", "zst", "bz2")),
+TRACE_NAME = "trace.dat"
+TEXT_NAME = "trace.txt"
+PERFETTO_NAMES = (
+    "trace.pftrace",
+    "trace.perfetto-trace",
+    "trace.pftrace.gz",
+    "trace.perfetto-trace.gz",
 )
-_STATES = ("vmstat", "meminfo", "zoneinfo", "block", "bdi", "psi", "wb", "cgroup")
-_SIDECARS = (
+# A trace that was packed to save room, beside the files of its run.
+PACKED_NAMES = tuple(
+    f"{name}.{end}" for name in (TRACE_NAME, TEXT_NAME) for end in ("gz", "xz", "zst", "bz2")
+)
+# What is_sidecar() of ingest/src/sidecar/sidecars.cc names; a test compares the two.
+_STATES = ("vmstat", "meminfo", "zoneinfo", "block", "bdi", "psi")
+SIDECAR_NAMES = (
     *(f"{name}.{when}" for name in _STATES for when in ("before", "after", "samples")),
-    *("meminfo", "zoneinfo", "ls-files", "cgroups", "fio.json", "uname", "meta.json"),
+    *("wb.samples", "cgroup.samples", "task_io", "recorder_tasks"),
+    *("meminfo", "zoneinfo", "ls-files", "cgroups", "fio.json", "uname", "meta.json", "session"),
     *("perf-stat.txt", "perf-stat.json", "time.txt", "ops.txt", "vmstat.txt"),
-    *("bdis", "devices", "kernel-command-line", "mounts", "session", "stacks", "swaps"),
-    *("sysctls", "task_io"),
+    *("mounts", "bdis", "sysctls", "swaps", "devices", "stacks", "kernel-command-line"),
 )
-_READ = frozenset((_TRACE, *_TEXTS, *_SIDECARS))
+# Perfetto traces are read where there is no trace.dat: beside one they may be made of it.
+_READ = frozenset((TRACE_NAME, TEXT_NAME, *PACKED_NAMES, *SIDECAR_NAMES))
 
 
 def is_read(output: Path, given: Path) -> bool:
@@ -55,8 +67,8 @@ def _read_in(folder: Path) -> Iterator[Path]:
 def _of_run(paths: Sequence[Path]) -> Iterator[Path]:
     """Databases are read where there is no trace, which they may be made of."""
     names = {path.name for path in paths}
-    read = _READ if _TRACE in names else _READ | _OTHER_TRACES
-    has_trace = not names.isdisjoint((_TRACE, *_TEXTS, *_OTHER_TRACES))
+    read = _READ if TRACE_NAME in names else _READ.union(PERFETTO_NAMES)
+    has_trace = not names.isdisjoint((TRACE_NAME, TEXT_NAME, *PACKED_NAMES, *PERFETTO_NAMES))
     for path in paths:
         is_database = path.suffix == ".db" and not has_trace
         if (path.name in read or is_database) and path.is_file():

@@ -20,6 +20,7 @@ from pathlib import Path
 from wbscope.base.children import file_word
 from wbscope.base.errors import InputError, SetupError, UsageError, WbscopeError
 from wbscope.base.result import Notice
+from wbscope.base.runinputs import PACKED_NAMES, PERFETTO_NAMES, TEXT_NAME, TRACE_NAME
 from wbscope.run.offered import no_such_file, report_of, runs_among
 from wbscope.run.packed import START_BYTES, foreign, is_packets, packing
 from wbscope.run.strange import check_folder, open_plain
@@ -29,14 +30,6 @@ __all__ = ["DATABASE_NAME", "STDIN", "Kind", "Source", "find_source"]
 STDIN = "-"
 DATABASE_NAME = "run.db"
 
-_TRACE_NAME = "trace.dat"
-_PERFETTO_NAMES = (
-    "trace.pftrace",
-    "trace.perfetto-trace",
-    "trace.pftrace.gz",
-    "trace.perfetto-trace.gz",
-)
-_TEXT_NAME = "trace.txt"
 # What other programs measured: two such folders can be compared without a trace.
 _MEASURED = (
     "fio.json",
@@ -52,11 +45,7 @@ _MEASURED = (
 # What may lie in a run folder but is no part of what was recorded.
 _OUTPUT_SUFFIXES = (".csv", ".db", ".md", ".parquet", ".pftrace")
 
-# A trace that was packed to save room, beside the files of its run.
-_PACKED_NAMES = tuple(
-    f"{name}.{end}" for name in (_TRACE_NAME, _TEXT_NAME) for end in ("gz", "xz", "zst", "bz2")
-)
-_KNOWN_NAMES = frozenset((_TRACE_NAME, _TEXT_NAME, *_PERFETTO_NAMES, *_PACKED_NAMES))
+_KNOWN_NAMES = frozenset((TRACE_NAME, TEXT_NAME, *PERFETTO_NAMES, *PACKED_NAMES))
 _PACKED_ENDS = (".gz", ".xz", ".zst", ".bz2", ".zip", ".tar", ".tgz")
 
 _READABLE = "name a trace or a run folder that you can read"
@@ -175,7 +164,7 @@ def find_source(text: str) -> Source:
         trace = _trace_in_folder(path, text)
         if os.path.isdir(trace):
             raise _no_file(str(trace), stat.S_IFDIR)
-        kind = Kind.TRACE if trace.name == _TRACE_NAME else _kind(trace, str(trace))
+        kind = Kind.TRACE if trace.name == TRACE_NAME else _kind(trace, str(trace))
         return Source(path, trace, kind, path)
     if not stat.S_ISREG(mode):
         raise _no_file(text, mode)
@@ -224,9 +213,9 @@ def _trace_in_folder(path: Path, text: str) -> Path:
         names = sorted(entry.name for entry in path.iterdir())
     except OSError as error:
         raise _unreadable(text, error) from error
-    if _TRACE_NAME in names:
-        return path / _TRACE_NAME
-    perfetto = [name for name in _PERFETTO_NAMES if name in names]
+    if TRACE_NAME in names:
+        return path / TRACE_NAME
+    perfetto = [name for name in PERFETTO_NAMES if name in names]
     if len(perfetto) > 1:
         raise InputError(
             "two-traces",
@@ -235,16 +224,16 @@ def _trace_in_folder(path: Path, text: str) -> Path:
             have=", ".join(perfetto),
             fix=report_of(path / perfetto[0]),
         )
-    if perfetto or _TEXT_NAME in names:
-        return path / (perfetto[0] if perfetto else _TEXT_NAME)
-    if packed := [name for name in _PACKED_NAMES if name in names]:
+    if perfetto or TEXT_NAME in names:
+        return path / (perfetto[0] if perfetto else TEXT_NAME)
+    if packed := [name for name in PACKED_NAMES if name in names]:
         return path / packed[0]
-    told = f"is a folder without {_TRACE_NAME}, {_PERFETTO_NAMES[0]} or {_TEXT_NAME}"
+    told = f"is a folder without {TRACE_NAME}, {PERFETTO_NAMES[0]} or {TEXT_NAME}"
     if DATABASE_NAME in names:
         fix = report_of(path / DATABASE_NAME)
-    elif any(name.startswith(f"{_TRACE_NAME}.cpu") for name in names):
+    elif any(name.startswith(f"{TRACE_NAME}.cpu") for name in names):
         # A recorder that was killed; only the kernel that it ran on can tell the formats.
-        formats, trace = (shlex.quote(str(path / name)) for name in ("formats.dat", _TRACE_NAME))
+        formats, trace = (shlex.quote(str(path / name)) for name in ("formats.dat", TRACE_NAME))
         fix = (
             f"on that machine, before it boots again: trace-cmd restore -c -o {formats}"
             f" && trace-cmd restore -i {formats} -o {trace} {trace}.cpu*"
@@ -256,7 +245,7 @@ def _trace_in_folder(path: Path, text: str) -> Path:
         told += ", with counters only, which compare and gate read"
         fix = f"wbscope compare {shlex.quote(file_word(path))} --against RUN..."
     else:
-        fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path / _TRACE_NAME))} COMMAND"
+        fix = f"trace-cmd record -e writeback -o {shlex.quote(str(path / TRACE_NAME))} COMMAND"
     raise InputError(
         "no-trace", text, told, have=", ".join(names[:8]) or "an empty folder", fix=fix
     )

@@ -13,28 +13,17 @@ import stat
 from pathlib import Path
 
 from wbscope.base.errors import InputError
+from wbscope.base.runinputs import (
+    PACKED_NAMES,
+    PERFETTO_NAMES,
+    SIDECAR_NAMES,
+    TEXT_NAME,
+    TRACE_NAME,
+)
 
 __all__ = ["check_folder", "first_bytes", "open_plain"]
 
-_TRACES = (
-    "trace.dat",
-    "trace.txt",
-    "trace.pftrace",
-    "trace.perfetto-trace",
-    "trace.pftrace.gz",
-    "trace.perfetto-trace.gz",
-    *(f"trace.{what}.{end}" for what in ("dat", "txt") for end in ("gz", "xz", "zst", "bz2")),
-)
-# What is_sidecar() of ingest/src/sidecar/sidecars.cc names; a test compares the two.
-_STATES = ("vmstat", "meminfo", "zoneinfo", "block", "bdi", "psi")
-_SIDECARS = (
-    *(f"{name}.{when}" for name in _STATES for when in ("before", "after", "samples")),
-    *("wb.samples", "cgroup.samples", "task_io"),
-    *("meminfo", "zoneinfo", "ls-files", "cgroups", "fio.json", "uname", "meta.json"),
-    *("perf-stat.txt", "perf-stat.json", "time.txt", "ops.txt", "vmstat.txt"),
-    *("mounts", "bdis", "sysctls", "swaps", "devices", "stacks", "kernel-command-line"),
-)
-_READ = frozenset((*_TRACES, *_SIDECARS))
+_READ = frozenset((TRACE_NAME, TEXT_NAME, *PERFETTO_NAMES, *PACKED_NAMES, *SIDECAR_NAMES))
 _KILLED_RECORDER = "trace.dat."
 _KINDS = (
     (stat.S_ISFIFO, "a FIFO"),

@@ -326,7 +326,7 @@ bool is_sidecar(const std::string& name) {
   static const std::set<std::string> kTexts{
       "perf-stat.txt", "perf-stat.json", "time.txt", "ops.txt",  "vmstat.txt",
       "mounts",        "bdis",           "sysctls",  "swaps",    "devices",
-      "stacks",        "kernel-command-line"};
+      "stacks",        "session",        "recorder_tasks",       "kernel-command-line"};
   return is_known(name) || kTexts.contains(name);
 }
 
