@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 from support.guest import make_disk
 from support.live import Recorder, state_of_machine
+from wbscope.record.finish import recover_all
 from wbscope.record.machine_facts import cgroup_paths
+from wbscope.record.tracefs import the_tracefs
 
 _REGISTER = Path("/run/wbscope")
 
@@ -47,6 +49,8 @@ def traceable() -> None:
     """Not a failure in CI either: a container may have no tracefs."""
     if reason := _why_not():
         pytest.skip(f"this machine cannot be traced: {reason}")
+    # Tests that were killed a moment ago may have left some, which the first recording removes.
+    recover_all(the_tracefs())
 
 
 @pytest.fixture(scope="session")

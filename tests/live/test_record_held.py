@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.live import Recorder, instances, wait_until
+from support.live import Recorder, instances, nothing_is_left, wait_until
 from wbscope.record.own_pauses import OwnPauses
 
 _TRACEFS = Path("/sys/kernel/tracing")
@@ -93,4 +93,4 @@ def test_nothing_is_left_of_it(recorder: Recorder, killed: str) -> None:
     if killed == "both":
         assert wait_until(lambda: (beside / "tracing_on").read_text() == "0\n", 20)
         assert recorder.record("--recover").returncode == 0
-    assert wait_until(lambda: not instances(), 20)
+    assert wait_until(nothing_is_left, 20)

@@ -19,6 +19,7 @@ from .tools import run, wbscope_path
 __all__ = [
     "Recorder",
     "instances",
+    "nothing_is_left",
     "probes",
     "program_of_ours",
     "report_counts",
@@ -51,13 +52,23 @@ def probes() -> list[str]:
     return [line for line in lines if ":wbscope_" in line]
 
 
+def registered() -> list[str]:
+    """What is known of recordings that go on or were cut short."""
+    return sorted(path.name for path in _REGISTER.glob("*.json"))
+
+
+def nothing_is_left() -> bool:
+    """Of any recording: its register goes last."""
+    return not instances() and not registered()
+
+
 def state_of_machine() -> dict[str, Any]:
     """What a recording must leave as it was."""
     return {
         "sysctls": {name: Path(f"/proc/sys/vm/{name}").read_text() for name in _SYSCTLS},
         "instances": [path.name for path in instances()],
         "probes": probes(),
-        "register": sorted(path.name for path in _REGISTER.glob("*.json")),
+        "register": registered(),
         "top_events": (_TRACEFS / "set_event").read_text(),
         "tracing_on": (_TRACEFS / "tracing_on").read_text(),
     }
@@ -166,4 +177,4 @@ class Recorder:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        wait_until(lambda: not instances(), 20)
+        wait_until(nothing_is_left, 20)
