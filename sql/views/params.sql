@@ -35,6 +35,11 @@ SELECT
 -- @column   page_bytes INTEGER size of a page of the traced machine; 4096 where
 --   the trace does not tell (text), which wb_warning says
 -- @column   long_bytes INTEGER size of a long of the traced kernel
+-- @column   long_mask INTEGER what an unsigned long can hold: a counter that
+--   may have wrapped gained ((b - a + long_half) & long_mask) - long_half, and
+--   went back where that is below 0. All bits where it has 8 bytes, or nothing
+--   tells
+-- @column   long_half INTEGER see above
 -- @column   kib_bytes INTEGER bytes in a KiB; the kernel's "KB/s" are KiB/s
 -- @column   sector_bytes INTEGER bytes in a sector of the block layer
 -- @column   ms_ns INTEGER ns in a ms
@@ -47,12 +52,18 @@ SELECT
   coalesce(
     (SELECT m.value FROM raw_meta AS m WHERE m.key = 'page_bytes'), 4096
   ) AS page_bytes,
-  (SELECT m.value FROM raw_meta AS m WHERE m.key = 'long_bytes') AS long_bytes,
+  l.long_bytes,
+  CASE l.long_bytes WHEN 4 THEN (1 << 32) - 1 ELSE -1 END AS long_mask,
+  CASE l.long_bytes WHEN 4 THEN 1 << 31 ELSE 0 END AS long_half,
   1024 AS kib_bytes,
   512 AS sector_bytes,
   1000000 AS ms_ns,
   1000 AS us_ns,
-  1000000000 AS second_ns;
+  1000000000 AS second_ns
+FROM (
+  SELECT
+    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'long_bytes') AS long_bytes
+) AS l;
 
 -- @view     wb_kernel
 -- @shared
