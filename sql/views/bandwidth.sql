@@ -591,7 +591,7 @@ WITH
       max(r.end_ts) AS last_ts
     FROM wb_wait_request AS r
     CROSS JOIN wb_units AS u
-    WHERE r.bytes > 0 AND instr(r.rwbs, 'W') > 0 AND instr(r.rwbs, 'D') = 0
+    WHERE r.bytes > 0 AND r.op = 'write'
     GROUP BY r.device, r.end_ts / u.second_ns
   ),
   lifted AS (

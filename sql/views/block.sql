@@ -30,14 +30,17 @@ WITH
       i.dev_minor,
       i.sector,
       CASE
+        -- Where a zone append went, only its end tells: they end in order.
+        WHEN i.rwbs GLOB '*ZA*' THEN -3
         WHEN i.nr_sector > 0 THEN i.sector + i.nr_sector
-        WHEN instr(i.rwbs, 'F') > 0 THEN -1
+        WHEN i.op = 'flush' THEN -1
         ELSE -2
       END AS end_sector,
       i.seq,
       i.ts,
       i.tid,
       i.rwbs,
+      i.op,
       i.nr_sector
     FROM raw_block_rq_issue AS i
     UNION ALL
@@ -46,12 +49,14 @@ WITH
       c.dev_minor,
       c.sector,
       CASE
+        WHEN c.rwbs GLOB '*ZA*' THEN -3
         WHEN c.nr_sector > 0 THEN c.sector + c.nr_sector
-        WHEN instr(c.rwbs, 'F') > 0 THEN -1
+        WHEN c.op = 'flush' THEN -1
         ELSE -2
       END,
       c.seq,
       c.ts,
+      NULL,
       NULL,
       NULL,
       NULL
@@ -66,6 +71,7 @@ WITH
       s.ts,
       s.tid,
       s.rwbs,
+      s.op,
       s.nr_sector,
       lead(s.seq) OVER place AS end_seq,
       lead(s.ts) OVER place AS completed_ts,
@@ -88,13 +94,7 @@ SELECT
   p.dev_major || ':' || p.dev_minor AS device,
   p.sector,
   p.rwbs,
-  CASE
-    WHEN instr(p.rwbs, 'D') > 0 THEN 'discard'
-    WHEN p.nr_sector = 0 AND instr(p.rwbs, 'F') > 0 THEN 'flush'
-    WHEN instr(p.rwbs, 'W') > 0 THEN 'write'
-    WHEN instr(p.rwbs, 'R') > 0 THEN 'read'
-    ELSE 'other'
-  END AS op,
+  p.op,
   p.nr_sector * u.sector_bytes AS bytes
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
@@ -145,19 +145,14 @@ WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
 -- @events   block:block_rq_complete
 -- @column   ts INTEGER ns, trace clock
 -- @column   device TEXT major:minor
--- @column   op TEXT read, write, discard or other (flushes among them)
+-- @column   op TEXT read, write, discard, flush or other
 -- @column   bytes INTEGER completed bytes
--- @source   include/trace/events/block.h; block/blk-core.c fills rwbs
+-- @source   include/trace/events/block.h
 CREATE VIEW wb_block_done AS
 SELECT
   c.ts,
   c.dev_major || ':' || c.dev_minor AS device,
-  CASE
-    WHEN instr(c.rwbs, 'D') > 0 THEN 'discard'
-    WHEN instr(c.rwbs, 'W') > 0 THEN 'write'
-    WHEN instr(c.rwbs, 'R') > 0 THEN 'read'
-    ELSE 'other'
-  END AS op,
+  c.op,
   c.nr_sector * u.sector_bytes AS bytes
 FROM raw_block_rq_complete AS c
 CROSS JOIN wb_units AS u;
@@ -234,6 +229,7 @@ CROSS JOIN wb_block_done AS d ON d.device = k.disk;
 -- @column   tid INTEGER thread that queued it, or issued it
 -- @column   device TEXT major:minor
 -- @column   rwbs TEXT kind of request, as the kernel prints it
+-- @column   op TEXT read, write, discard, flush or other
 -- @column   sector INTEGER first sector
 -- @column   bytes INTEGER of the request, as its first event tells
 -- @column   is_sync INTEGER 1: somebody waits for it: a read that is no
@@ -263,6 +259,7 @@ WITH
       i.dev_major || ':' || i.dev_minor AS device,
       i.sector,
       i.rwbs,
+      i.op,
       'insert' AS step,
       i.nr_sector * u.sector_bytes AS bytes,
       NULL AS done_ts,
@@ -277,6 +274,7 @@ WITH
       r.device,
       r.sector,
       r.rwbs,
+      r.op,
       'issue',
       r.bytes,
       r.completed_ts,
@@ -291,6 +289,7 @@ WITH
       c.dev_major || ':' || c.dev_minor,
       c.sector,
       c.rwbs,
+      c.op,
       'complete',
       NULL,
       c.ts,
@@ -357,6 +356,7 @@ WITH
       t.tid,
       t.device,
       t.rwbs,
+      t.op,
       t.sector,
       t.bytes
     FROM timed AS t
@@ -375,6 +375,7 @@ WITH
       r.tid,
       r.device,
       r.rwbs,
+      r.op,
       r.sector,
       r.bytes
     FROM wb_block_request AS r
@@ -390,11 +391,14 @@ SELECT
   t.tid,
   t.device,
   t.rwbs,
+  t.op,
   t.sector,
   t.bytes,
   CASE
-    WHEN instr(t.rwbs, 'S') > 0 OR instr(t.rwbs, 'F') > 0 THEN 1
-    WHEN instr(t.rwbs, 'R') > 0 AND instr(t.rwbs, 'A') = 0 THEN 1
+    WHEN instr(t.rwbs, 'S') > 0 THEN 1
+    -- To finish a zone is no flush.
+    WHEN instr(t.rwbs, 'F') > 0 AND instr(t.rwbs, 'ZF') = 0 THEN 1
+    WHEN t.op = 'read' AND instr(t.rwbs, 'A') = 0 THEN 1
     ELSE 0
   END AS is_sync,
   t.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')
