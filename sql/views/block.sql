@@ -7,13 +7,18 @@
 --   completion, and that is also how the two events are matched. Flushes have
 --   no place, and one at a time is in flight; they end in order.
 -- @grain    issued request; order seq
--- @needs    raw_block_rq_issue, raw_block_rq_complete, wb_bounds, wb_units
+-- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_lost_events,
+--   wb_bounds, wb_units
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   seq INTEGER of block_rq_issue
 -- @column   issued_ts INTEGER ns, given to the driver
 -- @column   end_seq INTEGER of block_rq_complete; NULL = still in flight
 -- @column   completed_ts INTEGER ns; NULL = still in flight
--- @column   until_ts INTEGER ns, completed_ts or the trace's end
+-- @column   until_seq INTEGER of what until_ts is of; NULL = the trace's end
+-- @column   until_ts INTEGER ns, completed_ts, when it was issued again, or the
+--   trace's end
+-- @column   is_known INTEGER 1: the device had it until until_ts; 0: it has no
+--   end, and events are lost
 -- @column   tid INTEGER thread that gave it to the driver, often a kworker
 -- @column   device TEXT major:minor
 -- @column   sector INTEGER first sector
@@ -73,8 +78,8 @@ WITH
       s.rwbs,
       s.op,
       s.nr_sector,
-      lead(s.seq) OVER place AS end_seq,
-      lead(s.ts) OVER place AS completed_ts,
+      lead(s.seq) OVER place AS until_seq,
+      lead(s.ts) OVER place AS until_ts,
       lead(s.nr_sector) OVER place AS next_nr_sector
     FROM steps AS s
     WINDOW place AS (
@@ -84,12 +89,12 @@ WITH
 SELECT
   p.seq,
   p.ts AS issued_ts,
-  CASE WHEN p.next_nr_sector IS NULL THEN p.end_seq END AS end_seq,
-  CASE WHEN p.next_nr_sector IS NULL THEN p.completed_ts END AS completed_ts,
-  CASE
-    WHEN p.completed_ts IS NULL THEN b.last_ts
-    ELSE p.completed_ts
-  END AS until_ts,
+  CASE WHEN p.next_nr_sector IS NULL THEN p.until_seq END AS end_seq,
+  CASE WHEN p.next_nr_sector IS NULL THEN p.until_ts END AS completed_ts,
+  p.until_seq,
+  coalesce(p.until_ts, b.last_ts) AS until_ts,
+  (p.until_seq IS NOT NULL AND p.next_nr_sector IS NULL)
+    OR NOT EXISTS (SELECT 1 FROM raw_lost_events) AS is_known,
   p.tid,
   p.dev_major || ':' || p.dev_minor AS device,
   p.sector,
@@ -107,7 +112,7 @@ WHERE p.nr_sector IS NOT NULL;
 --   driver and not completed. A request without an end is left out where events
 --   are lost.
 -- @grain    stretch; order device, from_ts
--- @needs    wb_block_request, raw_lost_events
+-- @needs    wb_block_request
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   from_ts INTEGER ns, start
@@ -126,8 +131,7 @@ WITH
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ts
     FROM wb_block_request AS r
-    WHERE r.completed_ts IS NOT NULL
-      OR NOT EXISTS (SELECT 1 FROM raw_lost_events)
+    WHERE r.is_known = 1
   )
 SELECT
   r.device,

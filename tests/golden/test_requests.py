@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of requests, those of zoned disks among them."""
+"""Requests whose end is lost, that are issued again, and those of zoned disks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import wbscope
 from support.kernel_events import formats
 from support.more_events import more_formats
@@ -37,6 +38,33 @@ class _Requests:
         self.trace.write(folder / "trace.dat")
         with wbscope.open(folder) as run:
             return list(run.query(query).records())
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_lost_end_is_no_request_for_ever(tmp_path: Path, lost: bool) -> None:
+    """One request of 2 ms each 100 ms: a depth of 0.02."""
+    requests = _Requests()
+    for number in range(100):
+        requests.issue(number * 100, number * 2048, 2048)
+        if lost and 10 <= number < 14:
+            if number == 13:
+                requests.trace.lost(0, 4)
+        else:
+            requests.complete(number * 100 + 2, number * 2048, 2048)
+    (row,) = requests.asked(tmp_path, "block_latency")
+    count = 96 if lost else 100
+    assert (row["count"], row["open_count"]) == (count, 100 - count)
+    assert row["depth_mean_count"] == pytest.approx(count * 2 / 9902, rel=1e-6)
+    assert row["depth_max_count"] == 1
+
+
+def test_a_request_that_is_issued_again_is_in_flight_once(tmp_path: Path) -> None:
+    requests = _Requests()
+    for ms in (0, 10, 20):
+        requests.issue(ms, 0, 8)
+    requests.complete(30, 0, 8)
+    (row,) = requests.asked(tmp_path, "block_latency")
+    assert (row["count"], row["open_count"], row["depth_max_count"]) == (1, 2, 1)
 
 
 def test_zone_appends_are_written_and_resets_move_nothing(tmp_path: Path) -> None:
