@@ -99,6 +99,46 @@ SELECT
   END AS patch
 FROM named AS n;
 
+-- @view     wb_state_bits
+-- @shared
+-- @summary  Bits of prev_state of sched_switch that are others on old kernels;
+--   those of a task that sleeps (1), is blocked (2), stopped (4) or traced (8)
+--   never changed. Text has letters, which are read as the newest kernel's.
+-- @grain    one row
+-- @needs    wb_kernel, raw_meta
+-- @column   dead_bits INTEGER the task has ended: 64 up to 4.13, which told its
+--   raw state (TASK_DEAD), 16 and 32 later (EXIT_DEAD, EXIT_ZOMBIE)
+-- @column   idle_bits INTEGER a thread of the kernel has nothing to do: 128
+--   and, parked, 64 from 4.14 on; before 1024 beside the 2 (TASK_NOLOAD, from
+--   4.2 on) and 512 (TASK_PARKED, from 3.9 on)
+-- @source   include/trace/events/sched.h __trace_sched_switch_state();
+--   include/linux/sched.h: TASK_REPORT
+-- @materialize
+CREATE VIEW wb_state_bits AS
+WITH
+  told AS (
+    SELECT
+      CASE
+        WHEN EXISTS (
+          SELECT 1
+          FROM raw_meta AS m
+          WHERE m.key = 'format' AND m.value GLOB '* text'
+        )
+          THEN NULL
+        ELSE k.version
+      END AS version
+    FROM wb_kernel AS k
+  )
+SELECT
+  CASE WHEN t.version < 4014 THEN 64 ELSE 48 END AS dead_bits,
+  CASE
+    WHEN t.version < 3009 THEN 0
+    WHEN t.version < 4002 THEN 512
+    WHEN t.version < 4014 THEN 1536
+    ELSE 192
+  END AS idle_bits
+FROM told AS t;
+
 -- @view     wb_rule
 -- @shared
 -- @summary  The thresholds that this library decides by, each with its reason;
