@@ -11,7 +11,6 @@ import contextlib
 import json
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from typing import Any
 
 from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, SetupError
+from wbscope.base.heldfolder import HeldFolder, remove_own
 from wbscope.base.version import __version__
 from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd
 from wbscope.record.folders import META, PLAN, holds_recording, publish, published
@@ -190,9 +190,9 @@ def recover(
     stats = cpu_stats(instance)
     run, reason = None, ""
     if drop:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_own(folder)
     try:
-        run = _recover_folder(plan, folder, instance, stats, ended, now)
+        run = _recover_folder(plan, instance, stats, ended, now)
     except OSError as error:
         reason = error.strerror or str(error)
     let_go()
@@ -286,7 +286,7 @@ def recover_folder(folder: Path, told: Callable[[Recovered], None] = lambda _: N
     elif not is_orphan(plan.instance) and (instance.exists() or not holds_recording(folder)):
         raise _in_use(folder)  # its register is not to be seen from here, or not made yet
     if found is None:
-        run = _recover_folder(plan, folder, instance, {}, "recorder failed", False)
+        run = _recover_folder(plan, instance, {}, "recorder failed", False)
     elif found.folder is not None:
         raise found.error()
     else:
@@ -307,18 +307,27 @@ def _in_use(folder: Path) -> SetupError:
 
 
 def _recover_folder(
-    plan: Plan,
-    folder: Path,
-    instance: Instance,
-    stats: Mapping[int, str],
-    ended: str,
-    now: bool,
+    plan: Plan, instance: Instance, stats: Mapping[int, str], ended: str, now: bool
 ) -> Path | None:
-    if not folder.exists():
+    """Raises: OSError, also where the folder is another user's by now."""
+    try:
+        held = HeldFolder(Path(plan.folder))
+    except FileNotFoundError:
         return published(plan)
-    if not holds_recording(folder):
-        shutil.rmtree(folder, ignore_errors=True)  # killed before anything was recorded
-        return None
+    with held:
+        held.check_own()
+        if not holds_recording(held.inside):
+            held.remove()  # killed before anything was recorded
+            return None
+        _make_whole(replace(plan, folder=str(held.inside)), instance, stats, ended, now)
+        return publish(plan, held)
+
+
+def _make_whole(
+    plan: Plan, instance: Instance, stats: Mapping[int, str], ended: str, now: bool
+) -> None:
+    """All that a run has but its name."""
+    folder = Path(plan.folder)
     for path in (*folder.glob("*.samples"), *folder.glob(TASK_IO)):
         with contextlib.suppress(OSError):
             cut_zeros(path)
@@ -346,7 +355,6 @@ def _recover_folder(
         facts["problems"] = [*([] if copier is None else copier.errors), *missed]
         facts["recovered_unix_s"] = round(time.time(), 3)
         write_meta(plan, ended, facts, stats)
-    return publish(plan)
 
 
 def _all_names(plan: Plan, folder: Path, now: bool) -> dict[int, str]:
