@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import time
@@ -22,7 +23,15 @@ from wbscope.base.errors import InputError, SetupError
 from wbscope.base.heldfolder import HeldFolder, remove_own
 from wbscope.base.version import __version__
 from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd
-from wbscope.record.folders import META, PLAN, holds_recording, publish, published
+from wbscope.record.folders import (
+    META,
+    PLAN,
+    holds_recording,
+    is_replaceable,
+    private_folder,
+    publish,
+    published,
+)
 from wbscope.record.machine_facts import machine_facts, save_after, uname_text
 from wbscope.record.names import add_names, ended_task_names, read_names, task_names
 from wbscope.record.own_pauses import remove_pauses
@@ -35,7 +44,13 @@ from wbscope.record.settings import restore, still_ours
 from wbscope.record.task_io import FILE as TASK_IO
 from wbscope.record.task_io import add_living
 from wbscope.record.tracedat import Tail
-from wbscope.record.tracefs import INSTANCE_PREFIX, Instance, is_orphan, pauses_name
+from wbscope.record.tracefs import (
+    INSTANCE_PREFIX,
+    Instance,
+    is_orphan,
+    mounted_tracefs,
+    pauses_name,
+)
 
 __all__ = [
     "META_SCHEMA",
@@ -264,18 +279,10 @@ def recover_folder(folder: Path, told: Callable[[Recovered], None] = lambda _: N
 
     `told` is called with what was put back, where its recorder was killed.
     Raises: SetupError when its recorder lives, or there is no run yet; InputError when it is
-    no such folder; OSError when it still cannot be written.
+    no such folder, or another user can have written what is in it; OSError when it still cannot
+    be written.
     """
-    try:
-        plan = Plan.from_json((folder / PLAN).read_text())
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            "not-a-recording",
-            str(folder),
-            "is no folder of a recording that was cut short",
-            fix="wbscope record --recover    # finds those that it can",
-        ) from error
-    plan = replace(plan, folder=str(absolute(folder)))
+    plan = _plan_of(folder)
     instance = Instance(Path(plan.tracefs), plan.instance)
     found = None
     if plan.instance in registered():
@@ -295,6 +302,50 @@ def recover_folder(folder: Path, told: Callable[[Recovered], None] = lambda _: N
     if run is None:
         raise InputError("not-a-recording", str(folder), "has no pages of a trace")
     return run
+
+
+def _plan_of(folder: Path) -> Plan:
+    """What the folder itself tells, as far as it is to be believed.
+
+    It says what is replaced and where root writes, so it must be this user's own. The run goes
+    beside the folder, and replaces nothing but the older run that the folder is called after.
+    Raises: InputError.
+    """
+    path = absolute(folder)
+    try:
+        with HeldFolder(path) as held:
+            plan = Plan.from_json(held.read_text(PLAN))
+            try:
+                held.check_closed()
+            except PermissionError as error:
+                raise _foreign(folder, str(error.strerror)) from error
+        target = path.with_name(Path(plan.target).name)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            "not-a-recording",
+            str(folder),
+            "is no folder of a recording that was cut short",
+            fix="wbscope record --recover    # finds those that it can",
+        ) from error
+    is_called_so = private_folder(target, plan.instance) == path
+    return replace(
+        plan,
+        folder=str(path),
+        target=str(target),
+        tracefs=str(mounted_tracefs() or plan.tracefs),
+        force=plan.force and is_called_so and is_replaceable(target),
+    )
+
+
+def _foreign(folder: Path, why: str) -> InputError:
+    shown = shlex.quote(str(folder))
+    return InputError(
+        "foreign-recording",
+        str(folder),
+        f"{why}, wanted a folder that nobody but uid {os.geteuid()} can write to",
+        effect="it was left alone: what is in it says what is written, and where",
+        fix=f"cp -r {shown} .    # in a folder of yours, if you trust it; and recover that one",
+    )
 
 
 def _in_use(folder: Path) -> SetupError:

@@ -29,6 +29,7 @@ __all__ = [
     "META",
     "PLAN",
     "holds_recording",
+    "is_replaceable",
     "make_private",
     "private_folder",
     "publish",
@@ -90,6 +91,11 @@ def target_of(output: Path | None, force: bool) -> Path:
             ),
         )
     return target
+
+
+def is_replaceable(target: Path) -> bool:
+    """An older run, or a name that nothing has: what is anything else stays."""
+    return _is_free(target) or (not target.is_symlink() and _is_run(target))
 
 
 def _is_run(target: Path) -> bool:
@@ -229,7 +235,9 @@ def remove_unused(place: Path) -> list[str]:
         name = _PRIVATE.fullmatch(folder.name)
         if name is None or name[1] in known or not is_orphan(name[1]):
             continue
-        if name[2]:
+        if why := _foreign(folder):
+            done.append(f"{folder.name}: {why}: left alone")
+        elif name[2]:
             done.append(f"{folder.name}: a run that was to be replaced; kept")
         elif holds_recording(folder):
             command = f"wbscope record --recover {shlex.quote(folder.name)}"
@@ -238,3 +246,13 @@ def remove_unused(place: Path) -> list[str]:
             remove_own(folder)
             done.append(f"{folder.name}: removed, nothing had been recorded")
     return done
+
+
+def _foreign(folder: Path) -> str | None:
+    """Why it may be somebody else's work; None when it is not."""
+    try:
+        with HeldFolder(folder) as held:
+            held.check_closed()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
