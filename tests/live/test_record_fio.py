@@ -44,6 +44,14 @@ def test_text_is_printed_and_json_kept(recorder: Recorder, disk: Path) -> None:
     _check(recorder)
 
 
+def test_json_is_the_callers_under_sudo(recorder: Recorder, disk: Path) -> None:
+    recorder.env |= {"SUDO_UID": "4242", "SUDO_GID": "4343"}
+    _record(recorder, disk)
+    run = recorder.folder / "run"
+    assert (run / "fio.json").exists()
+    assert {path.stat().st_uid for path in (run, *run.rglob("*"))} == {4242}
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -57,6 +57,35 @@ def test_recording_that_goes_on_is_not_recovered(
     assert row["n"] == _WRITES
 
 
+def test_folder_that_somebody_puts_another_in_the_place_of(
+    recorder: Recorder, paths: tuple[Path, Path, Path]
+) -> None:
+    """As who may write to the folder above it can: theirs is not written to, ours is not lost."""
+    victim = recorder.folder / "victim"
+    victim.mkdir()
+    (victim / ".bashrc").write_text("precious")
+    process = recorder.start(
+        *("--profile", "custom", "-e", "syscalls:sys_exit_write"),
+        *(*_OPTIONS, "sh", "-c", _COMMAND, *paths),
+    )
+    assert wait_until(paths[1].exists, 30)
+    (folder,) = recorder.folder.glob(".run.*")
+    aside = folder.rename(recorder.folder / "aside")
+    folder.symlink_to(victim)
+    paths[2].touch()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 5, said
+    assert "another program has put something in the place of its folder" in said
+    assert {path.name: path.read_text() for path in victim.iterdir()} == {".bashrc": "precious"}
+    assert not (recorder.folder / "run").exists()
+    folder.unlink()
+    aside.rename(folder)
+    done = recorder.record("--recover", folder)
+    assert done.returncode == 0, done.stderr
+    assert recorder.meta("run")["ended"] == "complete"
+    assert recorder.counts("run")["syscalls:sys_exit_write"] >= _WRITES
+
+
 def test_killed_recording_is_recovered_by_its_folder(
     recorder: Recorder, paths: tuple[Path, Path, Path]
 ) -> None:

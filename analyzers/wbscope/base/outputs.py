@@ -15,8 +15,6 @@ import os
 import re
 import secrets
 import shlex
-import shutil
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +23,7 @@ from pathlib import Path
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError, UsageError, WbscopeError
+from wbscope.base.heldfolder import HeldFolder
 from wbscope.base.runinputs import is_read
 
 __all__ = [
@@ -55,7 +54,7 @@ _RENAME_NOREPLACE = 1
 _MOST_REPEATED_BYTES = 100
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 # The private folders of this process.
-_mine: set[Path] = set()
+_mine: set[HeldFolder] = set()
 
 
 def check_output(
@@ -178,10 +177,11 @@ def private_output(output: Path, *, force: bool = True) -> Iterator[Path]:
 
     Without `force`, what has got that name in the meantime stays: UsageError output-exists.
     """
-    with private_folder(output) as folder:
-        private = folder / short_name(output.name)
+    with _private(output) as folder:
+        private = folder.inside / short_name(output.name)
         try:
             yield private
+            folder.check_in_place()
             if force:
                 os.replace(private, output)
             else:
@@ -193,12 +193,20 @@ def private_output(output: Path, *, force: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def private_folder(output: Path) -> Iterator[Path]:
+def private_folder(output: Path, *, held: bool = False) -> Iterator[Path]:
     """A folder of this writer's own beside the output; in the end it is gone.
 
     Beside it, so that a rename stays on one file system; whatever a killed
     ingester leaves in it goes with it. Those of dead writers go first.
+    With `held` its name leads there also when somebody renames it; that name is for this
+    process and those of this user that it starts.
     """
+    with _private(output) as folder:
+        yield folder.inside if held else folder.path
+
+
+@contextmanager
+def _private(output: Path) -> Iterator[HeldFolder]:
     try:
         _remove_leftovers(output)
         folder, lock = _private_folder(output)
@@ -208,15 +216,16 @@ def private_folder(output: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        _remove_whole(folder)
+        folder.remove(last=_LOCK)
         _mine.discard(folder)
+        folder.close()
         os.close(lock)
 
 
 def remove_private_folders() -> None:
     """For a command that is about to end at once, whatever it was doing."""
     for folder in list(_mine):
-        _remove_whole(folder)
+        folder.remove(last=_LOCK)
 
 
 def short_name(name: str) -> str:
@@ -249,25 +258,51 @@ def write_whole(output: Path, text: str, *, force: bool = True) -> None:
         private.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def _private_folder(output: Path) -> tuple[Path, int]:
+def _private_folder(output: Path) -> tuple[HeldFolder, int]:
     """A new folder, and the open file whose lock says that it is in use."""
     prefix = f".{short_name(output.name)}{_MARK}"
     for _ in range(_TRIES):
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=output.parent))
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=output.parent))
         try:
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            folder = HeldFolder(path)
         except FileNotFoundError:
             continue  # another writer took it for left behind, before there was a lock
+        try:
+            lock = folder.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileNotFoundError:
+            folder.close()
+            continue
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.close()
+            with suppress(OSError):
+                path.rmdir()
             raise
-        if _take(lock, folder / _LOCK) is not False:
-            return folder, lock
+        try:
+            if _take(lock, folder) is not False:
+                _check_new(folder, lock)
+                return folder, lock
+        except BaseException:
+            folder.close()
+            os.close(lock)
+            raise
+        folder.close()
         os.close(lock)  # or before it was locked
     raise OSError(None, "its private folder is removed by another program")
 
 
-def _take(lock: int, path: Path) -> bool | None:
+def _check_new(folder: HeldFolder, lock: int) -> None:
+    """It is the one that was made, and not another that somebody has put in its place.
+
+    Whoever made it owns the lock, too. Numbers of users are not compared with ours: on a network
+    root has another one.
+    """
+    owner = os.fstat(lock).st_uid
+    if folder.stat(".").st_uid != owner or folder.names() != [_LOCK]:
+        folder.unlink(_LOCK)
+        raise OSError(None, "another program has put something in the place of its folder")
+
+
+def _take(lock: int, folder: HeldFolder) -> bool | None:
     """Lock the file: True if done, False if others have it, None where there are no locks."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -276,7 +311,7 @@ def _take(lock: int, path: Path) -> bool | None:
     except OSError:
         return None
     try:
-        return os.path.samestat(os.fstat(lock), os.lstat(path))
+        return os.path.samestat(os.fstat(lock), folder.stat(_LOCK))
     except FileNotFoundError:
         return False
 
@@ -292,40 +327,22 @@ def _remove_leftovers(output: Path) -> None:
             remove_if_dead(folder)
 
 
-def remove_if_dead(folder: Path) -> None:
+def remove_if_dead(path: Path) -> None:
     """Remove a private folder if its writer has gone; one of another user stays."""
-    try:
-        status = folder.lstat()
-        # Who owns a folder can put a link in its place while it is emptied.
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+    with suppress(OSError), HeldFolder(path) as folder:
+        if folder.stat(".").st_uid != os.geteuid():
             return
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        # Its writer had no lock yet, and makes another folder; or it was about to remove it.
-        with suppress(OSError):
-            folder.rmdir()  # only if empty
-        return
-    except OSError:
-        return  # somebody else's
-    try:
-        if _take(lock, folder / _LOCK):
-            _remove_whole(folder)
-    finally:
-        os.close(lock)
-
-
-def _remove_whole(folder: Path) -> None:
-    """The lock last, so that a kill here leaves it to the next run; errors are not told."""
-    with suppress(OSError):
-        for path in list(folder.iterdir()):
-            if path.name == _LOCK:
-                continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-        (folder / _LOCK).unlink(missing_ok=True)
-        folder.rmdir()
+        try:
+            lock = folder.open(_LOCK, os.O_RDWR)
+        except FileNotFoundError:
+            # Its writer had no lock yet, and makes another folder; or it was about to remove it.
+            path.rmdir()  # only if empty
+            return
+        try:
+            if _take(lock, folder):
+                folder.remove(last=_LOCK)
+        finally:
+            os.close(lock)
 
 
 def _publish_new(private: Path, output: Path) -> None:

@@ -8,15 +8,18 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from wbscope.base.heldfolder import HeldFolder
+
 __all__ = ["give_to_caller"]
 
 
-def give_to_caller(folder: Path, environment: Mapping[str, str] = os.environ) -> bool:
+def give_to_caller(folder: Path | HeldFolder, environment: Mapping[str, str] = os.environ) -> bool:
     """Make the one who called sudo the owner of a folder and of all in it.
 
     True when it was done.  Nothing happens where nobody called sudo, or root did.  No
     symbolic link is followed and a file of several names stays, so that neither a link
-    nor a name that somebody puts there meanwhile gives away another file.
+    nor a name that somebody puts there meanwhile gives away another file.  A folder goes
+    after what is in it: its new owner could put another file there.
 
     Raises: OSError where the file system refuses.
     Source: sudo(8), SUDO_UID and SUDO_GID.
@@ -24,14 +27,17 @@ def give_to_caller(folder: Path, environment: Mapping[str, str] = os.environ) ->
     caller = _caller(environment)
     if caller is None:
         return False
-    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if isinstance(folder, Path):
+        with HeldFolder(folder) as held:
+            return give_to_caller(held, environment)
+    top = folder.open(".", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for _, _, names, inside in os.fwalk(".", dir_fd=top):
-            os.fchown(inside, *caller)
+        for _, _, names, inside in os.fwalk(".", topdown=False, dir_fd=top):
             for name in names:
                 found = os.stat(name, dir_fd=inside, follow_symlinks=False)
                 if found.st_nlink == 1 and (stat.S_ISREG(found.st_mode) or _is_link(found)):
                     os.chown(name, *caller, dir_fd=inside, follow_symlinks=False)
+            os.fchown(inside, *caller)
     finally:
         os.close(top)
     return True

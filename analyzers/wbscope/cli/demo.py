@@ -109,7 +109,7 @@ def _unpack(packed: Path, folder: Path) -> None:
 
 def _unpack_beside(archive: tarfile.TarFile, folder: Path) -> None:
     """In a private folder of the same place; then it gets the name."""
-    with private_folder(folder) as private:
+    with private_folder(folder, held=True) as private:
         run = private / _FOLDER
         run.mkdir()
         for member in archive:

@@ -129,7 +129,7 @@ def add_runs(
     """
     check_parent(path)
     if not os.path.lexists(path):
-        with private_folder(path) as folder:
+        with private_folder(path, held=True) as folder:
             own = folder / path.name
             try:
                 told = _added(own, runs, place)

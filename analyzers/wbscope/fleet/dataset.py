@@ -270,7 +270,7 @@ def cannot_write(path: Path | str, error: OSError) -> SetupError:
 
 def _mark(path: Path, redaction: str | None) -> None:
     document = {"schema": DATASET_SCHEMA, "fleet_schema": FLEET_SCHEMA, "redaction": redaction}
-    with private_folder(path / _MARKER) as private:
+    with private_folder(path / _MARKER, held=True) as private:
         write_synced(private / "marker", document)
         with contextlib.suppress(FileExistsError):  # another writer begins, too
             place(private / "marker", path / _MARKER)

@@ -105,7 +105,7 @@ class _Folder:
         return str(self.dataset.path)
 
     def room(self) -> AbstractContextManager[Path]:
-        return private_folder(self.dataset.work)
+        return private_folder(self.dataset.work, held=True)
 
     def has(self, run: str) -> bool:
         return self.dataset.has(run)

@@ -187,7 +187,8 @@ class _TraceCmd:
             command += ["-e", event]
             if event in _FIRES:
                 command += ["-f", f"common_pid != {sampler_tid}"]
-        command += ["-o", str(Path(plan.folder) / TRACE), "sh", "-c", _GATE]
+        # Without a folder: its own one stays where it is, whatever happens to us or the name.
+        command += ["-o", TRACE, "sh", "-c", _GATE]
         # A file: trace-cmd would die of a pipe that nobody reads any more.
         with self._log.open("wb") as log:
             process = subprocess.Popen(

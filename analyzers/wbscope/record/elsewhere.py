@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import IO
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import InputError, SetupError, UsageError
+from wbscope.base.heldfolder import HeldFolder
 from wbscope.base.outputs import short_name
 from wbscope.base.version import __version__
 from wbscope.library.library import Library
@@ -85,15 +85,20 @@ def unpack_file(path: Path, request: Request) -> Recording:
 def _written(archive: IO[bytes], target: Path, replace: bool) -> Recording:
     """Raises: InputError for what is no recording, SetupError when it cannot be written."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{short_name(target.name)}.", dir=target.parent))
-        try:
-            facts = unpack(archive, folder)
-            head = {"schema": META_SCHEMA, "wbscope_version": __version__}
-            save_meta(folder, head | facts)
-            make_private(folder, facts["events"])
-            run = take_name(folder, target, replace)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        path = Path(tempfile.mkdtemp(prefix=f".{short_name(target.name)}.", dir=target.parent))
+        with HeldFolder(path) as held:
+            try:
+                held.check_new()
+                facts = unpack(archive, held.inside)
+                head = {"schema": META_SCHEMA, "wbscope_version": __version__}
+                save_meta(held.inside, head | facts)
+                make_private(held.inside, facts["events"])
+                held.check_in_place()
+                run = take_name(path, target, replace)
+            except BaseException:
+                if held.is_in_place():  # else it is the run
+                    held.remove()
+                raise
     except OSError as error:
         raise SetupError(
             "cannot-write", str(target), f"cannot be written: {error.strerror or error}",

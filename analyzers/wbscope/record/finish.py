@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,9 +20,18 @@ from typing import Any
 
 from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, SetupError
+from wbscope.base.heldfolder import HeldFolder, remove_own
 from wbscope.base.version import __version__
 from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd, left_text
-from wbscope.record.folders import META, PLAN, holds_recording, publish, published
+from wbscope.record.folders import (
+    META,
+    PLAN,
+    holds_recording,
+    is_replaceable,
+    private_folder,
+    publish,
+    published,
+)
 from wbscope.record.machine_facts import machine_facts, save_after, uname_text
 from wbscope.record.names import add_names, ended_task_names, read_names, task_names
 from wbscope.record.own_pauses import remove_pauses
@@ -35,7 +44,13 @@ from wbscope.record.settings import restore, still_ours
 from wbscope.record.task_io import FILE as TASK_IO
 from wbscope.record.task_io import add_living
 from wbscope.record.tracedat import Tail
-from wbscope.record.tracefs import INSTANCE_PREFIX, Instance, is_orphan, pauses_name
+from wbscope.record.tracefs import (
+    INSTANCE_PREFIX,
+    Instance,
+    is_orphan,
+    mounted_tracefs,
+    pauses_name,
+)
 
 __all__ = [
     "META_SCHEMA",
@@ -194,9 +209,9 @@ def recover(
     stats = cpu_stats(instance)
     run, reason = None, ""
     if drop:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_own(folder)
     try:
-        run = _recover_folder(plan, folder, instance, stats, ended, now)
+        run = _recover_folder(plan, instance, stats, ended, now)
     except OSError as error:
         reason = error.strerror or str(error)
     let_go()
@@ -269,18 +284,10 @@ def recover_folder(folder: Path, told: Callable[[Recovered], None] = lambda _: N
 
     `told` is called with what was put back, where its recorder was killed.
     Raises: SetupError when its recorder lives, or there is no run yet; InputError when it is
-    no such folder; OSError when it still cannot be written.
+    no such folder, or another user can have written what is in it; OSError when it still cannot
+    be written.
     """
-    try:
-        plan = Plan.from_json((folder / PLAN).read_text())
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            "not-a-recording",
-            str(folder),
-            "is no folder of a recording that was cut short",
-            fix="wbscope record --recover    # finds those that it can",
-        ) from error
-    plan = replace(plan, folder=str(absolute(folder)))
+    plan = _plan_of(folder)
     instance = Instance(Path(plan.tracefs), plan.instance)
     found = None
     if plan.instance in registered():
@@ -291,7 +298,7 @@ def recover_folder(folder: Path, told: Callable[[Recovered], None] = lambda _: N
     elif not is_orphan(plan.instance) and (instance.exists() or not holds_recording(folder)):
         raise _in_use(folder)  # its register is not to be seen from here, or not made yet
     if found is None:
-        run = _recover_folder(plan, folder, instance, {}, "recorder failed", False)
+        run = _recover_folder(plan, instance, {}, "recorder failed", False)
     elif found.folder is not None:
         raise found.error()
     else:
@@ -300,6 +307,50 @@ def recover_folder(folder: Path, told: Callable[[Recovered], None] = lambda _: N
     if run is None:
         raise InputError("not-a-recording", str(folder), "has no pages of a trace")
     return run
+
+
+def _plan_of(folder: Path) -> Plan:
+    """What the folder itself tells, as far as it is to be believed.
+
+    It says what is replaced and where root writes, so it must be this user's own. The run goes
+    beside the folder, and replaces nothing but the older run that the folder is called after.
+    Raises: InputError.
+    """
+    path = absolute(folder)
+    try:
+        with HeldFolder(path) as held:
+            plan = Plan.from_json(held.read_text(PLAN))
+            try:
+                held.check_closed()
+            except PermissionError as error:
+                raise _foreign(folder, str(error.strerror)) from error
+        target = path.with_name(Path(plan.target).name)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            "not-a-recording",
+            str(folder),
+            "is no folder of a recording that was cut short",
+            fix="wbscope record --recover    # finds those that it can",
+        ) from error
+    is_called_so = private_folder(target, plan.instance) == path
+    return replace(
+        plan,
+        folder=str(path),
+        target=str(target),
+        tracefs=str(mounted_tracefs() or plan.tracefs),
+        force=plan.force and is_called_so and is_replaceable(target),
+    )
+
+
+def _foreign(folder: Path, why: str) -> InputError:
+    shown = shlex.quote(str(folder))
+    return InputError(
+        "foreign-recording",
+        str(folder),
+        f"{why}, wanted a folder that nobody but uid {os.geteuid()} can write to",
+        effect="it was left alone: what is in it says what is written, and where",
+        fix=f"cp -r {shown} .    # in a folder of yours, if you trust it; and recover that one",
+    )
 
 
 def _in_use(folder: Path) -> SetupError:
@@ -312,18 +363,27 @@ def _in_use(folder: Path) -> SetupError:
 
 
 def _recover_folder(
-    plan: Plan,
-    folder: Path,
-    instance: Instance,
-    stats: Mapping[int, str],
-    ended: str,
-    now: bool,
+    plan: Plan, instance: Instance, stats: Mapping[int, str], ended: str, now: bool
 ) -> Path | None:
-    if not folder.exists():
+    """Raises: OSError, also where the folder is another user's by now."""
+    try:
+        held = HeldFolder(Path(plan.folder))
+    except FileNotFoundError:
         return published(plan)
-    if not holds_recording(folder):
-        shutil.rmtree(folder, ignore_errors=True)  # killed before anything was recorded
-        return None
+    with held:
+        held.check_own()
+        if not holds_recording(held.inside):
+            held.remove()  # killed before anything was recorded
+            return None
+        _make_whole(replace(plan, folder=str(held.inside)), instance, stats, ended, now)
+        return publish(plan, held)
+
+
+def _make_whole(
+    plan: Plan, instance: Instance, stats: Mapping[int, str], ended: str, now: bool
+) -> None:
+    """All that a run has but its name."""
+    folder = Path(plan.folder)
     for path in (*folder.glob("*.samples"), *folder.glob(TASK_IO)):
         with contextlib.suppress(OSError):
             cut_zeros(path)
@@ -351,7 +411,6 @@ def _recover_folder(
         facts["problems"] = [*([] if copier is None else copier.errors), *missed]
         facts["recovered_unix_s"] = round(time.time(), 3)
         write_meta(plan, ended, facts, stats)
-    return publish(plan)
 
 
 def _all_names(plan: Plan, folder: Path, now: bool) -> dict[int, str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.current import absolute
 from wbscope.base.errors import UsageError
+from wbscope.base.heldfolder import HeldFolder, remove_own
 from wbscope.base.outputs import check_parent, free_name, short_name
 from wbscope.base.sudo_caller import give_to_caller
 from wbscope.record.backends import HEAD, TRACE
@@ -28,6 +29,7 @@ __all__ = [
     "META",
     "PLAN",
     "holds_recording",
+    "is_replaceable",
     "make_private",
     "private_folder",
     "publish",
@@ -91,6 +93,11 @@ def target_of(output: Path | None, force: bool) -> Path:
     return target
 
 
+def is_replaceable(target: Path) -> bool:
+    """An older run, or a name that nothing has: what is anything else stays."""
+    return _is_free(target) or (not target.is_symlink() and _is_run(target))
+
+
 def _is_run(target: Path) -> bool:
     """Whether record made it: other programs have a file of that name, too."""
     try:
@@ -128,22 +135,29 @@ def make_private(folder: Path, events: Iterable[str]) -> None:
         (folder / TRACE).chmod(0o600)
 
 
-def publish(plan: Plan) -> Path:
+def publish(plan: Plan, held: HeldFolder) -> Path:
     """The private folder, which is whole, gets its name: that of the user, or one beside it.
 
-    It belongs to whoever called sudo.  The plan goes last: a folder that has it can be
-    published by whoever finds it.
+    It belongs to whoever called sudo, once it has its name: until then nobody else can write to
+    it.  The plan goes last: a folder that has it can be published by whoever finds it.
+
+    Raises: OSError, also where the folder has been put away.
     """
-    folder = Path(plan.folder)
-    make_private(folder, plan.events)
-    for path in folder.glob(".*"):
-        if path.name != PLAN:
-            path.unlink()
-    with contextlib.suppress(OSError):  # a file system without owners: the run matters more
-        give_to_caller(folder)
-    run = take_name(folder, Path(plan.target), plan.force)
-    (run / PLAN).unlink(missing_ok=True)
+    make_private(held.inside, plan.events)
+    for name in held.names():
+        if name.startswith(".") and name != PLAN:
+            held.unlink(name)
+    held.check_in_place()
+    run = take_name(held.path, Path(plan.target), plan.force)
+    _finish(held)
     return run
+
+
+def _finish(held: HeldFolder) -> None:
+    """What is left to do of a run that has its name."""
+    with contextlib.suppress(OSError):  # a file system without owners: the run matters more
+        give_to_caller(held)
+    held.unlink(PLAN)
 
 
 def published(plan: Plan) -> Path | None:
@@ -151,10 +165,13 @@ def published(plan: Plan) -> Path | None:
     target = Path(plan.target)
     names = f"{glob.escape(target.stem)}*{glob.escape(target.suffix)}"
     for path in target.parent.glob(f"{names}/{PLAN}"):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            if Plan.from_json(path.read_text()).instance == plan.instance:
+        with (
+            contextlib.suppress(OSError, ValueError, KeyError, TypeError),
+            HeldFolder(path.parent) as held,
+        ):
+            if Plan.from_json(held.read_text(PLAN)).instance == plan.instance:
                 shutil.rmtree(_aside(Path(plan.folder)), ignore_errors=True)
-                path.unlink()
+                _finish(held)
                 return path.parent
     return None
 
@@ -204,7 +221,7 @@ def remove_leftovers(target: Path) -> None:
     for folder in target.parent.glob(f"{glob.escape(start)}{INSTANCE_PREFIX}*"):
         instance = folder.name.removeprefix(start)
         if instance not in known and is_orphan(instance) and not holds_recording(folder):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_own(folder)
 
 
 def remove_unused(place: Path) -> list[str]:
@@ -218,12 +235,24 @@ def remove_unused(place: Path) -> list[str]:
         name = _PRIVATE.fullmatch(folder.name)
         if name is None or name[1] in known or not is_orphan(name[1]):
             continue
-        if name[2]:
+        if why := _foreign(folder):
+            done.append(f"{folder.name}: {why}: left alone")
+        elif name[2]:
             done.append(f"{folder.name}: a run that was to be replaced; kept")
         elif holds_recording(folder):
             command = f"wbscope record --recover {shlex.quote(folder.name)}"
             done.append(f"{folder.name}: a recording; to make a run of it: {command}")
         elif {path.name for path in folder.iterdir()} <= _OF_A_START:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_own(folder)
             done.append(f"{folder.name}: removed, nothing had been recorded")
     return done
+
+
+def _foreign(folder: Path) -> str | None:
+    """Why it may be somebody else's work; None when it is not."""
+    try:
+        with HeldFolder(folder) as held:
+            held.check_closed()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None

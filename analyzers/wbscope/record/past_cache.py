@@ -31,13 +31,18 @@ _FICLONERANGE = 0x4020940D
 
 
 def open_direct(path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open for direct reads and writes where the file system has them.  Raises: OSError."""
-    flags |= os.O_CLOEXEC
+    """Open for direct reads and writes where the file system has them; no link is followed.
+
+    Raises: OSError.
+    """
+    flags |= os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, flags | os.O_DIRECT, mode)
     except OSError as error:
         if error.errno not in _REFUSED:
             raise
+    if flags & os.O_EXCL:  # the kernel has made it before it refused it
+        path.unlink(missing_ok=True)
     return os.open(path, flags, mode)
 
 
@@ -85,7 +90,11 @@ class DirectFile:
 
     def __init__(self, path: Path, *, is_new: bool = True, size: int | None = None) -> None:
         """`size`: append there, whatever is behind; else at the end."""
-        self._number = open_direct(path, os.O_RDWR | os.O_CREAT | (os.O_TRUNC if is_new else 0))
+        flags = os.O_RDWR | os.O_CREAT
+        if is_new:
+            path.unlink(missing_ok=True)
+            flags |= os.O_EXCL
+        self._number = open_direct(path, flags)
         self._memory = mmap.mmap(-1, _CHUNK_BYTES)  # is aligned
         try:
             size = os.fstat(self._number).st_size if size is None else size

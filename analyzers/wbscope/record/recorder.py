@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import secrets
@@ -14,6 +15,7 @@ from typing import Any
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.current import current_folder
 from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.heldfolder import remove_own
 from wbscope.base.result import Notice
 from wbscope.library.library import Library
 from wbscope.library.profiles import NOT_ASKED_FOR
@@ -68,7 +70,10 @@ def record(
         warn(Notice("output-on-tested-disk", told))
     events: queue.Queue[Any] = queue.Queue()
     link = _started(plan, events, warn)
-    return Session(request, plan, link, events, warn).run(say, show)
+    try:
+        return Session(request, plan, link, events, warn).run(say, show)
+    finally:
+        link.held.close()
 
 
 def _plan(
@@ -152,14 +157,15 @@ def _started(plan: Plan, events: queue.Queue[Any], warn: Callable[[Notice], None
         if link is not None:
             link.stop(DISCARD, {})
             link.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_own(folder)
         raise
     if told is not None and "ready" in told:
         return link
-    log = folder / ".recorder.log"
-    said = log.read_text(errors="replace").strip().splitlines()[-3:] if log.exists() else []
+    said: list[str] = []
+    with contextlib.suppress(OSError):
+        said = link.held.read_text(".recorder.log").strip().splitlines()[-3:]
     link.put_back()
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_own(folder)
     if told is None:
         raise SetupError(
             "recorder-died", "the recorder", "ended before it recorded anything",

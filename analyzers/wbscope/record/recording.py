@@ -16,6 +16,7 @@ from typing import Any
 from wbscope.base.current import current_folder
 from wbscope.base.errors import SetupError, UsageError
 from wbscope.base.result import Notice
+from wbscope.base.sudo_caller import give_to_caller
 from wbscope.record.finish import Recovered, lost_count, save_meta
 from wbscope.record.fio_output import FioResults, fio_results
 from wbscope.record.folders import META
@@ -70,7 +71,9 @@ class Session:
             except KeyboardInterrupt:
                 ended = INTERRUPTED
             run, meta = self._finish(ended)
-            self._take_fio_json(run, show)
+            self._take_fio_json(show)
+            with contextlib.suppress(OSError):  # what was written since the recorder gave it away
+                give_to_caller(self._link.held)
         return Recording(
             run,
             self._facts,
@@ -86,7 +89,7 @@ class Session:
         clock = CLOCK_IDS[self._plan.clock]
         if not request.command:
             return self._wait(request.duration_ns)
-        self._fio = fio_results(request.command, Path(self._plan.folder), current_folder())
+        self._fio = fio_results(request.command, self._link.held.inside, current_folder())
         command = request.command if self._fio is None else self._fio.command
         others = processes_below(os.getpid())
         workload: Workload | None = None
@@ -124,8 +127,8 @@ class Session:
             return COMPLETE if duration_ns is None else INTERRUPTED
         return RECORDER_KILLED
 
-    def _take_fio_json(self, run: Path, show: Callable[[str], None]) -> None:
-        if self._fio is not None and (problem := self._fio.save(run, show)):
+    def _take_fio_json(self, show: Callable[[str], None]) -> None:
+        if self._fio is not None and (problem := self._fio.save(self._link.held.inside, show)):
             self._warn(Notice("no-fio-json", problem))
 
     def _take(self, told: Any) -> None:
@@ -179,11 +182,11 @@ class Session:
             raise self._error
         if self._run is None:
             raise (self._left or Recovered(self._plan.instance)).error()
-        meta: dict[str, Any] = json.loads((self._run / META).read_text(encoding="utf-8"))
+        meta: dict[str, Any] = json.loads(self._link.held.read_text(META))
         if not self._facts.items() <= meta.items():  # it ended before it was told them
             meta |= self._facts
             try:
-                save_meta(self._run, meta)
+                save_meta(self._link.held.inside, meta)
             except OSError as error:
                 problem = f"{META} says nothing of the command: {error.strerror}"
                 self._warn(Notice("record-problem", problem))

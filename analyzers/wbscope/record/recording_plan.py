@@ -4,10 +4,12 @@
 A recording that changes the machine has an entry in the register, which its recorder
 keeps locked (flock).  An entry without a lock is of a recorder that was killed: whoever
 finds it puts everything back.  Entries do not outlive a boot, nor do traces and sysctls.
+What they say is done, so the folder must be this user's own and closed to writers.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -18,6 +20,7 @@ from typing import Any
 
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError
+from wbscope.base.heldfolder import HeldFolder
 from wbscope.record.past_cache import DirectFile
 
 __all__ = [
@@ -44,6 +47,8 @@ RECORDER_KILLED = "recorder killed"
 DISCARD = "no command"
 
 _SUFFIX = ".json"
+# mktemp makes a folder that is this user's own and closed to others; this one goes with the boot.
+_FIX = "export WBSCOPE_RUN_DIR=$(mktemp -d -p /dev/shm)"
 
 
 @dataclass(frozen=True)
@@ -140,9 +145,30 @@ def register_folder() -> Path:
     return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}") / "wbscope"
 
 
+def _trusted() -> Path:
+    """The folder, which may not be there.  Raises: SetupError where others can write to it."""
+    folder = register_folder()
+    try:
+        with HeldFolder(Path(os.path.realpath(folder))) as held:
+            held.check_closed()
+    except PermissionError as error:
+        if error.errno == errno.EPERM:
+            raise SetupError(
+                "foreign-register",
+                str(folder),
+                f"{error.strerror}, wanted a folder that nobody but uid {os.geteuid()} can write"
+                " to: it says what is put back after a recorder that was killed",
+                effect="nothing was read from it or written to it",
+                fix=_FIX,
+            ) from error
+    except OSError:
+        pass  # it is not there: whoever writes to it says so
+    return folder
+
+
 def registered() -> set[str]:
-    """Instances that have an entry, dead or alive."""
-    return {path.stem for path in register_folder().glob(f"*{_SUFFIX}")}
+    """Instances that have an entry, dead or alive.  Raises: SetupError."""
+    return {path.stem for path in _trusted().glob(f"*{_SUFFIX}")}
 
 
 def open_entry(instance: str) -> Entry:
@@ -150,17 +176,17 @@ def open_entry(instance: str) -> Entry:
     folder = register_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _locked(folder / f"{instance}{_SUFFIX}")
+        return _locked(_trusted() / f"{instance}{_SUFFIX}")
     except OSError as error:
         raise SetupError(
             "cannot-write", str(folder), f"cannot be written: {error.strerror or error}",
-            fix="set WBSCOPE_RUN_DIR to a folder that you can write, on a tmpfs",
+            fix=_FIX,
         ) from error  # fmt: skip
 
 
 def _locked(path: Path) -> Entry:
     while True:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         # Before it was locked, somebody may have taken it for that of a dead recorder.
         if path.exists() and os.path.samestat(os.fstat(lock), os.stat(path)):
@@ -174,8 +200,8 @@ def lock_sysctls() -> int:
     Two recordings at a time must not change sysctls: the second would take what the first
     has set for what was there before.  Raises: SetupError when another one does.
     """
-    path = register_folder() / "sysctls.lock"
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = _trusted() / "sysctls.lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -190,19 +216,24 @@ def lock_sysctls() -> int:
 
 
 def dead_entries(only: str | None = None) -> Iterator[Entry]:
-    """Entries of recorders that were killed, now locked by us; `only` is an instance."""
+    """Entries of recorders that were killed, now locked by us; `only` is an instance.
+
+    Raises: SetupError where others can write to the register.
+    """
+    folder = _trusted()
     try:
-        paths = sorted(register_folder().glob(f"{only or '*'}{_SUFFIX}"))
+        paths = sorted(folder.glob(f"{only or '*'}{_SUFFIX}"))
     except OSError:
         return
     for path in paths:
         try:
-            lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(lock), os.stat(path)):
+            found = os.fstat(lock)
+            if found.st_uid == os.geteuid() and os.path.samestat(found, os.lstat(path)):
                 yield Entry(path, lock)
                 continue
         except OSError:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import lzma
 import os
 import re
 import shlex
@@ -14,11 +13,9 @@ import shutil
 import signal
 import struct
 import subprocess
-import tarfile
 import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from wbscope.base.arguments import Argument, Phrase
@@ -29,6 +26,8 @@ from wbscope.record.probes import Probes, standard_name
 from wbscope.record.recording_plan import COMPLETE, NOT_WHOLE
 from wbscope.record.tracedat import Machine, Tail, head_of, write_trace
 from wbscope.record.tracefs import Instance
+from wbscope.run.archives import Budget, unpack_tar
+from wbscope.run.unpacking import DAMAGES
 
 __all__ = ["extract_files", "remote_script", "run_remote", "unpack"]
 
@@ -245,23 +244,14 @@ def _names(path: Path) -> dict[int, str]:
 
 
 def extract_files(archive: IO[bytes], folder: Path) -> None:
-    """Regular files under their own names below the folder, and nothing else."""
-    left = _MOST_BYTES
+    """What the script has packed: files and folders, with the guards of every archive.
+
+    Raises: InputError.
+    """
+    budget = Budget("the archive", _MOST_BYTES, fix="record again: the script writes no such")
     try:
-        with tarfile.open(fileobj=archive, mode="r|*") as tar:
-            for member in tar:
-                name = PurePosixPath(member.name)
-                if not member.isfile() or name.is_absolute() or ".." in name.parts:
-                    continue
-                left -= member.size
-                source = tar.extractfile(member)
-                if source is None or left < 0:
-                    raise tarfile.TarError(f"{member.name} is too large")
-                target = folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("wb") as out:
-                    shutil.copyfileobj(source, out)
-    except (tarfile.TarError, EOFError, ValueError, OSError, zlib.error, lzma.LZMAError) as error:
+        unpack_tar(archive, folder, budget)
+    except (OSError, *DAMAGES) as error:
         if isinstance(error, OSError) and error.errno in _OUR_DISK:
             raise
         raise InputError(

@@ -18,8 +18,8 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shlex
-import shutil
 import signal
 import socket
 import sys
@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from wbscope.base.errors import SetupError, WbscopeError
+from wbscope.base.heldfolder import HeldFolder, remove_own
 from wbscope.record.backends import HEAD, Backend, backend_of, cpu_stats, trace_cmd_pids
 from wbscope.record.finish import recover, save_started, tail_of, write_meta
-from wbscope.record.folders import publish
+from wbscope.record.folders import PLAN, publish
 from wbscope.record.machine_facts import save_after, save_before
 from wbscope.record.own_pauses import OwnPauses
 from wbscope.record.past_cache import save
@@ -58,6 +59,7 @@ __all__ = ["main"]
 
 _SAYING = threading.Lock()
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_HELD = re.compile(rf"/proc/{os.getpid()}/fd/\d+")
 
 
 class _Terminated(Exception):
@@ -76,14 +78,17 @@ def main() -> int:
         return 0
     plan = Plan.from_json(text)
     if _is_alone(link):
-        shutil.rmtree(plan.folder, ignore_errors=True)
+        remove_own(Path(plan.folder))
         return 0
     entry: Entry | None = None
     began: list[Backend] = []
     pauses = OwnPauses(Path(plan.tracefs), plan.instance)
     try:
         entry = open_entry(plan.instance)
-        done = _record(plan, entry, link, lines, began, pauses)
+        held = HeldFolder(Path(plan.folder))  # to the end of this process
+        held.check_own()
+        _check_same(held, plan)
+        done = _record(plan, held, entry, link, lines, began, pauses)
     except (WbscopeError, OSError) as error:
         pauses.finish()
         # Nothing was recorded, or it cannot be written: keep what there is.
@@ -108,13 +113,14 @@ def main() -> int:
 
 def _record(
     plan: Plan,
+    held: HeldFolder,
     entry: Entry,
     link: socket.socket,
     lines: Any,
     began: list[Backend],
     pauses: OwnPauses,
 ) -> dict[str, Any]:
-    folder = Path(plan.folder)
+    folder = held.inside
     instance = Instance(Path(plan.tracefs), plan.instance)
     lock = lock_sysctls() if plan.settings else None
     saved = saved_values(plan.settings)
@@ -123,10 +129,11 @@ def _record(
     plan = _with_probes(plan, instance)
     change(plan.settings)
     entry.write(plan, saved, read_back(plan.settings))
+    inside = replace(plan, folder=str(folder))
     save_before(folder)
     save(folder / HEAD, head_of(instance, plan.events))
     sampler = Sampler(folder, Path(plan.tracefs), plan.clock, plan.interval_s)
-    backend = backend_of(plan, lambda text: _say(link, problem=text))
+    backend = backend_of(inside, lambda text: _say(link, problem=text))
     task_io = TaskIo(folder, CLOCK_IDS[plan.clock])
     task_io.start()
     began_ts = time.clock_gettime_ns(CLOCK_IDS[plan.clock])
@@ -168,7 +175,7 @@ def _record(
         os.close(lock)
     stats = cpu_stats(instance)
     if told["ended"] == DISCARD:
-        shutil.rmtree(folder, ignore_errors=True)
+        held.remove()
         raise SetupError("discarded", plan.target, "nothing was to be recorded")
     backend.stop(tail_of(plan, sampler.names, stats))
     _say(link, let_go=True)
@@ -185,10 +192,17 @@ def _record(
     ended = told["ended"]
     if ended == COMPLETE and not backend.is_whole:
         ended = NOT_WHOLE
+    problems = [_named(text, plan) for text in problems]
     more = {**started, "ended_ts_ns": ended_ts, "problems": problems, **told.get("facts", {})}
     more |= {**probe, "task_io": task_io.facts(), **pauses.facts()}
-    write_meta(plan, ended, more, stats)
-    return {"run": str(publish(plan))}
+    write_meta(inside, ended, more, stats)
+    return {"run": str(publish(plan, held))}
+
+
+def _check_same(held: HeldFolder, plan: Plan) -> None:
+    """The folder that wbscope record has made for it.  Raises: OSError."""
+    if held.read_text(PLAN) != plan.to_json():
+        raise OSError(None, "another folder has the name of its own")
 
 
 def _with_probes(plan: Plan, instance: Instance) -> Plan:
@@ -243,8 +257,8 @@ def _say(link: socket.socket, **message: Any) -> None:
 
 def _as_dict(error: WbscopeError | OSError, plan: Plan) -> dict[str, Any]:
     if isinstance(error, OSError):
-        subject = error.filename or plan.folder
-        reason = error.strerror or str(error)
+        subject = _named(str(error.filename or plan.folder), plan)
+        reason = _named(error.strerror or str(error), plan)
         left = plan.folder if Path(plan.folder).exists() else None
         if left is not None:
             fix = f"wbscope record --recover {shlex.quote(left)}"
@@ -255,6 +269,11 @@ def _as_dict(error: WbscopeError | OSError, plan: Plan) -> dict[str, Any]:
             fix = "wbscope doctor"
         error = SetupError("record-failed", subject, reason, have=left, fix=fix)
     return told_of(error)
+
+
+def _named(text: str, plan: Plan) -> str:
+    """With the folder's name, not that of its open file."""
+    return _HELD.sub(lambda _: plan.folder, text)
 
 
 def _terminate(_number: int, _frame: object) -> None:

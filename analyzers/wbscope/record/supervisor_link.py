@@ -16,6 +16,7 @@ from typing import Any
 
 from wbscope.base import errors
 from wbscope.base.arguments import Argument, Phrase
+from wbscope.base.heldfolder import HeldFolder
 from wbscope.record.finish import Recovered, recover
 from wbscope.record.folders import PLAN
 from wbscope.record.past_cache import save
@@ -30,13 +31,18 @@ _TEXTS = ("subject", "message", "have", "fix")
 
 
 class Link:
-    """Starts it; afterwards what it says is put into the queue, None when it has died."""
+    """Starts it; afterwards what it says is put into the queue, None when it has died.
+
+    held  the folder of the run, whatever its name is by now
+    """
 
     def __init__(self, plan: Plan, events: queue.Queue[Any]) -> None:
         self._plan = plan
         self._events = events
         self._keeps: list[int] = []
-        save(Path(plan.folder) / PLAN, plan.to_json())
+        self.held = HeldFolder(Path(plan.folder))
+        self.held.check_new()
+        save(self.held.inside / PLAN, plan.to_json())
         self._socket, theirs = socket.socketpair()
         try:
             self._begin(theirs)
@@ -46,8 +52,9 @@ class Link:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _begin(self, theirs: socket.socket) -> None:
-        log = (Path(self._plan.folder) / ".recorder.log").open("ab")
-        with theirs, log:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        log = self.held.open(".recorder.log", flags)
+        with theirs, open(log, "wb"):
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "wbscope.record.supervisor", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ lacks, leaves links in.)
 from __future__ import annotations
 
 import errno
+import io
 import shlex
 import tarfile
 import zipfile
@@ -17,15 +18,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Self, cast
+from typing import IO, Any, Self, cast
 
 from wbscope.base.cache import scratch_folder
 from wbscope.base.errors import InputError, SetupError
 from wbscope.run.packed import START_BYTES, is_tar, packing
 from wbscope.run.strange import first_bytes
-from wbscope.run.unpacking import DAMAGES, has_perfetto, opened, start_of
+from wbscope.run.unpacking import DAMAGES, has_perfetto, opened, start_of, stream_of
 
-__all__ = ["MOST_BYTES", "is_archive", "unpacked"]
+__all__ = ["MOST_BYTES", "Budget", "is_archive", "unpack_tar", "unpacked"]
 
 MOST_BYTES = 16 << 30
 _MOST_MEMBERS = 20_000
@@ -56,12 +57,14 @@ class _Member(tarfile.TarInfo):
 
 
 @dataclass
-class _Budget:
+class Budget:
     """What was written so far, of a file of this size; without limits of any."""
 
     subject: str
-    packed: int
+    most: int
+    packed: int = 0  # of a pipe: what was read of it so far
     limited: bool = True
+    fix: str = "unpack it yourself, and give the folder, if you trust it"
     members: int = 0
     written: int = 0
 
@@ -74,8 +77,8 @@ class _Budget:
         self.written += size
         if not self.limited:
             return
-        if self.written > MOST_BYTES:
-            raise self.too_much(f"is more than {MOST_BYTES >> 30} GiB unpacked, at {name}")
+        if self.written > self.most:
+            raise self.too_much(f"is more than {self.most >> 30} GiB unpacked, at {name}")
         if self.written > max(_FREE_BYTES, _MOST_RATIO * self.packed):
             told = f"grows to more than {_MOST_RATIO} times its size, at {name}"
             raise self.too_much(told)
@@ -86,14 +89,31 @@ class _Budget:
             self.subject,
             f"{message}, wanted a trace or an archive of runs",
             effect="nothing of it was used",
-            fix="unpack it yourself, and give the folder, if you trust it",
+            fix=self.fix,
         )
+
+
+class _Counted(io.RawIOBase):
+    """A file or a pipe; what is read of it is what the budget is measured by."""
+
+    def __init__(self, file: IO[bytes], budget: Budget) -> None:
+        self._file = file
+        self._budget = budget
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._budget.packed += len(data)
+        return len(data)
 
 
 class _Headers:
     """The bytes of a tar. tarfile reads what describes a member as a whole, however long it is."""
 
-    def __init__(self, stream: IO[bytes], budget: _Budget) -> None:
+    def __init__(self, stream: IO[bytes], budget: Budget) -> None:
         self._stream = stream
         self._budget = budget
         self._in_header = True
@@ -141,13 +161,14 @@ def unpacked(path: Path, subject: str = "", *, limited: bool = True) -> Iterator
     with scratch_folder() as folder:
         inside = folder / "runs"
         inside.mkdir()
-        budget = _Budget(subject, path.stat().st_size, limited)
+        budget = Budget(subject, MOST_BYTES, path.stat().st_size, limited)
         kind = packing(first_bytes(path, START_BYTES)) or "tar"
         try:
             if kind == "zip":
                 _unpack_zip(path, inside, budget)
             elif is_archive(path):
-                _unpack_tar(path, inside, budget)
+                with opened(path) as stream:
+                    _unpack_stream(stream, inside, budget)
             else:
                 budget.member()
                 with opened(path) as source:
@@ -184,15 +205,25 @@ def _plain_name(path: Path) -> str:
     return path.stem if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path.name
 
 
-def _unpack_tar(path: Path, folder: Path, budget: _Budget) -> None:
-    with opened(path) as stream:
-        headers = _Headers(stream, budget)
-        with tarfile.open(fileobj=cast(IO[bytes], headers), mode="r|", tarinfo=_Member) as archive:
-            _unpack_members(archive, headers, folder, budget)
+def unpack_tar(archive: IO[bytes], folder: Path, budget: Budget) -> None:
+    """Of a file or a pipe, packed or not, as files and folders below the folder.
+
+    Raises: InputError for what is refused; OSError, DAMAGES.
+    """
+    with io.BufferedReader(_Counted(archive, budget), _CHUNK) as file:
+        kind = packing(file.peek(START_BYTES)[:START_BYTES])
+        with stream_of(file, kind) as stream:
+            _unpack_stream(stream, folder, budget)
+
+
+def _unpack_stream(stream: IO[bytes], folder: Path, budget: Budget) -> None:
+    headers = _Headers(stream, budget)
+    with tarfile.open(fileobj=cast(IO[bytes], headers), mode="r|", tarinfo=_Member) as archive:
+        _unpack_members(archive, headers, folder, budget)
 
 
 def _unpack_members(
-    archive: tarfile.TarFile, headers: _Headers, folder: Path, budget: _Budget
+    archive: tarfile.TarFile, headers: _Headers, folder: Path, budget: Budget
 ) -> None:
     while (member := headers.next(archive)) is not None:
         budget.member()
@@ -207,7 +238,7 @@ def _unpack_members(
             _write(source, _place(folder, member.name, budget.subject), budget, member.name)
 
 
-def _unpack_zip(path: Path, folder: Path, budget: _Budget) -> None:
+def _unpack_zip(path: Path, folder: Path, budget: Budget) -> None:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             budget.member()
@@ -234,7 +265,7 @@ def _place(folder: Path, name: str, subject: str) -> Path:
     return folder.joinpath(*parts)
 
 
-def _write(source: IO[bytes], place: Path, budget: _Budget, name: str) -> None:
+def _write(source: IO[bytes], place: Path, budget: Budget, name: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         target = place.open("xb")

@@ -27,7 +27,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-__all__ = ["DAMAGES", "has_perfetto", "opened", "start_of"]
+__all__ = ["DAMAGES", "has_perfetto", "opened", "start_of", "stream_of"]
 
 # What a damaged file raises, whoever unpacks it.
 DAMAGES = (
@@ -90,20 +90,27 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     with open(open_plain(path), "rb") as file:
         kind = packing(file.read(START_BYTES))
         file.seek(0)
-        if kind == "gzip":
-            with gzip.GzipFile(fileobj=file) as stream:
-                yield cast(BinaryIO, stream)
-        elif kind == "bzip2":
-            with bz2.BZ2File(file) as stream:
-                yield cast(BinaryIO, stream)
-        elif kind == "xz":
-            with io.BufferedReader(_Xz(file), _CHUNK) as stream:
-                yield cast(BinaryIO, stream)
-        elif kind == "zstd":
-            with zstd.ZstdFile(file) as stream:
-                yield cast(BinaryIO, stream)
-        else:
-            yield file
+        with stream_of(file, kind) as stream:
+            yield stream
+
+
+@contextmanager
+def stream_of(file: BinaryIO, kind: str | None) -> Iterator[BinaryIO]:
+    """What is packed in it; of a pipe, too.  Raises: as opened()."""
+    if kind == "gzip":
+        with gzip.GzipFile(fileobj=file) as stream:
+            yield cast(BinaryIO, stream)
+    elif kind == "bzip2":
+        with bz2.BZ2File(file) as stream:
+            yield cast(BinaryIO, stream)
+    elif kind == "xz":
+        with io.BufferedReader(_Xz(file), _CHUNK) as stream:
+            yield cast(BinaryIO, stream)
+    elif kind == "zstd":
+        with zstd.ZstdFile(file) as stream:
+            yield cast(BinaryIO, stream)
+    else:
+        yield file
 
 
 def start_of(path: Path) -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from wbscope.base.errors import SetupError, UsageError
+from wbscope.base.heldfolder import HeldFolder
 from wbscope.record import folders
 from wbscope.record.finish import recover_folder
 from wbscope.record.folders import (
@@ -51,6 +52,11 @@ def _private(target: Path, content: str, force: bool = False) -> Plan:
     return plan
 
 
+def _publish(plan: Plan) -> Path:
+    with HeldFolder(Path(plan.folder)) as held:
+        return publish(plan, held)
+
+
 def _runs(folder: Path) -> dict[str, str]:
     """Every run in a folder, also those that are hidden."""
     return {path.parent.name: path.read_text() for path in folder.glob("*/trace.dat")}
@@ -65,7 +71,7 @@ def test_a_long_name(tmp_path: Path, length: int) -> None:
     remove_leftovers(target)
     assert not left.exists()
     for content in ("first", "second"):
-        assert publish(_private(target, content, force=True)) == target
+        assert _publish(_private(target, content, force=True)) == target
         assert (target / "trace.dat").read_text() == content
     assert _runs(tmp_path) == {target.name: "second"}
 
@@ -79,20 +85,20 @@ def test_run_is_named_when_it_is_whole(tmp_path: Path) -> None:
     for number in ("", "-2"):
         plan = _private(tmp_path / "run", number)
         assert Plan.from_json(plan.to_json()) == plan
-        assert publish(plan) == tmp_path / f"run{number}"
+        assert _publish(plan) == tmp_path / f"run{number}"
     assert _runs(tmp_path) == {"run": "", "run-2": "-2"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"trace.dat", "meta.json"}
 
 
 def test_empty_folder_gets_the_run(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    assert publish(_private(tmp_path / "run", "new")) == tmp_path / "run"
+    assert _publish(_private(tmp_path / "run", "new")) == tmp_path / "run"
     assert _runs(tmp_path) == {"run": "new"}
 
 
 def test_older_run_is_replaced_by_a_whole_one(tmp_path: Path) -> None:
     _run(tmp_path / "run", "old")
-    assert publish(_private(tmp_path / "run", "new", force=True)) == tmp_path / "run"
+    assert _publish(_private(tmp_path / "run", "new", force=True)) == tmp_path / "run"
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert _runs(tmp_path) == {"run": "new"}
 
@@ -132,7 +138,7 @@ def test_name_that_was_taken_meanwhile(
     """Something was mounted there while it was recorded: the run is beside it."""
     (tmp_path / "run").mkdir()
     _busy(monkeypatch, tmp_path / "run", number)
-    assert publish(_private(tmp_path / "run", "new")) == tmp_path / "run-2"
+    assert _publish(_private(tmp_path / "run", "new")) == tmp_path / "run-2"
     assert _runs(tmp_path) == {"run-2": "new"}
 
 
@@ -141,7 +147,7 @@ def test_older_run_that_cannot_be_moved_is_kept(
 ) -> None:
     _run(tmp_path / "run", "old")
     _busy(monkeypatch, tmp_path / "run", errno.EXDEV)
-    assert publish(_private(tmp_path / "run", "new", force=True)) == tmp_path / "run-2"
+    assert _publish(_private(tmp_path / "run", "new", force=True)) == tmp_path / "run-2"
     assert _runs(tmp_path) == {"run": "old", "run-2": "new"}
 
 
@@ -157,7 +163,7 @@ def _stop_at(call: int, stop: Callable[[], None], patch: Callable[..., None] = s
 
         return wrapper
 
-    for owner, name in ((Path, "rename"), (Path, "unlink"), (shutil, "rmtree")):
+    for owner, name in ((Path, "rename"), (HeldFolder, "unlink"), (shutil, "rmtree")):
         patch(owner, name, counted(getattr(owner, name)))
 
 
@@ -169,7 +175,7 @@ def test_killed_while_it_gets_its_name(tmp_path: Path, call: int) -> None:
     if (child := os.fork()) == 0:
         try:
             _stop_at(call, lambda: os._exit(call + 1))
-            publish(plan)
+            _publish(plan)
         finally:
             os._exit(6)  # all of them were made
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == call + 1
@@ -178,7 +184,7 @@ def test_killed_while_it_gets_its_name(tmp_path: Path, call: int) -> None:
     assert found.get("run") == "new" or "old" in found.values()
     remove_leftovers(tmp_path / "run")  # what the next recording does
     assert _runs(tmp_path) == found
-    run = publish(plan) if Path(plan.folder).exists() else published(plan)
+    run = _publish(plan) if Path(plan.folder).exists() else published(plan)
     assert run == (tmp_path / "run" if call < 5 else None)  # None: it had been done
     assert _runs(tmp_path) == {"run": "new"}
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

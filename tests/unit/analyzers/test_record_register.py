@@ -15,7 +15,11 @@ import pytest
 from wbscope.base.errors import SetupError
 from wbscope.record import finish, settings, supervisor
 from wbscope.record.finish import recover, recover_all
-from wbscope.record.recording_plan import Plan, dead_entries, lock_sysctls, open_entry
+from wbscope.record.recording_plan import Plan, dead_entries, lock_sysctls, open_entry, registered
+
+OTHER = 65534
+_ENTRY = "wbscope-999999999-aaaaaaaa"
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 
 @pytest.fixture(autouse=True)
@@ -177,3 +181,76 @@ def test_sysctls_are_changed_by_one_at_a_time(register: Path) -> None:
         lock_sysctls()
     os.close(lock)
     os.close(lock_sysctls())
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("precious")
+    return folder
+
+
+def _is_whole(victim: Path) -> bool:
+    return {path.name: path.read_text() for path in victim.iterdir()} == {"thesis.txt": "precious"}
+
+
+def _entry(register: Path, folder: Path) -> Path:
+    """As whoever can write to the register puts it there."""
+    plan = Plan(
+        str(folder), str(folder), "/nonexistent", _ENTRY, "tracefs", "p", (), "mono", 1, 1.0
+    )
+    path = register / f"{_ENTRY}.json"
+    path.write_text(json.dumps({"plan": plan.to_json(), "saved": {"vm.swappiness": "60"}}))
+    return path
+
+
+def test_a_register_that_others_can_write_to(register: Path, victim: Path) -> None:
+    register.mkdir()
+    _entry(register, victim)
+    for mode in (0o1777, 0o770, 0o777):
+        register.chmod(mode)
+        for ask in (
+            lambda: recover_all(None),
+            lambda: list(dead_entries()),
+            registered,
+            lock_sysctls,
+            lambda: open_entry("wbscope-1-aa"),
+        ):
+            with pytest.raises(SetupError) as caught:
+                ask()
+            assert caught.value.slug == "foreign-register"
+            assert f"can be written by others (mode {mode:04o})" in caught.value.message
+            assert caught.value.fix == "export WBSCOPE_RUN_DIR=$(mktemp -d -p /dev/shm)"
+    assert [path.name for path in register.iterdir()] == [f"{_ENTRY}.json"]
+    assert _is_whole(victim)
+
+
+@as_root
+def test_a_register_of_another_user(register: Path, victim: Path) -> None:
+    register.mkdir()
+    _entry(register, victim)
+    os.chown(register, OTHER, OTHER)
+    with pytest.raises(SetupError, match=f"belongs to uid {OTHER}"):
+        recover_all(None)
+    assert _is_whole(victim)
+
+
+@as_root
+def test_entries_of_another_user_and_links_are_not_believed(
+    tmp_path: Path, register: Path, victim: Path
+) -> None:
+    register.mkdir()
+    os.chown(_entry(register, victim), OTHER, OTHER)
+    assert list(dead_entries()) == []
+    moved = _entry(register, victim).rename(tmp_path / "entry")
+    (register / f"{_ENTRY}.json").symlink_to(moved)
+    assert list(dead_entries()) == []
+    with pytest.raises(SetupError, match="symbolic links"):
+        open_entry(_ENTRY)
+    assert _is_whole(victim)
+
+
+def test_a_register_is_made_closed(register: Path) -> None:
+    open_entry("wbscope-1-aa").remove()
+    assert register.stat().st_mode & 0o777 == 0o700

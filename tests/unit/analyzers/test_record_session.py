@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import SetupError
+from wbscope.base.heldfolder import HeldFolder
 from wbscope.base.result import Notice
 from wbscope.cli.wording import error_in_options
 from wbscope.record import interrupts, recorder
@@ -62,8 +63,11 @@ class _Events(queue.Queue[Any]):
 class _Link:
     """A recorder that says what it is given to say."""
 
-    def __init__(self, events: _Events, put_back: Callable[[], Recovered]) -> None:
+    def __init__(
+        self, events: _Events, put_back: Callable[[], Recovered], held: HeldFolder
+    ) -> None:
         self.pid = 0
+        self.held = held
         self.stopped_with: dict[str, Any] | None = None
         self._events = events
         self.put_back = put_back
@@ -88,7 +92,8 @@ class _Record:
         self.events.when_heard = (tmp_path / "heard").touch
         # A command that goes on for as long as the recorder has something to say.
         self.waits = ("sh", "-c", f"until [ -e {tmp_path}/heard ]; do sleep 0.02; done; exit 3")
-        self.link = _Link(self.events, lambda: Recovered("i", self.run_folder))
+        held = HeldFolder(self.run_folder)
+        self.link = _Link(self.events, lambda: Recovered("i", self.run_folder), held)
         self._folder = tmp_path / "private"
 
     def __call__(self, *told: Any, **request: Any) -> Recording:
@@ -254,7 +259,7 @@ def test_what_the_recorder_was_refused_is_raised(
 ) -> None:
     class Refused(_Link):
         def __init__(self, _plan: Plan, events: _Events) -> None:
-            super().__init__(events, lambda: Recovered("i"))
+            super().__init__(events, lambda: Recovered("i"), HeldFolder(tmp_path))
             events.put({"problem": "first"})
             events.put({"error": _FAILED})
 

@@ -3,13 +3,23 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
+import os
 import tarfile
+import threading
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
-from wbscope.base.errors import InputError
+from wbscope.base.errors import InputError, SetupError
+from wbscope.record import elsewhere
 from wbscope.record.remote import unpack
+from wbscope.record.request import Request
 
 _EVENTS = "tracefs/events"
 _HEADER_PAGE = (
@@ -92,3 +102,102 @@ def test_trace_of_the_archive_is_not_taken(tmp_path: Path) -> None:
     unpack(_archive(**more), tmp_path)
     assert (tmp_path / "trace.dat").read_bytes().startswith(b"\x17\x08Dtracing6\0")
     assert (tmp_path / "vmstat.before").read_text() == "pgpgin 1\n"
+
+
+def _bomb(header: bytes) -> io.BytesIO:
+    return io.BytesIO(gzip.compress(header, 9))
+
+
+def _pax(size: int) -> bytes:
+    """A header that describes a member, and goes on and on."""
+    member = tarfile.TarInfo("./PaxHeaders/x")
+    member.type = tarfile.XHDTYPE
+    member.size = size
+    return member.tobuf(tarfile.USTAR_FORMAT) + bytes(size)
+
+
+def _members(count: int, size: int = 0) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for number in range(count):
+            member = tarfile.TarInfo(f"./{number}")
+            member.size = size
+            tar.addfile(member, io.BytesIO(bytes(size)))
+    return made.getvalue()
+
+
+def test_archives_that_grow_are_refused(tmp_path: Path) -> None:
+    """As other archives are: nothing of them is kept, and little memory is taken."""
+    tracemalloc.start()
+    for archive, told in (
+        (_bomb(_pax(96 << 20)), "has headers of more than 1 MiB"),
+        (_bomb(_members(1, 96 << 20)), "grows to more than 200 times its size"),
+        (_bomb(_members(20_001)), "has more than 20000 members"),
+    ):
+        tracemalloc.reset_peak()
+        with pytest.raises(InputError, match=told) as caught:
+            unpack(archive, tmp_path)
+        assert (caught.value.slug, caught.value.subject) == ("too-large", "the archive")
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+        assert list(tmp_path.iterdir()) == []
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["../out", "/out", "run/../../out"])
+def test_names_that_lead_out_are_refused(tmp_path: Path, name: str) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+    made.seek(0)
+    with pytest.raises(InputError, match="leads out of the archive"):
+        unpack(made, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_are_refused(tmp_path: Path) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        link = tarfile.TarInfo("./facts")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    made.seek(0)
+    with pytest.raises(InputError, match="is a link"):
+        unpack(made, tmp_path)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_packed_archives_from_a_pipe(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    reading, writing = os.pipe()
+    data = pack(_archive().getvalue())
+
+    def write() -> None:
+        with open(writing, "wb") as pipe:
+            pipe.write(data)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with open(reading, "rb") as pipe:
+        assert unpack(pipe, tmp_path)["events"] == ["xhci-hcd:one"]
+    thread.join()
+
+
+def test_a_swapped_folder_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can write to the folder above it puts a link in its place."""
+    victim, home = tmp_path / "victim", tmp_path / "home"
+    for folder in (victim, home):
+        folder.mkdir()
+    (victim / "uname").write_text("precious")
+    archive = tmp_path / "run.tar"
+    archive.write_bytes(_archive().getvalue())
+
+    def swapped(archive: IO[bytes], folder: Path) -> dict[str, Any]:
+        (private,) = home.iterdir()
+        private.rename(home / "moved")
+        private.symlink_to(victim)
+        return unpack(archive, folder)
+
+    monkeypatch.setattr(elsewhere, "unpack", swapped)
+    with pytest.raises(SetupError, match="another program has put something in the place"):
+        elsewhere.unpack_file(archive, Request(output=home / "run"))
+    assert {path.name: path.read_text() for path in victim.iterdir()} == {"uname": "precious"}
+    assert sorted(path.name for path in home.iterdir() if not path.is_symlink()) == ["moved"]

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders that somebody renames while they are written to: nothing lands or is lost elsewhere."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from wbscope.base import outputs
+from wbscope.base.errors import SetupError
+from wbscope.base.heldfolder import HeldFolder, remove_own
+from wbscope.base.outputs import private_folder, private_output, remove_if_dead, write_whole
+
+OTHER = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """Somebody's files, among them one of the output's name and a lock."""
+    folder = tmp_path / "victim"
+    (folder / ".ssh").mkdir(parents=True)
+    for name in (".ssh/id", ".bashrc", "x.db", ".writer.lock"):
+        (folder / name).write_text("precious")
+    return folder
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    return folder
+
+
+def _is_whole(victim: Path) -> bool:
+    found = {
+        str(path.relative_to(victim)): path.read_text()
+        for path in victim.rglob("*")
+        if path.is_file()
+    }
+    return found == dict.fromkeys((".ssh/id", ".bashrc", "x.db", ".writer.lock"), "precious")
+
+
+def _swap(shared: Path, put: Callable[[Path], object]) -> None:
+    """As who owns the shared folder can at any moment."""
+    (private,) = shared.glob(".x.db.wbscope-*")
+    private.rename(shared / "moved")
+    put(private)
+
+
+def _swaps(victim: Path) -> dict[str, Callable[[Path], object]]:
+    return {"link": lambda path: path.symlink_to(victim), "folder": lambda path: path.mkdir()}
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_output_whose_private_folder_is_swapped(
+    shared: Path, victim: Path, kind: str, when: str
+) -> None:
+    """Before or after it is written: it is told, and nobody's file is written or gone."""
+
+    def write() -> None:
+        with private_output(shared / "x.db") as private:
+            if when == "before":
+                _swap(shared, _swaps(victim)[kind])
+            private.write_text("mine")
+            private.with_name("x.db-journal").mkdir()
+            if when == "after":
+                _swap(shared, _swaps(victim)[kind])
+
+    with pytest.raises(SetupError, match="another program has put something in the place"):
+        write()
+    assert _is_whole(victim)
+    assert not (shared / "x.db").exists()
+    assert list((shared / "moved").iterdir()) == []
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_private_folder_that_is_swapped(shared: Path, victim: Path, held: bool) -> None:
+    with private_folder(shared / "x.db", held=held) as folder:
+        (folder / "part").mkdir()
+        _swap(shared, _swaps(victim)["link"])
+        if held:
+            (folder / "x.db").write_text("mine")
+    assert _is_whole(victim)
+    assert list((shared / "moved").iterdir()) == []
+
+
+def test_a_private_folder_that_is_swapped_before_a_forced_end(shared: Path, victim: Path) -> None:
+    with private_folder(shared / "x.db"):
+        _swap(shared, _swaps(victim)["link"])
+        outputs.remove_private_folders()
+    assert _is_whole(victim)
+
+
+@pytest.mark.parametrize("kind", ["link", "own folder", "folder of another"])
+def test_swapped_before_it_is_opened(
+    shared: Path, victim: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    real = tempfile.mkdtemp
+
+    def swapped(**named: object) -> str:
+        made = Path(real(**named))  # type: ignore[call-overload]
+        made.rmdir()
+        if kind == "link":
+            made.symlink_to(victim)
+        elif kind == "own folder":  # that who owns the shared folder can move, and not empty
+            victim.rename(made)
+        else:
+            made.mkdir(mode=0o777)
+            os.chown(made, OTHER, OTHER)
+        return str(made)
+
+    if kind == "folder of another" and os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    if kind == "own folder":
+        (victim / ".writer.lock").unlink()
+    monkeypatch.setattr(tempfile, "mkdtemp", swapped)
+    with pytest.raises(SetupError) as caught:
+        write_whole(shared / "x.db", "mine")
+    assert caught.value.slug == "cannot-write"
+    (left,) = shared.iterdir()
+    if kind == "own folder":
+        left.rename(victim)
+        (victim / ".writer.lock").write_text("precious")
+    assert _is_whole(victim)
+
+
+def test_a_link_in_the_place_of_what_a_killed_writer_left(shared: Path, victim: Path) -> None:
+    left = shared / ".x.db.wbscope-abcdefgh"
+    left.symlink_to(victim)
+    remove_if_dead(left)
+    write_whole(shared / "x.db", "mine")
+    assert _is_whole(victim)
+    assert left.is_symlink()
+
+
+@as_root
+def test_what_a_killed_writer_of_another_user_left_stays(shared: Path) -> None:
+    left = shared / ".x.db.wbscope-abcdefgh"
+    left.mkdir()
+    (left / ".writer.lock").touch()
+    os.chown(left, OTHER, OTHER)
+    write_whole(shared / "x.db", "mine")
+    assert (left / ".writer.lock").exists()
+
+
+def test_without_proc_the_path_has_to_do(
+    shared: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = HeldFolder._is_at
+    monkeypatch.setattr(
+        HeldFolder,
+        "_is_at",
+        lambda self, path, follow: not follow and real(self, path, follow=follow),
+    )
+    write_whole(shared / "x.db", "mine")
+    assert (shared / "x.db").read_text() == "mine"
+
+    def write() -> None:
+        with private_output(shared / "x.db") as private:
+            assert private.parent.parent == shared
+            private.write_text("mine")
+            _swap(shared, _swaps(victim)["link"])
+
+    with pytest.raises(SetupError):
+        write()
+    assert _is_whole(victim)
+
+
+def test_names_lead_there_also_in_programs_that_are_started(shared: Path) -> None:
+    with private_output(shared / "x.db") as private:
+        assert os.spawnlp(os.P_WAIT, "cp", "cp", "/etc/passwd", str(private)) == 0
+        assert os.path.samefile(private.parent, next(shared.glob(".x.db.wbscope-*")))
+    assert (shared / "x.db").read_bytes() == Path("/etc/passwd").read_bytes()
+
+
+def test_whose_it_is(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with HeldFolder(shared) as held:
+        held.check_closed()
+        held.check_new()
+        monkeypatch.setattr(os, "geteuid", lambda: 4242)
+        held.check_own()  # as root on a network: what it makes there has the same owner
+        shared.chmod(0o775)
+        with pytest.raises(PermissionError, match=r"written by others .mode 0775"):
+            held.check_closed()
+        (shared / "file").touch()
+        with pytest.raises(OSError, match="in the place of its folder"):
+            held.check_new()
+        assert held.names() == ["file"]
+
+
+@as_root
+def test_whose_it_is_not(shared: Path) -> None:
+    os.chown(shared, OTHER, OTHER)
+    with HeldFolder(shared) as held, pytest.raises(PermissionError, match=f"to uid {OTHER}"):
+        held.check_own()
+    (shared / "file").touch()
+    remove_own(shared)
+    assert [path.name for path in shared.iterdir()] == ["file"]
+
+
+def test_links_and_files_are_no_folders(shared: Path, victim: Path) -> None:
+    (shared / "link").symlink_to(victim)
+    for path in (shared / "link", victim / "x.db"):
+        with pytest.raises(NotADirectoryError):
+            HeldFolder(path)
+        remove_own(path)
+    with pytest.raises(FileNotFoundError):
+        HeldFolder(shared / "nothing")
+    (shared / "file").symlink_to(victim / "x.db")
+    os.mkfifo(shared / "fifo")
+    with HeldFolder(shared) as held:
+        for name in ("file", "fifo"):
+            with pytest.raises(OSError, match=r"symbolic links|is no file"):
+                held.read_text(name)
+        held.remove()
+        held.close()
+        held.remove()  # of a thread that was late
+    assert _is_whole(victim)
+    assert not shared.exists()
