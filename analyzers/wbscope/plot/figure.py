@@ -34,7 +34,7 @@ NO_SAMPLE_NS = 5 * _SECOND_NS
 FINE, COARSE = 500, 100
 # A disk's requests are few and large: shorter windows show their sizes, not a speed.
 IO_WINDOW_NS = _SECOND_NS // 5
-# The kernel adds up PSI every 2 s, so what it gained between two samples can be of a longer time.
+# Samples are a second apart: in shorter windows PSI jumps.
 PSI_WINDOW_NS = 5 * _SECOND_NS
 NO_SAMPLES = "the run has no samples of it, which `wbscope record` takes"
 
