@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   reclaim_meets_dirty
 -- @title     Reclaim meets dirty pages
--- @summary   Tasks waited in reclaim, which found pages that are dirty or under
---   writeback where it looked for clean ones (nr_vmscan_immediate_reclaim).
+-- @summary   Tasks waited in reclaim, which found dirty pages of files where it
+--   looked for clean ones (nr_vmscan_immediate_reclaim).
 -- @when      reclaim_meets_dirty
 -- @severity  warning
 -- @confidence measured
@@ -33,10 +33,11 @@
 -- @column    severity TEXT severe where most of it was lost by tasks that were
 --   never throttled for dirtying; else warning
 -- @column    tasks TEXT who lost it
--- @column    immediate_count INTEGER dirty pages that reclaim put off; NULL =
---   no vmstat files
+-- @column    immediate_count INTEGER dirty pages of files that reclaim put off;
+--   NULL = no vmstat files
 -- @column    expected TEXT what should fall; NULL = not predicted, as pages
---   went to swap, and those on the way there are counted too
+--   went to swap: it did not fall in an experiment with swap, and why is not
+--   known (examples/lab/advice)
 -- @column    proposed_bytes INTEGER a quarter of the highest limit; NULL =
 --   that is no lower limit, or nothing tells
 -- @column    background_bytes INTEGER half of that

@@ -404,8 +404,7 @@ FROM closed AS c;
 
 -- @view     wb_dirty_reclaim
 -- @shared
--- @summary  Whether the machine's reclaim met dirty pages or pages under
---   writeback in the run.
+-- @summary  Whether the machine's reclaim met dirty pages of files in the run.
 -- @grain    one row
 -- @needs    wb_vmstat, wb_rule
 -- @column   is_meeting_dirty INTEGER 1: it did

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,7 +65,12 @@ def plot(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Folder for the pictures."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder for the pictures; of one figure also NAME.png.",
+        ),
     ] = None,
     formats: Annotated[
         list[PictureFormat] | None,
@@ -90,12 +95,12 @@ def plot(
     Examples:
       wbscope plot --list
       wbscope plot RUN -o pictures
+      wbscope plot RUN task-wait -o waits.png
       wbscope plot RUN global_dirty_state task-wait -o pictures --format svg
       wbscope plot RUN -o pictures --from 10s --to 20s --force
     """
     chosen = find_figures(figures or [])
     span = parse_span(start, end, time_range)
-    kinds = [kind.value for kind in dict.fromkeys(formats or [PictureFormat.png])]
     if as_list or output is None:
         if as_list and output is not None:
             raise UsageError(
@@ -107,23 +112,20 @@ def plot(
             )
         _print_list(run, chosen, as_json=as_json, quiet=quiet)
         return
-    folder = _folder(output)
+    files = _files(output, chosen, formats or [])
     if run is None:
         fix = f"wbscope plot RUN -o {shlex.quote(output)}"
         raise UsageError("usage", f"-o {output}", "has no RUN to draw", fix=fix)
-    files = {
-        (figure.name, kind): folder / f"{figure.name}.{kind}" for figure in chosen for kind in kinds
-    }
-    for file in files.values():
-        if folder.is_dir():
+    for file in files.values():  # all in one folder
+        if file.parent.is_dir():
             check_output(file, force, [Path(run)], file.name)
-    check_folder(folder)
+    check_folder(file.parent)
     with (
         progress_bar(run, hidden=quiet or as_json) as bar,
         open_run(run, observer=bar) as opened,
     ):
         asked = ask_figures(opened, chosen, span)
-        _write(opened, asked, folder, kinds, span, force=force, as_json=as_json)
+        _write(opened, asked, files, span, force=force, as_json=as_json)
 
 
 def _print_list(run: str | None, chosen: Sequence[Figure], *, as_json: bool, quiet: bool) -> None:
@@ -150,6 +152,25 @@ def _print_list(run: str | None, chosen: Sequence[Figure], *, as_json: bool, qui
     write_stdout(document("figures", {} if run is None else {"run": run}, rows_body(rows, [])))
 
 
+def _files(
+    output: str, chosen: Sequence[Figure], formats: Sequence[PictureFormat]
+) -> dict[tuple[str, str], Path]:
+    """By figure and format."""
+    kinds = [kind.value for kind in dict.fromkeys(formats or [PictureFormat.png])]
+    path = Path(output)
+    ending = path.suffix.removeprefix(".").lower()
+    if ending in set(PictureFormat) and not path.is_dir():  # as people name one picture
+        if len(chosen) == 1 and (kinds == [ending] or not formats):
+            return {(chosen[0].name, ending): path}
+        pictures = counted(len(chosen) * len(kinds), "picture")
+        problem = f"is the name of one {ending.upper()}, wanted a folder for {pictures}"
+        raise UsageError("output-is-picture", f"-o {output}", problem, fix=f"-o {_PICTURES}")
+    folder = _folder(output)
+    return {
+        (figure.name, kind): folder / f"{figure.name}.{kind}" for figure in chosen for kind in kinds
+    }
+
+
 def _folder(output: str) -> Path:
     """Where pictures go: a folder, or a name where there is room for one."""
     fix = f"-o {_PICTURES}"
@@ -167,8 +188,7 @@ def _folder(output: str) -> Path:
 def _write(
     run: Run,
     asked: Sequence[Asked | Lacking],
-    folder: Path,
-    kinds: Sequence[str],
+    files: Mapping[tuple[str, str], Path],
     span: Span,
     *,
     force: bool,
@@ -186,7 +206,9 @@ def _write(
         show_warnings(skipped)
     if not drawn:
         raise _nothing(run, lacking)
+    folder = next(iter(files.values())).parent
     make_folder(folder)
+    kinds = list(dict.fromkeys(kind for _, kind in files))
     rows = []
     for one in drawn:
         made = picture(
@@ -194,7 +216,7 @@ def _write(
             [n.message for n in warnings_in_options(one.result.warnings)], kinds,
         )  # fmt: skip
         for kind, content in made.items():
-            file = folder / f"{one.figure.name}.{kind}"
+            file = files[one.figure.name, kind]
             with private_output(file, force=force) as private:
                 private.write_bytes(content)
             rows.append(
@@ -206,7 +228,8 @@ def _write(
         write_stdout(document("plot", {"run": run.name}, body))
         return
     pictures, figures = counted(len(rows), "picture"), counted(len(drawn), "figure")
-    note(f"wrote {pictures} of {figures} to {folder}")
+    place = next(iter(files.values())) if len(files) == 1 else folder
+    note(f"wrote {pictures} of {figures} to {place}")
 
 
 def _small_print(run: Run, one: Asked, span: Span) -> list[str]:

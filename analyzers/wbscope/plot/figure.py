@@ -17,7 +17,7 @@ __all__ = [
     "IO_WINDOW_NS",
     "NO_SAMPLES",
     "NO_SAMPLE_NS",
-    "PSI_WINDOW_NS",
+    "SAMPLED_WINDOW_NS",
     "Figure",
     "Kind",
     "Mark",
@@ -34,8 +34,8 @@ NO_SAMPLE_NS = 5 * _SECOND_NS
 FINE, COARSE = 500, 100
 # A disk's requests are few and large: shorter windows show their sizes, not a speed.
 IO_WINDOW_NS = _SECOND_NS // 5
-# Samples are a second apart: in shorter windows PSI jumps.
-PSI_WINDOW_NS = 5 * _SECOND_NS
+# With samples a second apart, each window has one.
+SAMPLED_WINDOW_NS = 2 * _SECOND_NS
 NO_SAMPLES = "the run has no samples of it, which `wbscope record` takes"
 
 Kind = Literal[

@@ -12,7 +12,7 @@ from wbscope.plot.figure import (
     IO_WINDOW_NS,
     NO_SAMPLE_NS,
     NO_SAMPLES,
-    PSI_WINDOW_NS,
+    SAMPLED_WINDOW_NS,
     Figure,
     Mark,
     Panel,
@@ -135,7 +135,7 @@ MACHINE_FIGURES: tuple[Figure, ...] = (
                   each=("resource",), gap_ns=NO_SAMPLE_NS),
         ),
         windows=FINE,
-        least_window_ns=PSI_WINDOW_NS,
+        least_window_ns=SAMPLED_WINDOW_NS,
         no_rows=NO_SAMPLES,
     ),
     Figure(

@@ -138,6 +138,9 @@ def test_nothing_to_draw_is_an_error(command: Wbscope, run: Path, tmp_path: Path
         (["{run}", "-o", "{run}/trace.dat/pictures"], 5, "no-output-folder"),
         (["{run}", "-o", ""], 2, "no-output"),
         (["{run}", "-o", "-"], 2, "output-is-stdout"),
+        (["{run}", "-o", "all.png"], 2, "output-is-picture"),
+        (["{run}", "task-wait", "-o", "it.png", "--format", "svg"], 2, "output-is-picture"),
+        (["{run}", "task-wait", "-o", "no/such/it.png"], 5, "no-output-folder"),
         (["-o", "-"], 2, "output-is-stdout"),
         (["{run}.none", "-o", "/proc/pictures"], 5, "cannot-write"),  # before any work
         (["{run}.none", "-o", "/proc"], 5, "cannot-write"),
@@ -161,6 +164,20 @@ def test_wrong_input(
     assert [path for path in sorted(tmp_path.iterdir()) if path.name != "plot-cache"] == before
     assert json.loads(done.stderr.splitlines()[-1])["error"]["slug"] == slug
     assert list(folder.iterdir()) == []
+
+
+def test_one_picture_by_its_name(command: Wbscope, run: Path, tmp_path: Path) -> None:
+    words = ("plot", run, "task-wait", "-o", tmp_path / "waits.svg")
+    done = command.run(*words)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.stderr.endswith(f"wrote 1 picture of 1 figure to {tmp_path}/waits.svg\n")
+    assert (tmp_path / "waits.svg").read_text().startswith("<?xml")
+    again = command.run(*words)
+    assert (again.returncode, "error[output-exists]" in again.stderr) == (2, True)
+    # A folder may be called so, too.
+    (tmp_path / "of.png").mkdir()
+    assert command.run("plot", run, "task-wait", "-o", tmp_path / "of.png").returncode == 0
+    assert [path.name for path in (tmp_path / "of.png").iterdir()] == ["task-wait.png"]
 
 
 def test_other_files_stay(command: Wbscope, run: Path, tmp_path: Path) -> None:
