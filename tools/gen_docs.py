@@ -397,14 +397,23 @@ def finding_entry(file: SqlFile, rule: Rule, given: dict[str, Any] | None) -> li
             *bullet("Sets", ", ".join(f"`{one}`" for one in given["sets"])),
         ]
     else:
-        advice = rule.advice.source if rule.advice is not None else ""
+        advice = pattern_of(rule.advice.source) if rule.advice is not None else ""
         lines += [
-            f"- {rule.severity}, {rule.confidence}: {rule.sentence.source}",
+            f"- {rule.severity}, {rule.confidence}: {pattern_of(rule.sentence.source)}",
             *bullet("Advice", advice),
             *bullet("Sets", ", ".join(f"`{knob_of(one.knob.source)}`" for one in rule.settings)),
         ]
     lines += bullet("Evidence", ", ".join(dict.fromkeys(f"`{one.query}`" for one in rule.evidence)))
     return [*lines, ""]
+
+
+def pattern_of(source: str) -> str:
+    """As people read it: {lead}, not {lead:raw}; {calls_count} calls, not {calls_count:call}."""
+    return re.sub(
+        r"\{(\w+):(\w+)\}",
+        lambda m: f"{{{m[1]}}}" + ("" if m[2] in ("raw", "path") else f" {m[2]}s"),
+        source,
+    )
 
 
 def knob_of(source: str) -> str:

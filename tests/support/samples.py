@@ -20,15 +20,15 @@ _HEAD = """\
 
 @dataclass
 class Samples:
-    """Of each rule the first finding that there was; one of the rule's own cause is better, and
-    one with an advice."""
+    """Of each rule one finding: best of the rule's own cause, with an advice, that says much."""
 
     kept: dict[str, tuple[int, str, Finding]] = field(default_factory=dict)
 
     def add(self, run: str, findings: Iterable[Finding], caused: str = "") -> None:
         """Those of one run, which has this rule's cause."""
         for one in findings:
-            merit = 2 * (one.id == caused) + (one.advice is not None)
+            merit = 100 * (one.id == caused) + 10 * (one.advice is not None)
+            merit += len(one.told) if one.severity != "ok" else 0
             if one.id not in self.kept or self.kept[one.id][0] < merit:
                 self.kept[one.id] = (merit, run, one)
 
