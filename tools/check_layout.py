@@ -55,7 +55,7 @@ MAX_SUBJECT_LINES = 800  # of a file of sql/views
 MAX_LEVELS = 4
 GROUND = {
     "wb_params", "wb_units", "wb_rule", "wb_kernel", "wb_hz", "wb_bounds", "wb_trace",
-    "wb_dirty_sample", "wb_throttle_told",
+    "wb_dirty_sample", "wb_throttle_told", "wb_state_bits", "wb_switch",
 }  # fmt: skip
 # Where thresholds stand; elsewhere SQL compares with a column of it.
 RULES = "wb_rule"

@@ -30,8 +30,9 @@
 -- @column   latency_p95_ns INTEGER nearest rank
 -- @column   latency_p99_ns INTEGER nearest rank
 -- @column   latency_max_ns INTEGER longest
--- @column   depth_mean_count REAL requests in flight, mean over time
--- @column   depth_max_count INTEGER most requests in flight at once
+-- @column   depth_mean_count REAL requests in flight, mean over time; without
+--   those whose end may be lost
+-- @column   depth_max_count INTEGER most requests in flight at once; likewise
 -- @column   mean_request_bytes REAL of those completed
 -- @column   utilisation_ratio REAL share of the time in which the device had a
 --   request, of any kind; the same in all rows of a device
@@ -47,9 +48,10 @@ WITH
     SELECT
       r.seq,
       r.issued_ts,
-      r.end_seq,
       r.completed_ts,
+      r.until_seq,
       r.until_ts,
+      r.is_known,
       r.device,
       r.op,
       r.bytes,
@@ -90,18 +92,21 @@ WITH
     GROUP BY r.device, r.op
   ),
   step AS (
-    SELECT c.device, c.op, c.seq, 1 AS change FROM chosen AS c
-    UNION ALL
-    SELECT c.device, c.op, c.end_seq, -1
+    SELECT c.device, c.op, c.seq, 1 AS change
     FROM chosen AS c
-    WHERE c.end_seq IS NOT NULL
+    WHERE c.is_known = 1
+    UNION ALL
+    SELECT c.device, c.op, c.until_seq, -1
+    FROM chosen AS c
+    WHERE c.is_known = 1 AND c.until_seq IS NOT NULL
   ),
   depth AS (
     SELECT
       s.device,
       s.op,
       sum(s.change) OVER (
-        PARTITION BY s.device, s.op ORDER BY s.seq ROWS UNBOUNDED PRECEDING
+        PARTITION BY s.device, s.op ORDER BY s.seq, s.change
+        ROWS UNBOUNDED PRECEDING
       ) AS in_flight_count
     FROM step AS s
   ),
@@ -131,7 +136,9 @@ WITH
       CAST(avg(c.latency_ns) AS INTEGER) AS latency_mean_ns,
       max(c.latency_ns) AS latency_max_ns,
       1.0 * sum(
-        min(c.until_ts, b.end_ts) - c.issued_ts
+        CASE WHEN c.is_known = 1
+          THEN min(c.until_ts, b.end_ts) - c.issued_ts
+        END
       ) / nullif(max(b.end_ts - b.start_ts), 0) AS depth_mean_count
     FROM chosen AS c
     CROSS JOIN wb_bounds AS b
@@ -153,7 +160,7 @@ SELECT
   1.0 * s.ended_bytes / nullif(s.ended_count, 0) AS mean_request_bytes,
   y.utilisation_ratio
 FROM summed AS s
-JOIN deepest AS d ON d.device = s.device AND d.op = s.op
+LEFT JOIN deepest AS d ON d.device = s.device AND d.op = s.op
 LEFT JOIN quantile AS q ON q.device = s.device AND q.op = s.op
 LEFT JOIN busy AS y ON y.device = s.device
 ORDER BY s.device, s.op;

@@ -80,7 +80,7 @@ WITH
     UNION ALL
     SELECT q.ts, q.tid, 0, 0, 1, q.nr_sector, 0
     FROM raw_block_bio_queue AS q
-    WHERE instr(q.rwbs, 'R') > 0
+    WHERE q.op = 'read'
     UNION ALL
     SELECT w.ts, w.tid, 0, 0, 0, 0, 1
     FROM reclaim_work AS w

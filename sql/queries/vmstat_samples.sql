@@ -27,8 +27,8 @@ WITH
       s.source,
       s.name,
       s.ts,
-      s.value * CASE WHEN s.unit = 'bytes' THEN 1 ELSE u.page_bytes END
-        AS value_bytes,
+      s.value,
+      CASE WHEN s.unit = 'bytes' THEN 1 ELSE u.page_bytes END AS unit_bytes,
       s.name IN (
         'nr_dirty', 'nr_writeback', 'nr_unstable', 'nr_free_pages',
         'nr_dirty_threshold', 'nr_dirty_background_threshold',
@@ -52,13 +52,27 @@ WITH
       AND NOT EXISTS (SELECT 1 FROM wb_sample AS v WHERE v.source = 'vmstat')
     )
   ),
-  paired AS (
+  gained AS (
     SELECT
       t.*,
-      t.ts - lag(t.ts) OVER counter AS dur_ns,
-      t.value_bytes - lag(t.value_bytes) OVER counter AS gained_bytes
+      t.value * t.unit_bytes AS value_bytes,
+      t.ts - lag(t.ts) OVER counter AS passed_ns,
+      ((t.value - lag(t.value) OVER counter + u.long_half) & u.long_mask)
+        - u.long_half AS gained
     FROM told AS t
+    CROSS JOIN wb_units AS u
     WINDOW counter AS (PARTITION BY t.source, t.name ORDER BY t.ts)
+  ),
+  -- Of these nr_dirtied alone may go back: pages that are redirtied.
+  paired AS (
+    SELECT
+      g.*,
+      CASE WHEN g.gained >= 0 OR g.name = 'nr_dirtied' THEN g.passed_ns END
+        AS dur_ns,
+      CASE WHEN g.gained >= 0 OR g.name = 'nr_dirtied'
+        THEN g.gained * g.unit_bytes
+      END AS gained_bytes
+    FROM gained AS g
   ),
   placed AS (
     SELECT

@@ -47,13 +47,7 @@ WITH
         '\/'
       ) AS place,
       a.flows,
-      CASE
-        WHEN instr(q.rwbs, 'D') > 0 THEN 'discard'
-        WHEN q.bytes = 0 AND instr(q.rwbs, 'F') > 0 THEN 'flush'
-        WHEN instr(q.rwbs, 'W') > 0 THEN 'write'
-        WHEN instr(q.rwbs, 'R') > 0 THEN 'read'
-        ELSE 'other'
-      END || CASE
+      q.op || CASE
         WHEN q.bytes >= 1e6 THEN printf(' %.1f MB', q.bytes / 1e6)
         WHEN q.bytes > 0 THEN printf(' %.0f KB', q.bytes / 1e3)
         ELSE ''

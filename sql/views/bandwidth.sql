@@ -318,14 +318,27 @@ WHERE b.place = 1;
 -- @materialize
 CREATE VIEW wb_bdi_written AS
 WITH
-  counted AS (
+  gained AS (
     SELECT
       s.object AS bdi,
-      (max(s.value) - min(s.value)) * u.kib_bytes AS bytes
+      (
+        (s.value - lag(s.value) OVER bdi + u.long_half) & u.long_mask
+      ) - u.long_half AS kib,
+      u.kib_bytes
     FROM raw_sample AS s
     CROSS JOIN wb_units AS u
     WHERE s.source = 'bdi' AND s.name = 'BdiWritten'
-    GROUP BY s.object, u.kib_bytes
+    WINDOW bdi AS (
+      PARTITION BY s.object
+      ORDER BY
+        CASE s.sample WHEN 'before' THEN 0 WHEN 'after' THEN 2 ELSE 1 END, s.ts
+    )
+  ),
+  -- Where it went back another device has the name.
+  counted AS (
+    SELECT g.bdi, sum(max(g.kib, 0)) * g.kib_bytes AS bytes
+    FROM gained AS g
+    GROUP BY g.bdi, g.kib_bytes
   ),
   told AS (
     SELECT c.bdi, c.bytes
@@ -578,7 +591,7 @@ WITH
       max(r.end_ts) AS last_ts
     FROM wb_wait_request AS r
     CROSS JOIN wb_units AS u
-    WHERE r.bytes > 0 AND instr(r.rwbs, 'W') > 0 AND instr(r.rwbs, 'D') = 0
+    WHERE r.bytes > 0 AND r.op = 'write'
     GROUP BY r.device, r.end_ts / u.second_ns
   ),
   lifted AS (

@@ -7,13 +7,18 @@
 --   completion, and that is also how the two events are matched. Flushes have
 --   no place, and one at a time is in flight; they end in order.
 -- @grain    issued request; order seq
--- @needs    raw_block_rq_issue, raw_block_rq_complete, wb_bounds, wb_units
+-- @needs    raw_block_rq_issue, raw_block_rq_complete, raw_lost_events,
+--   wb_bounds, wb_units
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   seq INTEGER of block_rq_issue
 -- @column   issued_ts INTEGER ns, given to the driver
 -- @column   end_seq INTEGER of block_rq_complete; NULL = still in flight
 -- @column   completed_ts INTEGER ns; NULL = still in flight
--- @column   until_ts INTEGER ns, completed_ts or the trace's end
+-- @column   until_seq INTEGER of what until_ts is of; NULL = the trace's end
+-- @column   until_ts INTEGER ns, completed_ts, when it was issued again, or the
+--   trace's end
+-- @column   is_known INTEGER 1: the device had it until until_ts; 0: it has no
+--   end, and events are lost
 -- @column   tid INTEGER thread that gave it to the driver, often a kworker
 -- @column   device TEXT major:minor
 -- @column   sector INTEGER first sector
@@ -30,14 +35,17 @@ WITH
       i.dev_minor,
       i.sector,
       CASE
+        -- Where a zone append went, only its end tells: they end in order.
+        WHEN i.rwbs GLOB '*ZA*' THEN -3
         WHEN i.nr_sector > 0 THEN i.sector + i.nr_sector
-        WHEN instr(i.rwbs, 'F') > 0 THEN -1
+        WHEN i.op = 'flush' THEN -1
         ELSE -2
       END AS end_sector,
       i.seq,
       i.ts,
       i.tid,
       i.rwbs,
+      i.op,
       i.nr_sector
     FROM raw_block_rq_issue AS i
     UNION ALL
@@ -46,12 +54,14 @@ WITH
       c.dev_minor,
       c.sector,
       CASE
+        WHEN c.rwbs GLOB '*ZA*' THEN -3
         WHEN c.nr_sector > 0 THEN c.sector + c.nr_sector
-        WHEN instr(c.rwbs, 'F') > 0 THEN -1
+        WHEN c.op = 'flush' THEN -1
         ELSE -2
       END,
       c.seq,
       c.ts,
+      NULL,
       NULL,
       NULL,
       NULL
@@ -66,9 +76,10 @@ WITH
       s.ts,
       s.tid,
       s.rwbs,
+      s.op,
       s.nr_sector,
-      lead(s.seq) OVER place AS end_seq,
-      lead(s.ts) OVER place AS completed_ts,
+      lead(s.seq) OVER place AS until_seq,
+      lead(s.ts) OVER place AS until_ts,
       lead(s.nr_sector) OVER place AS next_nr_sector
     FROM steps AS s
     WINDOW place AS (
@@ -78,23 +89,17 @@ WITH
 SELECT
   p.seq,
   p.ts AS issued_ts,
-  CASE WHEN p.next_nr_sector IS NULL THEN p.end_seq END AS end_seq,
-  CASE WHEN p.next_nr_sector IS NULL THEN p.completed_ts END AS completed_ts,
-  CASE
-    WHEN p.completed_ts IS NULL THEN b.last_ts
-    ELSE p.completed_ts
-  END AS until_ts,
+  CASE WHEN p.next_nr_sector IS NULL THEN p.until_seq END AS end_seq,
+  CASE WHEN p.next_nr_sector IS NULL THEN p.until_ts END AS completed_ts,
+  p.until_seq,
+  coalesce(p.until_ts, b.last_ts) AS until_ts,
+  (p.until_seq IS NOT NULL AND p.next_nr_sector IS NULL)
+    OR NOT EXISTS (SELECT 1 FROM raw_lost_events) AS is_known,
   p.tid,
   p.dev_major || ':' || p.dev_minor AS device,
   p.sector,
   p.rwbs,
-  CASE
-    WHEN instr(p.rwbs, 'D') > 0 THEN 'discard'
-    WHEN p.nr_sector = 0 AND instr(p.rwbs, 'F') > 0 THEN 'flush'
-    WHEN instr(p.rwbs, 'W') > 0 THEN 'write'
-    WHEN instr(p.rwbs, 'R') > 0 THEN 'read'
-    ELSE 'other'
-  END AS op,
+  p.op,
   p.nr_sector * u.sector_bytes AS bytes
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
@@ -107,7 +112,7 @@ WHERE p.nr_sector IS NOT NULL;
 --   driver and not completed. A request without an end is left out where events
 --   are lost.
 -- @grain    stretch; order device, from_ts
--- @needs    wb_block_request, raw_lost_events
+-- @needs    wb_block_request
 -- @events   block:block_rq_issue, block:block_rq_complete
 -- @column   device TEXT major:minor
 -- @column   from_ts INTEGER ns, start
@@ -126,8 +131,7 @@ WITH
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ) AS reached_ts
     FROM wb_block_request AS r
-    WHERE r.completed_ts IS NOT NULL
-      OR NOT EXISTS (SELECT 1 FROM raw_lost_events)
+    WHERE r.is_known = 1
   )
 SELECT
   r.device,
@@ -145,22 +149,49 @@ WHERE r.reached_ts IS NULL OR r.until_ts > r.reached_ts;
 -- @events   block:block_rq_complete
 -- @column   ts INTEGER ns, trace clock
 -- @column   device TEXT major:minor
--- @column   op TEXT read, write, discard or other (flushes among them)
+-- @column   op TEXT read, write, discard, flush or other
 -- @column   bytes INTEGER completed bytes
--- @source   include/trace/events/block.h; block/blk-core.c fills rwbs
+-- @source   include/trace/events/block.h
 CREATE VIEW wb_block_done AS
 SELECT
   c.ts,
   c.dev_major || ':' || c.dev_minor AS device,
-  CASE
-    WHEN instr(c.rwbs, 'D') > 0 THEN 'discard'
-    WHEN instr(c.rwbs, 'W') > 0 THEN 'write'
-    WHEN instr(c.rwbs, 'R') > 0 THEN 'read'
-    ELSE 'other'
-  END AS op,
+  c.op,
   c.nr_sector * u.sector_bytes AS bytes
 FROM raw_block_rq_complete AS c
 CROSS JOIN wb_units AS u;
+
+-- @view     wb_disk_counted
+-- @shared
+-- @summary  What disks wrote by their counters, and by their requests: of disks
+--   that have requests and are in the files of before and after the trace. Bios
+--   of zram, pmem, device mapper and md are none.
+-- @grain    disk; order disk
+-- @needs    wb_disk_gained, wb_block_done
+-- @optional block:block_rq_complete
+-- @column   disk TEXT its name, such as vda
+-- @column   written_bytes INTEGER by its counters
+-- @column   done_bytes INTEGER completed; NULL = the files have no numbers of
+--   devices
+CREATE VIEW wb_disk_counted AS
+WITH
+  done AS (
+    SELECT
+      d.device,
+      sum(CASE d.op WHEN 'write' THEN d.bytes ELSE 0 END) AS bytes
+    FROM wb_block_done AS d
+    WHERE d.device IN (SELECT g.device FROM wb_disk_gained AS g)
+    GROUP BY d.device
+  )
+SELECT g.disk, g.written_bytes, d.bytes AS done_bytes
+FROM wb_disk_gained AS g
+LEFT JOIN done AS d ON d.device = g.device
+WHERE d.device IS NOT NULL
+  OR (
+    g.device IS NULL
+    AND g.disk NOT GLOB 'dm-*'
+    AND g.disk NOT GLOB 'md[0-9]*'
+  );
 
 -- @view     wb_bdi_done
 -- @shared
@@ -202,6 +233,7 @@ CROSS JOIN wb_block_done AS d ON d.device = k.disk;
 -- @column   tid INTEGER thread that queued it, or issued it
 -- @column   device TEXT major:minor
 -- @column   rwbs TEXT kind of request, as the kernel prints it
+-- @column   op TEXT read, write, discard, flush or other
 -- @column   sector INTEGER first sector
 -- @column   bytes INTEGER of the request, as its first event tells
 -- @column   is_sync INTEGER 1: somebody waits for it: a read that is no
@@ -231,6 +263,7 @@ WITH
       i.dev_major || ':' || i.dev_minor AS device,
       i.sector,
       i.rwbs,
+      i.op,
       'insert' AS step,
       i.nr_sector * u.sector_bytes AS bytes,
       NULL AS done_ts,
@@ -245,6 +278,7 @@ WITH
       r.device,
       r.sector,
       r.rwbs,
+      r.op,
       'issue',
       r.bytes,
       r.completed_ts,
@@ -259,6 +293,7 @@ WITH
       c.dev_major || ':' || c.dev_minor,
       c.sector,
       c.rwbs,
+      c.op,
       'complete',
       NULL,
       c.ts,
@@ -325,6 +360,7 @@ WITH
       t.tid,
       t.device,
       t.rwbs,
+      t.op,
       t.sector,
       t.bytes
     FROM timed AS t
@@ -343,6 +379,7 @@ WITH
       r.tid,
       r.device,
       r.rwbs,
+      r.op,
       r.sector,
       r.bytes
     FROM wb_block_request AS r
@@ -358,11 +395,14 @@ SELECT
   t.tid,
   t.device,
   t.rwbs,
+  t.op,
   t.sector,
   t.bytes,
   CASE
-    WHEN instr(t.rwbs, 'S') > 0 OR instr(t.rwbs, 'F') > 0 THEN 1
-    WHEN instr(t.rwbs, 'R') > 0 AND instr(t.rwbs, 'A') = 0 THEN 1
+    WHEN instr(t.rwbs, 'S') > 0 THEN 1
+    -- To finish a zone is no flush.
+    WHEN instr(t.rwbs, 'F') > 0 AND instr(t.rwbs, 'ZF') = 0 THEN 1
+    WHEN t.op = 'read' AND instr(t.rwbs, 'A') = 0 THEN 1
     ELSE 0
   END AS is_sync,
   t.tid IN (SELECT k.tid FROM raw_task AS k WHERE k.comm GLOB 'jbd2/*')

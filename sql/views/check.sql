@@ -257,7 +257,7 @@ JOIN raw_global_dirty_state AS l ON l.seq = e.last_seq;
 -- @grain    counter; order place
 -- @needs    _check_recorded, _check_state, wb_vmstat, wb_kernel, wb_rule,
 --   wb_block_done, wb_units, reclaim_total, reclaim_vmstat,
---   reclaim_write_scale, raw_meta, raw_sample,
+--   reclaim_write_scale, raw_meta, wb_disk_counted,
 --   raw_mm_vmscan_direct_reclaim_begin
 -- @column   place INTEGER order in the table
 -- @column   source TEXT where the counter is
@@ -334,7 +334,10 @@ WITH
     UNION ALL
     SELECT 'pgpgout', c.bytes FROM completed AS c
     UNION ALL
-    SELECT 'write_sectors', c.bytes FROM completed AS c
+    SELECT
+      'write_sectors',
+      coalesce((SELECT sum(k.done_bytes) FROM wb_disk_counted AS k), c.bytes)
+    FROM completed AS c
     UNION ALL
     SELECT 'nr_vmscan_write', coalesce(w.pages_count, w.events_count)
     FROM reclaim_write_scale AS w
@@ -398,18 +401,7 @@ WITH
     FROM wb_vmstat AS v
     WHERE v.name GLOB 'allocstall*'
     UNION ALL
-    SELECT
-      'write_sectors',
-      u.sector_bytes
-        * sum(CASE s.sample WHEN 'after' THEN s.value ELSE -s.value END)
-    FROM raw_sample AS s
-    CROSS JOIN wb_units AS u
-    -- What device mapper and md write, their disks write.
-    WHERE s.source = 'block' AND s.name = 'write_sectors'
-      AND s.object NOT GLOB 'dm-*' AND s.object NOT GLOB 'md[0-9]*'
-      AND s.sample IN ('before', 'after')
-    GROUP BY u.sector_bytes
-    HAVING count(DISTINCT s.sample) = 2
+    SELECT 'write_sectors', sum(k.written_bytes) FROM wb_disk_counted AS k
   ),
   lagging AS (
     SELECT

@@ -83,8 +83,7 @@ WITH
     FROM raw_block_rq_complete AS c
     CROSS JOIN wb_units AS u
     WHERE c.error < 0
-      AND instr(c.rwbs, 'D') = 0
-      AND (instr(c.rwbs, 'W') > 0 OR instr(c.rwbs, 'F') > 0)
+      AND c.op IN ('write', 'flush')
     UNION ALL
     SELECT
       m.seq,

@@ -482,16 +482,13 @@ FROM per_window AS f;
 --   of nothing to do, and those of a task that was stopped, by a signal or a
 --   debugger.
 -- @grain    stretch of a task that fires balance_dirty_pages; order tid, ts
--- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_bounds
+-- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_switch, wb_bounds
 -- @optional sched:sched_switch
 -- @column   tid INTEGER thread
 -- @column   ts INTEGER ns, when it left the CPU, or got it
 -- @column   end_ts INTEGER ns, when it ran again, or left it; the trace's end
 --   if it did not
 -- @column   is_idle INTEGER 1: such a sleep; 0: it ran
--- @source   include/trace/events/sched.h: bit 0 of prev_state is
---   TASK_INTERRUPTIBLE in every kernel, bits 2 and 3 are __TASK_STOPPED and
---   __TASK_TRACED
 -- @materialize
 CREATE VIEW _spent AS
 WITH
@@ -501,18 +498,9 @@ WITH
     WHERE EXISTS (SELECT 1 FROM raw_sched_switch)
   ),
   moves AS (
-    SELECT
-      s.prev_pid AS tid,
-      s.seq,
-      s.ts,
-      s.prev_state AS left_state,
-      0 AS is_on
-    FROM raw_sched_switch AS s
-    WHERE s.prev_pid IN (SELECT d.tid FROM dirtier AS d)
-    UNION ALL
-    SELECT s.next_pid, s.seq, s.ts, NULL, 1
-    FROM raw_sched_switch AS s
-    WHERE s.next_pid IN (SELECT d.tid FROM dirtier AS d)
+    SELECT s.tid, s.seq, s.ts, s.is_on, s.left_state
+    FROM wb_switch AS s
+    WHERE s.tid IN (SELECT d.tid FROM dirtier AS d)
   ),
   paired AS (
     SELECT
@@ -532,6 +520,6 @@ SELECT
   1 - p.is_on AS is_idle
 FROM paired AS p
 CROSS JOIN wb_bounds AS b
-WHERE (p.is_on = 1 OR p.left_state & (1 | 4 | 8) > 0)
+WHERE (p.is_on = 1 OR p.left_state IN ('S', 'T'))
   -- Two switches of one kind in a row: the one between them was not recorded.
   AND coalesce(p.next_is_on <> p.is_on, 1);

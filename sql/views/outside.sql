@@ -123,9 +123,7 @@ WITH
     UNION ALL
     SELECT r.tid, r.seq, r.ts, NULL, NULL, r.seq, r.end_ts, NULL
     FROM wb_wait_request AS r
-    WHERE instr(r.rwbs, 'R') > 0
-      AND instr(r.rwbs, 'W') = 0
-      AND instr(r.rwbs, 'D') = 0
+    WHERE r.op = 'read'
       AND r.tid IN (SELECT a.tid FROM asked AS a)
       AND EXISTS (SELECT 1 FROM asked)
     UNION ALL

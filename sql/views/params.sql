@@ -35,6 +35,11 @@ SELECT
 -- @column   page_bytes INTEGER size of a page of the traced machine; 4096 where
 --   the trace does not tell (text), which wb_warning says
 -- @column   long_bytes INTEGER size of a long of the traced kernel
+-- @column   long_mask INTEGER what an unsigned long can hold: a counter that
+--   may have wrapped gained ((b - a + long_half) & long_mask) - long_half, and
+--   went back where that is below 0. All bits where it has 8 bytes, or nothing
+--   tells
+-- @column   long_half INTEGER see above
 -- @column   kib_bytes INTEGER bytes in a KiB; the kernel's "KB/s" are KiB/s
 -- @column   sector_bytes INTEGER bytes in a sector of the block layer
 -- @column   ms_ns INTEGER ns in a ms
@@ -47,12 +52,18 @@ SELECT
   coalesce(
     (SELECT m.value FROM raw_meta AS m WHERE m.key = 'page_bytes'), 4096
   ) AS page_bytes,
-  (SELECT m.value FROM raw_meta AS m WHERE m.key = 'long_bytes') AS long_bytes,
+  l.long_bytes,
+  CASE l.long_bytes WHEN 4 THEN (1 << 32) - 1 ELSE -1 END AS long_mask,
+  CASE l.long_bytes WHEN 4 THEN 1 << 31 ELSE 0 END AS long_half,
   1024 AS kib_bytes,
   512 AS sector_bytes,
   1000000 AS ms_ns,
   1000 AS us_ns,
-  1000000000 AS second_ns;
+  1000000000 AS second_ns
+FROM (
+  SELECT
+    (SELECT m.value FROM raw_meta AS m WHERE m.key = 'long_bytes') AS long_bytes
+) AS l;
 
 -- @view     wb_kernel
 -- @shared
@@ -87,6 +98,46 @@ SELECT
     ELSE 0
   END AS patch
 FROM named AS n;
+
+-- @view     wb_state_bits
+-- @shared
+-- @summary  Bits of prev_state of sched_switch that are others on old kernels;
+--   those of a task that sleeps (1), is blocked (2), stopped (4) or traced (8)
+--   never changed. Text has letters, which are read as the newest kernel's.
+-- @grain    one row
+-- @needs    wb_kernel, raw_meta
+-- @column   dead_bits INTEGER the task has ended: 64 up to 4.13, which told its
+--   raw state (TASK_DEAD), 16 and 32 later (EXIT_DEAD, EXIT_ZOMBIE)
+-- @column   idle_bits INTEGER a thread of the kernel has nothing to do: 128
+--   and, parked, 64 from 4.14 on; before 1024 beside the 2 (TASK_NOLOAD, from
+--   4.2 on) and 512 (TASK_PARKED, from 3.9 on)
+-- @source   include/trace/events/sched.h __trace_sched_switch_state();
+--   include/linux/sched.h: TASK_REPORT
+-- @materialize
+CREATE VIEW wb_state_bits AS
+WITH
+  told AS (
+    SELECT
+      CASE
+        WHEN EXISTS (
+          SELECT 1
+          FROM raw_meta AS m
+          WHERE m.key = 'format' AND m.value GLOB '* text'
+        )
+          THEN NULL
+        ELSE k.version
+      END AS version
+    FROM wb_kernel AS k
+  )
+SELECT
+  CASE WHEN t.version < 4014 THEN 64 ELSE 48 END AS dead_bits,
+  CASE
+    WHEN t.version < 3009 THEN 0
+    WHEN t.version < 4002 THEN 512
+    WHEN t.version < 4014 THEN 1536
+    ELSE 192
+  END AS idle_bits
+FROM told AS t;
 
 -- @view     wb_rule
 -- @shared

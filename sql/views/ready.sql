@@ -9,8 +9,8 @@
 --   it, so it is a lower bound. A task writes that was throttled or that wrote
 --   few_pages_count pages in system calls, to whatever.
 -- @grain    task under a name; order ready_ns descending
--- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_write_pair, wb_task,
---   wb_bounds, wb_rule, wb_units
+-- @needs    raw_sched_switch, raw_balance_dirty_pages, wb_switch,
+--   wb_write_pair, wb_task, wb_bounds, wb_rule, wb_units
 -- @optional sched:sched_switch, writeback:balance_dirty_pages
 -- @column   task_id INTEGER of wb_task
 -- @column   tid INTEGER thread
@@ -21,8 +21,6 @@
 -- @column   longest_ns INTEGER longest of these
 -- @column   seen_ns INTEGER from its first to its last sched_switch in that
 --   time
--- @source   include/trace/events/sched.h: without its bits for tasks that sleep
---   or end prev_state is 0, with a bit above 255 for a task that was preempted
 -- @materialize
 CREATE VIEW wb_ready AS
 WITH
@@ -40,13 +38,9 @@ WITH
     HAVING total(max(p.written_bytes, 0)) >= v.few_pages_count * u.page_bytes
   ),
   moves AS (
-    SELECT s.prev_pid AS tid, s.seq, s.ts, s.prev_state AS left_state
-    FROM raw_sched_switch AS s
-    WHERE s.prev_pid <> 0 AND s.prev_pid IN (SELECT w.tid FROM writer AS w)
-    UNION ALL
-    SELECT s.next_pid, s.seq, s.ts, NULL
-    FROM raw_sched_switch AS s
-    WHERE s.next_pid <> 0 AND s.next_pid IN (SELECT w.tid FROM writer AS w)
+    SELECT s.tid, s.seq, s.ts, s.is_on, s.left_state
+    FROM wb_switch AS s
+    WHERE s.tid IN (SELECT w.tid FROM writer AS w)
   ),
   paired AS (
     SELECT
@@ -54,9 +48,8 @@ WITH
       m.seq,
       m.ts,
       m.left_state,
-      lead(m.seq) OVER task AS next_seq,
       lead(m.ts) OVER task AS next_ts,
-      lead(m.left_state) OVER task AS next_left_state
+      lead(m.is_on) OVER task AS next_is_on
     FROM moves AS m
     WINDOW task AS (PARTITION BY m.tid ORDER BY m.seq)
   ),
@@ -68,8 +61,7 @@ WITH
       p.ts,
       -- Two switches off the CPU in a row: the one onto it was not recorded.
       CASE
-        WHEN p.left_state & 255 = 0
-          AND (p.next_seq IS NULL OR p.next_left_state IS NULL)
+        WHEN p.left_state = 'R' AND coalesce(p.next_is_on, 1) = 1
           THEN coalesce(p.next_ts, b.last_ts) - p.ts
       END AS dur
     FROM paired AS p

@@ -104,7 +104,9 @@ CROSS JOIN wb_units AS u;
 -- @grain    sample; order bdi, cgroup_ino, ts
 -- @needs    raw_sample, wb_units
 -- @column   ts INTEGER ns, trace clock
--- @column   dur_ns INTEGER since the sample before; NULL = the first
+-- @column   dur_ns INTEGER since the sample before; NULL = the first, or the
+--   counters went back: another device has the name, or from 6.10 on a cgroup
+--   is gone, whose part the bdi's own row had
 -- @column   bdi TEXT backing device
 -- @column   cgroup_ino INTEGER cgroup that owns the wb; 1 = root; NULL = the
 --   bdi as a whole
@@ -118,8 +120,9 @@ CROSS JOIN wb_units AS u;
 --   in rows of cgroups
 -- @column   write_bw_bytes_per_s INTEGER the kernel's smoothed estimate
 -- @column   dirtied_bytes INTEGER dirtied since the sample before; below 0
---   where more was redirtied
--- @column   written_bytes INTEGER written since the sample before
+--   where more was redirtied; NULL as dur_ns
+-- @column   written_bytes INTEGER written since the sample before; NULL as
+--   dur_ns
 -- @column   dirtied_bytes_per_s REAL the same as a rate
 -- @column   written_bytes_per_s REAL the same as a rate
 -- @source   mm/backing-dev.c bdi_debug_stats_show(), cgwb_debug_stats_show()
@@ -166,15 +169,29 @@ WITH
     SELECT
       t.*,
       t.ts - lag(t.ts) OVER wb AS dur_ns,
-      t.dirtied - lag(t.dirtied) OVER wb AS dirtied_kib,
-      t.written - lag(t.written) OVER wb AS written_kib
+      ((t.dirtied - lag(t.dirtied) OVER wb + u.long_half) & u.long_mask)
+        - u.long_half AS dirtied_kib,
+      ((t.written - lag(t.written) OVER wb + u.long_half) & u.long_mask)
+        - u.long_half AS written_kib,
+      lag(t.dirty + t.writeback) OVER wb AS held_kib
     FROM told AS t
+    CROSS JOIN wb_units AS u
     WHERE t.bdi IN (SELECT n.bdi FROM used AS n)
     WINDOW wb AS (PARTITION BY t.bdi, t.cgroup_ino ORDER BY t.ts)
+  ),
+  counted AS (
+    SELECT
+      g.*,
+      -- Pages that are redirtied were dirty.
+      CASE
+        WHEN g.written_kib < 0 OR g.dirtied_kib < -g.held_kib THEN NULL
+        ELSE 1
+      END AS same
+    FROM gained AS g
   )
 SELECT
   g.ts,
-  g.dur_ns,
+  g.dur_ns * g.same AS dur_ns,
   g.bdi,
   g.cgroup_ino,
   g.dirty * u.kib_bytes AS dirty_bytes,
@@ -184,21 +201,22 @@ SELECT
   g.thresh * u.kib_bytes AS thresh_bytes,
   g.bg_thresh * u.kib_bytes AS bg_thresh_bytes,
   g.write_bw * u.kib_bytes AS write_bw_bytes_per_s,
-  g.dirtied_kib * u.kib_bytes AS dirtied_bytes,
-  g.written_kib * u.kib_bytes AS written_bytes,
-  1.0 * g.dirtied_kib * u.kib_bytes * u.second_ns / nullif(g.dur_ns, 0)
+  g.same * g.dirtied_kib * u.kib_bytes AS dirtied_bytes,
+  g.same * g.written_kib * u.kib_bytes AS written_bytes,
+  1.0 * g.same * g.dirtied_kib * u.kib_bytes * u.second_ns / nullif(g.dur_ns, 0)
     AS dirtied_bytes_per_s,
-  1.0 * g.written_kib * u.kib_bytes * u.second_ns / nullif(g.dur_ns, 0)
+  1.0 * g.same * g.written_kib * u.kib_bytes * u.second_ns / nullif(g.dur_ns, 0)
     AS written_bytes_per_s
-FROM gained AS g
+FROM counted AS g
 CROSS JOIN wb_units AS u;
 
 -- @view     wb_block_sample
 -- @shared
 -- @summary  What each disk that did something did between two samples of
 --   /sys/block/*/stat.
--- @grain    sample but the first; order disk, ts
--- @needs    raw_sample, wb_units
+-- @grain    sample but the first, and that in which the counters went back:
+--   another disk has the name; order disk, ts
+-- @needs    raw_sample, _disk_number, wb_units
 -- @column   ts INTEGER ns, trace clock, of the later sample
 -- @column   dur_ns INTEGER since the sample before
 -- @column   disk TEXT its name, such as vda
@@ -215,15 +233,6 @@ CROSS JOIN wb_units AS u;
 -- @materialize
 CREATE VIEW wb_block_sample AS
 WITH
-  numbered AS (
-    SELECT
-      s.object AS disk,
-      max(CASE WHEN s.name = 'dev_major' THEN s.value END) || ':'
-        || max(CASE WHEN s.name = 'dev_minor' THEN s.value END) AS device
-    FROM raw_sample AS s
-    WHERE s.source = 'block' AND s.name IN ('dev_major', 'dev_minor')
-    GROUP BY s.object
-  ),
   told AS (
     SELECT
       s.ts,
@@ -252,13 +261,29 @@ WITH
       t.disk,
       t.in_flight,
       t.ts - lag(t.ts) OVER disk AS dur_ns,
-      t.reads - lag(t.reads) OVER disk AS reads,
-      t.writes - lag(t.writes) OVER disk AS writes,
-      t.read_sectors - lag(t.read_sectors) OVER disk AS read_sectors,
-      t.write_sectors - lag(t.write_sectors) OVER disk AS write_sectors,
-      t.io_ticks - lag(t.io_ticks) OVER disk AS io_ticks,
-      t.queue_ticks - lag(t.queue_ticks) OVER disk AS queue_ticks
+      ((t.reads - lag(t.reads) OVER disk + u.long_half) & u.long_mask)
+        - u.long_half AS reads,
+      ((t.writes - lag(t.writes) OVER disk + u.long_half) & u.long_mask)
+        - u.long_half AS writes,
+      (
+        (t.read_sectors - lag(t.read_sectors) OVER disk + u.long_half)
+        & u.long_mask
+      ) - u.long_half AS read_sectors,
+      (
+        (t.write_sectors - lag(t.write_sectors) OVER disk + u.long_half)
+        & u.long_mask
+      ) - u.long_half AS write_sectors,
+      -- Of 32 bits on every kernel.
+      (
+        (t.io_ticks - lag(t.io_ticks) OVER disk + (1 << 31))
+        & ((1 << 32) - 1)
+      ) - (1 << 31) AS io_ticks,
+      (
+        (t.queue_ticks - lag(t.queue_ticks) OVER disk + (1 << 31))
+        & ((1 << 32) - 1)
+      ) - (1 << 31) AS queue_ticks
     FROM told AS t
+    CROSS JOIN wb_units AS u
     WHERE t.disk IN (SELECT n.disk FROM used AS n)
     WINDOW disk AS (PARTITION BY t.disk ORDER BY t.ts)
   )
@@ -276,8 +301,52 @@ SELECT
   g.in_flight AS in_flight_count
 FROM gained AS g
 CROSS JOIN wb_units AS u
-LEFT JOIN numbered AS n ON n.disk = g.disk
-WHERE g.dur_ns > 0;
+LEFT JOIN _disk_number AS n ON n.disk = g.disk
+WHERE g.dur_ns > 0
+  AND coalesce(
+    g.reads < 0 OR g.writes < 0 OR g.read_sectors < 0 OR g.write_sectors < 0
+      OR g.io_ticks < 0 OR g.queue_ticks < 0,
+    0
+  ) = 0;
+
+-- @view     wb_disk_gained
+-- @shared
+-- @summary  What each disk wrote between the files that were read before and
+--   after the trace, of disks that are in both.
+-- @grain    disk; order disk
+-- @needs    raw_sample, _disk_number, wb_units
+-- @column   disk TEXT its name, such as vda
+-- @column   device TEXT major:minor; NULL = not recorded
+-- @column   written_bytes INTEGER in all
+-- @source   Documentation/block/stat.rst
+CREATE VIEW wb_disk_gained AS
+WITH
+  told AS (
+    SELECT
+      s.object AS disk,
+      max(CASE s.sample WHEN 'before' THEN s.value END) AS before_value,
+      max(CASE s.sample WHEN 'after' THEN s.value END) AS after_value
+    FROM raw_sample AS s
+    WHERE s.source = 'block' AND s.name = 'write_sectors'
+      AND s.sample IN ('before', 'after')
+    GROUP BY s.object
+  ),
+  gained AS (
+    SELECT
+      t.disk,
+      ((t.after_value - t.before_value + u.long_half) & u.long_mask)
+        - u.long_half AS sectors
+    FROM told AS t
+    CROSS JOIN wb_units AS u
+  )
+SELECT
+  g.disk,
+  n.device,
+  g.sectors * u.sector_bytes AS written_bytes
+FROM gained AS g
+CROSS JOIN wb_units AS u
+LEFT JOIN _disk_number AS n ON n.disk = g.disk
+WHERE g.sectors >= 0;
 
 -- @view     wb_cgroup_sample
 -- @shared
@@ -285,7 +354,9 @@ WHERE g.dur_ns > 0;
 -- @grain    sample; order cgroup_ino, ts
 -- @needs    raw_sample, raw_cgroup, wb_units
 -- @column   ts INTEGER ns, trace clock
--- @column   dur_ns INTEGER since the sample before; NULL = the first
+-- @column   dur_ns INTEGER since the sample before; NULL = the first, or
+--   counters went back: another cgroup has the inode, or a disk is gone. Then
+--   the counts below are NULL, too
 -- @column   cgroup_ino INTEGER inode of the cgroup
 -- @column   path TEXT its folder; NULL = not recorded
 -- @column   dirty_bytes INTEGER dirty pages of files, not under writeback
@@ -370,10 +441,23 @@ WITH
       t.memory_full - lag(t.memory_full) OVER one AS memory_full_gained
     FROM told AS t
     WINDOW one AS (PARTITION BY t.cgroup_ino ORDER BY t.ts)
+  ),
+  counted AS (
+    SELECT
+      g.*,
+      CASE
+        WHEN g.max_events_gained < 0 OR g.high_events_gained < 0
+          OR g.rbytes_gained < 0 OR g.wbytes_gained < 0
+          OR g.io_some_gained < 0 OR g.io_full_gained < 0
+          OR g.memory_some_gained < 0 OR g.memory_full_gained < 0
+          THEN NULL
+        ELSE 1
+      END AS same
+    FROM gained AS g
   )
 SELECT
   g.ts,
-  g.dur_ns,
+  g.dur_ns * g.same AS dur_ns,
   g.cgroup_ino,
   c.path,
   g.dirty AS dirty_bytes,
@@ -383,15 +467,15 @@ SELECT
   g.memory AS memory_bytes,
   g.memory_high AS memory_high_bytes,
   g.memory_max AS memory_max_bytes,
-  g.max_events_gained AS max_events_count,
-  g.high_events_gained AS high_events_count,
-  g.rbytes_gained AS read_bytes,
-  g.wbytes_gained AS written_bytes,
-  g.io_some_gained * u.us_ns AS io_some_ns,
-  g.io_full_gained * u.us_ns AS io_full_ns,
-  g.memory_some_gained * u.us_ns AS memory_some_ns,
-  g.memory_full_gained * u.us_ns AS memory_full_ns
-FROM gained AS g
+  g.same * g.max_events_gained AS max_events_count,
+  g.same * g.high_events_gained AS high_events_count,
+  g.same * g.rbytes_gained AS read_bytes,
+  g.same * g.wbytes_gained AS written_bytes,
+  g.same * g.io_some_gained * u.us_ns AS io_some_ns,
+  g.same * g.io_full_gained * u.us_ns AS io_full_ns,
+  g.same * g.memory_some_gained * u.us_ns AS memory_some_ns,
+  g.same * g.memory_full_gained * u.us_ns AS memory_full_ns
+FROM counted AS g
 CROSS JOIN wb_units AS u
 LEFT JOIN (
   SELECT k.cgroup_ino, min(k.path) AS path
@@ -444,4 +528,19 @@ SELECT
   g.full_us * u.us_ns AS full_ns
 FROM gained AS g
 CROSS JOIN wb_units AS u
-WHERE g.dur_ns > 0;
+WHERE g.dur_ns > 0 AND coalesce(g.some_us < 0 OR g.full_us < 0, 0) = 0;
+
+-- @view     _disk_number
+-- @summary  The number of each disk.
+-- @grain    disk; order disk
+-- @needs    raw_sample
+-- @column   disk TEXT its name, such as vda
+-- @column   device TEXT major:minor; NULL = not recorded
+CREATE VIEW _disk_number AS
+SELECT
+  s.object AS disk,
+  max(CASE WHEN s.name = 'dev_major' THEN s.value END) || ':'
+    || max(CASE WHEN s.name = 'dev_minor' THEN s.value END) AS device
+FROM raw_sample AS s
+WHERE s.source = 'block' AND s.name IN ('dev_major', 'dev_minor')
+GROUP BY s.object;

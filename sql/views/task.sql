@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Who did it: tasks under their names, threads and cgroups, and when
--- sched_switch saw a task sleep.
+-- Who did it: tasks under their names, threads and cgroups.
 
 -- @view     wb_task
 -- @summary  Tasks under their names. A thread id has a row for each task that
@@ -13,7 +12,7 @@
 -- @index    tid
 -- @needs    raw_task, raw_sched_switch, raw_sched_process_exec,
 --   raw_sched_process_exit, raw_sched_process_fork, raw_task_newtask,
---   raw_task_rename
+--   raw_task_rename, wb_state_bits
 -- @optional sched:sched_switch, sched:sched_process_exec,
 --   sched:sched_process_exit, sched:sched_process_fork, task:task_newtask,
 --   task:task_rename
@@ -56,8 +55,9 @@ WITH
     FROM raw_sched_process_exit AS x
     UNION ALL
     SELECT s.prev_pid, s.seq, s.ts, s.prev_comm, 1
-    FROM raw_sched_switch AS s
-    WHERE s.prev_state & 48 <> 0 AND s.prev_pid <> 0
+    FROM wb_state_bits AS k
+    CROSS JOIN raw_sched_switch AS s
+    WHERE s.prev_state & k.dead_bits <> 0 AND s.prev_pid <> 0
   ),
   ended AS (
     SELECT
@@ -404,53 +404,3 @@ SELECT
   k.path,
   coalesce(k.cgroup_ino, -row_number() OVER (ORDER BY k.path)) AS cgroup_ino
 FROM known AS k;
-
--- @view     wb_blocked
--- @shared
--- @summary  Uninterruptible sleeps of each task, measured by sched_switch.
--- @grain    sleep; order seq
--- @needs    raw_sched_switch, wb_trace
--- @optional sched:sched_switch
--- @column   seq INTEGER of the sched_switch that took the task off its CPU
--- @column   ts INTEGER ns, when the task left the CPU
--- @column   tid INTEGER thread that sleeps
--- @column   ran_ts INTEGER ns, when it last got the CPU before; NULL = not seen
--- @column   end_ts INTEGER ns, when it ran again; the trace's end if it did not
--- @source   include/trace/events/sched.h: bit 1 of prev_state is
---   TASK_UNINTERRUPTIBLE in every kernel; TASK_KILLABLE has it too
--- @materialize
-CREATE VIEW wb_blocked AS
-WITH
-  moves AS (
-    SELECT s.prev_pid AS tid, s.seq, s.ts, s.prev_state AS left_state
-    FROM raw_sched_switch AS s
-    WHERE s.prev_pid <> 0
-    UNION ALL
-    SELECT s.next_pid, s.seq, s.ts, NULL
-    FROM raw_sched_switch AS s
-    WHERE s.next_pid <> 0
-  ),
-  paired AS (
-    SELECT
-      m.tid,
-      m.seq,
-      m.ts,
-      m.left_state,
-      lag(m.ts) OVER task AS ran_ts,
-      lead(m.seq) OVER task AS next_seq,
-      lead(m.ts) OVER task AS next_ts,
-      lead(m.left_state) OVER task AS next_left_state
-    FROM moves AS m
-    WINDOW task AS (PARTITION BY m.tid ORDER BY m.seq)
-  )
-SELECT
-  p.seq,
-  p.ts,
-  p.tid,
-  p.ran_ts,
-  coalesce(p.next_ts, b.last_ts) AS end_ts
-FROM paired AS p
-CROSS JOIN wb_trace AS b
-WHERE p.left_state & 2 = 2
-  -- Two switches off the CPU in a row: the one onto it was not recorded.
-  AND (p.next_seq IS NULL OR p.next_left_state IS NULL);

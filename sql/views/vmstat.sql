@@ -6,20 +6,44 @@
 -- @shared
 -- @summary  What the counters of /proc/vmstat gained during the run.
 -- @grain    counter; order name
--- @needs    raw_vmstat
+-- @needs    raw_vmstat, wb_units
 -- @column   name TEXT counter
 -- @column   before_value INTEGER as in the file, most of them pages
 -- @column   after_value INTEGER as in the file
--- @column   gained_count INTEGER after minus before; NULL when one is missing
+-- @column   gained_count INTEGER after minus before, also of a counter of 32
+--   bits that wrapped; NULL when one is missing, or it can only grow and did
+--   not
+-- @source   mm/vmstat.c vmstat_start(): pgpgin and pgpgout are an unsigned long
+--   of sectors, over 2
 CREATE VIEW wb_vmstat AS
+WITH
+  told AS (
+    SELECT
+      v.name,
+      v.name IN ('pgpgin', 'pgpgout') AS is_halved,
+      v.name GLOB 'nr_*' AND v.name NOT IN ('nr_written', 'nr_vmscan_write')
+        OR v.name = 'workingset_nodes' AS can_fall,
+      max(CASE WHEN v.sample = 'before' THEN v.value END) AS before_value,
+      max(CASE WHEN v.sample = 'after' THEN v.value END) AS after_value
+    FROM raw_vmstat AS v
+    GROUP BY v.name
+  ),
+  gained AS (
+    SELECT
+      t.*,
+      (
+        (t.after_value - t.before_value + (u.long_half >> t.is_halved))
+        & (u.long_mask >> t.is_halved)
+      ) - (u.long_half >> t.is_halved) AS gained
+    FROM told AS t
+    CROSS JOIN wb_units AS u
+  )
 SELECT
-  v.name,
-  max(CASE WHEN v.sample = 'before' THEN v.value END) AS before_value,
-  max(CASE WHEN v.sample = 'after' THEN v.value END) AS after_value,
-  max(CASE WHEN v.sample = 'after' THEN v.value END)
-    - max(CASE WHEN v.sample = 'before' THEN v.value END) AS gained_count
-FROM raw_vmstat AS v
-GROUP BY v.name;
+  g.name,
+  g.before_value,
+  g.after_value,
+  CASE WHEN g.gained >= 0 OR g.can_fall THEN g.gained END AS gained_count
+FROM gained AS g;
 
 -- @view     wb_refault
 -- @shared

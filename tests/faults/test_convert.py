@@ -17,6 +17,7 @@ from support.tools import ingester_path, wbscope_path
 
 _SEED = 43
 _KILLS = 12
+_TRIES_FOR_A_KILL = 4
 
 
 def _command(which: str, output: Path) -> list[str | Path]:
@@ -37,8 +38,11 @@ def test_signals_at_random_moments(tmp_path: Path, which: str, sent: signal.Sign
     assert _run(_command(which, output)).returncode == 0
     longest = time.monotonic() - begin
     whole = output.stat().st_size
-    codes = set()
-    for _ in range(_KILLS if which == "ingester" else _KILLS // 4):
+    codes = []
+    wanted = _KILLS if which == "ingester" else _KILLS // 4
+    for _ in range(wanted * _TRIES_FOR_A_KILL):
+        if len(codes) == wanted:
+            break
         output.write_bytes(EARLIER)
         process = subprocess.Popen(
             _command(which, output), stderr=subprocess.DEVNULL, start_new_session=True
@@ -48,14 +52,18 @@ def test_signals_at_random_moments(tmp_path: Path, which: str, sent: signal.Sign
                 time.sleep(0.002)
         time.sleep(chance.uniform(0, longest / 2))
         if process.poll() is not None:
+            longest /= 2  # the machine was busier when it was measured
             continue
         os.killpg(process.pid, sent)
-        codes.add(process.wait(60))
-        if sent != signal.SIGKILL and 130 in codes:
+        code = process.wait(60)
+        codes.append(code)
+        if code == 130:  # of this round: one that the signal itself ended leaves its part
             assert os.listdir(tmp_path) == [output.name]
+        elif sent != signal.SIGKILL:
+            time.sleep(0.2)  # a child may be dying still
         assert output.read_bytes() == EARLIER or output.stat().st_size == whole
-    assert codes & {-signal.SIGKILL, 130}
-    assert codes <= {0, 130, -sent}  # a signal before there is a handler
+    assert {*codes} & {-signal.SIGKILL, 130}
+    assert {*codes} <= {0, 130, -sent}  # a signal before there is a handler
     time.sleep(0.2)
     assert _run(_command(which, output)).returncode == 0
     assert os.listdir(tmp_path) == [output.name]

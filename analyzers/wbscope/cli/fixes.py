@@ -72,5 +72,6 @@ def with_verb(fix: str | None, words: Sequence[str], subject: str = "") -> str |
 
 
 def _in_place(words: Sequence[str], subject: str, other: str) -> str:
-    """The command line with another word for the one that was wrong."""
-    return shlex.join(["wbscope", *(other if word == subject else word for word in words)])
+    """The command line with another word for the one that was wrong, which is not the verb."""
+    verb, *rest = words
+    return shlex.join(["wbscope", verb, *(other if word == subject else word for word in rest)])

@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from wbscope.library.catalog import Catalog, Event, Field, lead_columns, raw_view, repeat_columns
+from wbscope.library.catalog import (
+    Catalog,
+    Event,
+    Field,
+    lead_columns,
+    op_of,
+    raw_view,
+    repeat_columns,
+)
 from wbscope.library.sqlfile import Column, SqlFile
 
 __all__ = ["sqlite_adapters", "table_columns"]
@@ -69,6 +77,9 @@ def _value(field: Field) -> str:
     if field.unit == "dev":
         # dev_t inside the kernel: 12 bits of major above 20 bits of minor.
         return f"e.{field.name} >> 20 AS dev_major,\n  e.{field.name} & 1048575 AS dev_minor"
+    if field.unit == "rwbs":
+        value = f"e.{field.name}"
+        return f"{value},\n  {op_of(value, 'e.nr_sector')} AS op"
     if len(field.names) == 1:
         return f"e.{field.sql_name}"
     options = ", ".join(f"e.{Field(name, field.unit, ()).sql_name}" for name in field.names)

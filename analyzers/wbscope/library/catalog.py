@@ -11,7 +11,16 @@ from typing import Any
 
 from wbscope.library.sqlfile import Column, SqlFile, broken_library, empty_file
 
-__all__ = ["PREVIOUS", "Catalog", "Event", "Field", "lead_columns", "raw_view", "read_catalog"]
+__all__ = [
+    "PREVIOUS",
+    "Catalog",
+    "Event",
+    "Field",
+    "lead_columns",
+    "op_of",
+    "raw_view",
+    "read_catalog",
+]
 
 # Field names that SQL would read as keywords.
 _KEYWORDS = {"index", "limit", "order", "transaction", "unique"}
@@ -31,6 +40,7 @@ _UNIT_WORDS = {
     "id": "number",
     "code": "coded; see enum_label",
     "text": "text",
+    "rwbs": "kind of request, as the kernel prints it",
     "ret": "result; negative = errno",
     "fd": "file descriptor",
     "bool": "0 or 1",
@@ -38,6 +48,27 @@ _UNIT_WORDS = {
 }
 # What prev_seq tells, by the key `previous` of an event.
 PREVIOUS = {"tid": "the thread's record before this one", "any": "the record before this one"}
+
+
+def op_of(rwbs: str, nr_sector: str) -> str:
+    """SQL for the kind of a request: the first letter of rwbs that is no REQ_PREFLUSH.
+
+    Writes with REQ_FUA have an F behind it, readahead an A, a zone append is ZA; to reset (ZR),
+    finish (ZF), open or close a zone moves no data. Older kernels print N for all of Z.
+    Source: kernel/trace/blktrace.c blk_fill_rwbs().
+    """
+    return (
+        "CASE\n"
+        f"    WHEN {nr_sector} = 0 AND {rwbs} GLOB '*F*' AND {rwbs} NOT GLOB '*Z*' THEN 'flush'\n"
+        f"    ELSE CASE substr(ltrim({rwbs}, 'F'), 1, 1)\n"
+        "      WHEN 'R' THEN 'read'\n"
+        "      WHEN 'W' THEN 'write'\n"
+        "      WHEN 'D' THEN 'discard'\n"
+        f"      WHEN 'Z' THEN CASE WHEN {rwbs} GLOB '*ZA*' THEN 'write' ELSE 'other' END\n"
+        "      ELSE 'other'\n"
+        "    END\n"
+        "  END"
+    )
 
 
 @dataclass(frozen=True)
@@ -65,6 +96,11 @@ class Field:
             return (
                 Column("dev_major", "INTEGER", "major number of the device"),
                 Column("dev_minor", "INTEGER", "minor number of the device"),
+            )
+        if self.unit == "rwbs":
+            return (
+                Column(self.name, "TEXT", _UNIT_WORDS[self.unit]),
+                Column("op", "TEXT", "read, write, discard, flush or other"),
             )
         kind = "TEXT" if self.unit == "text" else "INTEGER"
         return (Column(self.name, kind, _UNIT_WORDS[self.unit]),)

@@ -21,6 +21,7 @@ from wbscope.library.catalog import (
     Event,
     Field,
     lead_columns,
+    op_of,
     raw_view,
     repeat_columns,
     told_before,
@@ -132,6 +133,9 @@ def _event(event: Event, catalog: Catalog) -> SqlFile:
     selected += [f"CAST(NULL AS {column.type}) AS {column.name}" for column in repeats]
     for field in event.fields:
         selected += _device(field) if field.unit == "dev" else [_value(field)]
+        if field.unit == "rwbs":
+            op = op_of(_argument(field.name), _argument("nr_sector"))
+            selected.append(f"{op} AS op")
     body = "SELECT\n  " + ",\n  ".join(selected)
     link = f"raw_{event.short}_link"
     body += f"\nFROM {link} AS e" if event.previous else f"\nFROM {_RECORDS} AS e\nWHERE "

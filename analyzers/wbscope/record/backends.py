@@ -14,7 +14,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +33,7 @@ __all__ = [
     "backend_of",
     "cpu_stats",
     "end_trace_cmd",
+    "left_text",
     "trace_cmd_pids",
 ]
 
@@ -47,6 +48,8 @@ _GATE = f"echo '{_READY}'; read -r line; exit 0"
 _ENTRIES = re.compile(r"^entries: (\d+)$", re.MULTILINE)
 _START_SECONDS = 60.0
 _STOP_SECONDS = 600.0
+# After SIGKILL; one that waits for a dead server does not end before it answers.
+_KILL_SECONDS = 10.0
 _STEP_SECONDS = 0.02
 
 
@@ -173,6 +176,7 @@ class _TraceCmd:
         self._plan = plan
         self._instance = Instance(Path(plan.tracefs), plan.instance)
         self._process: subprocess.Popen[bytes] | None = None
+        self._left: list[int] = []
         self._log = Path(plan.folder) / ".trace-cmd.log"
 
     def start(self, sampler_tid: int) -> bool:
@@ -218,8 +222,13 @@ class _TraceCmd:
         self.close()
         process = self._process
         self._instance.stop()
-        if process is not None and process.returncode != 0:
-            self.problems.append(f"trace-cmd ended with {process.returncode}: {self._last_words()}")
+        problem = ""
+        if self._left:
+            problem = left_text(self._left)
+        elif process is not None and process.returncode != 0:
+            problem = f"trace-cmd ended with {process.returncode}: {self._last_words()}"
+        if problem:
+            self.problems.append(problem)
             self.is_whole = False
             if self._instance.exists():
                 copier = PageCopier(self._instance, self._plan.pages_of)
@@ -237,7 +246,7 @@ class _TraceCmd:
                 process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_STOP_SECONDS)
-        end_trace_cmd(self._plan.instance, 0)
+        self._left = end_trace_cmd(self._plan.instance, 0)
 
     def _said(self) -> list[str]:
         return self._log.read_text(errors="replace").splitlines()
@@ -247,15 +256,27 @@ class _TraceCmd:
         return " / ".join(lines[-3:])
 
 
-def end_trace_cmd(instance: str, seconds: float) -> None:
-    """Give what records into the instance time to end; then it is killed."""
+def end_trace_cmd(instance: str, seconds: float) -> list[int]:
+    """Give what records into the instance time to end; then it is killed.
+
+    Returns: those that did not end then either.
+    """
     deadline = time.monotonic() + seconds
     while pids := trace_cmd_pids(instance):
-        if time.monotonic() > deadline:
+        late = time.monotonic() - deadline
+        if late > _KILL_SECONDS:
+            break
+        if late > 0:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         time.sleep(_STEP_SECONDS)
+    return pids
+
+
+def left_text(pids: Sequence[int]) -> str:
+    """That processes of trace-cmd did not end."""
+    return f"trace-cmd (pid {', '.join(map(str, pids))}) did not end when it was killed"
 
 
 def trace_cmd_pids(instance: str) -> list[int]:

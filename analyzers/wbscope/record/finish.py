@@ -21,7 +21,7 @@ from typing import Any
 from wbscope.base.current import absolute
 from wbscope.base.errors import InputError, SetupError
 from wbscope.base.version import __version__
-from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd
+from wbscope.record.backends import TRACE, assemble, cpu_stats, end_trace_cmd, left_text
 from wbscope.record.folders import META, PLAN, holds_recording, publish, published
 from wbscope.record.machine_facts import machine_facts, save_after, uname_text
 from wbscope.record.names import add_names, ended_task_names, read_names, task_names
@@ -77,11 +77,14 @@ class Recovered:
     folder: Path | None = None  # that has what was recorded, but could not be made a run
     reason: str = ""  # why not
     probes_left: tuple[str, ...] = ()
+    pids_left: tuple[int, ...] = ()  # of trace-cmd, which no signal ended
 
     def __str__(self) -> str:
         parts = ["tracing stopped"]
         parts.append("instance removed" if self.removed else "instance in use, not removed")
         parts += [f"probe {name} in use, not removed" for name in self.probes_left]
+        if self.pids_left:
+            parts.append(left_text(self.pids_left))
         parts += [f"{setting} put back" for setting in self.put_back]
         parts += [f"{name} left as it was set since" for name in self.left]
         told = f"{self.instance}: {', '.join(parts)}"
@@ -185,8 +188,9 @@ def recover(
     if instance.exists():
         instance.stop()
     wrong = restore(back)
+    pids_left: list[int] = []
     if plan.backend == "trace-cmd":
-        end_trace_cmd(plan.instance, _TRACE_CMD_SECONDS)
+        pids_left = end_trace_cmd(plan.instance, _TRACE_CMD_SECONDS)
     stats = cpu_stats(instance)
     run, reason = None, ""
     if drop:
@@ -209,6 +213,7 @@ def recover(
         folder if reason and holds_recording(folder) else None,
         reason,
         tuple(probes_left),
+        tuple(pids_left),
     )
 
 

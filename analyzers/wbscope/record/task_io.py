@@ -88,7 +88,11 @@ class TaskIo:
         self._thread: threading.Thread | None = None
         self._waker: tuple[int, int] | None = None
         self._at_start: set[int] = set()
+        # Two threads note: whoever is first with a thread at the end has its only line.
+        self._lock = threading.Lock()
+        self._is_ending = False
         self._at_end: set[int] = set()
+        self._exited: set[int] = set()  # since the end is noted
         self._began_ns = 0
         self._has_delays: bool | None = False
 
@@ -110,7 +114,7 @@ class TaskIo:
             self._listener = ExitListener()
         except SetupError as error:
             self._why = error.message
-        self._at_start = self._note_living("start")
+        self._note_living("start", self._at_start)
         if self._listener is not None:
             self._waker = os.pipe()
             self._thread = threading.Thread(target=self._listen, daemon=True)
@@ -120,9 +124,9 @@ class TaskIo:
         """After the last event; a thread that ends meanwhile has one line, not two."""
         if not self._is_open:
             return
-        at_end = self._note_living("end")
+        self._is_ending = True
+        self._note_living("end", self._at_end)
         if self._listener is not None and self._waker is not None and self._thread is not None:
-            self._at_end = at_end
             os.write(self._waker[1], b".")
             self._thread.join()
         self.close()
@@ -162,17 +166,18 @@ class TaskIo:
             "exits_lost": self._lost,
         }
 
-    def _note_living(self, when: str) -> set[int]:
-        """Returns: their tids."""
+    def _note_living(self, when: str, noted: set[int]) -> None:
+        """Their lines; `noted` gets each tid before its line is written."""
         ts = time.clock_gettime_ns(self._clock)
         has_exits = self._listener is not None
-        noted = set()
         for thread in living_threads(self._proc):
             if has_exits and thread.is_exiting:
                 continue
-            noted.add(thread.tid)
+            with self._lock:
+                if thread.tid in self._exited:
+                    continue  # it was told between our look and now
+                noted.add(thread.tid)
             self._add(when, _living_line(when, ts, thread))
-        return noted
 
     def _listen(self) -> None:
         assert self._listener is not None
@@ -205,8 +210,11 @@ class TaskIo:
 
     def _note_exit(self, thread: ExitedThread) -> None:
         self._version = thread.version
-        if thread.tid in self._at_end:
-            return
+        with self._lock:
+            if thread.tid in self._at_end:
+                return
+            if self._is_ending:
+                self._exited.add(thread.tid)
         is_older = time.monotonic_ns() - thread.life_ns < self._began_ns
         if is_older and thread.tid not in self._at_start:
             return  # exited while we began: nothing of it is in the recording

@@ -57,6 +57,9 @@ MISTAKES = {
         "renamed/mytrace.dat: ",
         "mytrace.dat",
     ),
+    "a folder of runs that is called as the verb": Mistake(
+        ("check", "check"), "no-trace", "wbscope check check/deep", "check: check/deep", "deep"
+    ),
     "a misspelt run": Mistake(
         ("report", "runs/dep"), "no-such-file", "wbscope report runs/deep", "runs/deep: "
     ),
@@ -241,6 +244,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, wbscope: Wbscope) -> Path:
     for name in ("deep", "four-equal-writers"):
         (made / "runs").mkdir(exist_ok=True)
         (made / "runs" / name).symlink_to(REPOSITORY / "examples" / name)
+    (made / "check").symlink_to("runs")
     (made / "renamed").mkdir()
     shutil.copy(RUN / "trace.dat", made / "renamed/mytrace.dat")
     (made / "mixed").mkdir()

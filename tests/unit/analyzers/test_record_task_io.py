@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -250,6 +251,48 @@ def test_who_lives_has_two_lines_and_who_exits_one_more(
     assert (facts["exits"], facts["taskstats_version"], facts["why_not"]) == ("taskstats", 16, None)
     assert (facts["start_count"], facts["exit_count"], facts["end_count"]) == (2, 1, 2)
     assert recorded.problems() == []
+
+
+class _Exits(_Listener):
+    """Tells of an exit when it is asked to."""
+
+    told: threading.Event
+
+    def exits(self, message: bytes) -> None:
+        self.told = threading.Event()
+        _Listener.messages = (message,)
+        os.write(self._other, b".")
+        assert self.told.wait(10)
+
+    def read(self) -> Iterator[bytes]:
+        if _Listener.messages:
+            os.read(self._end, 1)
+            yield from super().read()
+            self.told.set()
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_a_thread_that_exits_while_the_end_is_read_has_one_line(
+    tmp_path: Path, proc: Path, monkeypatch: pytest.MonkeyPatch, is_noted: bool
+) -> None:
+    listener = _Exits()
+    monkeypatch.setattr(task_io, "ExitListener", lambda: listener)
+    recorded = TaskIo(tmp_path, time.CLOCK_BOOTTIME, proc)
+    recorded.start()
+
+    def slowly(proc: Path) -> Iterator[task_io.LivingThread]:
+        for thread in living_threads(proc):
+            if thread.tid == 8 and not is_noted:
+                listener.exits(_exit(8, b"dd", _LONG, 5 << 12))
+            yield thread
+            if thread.tid == 8 and is_noted:  # the rest of /proc is still to be read
+                listener.exits(_exit(8, b"dd", _LONG, 5 << 12))
+
+    monkeypatch.setattr(task_io, "living_threads", slowly)
+    recorded.finish()
+    lines = (tmp_path / FILE).read_text().splitlines()
+    whens = [line.split()[0] for line in lines if " tid=8 " in line]
+    assert whens == ["start", "end" if is_noted else "exit"]
 
 
 @pytest.mark.parametrize(
