@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make docs/queries.md, docs/views.md and the rules in docs/findings.md from the SQL library.
+"""Make docs/queries.md, docs/views.md, docs/steps.md and the rules in docs/findings.md from the
+SQL library, and from what runs gave as findings (tools/finding_samples.toml).
 
 usage: gen_docs.py [--check]     --check writes nothing and exits 1 when a page
                                  is not current
@@ -9,14 +10,18 @@ usage: gen_docs.py [--check]     --check writes nothing and exits 1 when a page
 from __future__ import annotations
 
 import re
+import sqlite3
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "analyzers"))
 
 from wbscope.base.result import unit_of  # noqa: E402
+from wbscope.base.units import format_value  # noqa: E402
 from wbscope.library.library import Library, load_library  # noqa: E402
 from wbscope.library.rule import SEVERITIES, Rule  # noqa: E402
 from wbscope.library.sqlfile import SqlFile  # noqa: E402
@@ -37,11 +42,6 @@ QUERIES = f"""\
 are made of is in [views.md](views.md).
 
 {UNITS} A window is 2 s long unless `--window` says otherwise.
-
-`--from` and `--to` take the events between them. Rows that are made of events (tasks, stalls,
-requests) have what begins there, in full length: a sleep that began before is left out, one that
-goes on behind `--to` counts whole. Windows (`throttle_windows`, `dirty_position`, ...) are cut:
-they have the part of a sleep, or of a state, that lies in them.
 
 A metric is a column that runs are judged by; "better" says which way, "-" that it depends.
 
@@ -73,6 +73,18 @@ unless `--no-pager` is given. Colours are for terminals; `NO_COLOR=1` takes them
 
 "Needs": without these events there is no answer. "Better with": with these it is more exact.
 "Record profile": the smallest of the [profiles](#profiles) that has them.
+
+## A part of the time
+
+`explain`, `query`, `report`, `plot`, `timeline`, `open`, `ingest` and `convert` take a part of the
+run: `--from 250ms --to 4s`, or `--time-range 250ms..4s`, from the first event. `@12.5s` means 12.5
+s on the trace clock; `@12493574083`, without a unit or point, is ns, as JSON prints it. Tables
+count times from the first event, too; `--clock` shows those of the trace.
+
+`--from` and `--to` take the events between them. Rows that are made of events (tasks, stalls,
+requests) have what begins there, in full length: a sleep that began before is left out, one that
+goes on after `--to` counts whole. Windows (`throttle_windows`, `dirty_position`, ...) are cut:
+they have the part of a sleep, or of a state, that lies in them.
 """
 PROFILES = """\
 ## Profiles
@@ -88,11 +100,25 @@ view here and the tables of [schema.md](schema.md); its `.schema NAME` prints an
 
 {UNITS}
 
-A subject is a file of `sql/views`. Its private steps, whose names begin with `_`, are not listed,
-and [steps that subjects share](#shared-steps) stand apart: another version may have others. "Made
-of" names the views that a view reads, also through private steps, "Needs" and "Better with" the
-events that it stands on.
+A subject is a file of `sql/views`. Its private steps, whose names begin with `_`, are not listed;
+[steps.md](steps.md) has the steps that subjects share. "Made of" names the views that a view reads,
+also through private steps, "Needs" and "Better with" the events that it stands on.
 """
+STEPS = f"""\
+{GENERATED}
+# Steps
+
+Views that the [views](views.md) and [queries](queries.md) of several subjects read. They are parts
+of wbscope: another version may have others. `.schema NAME` at the prompt of `wbscope sql RUN`
+prints the SQL of one. The [first lines of views.md](views.md) say how to read an entry.
+"""
+THRESHOLDS = """\
+## Thresholds
+
+`wbscope sql RUN "SELECT * FROM wb_rule"` prints those of the version that you have.
+"""
+# The view whose values are the same for every run, and stand beside their meaning.
+RULES = "wb_rule"
 
 # What stands for an event, an option or a name of ours in a sentence of facts().
 CODE = re.compile(r"(?<![\w`])(?:--[a-z]+|[a-z0-9]+:[a-z]\w+)(?![\w`])")
@@ -126,6 +152,20 @@ def columns(file: SqlFile) -> list[str]:
         unit = unit_of(column.name) or ""
         meaning = cell(column.description)
         lines.append(f"| `{column.name}` | {column.type} | {unit} | {meaning} |")
+    return lines
+
+
+def thresholds(file: SqlFile, library: Library) -> list[str]:
+    """As columns(), with the value of each."""
+    with sqlite3.connect(":memory:") as engine:
+        engine.execute("CREATE TABLE raw_meta (key, value)")
+        for name in (*file.needs, file.name):
+            engine.execute(library.files[name].create_view())
+        values = engine.execute(f"SELECT * FROM {file.name}").fetchone()
+    lines = ["", "| column | value | meaning |", "|---|---:|---|"]
+    for column, value in zip(file.columns, values, strict=True):
+        told = format_value(column.name, unit_of(column.name), value)
+        lines.append(f"| `{column.name}` | {told} | {cell(column.description)} |")
     return lines
 
 
@@ -201,12 +241,23 @@ def public_needs(file: SqlFile, library: Library) -> list[str]:
     return sorted(found, key=lambda name: name.startswith("raw_"))
 
 
+def is_step(file: SqlFile) -> bool:
+    """Whether it stands in docs/steps.md, not in docs/views.md."""
+    return file.shared and file.name != RULES
+
+
 def made_of(file: SqlFile, library: Library) -> str:
-    """The views behind a view; those of this page are linked."""
-    return ", ".join(
-        f"`{name}`" if name.startswith("raw_") else f"[{name}](#{name})"
-        for name in public_needs(file, library)
-    )
+    """The views behind a view, linked from its page."""
+    here = is_step(file)
+
+    def link(name: str) -> str:
+        if name.startswith("raw_"):
+            return f"`{name}`"
+        there = is_step(library.files[name])
+        page = "" if there == here else "steps.md" if there else "views.md"
+        return f"[{name}]({page}#{name})"
+
+    return ", ".join(link(name) for name in public_needs(file, library))
 
 
 def subjects(library: Library) -> dict[str, list[SqlFile]]:
@@ -229,7 +280,7 @@ def view_entry(file: SqlFile, library: Library) -> list[str]:
         *bullet("Needs", event_list(file.events)),
         *bullet("Better with", event_list(optional)),
         *bullet("Source", file.source),
-        *columns(file),
+        *(thresholds(file, library) if file.name == RULES else columns(file)),
         "",
     ]
 
@@ -287,15 +338,14 @@ def view_page(library: Library) -> str:
     for subject, views in by_subject.items():
         lines += [f"[{subject}](#{subject}): {views[0].subject}", ""]
         lines += [f"- [{file.name}](#{file.name}): {file.summary}" for file in views] + [""]
-    lines += ["[Shared steps](#shared-steps)", "", "## Subjects", ""]
+    for title in ("Thresholds", "Timelines", "Raw views"):
+        lines += [f"[{title}](#{title.lower().replace(' ', '-')})", ""]
+    lines += ["## Subjects", ""]
     for subject, views in by_subject.items():
         lines += [f"### {subject}", views[0].subject, ""]
         for file in views:
             lines += view_entry(file, library)
-    lines += ["## Shared steps", "Steps that the views and queries of several subjects read.", ""]
-    for file in of_kind(library, "view"):
-        if file.shared:
-            lines += view_entry(file, library)
+    lines += [THRESHOLDS, *view_entry(library.files[RULES], library)]
     lines += [
         "## Timelines",
         "",
@@ -316,29 +366,60 @@ def view_page(library: Library) -> str:
     return "\n".join([*lines, *raw_rows(library)]) + "\n"
 
 
+def step_page(library: Library) -> str:
+    steps = [file for file in of_kind(library, "view") if is_step(file)]
+    lines = [STEPS]
+    lines += [f"- [{file.name}](#{file.name})" for file in steps] + [""]
+    for file in steps:
+        lines += view_entry(file, library)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
 def finding_page(library: Library) -> str:
     """docs/findings.md: what is written by hand stays, the rules behind the mark are made."""
     by_hand = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8").split(GENERATED)[0]
+    given = tomllib.loads((ROOT / "tools" / "finding_samples.toml").read_text(encoding="utf-8"))
     lines = [f"{by_hand}{GENERATED}", ""]
     for severity in SEVERITIES:
         for file in library.findings():
             if file.rule is not None and file.rule.severity == severity:
-                lines += finding_entry(file, file.rule)
-    return "\n".join(lines)
+                lines += finding_entry(file, file.rule, given.get(file.name))
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def finding_entry(file: SqlFile, rule: Rule) -> list[str]:
-    settings = ", ".join(f"`{one.knob.source}`" for one in rule.settings)
-    lines = [
-        f"### {file.name}",
-        f"{file.title}. {file.summary}",
-        "",
-        f'- {rule.severity}, {rule.confidence}: "{rule.sentence.source}"',
-        f"- Evidence: {', '.join(f'`{one.query}`' for one in rule.evidence) or 'none'}",
-    ]
-    if rule.advice is not None:
-        lines.append(f"- Advice: {rule.advice.source}{f' ({settings})' if settings else ''}")
+def finding_entry(file: SqlFile, rule: Rule, given: dict[str, Any] | None) -> list[str]:
+    """`given` is what a run got of it."""
+    lines = [f"### {file.name}", f"{file.title}. {file.summary}", ""]
+    if given:
+        lines += [
+            f"- {given['severity']}, {given['confidence']}: {given['text']} ({given['run']})",
+            *bullet("Advice", given["advice"]),
+            *bullet("Sets", ", ".join(f"`{one}`" for one in given["sets"])),
+        ]
+    else:
+        advice = pattern_of(rule.advice.source) if rule.advice is not None else ""
+        lines += [
+            f"- {rule.severity}, {rule.confidence}: {pattern_of(rule.sentence.source)}",
+            *bullet("Advice", advice),
+            *bullet("Sets", ", ".join(f"`{knob_of(one.knob.source)}`" for one in rule.settings)),
+        ]
+    lines += bullet("Evidence", ", ".join(dict.fromkeys(f"`{one.query}`" for one in rule.evidence)))
     return [*lines, ""]
+
+
+def pattern_of(source: str) -> str:
+    """As people read it: {lead}, not {lead:raw}; {calls_count} calls, not {calls_count:call}."""
+    return re.sub(
+        r"\{(\w+):(\w+)\}",
+        lambda m: f"{{{m[1]}}}" + ("" if m[2] in ("raw", "path") else f" {m[2]}s"),
+        source,
+    )
+
+
+def knob_of(source: str) -> str:
+    """The knob as people write it: bdi/BDI/max_ratio, not bdi/{holder_bdi:raw}/max_ratio."""
+    known = re.sub(r"\{\w*bdi(?::raw)?\}", "BDI", source)
+    return re.sub(r"\{\w*cgroup_ino:path\}", "/CGROUP", known)
 
 
 def main() -> int:
@@ -346,6 +427,7 @@ def main() -> int:
     pages = {
         ROOT / "docs" / "queries.md": query_page(library),
         ROOT / "docs" / "views.md": view_page(library),
+        ROOT / "docs" / "steps.md": step_page(library),
         ROOT / "docs" / "findings.md": finding_page(library),
     }
     stale = [

@@ -2,8 +2,8 @@
 -- @finding   background_near_limit
 -- @title     The flusher starts too near the limit
 -- @summary   Tasks were throttled, and the disk writes what lies between the
---   background threshold and the dirty threshold in less than a second: when
---   the flusher starts, writers are about to be stopped.
+--   background threshold and the dirty threshold in less than half a second:
+--   when the flusher starts, writers are about to be stopped.
 -- @severity  note
 -- @confidence measured
 -- @sentence  The flusher starts at {bg_thresh_bytes} and writers are stopped at

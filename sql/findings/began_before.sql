@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   began_before
--- @title     Tasks waited that had begun to before this part
+-- @title     Tasks waited since before this part
 -- @summary   Of a part of the trace: tasks waited in it, other than for
---   throttling, and had begun to before. A wait is told of by its rule in the
+--   throttling, since before it began. A wait is counted by its rule in the
 --   part in which it begins.
 -- @severity  warning
 -- @confidence measured
@@ -10,8 +10,8 @@
 --   that began before it ({causes:raw}), the longest {longest_ns} in all.
 -- @evidence  stalls_before: cost_task_ns = sum(inside_ns, is_told=1);
 --   longest_ns = max(dur, is_told=1)
--- @advice    Ask for a part that these waits begin in, or for the whole run: it
---   has the rule that tells of them.
+-- @advice    Ask for a part that these waits begin in, or for the whole run:
+--   there the rule of each wait counts it.
 -- @needs     wb_loss, wb_wait_before, wb_rule
 -- @column    cost_task_ns INTEGER time that tasks waited so in the part
 -- @column    longest_ns INTEGER the longest of these waits, with its time

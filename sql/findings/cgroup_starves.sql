@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   cgroup_starves
 -- @title     A cgroup's pages hold up another cgroup
--- @summary   Tasks were held up while their own wb held less than its share of
---   free run, or while their disk had nothing to do: pages of another cgroup,
---   on the same device, filled the machine's pool. severe where that was most
---   of the time that they were held up.
+-- @summary   Tasks were throttled while their own wb held less than its share
+--   of free run, or while their disk had nothing to do: pages of another
+--   cgroup, on the same device, filled the machine's pool. severe where that
+--   was most of the time that they were throttled.
 -- @when      cgroup_starves
 -- @severity  severe
 -- @confidence measured

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   device_idle
 -- @title     The device is idle while its writers wait
--- @summary   Tasks were held up while pages were under writeback and their
+-- @summary   Tasks were throttled while pages were under writeback and their
 --   device had no request: something above the disk holds the requests back,
 --   such as io.max, io.latency or blk-throttle of cgroup v1.
 -- @when      device_idle

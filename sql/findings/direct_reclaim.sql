@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   direct_reclaim
 -- @title     Tasks reclaim memory themselves
--- @summary   Tasks waited in direct reclaim, which met hardly a dirty page:
+-- @summary   Tasks waited in direct reclaim, which met hardly any dirty page:
 --   kswapd does not keep up. A warning where it cost more than throttling.
 -- @when      direct_reclaim
 -- @severity  warning

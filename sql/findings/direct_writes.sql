@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   direct_writes
 -- @title     Tasks wait for their own writes to a disk
--- @summary   Tasks gave the disk writes themselves and waited for them, as
---   direct I/O does: such writes dirty no page, no limit governs them, and no
---   counter of dirty pages has them.
+-- @summary   Tasks sent writes to a disk themselves and waited for them, as
+--   direct I/O does. Such writes dirty no page, no limit governs them, and no
+--   counter of dirty pages includes them.
 -- @when      direct_writes
 -- @severity  note
 -- @confidence measured

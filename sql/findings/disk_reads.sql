@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   disk_reads
 -- @title     Tasks wait for their reads of a disk
--- @summary   Tasks gave a disk reads and slept while these were in flight:
---   files that were in no memory, swap, metadata. No dirty page holds them up,
---   but writes that the disk does meanwhile can. inferred where most of it are
---   reads ahead, of which nothing tells that somebody waits for them.
+-- @summary   Tasks sent reads to a disk and slept while these were in flight:
+--   files that were not in memory, swap, metadata. No dirty page blocks them,
+--   but writes that the disk does meanwhile can. inferred where most of it is
+--   readahead: no event says that somebody waits for that.
 -- @when      disk_reads
 -- @severity  note
 -- @confidence measured

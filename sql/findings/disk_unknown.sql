@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   disk_unknown
 -- @title     Nothing tells which disk a device lies on
--- @summary   Tasks were held up at the machine's limits, and their device has
---   no block request, while others wrote: it lies on them (LVM, dm-crypt, md,
---   btrfs). Whether its disk was too slow, idle or held back cannot be said.
+-- @summary   Tasks were throttled at the machine's limits, and their device has
+--   no block request, while other devices wrote: it lies on some of these (LVM,
+--   dm-crypt, md, btrfs). Whether its disk was too slow, idle or held back is
+--   not known.
 -- @when      disk_unknown
 -- @severity  warning
 -- @confidence inferred

@@ -4,9 +4,9 @@
 -- @summary   A device returned an error for requests that write, pages of files
 --   could not be written, or fsync and the like returned an error. Pages whose
 --   writeback fails count as written and are clean afterwards: nothing writes
---   them again, and only who calls fsync is told. Requests alone may have been
---   tried again above the disk (multipath, RAID): a warning, where something
---   lies on it.
+--   them again, and only the next caller of fsync gets the error. Failed
+--   requests alone are a warning where something lies on the device (multipath,
+--   RAID): it may have tried them again.
 -- @severity  severe
 -- @confidence measured
 -- @sentence  {lead:raw}[ on {bdi}][; {requests_count:request} of {failed_bytes}

@@ -3,7 +3,7 @@
 -- @title     The flusher waits for the journal
 -- @summary   A flusher thread was blocked while the journal committed: it
 --   starts no writing meanwhile, and the dirty pages of all its files stay. The
---   disk goes on with what it had been given before.
+--   disk goes on with what it was given before.
 -- @when      flusher_waits_journal
 -- @severity  note
 -- @confidence measured

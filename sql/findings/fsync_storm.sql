@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   fsync_storm
 -- @title     Too many fsyncs
--- @summary   Ten fsyncs a second and more waited on one device: each waits for
---   a commit of the journal, and the device does little else.
+-- @summary   Ten fsyncs a second or more waited on one device: each waits for a
+--   commit of the journal, and the device does little else.
 -- @when      fsync_storm
 -- @severity  warning
 -- @confidence measured

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   journal_commit
 -- @title     Tasks wait for the journal to commit
--- @summary   Tasks waited in fsync, write or a system call without events while
---   the journal of their file system committed: with data=ordered a commit
---   writes the data of all files first that it has blocks of.
+-- @summary   Tasks waited in fsync, in write or in a system call that was not
+--   recorded, while the journal of their file system committed: with
+--   data=ordered a commit first writes the data of every file to which it
+--   allocated blocks.
 -- @when      journal_commit
 -- @severity  warning
 -- @confidence measured
@@ -23,7 +24,7 @@
 --   less often, or give it a file system of its own.][No limit helps where no
 --   more than {little_bytes} are dirty: let what calls fsync() call it less
 --   often, or give it a file system of its own.][Lower the limit to
---   {untold_bytes} if it is higher, which nothing tells here: a commit then
+--   {untold_bytes} if it is higher, which is not known here: a commit then
 --   finds no more than the disk writes in two seconds.][Let less gather for
 --   {other_bdi} alone, by a lower max_ratio (from 6.2 on also strict_limit):
 --   vm.dirty_bytes would hold up the writers of other disks.]

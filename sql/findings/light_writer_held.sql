@@ -2,7 +2,7 @@
 -- @finding   light_writer_held
 -- @title     A light writer is held up beside a greedy one
 -- @summary   A task that asked for less than its fair share was throttled for a
---   fifth of its time and more: at the limit the kernel stops everybody.
+--   fifth of its time or more: at the limit the kernel stops everybody.
 -- @severity  note
 -- @confidence measured
 -- @sentence  {light_task} dirtied only {light_bytes_per_s} of {bdi} and was

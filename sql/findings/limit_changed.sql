@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   limit_changed
 -- @title     The dirty limit was changed
--- @summary   The dirty limit changed at one stroke in the run. Where it fell
---   below what was dirty, tasks were held up until the disks had written the
---   difference, which says nothing of the disks. A warning where a write was
---   held for half a second and more, else a note.
+-- @summary   The dirty limit changed at one moment of the run. Where it fell
+--   below what was dirty, tasks were throttled until the disks had written the
+--   difference, which says nothing about the disks. A warning where a write was
+--   held for half a second or more, else a note.
 -- @severity  warning
 -- @confidence measured
 -- @sentence  [The dirty limit changed from {from_bytes} to {to_bytes} after

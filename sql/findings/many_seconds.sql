@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   many_seconds
 -- @title     More dirty pages than the disk writes in seconds
--- @summary   What was dirty takes the disk 5 s and more to write (big memory,
---   USB sticks): whoever calls sync or fsync waits for it, or needs such a page
---   (truncate), and a crash loses it. A warning where somebody waited, else a
+-- @summary   What was dirty takes the disk 5 s or more to write (big memory,
+--   USB sticks): whoever calls sync or fsync, or needs such a page (truncate),
+--   waits for it, and a crash loses it. A warning where somebody waited, else a
 --   note.
 -- @severity  warning
 -- @confidence measured

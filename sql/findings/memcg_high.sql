@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   memcg_high
 -- @title     A memory cgroup is above memory.high
--- @summary   Tasks slept for more than 10 ms right behind the reclaim of their
---   memory cgroup, and no event tells of another reason: so the kernel slows
---   down those whose cgroup stays above its memory.high. A warning where they
---   lost half a second and more, else a note.
+-- @summary   Tasks slept for more than 10 ms right after the reclaim of their
+--   memory cgroup, and no event gives another reason: that is how the kernel
+--   slows down a cgroup that stays above its memory.high. A warning where they
+--   lost half a second or more, else a note.
 -- @when      memcg_high
 -- @severity  warning
 -- @confidence inferred
--- @sentence  {tasks} slept {cost_task_ns} right behind the reclaim of their
+-- @sentence  {tasks} slept {cost_task_ns} right after the reclaim of their
 --   memory cgroup, the longest time for {longest_ns}: most likely that cgroup
 --   was above its memory.high, which makes its tasks sleep for up to 2 s.
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=memcg_high);

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   new_bdi_bandwidth
 -- @title     The kernel takes a new device for a fast one
--- @summary   Tasks were held up in the first 3 s in which their wb was
---   throttled, while the kernel believed it to write at least four times what
---   it does: a new wb starts at 100 MiB/s, so writers run into the limit.
+-- @summary   Tasks were throttled within 3 s of the first throttling for their
+--   wb, while the kernel believed it to write at least four times what it does:
+--   a new wb starts at 100 MiB/s, so writers run into the limit.
 -- @when      new_bdi_bandwidth
 -- @severity  warning
 -- @confidence measured
@@ -17,8 +17,9 @@
 -- @evidence  disk_rates: believed_bytes_per_s = max(believed_bytes_per_s,
 --   bdi={bdi})
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
--- @advice    Let {bdi} hold less of the pool from the start, by a udev rule for
---   such disks: {max_percent} % of the limit is what it writes in a second.
+-- @advice    Set max_ratio of {bdi} to {max_percent} from the start, by a udev
+--   rule for such disks: {max_percent} % of the limit is what it writes in a
+--   second.
 -- @set       /sys/class/bdi/{bdi:raw}/max_ratio = {max_percent:raw}
 -- @now       /sys/class/bdi/{bdi:raw}/max_ratio = 100
 --   (the default; not recorded)

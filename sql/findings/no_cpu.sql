@@ -2,10 +2,10 @@
 -- @finding   no_cpu
 -- @title     A writer has no CPU
 -- @summary   A task that writes was ready to run and had no CPU for a fifth of
---   its time and more, and for half a second and more: other tasks had the
---   CPUs, or its cgroup had used up its share (cpu.max). A warning where that
---   was half of its time and more. It comes behind the findings of waits, which
---   have a cost: without a CPU is no wait of stalls.
+--   its time or more, and for at least half a second: other tasks had the CPUs,
+--   or its cgroup had used up its share (cpu.max). A warning where that was
+--   half of its time or more. It has no cost and comes after the findings of
+--   waits: time without a CPU is no wait of stalls.
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {task} was ready to run and had no CPU for {ready_ns} of

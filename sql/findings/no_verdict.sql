@@ -2,9 +2,9 @@
 -- @finding   no_verdict
 -- @title     The trace is not whole
 -- @summary   Events were lost, or a part of the trace is damaged or could not
---   be read: what is told are lower bounds, and no advice is given. Where the
---   trace clock counts ticks, no time and no rate is known, and nothing else is
---   told; nor is it where no event was recorded.
+--   be read: numbers are lower bounds, and no advice is given. Where the trace
+--   clock counts ticks, or no event was recorded, no other rule is asked: no
+--   time and no rate is known.
 -- @severity  severe
 -- @confidence measured
 -- @sentence  No verdict, {why:raw}:[ the ring buffer overran {gaps_count:time}

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   no_writeback
 -- @title     Writers wait and nothing is written
--- @summary   Tasks were held up while no page was under writeback and their
---   device had no request: nobody had started to write. For most of the time
---   that they were held up, or it is the moment before the flusher wakes.
+-- @summary   Tasks were throttled while no page was under writeback and their
+--   device had no request: nobody had started to write. Only where that was
+--   most of the time that they were throttled: less is the moment before the
+--   flusher wakes.
 -- @when      no_writeback
 -- @severity  severe
 -- @confidence measured

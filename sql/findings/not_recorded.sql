@@ -2,8 +2,8 @@
 -- @finding   not_recorded
 -- @title     Throttling was not recorded
 -- @summary   The trace was made without balance_dirty_pages, so it cannot say
---   whether anybody was throttled. A text does not tell which events were on:
---   without a line of this one, it was off, or nobody was throttled.
+--   whether anybody was throttled. A text does not say which events were on:
+--   where it has no line of this one, it was off, or nobody was throttled.
 -- @severity  warning
 -- @confidence measured
 -- @sentence  Whether anybody was throttled cannot be said: {why}.

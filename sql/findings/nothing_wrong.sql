@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   nothing_wrong
 -- @title     Nothing is wrong
--- @summary   No other finding is more than a note. Its row is there always, and
---   it is told only then. It is about dirty throttling alone where other waits
---   took half a second and more, or could not be seen: without sched_switch and
---   system calls it is inferred. It gives no all-clear for a part of the time
---   with a piece of a write that was held for half a second and more in all.
+-- @summary   No other finding is more than a note. The rule always has a row,
+--   which is shown only then. It is about dirty throttling alone where other
+--   waits took half a second or more, or could not be seen: without
+--   sched_switch and system calls it is inferred. A part of the time with a
+--   piece of a write that was held for half a second or more in all is never
+--   called healthy.
 -- @severity  ok
 -- @confidence measured
 -- @sentence  {lead:raw}{part:raw}:[ at most {dirty_max_bytes} were dirty,

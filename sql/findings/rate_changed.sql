@@ -2,10 +2,10 @@
 -- @finding   rate_changed
 -- @title     A device became slow or fast
 -- @summary   The rate at which a device writes while it is busy changed for
---   good in the run, at one moment and by a factor: its cache was full, it grew
---   hot, a slow part of a volume began, or somebody else began to use it. Where
---   it fell, other findings reckon with the slow rate. Not told where requests
---   became smaller, or fewer at a time, and not by samples.
+--   good, at one moment of the run and at least threefold: its cache was full,
+--   it grew hot, a slow part of a volume began, or somebody else began to use
+--   it. Where it fell, other findings use the slow rate. Not judged where
+--   requests became smaller, or fewer at a time, nor from samples.
 -- @severity  note
 -- @confidence measured
 -- @sentence  {bdi} wrote {before_bytes_per_s} while it was busy until

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   read_again
 -- @title     Files are read again and again
--- @summary   A fifth and more of what was read from disks had been in memory
+-- @summary   A fifth or more of what was read from disks had been in memory
 --   before, and reclaim had dropped it: what programs read does not fit.
 -- @severity  note
 -- @confidence measured

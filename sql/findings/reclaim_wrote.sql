@@ -4,7 +4,7 @@
 -- @summary   Pages that reclaim gave away to be written: nr_vmscan_write.
 -- @severity  fact
 -- @confidence measured
--- @sentence  Reclaim gave {pages_count} pages away to be written
+-- @sentence  Reclaim itself sent {pages_count} pages to be written
 --   (nr_vmscan_write)[, {device_count} of them to the swap device][ and
 --   {file_count} to files].
 -- @evidence  mmtests_vmstat: pages_count = max(value,

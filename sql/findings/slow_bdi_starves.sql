@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   slow_bdi_starves
 -- @title     Pages of one device hold up writers of another
--- @summary   Tasks were held up while their own wb held less than its share of
---   free run, or while their own disk had nothing to do: pages of another
+-- @summary   Tasks were throttled while their own wb held less than its share
+--   of free run, or while their own disk had nothing to do: pages of another
 --   device filled the machine's pool. severe where that was most of the time
---   that they were held up; a warning where nothing tells whose they were.
+--   that they were throttled; a warning where nothing shows whose pages they
+--   were.
 -- @when      slow_bdi_starves
 -- @severity  severe
 -- @confidence measured
@@ -22,10 +23,11 @@
 -- @evidence  blame --bdi {bdi}
 -- @evidence  disk_rates: holder_bytes_per_s = max(disk_bytes_per_s,
 --   bdi={holder_bdi})
--- @advice    [Let {holder_bdi} hold less: {max_percent} % of the limit is what
---   it writes in a second.][ Linux {old_release} holds it to that only near the
---   limit: strict_limit, which does so always, is there from 6.2 on.][Look for
---   what can hold back requests above {idle_bdi}, such as an io.max.]
+-- @advice    [Set max_ratio of {holder_bdi} to {max_percent}: {max_percent} %
+--   of the limit is what it writes in a second.][ Linux {old_release} enforces
+--   this only near the limit; from 6.2 on, strict_limit makes it hold
+--   always.][Look for what can hold back requests above {idle_bdi}, such as an
+--   io.max.]
 -- @set       /sys/class/bdi/{holder_bdi:raw}/strict_limit = {strict:raw}
 -- @set       /sys/class/bdi/{holder_bdi:raw}/max_ratio = {max_percent:raw}
 -- @now       [/sys/class/bdi/{holder_bdi:raw}/strict_limit = {lax:raw} (the

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   slow_device
 -- @title     A device is slower than its writers
--- @summary   Tasks were held up at the machine's limits while their own device
---   had requests all the time and its own wb held its share: they want more
---   than the device can write. A warning where one write was held for long, as
---   it is when writers run into the limit; else throttling did its work.
+-- @summary   Tasks were throttled at the machine's limits while their own
+--   device had requests all the time and its own wb held its share: they want
+--   more than the device can write. A warning where one write was held for half
+--   a second or more, as happens when writers run into the limit; else
+--   throttling did its work.
 -- @when      slow_device
 -- @severity  warning
 -- @confidence measured
@@ -18,9 +19,10 @@
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi});
 --   below_ratio = max(below_ratio, bdi={bdi}); reached_ratio =
 --   max(reached_ratio, bdi={bdi})
--- @advice    No setting makes {bdi} faster. Let its writers[ give it no more
---   than {disk_bytes_per_s}, or] write behind themselves (sync_file_range,
---   O_DIRECT), so that no write waits for another's pages.
+-- @advice    No setting makes {bdi} faster. Let its writers[ write no more than
+--   {disk_bytes_per_s} in all, or] start writing as they go (sync_file_range),
+--   or bypass the page cache (O_DIRECT), so that no write waits for another's
+--   pages.
 -- @costs     The program takes as long as the disk does, which it does anyway.
 -- @expect    throttle_summary.call_max_ns lower
 -- @needs     wb_loss_total, wb_disk_rate, wb_watched, wb_rule

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   small_limit
 -- @title     The dirty limit is too small for the disk
--- @summary   Tasks were held up at a limit that their device writes in less
---   than the longest pause (200 ms): writers stop and the disk runs empty in
---   turns.
+-- @summary   Tasks were throttled at a limit that their device writes in less
+--   than the longest pause (200 ms): now the writers stop, and now the disk
+--   runs empty.
 -- @when      small_limit
 -- @severity  warning
 -- @confidence measured

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   small_memcg_limit
 -- @title     A memory cgroup is too small for the burst
--- @summary   Tasks were held up by the dirty limits of their own memory cgroup,
---   or waited while it reclaimed its memory; the machine had room. A warning
---   where they lost half a second and more, or were held for as long as a pause
---   can be (200 ms); else a note.
+-- @summary   Tasks were throttled by the dirty limits of their own memory
+--   cgroup, or waited while it reclaimed its memory; the machine had room. A
+--   warning where they lost half a second or more, or were held for as long as
+--   a pause can be (200 ms); else a note.
 -- @when      small_memcg_limit
 -- @severity  warning
 -- @confidence measured
@@ -24,8 +24,8 @@
 --   {proposed_bytes} have room for this burst][Give the cgroup more memory
 --   ({full_file:raw}): its tasks wait while they reclaim what is over its
 --   limit][No limit has room for this burst: that takes {missing_bytes}, and
---   the machine has {memory_bytes}. Let its writers write less at once, or
---   write behind themselves (sync_file_range, O_DIRECT)].
+--   the machine has {memory_bytes}. Let its writers write less at once, start
+--   writing as they go (sync_file_range), or bypass the page cache (O_DIRECT)].
 -- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.high = {high_bytes:raw}
 -- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.max = {max_bytes:raw}
 -- @now       [/sys/fs/cgroup{cgroup_ino:path}/memory.high =

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   strict_limit
 -- @title     A device's own limit stops its writers
--- @summary   Tasks were held up by the limit of their own bdi (strict_limit and
---   max_ratio; FUSE has it always), with room in the machine and in the disk.
+-- @summary   Tasks were throttled by the limit of their own bdi (strict_limit
+--   and max_ratio; FUSE always has it), while the machine and the disk had
+--   room.
 -- @when      strict_limit
 -- @severity  warning
 -- @confidence measured

@@ -2,8 +2,8 @@
 -- @finding   swap_competes
 -- @title     Swap competes with the files for the disk
 -- @summary   Memory was short, and swap lies on a disk that files are written
---   to: tasks waited in reclaim, for swap's pages and for the disk. Where it
---   has a disk of its own, those that waited for swap's pages.
+--   to: tasks waited in reclaim, for swap's pages and for the disk. Where swap
+--   has a disk of its own, only waits for swap's pages count.
 -- @when      swap_competes
 -- @severity  warning
 -- @confidence measured

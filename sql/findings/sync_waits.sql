@@ -2,17 +2,18 @@
 -- @finding   sync_waits
 -- @title     sync waits for the disk
 -- @summary   Tasks waited in sync, in fsync or for pages under writeback until
---   the disk had written what had gathered, and that was not much (else
---   many_seconds tells it). A warning where one waited for half a second and
---   more, else a note. Beside writers that are throttled it stands in the queue
---   of the disk behind their pages. Where the disk had no request for most of
---   that time, it is not the disk that they waited for.
+--   the disk had written what had gathered, and that was not much (else it is
+--   many_seconds). A warning where one waited for half a second or more, else a
+--   note. Beside throttled writers a sync waits in the queue of the disk behind
+--   their pages. Where the disk had no request for most of that time, it is not
+--   the disk that they waited for.
 -- @when      many_seconds
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {tasks} waited {cost_task_ns} {place:raw} until what was dirty was
---   on the disk[ {bdi}], the longest {longest_ns}[, while {writers} wrote more
---   than it takes][; the disk had nothing to do for {idle_ratio} of that time].
+--   on the disk[ {bdi}], the longest {longest_ns}[, while {writers} wrote
+--   faster than the disk][; the disk had nothing to do for {idle_ratio} of that
+--   time].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); longest_ns = max(max_ns, finding=many_seconds, bdi={bdi});
 --   idle_ratio = 1 - mean(device_ratio, total_ns, finding=many_seconds,
@@ -26,7 +27,7 @@
 --   (fsync, sync_file_range).][No limit helps where no more than {little_bytes}
 --   are dirty: let programs sync less often, or only the file that matters
 --   (fsync, sync_file_range).][Lower the limit to {untold_bytes} if it is
---   higher, which nothing tells here: little is then queued before what has to
+--   higher, which is not known here: little is then queued before what has to
 --   be on the disk now.][Let less gather for {other_bdi} alone, by a lower
 --   max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would hold up the
 --   writers of other disks.]

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   unexplained
--- @title     Blocked for reasons that nothing tells
--- @summary   Tasks were blocked for half a second and more outside of all waits
---   that the recorded events tell of. That a disk was busy meanwhile does not
---   say that they waited for it.
---   A warning where one was blocked for half a second and more at a stretch.
+-- @title     Tasks were blocked for unknown reasons
+-- @summary   Tasks were blocked for half a second or more outside of all waits
+--   that the recorded events show. A disk that was busy meanwhile need not be
+--   what they waited for. A warning where one was blocked for half a second or
+--   more at a stretch.
 -- @severity  note
 -- @confidence measured
--- @sentence  No recorded event tells what blocked {tasks_count:task} for
+-- @sentence  No recorded event shows what blocked {tasks_count:task} for
 --   {cost_task_ns}, the longest time for {longest_ns}[; a disk was busy in most
 --   of {busy_ns} of it].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=, kind=blocked

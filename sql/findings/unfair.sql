@@ -3,8 +3,8 @@
 -- @title     Equal writers got unequal shares
 -- @summary   Writers of one wb that wrote together and asked for more than they
 --   got did not get the same: Jain's index against their max-min fair shares is
---   below 0.8, and one got less than half of another. Of a few calls it says
---   nothing.
+--   below 0.8, and one got less than half of another. Not judged of writers
+--   with fewer than 16 calls.
 -- @severity  warning
 -- @confidence measured
 -- @sentence  {slow_task} dirtied {slow_bytes_per_s} of {bdi} and {fast_task}

@@ -2,9 +2,9 @@
 -- @finding   write_behind
 -- @title     Tasks wait for what they wrote before
 -- @summary   Tasks called sync_file_range, which waits until the disk has
---   written a part of a file. Who does so for one piece after the other holds
---   itself back: it goes at the disk's speed, and little is dirty. Calls of
---   more than 2 s are told by sync_waits or many_seconds.
+--   written a part of a file. A program that does so piece by piece limits
+--   itself: it goes at the disk's speed, and little is dirty. Calls of more
+--   than 2 s are counted by sync_waits or many_seconds.
 -- @when      write_behind
 -- @severity  note
 -- @confidence measured

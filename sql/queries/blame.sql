@@ -7,11 +7,12 @@
 -- @summary  For each throttled task: which devices and cgroups held the dirty
 --   pages that it waited for, and which of them added the pages.
 -- @read     share_held is weighted by how long the task slept; the shares of a
---   task add up to 1, with a row of unknown (no holder) for what nothing tells.
---   A holder other than the task's own wb, and a high innocent, say that others
---   held it up: alone it would not have been throttled. In a memory cgroup's
---   domain the pool is that of the cgroup. share_added is of what was dirtied
---   within the time that the pool takes to be written, by windows.
+--   task add up to 1, with a row of unknown (no holder) for what no event or
+--   sample shows. A holder other than the task's own wb, and a high innocent,
+--   mean that others held it up: alone it would not have been throttled. In a
+--   memory cgroup's domain the pool is that of the cgroup. share_added is of
+--   what was dirtied within the time that the pool takes to be written, by
+--   windows.
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    task under a name, bdi, cgroup, holder; order throttled_ns
 --   descending, share_held_ratio descending

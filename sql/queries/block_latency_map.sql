@@ -5,11 +5,11 @@
 -- @title    Time that block requests took, over time
 -- @summary  How many requests of each device were issued in each window, by
 --   how long they took.
--- @read     Lengths are classes that double: from at_least up to, and without,
---   below. A band that splits in two is a cache or a queue that fills; a stain
---   high above the rest is what a reader or an fsync waits for. block_latency
---   has the percentiles of the whole run. Requests without an end in the trace
---   are left out.
+-- @read     Lengths are in classes that double: at_least <= length < below. A
+--   band that splits in two is a cache or a queue that fills; a stain high
+--   above the rest is what a reader or an fsync waits for. block_latency has
+--   the percentiles of the whole run. Requests without an end in the trace are
+--   left out.
 -- @filters  window, range, bdi
 -- @grain    window, device, op, class of lengths; order window_start_ns,
 --   device, op, at_least_ns

@@ -5,11 +5,12 @@
 -- @title    How fast each device writes
 -- @summary  What each device writes while it has something to do.
 -- @read     rate is written bytes over the time in which the device had a
---   request: what it can do, however seldom it was asked. Limits are worth so
---   many seconds of it. A volume on a disk (LVM) has the numbers of that disk,
---   so the rows do not add up; one that is slow itself (dm-crypt) has its own.
---   Where pages are compressed (btrfs), they count as they were in memory. Of a
---   device that became slow in the run, the rate is that from then on.
+--   request: what it can do, however seldom it was asked. A limit over it is
+--   how many seconds of writing the limit holds. A volume on a disk (LVM) has
+--   the numbers of that disk, so the rows do not add up; one that is slow
+--   itself (dm-crypt) has its own. Where pages are compressed (btrfs), they
+--   count as they were in memory. Of a device that became slow in the run, the
+--   rate is that from then on.
 -- @filters  bdi
 -- @grain    device; order bdi
 -- @needs    wb_disk_rate, wb_dirty_extent, wb_bandwidth, wb_bounds, wb_params,

@@ -6,9 +6,9 @@
 -- @order    12
 -- @summary  The waits of each task under the finding that tells of them.
 -- @read     Each wait is under one finding only, so the rows add up. finding
---   `-` is what no rule tells of, such as a task's own reads. many_seconds is
---   told as sync_waits where little was dirty. Kernel threads are left out, but
---   for flushers that wait for a journal.
+--   `-` is a wait that no rule counts (finding unexplained). explain calls
+--   many_seconds sync_waits where little was dirty. Kernel threads are left
+--   out, but for flushers that wait for a journal.
 -- @warns    wb_disk_warning
 -- @filters  range, bdi, tid, task, cgroup
 -- @grain    finding, task under a name, kind, cause, bdi; order total_ns

@@ -6,8 +6,8 @@
 -- @summary  What each wb held of the machine's dirty pages, in windows.
 -- @read     held is the mean of what the wb's own events and samples say; those
 --   of a window add up to the machine's dirty pages. A row without bdi is what
---   nothing tells: a wb is seen only while its tasks are throttled, or where
---   `record` sampled debugfs.
+--   no event or sample shows: a wb is seen only while its tasks are throttled,
+--   or where `record` sampled debugfs.
 -- @filters  window, range, bdi, cgroup
 -- @grain    window, bdi, cgroup; order window_start_ns, bdi, cgroup_ino
 -- @needs    wb_pool_window, wb_params

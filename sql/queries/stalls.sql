@@ -8,8 +8,8 @@
 -- @read     dur is the wait's own time: a wait inside another one takes its
 --   time away from the outer one, so the rows of a task never add up to more
 --   than has passed; span is the outer time. cause says why the task waited
---   here, unknown that the events do not tell; docs/stalls.md has the rules.
---   --explain shows what it was decided on.
+--   here; unknown means that the events do not show it. docs/stalls.md has the
+--   rules. --explain shows what it was decided on.
 -- @explain  stalls_evidence
 -- @warns    wb_disk_warning
 -- @filters  range, bdi, tid, task, cgroup

@@ -159,7 +159,7 @@ FROM told AS t;
 -- @column   call_least_ns INTEGER a write system call that sched_switch did not
 --   watch counts as a wait from this length on: shorter ones copy data
 -- @column   silent_least_ns INTEGER a throttled task that did not call
---   balance_dirty_pages() for so long was held up elsewhere: a writer that is
+--   balance_dirty_pages() for this long was blocked elsewhere: a writer that is
 --   throttled calls it many times a second
 -- @column   run_slack_ns INTEGER a sleep belongs to an event of its task when
 --   the task ran for no longer than this between them
@@ -168,50 +168,54 @@ FROM told AS t;
 --   clock, the event by the trace's, and clocks of guests jump by up to 14 ms
 -- @column   came_back_ns INTEGER a task that fires its next event within this
 --   time after one came back at once
--- @column   unslept_least_ns INTEGER one that came back at once did not sleep
---   when its pause was this much longer: more than clocks of guests jump
+-- @column   unslept_least_ns INTEGER a task that came back at once did not
+--   sleep when its pause was longer by this much: more than clocks of guests
+--   jump
 -- @column   throttled_least_ratio REAL a task throttled for less than this
 --   share of its time got all that it asked for
--- @column   idle_least_ratio REAL so did one that was idle for this share of
---   the rest or more
+-- @column   idle_least_ratio REAL a task that was idle for this share of the
+--   rest of its time, or more, got all that it asked for, too
 -- @column   together_least_ns INTEGER writers are compared that were active
---   together for so long: five updates of their rate
+--   together for this long: five updates of their rate
 -- @column   incidental_bytes INTEGER a task that never paused and was charged
 --   no more than this writes on the side, such as its own messages: it is not
 --   compared with those that write for their living
--- @column   incidental_divisor INTEGER so does one that paused, where the calls
---   for this wb are no more than one of so many of the task
--- @column   leaked_bytes INTEGER a thread is charged no more than this for
---   others: a task that exits leaves less than one call charges
--- @column   leaked_ratio REAL nor are the writers of a wb charged more than
---   this share of what they wrote for others
--- @column   calibrated_least_ratio REAL the rest is shared out by calls in free
---   run where events charge this share and more: with less it was never
---   measured how far off that is
--- @column   coverage_least_ratio REAL events that charge less than this share
---   of what the machine dirtied do not tell who dirtied how much
--- @column   boost_percent INTEGER thresholds above this many per cent of the
---   sample's beside them are a real-time task's: the kernel gives it a quarter
---   and more besides, and others change by less from one sample to the next
+-- @column   incidental_divisor INTEGER a task that paused is incidental for a
+--   wb, too, if at most 1 in this many of its calls are for it
+-- @column   leaked_bytes INTEGER events charge a thread with at most this much
+--   more than it wrote: a task that exits leaves less to others than one call
+--   charges
+-- @column   leaked_ratio REAL events charge the writers of a wb with at most
+--   this share more than they wrote
+-- @column   calibrated_least_ratio REAL where events charge this share or more
+--   of what the machine dirtied, the rest is shared out by calls in free run;
+--   below, nobody measured how far off that is
+-- @column   coverage_least_ratio REAL where events charge less than this share
+--   of what the machine dirtied, they do not tell who dirtied how much
+-- @column   boost_percent INTEGER thresholds are a real-time task's where they
+--   are above this many per cent of those of the samples beside them: the
+--   kernel gives it a quarter and more besides, and others change by less from
+--   one sample to the next
 -- @column   limit_step_factor REAL somebody changed the limit where the dirty
---   threshold of one sample is so many times that of the next or more: 1.28 is
---   a real-time task's
+--   threshold of one sample is this many times that of the next, or more: 1.28
+--   is a real-time task's
 -- @column   same_state_pages INTEGER two looks at dirty pages are of the same
 --   domain when they differ by no more than this: what the tasks of a few CPUs
 --   can dirty between the looks
--- @column   same_state_divisor INTEGER so they are when they differ by no more
---   than one part in so many
--- @column   reached_least_ratio REAL pages that reclaim gave away are spoken of
---   as written when at least this share of them reached a device
+-- @column   same_state_divisor INTEGER or when they differ by no more than one
+--   part in this many
+-- @column   reached_least_ratio REAL pages that reclaim gave away are called
+--   written when at least this share of them reached a device
 -- @column   counter_lag_pages INTEGER counters of pages agree when they differ
---   by no more than this: so many may a CPU keep to itself (MAX_THRESHOLD of
+--   by no more than this: a CPU may keep this many to itself (MAX_THRESHOLD of
 --   mm/vmstat.c)
 -- @column   enclosed_ratio REAL files read before and after a trace may count
 --   this share more than it: what happens while recording begins and ends
--- @column   same_ratio REAL two sources tell the same when they differ by no
---   more than this share: metadata, and what is under way at the ends
--- @column   few_calls_count INTEGER so many calls are no share of anything
--- @column   sleep_late_ns INTEGER sleeps are this much late at most, on
+-- @column   same_ratio REAL two sources agree when they differ by no more than
+--   this share: metadata, and what is under way at the ends
+-- @column   few_calls_count INTEGER with fewer calls than this, shares and
+--   indexes are not computed
+-- @column   sleep_late_ns INTEGER sleeps are at most this much late, on
 --   average: a jiffy at HZ=100, and as long for a CPU
 -- @column   law_ratio REAL this share of events may have another rate than the
 --   control law gives: numbers change within a call
@@ -219,51 +223,53 @@ FROM told AS t;
 --   it is older than this: a disk writes tens of MB in that time
 -- @column   pause_max_ns INTEGER limits that the device writes out in less time
 --   than this are too small for it: one pause takes as long (MAX_PAUSE)
--- @column   new_bdi_ns INTEGER so long after its first throttled task the
+-- @column   new_bdi_ns INTEGER for this long after its first throttled task the
 --   kernel's bandwidth of a wb is mostly its first guess: it averages over 3 s
 -- @column   overrated_factor REAL the kernel's bandwidth of a wb is wrong when
---   the device writes so many times less
--- @column   storm_per_s INTEGER a device whose fsyncs come so many a second
---   waits for its journal all the time
+--   it is this many times what the device writes
+-- @column   storm_per_s INTEGER a device with this many fsyncs a second waits
+--   for its journal all the time
 -- @column   handed_ratio REAL the block layer holds requests back when it has
 --   this share of the limit, and the device has nothing to do
 -- @column   own_busy_factor REAL a device that lies on disks is slow itself
---   when it was busy so many times as long as all of them
--- @column   shrunk_factor REAL the disk gets less than the pages that were
---   written for it when these are so many times its bytes
--- @column   rate_step_factor REAL the rate of a device changed when it wrote so
---   many times as fast before or behind, and the square of the size of its
---   requests by less
--- @column   rate_side_ns INTEGER and was busy for so long on either side
--- @column   rate_side_count INTEGER in so many seconds with a write or more
+--   when it was busy for this many times as long as all of them
+-- @column   shrunk_factor REAL a disk gets less than the pages that were
+--   written for it when these are this many times its bytes
+-- @column   rate_step_factor REAL the rate of a device changed when it wrote
+--   this many times as fast before or after, and the square of the size of its
+--   requests changed by less
+-- @column   rate_side_ns INTEGER it also has to be busy for this long on either
+--   side of the change
+-- @column   rate_side_count INTEGER in this many seconds with a write, or more
 -- @column   busy_ratio REAL a device that is busy for this share of the time
---   writes no more with a larger limit; counters that are told for this share
---   of it are told for all of it
+--   writes no more with a larger limit; counters that are known for this share
+--   of it are taken for all of it
 -- @column   dirty_least_ratio REAL a reclaim meets dirty pages when they are
---   this share of the pages that it scanned: with fewer it has clean ones too
--- @column   few_pages_count INTEGER fewer pages than this are nothing: 1 MiB
+--   this share of the pages that it scanned: with fewer it has clean ones, too
+-- @column   few_pages_count INTEGER fewer pages than this do not matter: 1 MiB
 --   where pages have 4 KiB
--- @column   loss_least_ns INTEGER time that is lost in all tasks together and
---   is worth a word
--- @column   named_least_ratio REAL share of the time that tasks lost from which
---   on those of a name are named besides the ones that lost most
--- @column   long_call_ns INTEGER a call that holds a task for so long is felt
---   by whoever waits for it; a healthy writer is held for pause_max_ns at most
+-- @column   loss_least_ns INTEGER a finding is told when all tasks together
+--   lost this much time
+-- @column   named_least_ratio REAL tasks of another name than those that lost
+--   most are named, too, when they lost this share of the time
+-- @column   long_call_ns INTEGER whoever waits for a call notices when it is
+--   held for this long; a healthy writer is held for pause_max_ns at most
 -- @column   worth_most_ns INTEGER dirty pages that take the disk longer than
---   this make whoever syncs wait so long, and are lost in a crash
--- @column   little_most_ns INTEGER what is dirty and takes no disk longer than
---   this is so little that no limit would change much
+--   this make whoever syncs wait that long, and are lost in a crash
+-- @column   little_most_ns INTEGER where every disk would write all that is
+--   dirty within this time, no limit would change much
 -- @column   nearly_all_ratio REAL a disk that wrote this share of all that was
 --   written is taken for the only one
--- @column   most_percent INTEGER a max_ratio above this takes a device less
---   than a tenth of the limit: none is proposed
+-- @column   most_percent INTEGER no max_ratio above this is proposed: it would
+--   take less than a tenth of the limit from a device
 -- @column   fair_least_ratio REAL Jain's index from which on shares count as
 --   equal
--- @column   held_least_ratio REAL share of its time from which on a light
---   writer is held up
--- @column   again_least_ratio REAL from this share on what is read again is a
---   large part of what is read
--- @column   lost_most_ratio REAL share of events whose loss changes no verdict
+-- @column   held_least_ratio REAL a light writer is held up when it is
+--   throttled for this share of its time
+-- @column   again_least_ratio REAL what is read again is much when it is this
+--   share of what is read
+-- @column   lost_most_ratio REAL the loss of this share of events, or less,
+--   changes no verdict
 -- @source   the ratios are choices, the rest is mm/page-writeback.c
 --   wb_position_ratio(), wb_update_write_bandwidth(), domain_dirty_limits()
 CREATE VIEW wb_rule AS

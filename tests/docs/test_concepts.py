@@ -16,6 +16,7 @@ import numpy
 import pytest
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
+from support.pictures import shrink
 from support.runs import REPOSITORY
 
 _PAGE = REPOSITORY / "docs/concepts.md"
@@ -60,6 +61,7 @@ def test_a_picture_is_what_plot_draws(
     kept = _PAGE.with_suffix("") / f"{name}.png"
     if pytestconfig.getoption("--update-pictures"):
         shutil.copy(drawn, kept)
+        shrink(kept)
     ours, theirs = (matplotlib.image.imread(path)[..., :3] for path in (drawn, kept))
     assert numpy.abs(numpy.subtract(ours.shape, theirs.shape)).max() <= 8
     height, width = (min(pair) for pair in zip(ours.shape[:2], theirs.shape[:2], strict=True))

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.pages import dead_links
 from support.runs import REPOSITORY
 from wbscope.library.library import load_library
 from wbscope.library.sqlfile import Column
@@ -17,28 +18,11 @@ _PAGES = sorted(
     for page in REPOSITORY.glob(pattern)
 )
 _LIBRARY = load_library(REPOSITORY / "sql")
-_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\(([^)\s]+)\)")
-
-
-def _anchors(page: Path) -> set[str]:
-    """Headings as GitHub names them."""
-    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
-    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_links_lead_somewhere(page: Path) -> None:
-    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
-    for link in _LINK.findall(text):
-        if link.startswith(("http://", "https://", "mailto:")):
-            continue
-        name, _, anchor = link.partition("#")
-        target = (page.parent / name).resolve() if name else page
-        assert target.exists(), link
-        if anchor:
-            assert anchor in _anchors(target), link
+    assert list(dead_links(page)) == []
 
 
 def test_every_query_has_its_entry_with_all_columns_and_metrics() -> None:
@@ -56,18 +40,42 @@ def test_every_query_has_its_entry_with_all_columns_and_metrics() -> None:
 
 
 def test_every_view_has_its_entry_with_all_columns() -> None:
-    page = (REPOSITORY / "docs" / "views.md").read_text(encoding="utf-8")
+    """Those for everybody in views.md, the steps of several subjects in steps.md; once."""
+    page, steps = (
+        (REPOSITORY / "docs" / name).read_text(encoding="utf-8")
+        for name in ("views.md", "steps.md")
+    )
     for file in _LIBRARY.files.values():
         if file.kind == "raw":
             assert f"\n| `{file.name}` | " in page
         elif file.kind == "view" and file.is_private():
-            assert not re.search(rf"\b{file.name}\b", page), file.name
+            assert not re.search(rf"\b{file.name}\b", page + steps), file.name
         elif file.kind == "view":
-            _, found, entry = page.partition(f"\n#### {file.name}\n")
+            there = page if file.is_public() or file.name == "wb_rule" else steps
+            assert (page + steps).count(f"\n#### {file.name}\n") == 1, file.name
+            _, found, entry = there.partition(f"\n#### {file.name}\n")
             assert found, file.name
             entry = re.split(r"\n##+ ", entry)[0]
             assert re.findall(r"^\| `(\w+)` \|", entry, re.MULTILINE) == _named(file.columns)
             assert f"- One row: {file.grain}" in entry
+
+
+def test_every_threshold_has_its_value() -> None:
+    """As the view gives it."""
+    page = (REPOSITORY / "docs" / "views.md").read_text(encoding="utf-8")
+    entry = page.partition("\n#### wb_rule\n")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", entry, re.MULTILINE))
+    rule = _LIBRARY.files["wb_rule"]
+    assert list(told) == _named(rule.columns)
+    known = {"pause_max_ns": "200 ms", "most_ratio": "50.0 %", "leaked_bytes": "512 KiB"}
+    assert {name: told[name] for name in known} == known
+
+
+def test_the_index_has_every_page() -> None:
+    page = (REPOSITORY / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(([\w-]+\.md)[)#]", page))
+    there = {path.name for path in (REPOSITORY / "docs").glob("*.md")} - {"README.md"}
+    assert linked == there
 
 
 def _named(columns: tuple[Column, ...]) -> list[str]:

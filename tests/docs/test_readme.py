@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README says of its first example in words is what the queries answer."""
+"""What the README says of its examples in words is what the queries answer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import wbscope
+from support.cli import Wbscope
+from support.corpus import CORPUS, unpack
 from support.runs import REPOSITORY
 
 _EXAMPLE = REPOSITORY / "examples/four-equal-writers"
@@ -32,3 +34,29 @@ def test_the_sentence_on_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     held = [row for row in rows if f"{row['call_max_ns'] / 1e9:.1f}" == told[5]]
     assert len(held) == _WORDS[told[4]]
     assert max(row["call_max_ns"] for row in rows) < (float(told[5]) + 0.1) * 1e9
+
+
+def test_the_sentence_on_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WBSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    text = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    told = re.search(
+        r"asleep for (\d+) % of its life: the kernel counts the dirty pages of all disks together,"
+        r" and (\d+) % of them were those of vdc.",
+        text,
+    )
+    assert told is not None
+    with wbscope.open(unpack(CORPUS / "6.1-slow-starves-fast", tmp_path)) as run:
+        (fio,) = (row for row in run.query("throttle_by_task").records() if row["comm"] == "fio")
+        (held,) = (
+            row["share_held_ratio"]
+            for row in run.query("blame").records()
+            if (row["victim_comm"], row["holder_bdi"]) == ("fio", "254:32")
+        )
+    assert [round(100 * fio["throttled_ratio"]), round(100 * held)] == [int(told[1]), int(told[2])]
+
+
+def test_the_finding_that_is_taken_apart(wbscope: Wbscope, tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs/findings.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```text\n(severe .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert wbscope.run("demo", cwd=tmp_path).returncode == 0
+    assert block in wbscope.run("explain", "wbscope-demo", cwd=tmp_path).stdout

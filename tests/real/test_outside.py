@@ -123,7 +123,7 @@ def test_what_nothing_tells(calls: tuple[str, ...], tmp_path: Path) -> None:
     told = found["unexplained"]
     assert told.severity == "warning"
     assert told.text == (
-        "No recorded event tells what blocked 1 task for 1.00 s, the longest time for 1.00 s;"
+        "No recorded event shows what blocked 1 task for 1.00 s, the longest time for 1.00 s;"
         " a disk was busy in most of 1.00 s of it."
     )
     assert (told.advice is None) is bool(calls)
@@ -140,7 +140,7 @@ def test_no_disk_is_named_that_had_nothing_to_do(tmp_path: Path) -> None:
     told = found["unexplained"]
     assert told.severity == "note"
     assert told.text == (
-        "No recorded event tells what blocked 1 task for 600 ms, the longest time for 300 ms."
+        "No recorded event shows what blocked 1 task for 600 ms, the longest time for 300 ms."
     )
     assert [(row["cause"], row["bdi"]) for row in rows] == [("unknown", None)]
     assert found["nothing_wrong"].title == "Nothing is wrong with dirty throttling"
@@ -157,7 +157,7 @@ def test_memory_high_is_likely_behind_reclaim(tmp_path: Path) -> None:
     told = found["memcg_high"]
     assert (told.severity, told.confidence) == ("warning", "inferred")
     assert told.cost_task_ns == 1500 * MS
-    assert told.text.startswith("other 81 slept 1.50 s right behind the reclaim of their memory")
+    assert told.text.startswith("other 81 slept 1.50 s right after the reclaim of their memory")
     assert "the longest time for 900 ms: most likely" in told.text
     lost = [
         (row["finding"], row["stalls_count"], row["bdi"])

@@ -13,11 +13,13 @@ from support.advice import assert_sound
 from support.corpus import cases, unpack
 from support.report import report_lines
 from support.runs import REPOSITORY
+from support.samples import Samples
 from support.verdicts import BEGIN, END, RULE_OF, cause_of, confusion, is_healthy
 from wbscope.explain.proving import prove
 from wbscope.run.run import Run
 
 _PAGE = REPOSITORY / "docs/findings.md"
+_SAMPLES = REPOSITORY / "tools/finding_samples.toml"
 _LEAST_RIGHT = 0.9
 _QUIET = {"note", "ok", "fact"}
 
@@ -70,6 +72,22 @@ def test_the_first_finding_names_the_cause(unpacked: Unpacked, pytestconfig: pyt
     if pytestconfig.getoption("--update-docs"):
         _PAGE.write_text(made)
     assert text == made, "run this test with --update-docs"
+
+
+@pytest.mark.slow
+def test_the_samples_of_each_rule_are_what_runs_got(
+    unpacked: Unpacked, pytestconfig: pytest.Config
+) -> None:
+    samples = Samples()
+    for case in cases():
+        with wbscope.open(unpacked(case)) as run:
+            samples.add(case.name, run.findings(), RULE_OF[cause_of(case)])
+    for trace in sorted(REPOSITORY.glob("examples/*/trace.dat")):
+        with wbscope.open(trace.parent) as run:
+            samples.add(str(trace.parent.relative_to(REPOSITORY)), run.findings())
+    if pytestconfig.getoption("--update-docs"):
+        _SAMPLES.write_text(samples.toml())
+    assert _SAMPLES.read_text() == samples.toml(), "run this test with --update-docs"
 
 
 @pytest.mark.parametrize("kernel", ["6.1", "7.2"])

@@ -125,7 +125,8 @@ def test_no_more_than_the_machine_has(tmp_path: Path) -> None:
     assert one.advice is not None
     assert one.advice.text == (
         "No limit has room for this burst: that takes 194 MiB, and the machine has 193 MiB. Let"
-        " its writers write less at once, or write behind themselves (sync_file_range, O_DIRECT)."
+        " its writers write less at once, start writing as they go (sync_file_range), or bypass the"
+        " page cache (O_DIRECT)."
     )
     assert (one.advice.settings, one.advice.now, one.advice.costs, one.advice.expect) == (
         (), (), "", ""

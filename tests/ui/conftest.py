@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.browser import UiPage, launch_browser
 from support.cli import Wbscope
+from support.pictures import shrink
 from support.runs import REPOSITORY
 from support.shortlink import long_link
 from support.tools import missing, wbscope_path
@@ -64,7 +65,8 @@ class Opener:
 @pytest.fixture
 def take_picture(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[UiPage, str], None]:
     """Takes a picture for the documentation; only --update-pictures writes it to docs/."""
-    folder = REPOSITORY / "docs" if request.config.getoption("--update-pictures") else tmp_path
+    update = request.config.getoption("--update-pictures")
+    folder = REPOSITORY / "docs" if update else tmp_path
 
     def take(ui: UiPage, name: str) -> None:
         ui.picture(folder / name)
@@ -73,6 +75,8 @@ def take_picture(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Ui
         assert data.startswith(b"\x89PNG\r\n\x1a\n")
         assert struct.unpack(">II", data[16:24]) == (1600, 900)
         assert 30_000 < len(data) < 400_000
+        if update:
+            shrink(folder / name)
 
     return take
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.cli import Wbscope
 from support.corpus import CORPUS, unpack
+from support.pictures import shrink
 from support.reportpage import HOSTILE, OpenedPage, ReadPage, hostile_run, open_report
 from support.runs import REPOSITORY, example
 from support.tools import missing
@@ -410,3 +411,5 @@ def test_picture(browser: Browser, wbscope: Wbscope, folder: Path, request: Any)
     data = target.read_bytes()
     assert struct.unpack(">II", data[16:24]) == (1400, 1050)
     assert 30_000 < len(data) < 300_000
+    if update:
+        shrink(target)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.pages import dead_links
 from support.runs import REPOSITORY
 from support.tools import require_program
 from wbscope.cli.verbs import VERBS
@@ -67,7 +68,13 @@ def test_all_data_is_in_the_wheel(tmp_path: Path) -> None:
     assert len(named) > 10
     for page in named:
         assert (pages / page).read_bytes() == (REPOSITORY / page).read_bytes()
-    assert not list(pages.rglob("*.png"))
+    there = sorted(pages.rglob("*.md"))
+    assert {pages / "README.md", pages / "docs/README.md"} <= set(there)
+    assert {str(page): found for page in there if (found := list(dead_links(page)))} == {}
+    # All this is in the wheel of a program of 3 MB.
+    assert sum(picture.stat().st_size for picture in pages.rglob("*.png")) < 900_000
+    assert sum(file.stat().st_size for file in pages.rglob("*") if file.is_file()) < 5_000_000
+    assert not [*pages.rglob("*.dat"), *pages.rglob("*.xz")]
     for place, script in {
         "bash-completion/completions/wbscope": "wbscope.bash",
         "fish/vendor_completions.d/wbscope.fish": "wbscope.fish",

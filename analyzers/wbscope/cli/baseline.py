@@ -120,7 +120,9 @@ def save(
 
 @app.command()
 def show(files: FilesArgument, as_json: JsonOption = False) -> None:
-    """Show what is in baselines: runs, what they were recorded on, medians.
+    """Show what is in baselines.
+
+    Runs, what they were recorded on, and medians.
 
     \b
     Examples:

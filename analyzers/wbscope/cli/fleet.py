@@ -300,11 +300,12 @@ def report(
     force: ForceOption = False,
     no_pager: NoPagerOption = False,
 ) -> None:
-    """What is wrong in a dataset, in how many runs, where, and since when.
+    """Say what is wrong in a dataset, where and since when.
 
-    First the findings that cost most and what to change, then tables: machines,
-    releases, pauses, waits by cause, findings by kernel and device, fairness.
-    -o FILE.html is a page, -o FILE.json the document of --json.
+    First the findings that cost most, in how many runs they are and what to
+    change, then tables: machines, releases, pauses, waits by cause, findings by
+    kernel and device, fairness. -o FILE.html is a page, -o FILE.json the
+    document of --json.
 
     \b
     Examples:
@@ -362,13 +363,14 @@ def gate(
     output: OutputOption = "-",
     force: ForceOption = False,
 ) -> None:
-    """Judge one cohort against another by a policy, as `wbscope gate` does.
+    """Judge one cohort against another by a policy.
 
-    A cohort is a predicate over the columns of the table runs: kernel, host,
-    date, machine, name and others. The unit is the machine: runs of one machine
-    are no independent evidence, and one on both sides is compared with itself.
-    What differs among the runs of a cohort is told; what all runs of one share
-    and those of the other do not is refused, unless the policy declares it.
+    As `wbscope gate` does for two sides. A cohort is a predicate over the
+    columns of the table runs: kernel, host, date, machine, name and others. The
+    unit is the machine: runs of one machine are no independent evidence, and one
+    on both sides is compared with itself. What differs among the runs of a
+    cohort is reported; what all runs of one share and those of the other do not
+    is refused, unless the policy declares it.
 
     Exit code 0 passed, 1 failed, 4 worse, not enough evidence or runs that are
     not comparable, 2 usage, 3 a damaged dataset, 5 environment.

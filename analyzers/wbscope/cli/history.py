@@ -70,10 +70,11 @@ def add(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Store all numbers of runs: all of them, or none when something is wrong.
+    """Store all numbers of runs under their commit.
 
-    The file is made where there is none. A run that it has already, by its
-    content and not by its name, is told and not stored again.
+    All runs are stored, or none when something is wrong. The file is made where
+    there is none. A run that it has already, by its content and not by its name,
+    is reported and not stored again.
 
     \b
     Examples:
@@ -131,10 +132,11 @@ def show(
     output: OutputOption = _STDOUT,
     force: ForceOption = False,
 ) -> None:
-    """What changed, at which commit and how surely, the most evident first.
+    """Show what changed, at which commit and how surely.
 
-    Runs of one branch and one machine, those of the newest run; kernels may
-    differ. With -o trend.html, one page with a plot of each metric.
+    The most evident change comes first. Runs are those of one branch and one
+    machine, which the newest run is of; kernels may differ. With -o trend.html,
+    one page with a plot of each metric.
 
     \b
     Examples:
