@@ -1,19 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- @finding   no_verdict
 -- @title     The trace is not whole
--- @summary   Events were lost, or a part of the trace is damaged: what is told
---   are lower bounds, and no advice is given. Where the trace clock counts
---   ticks, no time and no rate is known, and nothing else is told; nor is it
---   where no event was recorded.
+-- @summary   Events were lost, or a part of the trace is damaged or could not
+--   be read: what is told are lower bounds, and no advice is given. Where the
+--   trace clock counts ticks, no time and no rate is known, and nothing else is
+--   told; nor is it where no event was recorded.
 -- @severity  severe
 -- @confidence measured
 -- @sentence  No verdict, {why:raw}:[ the ring buffer overran {gaps_count:time}
 --   and {lost_count:event} are lost;][ the ring buffer overran
 --   {unknown_gaps_count:time} and the trace does not tell of each how many
---   events that cost;][ it is {state};][ its clock ({ticks_clock}) counts
---   ticks, not ns;] {so:raw}.
+--   events that cost;][ {unread_count:record} could not be read;][ no record
+--   has the field {lacking:raw};][ it is {state};][ its clock ({ticks_clock})
+--   counts ticks, not ns;] {so:raw}.
 -- @evidence  trace_state: gaps_count = max(gaps_count); lost_count =
---   max(lost_count); unknown_gaps_count = max(unknown_gaps_count)
+--   max(lost_count); unknown_gaps_count = max(unknown_gaps_count);
+--   unread_count = max(unread_count)
 -- @advice    {remedy}.
 -- @needs     wb_trace_state
 -- @column    cost_task_ns INTEGER 0
@@ -24,6 +26,8 @@
 -- @column    gaps_count INTEGER gaps, where their events are counted
 -- @column    lost_count INTEGER events lost
 -- @column    unknown_gaps_count INTEGER gaps, where they are not
+-- @column    unread_count INTEGER records whose event or fields are not known
+-- @column    lacking TEXT fields that no record has
 -- @column    state TEXT damaged or not whole
 -- @column    ticks_clock TEXT a clock that counts ticks; NULL = it tells ns
 -- @column    is_empty INTEGER 1: no event was recorded
@@ -34,11 +38,13 @@ SELECT
   CASE
     WHEN s.is_empty THEN 'No event was recorded'
     WHEN s.ticks_clock IS NOT NULL THEN 'The trace has no times'
+    WHEN s.lacking IS NOT NULL THEN 'The trace cannot be read in full'
   END AS title,
   CASE
     WHEN s.is_empty THEN 'no event was recorded'
-    WHEN s.ticks_clock IS NULL THEN 'the trace is not whole'
-    ELSE 'the trace has no times'
+    WHEN s.ticks_clock IS NOT NULL THEN 'the trace has no times'
+    WHEN s.lacking IS NOT NULL THEN 'the trace cannot be read in full'
+    ELSE 'the trace is not whole'
   END AS why,
   CASE
     WHEN s.is_empty THEN 'nothing can be said'
@@ -48,6 +54,8 @@ SELECT
   s.gaps_count,
   s.lost_count,
   s.unknown_gaps_count,
+  s.unread_count,
+  s.lacking,
   s.state,
   s.ticks_clock,
   s.is_empty,
@@ -58,6 +66,12 @@ SELECT
     WHEN s.ticks_clock IS NOT NULL
       THEN 'Record again with a clock that tells ns: trace-cmd record -C mono,'
         || ' or wbscope record, which takes such a one'
+    WHEN s.lacking IS NOT NULL
+      THEN 'Take a version of wbscope that knows this kernel, or send its'
+        || ' authors the format file of the event'
+    WHEN s.unread_count > coalesce(s.lost_count, 0)
+      THEN 'Record again: the formats in this file are not those of all its'
+        || ' records'
     WHEN coalesce(s.gaps_count, s.unknown_gaps_count) IS NULL
       THEN 'Copy the trace again, or record again: a recorder that was killed'
         || ' leaves such a file'

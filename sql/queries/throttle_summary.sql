@@ -41,8 +41,8 @@
 -- @metric   pause_max_ns lower: the longest wait that the kernel ordered
 -- @metric   slept_total_ns lower: how long programs stood still as too much
 --   data waited in memory for disks, all of them together
--- @metric   call_max_ns lower: the longest that the kernel held up one write of
---   any program
+-- @metric   call_max_ns lower: the longest that one call of
+--   balance_dirty_pages() held up a task
 -- @metric   throttled_ratio lower: share of the writing programs' time in which
 --   the kernel made them wait
 WITH

@@ -15,6 +15,10 @@
 -- @column   unknown_gaps_count INTEGER times that it overran, and nobody knows
 --   how many events that cost; NULL = none
 -- @column   lost_ratio REAL lost events over all that happened
+-- @column   unread_count INTEGER records whose event or fields are not known;
+--   NULL = none
+-- @column   lacking TEXT fields that answers are made of and no record has;
+--   NULL = none
 -- @column   state TEXT damaged, read only in part; NULL = whole
 -- @column   ticks_clock TEXT the trace clock, where it counts ticks and not ns;
 --   NULL = it tells the time
@@ -26,6 +30,8 @@ SELECT
   s.lost_count,
   s.unknown_gaps_count,
   s.lost_ratio,
+  s.unread_count,
+  s.lacking,
   s.state,
   s.ticks_clock,
   s.matters,

@@ -4,8 +4,9 @@
 -- @order    82
 -- @group    Pressure: The kernel's own measure of waits (PSI), sampled by
 --   wbscope record. A point shows the time up to the next one.
--- @track    * some [share]: time in which at least one task waited
--- @track    * full [share]: time in which all tasks that could run waited
+-- @track    * some [share]: time in which a task of a CPU waited, mean of CPUs
+--   by their time not idle
+-- @track    * full [share]: time in which it did and no other task could run
 -- @summary  Shares of the time in which tasks waited for CPU, I/O and memory.
 -- @grain    sample of one curve; order ts
 -- @needs    wb_pressure_sample

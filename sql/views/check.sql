@@ -721,7 +721,8 @@ LEFT JOIN summed AS s ON 1;
 -- @view     _check_trace
 -- @summary  Whether the trace is whole.
 -- @grain    what; order place
--- @needs    raw_event_counts, raw_lost_events, raw_ingest_stats, raw_meta
+-- @needs    raw_event_counts, raw_lost_events, raw_ingest_stats, raw_meta,
+--   wb_unread
 -- @column   place INTEGER order in the table
 -- @column   source TEXT who tells
 -- @column   what TEXT lost events or damage
@@ -761,10 +762,8 @@ WITH
       ) AS cut_short,
       (
         SELECT min(i.name) || ' is not 0: data of the trace is missing'
-        FROM raw_ingest_stats AS i
-        WHERE i.severity = 'data_loss'
-          AND i.value > 0
-          AND i.name NOT IN ('lost_gaps', 'text_overwritten')
+        FROM wb_unread AS i
+        WHERE i.name <> 'text_overwritten'
       ) AS not_read
   )
 SELECT

@@ -408,9 +408,11 @@ LEFT JOIN (
 -- @column   ts INTEGER ns, trace clock, of the later sample
 -- @column   dur_ns INTEGER since the sample before
 -- @column   resource TEXT cpu, io or memory
--- @column   some_ns INTEGER at least one task waited
--- @column   full_ns INTEGER all tasks that could run waited; NULL = not told
--- @source   Documentation/accounting/psi.rst
+-- @column   some_ns INTEGER time in which a task of a CPU waited, mean of CPUs
+--   by their time not idle; of one CPU: at least one task waited
+-- @column   full_ns INTEGER the same of the time in which a task waited and no
+--   other could run; NULL = not told
+-- @source   Documentation/accounting/psi.rst; kernel/sched/psi.c
 -- @materialize
 CREATE VIEW wb_pressure_sample AS
 WITH

@@ -11,7 +11,8 @@
 --   raw_balance_dirty_pages, raw_mm_vmscan_lru_isolate,
 --   raw_mm_vmscan_lru_shrink_inactive, reclaim_destination,
 --   reclaim_scan_basis, reclaim_write_scale, wb_cgroup, wb_hz, wb_kernel,
---   wb_params, wb_rule, wb_throttle_unseen, wb_units, wb_vmstat
+--   wb_lacking_field, wb_params, wb_rule, wb_throttle_unseen, wb_units,
+--   wb_unread, wb_vmstat
 -- @column   scope TEXT name of a query, or *
 -- @column   slug TEXT stable name of the warning
 -- @column   message TEXT what it means, with the numbers
@@ -96,12 +97,10 @@ SELECT
   'data-loss-' || replace(i.name, '_', '-'),
   i.name || ' is ' || i.value || ': data of the trace is missing, so sums are'
     || ' too small; docs/schema.md says what it counts'
-FROM raw_ingest_stats AS i
-WHERE i.severity = 'data_loss'
-  AND i.value > 0
+FROM wb_unread AS i
+WHERE i.is_record = 0
   -- These have warnings of their own.
   AND i.name NOT IN (
-    'lost_gaps',
     'text_not_understood',
     'text_overwritten',
     'text_cut',
@@ -112,6 +111,29 @@ WHERE i.severity = 'data_loss'
     'perfetto_traced_buf_trace_writer_packet_loss',
     'perfetto_traced_buf_patches_failed'
   )
+UNION ALL
+SELECT
+  '*',
+  'records-not-read',
+  CASE i.name
+    WHEN 'unknown_events'
+      THEN i.value || ' records are of events whose format is not in the trace'
+    WHEN 'short_records'
+      THEN i.value || ' records are shorter than the format of their event'
+    ELSE i.value || ' fields point outside of their record'
+  END
+    || ', so sums are too small'
+FROM wb_unread AS i
+WHERE i.is_record = 1
+UNION ALL
+SELECT
+  '*',
+  'missing-field',
+  f.event || ' has no field ' || f.field
+    || ' that wbscope knows, so what is made of it is missing (the kernel is '
+    || coalesce(k.release, 'unknown') || ')'
+FROM wb_lacking_field AS f
+CROSS JOIN wb_kernel AS k
 UNION ALL
 SELECT
   '*',

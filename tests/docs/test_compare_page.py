@@ -10,6 +10,7 @@ from wbscope.compare.fingerprint import FACTS
 from wbscope.compare.policy import Policy, Rule
 
 _PAGE = (REPOSITORY / "docs" / "compare.md").read_text(encoding="utf-8")
+_STATISTICS = (REPOSITORY / "docs" / "statistics.md").read_text(encoding="utf-8")
 
 
 def test_every_key_of_a_policy() -> None:
@@ -24,5 +25,6 @@ def test_every_fact() -> None:
 
 
 def test_the_validation_is_there() -> None:
-    table = _PAGE.partition("<!-- validation -->")[2].partition("<!-- /validation -->")[0]
+    table = _STATISTICS.partition("<!-- validation -->")[2].partition("<!-- /validation -->")[0]
     assert "`wbscope gate`: FAIL" in table
+    assert "](statistics.md)" in _PAGE

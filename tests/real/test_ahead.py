@@ -417,10 +417,10 @@ def test_nor_is_one_that_comes_just_when_the_other_thread_begins(
     path, opened = tmp_path / "run.db", ahead.open_database
     path.write_bytes(run_db.read_bytes())
 
-    def replaced(*place: Any) -> Any:
+    def replaced(*place: Any, **how: Any) -> Any:
         (tmp_path / "new.db").write_bytes(run_db.read_bytes())
         (tmp_path / "new.db").replace(path)
-        return opened(*place)
+        return opened(*place, **how)
 
     monkeypatch.setattr(ahead, "open_database", replaced)
     monkeypatch.setattr(sharing.Sharing, "_share", lambda *_: False)

@@ -53,6 +53,11 @@ def test_every_import_is_of_the_base_or_an_extra() -> None:
         (("fleet", "ingest", "RUN", "-o", "rows", "--master", "local[1]"), "pyspark", "spark"),
         (("compare", "RUN", "--against", "RUN"), "numpy", "gate"),
         (("gate", "--budget", "throttle_summary.pause_p99_ns <= 1s", "RUN"), "numpy", "gate"),
+        (("baseline", "save", "RUN", "-o", "base.json"), "numpy", "gate"),
+        # Of several extras that the command needs, the one that brings all.
+        (("export", "RUN", "--parquet", "rows"), "pyarrow", "fleet"),
+        (("fleet", "ingest", "RUN", "-o", "rows"), "pyarrow", "fleet"),
+        (("fleet", "ingest", "RUN", "-o", "rows", "--master", "local[1]"), "pyarrow", "spark"),
     ],
 )
 def test_one_error_with_the_line_for_pip(
@@ -90,6 +95,19 @@ def test_the_base_imports_no_extra(tmp_path: Path) -> None:
     ):
         done = wbscope.run(*words, cwd=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
+
+
+@pytest.mark.parametrize("extra", ["fleet", "spark"])
+def test_one_extra_brings_all_that_a_command_needs(extra: str) -> None:
+    needed = {"duckdb", "numpy", "pyarrow", "ruptures", "scipy"}
+    needed |= {"pyspark"} if extra == "spark" else set()
+    for library in needed:
+        error = missing_library(ImportError(name=library), "wbscope fleet", extra)
+        assert error is not None
+        assert f"'wbscope[{extra}]'" in str(error.fix)
+    other = missing_library(ImportError(name="perfetto"), "wbscope fleet", extra)
+    assert other is not None
+    assert "'wbscope[perfetto]'" in str(other.fix)
 
 
 def test_another_import_is_a_bug() -> None:

@@ -12,6 +12,14 @@ from wbscope.base.errors import SetupError
 
 __all__ = ["EXTRAS", "missing_library"]
 
+# The extra that brings the others of a command, and what it brings.
+_WITHIN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "fleet": frozenset({"arrow", "fleet", "gate"}),
+        "spark": frozenset({"arrow", "fleet", "gate", "spark"}),
+    }
+)
+
 # The module that is imported -> the extra of the package wbscope that brings it.
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
@@ -32,12 +40,20 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def missing_library(error: ImportError, subject: str) -> SetupError | None:
-    """The error for an import that failed for want of an extra; None for any other."""
+def missing_library(
+    error: ImportError, subject: str, whole: str | None = None
+) -> SetupError | None:
+    """The error for an import that failed for want of an extra; None for any other.
+
+    `whole` is the extra with all that the command needs: it is told where it brings the library, so
+    that there is one error and not one after the other.
+    """
     library = (error.name or "").partition(".")[0]
     extra = EXTRAS.get(library)
     if extra is None:
         return None
+    if whole is not None and extra in _WITHIN[whole]:
+        extra = whole
     return SetupError(
         "missing-library",
         subject,

@@ -42,7 +42,7 @@ def demo(
 ) -> None:
     """Say what was wrong in a run that comes with wbscope.
 
-    A disk of 1 MB/s fills the machine's dirty pages while fio writes to a fast
+    A disk of 1 MiB/s fills the machine's dirty pages while fio writes to a fast
     one; recorded on Linux 6.1, 0.7 MB. Needs no network and no root.
 
     \b

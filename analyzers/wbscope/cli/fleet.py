@@ -370,8 +370,8 @@ def gate(
     What differs among the runs of a cohort is told; what all runs of one share
     and those of the other do not is refused, unless the policy declares it.
 
-    Exit code 0 passed, 1 failed, 4 not enough evidence or runs that are not
-    comparable, 2 usage, 3 a damaged dataset, 5 environment.
+    Exit code 0 passed, 1 failed, 4 worse, not enough evidence or runs that are
+    not comparable, 2 usage, 3 a damaged dataset, 5 environment.
 
     \b
     Examples:

@@ -84,8 +84,8 @@ def gate(
 ) -> None:
     """Judge runs by a policy: PASS, FAIL, WORSE or INCONCLUSIVE.
 
-    Exit code 0 passed, 1 failed, 4 not enough evidence or runs that are not
-    comparable, 2 usage, 3 a run is missing or damaged, 5 environment.
+    Exit code 0 passed, 1 failed, 4 worse, not enough evidence or runs that are
+    not comparable, 2 usage, 3 a run is missing or damaged, 5 environment.
     docs/compare.md has the policy file, docs/ci.md what CI systems read.
 
     \b

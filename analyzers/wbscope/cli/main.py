@@ -154,7 +154,7 @@ def _known(error: Exception, words: list[str]) -> WbscopeError | None:
     Typer prints that itself, and nothing else.
     """
     if isinstance(error, ImportError):
-        return missing_library(error, _command(words))
+        return missing_library(error, _command(words), _whole_extra(words))
     frames = traceback.walk_tb(error.__traceback__)
     if isinstance(error, OSError) and any(one.f_code is typer.echo.__code__ for one, _ in frames):
         return cannot_write_stdout(error)
@@ -163,6 +163,14 @@ def _known(error: Exception, words: list[str]) -> WbscopeError | None:
 
 def _command(words: list[str]) -> str:
     return " ".join(["wbscope", *words[:1]])
+
+
+def _whole_extra(words: list[str]) -> str | None:
+    """The extra that has all libraries of a command that needs those of several."""
+    if words[:1] not in (["fleet"], ["export"]):
+        return None
+    is_cluster = any(word.partition("=")[0] == "--master" for word in words)
+    return "spark" if is_cluster else "fleet"
 
 
 def _usage(error: typer.TyperException, words: list[str]) -> UsageError:

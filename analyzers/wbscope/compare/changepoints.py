@@ -3,7 +3,7 @@
 
 ruptures proposes the points: a segmentation by kernel, with the Gaussian one, which a single
 far value cannot move. A permutation test of the values on both sides of a point then says how
-often chance alone, wherever the point may be, cuts so well. docs/history.md has the table by
+often chance alone, wherever the point may be, cuts so well. docs/statistics.md has the table by
 which this was chosen.
 """
 

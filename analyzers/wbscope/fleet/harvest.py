@@ -235,7 +235,7 @@ class _Adding:
             try:
                 return self._write(at_hand, folder, scratch)
             except ImportError as error:
-                raise missing_library(error, self.source) or error from error
+                raise missing_library(error, self.source, "fleet") or error from error
             except OSError as error:
                 raise cannot_write(self.target.place, error) from error
             except _BUGS as error:

@@ -10,8 +10,11 @@ from wbscope.base.result import Notice
 __all__ = ["is_damaged", "is_empty", "is_lost", "is_untimed", "of_losses"]
 
 # Of the view wb_warning.
-_LOST = ("lost-events", "records-overwritten")
-_DAMAGED = ("damaged-trace", "part-of-trace", "recording-cut-short", "lines-not-understood")
+_LOST = ("lost-events", "records-overwritten", "records-not-read")
+_DAMAGED = (
+    *("damaged-trace", "part-of-trace", "recording-cut-short", "lines-not-understood"),
+    "missing-field",
+)
 _DATA_LOSS = "data-loss-"
 _UNTIMED = "clock-without-unit"
 _EMPTY = "no-events"

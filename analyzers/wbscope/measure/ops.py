@@ -19,8 +19,10 @@ from wbscope.measure.known_metrics import Told, metric
 from wbscope.measure.metric import BETTER, Better, Metric, Scalars, is_sane
 from wbscope.measure.tool_units import unit_of_text
 
-__all__ = ["direction", "is_ops", "most_repeated", "ops_runs", "parse_ops"]
+__all__ = ["PRINTED", "direction", "is_ops", "most_repeated", "ops_runs", "parse_ops"]
 
+# The end of the meaning of a value of which nothing else is known.
+PRINTED = "as the benchmark printed it."
 _FIX = "write each line as: NAME VALUE UNIT [lower|higher|neutral]"
 _NAME = re.compile(r"[A-Za-z0-9_][^\s\[\]]{0,99}")
 _VALUE = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
@@ -105,7 +107,7 @@ def _by_metric(
     seen: set[str] = set()
     for name, lines in found.items():
         unit, scale = unit_of_text(lines[0].unit)
-        meaning = f"{name} as the benchmark printed it."
+        meaning = f"{name} {PRINTED}"
         if len(lines) > 1 and not iterations:
             meaning = f"{name} as the benchmark printed it, the mean of its lines."
         entry = Told(unit, direction(lines[0].better, unit), meaning)

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from wbscope.base.result import Result
 from wbscope.lab.summary import Change, LabReport, Pair
 from wbscope.measure.metric import Metric
+from wbscope.measure.ops import PRINTED
 from wbscope.render.changes import (
     amount_text,
     better_text,
@@ -181,10 +182,21 @@ def interval_note(report: LabReport) -> str:
 
 
 def legend_lines(report: LabReport) -> Iterator[str]:
+    """A line for each metric, and one for all that only a benchmark knows the meaning of."""
     heads = heads_of(report.metrics)
+    printed: dict[str, list[Metric]] = {}
     for metric in report.metrics:
-        name = printable(f"{heads[metric.name]} = {metric.name}")
-        yield f"{name} ({better_text(metric)}): {printable(metric.meaning)}"
+        if metric.meaning.endswith(PRINTED):
+            printed.setdefault(better_text(metric), []).append(metric)
+    for metric in report.metrics:
+        better = better_text(metric)
+        alike = printed.get(better, []) if metric.meaning.endswith(PRINTED) else []
+        if len(alike) < 2:
+            name = printable(f"{heads[metric.name]} = {metric.name}")
+            yield f"{name} ({better}): {printable(metric.meaning)}"
+        elif metric == alike[0]:
+            names = printable(", ".join(heads[one.name] for one in alike))
+            yield f"{names} = ops.* of these names ({better}): as the benchmark printed them."
 
 
 def change_cells(change: Change, heads: dict[str, str]) -> list[str]:

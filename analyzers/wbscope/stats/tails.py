@@ -17,7 +17,7 @@ Blocks = tuple[Sequence[str], Sequence[str]]
 # x of n here, y of m there.
 Counts = tuple[int, int, int, int]
 
-# So many spreads from the median are far. Chosen by simulation (docs/compare.md): with it
+# So many spreads from the median are far. Chosen by simulation (docs/statistics.md): with it
 # unchanged code loses less than 5 points of its PASS rate, also where runs are t2.
 SPREADS = 12.0
 # Of normal noise, half of the values are within so many s.d. of the median,

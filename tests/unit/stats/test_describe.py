@@ -29,7 +29,7 @@ def test_dropping_the_fastest_and_the_slowest() -> None:
 
 
 def test_trimming_makes_the_sd_too_small() -> None:
-    """By the factors that docs/compare.md names."""
+    """By the factors that docs/statistics.md names."""
     random = np.random.default_rng(3)
     for runs, factor in ((6, 0.58), (10, 0.70)):
         sds = [describe(random.normal(size=runs)).trimmed_sd for _ in range(4000)]

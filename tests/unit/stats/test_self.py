@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statistical self-test: false alarms and detection of compare and gate, seeded.
 
-`make validate-gate` does the same with more trials, and writes the table of
-docs/compare.md.
+`make validate-gate` does the same with more trials, for the tables of docs/statistics.md.
 """
 
 from __future__ import annotations
