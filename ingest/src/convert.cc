@@ -108,7 +108,11 @@ void convert_to_perfetto(const ConvertOptions& options, const Reporter& reporter
   if (options.no_unpack_limit) {
     for (const auto& source : writer.sources()) source->info.budget->lift();
   }
-  PacketOutput packets(output.temp_path(), output.path());
+  const std::string& first = writer.sources().front()->file.path();
+  WriteBudget budget(first, lift_limit(first));
+  budget.add_read(writer.bytes());
+  if (options.no_unpack_limit) budget.lift();
+  PacketOutput packets(output.temp_path(), output.path(), &budget);
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   std::vector<EventName> names;
@@ -137,8 +141,7 @@ void convert_to_perfetto(const ConvertOptions& options, const Reporter& reporter
   throw_if_interrupted();
   packets.finish();
   output.commit();
-  const std::string& object = writer.sources().front()->file.path();
-  warn_of_losses(reporter, object, written);
+  warn_of_losses(reporter, first, written);
   for (std::size_t s = 0; s < written.damage.size(); ++s) {
     warn_of_damage(reporter, writer.sources()[s]->file, written.damage[s], written.events, "");
     warn_of_clock(reporter, *writer.sources()[s]);

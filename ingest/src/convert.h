@@ -16,7 +16,7 @@ struct ConvertOptions : TimeBounds {
   std::vector<std::string> globs;  // events, on "system:name" or "name"; none: all
   bool compat = false;             // generic events in the form that readers before v50 know
   bool force = false;
-  bool no_unpack_limit = false;  // see UnpackBudget
+  bool no_unpack_limit = false;  // see UnpackBudget, WriteBudget
   unsigned threads = 0;  // 0: one for each processor
 };
 

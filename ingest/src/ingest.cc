@@ -206,7 +206,7 @@ void write_totals(RunWriter& run, const Totals& totals, const TraceInfo& info) {
 // know to be wrong, the output is thrown away, and what is wrong is returned.
 StampPlan ingest(const InputFile& file, const IngestOptions& options, const StampPlan& plan,
                  std::shared_future<std::string>& hash, const Reporter& reporter) {
-  RunFile output(options.output, options.force);
+  RunFile output(options.output, options.force, file, options.no_unpack_limit);
   Database& db = output.db();
   TraceInfo info = read_info(file);
   if (options.no_unpack_limit) info.budget->lift();
@@ -225,7 +225,10 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   const PrintkFormats printk = parse_printk_formats(info.printk_formats);
   std::optional<PagesOf> pages;
   if (!options.inserts) {
-    pages = {.path = output.temp_path(), .name = output.path(), .threads = threads};
+    pages = {.path = output.temp_path(),
+             .name = output.path(),
+             .threads = threads,
+             .budget = &output.budget()};
   }
   EventWriter writer(db, catalog, wanted, info.order, printk, options.previous, pages);
 

@@ -25,7 +25,7 @@ struct IngestOptions : TimeBounds {
   bool all = false;
   bool inserts = false;  // SQLite writes all rows; else pages of events are made here
   bool force = false;
-  bool no_unpack_limit = false;  // see UnpackBudget
+  bool no_unpack_limit = false;  // see UnpackBudget, WriteBudget
   std::optional<std::uint64_t> limit;  // at most so many rows are loaded
   unsigned threads = 0;              // 0: one for each processor
 };

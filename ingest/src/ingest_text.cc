@@ -384,7 +384,7 @@ StampPlan ingest(const InputFile& file, const IngestOptions& options, const Stam
   const References references(options.formats.empty()
                                   ? std::string()
                                   : read_text_file(options.formats, kMaxFormatsBytes));
-  RunFile output(options.output, options.force);
+  RunFile output(options.output, options.force, file, options.no_unpack_limit);
   Database& db = output.db();
   RunWriter run(db);
   const std::string uname = uname_of(options.source);

@@ -44,7 +44,8 @@ constexpr const char* kUsage =
     "                             [--shift NS] [--sequence N] [--force] [--json-lines]\n"
     "       wbscope-ingest records STREAM -o RUN.db --trace FILE [--folder RUN] [--force]\n"
     "                             [--prev-seq EVENT=tid|any[,GROUP]]...\n"
-    "                             [--index EVENT=COLUMN,...]... [--json-lines]\n"
+    "                             [--index EVENT=COLUMN,...]... [--no-unpack-limit]\n"
+    "                             [--json-lines]\n"
     "       wbscope-ingest convert SRC... -o X.pftrace [--events GLOB]... [--compat]\n"
     "                             [--time-range FROM..TO] [--no-unpack-limit] [--force]\n"
     "                             [--threads N] [--json-lines]\n"
@@ -56,7 +57,7 @@ constexpr const char* kUsage =
     "are as in that row, and --news the same FIELDs of the last OTHER that its thread had\n"
     "before each, or without FIELDs: whether no OTHER came between; --index makes an index of\n"
     "it, of some rows only with \" WHERE \" and a condition behind. --no-unpack-limit reads a\n"
-    "file of which a thousand times its size comes out. --writer sqlite lets SQLite insert the\n"
+    "file of which far more comes out than is in it. --writer sqlite lets SQLite insert the\n"
     "rows of a trace.dat, which takes three times the processor time and gives equal tables.\n"
     "--root, --mark, --shift and --sequence put several timelines in one trace: its name, what\n"
     "the names of its groups begin with, what is added to each time, and a number for each\n"
@@ -347,6 +348,8 @@ void run_records(Arguments args, const Reporter& reporter) {
     const std::string word = args.take();
     if (word == "--trace") {
       options.trace = args.value_of(word);
+    } else if (word == "--no-unpack-limit") {
+      options.no_unpack_limit = true;
     } else if (word == "--folder") {
       options.folder = args.value_of(word);
     } else if (word == "--prev-seq") {

@@ -79,7 +79,7 @@ void load_records(const RecordsOptions& options, const Reporter& reporter) {
   if (!options.folder.empty()) check_run_folder(options.folder);
   const StreamInput input(options.stream);
   const InputFile trace(options.trace);
-  RunFile output(options.output, options.force);
+  RunFile output(options.output, options.force, trace, options.no_unpack_limit);
   RunWriter run(output.db());
   RecordLoader loader(output.db(), run, options.previous, options.indexes);
   std::future<std::string> hash =

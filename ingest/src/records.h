@@ -19,6 +19,7 @@ struct RecordsOptions {
   PreviousChoice previous;  // events with a column prev_seq
   EventIndexes indexes;     // of event tables
   bool force = false;
+  bool no_unpack_limit = false;  // see WriteBudget
 };
 
 // Raises: Error.

@@ -9,9 +9,14 @@
 
 namespace wbscope {
 
-RunFile::RunFile(const std::string& path, bool force)
-    : output_(path, force), db_(output_.temp_path(), output_.path(), Database::Mode::kCreate) {
+RunFile::RunFile(const std::string& path, bool force, const InputFile& input, bool is_lifted)
+    : output_(path, force),
+      budget_(input.path(), lift_limit(input.path())),
+      db_(output_.temp_path(), output_.path(), Database::Mode::kCreate) {
   begin_new_file(db_);
+  if (is_lifted) budget_.lift();
+  budget_.add_read(input.size());
+  db_.limit_size(budget_);
 }
 
 std::vector<Message> RunFile::finish(const std::string& source) {

@@ -28,6 +28,7 @@
 #include "timeline_lanes.h"
 #include "timeline_plan.h"
 #include "timeline_rows.h"
+#include "trace_source.h"
 
 namespace wbscope {
 namespace {
@@ -132,7 +133,7 @@ std::uint64_t write_events(const TimelineOptions& options, PacketOutput& packets
 }  // namespace
 
 void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
-  const InputFile exists(options.database);  // the better message when it does not
+  const InputFile database(options.database);  // the better message when it is not there
   OutputFile output(options.output, options.force);
   const SqlLimits limits = SqlLimits::from_environment();
   TimelineLanes lanes(options.database, limits, options.lanes, options.threads);
@@ -142,7 +143,10 @@ void export_timeline(const TimelineOptions& options, const Reporter& reporter) {
   db->limit(limits);
   db->exec(setup);
   const MetaValues meta = read_meta(*db);
-  PacketOutput packets(output.temp_path(), output.path());
+  WriteBudget budget(database.path(), {});
+  budget.add_read(database.size());
+  if (!options.trace.empty()) budget.add_read(InputFile(trace_path(options.trace)).size());
+  PacketOutput packets(output.temp_path(), output.path(), &budget);
   const std::uint32_t sequence = options.sequence == 0 ? kTrackEventSequence : options.sequence;
   // The clock is told of where the times are drawn: of several timelines in one trace, it never
   // goes back.

@@ -50,6 +50,28 @@ def test_the_files_are_valid(name: str) -> None:
     assert found.exit_code == 0, found.output
 
 
+@pytest.mark.parametrize("name", ["github-workflow.yml", "github-baseline.yml"])
+def test_the_code_of_a_change_finds_no_token(name: str) -> None:
+    """checkout leaves the job's in .git/config, unless it is told not to."""
+    steps = document(name)["jobs"]["gate"]["steps"]
+    checkouts = [one for one in steps if one.get("uses", "").startswith("actions/checkout@")]
+    assert checkouts
+    assert all(one["with"]["persist-credentials"] is False for one in checkouts)
+
+
+def test_a_change_is_judged_by_the_policy_of_its_base() -> None:
+    (gate,) = (
+        one
+        for one in document("github-workflow.yml")["jobs"]["gate"]["steps"]
+        if one.get("id") == "gate"
+    )
+    assert gate["with"]["policy"] == "base/ci/gate.toml"
+    script = document("gitlab-ci.yml")["writeback-gate"]["script"]
+    assert [line.split()[3] for line in script if line.startswith("wbscope gate")] == [
+        "base/ci/gate.toml"
+    ]
+
+
 def test_every_file_is_named_in_the_docs() -> None:
     page = (REPOSITORY / "docs/ci.md").read_text()
     assert all(f"examples/ci/{name}" in page for name in FILES)

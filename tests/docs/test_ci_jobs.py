@@ -128,7 +128,7 @@ def test_slower_code_is_red_and_has_its_pages(project: Project) -> None:
     assert job.result == "failure"
     assert job.outputs == {"verdict": "failed", "exit-code": "1"}
     (error,) = (one for one in job.annotations if one.kind == "error")
-    assert (error.title, error.file) == ("FAIL: command.duration_ns", "head/ci/gate.toml")
+    assert (error.title, error.file) == ("FAIL: command.duration_ns", "base/ci/gate.toml")
     assert "change +29" in error.message
     assert job.summary.startswith("## wbscope gate: FAIL")
     in_turns(job)

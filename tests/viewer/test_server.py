@@ -282,6 +282,30 @@ def test_the_site_waits_for_quiet(trace: Path) -> None:
         server.wait_quiet(0.2)
 
 
+@pytest.mark.parametrize(
+    ("path", "headers", "counts"),
+    [
+        ("/", [], True),
+        ("/", [("Sec-Fetch-Site", "none")], True),
+        ("{}", [("Sec-Fetch-Site", "same-origin")], True),
+        ("/", [("Sec-Fetch-Site", "cross-site")], False),
+        ("/", [("Sec-Fetch-Site", "same-site")], False),
+        ("/", [("Origin", "https://example.org")], False),
+        ("/nothing", [], False),
+    ],
+)
+def test_other_pages_do_not_keep_it_alive(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, path: str, headers: Headers, counts: bool
+) -> None:
+    with TraceServer(trace, "run.pftrace", site=find_site(), port=0) as server:
+        asked: list[bool] = []
+        monkeypatch.setattr(server, "was_asked", lambda: asked.append(True))
+        ask(server, headers, path=path.format(server.path), host="example.org")
+        assert not asked
+        ask(server, headers, path=path.format(server.path))
+        assert bool(asked) == counts
+
+
 def test_the_port_is_taken(server: TraceServer, trace: Path) -> None:
     for start in (
         lambda: check_port(server.server_port),

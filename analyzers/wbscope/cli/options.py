@@ -70,7 +70,7 @@ NoUnpackLimitOption = Annotated[
     bool,
     typer.Option(
         "--no-unpack-limit",
-        help="Also a compressed trace of which a thousand times its size comes out.",
+        help="Also a trace of which far more comes out than is in it.",
     ),
 ]
 ColumnsOption = Annotated[

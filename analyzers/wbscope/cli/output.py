@@ -16,6 +16,7 @@ from wbscope.base.result import Notice
 from wbscope.cli.colours import coloured, has_colours
 from wbscope.cli.wording import warnings_in_options
 from wbscope.render.messages import warning_text
+from wbscope.render.printable import printable
 from wbscope.render.progress import ProgressBar
 from wbscope.render.table import PAGE_WIDTH
 
@@ -62,9 +63,13 @@ def cannot_write_stdout(error: OSError) -> SetupError:
 
 
 def note(text: str) -> None:
-    """One line for the person at the terminal; what cannot be said changes no exit code."""
+    """One line for the person at the terminal; what cannot be said changes no exit code.
+
+    Names of files and runs in it may be a stranger's: they must not steer the terminal.
+    """
     if sys.stderr is None:
         return
+    text = "\n".join(printable(line) for line in text.split("\n"))
     try:
         sys.stderr.write((coloured(text) if has_colours(sys.stderr) else text) + "\n")
         sys.stderr.flush()

@@ -44,6 +44,8 @@ from wbscope.run.run import Run, open_run
 __all__ = ["plot"]
 
 _PICTURES = "pictures"
+# Of a kernel's release, which is as long as a RUN.db has it; uname(2) has 64.
+_MOST_RELEASE = 80
 
 
 class PictureFormat(StrEnum):
@@ -242,7 +244,7 @@ def _small_print(run: Run, one: Asked, span: Span) -> list[str]:
         words += f" --window {one.window}"
     if span:
         words += f" {span.words().spoken(option)}"
-    kernel = run.recorded().meta.get("kernel_release")
+    kernel = str(run.recorded().meta.get("kernel_release") or "")[:_MOST_RELEASE]
     return [f"{name}{f', Linux {kernel}' if kernel else ''}; numbers: {words}"]
 
 

@@ -26,7 +26,7 @@ def sysctl_text(verdict: Verdict) -> str:
 
     Raises: EvidenceError when no advice sets a sysctl.
     """
-    lines = [f"# Advice of wbscope explain for {verdict.run}: try it before you keep it."]
+    lines = [f"# {_head(verdict)}: try it before you keep it."]
     settings = list(_settings(verdict, _SYSCTL))
     if not settings:
         raise _nothing(verdict, "a sysctl")
@@ -44,7 +44,7 @@ def tuned_text(verdict: Verdict) -> str:
     files = list(_settings(verdict, _SYSFS))
     if not sysctls and not files:
         raise _nothing(verdict, "a sysctl or a file of /sys")
-    lines = ["[main]", f"summary=Advice of wbscope explain for {verdict.run}"]
+    lines = ["[main]", f"summary={_head(verdict)}"]
     for section, settings in (("sysctl", sysctls), ("sysfs", files)):
         if settings:
             lines += ["", f"[{section}]"]
@@ -79,6 +79,11 @@ def undo_of(finding: Finding) -> tuple[str, ...]:
         for knob, _, value in before
         if _is_sysctl(knob) or knob.startswith(_SYSFS)
     )
+
+
+def _head(verdict: Verdict) -> str:
+    """One line, whatever the run is called: what follows a line feed would be a setting."""
+    return f"Advice of wbscope explain for {join([verdict.run])}"
 
 
 def _echo(knob: str, value: str) -> str:

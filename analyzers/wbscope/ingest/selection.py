@@ -35,7 +35,7 @@ class Choice:
     """The library's events and those that match `events`, or all of them.
 
     `span` is the part that is read; `limit` is of loaded rows; with `unpack_limit`, a trace of
-    which a thousand times its size comes out is refused. `writer` makes the tables of a trace.dat:
+    which far more comes out than is in it is refused. `writer` makes the tables of a trace.dat:
     "pages" is the ingester itself, "sqlite" gives equal ones by INSERTs.
     """
 

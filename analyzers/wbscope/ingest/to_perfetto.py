@@ -48,7 +48,7 @@ def convert(
 ) -> Converted:
     """Write every event of the traces, the first of the host, the others of its guests.
 
-    unpack_limit: refuse a compressed trace of which a thousand times its size comes out.
+    unpack_limit: refuse a trace of which far more comes out than is in it.
 
     Raises: WbscopeError.
     """

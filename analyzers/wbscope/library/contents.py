@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from wbscope.library.database import Recorded, plain_tables, translate
 from wbscope.library.guard import stoppable
@@ -124,4 +124,6 @@ def texts_up_to(connection: sqlite3.Connection, most_bytes: int) -> Iterator[Non
     try:
         yield
     finally:
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)
+        # An interrupt may come before this is told of the end: then it goes with the connection.
+        with suppress(sqlite3.ProgrammingError):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)

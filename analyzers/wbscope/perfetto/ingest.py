@@ -117,6 +117,8 @@ def _write_all(
         reader.write(out, globs, choice.load_all, progress.rows, facts_only=facts_only)
 
     arguments = ["records", "-", "-o", str(output), "--trace", str(trace), *options]
+    if not choice.unpack_limit:
+        arguments.append("--no-unpack-limit")
     folder = with_sampled_files(engine, source, output.parent)
     if folder is not None:
         arguments += ["--folder", str(folder)]

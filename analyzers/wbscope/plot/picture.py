@@ -14,7 +14,7 @@ from wbscope.plot.axis import ticks
 from wbscope.plot.drawaxes import draw_panel
 from wbscope.plot.drawbars import names_left_out, names_of_panel
 from wbscope.plot.paneldata import Grid, PanelData
-from wbscope.plot.plaintext import plain, plain_panel
+from wbscope.plot.plaintext import plain_panel, shortened
 from wbscope.plot.svg import new_figure
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ _WIDTH = 10.0  # inches
 _FIRST, _NEXT, _FRAME = 2.9, 1.9, 1.0
 _LANE, _LANES_FRAME = 0.27, 0.75
 _DPI = 130
-# Letters of small print in a line.
-_LINE = 150
+# Letters of small print in a line, and lines of each note.
+_LINE, _LINES = 150, 10
 # Panels of a kind: those of more devices or cgroups make a poster.
 _MOST_PLACES = 4
 _SETTINGS: dict[str, Any] = {
@@ -144,4 +144,4 @@ def _left_out(panels: Sequence[PanelData]) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(plain(text), _LINE)
+    return textwrap.wrap(shortened(text, _LINES * _LINE), _LINE)

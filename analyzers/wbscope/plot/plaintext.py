@@ -8,7 +8,7 @@ from typing import Any
 
 from wbscope.plot.paneldata import PanelData
 
-__all__ = ["plain", "plain_panel"]
+__all__ = ["plain", "plain_panel", "shortened"]
 
 _UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 # Longer ones leave no room for the plot.
@@ -20,6 +20,11 @@ def plain(text: str) -> str:
     shown = "".join(one if one.isprintable() else _UNPRINTABLE for one in text)
     # For matplotlib such a label has no place in the legend.
     return f" {shown}" if shown.startswith("_") else shown
+
+
+def shortened(text: str, most: int) -> str:
+    """As plain(), and not longer: matplotlib takes a second for some thousand letters."""
+    return plain(text if len(text) <= most else f"{text[: most - 1]}…")
 
 
 def plain_panel(panel: PanelData) -> PanelData:
@@ -39,5 +44,4 @@ def plain_panel(panel: PanelData) -> PanelData:
 def _short(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    text = plain(value)
-    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
+    return shortened(value, _MOST)

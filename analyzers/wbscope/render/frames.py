@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import IO, TYPE_CHECKING, Any
 
-from wbscope.base.errors import InternalError, SetupError
+from wbscope.base.errors import InputError, InternalError, SetupError
 from wbscope.base.filenames import as_utf8
 from wbscope.base.result import Column, Result, converter, typed_columns
 from wbscope.base.version import __version__
@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["arrow_table", "pandas_frame", "polars_frame", "write_parquet"]
 
 
+# Of 64 bits. In SQL a product that is larger becomes a number with a point.
+_WHOLE_NUMBERS = 2**63
+
+
 def _whole(value: Any) -> int:
-    if value != int(value):
+    whole = int(value)
+    if value != whole:
         raise ValueError(f"{value!r} is no whole number")
-    return int(value)
+    if not -_WHOLE_NUMBERS <= whole < _WHOLE_NUMBERS:
+        raise OverflowError(f"{value!r}")
+    return whole
 
 
 # SQLite lets one column hold several types; Arrow does not.
@@ -117,6 +124,13 @@ def _values(query: str, column: Column, values: Iterable[Any]) -> list[Any]:
         return list(values)
     try:
         return [None if value is None else convert(value) for value in values]
+    except OverflowError as error:  # no trace has such, but a database may
+        raise InputError(
+            "number-too-large",
+            query,
+            f"column {column.name} holds a number beyond what a trace can have: {error}",
+            fix="wbscope ingest TRACE.dat -o RUN.db --force    # if the database was changed",
+        ) from error
     except ValueError as error:
         what = f"column {column.name} is {column.type} in the header, and {error}"
         raise InternalError("column-type", query, f"{what} (a bug in sql/)") from error

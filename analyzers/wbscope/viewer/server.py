@@ -120,7 +120,7 @@ class TraceServer(ThreadingHTTPServer):
         os.close(self.trace)
 
     def was_asked(self) -> None:
-        """A request has come in."""
+        """A reader of what is here is there still."""
         with self._quiet:
             self._quiet.notify_all()
 
@@ -150,9 +150,10 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _CLIENT_SECONDS
 
     def do_GET(self) -> None:
-        self.server.was_asked()
         if not self._is_for_us():
             return
+        if self._is_of_a_reader():
+            self.server.was_asked()
         if self.path == self.server.short_path and self.server.link is not None:
             self._lead_on(self.server.link)
         elif self.path == self.server.path:
@@ -190,6 +191,13 @@ class _Handler(BaseHTTPRequestHandler):
             return True
         self._refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.host}")
         return False
+
+    def _is_of_a_reader(self) -> bool:
+        """No page of another site, which could keep the server alive for ever by asking."""
+        known = (self.server.path, self.server.short_path, *self.server.site)
+        own = "Origin" not in self.headers or self._has_origin()
+        site = self.headers.get("Sec-Fetch-Site", "none")  # of old browsers there is none
+        return self.path in known and own and site in ("none", "same-origin")
 
     def _has_origin(self) -> bool:
         return self.headers.get_all("Origin") == [self.server.origin]

@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::size_t kMaxFields = 512;
 constexpr int kMaxPrintDepth = 64;
+// How often the fields of a format may have each byte of a record, if they all had the
+// same. Those of a kernel lie beside each other.
+constexpr std::uint64_t kMostOverlap = 2;
+constexpr std::ptrdiff_t kMostRests = 4;  // fields that reach to the record's end
 
 bool is_char_type(std::string_view type) {
   return type.find("char") != std::string_view::npos &&
@@ -134,6 +138,16 @@ void adapt_ftrace_entry(EventPlan& plan) {
   plan.fields.push_back({.name = "text", .column = "text", .type = {}, .kind = FieldKind::kPrintk});
 }
 
+// Whether a row has about as many bytes as its record.
+bool is_beside(const EventPlan& plan) {
+  std::uint64_t bytes = 0;
+  for (const auto& field : plan.fields) bytes += field.bytes;
+  const auto rests = std::count_if(plan.fields.begin(), plan.fields.end(), [](const auto& field) {
+    return field.bytes == 0 && field.kind != FieldKind::kPrintk;
+  });
+  return bytes <= kMostOverlap * plan.min_bytes && rests <= kMostRests;
+}
+
 // The field that a number in a print format comes from.
 const char* labelled_field(const tep_print_arg* arg, int depth) {
   if (arg == nullptr || depth > kMaxPrintDepth) return nullptr;
@@ -248,8 +262,9 @@ bool add_fields(const tep_event& event, std::uint32_t long_bytes, EventPlan& pla
   }
   if (plan.system == "ftrace" && !plan.fields.empty()) adapt_ftrace_entry(plan);
   for (const auto& field : plan.fields) plan.min_bytes = std::max(plan.min_bytes, field.end());
-  return true;
+  return is_beside(plan);
 }
+
 bool read_fields(const tep_event& event, std::vector<FieldPlan>& out) {
   constexpr std::uint32_t kLongBytes = 8;  // of no matter: no record is read
   EventPlan plan;

@@ -21,8 +21,10 @@ constexpr const char* kFix = "check the free space of its directory";
 
 }  // namespace
 
-PacketOutput::PacketOutput(const std::string& path, std::string name)
-    : name_(std::move(name)), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+PacketOutput::PacketOutput(const std::string& path, std::string name, const WriteBudget* budget)
+    : name_(std::move(name)),
+      budget_(budget),
+      fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (fd_ < 0) {
     throw_system_error("cannot-write", name_, "open the output", errno,
                        "name an output in a directory that you can write");
@@ -42,6 +44,7 @@ void PacketOutput::append(std::initializer_list<std::string_view> parts) {
     left += part.size();
   }
   const std::lock_guard lock(mutex_);
+  if (budget_ != nullptr) budget_->check(bytes_ + left);
   for (auto piece = pieces.begin(); left > 0;) {
     const ssize_t written = ::writev(fd_, &*piece, static_cast<int>(pieces.end() - piece));
     if (written < 0 && errno == EINTR) continue;

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/write_budget.h"
+
 namespace wbscope {
 
 // A trace is its packets, one after the other, in any order but for two rules:
@@ -15,15 +17,15 @@ namespace wbscope {
 // comes before the packets that use it.
 class PacketOutput {
  public:
-  // name: what messages call the file. Raises: Error (exit 5) when path cannot
-  // be written.
-  PacketOutput(const std::string& path, std::string name);
+  // name: what messages call the file; budget: how long it may get, outlives it.
+  // Raises: Error (exit 5) when path cannot be written.
+  PacketOutput(const std::string& path, std::string name, const WriteBudget* budget = nullptr);
   ~PacketOutput();
   PacketOutput(const PacketOutput&) = delete;
   PacketOutput& operator=(const PacketOutput&) = delete;
 
   // Appends the parts, which together are whole packets, tag and length
-  // included. Raises: Error (exit 5).
+  // included. Raises: Error (exit 5), exit 3 when the file gets too long.
   void append(std::initializer_list<std::string_view> parts);
   // Appends one packet, given without its tag and length.
   void append_packet(std::string_view packet);
@@ -37,6 +39,7 @@ class PacketOutput {
 
  private:
   std::string name_;
+  const WriteBudget* budget_;
   int fd_ = -1;
   std::uint64_t bytes_ = 0;
   std::mutex mutex_;

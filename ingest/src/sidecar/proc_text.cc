@@ -89,10 +89,10 @@ TextProblems parse_zoneinfo(std::string_view text,
       auto node_text = parts[1];
       if (node_text.ends_with(',')) node_text.remove_suffix(1);
       const auto node = integer(node_text);
-      if (!node || parts[2] != "zone") return problems.add(number);
+      in_zone = node && parts[2] == "zone" && parts[3].size() <= kMostNameBytes;
+      if (!in_zone) return problems.add(number);
       row.node = *node;
       zone = parts[3];
-      in_zone = true;
       per_node = page_lists = false;
       return;
     }

@@ -2,6 +2,7 @@
 // Parsers of sidecar texts; each gives rows and counts lines it cannot read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,6 +11,9 @@
 #include <vector>
 
 namespace wbscope {
+
+// Of an object, device or zone, which stand in each of its rows; longer ones are no names.
+inline constexpr std::size_t kMostNameBytes = 256;
 
 // What a parser could not read.
 struct TextProblems {

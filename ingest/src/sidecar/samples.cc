@@ -92,6 +92,10 @@ TextProblems parse_io_stat(std::string_view text, const OnNamedValue& on_value) 
   for (std::uint64_t number = 1; !text.empty(); ++number) {
     auto line = take_line(text);
     const auto device = take_word(line);
+    if (device.size() > kMostNameBytes) {
+      problems.add(number);
+      continue;
+    }
     for (auto word = take_word(line); !word.empty(); word = take_word(line)) {
       const auto equals = word.find('=');
       if (equals == std::string_view::npos) {
@@ -120,7 +124,7 @@ TextProblems each_sample(std::string_view text, const OnPart& on_part) {
 TextProblems each_object(std::string_view text, const OnPart& on_part) {
   return each_part(text, kObjectMark, on_part, [](std::string_view rest, TextPart& part) {
     part.object = rest;
-    return !rest.empty();
+    return !rest.empty() && rest.size() <= kMostNameBytes;
   });
 }
 

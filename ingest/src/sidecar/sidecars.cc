@@ -9,6 +9,7 @@
 
 #include "base/input_file.h"
 #include "base/utf8.h"
+#include "sidecar/json_paths.h"
 #include "sidecar/proc_text.h"
 #include "sidecar/samples.h"
 #include "sidecar/task_io.h"
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxSidecarBytes = 16u << 20;
 constexpr std::size_t kMaxPlainTextBytes = 1u << 20;
+constexpr std::size_t kMostPathBytes = 1024;  // of a value in fio.json, in its row
 constexpr const char* kBefore = "before";
 constexpr const char* kAfter = "after";
 constexpr const char* kSampled = "sampled";
@@ -235,7 +237,7 @@ TextProblems Loader::fio(const std::string& text) {
   TextProblems problems;
   const auto open = text.find('{');
   const std::string document = open == std::string::npos ? "" : text.substr(open);
-  if (!is_json(document)) {
+  if (!is_json(document) || longest_path(document) > kMostPathBytes) {
     problems.add(1);
     return problems;
   }
@@ -292,6 +294,7 @@ void Loader::load(const std::string& folder, const std::string& path, const std:
     note(name, 0, "failed", error.message().text);
     return;
   }
+  db_.note_read(text.size());
   const TextProblems problems = dispatch(name, text);
   if (problems.lines == 0) {
     note(name, text.size(), "loaded", {});

@@ -3,6 +3,9 @@
 #include "sink/database.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "sink/sql_memory.h"
@@ -11,6 +14,9 @@
 namespace wbscope {
 
 constexpr int kMostValueBytes = 1 << 20;
+constexpr std::uint64_t kPageBytes = 8192;  // of a new file
+constexpr std::uint64_t kMostPages = 0x3ffffffe;
+constexpr std::uint64_t kCacheKib = 16384;
 
 void Statement::Finalize::operator()(sqlite3_stmt* stmt) const noexcept { sqlite3_finalize(stmt); }
 void Database::Close::operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
@@ -128,6 +134,29 @@ void Database::exec(const std::string& sql) {
   if (sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail();
 }
 
+void Database::limit_size(WriteBudget& budget) {
+  budget_ = &budget;
+  note_read(0);
+}
+
+void Database::note_read(std::uint64_t bytes) {
+  if (budget_ == nullptr) return;
+  budget_->add_read(bytes);
+  exec("PRAGMA main.max_page_count=" +
+       std::to_string(std::min(budget_->most() / kPageBytes, kMostPages)));
+}
+
+// SQLite has the same error for a full disk. Of what it would write, as much as
+// its cache holds is not in the file yet.
+bool Database::is_at_limit() const noexcept {
+  struct stat file {};
+  if (budget_ == nullptr || sqlite3_extended_errcode(db_.get()) != SQLITE_FULL ||
+      ::stat(sqlite3_db_filename(db_.get(), "main"), &file) != 0) {
+    return false;
+  }
+  return static_cast<std::uint64_t>(file.st_size) + 2 * (kCacheKib << 10) >= budget_->most();
+}
+
 void Database::close() { db_.reset(); }
 
 void Database::fail() const {
@@ -143,6 +172,7 @@ void Database::fail() const {
                  .effect = "nothing was written",
                  .fix = "export SQLITE_TMPDIR=FOLDER    # one with room"});
   }
+  if (is_at_limit()) budget_->refuse();
   if (guard_) guard_->throw_if_stopped(name_);
   if (mode_ == Mode::kReadOnly && problem.find("prohibited") != std::string::npos) {
     throw Error(Exit::kInput, {.slug = "not-a-table",
@@ -173,8 +203,9 @@ void Database::fail() const {
 }
 
 void begin_new_file(Database& db) {
-  db.exec("PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-          "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384; BEGIN");
+  db.exec("PRAGMA page_size=" + std::to_string(kPageBytes) +
+          "; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
+          "PRAGMA cache_size=-" + std::to_string(kCacheKib) + "; BEGIN");
 }
 
 std::string quoted(std::string_view name) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/write_budget.h"
 #include "sink/sql_guard.h"
 
 struct sqlite3;
@@ -68,6 +69,10 @@ class Database {
   void exec(const std::string& sql);
   // Of all SQL from now on. Raises: Error.
   void limit(const SqlLimits& limits) { guard_->limit(limits); }
+  // How long the file may get, from now on. The budget outlives this.
+  void limit_size(WriteBudget& budget);
+  // So many bytes of input more allow a longer file.
+  void note_read(std::uint64_t bytes);
   // Ends what runs, from another thread: it raises an Error there.
   void stop() noexcept { guard_->stop(); }
   void close();
@@ -82,10 +87,12 @@ class Database {
   std::string name_;
   Mode mode_;
   void trust_tables_only();
+  [[nodiscard]] bool is_at_limit() const noexcept;
   static int authorize(void* virtual_tables, int action, const char* name, const char* column,
                        const char* schema, const char* from) noexcept;
 
   std::set<std::string, std::less<>> virtual_tables_;  // of a file that is read
+  WriteBudget* budget_ = nullptr;
   std::unique_ptr<SqlGuard> guard_;  // outlives what calls it
   std::unique_ptr<sqlite3, Close> db_;
 };

@@ -69,7 +69,9 @@ EventPages::EventPages(Database& db, const PagesOf& where, const EventCatalog& c
       file_(where.path, where.name),
       queue_(file_, where.threads, [this](MadePages& made) {
         for (const std::uint64_t address : made.addresses) addresses_.insert(address);
-      }) {}
+      }) {
+  if (where.budget != nullptr) file_.limit_size(*where.budget);
+}
 
 EventPages::~EventPages() = default;
 

@@ -25,6 +25,7 @@ struct PagesOf {
   std::string path;      // of the database
   std::string name;      // what error messages call it
   unsigned threads = 1;  // that make pages
+  const WriteBudget* budget = nullptr;  // how long the file may get
 };
 
 class EventPages {

@@ -66,6 +66,7 @@ void PageFile::fail(int error_number) const {
 
 PageRun PageFile::allocate(std::size_t pages) {
   if (pages > kMaxPages - 2 || pages_ > kMaxPages - 2 - pages) fail(EFBIG);
+  if (budget_ != nullptr) budget_->check((pages_ + pages) * size_.bytes);
   const PageRun run(pages_ + 1, lock_page_);
   if (pages > 0) pages_ = run.number(pages - 1);
   return run;

@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 
+#include "base/write_budget.h"
+
 namespace wbscope {
 
 struct PageSize {
@@ -54,6 +56,9 @@ class PageFile {
 
   [[nodiscard]] const PageSize& page_size() const noexcept { return size_; }
 
+  // How long the file may get, from now on. The budget outlives this.
+  void limit_size(const WriteBudget& budget) noexcept { budget_ = &budget; }
+
   // New pages at the end of the file. Raises: Error when it would get too large.
   [[nodiscard]] PageRun allocate(std::size_t pages);
 
@@ -71,6 +76,7 @@ class PageFile {
 
   std::string name_;
   int fd_ = -1;
+  const WriteBudget* budget_ = nullptr;
   PageSize size_;
   std::uint32_t pages_ = 0;
   std::uint32_t lock_page_ = 0;

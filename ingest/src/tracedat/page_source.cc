@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/interrupt.h"
+#include "base/write_budget.h"
 
 namespace wbscope {
 namespace {
@@ -161,8 +162,7 @@ void PageSource::note_records(std::uint64_t records) {
                .at = ParseError::place("BUFFER FLYRECORD", piece_offset_, region_.cpu),
                .have = "no recorder writes such a file; one that was made to fill a disk is so",
                .effect = "nothing was written",
-               .fix = "when you know where it is from: wbscope ingest --no-unpack-limit " + path +
-                      " -o RUN.db (convert has the option, too)"});
+               .fix = lift_limit(path)});
 }
 
 // Up to the data of the next CPU there is nothing but zeros, for alignment.

@@ -13,6 +13,7 @@ import pytest
 from wbscope import __version__
 from wbscope.base import errors
 from wbscope.cli import query as query_module
+from wbscope.cli.output import note
 from wbscope.library.library import load_library
 from wbscope.render import querypage
 from wbscope.render.jsondoc import error_document
@@ -177,6 +178,20 @@ def test_error_text_has_no_control_characters_and_json_keeps_them() -> None:
     error = errors.InputError("slug", "a\x1b[2Jb", "text\nmore", have="x")
     assert error_text(error) == "error[slug]: a\\x1b[2Jb: text\\nmore\n  have: x"
     assert json.loads(error_document(error))["error"]["object"] == "a\x1b[2Jb"
+
+
+def test_notes_have_no_control_characters(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names of folders, of runs and of files may be a stranger's."""
+    note("one \x1b]0;pwned\x07\x1b[2J\ntwo")
+    assert capsys.readouterr().err == "one \\x1b]0;pwned\\x07\\x1b[2J\ntwo\n"
+    run = tmp_path / "fl" / "run\x1b]0;BEL\x07"
+    run.mkdir(parents=True)
+    (run / "trace.dat").write_bytes(b"no trace")
+    ran = cli("fleet", "ingest", str(tmp_path / "fl"), "-o", str(tmp_path / "ds"))
+    assert "run\\x1b]0;BEL\\x07" in ran.err
+    assert not {"\x1b", "\x07"} & set(ran.err)
 
 
 def test_query_text_json_csv(cli: Cli, database: Path) -> None:

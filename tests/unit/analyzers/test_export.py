@@ -19,7 +19,7 @@ import pyarrow
 import pytest
 import wbscope
 from pyarrow import parquet
-from wbscope.base.errors import InternalError, SetupError
+from wbscope.base.errors import InputError, InternalError, SetupError
 from wbscope.base.result import Notice, Result, typed_columns
 from wbscope.library.sqlfile import Column
 
@@ -101,6 +101,14 @@ def test_columns_of_the_users_own_sql_have_the_types_of_their_values(database: P
 def test_a_header_that_lies_is_a_bug() -> None:
     with pytest.raises(InternalError, match=r"column tid is INTEGER in the header, and 1.5"):
         _result((1.5, "dd", 1, 0.5)).to_arrow()
+
+
+@pytest.mark.parametrize("value", [1e24, float("inf"), 2**63, -(2**63) - 1])
+def test_a_number_that_no_trace_has_is_no_bug(value: float) -> None:
+    with pytest.raises(InputError, match="column wait_ns holds a number beyond") as caught:
+        _result((7, "dd", value, None)).to_arrow()
+    assert (caught.value.slug, caught.value.exit_code) == ("number-too-large", 3)
+    assert _result((7, "dd", 2**63 - 1, None)).to_arrow().num_rows == 1
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])

@@ -182,3 +182,14 @@ def test_heat_of_one_cell() -> None:
     series = Series("heat", "at_least_ns", "", (), (0,), (0,), (1,))
     panel = PanelData("panel", "", "ns", "time", (series,), window_ns=_S, log="y")
     assert picture([panel], Grid(0, 1), "T", [], [], ["png"])["png"]
+
+
+def test_a_long_text_of_a_stranger_is_cut() -> None:
+    """Else a picture takes minutes, and has the size of a poster."""
+    long = "A" * 1_000_000
+    series = Series("line", "v_bytes", long, (long,), (0, _S), (1, 2))
+    panel = PanelData("panel", long, "bytes", "time", (series,), window_ns=_S)
+    made = picture([panel], Grid(0, _S, _S), "T", [long, f"Linux {long}"], [long], ["svg"])
+    assert len(made["svg"]) < 100_000
+    texts = [one.text or "" for one in ElementTree.fromstring(made["svg"]).iter()]
+    assert 0 < sum(text.count("A") for text in texts) < 10_000

@@ -107,8 +107,8 @@ def _finding(settings: dict[str, str], *now: str, severity: str = "warning") -> 
     )
 
 
-def _verdict(*findings: Finding) -> Verdict:
-    return Verdict("RUN", findings, (), (), (), 0)
+def _verdict(*findings: Finding, run: str = "RUN") -> Verdict:
+    return Verdict(run, findings, (), (), (), 0)
 
 
 def test_a_trial_and_how_to_undo_it() -> None:
@@ -156,6 +156,18 @@ def test_files_with_the_advice() -> None:
         sysctl_text(_verdict(note))
     with pytest.raises(EvidenceError, match=r"a file of /sys"):
         tuned_text(_verdict(_finding({"the rate": "1"})))
+
+
+def test_the_name_of_a_run_is_no_line_of_a_file() -> None:
+    """A folder of a stranger may be called anything."""
+    run = "nl/run\nkernel.core_pattern = |"
+    verdict = _verdict(_finding({"vm.dirty_bytes": "7"}), run=run)
+    for text in (sysctl_text(verdict), tuned_text(verdict)):
+        assert not any(line.startswith("kernel.") for line in text.splitlines())
+        assert "for $'nl/run\\x0akernel.core_pattern = |'" in text.splitlines()[0] + text
+    assert sysctl_text(_verdict(*verdict.findings)).startswith(
+        "# Advice of wbscope explain for RUN: try it"
+    )
 
 
 def test_no_label_keeps_values() -> None:

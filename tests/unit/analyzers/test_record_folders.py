@@ -15,6 +15,7 @@ from wbscope.base.heldfolder import HeldFolder
 from wbscope.record import folders
 from wbscope.record.finish import recover_folder
 from wbscope.record.folders import (
+    make_private,
     private_folder,
     publish,
     published,
@@ -88,6 +89,25 @@ def test_run_is_named_when_it_is_whole(tmp_path: Path) -> None:
         assert _publish(plan) == tmp_path / f"run{number}"
     assert _runs(tmp_path) == {"run": "", "run-2": "-2"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"trace.dat", "meta.json"}
+
+
+@pytest.mark.parametrize(
+    ("mask", "event", "mode"),
+    [
+        (0o022, "writeback:writeback_start", 0o755),
+        (0o077, "writeback:writeback_start", 0o700),
+        (0o022, "syscalls:sys_enter_write", 0o700),
+    ],
+)
+def test_who_may_read_a_run(tmp_path: Path, mask: int, event: str, mode: int) -> None:
+    """The umask says it, as docs/record.md tells; what programs write is for the owner alone."""
+    folder = _run(tmp_path / "run", "x")
+    before = os.umask(mask)
+    try:
+        make_private(folder, [event])
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == mode
 
 
 def test_empty_folder_gets_the_run(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import wbscope
 from support.runs import REPOSITORY
 from wbscope.base.errors import QueryError, UsageError
 from wbscope.cli.given import statements_of_stdin
+from wbscope.library.contents import texts_up_to
 from wbscope.library.functions import FUNCTIONS
 from wbscope.library.sqlite import SqliteEngine
 
@@ -287,3 +288,10 @@ def test_no_statement_on_a_terminal(
 def test_lost_events_come_with_any_select(cli: Cli, new_database: Callable[..., Path]) -> None:
     ran = cli("sql", new_database(lost_events_count=5), "SELECT 1 AS a")
     assert ran.err == "warning[lost-events]: 5 events were lost\n"
+
+
+def test_an_interrupt_leaves_no_second_error() -> None:
+    """It may close the database before the end of the statement is told."""
+    connection = sqlite3.connect(":memory:")
+    with texts_up_to(connection, 1000):
+        connection.close()

@@ -246,6 +246,26 @@ TEST(EventCatalog, FieldsOutOfAllBoundsAreRaw) {
       FormatStatus::kRaw);
 }
 
+TEST(EventCatalog, FieldsOnTheSameBytesAreRaw) {
+  const auto status_of = [](int fields, int bytes, const char* more = "") {
+    std::string text;
+    for (int i = 0; i < fields; ++i) {
+      text += "\tfield:char f" + std::to_string(i) + "[" + std::to_string(bytes) +
+              "];\toffset:8;\tsize:" + std::to_string(bytes) + ";\tsigned:0;\n";
+    }
+    return plan_of(format_text("many", 1, text + more)).status;
+  };
+  EXPECT_EQ(status_of(500, 4000), FormatStatus::kRaw);
+  EXPECT_EQ(status_of(4, 100), FormatStatus::kRaw);
+  EXPECT_EQ(status_of(2, 100), FormatStatus::kParsed);
+  // They reach to the end of the record, however long that is.
+  EXPECT_EQ(status_of(5, 0), FormatStatus::kRaw);
+  EXPECT_EQ(status_of(1, 0), FormatStatus::kParsed);
+  // What is within another field of a long record is not much.
+  EXPECT_EQ(status_of(4, 100, "\tfield:char g[900];\toffset:8;\tsize:900;\tsigned:0;\n"),
+            FormatStatus::kParsed);
+}
+
 TEST(EventCatalog, FormatWithoutNameOrIdIsLeftOut) {
   for (const char* text : {"", "name: x\n", "ID: 3\n", "name: x\nID: three\n"}) {
     EXPECT_FALSE(catalog_of({{"test", text}}).has_formats()) << text;

@@ -125,6 +125,13 @@ TEST(Zoneinfo, LinesThatAreNoneAreCounted) {
   EXPECT_EQ(problems.first_line, 2u);
 }
 
+TEST(Zoneinfo, ALongNameIsNoZone) {
+  const std::string name(kMostNameBytes + 1, 'Z');
+  const auto [values, problems] = zones_of("Node 0, zone " + name + "\n  min 5\n  max 6\n");
+  EXPECT_TRUE(values.empty());
+  EXPECT_EQ(problems.lines, 3u);
+}
+
 TEST(Zoneinfo, RealFile) {
   const auto [values, problems] = zones_of(example("zoneinfo"));
   EXPECT_EQ(problems.lines, 0u);

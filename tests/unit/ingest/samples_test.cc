@@ -117,6 +117,21 @@ TEST(CgroupFile, IoOfEachDevice) {
   EXPECT_EQ(cut.first_line, 2u);
 }
 
+TEST(Objects, ALongNameIsNone) {
+  const std::string name(kMostNameBytes + 1, 'A');
+  int parts = 0;
+  const auto problems = each_object("== " + name + "\na: 1\n== " + name.substr(1) + "\na: 2\n",
+                                    [&](const TextPart&) {
+                                      ++parts;
+                                      return TextProblems{};
+                                    });
+  EXPECT_EQ(parts, 1);
+  EXPECT_EQ(problems.lines, 2u);
+  const auto [values, cut] = of_cgroup("io.stat", name + " r=1 w=2\n8:0 r=3\n");
+  EXPECT_EQ(values, (Values{{"8:0 r", 3}}));
+  EXPECT_EQ(cut.lines, 1u);
+}
+
 TEST(BdiStats, StateIsHexadecimal) {
   const auto [values, problems] =
       values_of(parse_bdi_stats, "BdiDirtied:   12 kB\nbdi_list:   1\nstate:     f\n");
