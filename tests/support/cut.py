@@ -15,9 +15,15 @@ from pathlib import Path
 
 from .layout import Layout, Section, layout_of
 
-__all__ = ["cut_trace", "event_formats"]
+__all__ = ["OTHER_KEPT", "cut_trace", "event_formats"]
 
 _KEPT = ("writeback:", "vmscan:", "sched:sched_switch", "ftrace:print")
+# Events that the recorded traces of examples have besides.
+OTHER_KEPT = (
+    *("block:", "ext4:", "jbd2:", "sched:sched_process_exit", "sched:sched_waking"),
+    *("syscalls:sys_enter_write", "syscalls:sys_exit_write"),
+    *("syscalls:sys_enter_fsync", "syscalls:sys_exit_fsync"),
+)
 _HEADERS, _FTRACE, _EVENTS, _KALLSYMS, _PRINTK, _CMDLINES = range(16, 22)
 
 
@@ -74,10 +80,10 @@ def event_formats(layout: Layout) -> list[tuple[str, bytes]]:
     return found
 
 
-def _kept(system: str, text: bytes) -> bool:
+def _kept(system: str, text: bytes, names: tuple[str, ...]) -> bool:
     match = re.search(rb"^name: (\S+)", text)
     name = f"{system}:{match[1].decode() if match else ''}"
-    return name.startswith(_KEPT)
+    return name.startswith(names)
 
 
 class _Writer:
@@ -114,14 +120,18 @@ class _Writer:
             self.named(ident, 0, data or self.pack("I", 0))
 
 
-def cut_trace(trace: Path, chunks: int = 1) -> bytes:
-    """A whole small file made of a compressed version 7 file with one buffer."""
+def cut_trace(trace: Path, chunks: int = 1, more: tuple[str, ...] = ()) -> bytes:
+    """A whole small file made of a compressed version 7 file with one buffer.
+
+    `more`: names of events, or how they begin, whose formats it has, too; records of others are
+    of unknown events.
+    """
     layout = layout_of(trace.read_bytes())
     by_ident = {section.ident: section for section in layout.sections}
     writer = _Writer(layout)
     raw = {ident: _raw(layout, by_ident[ident]) for ident in (_HEADERS, _CMDLINES)}
     writer.named(_HEADERS, 1, raw[_HEADERS])
-    writer.formats([item for item in event_formats(layout) if _kept(*item)])
+    writer.formats([item for item in event_formats(layout) if _kept(*item, _KEPT + more)])
     writer.named(_KALLSYMS, 0, writer.pack("I", 0))
     writer.named(_PRINTK, 0, writer.pack("I", 0))
     writer.named(_CMDLINES, 1, raw[_CMDLINES])

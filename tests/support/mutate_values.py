@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from .cut import OTHER_KEPT, cut_trace
 from .cut import _unpack as unpack
-from .cut import cut_trace
 from .layout import Layout, Region, layout_of
 
 __all__ = ["INTERESTING", "YEAR_NS", "part_of_trace", "value_mutant"]
@@ -35,7 +35,7 @@ _SIZE_OF_COMMIT = 0x0FFFFFFF
 
 def part_of_trace(trace: Path, first: int, count: int) -> bytes:
     """Some chunks of each CPU of a compressed file with one buffer, not compressed any more."""
-    layout = layout_of(cut_trace(trace, first + count))
+    layout = layout_of(cut_trace(trace, first + count, OTHER_KEPT))
     data = bytearray(layout.data)
     buffer = next(section for section in layout.sections if section.ident == 3)
     options = layout.data[buffer.end :]
