@@ -8,6 +8,8 @@ import gzip
 import io
 import lzma
 import os
+import subprocess
+import sys
 import tarfile
 import threading
 import tracemalloc
@@ -201,3 +203,11 @@ def test_a_swapped_folder_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
         elsewhere.unpack_file(archive, Request(output=home / "run"))
     assert {path.name: path.read_text() for path in victim.iterdir()} == {"uname": "precious"}
     assert sorted(path.name for path in home.iterdir() if not path.is_symlink()) == ["moved"]
+
+
+def test_a_machine_that_only_records_needs_no_library_for_archives() -> None:
+    code = (
+        "import sys; sys.modules['backports'] = sys.modules['compression'] = None\n"
+        "import wbscope.cli.record, wbscope.record.elsewhere, wbscope.record.supervisor"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
