@@ -8,7 +8,31 @@ import stat
 from pathlib import Path
 from typing import Any
 
-__all__ = ["foreign_files", "snapshot"]
+import pytest
+
+__all__ = ["OTHER_UID", "as_root", "foreign_files", "is_untouched", "make_victim", "snapshot"]
+
+OTHER_UID = 65534
+_PRECIOUS = (".ssh/id", ".bashrc", "thesis.txt", "x.db", ".writer.lock")
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+
+
+def make_victim(folder: Path) -> Path:
+    """Somebody's files, among them one of an output's name, x.db, and a writer's lock."""
+    (folder / ".ssh").mkdir(parents=True)
+    for name in _PRECIOUS:
+        (folder / name).write_text("precious")
+    folder.chmod(0o750)
+    return folder
+
+
+def is_untouched(victim: Path) -> bool:
+    """Whether make_victim()'s folder is as it was made."""
+    files = (path for path in victim.rglob("*") if not path.is_dir())
+    found = {str(path.relative_to(victim)): path.read_text() for path in files}
+    is_closed = stat.S_IMODE(victim.stat().st_mode) == 0o750
+    return is_closed and found == dict.fromkeys(_PRECIOUS, "precious")
 
 
 def foreign_files(folder: Path, key: str = "0123456789abcdef" * 2) -> dict[str, Any]:

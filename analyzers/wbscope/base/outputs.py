@@ -268,38 +268,22 @@ def _private_folder(output: Path) -> tuple[HeldFolder, int]:
         except FileNotFoundError:
             continue  # another writer took it for left behind, before there was a lock
         try:
+            folder.check_new()
             lock = folder.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except FileNotFoundError:
             folder.close()
             continue
         except OSError:
-            folder.close()
             with suppress(OSError):
-                path.rmdir()
-            raise
-        try:
-            if _take(lock, folder) is not False:
-                _check_new(folder, lock)
-                return folder, lock
-        except BaseException:
+                folder.check_own()
+                path.rmdir()  # only if empty
             folder.close()
-            os.close(lock)
             raise
+        if _take(lock, folder) is not False:
+            return folder, lock
         folder.close()
         os.close(lock)  # or before it was locked
     raise OSError(None, "its private folder is removed by another program")
-
-
-def _check_new(folder: HeldFolder, lock: int) -> None:
-    """It is the one that was made, and not another that somebody has put in its place.
-
-    Whoever made it owns the lock, too. Numbers of users are not compared with ours: on a network
-    root has another one.
-    """
-    owner = os.fstat(lock).st_uid
-    if folder.stat(".").st_uid != owner or folder.names() != [_LOCK]:
-        folder.unlink(_LOCK)
-        raise OSError(None, "another program has put something in the place of its folder")
 
 
 def _take(lock: int, folder: HeldFolder) -> bool | None:

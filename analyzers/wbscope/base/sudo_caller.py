@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wbscope.base.heldfolder import HeldFolder
 
-__all__ = ["give_to_caller"]
+__all__ = ["belongs_to_us", "give_to_caller"]
 
 
 def give_to_caller(folder: Path | HeldFolder, environment: Mapping[str, str] = os.environ) -> bool:
@@ -40,6 +40,18 @@ def give_to_caller(folder: Path | HeldFolder, environment: Mapping[str, str] = o
             os.fchown(inside, *caller)
     finally:
         os.close(top)
+    return True
+
+
+def belongs_to_us(folder: HeldFolder, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether its owner is this user, or the one who called sudo."""
+    caller = _caller(environment)
+    if caller is not None and folder.stat(".").st_uid == caller[0]:
+        return True
+    try:
+        folder.check_own()
+    except PermissionError:
+        return False
     return True
 
 

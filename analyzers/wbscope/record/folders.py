@@ -20,7 +20,7 @@ from wbscope.base.current import absolute
 from wbscope.base.errors import UsageError
 from wbscope.base.heldfolder import HeldFolder, remove_own
 from wbscope.base.outputs import check_parent, free_name, short_name
-from wbscope.base.sudo_caller import give_to_caller
+from wbscope.base.sudo_caller import belongs_to_us, give_to_caller
 from wbscope.record.backends import HEAD, TRACE
 from wbscope.record.recording_plan import Plan, registered
 from wbscope.record.tracefs import INSTANCE_PREFIX, is_orphan
@@ -169,7 +169,9 @@ def published(plan: Plan) -> Path | None:
             contextlib.suppress(OSError, ValueError, KeyError, TypeError),
             HeldFolder(path.parent) as held,
         ):
-            if Plan.from_json(held.read_text(PLAN)).instance == plan.instance:
+            # Names of instances can be seen beside the run.
+            is_ours = belongs_to_us(held)
+            if is_ours and Plan.from_json(held.read_text(PLAN)).instance == plan.instance:
                 shutil.rmtree(_aside(Path(plan.folder)), ignore_errors=True)
                 _finish(held)
                 return path.parent

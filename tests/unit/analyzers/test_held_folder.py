@@ -9,23 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.foreign import OTHER_UID, as_root, is_untouched, make_victim
 from wbscope.base import outputs
 from wbscope.base.errors import SetupError
 from wbscope.base.heldfolder import HeldFolder, remove_own
 from wbscope.base.outputs import private_folder, private_output, remove_if_dead, write_whole
 
-OTHER = 65534
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """Somebody's files, among them one of the output's name and a lock."""
-    folder = tmp_path / "victim"
-    (folder / ".ssh").mkdir(parents=True)
-    for name in (".ssh/id", ".bashrc", "x.db", ".writer.lock"):
-        (folder / name).write_text("precious")
-    return folder
+    return make_victim(tmp_path / "victim")
 
 
 @pytest.fixture
@@ -33,15 +26,6 @@ def shared(tmp_path: Path) -> Path:
     folder = tmp_path / "shared"
     folder.mkdir()
     return folder
-
-
-def _is_whole(victim: Path) -> bool:
-    found = {
-        str(path.relative_to(victim)): path.read_text()
-        for path in victim.rglob("*")
-        if path.is_file()
-    }
-    return found == dict.fromkeys((".ssh/id", ".bashrc", "x.db", ".writer.lock"), "precious")
 
 
 def _swap(shared: Path, put: Callable[[Path], object]) -> None:
@@ -73,7 +57,7 @@ def test_an_output_whose_private_folder_is_swapped(
 
     with pytest.raises(SetupError, match="another program has put something in the place"):
         write()
-    assert _is_whole(victim)
+    assert is_untouched(victim)
     assert not (shared / "x.db").exists()
     assert list((shared / "moved").iterdir()) == []
 
@@ -85,7 +69,7 @@ def test_a_private_folder_that_is_swapped(shared: Path, victim: Path, held: bool
         _swap(shared, _swaps(victim)["link"])
         if held:
             (folder / "x.db").write_text("mine")
-    assert _is_whole(victim)
+    assert is_untouched(victim)
     assert list((shared / "moved").iterdir()) == []
 
 
@@ -93,7 +77,7 @@ def test_a_private_folder_that_is_swapped_before_a_forced_end(shared: Path, vict
     with private_folder(shared / "x.db"):
         _swap(shared, _swaps(victim)["link"])
         outputs.remove_private_folders()
-    assert _is_whole(victim)
+    assert is_untouched(victim)
 
 
 @pytest.mark.parametrize("kind", ["link", "own folder", "folder of another"])
@@ -111,7 +95,7 @@ def test_swapped_before_it_is_opened(
             victim.rename(made)
         else:
             made.mkdir(mode=0o777)
-            os.chown(made, OTHER, OTHER)
+            os.chown(made, OTHER_UID, OTHER_UID)
         return str(made)
 
     if kind == "folder of another" and os.geteuid() != 0:
@@ -126,7 +110,7 @@ def test_swapped_before_it_is_opened(
     if kind == "own folder":
         left.rename(victim)
         (victim / ".writer.lock").write_text("precious")
-    assert _is_whole(victim)
+    assert is_untouched(victim)
 
 
 def test_a_link_in_the_place_of_what_a_killed_writer_left(shared: Path, victim: Path) -> None:
@@ -134,7 +118,7 @@ def test_a_link_in_the_place_of_what_a_killed_writer_left(shared: Path, victim: 
     left.symlink_to(victim)
     remove_if_dead(left)
     write_whole(shared / "x.db", "mine")
-    assert _is_whole(victim)
+    assert is_untouched(victim)
     assert left.is_symlink()
 
 
@@ -143,7 +127,7 @@ def test_what_a_killed_writer_of_another_user_left_stays(shared: Path) -> None:
     left = shared / ".x.db.wbscope-abcdefgh"
     left.mkdir()
     (left / ".writer.lock").touch()
-    os.chown(left, OTHER, OTHER)
+    os.chown(left, OTHER_UID, OTHER_UID)
     write_whole(shared / "x.db", "mine")
     assert (left / ".writer.lock").exists()
 
@@ -168,7 +152,7 @@ def test_without_proc_the_path_has_to_do(
 
     with pytest.raises(SetupError):
         write()
-    assert _is_whole(victim)
+    assert is_untouched(victim)
 
 
 def test_names_lead_there_also_in_programs_that_are_started(shared: Path) -> None:
@@ -195,8 +179,8 @@ def test_whose_it_is(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @as_root
 def test_whose_it_is_not(shared: Path) -> None:
-    os.chown(shared, OTHER, OTHER)
-    with HeldFolder(shared) as held, pytest.raises(PermissionError, match=f"to uid {OTHER}"):
+    os.chown(shared, OTHER_UID, OTHER_UID)
+    with HeldFolder(shared) as held, pytest.raises(PermissionError, match=f"to uid {OTHER_UID}"):
         held.check_own()
     (shared / "file").touch()
     remove_own(shared)
@@ -220,5 +204,5 @@ def test_links_and_files_are_no_folders(shared: Path, victim: Path) -> None:
         held.remove()
         held.close()
         held.remove()  # of a thread that was late
-    assert _is_whole(victim)
+    assert is_untouched(victim)
     assert not shared.exists()

@@ -7,14 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
+from support.foreign import OTHER_UID, as_root, is_untouched, make_victim
 from wbscope.base.errors import InputError
 from wbscope.record.finish import recover_folder
-from wbscope.record.folders import private_folder, remove_leftovers, remove_unused
+from wbscope.record.folders import private_folder, published, remove_leftovers, remove_unused
 from wbscope.record.recording_plan import Plan
 
-OTHER = 65534
 _INSTANCE = "wbscope-999999999-aaaaaaaa"
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 
 @pytest.fixture(autouse=True)
@@ -26,18 +25,7 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    folder = tmp_path / "victim"
-    folder.mkdir()
-    for name in (".bashrc", "thesis.txt"):
-        (folder / name).write_text("precious")
-    folder.chmod(0o750)
-    return folder
-
-
-def _is_whole(victim: Path) -> bool:
-    found = {path.name: path.read_text() for path in victim.iterdir()}
-    mode = victim.stat().st_mode & 0o777
-    return (found, mode) == ({".bashrc": "precious", "thesis.txt": "precious"}, 0o750)
+    return make_victim(tmp_path / "victim")
 
 
 def _recording(home: Path, target: Path, force: bool = True) -> Path:
@@ -57,7 +45,7 @@ def _recording(home: Path, target: Path, force: bool = True) -> Path:
 
 def _give(folder: Path) -> None:
     for path in (*folder.iterdir(), folder):
-        os.chown(path, OTHER, OTHER)
+        os.chown(path, OTHER_UID, OTHER_UID)
 
 
 @as_root
@@ -67,10 +55,10 @@ def test_a_recording_of_another_user_is_left_alone(tmp_path: Path, victim: Path)
     with pytest.raises(InputError) as caught:
         recover_folder(folder)
     assert caught.value.slug == "foreign-recording"
-    assert caught.value.message.startswith(f"belongs to uid {OTHER}, wanted")
+    assert caught.value.message.startswith(f"belongs to uid {OTHER_UID}, wanted")
     (told,) = remove_unused(folder.parent)
-    assert told == f"{folder.name}: belongs to uid {OTHER}: left alone"
-    assert _is_whole(victim)
+    assert told == f"{folder.name}: belongs to uid {OTHER_UID}: left alone"
+    assert is_untouched(victim)
     assert folder.exists()
 
 
@@ -92,20 +80,39 @@ def test_unused_folders_of_another_user_stay(tmp_path: Path) -> None:
     (folder / ".plan").touch()
     _give(folder)
     remove_leftovers(tmp_path / "run")
-    assert remove_unused(tmp_path) == [f"{folder.name}: belongs to uid {OTHER}: left alone"]
+    assert remove_unused(tmp_path) == [f"{folder.name}: belongs to uid {OTHER_UID}: left alone"]
     assert (folder / ".plan").exists()
+
+
+@as_root
+@pytest.mark.parametrize("owner", [OTHER_UID, 4242])
+def test_a_finished_run_of_another_user_is_none_of_ours(
+    tmp_path: Path, owner: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recorder that was killed when its run had its name; that of the caller of sudo is."""
+    monkeypatch.setenv("SUDO_UID", "4242")
+    monkeypatch.setenv("SUDO_GID", "4242")
+    folder = _recording(tmp_path / "home", tmp_path / "home/run")
+    plan = Plan.from_json((folder / ".plan").read_text())
+    run = folder.rename(tmp_path / "home/run")
+    for path in (*run.iterdir(), run):
+        os.chown(path, owner, owner)
+    is_ours = owner == 4242
+    assert published(plan) == (run if is_ours else None)
+    assert (run / ".plan").exists() == (not is_ours)
+    assert {path.stat().st_uid for path in (run, *run.iterdir())} == {owner}
 
 
 def test_the_run_is_beside_its_folder_whatever_the_plan_says(tmp_path: Path, victim: Path) -> None:
     """As of a copy of somebody else's folder: only what is a run is replaced."""
     folder = _recording(tmp_path / "home", victim)
     assert recover_folder(folder) == tmp_path / "home/victim"
-    assert _is_whole(victim)
+    assert is_untouched(victim)
     (tmp_path / "home/victim").rename(tmp_path / "first")
     victim.rename(tmp_path / "home/victim")
     folder = _recording(tmp_path / "home", victim)
     assert recover_folder(folder) == tmp_path / "home/victim-2"
-    assert _is_whole(tmp_path / "home/victim")
+    assert is_untouched(tmp_path / "home/victim")
 
 
 @pytest.mark.parametrize("renamed", [False, True])

@@ -12,14 +12,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.foreign import OTHER_UID, as_root
 from wbscope.base.errors import SetupError
 from wbscope.record import finish, settings, supervisor
 from wbscope.record.finish import recover, recover_all
 from wbscope.record.recording_plan import Plan, dead_entries, lock_sysctls, open_entry, registered
 
-OTHER = 65534
 _ENTRY = "wbscope-999999999-aaaaaaaa"
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 
 @pytest.fixture(autouse=True)
@@ -230,8 +229,8 @@ def test_a_register_that_others_can_write_to(register: Path, victim: Path) -> No
 def test_a_register_of_another_user(register: Path, victim: Path) -> None:
     register.mkdir()
     _entry(register, victim)
-    os.chown(register, OTHER, OTHER)
-    with pytest.raises(SetupError, match=f"belongs to uid {OTHER}"):
+    os.chown(register, OTHER_UID, OTHER_UID)
+    with pytest.raises(SetupError, match=f"belongs to uid {OTHER_UID}"):
         recover_all(None)
     assert _is_whole(victim)
 
@@ -241,7 +240,7 @@ def test_entries_of_another_user_and_links_are_not_believed(
     tmp_path: Path, register: Path, victim: Path
 ) -> None:
     register.mkdir()
-    os.chown(_entry(register, victim), OTHER, OTHER)
+    os.chown(_entry(register, victim), OTHER_UID, OTHER_UID)
     assert list(dead_entries()) == []
     moved = _entry(register, victim).rename(tmp_path / "entry")
     (register / f"{_ENTRY}.json").symlink_to(moved)

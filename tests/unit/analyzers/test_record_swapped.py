@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.foreign import as_root, is_untouched, make_victim
 from wbscope.base.heldfolder import HeldFolder
 from wbscope.record.finish import write_meta
 from wbscope.record.folders import private_folder, publish
@@ -16,23 +17,11 @@ from wbscope.record.past_cache import DirectFile, save
 from wbscope.record.recording_plan import Plan
 
 _INSTANCE = "wbscope-999999999-aaaaaaaa"
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    folder = tmp_path / "victim"
-    folder.mkdir()
-    for name in (".bashrc", "thesis.txt"):
-        (folder / name).write_text("precious")
-    folder.chmod(0o750)
-    return folder
-
-
-def _is_whole(victim: Path) -> bool:
-    found = {path.name: path.read_text() for path in victim.iterdir()}
-    mode = victim.stat().st_mode & 0o777
-    return (found, mode) == ({".bashrc": "precious", "thesis.txt": "precious"}, 0o750)
+    return make_victim(tmp_path / "victim")
 
 
 def test_links_in_a_recording_are_not_written_through(tmp_path: Path) -> None:
@@ -74,7 +63,7 @@ def test_a_folder_that_is_swapped_while_it_is_recorded(tmp_path: Path, victim: P
     with held, pytest.raises(OSError, match="in the place of its folder"):
         publish(plan, held)
     assert not (tmp_path / "written").exists()
-    assert _is_whole(victim)
+    assert is_untouched(victim)
     assert not (tmp_path / "home/run").exists()
 
 
