@@ -7,9 +7,9 @@
 --   nothing.
 -- @severity  fact
 -- @confidence measured
--- @sentence  The {tasks_count} writers of {bdi} dirtied[ {weighted_ratio} of
---   fair shares][ {plain_ratio} of equal shares] (Jain's index), from
---   {slow_bytes_per_s} to {fast_bytes_per_s}.
+-- @sentence  The {tasks_count} writers of {bdi} dirtied {slow_bytes_per_s} to
+--   {fast_bytes_per_s} each; Jain's index of fairness is[ {weighted_ratio}, by
+--   what each asked for][ {plain_ratio}].
 -- @evidence  fairness --bdi {bdi}: weighted_ratio = max(jain_weighted_ratio,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); plain_ratio = max(jain_ratio,
 --   bdi={bdi}, cgroup_ino={cgroup_ino})

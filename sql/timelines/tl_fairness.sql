@@ -30,8 +30,8 @@ SELECT
   'Jain ' || CAST(round(100 * f.jain_ratio) AS INTEGER) || ' %' AS name,
   NULL AS value,
   NULL AS unit,
-  f.tasks_count || ' tasks dirtied pages with '
-    || printf('%.1f %%', 100 * f.jain_ratio) || ' of equal shares' AS arg_why,
+  f.tasks_count || ' tasks dirtied pages; Jain''s index of fairness is '
+    || printf('%.1f %%', 100 * f.jain_ratio) AS arg_why,
   f.jain_ratio AS arg_jain_ratio,
   f.tasks_count AS arg_tasks_count
 FROM wb_fairness_window AS f

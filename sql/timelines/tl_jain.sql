@@ -66,9 +66,9 @@ SELECT
   printf('whole run: Jain %.1f %%', 100 * w.jain_ratio) AS name,
   NULL AS value,
   NULL AS unit,
-  'the ' || w.tasks_count || ' writers of ' || w.bdi || ' got '
-    || printf('%.1f %%', 100 * w.jain_ratio) || ' of ' || w.shares || ' shares'
-    AS arg_why,
+  'Jain''s index of fairness of the ' || w.tasks_count || ' writers of '
+    || w.bdi || ' is ' || printf('%.1f %%', 100 * w.jain_ratio) || ', against '
+    || w.shares || ' shares' AS arg_why,
   w.jain_ratio AS arg_jain_ratio,
   w.tasks_count AS arg_tasks_count,
   w.bdi AS arg_bdi,
@@ -89,8 +89,9 @@ SELECT
   'Jain ' || CAST(round(100 * r.jain_ratio) AS INTEGER) || ' %',
   NULL,
   NULL,
-  r.tasks_count || ' tasks dirtied pages of ' || r.bdi || ' with '
-    || printf('%.1f %%', 100 * r.jain_ratio) || ' of equal shares',
+  r.tasks_count || ' tasks dirtied pages of ' || r.bdi
+    || '; Jain''s index of fairness is '
+    || printf('%.1f %%', 100 * r.jain_ratio),
   r.jain_ratio,
   r.tasks_count,
   r.bdi,
