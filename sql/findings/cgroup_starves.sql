@@ -23,22 +23,25 @@
 -- @evidence  blame --cgroup {cgroup_ino}
 -- @advice    [Raise or lift the io.max of {limited_cgroup_ino}, if it has one:
 --   its pages waited while the disk had nothing to do. Else: ][Give
---   {high_cgroup_ino} a memory.high of {proposed_bytes}: it then has dirty
---   limits of its own, a share of that memory, and cannot fill the machine's
---   pool.][The root cgroup has no memory.high: move its writers into
---   a cgroup with one of {moved_bytes}, whose dirty limits are a share of that
---   memory.][{unsized:raw} a limit of its memory (memory.high): its dirty
---   limits are then a share of that, which nothing tells while vm.dirty_bytes
---   is set.]
+--   {high_cgroup_ino} a memory.high that leaves {files_bytes} to its files,
+--   beside its other memory: it then has dirty limits of its own, a share of
+--   that, and cannot fill the machine's pool.][The root cgroup has no
+--   memory.high: move its writers into a cgroup with one that leaves
+--   {moved_bytes} to its files, beside its other memory: its dirty limits are a
+--   share of that.][{unsized:raw} a limit of its memory (memory.high): its
+--   dirty limits are then a share of that, which nothing tells while
+--   vm.dirty_bytes is set.]
 -- @set       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high =
 --   {proposed_bytes:raw}
--- @now       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high = max
---   (the default; not recorded)
+-- @now       /sys/fs/cgroup{high_cgroup_ino:path}/memory.high =
+--   {now_high:raw}
 -- @costs     The cgroup keeps less of its files in memory, and its writers are
---   held up earlier.
+--   held up earlier. Below what else it has in memory, memory.high makes its
+--   tasks reclaim and sleep.
 -- @expect    throttled_ratio of {tasks} lower
 -- @needs     wb_loss, wb_loss_total, wb_dirty_extent, wb_dirty_setting,
---   wb_pool_rival, wb_bounds, wb_rule, raw_wb_domain_dirty_state
+--   wb_pool_rival, wb_cgroup_sample, wb_bounds, wb_rule,
+--   raw_wb_domain_dirty_state
 -- @events    writeback:balance_dirty_pages
 -- @optional  writeback:wb_domain_dirty_state
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
@@ -62,10 +65,14 @@
 --   root, too, which has no io.max
 -- @column    high_cgroup_ino INTEGER the other cgroup; NULL = the root, which
 --   can have no limit
--- @column    proposed_bytes INTEGER memory whose share of dirty pages is half
+-- @column    files_bytes INTEGER page cache whose share of dirty pages is half
 --   of the machine's limit; NULL for the root, and where nothing tells that
 --   share
 -- @column    moved_bytes INTEGER the same for the root; else NULL
+-- @column    proposed_bytes INTEGER memory.high: files_bytes and what else the
+--   cgroup had in memory at most; NULL = nothing tells that, or its memory.high
+--   is no higher
+-- @column    now_high TEXT memory.high now, where it is to be set
 -- @column    unsized TEXT who is to have a limit whose size nothing tells; NULL
 --   = it is told
 -- @column    first_ts INTEGER ns, start of the first wait
@@ -142,6 +149,16 @@ WITH
     FROM limits AS l
     CROSS JOIN wb_dirty_extent AS m
   ),
+  -- Its dirty limits are a share of its page cache and what it may still take.
+  memory AS (
+    SELECT
+      c.cgroup_ino,
+      max(0, max(c.memory_bytes - c.file_bytes)) AS other_bytes,
+      min(c.memory_high_bytes) AS high_bytes
+    FROM wb_cgroup_sample AS c
+    WHERE c.memory_bytes IS NOT NULL
+    GROUP BY c.cgroup_ino
+  ),
   other AS (
     SELECT
       s.bdi,
@@ -174,8 +191,20 @@ SELECT
   CASE WHEN t.device_ratio < v.most_ratio THEN nullif(o.other_cgroup_ino, 1) END
     AS limited_cgroup_ino,
   nullif(o.other_cgroup_ino, 1) AS high_cgroup_ino,
-  CASE WHEN o.other_cgroup_ino <> 1 THEN z.memory_bytes END AS proposed_bytes,
+  CASE WHEN o.other_cgroup_ino <> 1 THEN z.memory_bytes END AS files_bytes,
   CASE WHEN o.other_cgroup_ino = 1 THEN z.memory_bytes END AS moved_bytes,
+  CASE
+    WHEN o.other_cgroup_ino <> 1
+      AND z.memory_bytes + y.other_bytes
+        < coalesce(y.high_bytes, z.memory_bytes + y.other_bytes + 1)
+      THEN z.memory_bytes + y.other_bytes
+  END AS proposed_bytes,
+  CASE
+    WHEN o.other_cgroup_ino <> 1
+      AND z.memory_bytes + y.other_bytes
+        < coalesce(y.high_bytes, z.memory_bytes + y.other_bytes + 1)
+      THEN coalesce(y.high_bytes, 'max')
+  END AS now_high,
   CASE
     WHEN z.memory_bytes IS NOT NULL OR o.other_cgroup_ino IS NULL THEN NULL
     WHEN o.other_cgroup_ino = 1
@@ -190,5 +219,6 @@ CROSS JOIN sized AS z
 JOIN share AS s ON s.bdi = t.bdi AND s.cgroup_ino IS t.cgroup_ino
 JOIN held AS w ON w.bdi = t.bdi AND w.cgroup_ino IS t.cgroup_ino
 JOIN other AS o ON o.bdi = t.bdi AND o.cgroup_ino IS t.cgroup_ino
+LEFT JOIN memory AS y ON y.cgroup_ino = o.other_cgroup_ino
 WHERE t.finding = 'cgroup_starves' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi, t.cgroup_ino;

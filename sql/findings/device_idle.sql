@@ -14,12 +14,12 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=device_idle,
 --   bdi={bdi}, cgroup_ino={cgroup_ino}); idle_ratio = 1 - mean(device_ratio,
 --   total_ns, finding=device_idle, bdi={bdi}, cgroup_ino={cgroup_ino})
--- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}][, if
---   there is one: nothing tells whether {stacked_bdi} had bios][; while {bdi}
---   had requests it wrote {disk_bytes_per_s}]. If it has to stay, let the
---   program write no faster.
--- @set       /sys/fs/cgroup{limited_cgroup_ino:path}/io.max = {bdi:raw}
---   wbps=max
+-- @advice    Raise or lift the limit[ of the cgroup {limited_cgroup_ino}, or of
+--   one above it][, if there is one: nothing tells whether {stacked_bdi} had
+--   bios][; while {bdi} had requests it wrote {disk_bytes_per_s}]. If it has to
+--   stay, let the program write no faster.
+-- @set       /sys/fs/cgroup{limited_cgroup_ino:path}/io.max =
+--   {limited_bdi:raw} wbps=max wiops=max
 -- @costs     Others on that disk get less of it.
 -- @expect    throttle_summary.slept_total_ns lower
 -- @needs     wb_loss, wb_loss_total, wb_disk_rate, wb_stack,
@@ -31,6 +31,8 @@
 -- @column    cgroup_ino INTEGER cgroup that owns the wb
 -- @column    limited_cgroup_ino INTEGER the same; NULL = the root, which has no
 --   io.max
+-- @column    limited_bdi TEXT the device, where it is a disk itself: io.max
+--   takes no name, and a limit of a volume is one of the disk below; else NULL
 -- @column    stacked_bdi TEXT the device, where it lies on disks and nothing
 --   tells whether it had something to do itself; else NULL
 -- @column    idle_ratio REAL share of the waits without a request on the device
@@ -45,6 +47,11 @@ SELECT
   t.bdi,
   t.cgroup_ino,
   nullif(t.cgroup_ino, 1) AS limited_cgroup_ino,
+  CASE
+    WHEN t.bdi GLOB '[0-9]*:[0-9]*'
+      AND t.bdi NOT IN (SELECT k.bdi FROM wb_stack AS k)
+      THEN t.bdi
+  END AS limited_bdi,
   n.bdi AS stacked_bdi,
   1 - t.device_ratio AS idle_ratio,
   CASE WHEN n.bdi IS NULL THEN d.disk_bytes_per_s END AS disk_bytes_per_s,

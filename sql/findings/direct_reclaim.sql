@@ -10,12 +10,17 @@
 --   {throttled_ns} of throttling].
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=direct_reclaim);
 --   throttled_ns = sum(total_ns, kind=throttle)
--- @advice    Let kswapd begin earlier.
+-- @advice    [Let kswapd begin {earlier:raw}.][kswapd begins early already
+--   (vm.watermark_scale_factor is {high_factor:raw}): let fewer tasks allocate
+--   at once, or add memory.][Let kswapd begin earlier, by a higher
+--   vm.min_free_kbytes: Linux {old_release} has no vm.watermark_scale_factor.]
 -- @set       vm.watermark_scale_factor = {proposed_factor:raw}
 -- @now       [vm.watermark_scale_factor = {watermark_scale_factor:raw}]
--- @costs     More memory stays free and unused.
--- @expect    allocstall lower
--- @needs     wb_loss, wb_loss_total, wb_dirty_setting, wb_bounds, wb_rule
+-- @costs     [More memory stays free and unused, {proposed_percent} % of each
+--   zone from one watermark to the next.]
+-- @expect    [{expected:raw}]
+-- @needs     wb_loss, wb_loss_total, wb_dirty_setting, wb_bounds, wb_rule,
+--   wb_kernel
 -- @events    vmscan:mm_vmscan_direct_reclaim_begin
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -23,16 +28,45 @@
 -- @column    throttled_ns INTEGER time that tasks were throttled; NULL = that
 --   was more
 -- @column    watermark_scale_factor INTEGER setting now; NULL = not known
--- @column    proposed_factor INTEGER ten times that, 1000 at most
+-- @column    proposed_factor INTEGER ten times that, 300 at most; NULL = it is
+--   as high already, or the kernel has none (before 4.6)
+-- @column    proposed_percent REAL the same in per cent of a zone
+-- @column    earlier TEXT earlier, where it is to be set
+-- @column    expected TEXT what should fall then
+-- @column    high_factor INTEGER setting now, where it is as high already
+-- @column    old_release TEXT the kernel, where it has no such setting
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
--- @source    mm/page_alloc.c __perform_reclaim()
+-- @source    mm/page_alloc.c __perform_reclaim(), __setup_per_zone_wmarks();
+--   Documentation/admin-guide/sysctl/vm.rst
 WITH
   throttled AS (
     SELECT coalesce(sum(l.dur), 0) AS dur
     FROM wb_loss AS l
     CROSS JOIN wb_bounds AS b
     WHERE l.kind = 'throttle' AND l.ts >= b.start_ts AND l.ts < b.end_ts
+  ),
+  -- Ten times the default helps kswapd; 3 % of a zone is much to keep free.
+  scale AS (
+    SELECT
+      s.watermark_scale_factor,
+      k.version < 4006 AS is_old,
+      coalesce(s.watermark_scale_factor >= v.most_scale_factor, 0) AS is_high,
+      min(v.most_scale_factor, 10 * coalesce(s.watermark_scale_factor, 10))
+        AS factor,
+      k.release
+    FROM wb_dirty_setting AS s
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_kernel AS k
+  ),
+  advised AS (
+    SELECT
+      c.watermark_scale_factor,
+      CASE WHEN coalesce(c.is_old, 0) = 0 AND c.is_high = 0 THEN c.factor END
+        AS factor,
+      CASE WHEN c.is_high THEN c.watermark_scale_factor END AS high_factor,
+      CASE c.is_old WHEN 1 THEN c.release END AS old_release
+    FROM scale AS c
   )
 SELECT
   t.cost_task_ns,
@@ -45,12 +79,17 @@ SELECT
   CASE WHEN h.dur > 0 AND h.dur < t.cost_task_ns THEN h.dur END
     AS throttled_ns,
   s.watermark_scale_factor,
-  min(1000, 10 * coalesce(s.watermark_scale_factor, 10)) AS proposed_factor,
+  s.factor AS proposed_factor,
+  0.01 * s.factor AS proposed_percent,
+  CASE WHEN s.factor > 0 THEN 'earlier' END AS earlier,
+  CASE WHEN s.factor > 0 THEN 'allocstall lower' END AS expected,
+  s.high_factor,
+  s.old_release,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
-CROSS JOIN wb_dirty_setting AS s
+CROSS JOIN advised AS s
 CROSS JOIN throttled AS h
 WHERE t.finding = 'direct_reclaim' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC;

@@ -4,9 +4,10 @@
 -- @summary   A device returned an error for requests that write, pages of files
 --   could not be written, or fsync and the like returned an error. Pages whose
 --   writeback fails count as written and are clean afterwards: nothing writes
---   them again, and only the next caller of fsync gets the error. Failed
---   requests alone are a warning where something lies on the device (multipath,
---   RAID): it may have tried them again.
+--   them again. fsync returns the error once for each file that was open when
+--   it came (up to Linux 4.12 only to who calls it first). Failed requests
+--   alone are a warning where something lies on the device (multipath, RAID):
+--   it may have tried them again.
 -- @severity  severe
 -- @confidence measured
 -- @sentence  {lead:raw}[ on {bdi}][; {requests_count:request} of {failed_bytes}

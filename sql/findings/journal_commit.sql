@@ -2,9 +2,12 @@
 -- @finding   journal_commit
 -- @title     Tasks wait for the journal to commit
 -- @summary   Tasks waited in fsync, in write or in a system call that was not
---   recorded, while the journal of their file system committed: with
---   data=ordered a commit first writes the data of every file to which it
---   allocated blocks.
+--   recorded, while the journal of their file system committed: the few blocks
+--   of a commit stand in the queue of the disk behind all that the flusher gave
+--   it before. Data of files a commit of ext4 writes itself, by data=ordered,
+--   only where new blocks are not unwritten extents first: up to Linux 5.5,
+--   with blocks smaller than a page, or without delayed allocation (then
+--   "flushing" of jbd2_run_stats is not 0).
 -- @when      journal_commit
 -- @severity  warning
 -- @confidence measured
@@ -18,16 +21,15 @@
 -- @advice    [Nobody called fsync or the like: the journal of {timed_bdi}
 --   commits by itself, every 5 s or as its mount option commit= says, and when
 --   it is full. What cannot wait for that needs a file system of its
---   own.][Lower the limit to {proposed_bytes}, so that a commit finds no more
---   than the disk writes in two seconds.][The limit of {limit_bytes} is already
---   less than the disk writes in two seconds: let what calls fsync() call it
---   less often, or give it a file system of its own.][No limit helps where no
---   more than {little_bytes} are dirty: let what calls fsync() call it less
---   often, or give it a file system of its own.][Lower the limit to
---   {untold_bytes} if it is higher, which is not known here: a commit then
---   finds no more than the disk writes in two seconds.][Let less gather for
---   {other_bdi} alone, by a lower max_ratio (from 6.2 on also strict_limit):
---   vm.dirty_bytes would hold up the writers of other disks.]
+--   own.][Lower the limit to {proposed_bytes}, so that less can be queued
+--   before a commit.][The limit of {limit_bytes} is low already: let what calls
+--   fsync() call it less often, or give it a file system of its own.][No limit
+--   helps where no more than {little_bytes} are dirty: let what calls fsync()
+--   call it less often, or give it a file system of its own.][Lower the limit
+--   to {untold_bytes} if it is higher, which is not known here: less can then
+--   be queued before a commit.][Let less gather for {other_bdi} alone, by a
+--   lower max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would hold
+--   up the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -51,8 +53,9 @@
 -- @column    longest_ns INTEGER longest wait
 -- @column    disk_bytes_per_s REAL what the device writes while it is busy
 -- @column    dirty_max_bytes INTEGER most that was dirty
--- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
---   = that is no lower limit, no less was dirty, or nothing tells
+-- @column    proposed_bytes INTEGER what the device writes in two seconds, or
+--   the lowest limit that is kept; NULL = that is no lower limit, no less was
+--   dirty, or nothing tells
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
 -- @column    timed_bdi TEXT the device, where no lower limit helps and nobody
@@ -71,7 +74,8 @@
 -- @column    background_percent INTEGER setting now; NULL = not set
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
--- @source    fs/jbd2/commit.c jbd2_journal_commit_transaction()
+-- @source    fs/jbd2/commit.c jbd2_journal_commit_transaction();
+--   fs/ext4/inode.c ext4_map_blocks(), ext4_should_dioread_nolock()
 SELECT
   t.cost_task_ns,
   CASE WHEN t.longest_ns >= v.long_call_ns THEN 'warning' ELSE 'note' END

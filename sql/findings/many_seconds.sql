@@ -23,9 +23,11 @@
 -- @evidence  disk_rates: reached_ratio = max(reached_ratio, bdi={bdi})
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=many_seconds,
 --   bdi={bdi}); sync_ns = sum(total_ns, finding=many_seconds, bdi={bdi})
--- @advice    [Lower the limit to {proposed_bytes}, what {bdi} writes in two
---   seconds, and let the flusher start at what it writes in half a second.][Let
---   less gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
+-- @advice    [Lower the limit to {worth_bytes}, what {bdi} writes in two
+--   seconds, and let the flusher start at what it writes in half a
+--   second.][Lower the limit to {floor_bytes}: with so many CPUs, each of which
+--   counts some pages by itself, the kernel keeps no lower one.][Let less
+--   gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
 --   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
@@ -62,8 +64,11 @@
 --   where others wrote, too
 -- @column    reached_ratio REAL what the disk got, over the bytes of the pages
 --   that were written, where that is much less (compression); else NULL
--- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
---   = that is no lower limit, or other disks wrote, too
+-- @column    proposed_bytes INTEGER what the device writes in two seconds, or
+--   the lowest limit that is kept; NULL = that is no lower limit, or other
+--   disks wrote, too
+-- @column    worth_bytes INTEGER the same, where it is the first
+-- @column    floor_bytes INTEGER the same, where it is the second
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
 -- @column    other_bdi TEXT the device, where others wrote, too
@@ -115,6 +120,8 @@ SELECT
     AS disk_bytes_per_s,
   w.reached_ratio,
   w.proposed_bytes,
+  w.worth_bytes,
+  w.floor_bytes,
   w.background_bytes,
   w.other_bdi,
   s.dirty_bytes,

@@ -19,13 +19,17 @@
 -- @evidence  disk_rates: disk_bytes_per_s = max(disk_bytes_per_s, bdi={bdi})
 -- @advice    Set max_ratio of {bdi} to {max_percent} from the start, by a udev
 --   rule for such disks: {max_percent} % of the limit is what it writes in a
---   second.
+--   second.[ Linux {old_release} enforces this only near the limit; from 6.2
+--   on, strict_limit makes it hold always.]
+-- @set       /sys/class/bdi/{bdi:raw}/strict_limit = {strict:raw}
 -- @set       /sys/class/bdi/{bdi:raw}/max_ratio = {max_percent:raw}
+-- @now       [/sys/class/bdi/{bdi:raw}/strict_limit = {lax:raw} (the default;
+--   not recorded)]
 -- @now       /sys/class/bdi/{bdi:raw}/max_ratio = 100
 --   (the default; not recorded)
 -- @costs     Copies to {bdi} are slowed down earlier.
 -- @needs     wb_loss_total, wb_disk_rate, wb_bandwidth,
---   wb_dirty_extent, wb_watched, wb_rule
+--   wb_dirty_extent, wb_watched, wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages, writeback:bdi_dirty_ratelimit
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    severity TEXT warning or note
@@ -42,6 +46,11 @@
 --   empty
 -- @column    max_percent INTEGER per cent of the limit that it writes in a
 --   second; NULL = nearly all of it, or more
+-- @column    strict INTEGER 1: the kernel has strict_limit; NULL = it has not,
+--   or max_percent is not known
+-- @column    lax INTEGER 0 likewise, which is the default
+-- @column    old_release TEXT the kernel, where it has not, and max_percent is
+--   known
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
 -- @source    mm/backing-dev.c INIT_BW; mm/page-writeback.c
@@ -51,6 +60,20 @@ WITH
     SELECT w.bdi, max(w.avg_write_bw_bytes_per_s) AS bytes_per_s
     FROM wb_bandwidth AS w
     GROUP BY w.bdi
+  ),
+  -- Where a second of the disk is most of the pool, no ratio helps.
+  ratio AS (
+    SELECT
+      d.bdi,
+      max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes AS INTEGER))
+        AS max_percent,
+      coalesce(k.version, 6002) >= 6002 AS has_strict,
+      k.release
+    FROM wb_disk_rate AS d
+    CROSS JOIN wb_dirty_extent AS m
+    CROSS JOIN wb_rule AS v
+    CROSS JOIN wb_kernel AS k
+    WHERE d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
   )
 SELECT
   t.cost_task_ns,
@@ -64,11 +87,10 @@ SELECT
   d.disk_bytes_per_s,
   t.call_max_ns,
   CASE WHEN o.has_calls THEN '' ELSE 'at least ' END AS call_least,
-  -- Where a second of the disk is most of the pool, no ratio helps.
-  CASE
-    WHEN d.disk_bytes_per_s * 100 <= m.thresh_bytes * v.most_percent
-      THEN max(1, CAST(100 * d.disk_bytes_per_s / m.thresh_bytes AS INTEGER))
-  END AS max_percent,
+  r.max_percent,
+  CASE WHEN r.has_strict THEN 1 END AS strict,
+  CASE WHEN r.has_strict THEN 0 END AS lax,
+  CASE r.has_strict WHEN 0 THEN r.release END AS old_release,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
@@ -76,6 +98,6 @@ CROSS JOIN wb_rule AS v
 CROSS JOIN wb_watched AS o
 JOIN wb_disk_rate AS d ON d.bdi = t.bdi
 LEFT JOIN believed AS e ON e.bdi = t.bdi
-CROSS JOIN wb_dirty_extent AS m
+LEFT JOIN ratio AS r ON r.bdi = t.bdi
 WHERE t.finding = 'new_bdi_bandwidth' AND t.cost_task_ns >= v.loss_least_ns
 ORDER BY t.cost_task_ns DESC, t.bdi;

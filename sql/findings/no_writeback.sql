@@ -14,20 +14,23 @@
 -- @evidence  lost_time: cost_task_ns = sum(total_ns, finding=no_writeback,
 --   bdi={bdi}); share_ratio = sum(total_ns, finding=no_writeback, bdi={bdi}) /
 --   sum(total_ns, kind=throttle, bdi={bdi})
--- @advice    The kernel does not start background writeback here. Mainline lost
---   that start for writers over a strict limit or the limits of their memory
---   cgroup in early 2026 (64dd89ae01f2) and has it again since cece9dc61daa:
---   use a kernel with that.
--- @set       /sys/class/bdi/{strict_bdi:raw}/strict_limit = 0
+-- @advice    Nothing tells why the flusher did not write: look at what it
+--   waited for (its stack, the log of the kernel). Kernels with commit
+--   64dd89ae01f2 and without cece9dc61daa (release candidates of 7.0) do not
+--   start it for writers over a strict limit or the limits of their memory
+--   cgroup: do not use these.
+-- @set       /sys/class/bdi/{strict_bdi:raw}/strict_limit = {lax:raw}
 -- @costs     [{strict_bdi} may fill more of the pool that all writers share.]
 -- @expect    throttle_summary.slept_total_ns lower
--- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule
+-- @needs     wb_loss, wb_loss_total, wb_bounds, wb_rule, wb_kernel
 -- @events    writeback:balance_dirty_pages, writeback:global_dirty_state,
 --   block:block_rq_issue
 -- @column    cost_task_ns INTEGER time that all tasks lost to it
 -- @column    tasks TEXT who lost it
 -- @column    bdi TEXT the device
--- @column    strict_bdi TEXT the same; NULL = it was not over a strict limit
+-- @column    strict_bdi TEXT the same; NULL = it was not over a strict limit,
+--   or the kernel has no file to change that, from 6.2 on
+-- @column    lax INTEGER 0, where it is to be set
 -- @column    share_ratio REAL share of the time that its writers were held up
 -- @column    first_ts INTEGER ns, start of the first wait
 -- @column    last_ts INTEGER ns, end of the last
@@ -48,12 +51,15 @@ SELECT
   t.cost_task_ns,
   t.tasks,
   t.bdi,
-  CASE WHEN h.is_strict THEN t.bdi END AS strict_bdi,
+  CASE WHEN h.is_strict AND coalesce(k.version, 6002) >= 6002 THEN t.bdi END
+    AS strict_bdi,
+  CASE WHEN h.is_strict AND coalesce(k.version, 6002) >= 6002 THEN 0 END AS lax,
   1.0 * t.cost_task_ns / h.dur AS share_ratio,
   t.first_ts,
   t.last_ts
 FROM wb_loss_total AS t
 CROSS JOIN wb_rule AS v
+CROSS JOIN wb_kernel AS k
 JOIN held AS h ON h.bdi = t.bdi
 WHERE t.finding = 'no_writeback'
   AND t.cost_task_ns >= v.loss_least_ns

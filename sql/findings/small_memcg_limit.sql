@@ -20,12 +20,14 @@
 -- @evidence  dirty_domains: dirty_max_bytes = max(dirty_max_bytes,
 --   domain=memcg, cgroup_ino={cgroup_ino})
 -- @advice    [Give the cgroup more memory ({roomy_file:raw}): its dirty limits
---   are a share of it][, with free run up to {share_ratio}][, and
---   {proposed_bytes} have room for this burst][Give the cgroup more memory
---   ({full_file:raw}): its tasks wait while they reclaim what is over its
---   limit][No limit has room for this burst: that takes {missing_bytes}, and
---   the machine has {memory_bytes}. Let its writers write less at once, start
---   writing as they go (sync_file_range), or bypass the page cache (O_DIRECT)].
+--   are a share of what its files have and could have][, with free run up to
+--   {share_ratio}][, and {files_bytes} for its files have room for this
+--   burst][, and {whole_bytes} in all have room for this burst][Give the cgroup
+--   more memory ({full_file:raw}): its tasks wait while they reclaim what is
+--   over its limit][No limit has room for this burst: that takes
+--   {missing_bytes}, and the machine has {memory_bytes}. Let its writers write
+--   less at once, start writing as they go (sync_file_range), or bypass the
+--   page cache (O_DIRECT)].
 -- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.high = {high_bytes:raw}
 -- @set       /sys/fs/cgroup{cgroup_ino:path}/memory.max = {max_bytes:raw}
 -- @now       [/sys/fs/cgroup{cgroup_ino:path}/memory.high =
@@ -56,6 +58,9 @@
 -- @column    proposed_bytes INTEGER memory whose free run holds the burst; NULL
 --   = that share, or the burst, is not known, the cgroup has as much already,
 --   or the machine has less
+-- @column    whole_bytes INTEGER the same, where it is beside what the cgroup
+--   has that is no page cache
+-- @column    files_bytes INTEGER the same, where nothing tells that
 -- @column    roomy_file TEXT the file of its limit, where tasks were throttled
 --   by its dirty limits and the machine has room for the burst; else NULL
 -- @column    full_file TEXT the same, where they only reclaimed; else NULL
@@ -123,7 +128,8 @@ WITH
     SELECT
       c.cgroup_ino,
       min(c.memory_high_bytes) AS high_bytes,
-      min(c.memory_max_bytes) AS max_bytes
+      min(c.memory_max_bytes) AS max_bytes,
+      max(c.memory_bytes - c.file_bytes) AS other_bytes
     FROM wb_cgroup_sample AS c
     WHERE c.memory_bytes IS NOT NULL
     GROUP BY c.cgroup_ino
@@ -145,12 +151,15 @@ WITH
         s.round_bytes
         * (
           1 + CAST(
-            1.0 * b.bytes / s.round_bytes / coalesce(
-              f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
-            ) AS INTEGER
+            (
+              b.bytes / coalesce(
+                f.free_ratio, 0.005 * (s.dirty_ratio + s.dirty_background_ratio)
+              ) + coalesce(max(k.other_bytes, 0), 0)
+            ) / s.round_bytes AS INTEGER
           )
         )
       END AS roomy_bytes,
+      k.other_bytes IS NOT NULL AS is_whole,
       m.memory_bytes,
       k.high_bytes,
       k.max_bytes,
@@ -214,6 +223,8 @@ SELECT
     THEN t.share_ratio
   END AS share_ratio,
   t.proposed_bytes,
+  CASE WHEN t.is_whole THEN t.proposed_bytes END AS whole_bytes,
+  CASE t.is_whole WHEN 0 THEN t.proposed_bytes END AS files_bytes,
   CASE WHEN t.is_throttled = 1 AND coalesce(t.is_too_much, 0) = 0
     THEN t.limit_file
   END AS roomy_file,

@@ -22,15 +22,14 @@
 --   disk helps much: look at what the flusher needs the CPU for meanwhile, such
 --   as blocks for many small files, compression or encryption.][Lower the limit
 --   to {proposed_bytes}, so that little is queued before what has to be on the
---   disk now.][The limit of {limit_bytes} is already less than the disk writes
---   in two seconds: let programs sync less often, or only the file that matters
---   (fsync, sync_file_range).][No limit helps where no more than {little_bytes}
---   are dirty: let programs sync less often, or only the file that matters
---   (fsync, sync_file_range).][Lower the limit to {untold_bytes} if it is
---   higher, which is not known here: little is then queued before what has to
---   be on the disk now.][Let less gather for {other_bdi} alone, by a lower
---   max_ratio (from 6.2 on also strict_limit): vm.dirty_bytes would hold up the
---   writers of other disks.]
+--   disk now.][The limit of {limit_bytes} is low already: let programs sync
+--   less often, or only the file that matters (fsync, sync_file_range).][No
+--   limit helps where no more than {little_bytes} are dirty: let programs sync
+--   less often, or only the file that matters (fsync, sync_file_range).][Lower
+--   the limit to {untold_bytes} if it is higher, which is not known here:
+--   little is then queued before what has to be on the disk now.][Let less
+--   gather for {other_bdi} alone, by a lower max_ratio (from 6.2 on also
+--   strict_limit): vm.dirty_bytes would hold up the writers of other disks.]
 -- @set       vm.dirty_bytes = {proposed_bytes:raw}
 -- @set       vm.dirty_background_bytes = {background_bytes:raw}
 -- @now       [vm.dirty_bytes = {dirty_bytes:raw}][vm.dirty_ratio =
@@ -55,8 +54,9 @@
 -- @column    idle_bdi TEXT the device, likewise: no other advice is given
 -- @column    writers TEXT names of the tasks that were throttled for pages of
 --   this device during a wait of half a second and more; NULL = none
--- @column    proposed_bytes INTEGER what the device writes in two seconds; NULL
---   = that is no lower limit, no less was dirty, or nothing tells
+-- @column    proposed_bytes INTEGER what the device writes in two seconds, or
+--   the lowest limit that is kept; NULL = that is no lower limit, no less was
+--   dirty, or nothing tells
 -- @column    background_bytes INTEGER what it writes in half a second; NULL
 --   likewise
 -- @column    limit_bytes INTEGER the limit in force, where that is no higher

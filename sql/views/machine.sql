@@ -237,7 +237,7 @@ WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
 -- @summary  The settings of dirty limits; of a pair of bytes and ratio, the one
 --   that is in force.
 -- @grain    one row
--- @needs    wb_setting, wb_units, raw_meminfo
+-- @needs    wb_setting, wb_units, raw_meminfo, raw_meta
 -- @column   dirty_bytes INTEGER vm.dirty_bytes; NULL = the ratio is in force,
 --   or nothing tells
 -- @column   dirty_ratio INTEGER vm.dirty_ratio, per cent; NULL likewise
@@ -248,9 +248,13 @@ WHERE instr(l.tids, ' ' || k.tid || ' ') > 0;
 -- @column   watermark_scale_factor INTEGER vm.watermark_scale_factor; NULL =
 --   nothing tells
 -- @column   round_bytes INTEGER 1 MiB: what is proposed is a multiple of it
+-- @column   least_bytes INTEGER a lower limit is not kept: four times what the
+--   counters of a wb may be off, as each CPU counts some pages by itself; NULL
+--   = nothing tells how many CPUs there are
 -- @column   most_bytes INTEGER a fifth of the memory, which is the limit by
 --   default: no more is proposed; NULL = nothing tells
--- @source   Documentation/admin-guide/sysctl/vm.rst
+-- @source   Documentation/admin-guide/sysctl/vm.rst; wb_stat_error(),
+--   WB_STAT_BATCH
 CREATE VIEW wb_dirty_setting AS
 SELECT
   nullif(
@@ -277,6 +281,17 @@ SELECT
   u.kib_bytes * u.kib_bytes AS round_bytes,
   (
     SELECT
+      32 * c.value * u.page_bytes * (
+        1 + (c.value >> 1 > 0) + (c.value >> 2 > 0) + (c.value >> 3 > 0)
+        + (c.value >> 4 > 0) + (c.value >> 5 > 0) + (c.value >> 6 > 0)
+        + (c.value >> 7 > 0) + (c.value >> 8 > 0) + (c.value >> 9 > 0)
+        + (c.value >> 10 > 0) + (c.value >> 11 > 0) + (c.value >> 12 > 0)
+      )
+    FROM raw_meta AS c
+    WHERE c.key = 'cpus_count'
+  ) AS least_bytes,
+  (
+    SELECT
       i.value * u.kib_bytes / 5 / (u.kib_bytes * u.kib_bytes)
         * (u.kib_bytes * u.kib_bytes)
     FROM raw_meminfo AS i
@@ -284,7 +299,7 @@ SELECT
   ) AS most_bytes
 FROM wb_units AS u
 LEFT JOIN wb_setting AS s ON 1 = 1
-GROUP BY u.kib_bytes;
+GROUP BY u.kib_bytes, u.page_bytes;
 
 -- @view     wb_disk_backlog
 -- @shared
@@ -314,10 +329,14 @@ GROUP BY u.kib_bytes;
 --   than the machine had dirty
 -- @column   other_bdi TEXT bdi where other disks wrote, too, which a limit for
 --   this one would hold up: then none is proposed
--- @column   proposed_bytes INTEGER limit: what it writes in two seconds; NULL =
---   not lower, no less than what was dirty anyway, or nothing tells
+-- @column   proposed_bytes INTEGER limit: what it writes in two seconds, or
+--   least_bytes of wb_dirty_setting; NULL = not lower, no less than what was
+--   dirty anyway, or nothing tells
+-- @column   worth_bytes INTEGER the same; NULL likewise, and where that is
+--   least_bytes
+-- @column   floor_bytes INTEGER the same, where that is least_bytes
 -- @column   background_bytes INTEGER background limit beside it: what it writes
---   in half a second; NULL likewise
+--   in half a second, or a quarter of least_bytes; NULL likewise
 -- @column   limit_bytes INTEGER the limit in force, where that is no higher
 -- @column   little_bytes INTEGER most that the machine had dirty, where such a
 --   limit is lower than the one in force, but not lower than this: it would
@@ -423,13 +442,20 @@ WITH
     SELECT
       d.bdi,
       d.is_main OR d.dirty_max_bytes IS NULL AS is_only,
-      2 * d.disk_bytes_per_s AS wanted_bytes,
-      s.round_bytes
-        * (1 + CAST(2 * d.disk_bytes_per_s / s.round_bytes AS INTEGER))
-        AS bytes,
-      s.round_bytes
-        * (1 + CAST(d.disk_bytes_per_s / 2 / s.round_bytes AS INTEGER))
-        AS background_bytes,
+      max(2 * d.disk_bytes_per_s, coalesce(s.least_bytes, 0)) AS wanted_bytes,
+      2 * d.disk_bytes_per_s < coalesce(s.least_bytes, 0) AS is_floor,
+      s.round_bytes * (
+        1 + CAST(
+          max(2 * d.disk_bytes_per_s, coalesce(s.least_bytes, 0))
+            / s.round_bytes AS INTEGER
+        )
+      ) AS bytes,
+      s.round_bytes * (
+        1 + CAST(
+          max(d.disk_bytes_per_s / 2, coalesce(s.least_bytes, 0) / 4)
+            / s.round_bytes AS INTEGER
+        )
+      ) AS background_bytes,
       d.backlog_bytes,
       coalesce(m.thresh_bytes, s.dirty_bytes) AS limit_bytes
     FROM sized AS d
@@ -474,6 +500,8 @@ SELECT
     AS backlog_ns,
   CASE WHEN l.is_only = 0 THEN s.bdi END AS other_bdi,
   CASE WHEN l.is_lower THEN l.bytes END AS proposed_bytes,
+  CASE WHEN l.is_lower AND l.is_floor = 0 THEN l.bytes END AS worth_bytes,
+  CASE WHEN l.is_lower AND l.is_floor = 1 THEN l.bytes END AS floor_bytes,
   CASE WHEN l.is_lower THEN l.background_bytes END AS background_bytes,
   CASE WHEN l.is_only AND l.wanted_bytes >= l.limit_bytes THEN l.limit_bytes END
     AS limit_bytes,

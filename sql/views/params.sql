@@ -262,6 +262,8 @@ FROM told AS t;
 --   written is taken for the only one
 -- @column   most_percent INTEGER no max_ratio above this is proposed: it would
 --   take less than a tenth of the limit from a device
+-- @column   most_scale_factor INTEGER no vm.watermark_scale_factor above this
+--   is proposed: it keeps 3 % of each zone free for each watermark
 -- @column   fair_least_ratio REAL Jain's index from which on shares count as
 --   equal
 -- @column   held_least_ratio REAL a light writer is held up when it is
@@ -325,6 +327,7 @@ SELECT
   2 * u.second_ns AS little_most_ns,
   0.9 AS nearly_all_ratio,
   90 AS most_percent,
+  300 AS most_scale_factor,
   0.8 AS fair_least_ratio,
   0.2 AS held_least_ratio,
   0.2 AS again_least_ratio,

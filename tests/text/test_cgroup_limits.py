@@ -46,6 +46,7 @@ def _advised(
     memory_mib: int = 512,
     limits: dict[str, str] | None = None,
     cgroups: str = "1 /sys/fs/cgroup\n27 /sys/fs/cgroup/h\n",
+    file_mib: int = 8,
 ) -> Finding:
     """Of a task that dirtied 29 MiB in all."""
     (folder / "trace.txt").write_text("".join(f"{line}\n" for line in lines))
@@ -60,7 +61,8 @@ def _advised(
     )
     if limits is not None:
         # As the recorder: a file that says max is left out.
-        texts = {"memory.current": f"{8 * _MIB}", **limits}
+        stat = f"anon 0\nfile {file_mib * _MIB}"
+        texts = {"memory.stat": stat, "memory.current": f"{8 * _MIB}", **limits}
         texts = {name: text for name, text in texts.items() if text != "max"}
         sample = "".join(f"== 27/{name}\n{text}\n" for name, text in texts.items())
         (folder / "cgroup.samples").write_text(f"# ts={102 * 10**9}\n{sample}")
@@ -94,11 +96,20 @@ def test_the_file_that_holds_the_limit_is_set(
     one = _advised(tmp_path, _throttled(), limits={"memory.high": high, "memory.max": most})
     assert one.advice is not None
     assert one.advice.text == (
-        f"Give the cgroup more memory ({told}): its dirty limits are a share of it, with free run"
-        " up to 15.0 %, and 194 MiB have room for this burst."
+        f"Give the cgroup more memory ({told}): its dirty limits are a share of what its files have"
+        " and could have, with free run up to 15.0 %, and 194 MiB in all have room for this burst."
     )
     assert one.advice.settings == tuple((_KNOBS[name], str(_ROOM)) for name in changed)
     assert one.advice.now == tuple(f"{_KNOBS[name]} = {value}" for name, value in changed.items())
+
+
+def test_other_memory_comes_on_top(tmp_path: Path) -> None:
+    """Of 8 MiB 3 are page cache: 5 more than files need for the burst."""
+    limits = {"memory.high": "max", "memory.max": _LOW}
+    one = _advised(tmp_path, _throttled(), limits=limits, file_mib=3)
+    assert one.advice is not None
+    assert "and 199 MiB in all have room for this burst." in one.advice.text
+    assert one.advice.settings == ((_KNOBS["memory.max"], str(_ROOM + 5 * _MIB)),)
 
 
 def test_a_limit_that_was_not_recorded_is_not_set(tmp_path: Path) -> None:
@@ -107,7 +118,7 @@ def test_a_limit_that_was_not_recorded_is_not_set(tmp_path: Path) -> None:
     assert one.cost_task_ns == 10**9
     assert one.advice is not None
     assert "more memory (memory.high or memory.max, whichever is set): its" in one.advice.text
-    assert one.advice.text.endswith("and 194 MiB have room for this burst.")
+    assert one.advice.text.endswith("and 194 MiB for its files have room for this burst.")
     assert one.advice.settings == one.advice.now == ()
     assert one.advice.expect == "throttle_summary.slept_total_ns lower"
 

@@ -87,6 +87,32 @@ def test_the_other_cgroup_that_was_written_for(tmp_path: Path) -> None:
     assert [knob for knob, _ in one.advice.settings] in ([], ["/sys/fs/cgroup/memory.high"])
 
 
+@pytest.mark.parametrize(
+    ("high", "told"), [(None, "max"), (500 << 20, str(500 << 20)), (400 << 20, None)]
+)
+def test_memory_high_leaves_room_for_other_memory(
+    tmp_path: Path, high: int | None, told: str | None
+) -> None:
+    """Half of the machine's limit is a fifth of 390.6 MiB; 50 MiB of the cgroup are no files."""
+    lines = _victim() + _flushed(100.5, "8:0", 27, 30 * _PAGES) + _requests("8,0", 100)
+    (tmp_path / "trace.txt").write_text("".join(f"{line}\n" for _, line in sorted(lines)))
+    (tmp_path / "cgroups").write_text("1 /sys/fs/cgroup\n27 /sys/fs/cgroup/h\n")
+    files = {"memory.stat": f"anon 0\nfile {30 << 20}", "memory.current": 80 << 20}
+    if high is not None:
+        files["memory.high"] = high
+    sample = "".join(f"== 27/{name}\n{text}\n" for name, text in files.items())
+    (tmp_path / "cgroup.samples").write_text(f"# ts={102 * 10**9}\n{sample}")
+    with wbscope.open(tmp_path) as run:
+        (one,) = (one for one in run.findings() if one.id == "cgroup_starves")
+    assert one.advice is not None
+    assert "Give /h a memory.high that leaves 391 MiB to its files, beside" in one.advice.text
+    knob = "/sys/fs/cgroup/h/memory.high"
+    # No limit is raised by this.
+    wanted = () if told is None else ((knob, str(40000 * 4096 // 2 * 5 + (50 << 20))),)
+    assert one.advice.settings == wanted
+    assert one.advice.now == (() if told is None else (f"{knob} = {told}",))
+
+
 @pytest.mark.parametrize("seconds", [0.001, 0.049])
 def test_a_busy_disk_is_held_back_by_nothing(tmp_path: Path, seconds: float) -> None:
     lines = _victim() + _flushed(100.5, "8:0", 27, 30 * _PAGES) + _requests("8,0", 100, seconds)

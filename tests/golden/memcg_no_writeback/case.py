@@ -65,9 +65,10 @@ def make(folder: Path) -> None:
 
 
 _ADVICE = (
-    "The kernel does not start background writeback here. Mainline lost that start for writers over"
-    " a strict limit or the limits of their memory cgroup in early 2026 (64dd89ae01f2) and has it"
-    " again since cece9dc61daa: use a kernel with that."
+    "Nothing tells why the flusher did not write: look at what it waited for (its stack, the log of"
+    " the kernel). Kernels with commit 64dd89ae01f2 and without cece9dc61daa (release candidates of"
+    " 7.0) do not start it for writers over a strict limit or the limits of their memory cgroup: do"
+    " not use these."
 )
 CHECKS = [
     Check(
