@@ -3,8 +3,9 @@
 
 ruptures proposes the points: a segmentation by kernel, with the Gaussian one, which a single
 far value cannot move. A permutation test of the values on both sides of a point then says how
-often chance alone, wherever the point may be, cuts so well. docs/statistics.md has the table by
-which this was chosen.
+often chance alone, wherever the point may be, cuts so well. The kernel sees any other
+distribution, such as a smaller spread, so that the rank test has to see another level as well.
+docs/statistics.md has the table by which this was chosen.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wbscope.stats.ranktest import rank_test
 
 __all__ = ["LEAST_VALUES", "ChangePoint", "change_points"]
 
@@ -41,8 +44,9 @@ _SMALL = 1e-3
 class ChangePoint:
     """The values from `index` on are of another level than those before.
 
-    p  how often values of one level, in any order, are cut so well anywhere; of those up to
-       the points before and after, and 40 at most on each side
+    p  how often values of one level, in any order, are cut so well anywhere, or the Mann-Whitney
+       p of both parts where this is larger; of the values up to the points before and after,
+       and 40 at most on each side
     """
 
     index: int
@@ -61,7 +65,7 @@ def change_points(values: Sequence[float]) -> list[ChangePoint]:
     while found:
         borders = [0, *found, len(series)]
         tested = [
-            ChangePoint(point, _chance(_around(series, before, point, after)))
+            ChangePoint(point, _p(*_around(series, before, point, after)))
             for before, point, after in zip(borders, found, borders[2:], strict=False)
         ]
         weakest = max(tested, key=lambda point: point.p)
@@ -80,9 +84,16 @@ def _proposed(series: Array) -> list[int]:
     return [int(cut) for cut in cuts[:-1]]  # the last is the end
 
 
-def _around(series: Array, before: int, point: int, after: int) -> Array:
+def _around(series: Array, before: int, point: int, after: int) -> tuple[Array, Array]:
     """What a point is judged by: values up to the points before and after it."""
-    return series[max(before, point - _MOST_SIDE) : min(after, point + _MOST_SIDE)]
+    left = series[max(before, point - _MOST_SIDE) : point]
+    return left, series[point : min(after, point + _MOST_SIDE)]
+
+
+def _p(left: Array, right: Array) -> float:
+    """A change of level has to pass both tests: one sees any change, the other the level."""
+    level = rank_test(left, right).p
+    return level if level > _ALPHA else max(level, _chance(np.concatenate([left, right])))
 
 
 def _width(series: Array) -> float:

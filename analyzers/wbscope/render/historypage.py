@@ -100,7 +100,8 @@ def how_sure(found: Trends) -> str:
     count = len(found.trends)
     told = (
         "p: how often commits in any other order would show so clear a step anywhere, so"
-        " that a p is at least 0.0002. A commit counts once, as the median of its runs."
+        " that a p is at least 0.0002, or the rank test's p of both levels where that is"
+        " larger. A commit counts once, as the median of its runs."
     )
     told += (
         f" Of the changes told, {FDR * 100:g} % are false by chance at most, over"

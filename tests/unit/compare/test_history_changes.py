@@ -18,6 +18,7 @@ from wbscope.compare.changepoints import LEAST_VALUES, change_points
 from wbscope.compare.history import Entry, Place
 from wbscope.compare.trend import FDR, Trends, trends
 from wbscope.measure.metric import Metric
+from wbscope.stats.ranktest import rank_test
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 
@@ -103,6 +104,23 @@ def test_p_is_the_share_of_orders_that_are_cut_as_well() -> None:
     assert point.p == pytest.approx(as_good / 2000, abs=0.006)
 
 
+def test_another_spread_is_no_other_level() -> None:
+    """The kernel alone sees a change in all 40."""
+    alarms = sum(
+        bool(change_points(noisy(20, 2000 + seed, 0.04) + noisy(20, 3000 + seed, 0.004)))
+        for seed in range(40)
+    )
+    assert alarms <= 4
+
+
+def test_p_is_no_smaller_than_that_of_the_ranks() -> None:
+    for seed in range(10):
+        values = noisy(15, seed, 0.04) + noisy(15, 100 + seed, 0.004, 103)
+        for point in change_points(values)[:1]:
+            parts = values[: point.index], values[point.index :]
+            assert point.p >= rank_test(*parts).p
+
+
 def test_false_alarms_are_few() -> None:
     alarms = sum(bool(change_points(noisy(30, 1000 + seed))) for seed in range(200))
     assert alarms <= 8  # 1 to 2 % expected; more than 8 of 200 by chance once in 10,000 times
@@ -158,6 +176,17 @@ def test_runs_of_a_commit_are_one_value() -> None:
     entries.sort(key=lambda one: one.place.date)
     found = trends(entries)
     assert (len(found.commits), found.runs_count, told(found)) == (20, 30, [])
+
+
+def test_more_runs_a_commit_are_no_change() -> None:
+    """Medians of ten runs lie closer together, on the same level."""
+    alarms = 0
+    for seed in range(10):
+        values = noisy(220, 4000 + seed, 0.04)
+        entries = [entry(n, {TIME: v}) for n, v in enumerate(values[:20])]
+        entries += [entry(20 + n // 10, {TIME: v}, copy=n % 10) for n, v in enumerate(values[20:])]
+        alarms += bool(told(trends(entries)))
+    assert alarms <= 1
 
 
 def test_what_differs_where_it_changed() -> None:
