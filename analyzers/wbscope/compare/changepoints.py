@@ -16,9 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wbscope.stats.ranktest import rank_test
+from wbscope.stats.ranktest import rank_test, smallest_p
 
-__all__ = ["LEAST_VALUES", "ChangePoint", "change_points"]
+__all__ = [
+    "LEAST_VALUES",
+    "PERMUTATIONS",
+    "ChangePoint",
+    "change_points",
+    "earliest_told",
+]
 
 Array = NDArray[np.float64]
 
@@ -32,7 +38,8 @@ _PENALTY = 0.75
 _ALPHA = 0.01
 # With fewer values no cut is so good that chance makes it in less than one of 100 orders.
 LEAST_VALUES = 10
-_PERMUTATIONS = 4999
+# Without another number: no p is below 0.0002, then.
+PERMUTATIONS = 4999
 # Numbers that one step of the test holds in memory.
 _STEP = 1 << 17
 _ROUNDING = 1e-9
@@ -53,8 +60,10 @@ class ChangePoint:
     p: float
 
 
-def change_points(values: Sequence[float]) -> list[ChangePoint]:
+def change_points(values: Sequence[float], permutations: int = PERMUTATIONS) -> list[ChangePoint]:
     """All of a series, in its order; the same series always gives the same.
+
+    permutations  of each point; no p is below 1 / (permutations + 1)
 
     Shape:  values (n,), finite; with n < LEAST_VALUES, or all alike, there is none.
     """
@@ -65,7 +74,7 @@ def change_points(values: Sequence[float]) -> list[ChangePoint]:
     while found:
         borders = [0, *found, len(series)]
         tested = [
-            ChangePoint(point, _p(*_around(series, before, point, after)))
+            ChangePoint(point, _p(*_around(series, before, point, after), permutations))
             for before, point, after in zip(borders, found, borders[2:], strict=False)
         ]
         weakest = max(tested, key=lambda point: point.p)
@@ -73,6 +82,17 @@ def change_points(values: Sequence[float]) -> list[ChangePoint]:
             return tested
         found.remove(weakest.index)  # its neighbours have more values to be tested by now
     return []
+
+
+def earliest_told(count: int, p: float) -> int | None:
+    """After how many of so many values a new level, however clear, can have such a p.
+
+    The best cut there is has its like in two orders at least: the new values last, and first.
+    """
+    for new in range(_LEAST_SIDE, count // 2 + 1 if count >= LEAST_VALUES else 0):
+        if smallest_p(min(count - new, _MOST_SIDE), min(new, _MOST_SIDE)) <= p:
+            return new
+    return None
 
 
 def _proposed(series: Array) -> list[int]:
@@ -90,10 +110,12 @@ def _around(series: Array, before: int, point: int, after: int) -> tuple[Array, 
     return left, series[point : min(after, point + _MOST_SIDE)]
 
 
-def _p(left: Array, right: Array) -> float:
+def _p(left: Array, right: Array, permutations: int) -> float:
     """A change of level has to pass both tests: one sees any change, the other the level."""
     level = rank_test(left, right).p
-    return level if level > _ALPHA else max(level, _chance(np.concatenate([left, right])))
+    if level > _ALPHA:
+        return level
+    return max(level, _chance(np.concatenate([left, right]), permutations))
 
 
 def _width(series: Array) -> float:
@@ -102,18 +124,18 @@ def _width(series: Array) -> float:
     return float(np.median(apart[apart > 0]))
 
 
-def _chance(series: Array) -> float:
+def _chance(series: Array, permutations: int) -> float:
     """p of the best cut of these values among those of the same values in other orders."""
     points = _points(np.exp(-((series[:, None] - series[None, :]) ** 2) / _width(series)))
     best = _best_gain(points[None])[0]
     generator = np.random.default_rng(0)
     at_once = max(1, _STEP // points.size)
     as_good = 0
-    for first in range(0, _PERMUTATIONS, at_once):
-        count = min(at_once, _PERMUTATIONS - first)
+    for first in range(0, permutations, at_once):
+        count = min(at_once, permutations - first)
         orders = generator.permuted(np.tile(np.arange(len(series)), (count, 1)), axis=1)
         as_good += int((_best_gain(points[orders]) >= best - _ROUNDING).sum())
-    return (1 + as_good) / (1 + _PERMUTATIONS)
+    return (1 + as_good) / (1 + permutations)
 
 
 def _points(alike: Array) -> Array:
