@@ -355,6 +355,12 @@ def test_published_means() -> None:
         ("run,t_s,u\n1,3,4\n1,5,6\n", 'has run "1" twice', "line 3"),
         ("run,t_s,u\n1,3,4\n2,5,hi\n", 'found "hi"', "line 3"),
         ("command,mean,stddev,median,user\na,1,2,3,4\n", "hyperfine's CSV", "line 1"),
+        ("side\trun\tt_s\nold\t1\t999\nold\t2\t1,002\n", 'found "1,002", wanted', "line 3"),
+        ("run\tt_s\tu\n1\t12,5\t3\n2\t12,7\t4\n", "only where semicolons part", "line 2"),
+        ('run,t_s,u\n1,"1,002",3\n2,"1,010",4\n', "only where semicolons part", "line 2"),
+        ("side;run;t_s\nold;1;999\nold;2;1,002\n", "which is 1002 or 1.002", "line 3"),
+        ("run;metric;value;unit\n1;t;999;s\n2;t;1,002;s\n", "1002 or 1.002", "line 3"),
+        ("run;t_s;u\n1;1,002,003;12,5\n2;7;12,7\n", 'found "1,002,003"', "line 2"),
     ],
 )  # fmt: skip
 def test_tables_that_are_refused(text: str, said: str, at: str) -> None:
@@ -362,6 +368,16 @@ def test_tables_that_are_refused(text: str, said: str, at: str) -> None:
         parse_measurements(text, "x.csv", "x.csv")
     assert (caught.value.at, caught.value.subject) == (at, "x.csv")
     assert caught.value.fix
+
+
+def test_decimal_commas_that_are_no_thousands() -> None:
+    """One that cannot part thousands tells what the others are."""
+    for more in ("12,50", "0,125", "1234,567"):
+        text = f"run;t_s;u_s\n1;1,002;{more}\n2;1,010;{more}\n"
+        (part,) = parse_measurements(text, "x.csv", "x.csv").parts.values()
+        assert values(part[0]) == {
+            "ops.t_ns": 1.002 * S, "ops.u_ns": float(more.replace(",", ".")) * S,
+        }  # fmt: skip
 
 
 # ops.txt
