@@ -173,31 +173,52 @@ def _cell(table: _Table, cells: Sequence[str], role: str) -> str:
 def _long(
     table: _Table, lines: Sequence[tuple[int, Sequence[str]]], _notices: list[Notice]
 ) -> list[FileRun]:
-    """A line a number; without a column run, the k-th line of a metric is of run k."""
+    """A line a number; without a column run, the k-th line of a metric is of run k.
+
+    Lines that another column tells apart may be no repetitions.
+    """
+    used = {column for role, column in table.roles.items() if role != "n"}
+    others = [column for column in range(len(table.names)) if column not in used]
     runs: dict[str, Scalars] = {}
     counted: Counter[str] = Counter()
     first: dict[str, Metric] = {}
+    cells_of: dict[str, Sequence[str]] = {}
     for line, cells in lines:
         at = f"line {line}"
         made, scale = _metric(table, cells, at)
+        had_cells = cells_of.setdefault(made.name, cells)
+        apart = next((column for column in others if cells[column] != had_cells[column]), None)
         value = _number(table, _cell(table, cells, "value"), at)
         if "run" in table.roles:
             run = _cell(table, cells, "run")
             if not run:
                 raise bad(table.subject, "has no run in its column", _FIX, at=at)
+        elif apart is not None:
+            here, before = shown(cells[apart]), shown(had_cells[apart])
+            problem = f"has {made.name} with {table.names[apart]} {here}, and {before} before,"
+            raise bad(table.subject, f"{problem} and no column run", _key_fix(table, apart), at=at)
         else:
             counted[made.name] += 1
             run = str(counted[made.name])
         scalars = runs.setdefault(run, Scalars())
         if made.name in scalars:
             problem = f"has {made.name} of run {shown(run)} twice"
-            raise bad(table.subject, problem, _FIX, at=at)
+            fix = _FIX if apart is None else _key_fix(table, apart)
+            raise bad(table.subject, problem, fix, at=at)
         had = first.setdefault(made.name, made)
         if had != made:  # the name has the unit only where wbscope knows it
             told = f"{made.unit} {made.better}, and {had.unit} {had.better} before"
             raise bad(table.subject, f"{made.name} is in {told}", _FIX, at=at)
         scalars.add(made, None if value is None else scaled(value, scale))
     return [FileRun(name, scalars) for name, scalars in runs.items()]
+
+
+def _key_fix(table: _Table, column: int) -> str:
+    name = table.names[column]
+    fix = f"write what {name} tells apart into the names of metrics, as time_{name}_8"
+    if "run" in table.roles:
+        return fix
+    return f"{fix}; or name the column run if it numbers repetitions, or leave it out"
 
 
 def _of_means(
