@@ -148,7 +148,7 @@ def methods(library: str) -> dict[str, Points]:
         from wbscope.compare.changepoints import change_points
 
         return {
-            "**wbscope: ruptures, kernel, 0.75 log n, then p 0.01**": lambda x: [
+            "**wbscope: ruptures, kernel, 0.75 log n, then two tests, p 0.01**": lambda x: [
                 point.index for point in change_points(list(x))
             ]
         }

@@ -14,6 +14,7 @@ from wbscope.compare.comparison import Comparison, Outcome, Row, Sample
 from wbscope.compare.published import is_published
 from wbscope.measure.metric import split_name
 from wbscope.stats.discovery import false_discovery
+from wbscope.stats.ranktest import rank_order
 from wbscope.stats.shift import Shift
 
 __all__ = [
@@ -155,11 +156,8 @@ def _ranks(row: Row) -> Hashable:
     """The order of all runs, or the reverse: what the test sees; means have none."""
     if is_published(row.shift):
         return row.metric.name
-    values = np.array([*row.base_sample.values, *row.sample.values])
-    ranks = np.unique(values, return_inverse=True)[1]
-    if ranks.size and ranks[ranks != ranks[0]].size and ranks[0] > ranks[ranks != ranks[0]][0]:
-        ranks = ranks.max() - ranks
-    return (len(row.base_sample.values), ranks.tobytes())
+    values = [*row.base_sample.values, *row.sample.values]
+    return (len(row.base_sample.values), rank_order(values))
 
 
 def _strength(row: Row) -> float:

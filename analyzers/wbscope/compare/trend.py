@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import pairwise
+from functools import cached_property
+from itertools import count, pairwise
 from typing import Literal
 
 import numpy as np
@@ -17,7 +18,12 @@ from wbscope.base.arguments import Argument, Phrase
 from wbscope.base.errors import EvidenceError, UsageError
 from wbscope.base.result import Notice
 from wbscope.base.units import counted
-from wbscope.compare.changepoints import LEAST_VALUES, change_points
+from wbscope.compare.changepoints import (
+    LEAST_VALUES,
+    PERMUTATIONS,
+    change_points,
+    earliest_told,
+)
 from wbscope.compare.comparison import metrics_of
 from wbscope.compare.differences import differences
 from wbscope.compare.history import Entry
@@ -26,12 +32,18 @@ from wbscope.compare.policy import matches
 from wbscope.compare.rundata import RunData
 from wbscope.compare.versions import is_before
 from wbscope.measure.metric import Metric
+from wbscope.stats.discovery import false_discovery
+from wbscope.stats.ranktest import rank_order
 from wbscope.stats.shift import Shift
 
 __all__ = ["FDR", "Change", "Commit", "Point", "Trend", "Trends", "trends"]
 
 # Of all changes that are told, such a share is false at most, however many metrics there are.
 FDR = 0.05
+# A p that so few permutations made may be chance, and more of them may lower it.
+_FEW = 10
+# So many are expected at the p that is wanted.
+_WANTED = 5
 
 Outcome = Literal["better", "worse", "changed", "undecided"]
 
@@ -69,7 +81,7 @@ class Point:
     commit: Commit
     values: tuple[float, ...]
 
-    @property
+    @cached_property
     def median(self) -> float:
         """What stands for the commit: its runs share a build, and often a boot."""
         return float(np.median(self.values))
@@ -115,6 +127,17 @@ class Trend:
     changes: tuple[Change, ...]
     left_out: int = 0
 
+    @property
+    def can_change(self) -> bool:
+        """False for too few commits, and where all are alike: nothing is tested."""
+        return len(self.points) >= LEAST_VALUES and len({one.median for one in self.points}) > 1
+
+    @cached_property
+    def order(self) -> Hashable:
+        """Equal for series whose commits are in the same order, or the reverse: one fact."""
+        names = tuple(point.commit.name for point in self.points)
+        return names, rank_order([point.median for point in self.points])
+
 
 @dataclass(frozen=True)
 class Trends:
@@ -129,6 +152,16 @@ class Trends:
     def runs_count(self) -> int:
         """Runs of all commits."""
         return sum(len(commit.runs) for commit in self.commits)
+
+    @property
+    def tested_count(self) -> int:
+        """Metrics that may have changed; those in one order are one."""
+        return _tested_count(self.trends)
+
+    @property
+    def earliest(self) -> int | None:
+        """After how many commits a new level of one metric alone can be told, if ever."""
+        return _earliest(self.trends)
 
     def changes(self, *, sure: bool = True) -> list[Change]:
         """Those told apart from chance, or those that are not; the most evident first."""
@@ -157,8 +190,9 @@ def trends(
     chosen, others = _of_machine(chosen)
     commits = _commits(chosen)
     metrics = _asked_for([one.run for one in chosen], patterns)
-    found = [_trend(metric, commits) for metric in metrics]
-    return Trends(commits, branch, _adjusted(found), (*warnings, *others, *_told(commits)))
+    found = _adjusted(_permuted_on(_adjusted([_trend(metric, commits) for metric in metrics])))
+    warnings = (*warnings, *others, *_told(commits), *_never_told(found))
+    return Trends(commits, branch, found, warnings)
 
 
 def _of_branch(
@@ -228,6 +262,18 @@ def _told(commits: Sequence[Commit]) -> tuple[Notice, ...]:
     return tuple(found)
 
 
+def _never_told(found: Sequence[Trend]) -> Iterator[Notice]:
+    """More metrics than so few commits can tell apart: one that changed alone is not found."""
+    tested = _tested_count(found)
+    if not tested or _earliest(found) is not None:
+        return
+    longest = _longest(found)
+    enough = next(n for n in count(longest) if earliest_told(n, FDR / tested))
+    told = f"{counted(longest, 'commit')} cannot tell from chance that one metric of {tested}"
+    told += f" changed, by however much: it takes {enough} commits, or fewer metrics"
+    yield Notice("too-many-metrics", told)
+
+
 def _asked_for(runs: Sequence[RunData], patterns: Sequence[str]) -> list[Metric]:
     """As the newest run has them, which is listed first; then those that only older ones have."""
     metrics = metrics_of(list(reversed(runs)))
@@ -272,9 +318,11 @@ def _counts_the_same(metric: Metric, run: RunData, newest: RunData) -> bool:
     return sides[0] == sides[1]
 
 
-def _changes(metric: Metric, points: Sequence[Point]) -> tuple[Change, ...]:
+def _changes(
+    metric: Metric, points: Sequence[Point], permutations: int = PERMUTATIONS
+) -> tuple[Change, ...]:
     medians = [point.median for point in points]
-    found = change_points(medians)
+    found = change_points(medians, permutations)
     borders = [0, *(one.index for one in found), len(medians)]
     parts = [medians[a:b] for a, b in pairwise(borders)]
     levels = [float(np.median(part)) for part in parts]
@@ -314,23 +362,63 @@ def _moved(before: float, level: float, p: float) -> Shift:
     return Shift("difference", level - before, None, None, p, "permutations")
 
 
-def _adjusted(found: Sequence[Trend]) -> tuple[Trend, ...]:
-    """Benjamini and Hochberg's p over all metrics; one without a change is one with p 1."""
-    from scipy.stats import false_discovery_control
+def _tests(found: Sequence[Trend]) -> dict[Hashable, float]:
+    """p of each change, and 1 of a series without one; of series in one order the largest."""
+    tests: dict[Hashable, float] = {}
+    for trend in found:
+        if not trend.can_change:
+            continue
+        for change in trend.changes:
+            key = (trend.order, change.index)
+            tests[key] = max(tests.get(key, 0.0), change.p)
+        if not trend.changes:
+            tests[trend.order, None] = 1.0
+    return tests
 
-    raw = [[change.p for change in trend.changes] or [1.0] for trend in found]
-    flat = [p for own in raw for p in own]
-    told = iter(false_discovery_control(flat) if flat else [])
-    adjusted = [[float(next(told)) for _ in own] for own in raw]
+
+def _tested_count(found: Sequence[Trend]) -> int:
+    return len({trend.order for trend in found if trend.can_change})
+
+
+def _longest(found: Sequence[Trend]) -> int:
+    return max(len(trend.points) for trend in found if trend.can_change)
+
+
+def _earliest(found: Sequence[Trend]) -> int | None:
+    tested = _tested_count(found)
+    return earliest_told(_longest(found), FDR / tested) if tested else None
+
+
+def _adjusted(found: Sequence[Trend]) -> tuple[Trend, ...]:
+    """Benjamini and Hochberg's p over all tests."""
+    tests = _tests(found)
+    told = dict(zip(tests, false_discovery(list(tests.values())), strict=True))
     return tuple(
         replace(
             trend,
             changes=tuple(
                 replace(one, p_adjusted=p, outcome=_outcome(one, p))
-                for one, p in zip(trend.changes, own, strict=False)
+                for one in trend.changes
+                for p in [told[trend.order, one.index]]
             ),
         )
-        for trend, own in zip(found, adjusted, strict=True)
+        for trend in found
+    )
+
+
+def _permuted_on(found: Sequence[Trend]) -> tuple[Trend, ...]:
+    """With so many permutations that one metric of all can be told, where that may decide.
+
+    Most metrics have no change, and what many have in common needs no p so small.
+    """
+    permutations = math.ceil(_WANTED * len(_tests(found)) / FDR) - 1
+    if permutations <= PERMUTATIONS:
+        return tuple(found)
+    return tuple(
+        replace(trend, changes=_changes(trend.metric, trend.points, permutations))
+        if any(not one.is_sure and one.p * PERMUTATIONS <= _FEW for one in trend.changes)
+        else trend
+        for trend in found
     )
 
 

@@ -2,7 +2,7 @@
 """Tables with a header: run,metric,value,unit; a column a metric; or metric,mean,sd,n,unit.
 
 A column side (or kernel, version, config) tells parts apart, a column run repetitions.
-Separators are commas, semicolons or tabs; with semicolons a number may have a comma.
+Separators are commas, semicolons or tabs; with semicolons a number may have a decimal comma.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from wbscope.base.result import Notice
 from wbscope.measure.bad import bad, scaled, shown
@@ -37,6 +38,10 @@ _ROLES = {
 }
 _NOT_KNOWN = ("", "-", "na", "n/a", "nan", "null", "none")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
+# 1,002 is 1002 to some and 1.002 to others; of 0,002 and 12,50 there is no doubt.
+_WITH_COMMAS = re.compile(r"[+-]?[0-9]{1,30}(?:,[0-9]{1,30})+(?:\.[0-9]{1,30})?")
+_MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]{1,30})?")
+_COMMA_FIX = "write numbers with a point and without thousands: 1002 or 1.002, and not 1,002"
 _MOST_COLUMNS = 1000
 _MOST_LINES = 20_000
 _SECOND = {"sec": "s", "secs": "s", "seconds": "s", "msec": "ms", "usec": "us", "nsec": "ns"}
@@ -54,8 +59,19 @@ class _Table:
     names: tuple[str, ...]
     roles: Mapping[str, int]
     lines: Sequence[tuple[int, Sequence[str]]]
-    comma: bool  # of decimals
+    comma: bool  # of decimals, with semicolons between cells
     subject: str
+
+    @cached_property
+    def is_decimal_comma(self) -> bool:
+        """True when a number of the table has a comma that parts no thousands."""
+        words = {self.roles[role] for role in ("side", "run", "metric") if role in self.roles}
+        return self.comma and any(
+            _WITH_COMMAS.fullmatch(cell) and not _MAY_BE_THOUSANDS.fullmatch(cell)
+            for _, cells in self.lines
+            for column, cell in enumerate(cells)
+            if column not in words
+        )
 
 
 def header_kind(line: str) -> str | None:
@@ -127,7 +143,7 @@ def _read(text: str, subject: str) -> _Table:
     if not lines or len(names) > _MOST_COLUMNS:
         found = "no line below its header" if not lines else f"{len(names)} columns"
         raise bad(subject, f"has {found}", _FIX)
-    return _Table(names, _roles(names), lines, delimiter != ",", subject)
+    return _Table(names, _roles(names), lines, delimiter == ";", subject)
 
 
 def _cells(line: str) -> tuple[list[str], str]:
@@ -157,31 +173,52 @@ def _cell(table: _Table, cells: Sequence[str], role: str) -> str:
 def _long(
     table: _Table, lines: Sequence[tuple[int, Sequence[str]]], _notices: list[Notice]
 ) -> list[FileRun]:
-    """A line a number; without a column run, the k-th line of a metric is of run k."""
+    """A line a number; without a column run, the k-th line of a metric is of run k.
+
+    Lines that another column tells apart may be no repetitions.
+    """
+    used = {column for role, column in table.roles.items() if role != "n"}
+    others = [column for column in range(len(table.names)) if column not in used]
     runs: dict[str, Scalars] = {}
     counted: Counter[str] = Counter()
     first: dict[str, Metric] = {}
+    cells_of: dict[str, Sequence[str]] = {}
     for line, cells in lines:
         at = f"line {line}"
         made, scale = _metric(table, cells, at)
+        had_cells = cells_of.setdefault(made.name, cells)
+        apart = next((column for column in others if cells[column] != had_cells[column]), None)
         value = _number(table, _cell(table, cells, "value"), at)
         if "run" in table.roles:
             run = _cell(table, cells, "run")
             if not run:
                 raise bad(table.subject, "has no run in its column", _FIX, at=at)
+        elif apart is not None:
+            here, before = shown(cells[apart]), shown(had_cells[apart])
+            problem = f"has {made.name} with {table.names[apart]} {here}, and {before} before,"
+            raise bad(table.subject, f"{problem} and no column run", _key_fix(table, apart), at=at)
         else:
             counted[made.name] += 1
             run = str(counted[made.name])
         scalars = runs.setdefault(run, Scalars())
         if made.name in scalars:
             problem = f"has {made.name} of run {shown(run)} twice"
-            raise bad(table.subject, problem, _FIX, at=at)
+            fix = _FIX if apart is None else _key_fix(table, apart)
+            raise bad(table.subject, problem, fix, at=at)
         had = first.setdefault(made.name, made)
         if had != made:  # the name has the unit only where wbscope knows it
             told = f"{made.unit} {made.better}, and {had.unit} {had.better} before"
             raise bad(table.subject, f"{made.name} is in {told}", _FIX, at=at)
         scalars.add(made, None if value is None else scaled(value, scale))
     return [FileRun(name, scalars) for name, scalars in runs.items()]
+
+
+def _key_fix(table: _Table, column: int) -> str:
+    name = table.names[column]
+    fix = f"write what {name} tells apart into the names of metrics, as time_{name}_8"
+    if "run" in table.roles:
+        return fix
+    return f"{fix}; or name the column run if it numbers repetitions, or leave it out"
 
 
 def _of_means(
@@ -243,7 +280,7 @@ def _wide(
 def _is_text(table: _Table, column: int) -> bool:
     """No cell of it is a number."""
     cells = [cells[column] for _, cells in table.lines]
-    return not any(_NUMBER.fullmatch(_pointed(table, cell)) for cell in cells)
+    return not any(_NUMBER.fullmatch(cell) or _WITH_COMMAS.fullmatch(cell) for cell in cells)
 
 
 def _metric(table: _Table, cells: Sequence[str], at: str) -> tuple[Metric, float]:
@@ -279,14 +316,18 @@ def _name_and_unit(column: str) -> tuple[str, str, float]:
     return column, "", 1.0
 
 
-def _pointed(table: _Table, text: str) -> str:
-    return text.replace(",", ".") if table.comma and "." not in text else text
-
-
 def _number(table: _Table, text: str, at: str) -> float | None:
     if text.lower() in _NOT_KNOWN:
         return None
-    plain = _pointed(table, text)
+    plain = text.replace(",", ".") if table.comma and "." not in text else text
     if _NUMBER.fullmatch(plain) is None or not is_sane(float(plain)):
-        raise bad(table.subject, f"found {shown(text)}, wanted a number", _FIX, at=at)
+        fix = _COMMA_FIX if _WITH_COMMAS.fullmatch(text) else _FIX
+        wanted = "wanted a number"
+        if fix == _COMMA_FIX and not table.comma:
+            wanted += ": commas are decimals only where semicolons part the columns"
+        raise bad(table.subject, f"found {shown(text)}, {wanted}", fix, at=at)
+    if _MAY_BE_THOUSANDS.fullmatch(text) and not table.is_decimal_comma:
+        problem = f"found {shown(text)}, which is {text.replace(',', '')} or {plain}: no comma of"
+        problem += " the table tells which"
+        raise bad(table.subject, problem, _COMMA_FIX, at=at)
     return float(plain)

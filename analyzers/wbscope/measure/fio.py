@@ -2,8 +2,10 @@
 """fio.json: what fio --output-format=json or json+ says of its jobs.
 
 Jobs are added up as fio's group_reporting does it: bytes and requests of all over
-the run time of the longest.  Percentiles of several jobs need the histograms of
-json+; without them only one job has percentiles.
+the run time of the longest.  Jobs after a stonewall or new_group are a group of their
+own, and run at another time perhaps: as with fio, only groups have rates then.
+Percentiles of several jobs need the histograms of json+; without them only one job has
+percentiles.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def fio_document(text: str, subject: str = "fio.json") -> Any:
 
 
 def parse_fio(document: Any, subject: str = "fio.json") -> Scalars:
-    """The metrics fio.*: of all jobs, and of each name of a job where there are several.
+    """The metrics fio.*: of all jobs, and of each name and each group where there are several.
 
     Raises: InputError, also when a job ended with an error.
     """
@@ -56,12 +58,16 @@ def parse_fio(document: Any, subject: str = "fio.json") -> Scalars:
     jobs = _jobs(root, subject)
     scalars = Scalars()
     _add_group(scalars, jobs, subject, {})
+    named: dict[str, list[Node]] = {}
     groups: dict[str, list[Node]] = {}
     for job in jobs:
-        groups.setdefault(job["jobname"].text(), []).append(job)
-    if len(groups) > 1:
-        for name, group in groups.items():
-            _add_group(scalars, group, subject, {"job": name})
+        named.setdefault(job["jobname"].text(), []).append(job)
+        groups.setdefault(_group(job), []).append(job)
+    for key, parts in (("job", named), ("group", groups)):
+        if len(parts) > 1:
+            for name, part in parts.items():
+                if key == "job" or part not in named.values():
+                    _add_group(scalars, part, subject, {key: name})
     return scalars
 
 
@@ -85,6 +91,10 @@ def _jobs(root: Node, subject: str) -> list[Node]:
     return jobs
 
 
+def _group(job: Node) -> str:
+    return f"{job['groupid'].number():.0f}" if job.has("groupid") else "0"
+
+
 def _add_group(
     scalars: Scalars, jobs: Sequence[Node], subject: str, keys: Mapping[str, str]
 ) -> None:
@@ -93,10 +103,11 @@ def _add_group(
         scalars.add(metric("fio", f"{prefix}{name}", entry, subject, keys), value)
 
     for direction in _DIRECTIONS:
-        parts = [job[direction] for job in jobs if job.has(direction)]
-        parts = [part for part in parts if part["total_ios"].number()]
-        if parts:
-            for name, value in _transfer(parts):
+        movers = [job for job in jobs if job.has(direction)]
+        movers = [job for job in movers if job[direction]["total_ios"].number()]
+        together = len({_group(job) for job in movers}) == 1
+        if movers:
+            for name, value in _transfer([job[direction] for job in movers], together):
                 add(name, value, f"{direction}.")
     syncs = [job["sync"] for job in jobs if job.has("sync")]
     syncs = [sync for sync in syncs if sync.has("total_ios") and sync["total_ios"].number()]
@@ -113,16 +124,20 @@ def _add_group(
         add(name, used / sum(weights) * _PERCENT if any(weights) else None)
 
 
-def _transfer(parts: Sequence[Node]) -> Iterator[tuple[str, float | None]]:
-    """Bandwidth, requests and latencies of one direction."""
+def _transfer(parts: Sequence[Node], together: bool) -> Iterator[tuple[str, float | None]]:
+    """Bandwidth, requests and latencies of one direction.
+
+    together  of one group; groups have no rate in common
+    """
     for part in parts:
         _check_bytes(part)
     amount = sum(part["io_bytes"].number() for part in parts)
     requests = sum(part["total_ios"].number() for part in parts)
     runtime_ns = max(part["runtime"].number() for part in parts) * _MS
     seconds = runtime_ns / _SECOND
-    yield "bw", amount / seconds if seconds else None
-    yield "iops", requests / seconds if seconds else None
+    if together:
+        yield "bw", amount / seconds if seconds else None
+        yield "iops", requests / seconds if seconds else None
     yield "io", amount
     yield "runtime", runtime_ns
     yield "short_ios", sum(part["short_ios"].number() for part in parts)

@@ -97,16 +97,20 @@ def change_sentence(change: Change, commits: int) -> str:
 
 def how_sure(found: Trends) -> str:
     """What p says, and how many of the changes may be false."""
-    count = len(found.trends)
     told = (
-        "p: how often commits in any other order would show so clear a step anywhere, so"
-        " that a p is at least 0.0002. A commit counts once, as the median of its runs."
+        "p: how often commits in any other order would show so clear a step anywhere, or the"
+        " rank test's p of both levels where that is larger. A commit counts once, as the"
+        " median of its runs."
     )
     told += (
         f" Of the changes told, {FDR * 100:g} % are false by chance at most, over"
-        f" {_count(count, 'metric')} (adj. p, Benjamini-Hochberg); a slow drift and a"
-        " machine that changes look like a step as well."
+        f" {_count(found.tested_count, 'metric')} that may have changed (adj. p,"
+        " Benjamini-Hochberg); a slow drift and a machine that changes look like a step as well."
     )
+    if found.earliest is not None:
+        told += (
+            f" A new level of one metric is told after {found.earliest} commits at the earliest."
+        )
     return told
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "MOST_EXACT",
     "RankTest",
     "normal_tail_of",
+    "rank_order",
     "rank_test",
     "smallest_p",
     "tail",
@@ -63,6 +64,14 @@ def rank_test(a: ArrayLike, b: ArrayLike) -> RankTest:
     low, high = ways[: seen + 1].sum(), ways[seen:].sum()
     p = float(min(1.0, 2 * min(low, high) / ways.sum()))
     return RankTest(p, "exact-ties" if ties else "exact")
+
+
+def rank_order(values: ArrayLike) -> bytes:
+    """Equal for values in the same order or in the reverse: what a two-sided rank test sees."""
+    ranks = np.unique(np.asarray(values, dtype=float), return_inverse=True)[1]
+    if ranks.size and ranks[ranks != ranks[0]].size and ranks[0] > ranks[ranks != ranks[0]][0]:
+        ranks = ranks.max() - ranks
+    return ranks.tobytes()
 
 
 def smallest_p(n: int, m: int) -> float:

@@ -80,6 +80,42 @@ def test_jobs_are_added_up_as_group_reporting_does() -> None:
     assert "fio.read.bw_bytes_per_s[job=left]" not in scalars
 
 
+def test_jobs_after_a_stonewall_have_no_rate_with_those_before() -> None:
+    """Over the longest run time the sum said nothing of how fast the first job was."""
+    document = read("fio-3.33-stonewall.json")
+    scalars = parse_fio(document)
+    jobs = {job["jobname"]: job for job in document["jobs"]}
+    assert [job["groupid"] for job in document["jobs"]] == [0, 1, 1, 2]
+    assert "fio.write.bw_bytes_per_s" not in scalars
+    assert "fio.write.iops" not in scalars
+    for name, count in (("fast", 1), ("slow", 2)):
+        longest_s = max(
+            job["write"]["runtime"] / 1000 for job in document["jobs"] if job["jobname"] == name
+        )
+        rate = value(scalars, f"fio.write.bw_bytes_per_s[job={name}]")
+        assert rate == pytest.approx(count * 2**20 / longest_s)
+    assert value(scalars, "fio.write.io_bytes") == 3 * 2**20
+    # One group alone has read.
+    rate = value(scalars, "fio.read.bw_bytes_per_s")
+    assert rate == pytest.approx(2**20 / (jobs["again"]["read"]["runtime"] / 1000))
+    assert not any("[group=" in name for name in scalars)  # each is a job's name
+
+
+def test_groups_that_are_no_job_have_rates_of_their_own() -> None:
+    document = read("fio-3.33-stonewall.json")
+    document["jobs"][1]["jobname"] = "fast"
+    document["jobs"][2]["jobname"] = "other"
+    scalars = parse_fio(document)
+    assert "fio.write.bw_bytes_per_s[job=fast]" not in scalars  # it is of two groups
+    longest_s = max(document["jobs"][at]["write"]["runtime"] for at in (1, 2)) / 1000
+    rate = value(scalars, "fio.write.bw_bytes_per_s[group=1]")
+    assert rate == pytest.approx(2 * 2**20 / longest_s)
+    assert "fio.write.bw_bytes_per_s[group=0]" in scalars
+    for job in document["jobs"]:
+        del job["groupid"]
+    assert "fio.write.bw_bytes_per_s" in parse_fio(document)
+
+
 def test_percentiles_from_histograms_are_fios_own() -> None:
     """The bins of one job, taken apart into two jobs, give that job's percentiles again."""
     document = read("fio-3.33-plus.json")

@@ -322,6 +322,27 @@ def test_lines_of_a_metric_without_runs_are_repetitions() -> None:
     assert [values(run) for run in part] == [{"ops.t_ns": n * S, "ops.r": n} for n in (3, 4, 5)]
 
 
+def test_columns_that_tell_no_lines_of_a_metric_apart() -> None:
+    """What is one for each metric, or for each side, is no key; and runs are told by theirs."""
+    for text in (
+        "side,tool,metric,value\nold,x,t,1\nold,x,t,2\nnew,y,t,3\nnew,y,t,4\n",
+        "side,tool,metric,value\nold,x,t,1\nold,x,t,2\nold,z,u,2\n",
+        "side,run,date,metric,value\nold,1,mon,t,1\nold,2,tue,t,2\n",
+    ):
+        part = parse_measurements(text, "x.csv", "x.csv").parts["old"]
+        assert [values(run)["ops.t"] for run in part] == [1, 2]
+
+
+def test_what_tells_lines_apart_is_said_with_its_remedy() -> None:
+    """Times with 1, 8 and 64 threads were three repetitions."""
+    text = "side,threads,metric,value,unit\nold,1,t,10,s\nold,8,t,2,s\nold,64,t,1,s\n"
+    with pytest.raises(InputError, match="no column run") as caught:
+        parse_measurements(text, "x.csv", "x.csv")
+    assert caught.value.fix is not None
+    assert "time_threads_8" in caught.value.fix
+    assert "name the column run" in caught.value.fix
+
+
 def test_a_column_a_metric() -> None:
     found = read_measurements(DATA / "table-wide.csv")
     (part,) = found.parts.values()
@@ -355,6 +376,15 @@ def test_published_means() -> None:
         ("run,t_s,u\n1,3,4\n1,5,6\n", 'has run "1" twice', "line 3"),
         ("run,t_s,u\n1,3,4\n2,5,hi\n", 'found "hi"', "line 3"),
         ("command,mean,stddev,median,user\na,1,2,3,4\n", "hyperfine's CSV", "line 1"),
+        ("threads,metric,value\n1,t,9\n8,t,2\n", 'threads "8", and "1" before, and', "line 3"),
+        ("n,metric,value\n1,t,9\n8,t,2\n", 'with n "8", and "1" before', "line 3"),
+        ("run,size,metric,value\n1,4k,t,9\n1,8k,t,2\n", 'of run "1" twice', "line 3"),
+        ("side\trun\tt_s\nold\t1\t999\nold\t2\t1,002\n", 'found "1,002", wanted', "line 3"),
+        ("run\tt_s\tu\n1\t12,5\t3\n2\t12,7\t4\n", "only where semicolons part", "line 2"),
+        ('run,t_s,u\n1,"1,002",3\n2,"1,010",4\n', "only where semicolons part", "line 2"),
+        ("side;run;t_s\nold;1;999\nold;2;1,002\n", "which is 1002 or 1.002", "line 3"),
+        ("run;metric;value;unit\n1;t;999;s\n2;t;1,002;s\n", "1002 or 1.002", "line 3"),
+        ("run;t_s;u\n1;1,002,003;12,5\n2;7;12,7\n", 'found "1,002,003"', "line 2"),
     ],
 )  # fmt: skip
 def test_tables_that_are_refused(text: str, said: str, at: str) -> None:
@@ -362,6 +392,16 @@ def test_tables_that_are_refused(text: str, said: str, at: str) -> None:
         parse_measurements(text, "x.csv", "x.csv")
     assert (caught.value.at, caught.value.subject) == (at, "x.csv")
     assert caught.value.fix
+
+
+def test_decimal_commas_that_are_no_thousands() -> None:
+    """One that cannot part thousands tells what the others are."""
+    for more in ("12,50", "0,125", "1234,567"):
+        text = f"run;t_s;u_s\n1;1,002;{more}\n2;1,010;{more}\n"
+        (part,) = parse_measurements(text, "x.csv", "x.csv").parts.values()
+        assert values(part[0]) == {
+            "ops.t_ns": 1.002 * S, "ops.u_ns": float(more.replace(",", ".")) * S,
+        }  # fmt: skip
 
 
 # ops.txt

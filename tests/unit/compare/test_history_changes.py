@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from support.rundata import LEVEL, RATE, TIME, WRITES, lost, metric, run
 from wbscope.base.errors import EvidenceError, UsageError
-from wbscope.compare.changepoints import LEAST_VALUES, change_points
+from wbscope.compare.changepoints import LEAST_VALUES, change_points, earliest_told
 from wbscope.compare.history import Entry, Place
 from wbscope.compare.trend import FDR, Trends, trends
 from wbscope.measure.metric import Metric
+from wbscope.stats.ranktest import rank_test
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 
@@ -103,6 +104,23 @@ def test_p_is_the_share_of_orders_that_are_cut_as_well() -> None:
     assert point.p == pytest.approx(as_good / 2000, abs=0.006)
 
 
+def test_another_spread_is_no_other_level() -> None:
+    """The kernel alone sees a change in all 40."""
+    alarms = sum(
+        bool(change_points(noisy(20, 2000 + seed, 0.04) + noisy(20, 3000 + seed, 0.004)))
+        for seed in range(40)
+    )
+    assert alarms <= 4
+
+
+def test_p_is_no_smaller_than_that_of_the_ranks() -> None:
+    for seed in range(10):
+        values = noisy(15, seed, 0.04) + noisy(15, 100 + seed, 0.004, 103)
+        for point in change_points(values)[:1]:
+            parts = values[: point.index], values[point.index :]
+            assert point.p >= rank_test(*parts).p
+
+
 def test_false_alarms_are_few() -> None:
     alarms = sum(bool(change_points(noisy(30, 1000 + seed))) for seed in range(200))
     assert alarms <= 8  # 1 to 2 % expected; more than 8 of 200 by chance once in 10,000 times
@@ -143,12 +161,67 @@ def test_more_metrics_want_more_evidence() -> None:
     alone = trends(history({TIME: weak}))
     (change,) = alone.changes()
     assert 0.001 < change.p < FDR
-    many = {metric(f"other.thing{n}"): [1.0] * 18 for n in range(100)}
+    many = {metric(f"other.thing{n}"): noisy(18, 100 + n) for n in range(100)}
     among = trends(history({TIME: weak, **many}))
     assert among.changes() == []
-    (unsure,) = among.changes(sure=False)
-    assert (unsure.metric, unsure.outcome) == (TIME, "undecided")
-    assert unsure.p_adjusted == pytest.approx(min(1, change.p * 101))
+    (unsure,) = [one for one in among.changes(sure=False) if one.metric == TIME]
+    assert unsure.outcome == "undecided"
+    assert unsure.p_adjusted > 10 * change.p
+
+
+def test_metrics_that_cannot_change_count_for_nothing() -> None:
+    """Constant ones, those of too few commits, and one that another says in other units."""
+    weak = [v * 1.04 if n >= 9 else v for n, v in enumerate(noisy(18, 6))]
+    (alone,) = trends(history({TIME: weak})).changes()
+    still = {metric(f"other.thing{n}"): [1.0] * 18 for n in range(100)}
+    again = {metric(f"other.again{n}"): [v * (n + 2) for v in weak] for n in range(5)}
+    entries = history({TIME: weak, **still, **again})
+    short = [metric(f"other.short{n}") for n in range(50)]
+    entries += [entry(n, dict.fromkeys(short, float(n)), copy=1) for n in range(9)]
+    found = trends(sorted(entries, key=lambda one: one.place.date))
+    assert found.tested_count == 1
+    told = {one.metric: one for one in found.changes()}
+    assert set(told) == {TIME, *again}
+    assert told[TIME].p_adjusted == pytest.approx(alone.p)
+
+
+def test_one_of_many_metrics_is_told() -> None:
+    """4999 permutations have no p that is small enough."""
+    stepped = [v * 1.5 if n >= 10 else v for n, v in enumerate(noisy(20, 1))]
+    drawn = {metric(f"other.thing{n}"): noisy(20, 100 + n, 1e-3) for n in range(300)}
+    found = trends(history({TIME: stepped, **drawn}))
+    assert found.tested_count == 301
+    (change,) = [one for one in found.changes() if one.metric == TIME]
+    assert change.outcome == "worse"
+    assert change.p <= FDR / 301
+    again = trends(history({TIME: stepped, **drawn}))
+    assert [one.p for one in again.changes()] == [one.p for one in found.changes()]
+
+
+def test_it_says_when_nothing_can_be_told() -> None:
+    """12 commits have two of 924 orders that are cut as well; among 41, none is sure."""
+    stepped = [v * 9 if n >= 6 else v for n, v in enumerate(noisy(12, 1))]
+    drawn = {metric(f"other.thing{n}"): noisy(12, 100 + n) for n in range(40)}
+    found = trends(history({TIME: stepped, **drawn}))
+    assert (found.changes(), found.earliest) == ([], None)
+    (notice,) = found.warnings
+    assert notice.slug == "too-many-metrics"
+    assert "12 commits cannot tell" in notice.message
+    assert "one metric of 41 changed" in notice.message
+    assert "it takes 13 commits" in notice.message
+    few = trends(history({TIME: stepped, **dict(list(drawn.items())[:9])}))
+    assert told(few) == [(TIME.name, "c6", "worse")]
+    assert few.warnings == ()
+
+
+@pytest.mark.parametrize(("count", "p", "new"), [(30, 0.05, 3), (30, 0.00025, 4), (10, 0.008, 5)])
+def test_how_late_a_level_may_begin(count: int, p: float, new: int) -> None:
+    """A clean step at the end, or at the start, is one of all choices of its values."""
+    assert earliest_told(count, p) == new
+    assert 2 / math.comb(count, new) <= p
+    assert new == 3 or p < 2 / math.comb(count, new - 1)  # two are outliers, not a level
+    assert earliest_told(10, 0.007) is None
+    assert earliest_told(9, 1.0) is None
 
 
 def test_runs_of_a_commit_are_one_value() -> None:
@@ -158,6 +231,17 @@ def test_runs_of_a_commit_are_one_value() -> None:
     entries.sort(key=lambda one: one.place.date)
     found = trends(entries)
     assert (len(found.commits), found.runs_count, told(found)) == (20, 30, [])
+
+
+def test_more_runs_a_commit_are_no_change() -> None:
+    """Medians of ten runs lie closer together, on the same level."""
+    alarms = 0
+    for seed in range(10):
+        values = noisy(220, 4000 + seed, 0.04)
+        entries = [entry(n, {TIME: v}) for n, v in enumerate(values[:20])]
+        entries += [entry(20 + n // 10, {TIME: v}, copy=n % 10) for n, v in enumerate(values[20:])]
+        alarms += bool(told(trends(entries)))
+    assert alarms <= 1
 
 
 def test_what_differs_where_it_changed() -> None:

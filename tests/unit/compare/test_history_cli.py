@@ -79,7 +79,9 @@ def test_the_first_screen_says_what_changed(cli: Cli, stored: Path) -> None:
         r" last 30 commits",
         words,
     )
-    assert re.search(r"20\.\d MiB/s +17\.\d MiB/s +-1[12]\.\d % +0\.0004", ran.out)
+    assert re.search(r"20\.\d MiB/s +17\.\d MiB/s +-1[12]\.\d % +0\.0002", ran.out)
+    assert "over 1 metric that may have changed" in words  # the other never did
+    assert "A new level of one metric is told after 3 commits at the earliest." in words
     assert all(len(line) <= 80 for line in ran.out.splitlines())
 
 
