@@ -28,6 +28,7 @@ from wbscope.compare.tailrule import tail_rule
 from wbscope.compare.toothless import check_amount, check_policy, never_fails
 from wbscope.measure.metric import Metric
 from wbscope.stats.holm import holm
+from wbscope.stats.margins import is_beyond, rounding_of
 from wbscope.stats.shift import Scale, Shift, shift
 
 __all__ = ["EXIT_CODES", "GateResult", "Status", "Verdict", "judge"]
@@ -372,7 +373,8 @@ def _compared(
         told = f"{n} + {m} runs, wanted {policy.min_runs} a side: only budgets can decide"
         return replace(known, reasons=(told,))
     is_sure = p_adjusted is not None and p_adjusted <= policy.alpha
-    status, told = _word(is_sure, least, worse, bound, delta, policy)
+    rounding = rounding_of(found.scale, (*row.sample.values, *row.base_sample.values))
+    status, told = _word(is_sure, least, worse, bound, delta, rounding, policy)
     if status == "INCONCLUSIVE":
         told = _why_undecided(found, bound, compared, policy, design)
     return replace(known, status=status, reasons=(told,))
@@ -384,14 +386,15 @@ def _word(
     worse: float,
     bound: float | None,
     delta: float,
+    rounding: float,
     policy: Policy,
 ) -> tuple[Status, str]:
     """The test says whether it changed, the interval by how much; the margin decides."""
-    if is_sure and least is not None and least > delta:
+    if is_sure and least is not None and is_beyond(least, delta, rounding):
         return "FAIL", "surely worse by more than the margin"
-    if is_sure and worse > delta and policy.fail_when == "estimate":
+    if is_sure and is_beyond(worse, delta, rounding) and policy.fail_when == "estimate":
         return "FAIL", "surely worse, and the estimate is worse by more than the margin"
-    if bound is not None and bound <= delta:
+    if bound is not None and not is_beyond(bound, delta, rounding):
         if is_sure and worse < 0:
             return "PASS", "better"
         return "PASS", "worse, by less than the margin" if is_sure and worse > 0 else (

@@ -90,6 +90,28 @@ def test_what_fails(a: list[float], when: str, status: str, reason: str) -> None
     assert (found.status, found.reasons[0]) == (status, reason)
 
 
+@pytest.mark.parametrize(("old", "new", "percent"), [(10, 11, 10), (100, 105, 5), (20, 21, 5)])
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e-3])
+@pytest.mark.parametrize("when", ["estimate", "interval"])
+def test_exactly_the_margin_is_within_it(
+    old: int, new: int, percent: int, unit: float, when: str
+) -> None:
+    """The logarithms of 11 and 10 are 1.100000000000001 times apart."""
+    sides = side("a", {TIME: [new * unit] * 6}), side("b", {TIME: [old * unit] * 6})
+    rule = Rule(TIME.name, Margin(f"{percent}%", percent / 100))
+    (found,) = judge(*sides, Policy((rule,), fail_when=when), []).verdicts  # type: ignore[arg-type]
+    assert (found.status, found.reasons) == ("PASS", ("worse, by less than the margin",))
+    (more,) = gate({TIME: ([new * unit * 1.001] * 6, [new * unit / 1.05] * 6)}).verdicts
+    assert more.status == "FAIL"
+
+
+def test_exactly_the_margin_where_values_are_0() -> None:
+    """Of differences: 1.1 - 1.0 is 0.10000000000000009."""
+    sides = (side(name, {TIME: [0.0, *[one] * 9]}) for name, one in (("a", 1.1), ("b", 1.0)))
+    (found,) = judge(*sides, Policy((Rule(TIME.name, Margin("10%", 0.1)),)), []).verdicts
+    assert (found.shift and found.shift.scale, found.status) == ("difference", "PASS")
+
+
 def test_what_leads_is_not_what_counts() -> None:
     """A metric that is worse counts as a pass, and what decides is the one that nobody knows of."""
     both = gate({TIME: (A_LITTLE, STEADY), RATE: (NOISY, STEADY)}, worse="pass")
