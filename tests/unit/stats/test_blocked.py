@@ -50,7 +50,7 @@ def test_p_is_that_of_all_ways(blocks: list[Block]) -> None:
     assert found.p == pytest.approx(_enumerated(blocks), abs=1e-12)
 
 
-@pytest.mark.parametrize(("n", "m"), [(4, 4), (6, 10), (3, 2), (60, 55)])
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (6, 10), (3, 2), (60, 55), (4, 60), (80, 90)])
 @pytest.mark.parametrize("scale", ["ratio", "difference"])
 def test_one_block_is_the_usual_shift(n: int, m: int, scale: str) -> None:
     chance = np.random.default_rng(n)
@@ -59,6 +59,15 @@ def test_one_block_is_the_usual_shift(n: int, m: int, scale: str) -> None:
     plain = shift(a, b, 0.95, scale)  # type: ignore[arg-type]
     assert (one.low, one.high, one.estimate) == (plain.low, plain.high, plain.estimate)
     assert one.p == pytest.approx(plain.p, rel=1e-9)
+
+
+def test_many_runs_in_one_block_are_counted_out() -> None:
+    """A counter that is 0 in most runs; p was 0.0004 from 51 runs on."""
+    rare = ([0.0, 0, 0, 5], [0.0] * 60)
+    found = blocked_shift([rare, ([1.0, 2.0], [1.0, 2.0])], 0.95, "difference")
+    assert found.method == "blocks"
+    # The one run is here in 4 of 64 ways, and the other block is as high or higher in 5 of 6.
+    assert found.p == pytest.approx(2 * 4 / 64 * 5 / 6)
 
 
 def test_intervals_hold_the_shift_whatever_the_blocks_are_at() -> None:
