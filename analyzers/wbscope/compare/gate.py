@@ -416,7 +416,7 @@ def _with_tail(
     # Where no shift could fail, so few runs are no ground for another FAIL either, and runs of
     # a session that is off as a whole are no evidence each.
     level = policy.alpha / compared
-    if design.smallest_p() > level or design.kind == "sessions":
+    if design.smallest_p() > level or design.kind == "sessions" or design.is_apart:
         level = 0.0
     found = tail_rule(row, judged.shift.scale, judged.delta, side, level, design)
     if judged.status == "FAIL" or found is None:

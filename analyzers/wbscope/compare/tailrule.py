@@ -78,7 +78,7 @@ def tail_rule(
     places = found.beyond if is_worse else found.far
     if not places:
         return None
-    n, m = design.runs if design else (len(mine), len(base))
+    n, m = design.runs if design and blocks else (len(mine), len(base))
     unit = row.metric.unit or None
     known = [run for run in side.runs if run.value(row.metric.name) is not None]
     runs = tuple(known[place].path or known[place].name for place in places)
