@@ -224,6 +224,20 @@ def test_unknown_sessions_keep_the_false_alarms(unknown: Collection[int]) -> Non
     assert failed <= 8
 
 
+def test_sessions_in_whole_seconds_keep_the_false_alarms() -> None:
+    """Drift of 5 % about 12 s: equal sessions had no spread, and 8 of 100 gates failed."""
+    random = np.random.default_rng(3)
+    failed = 0
+    for _ in range(100):
+        drawn = [
+            np.round(12 * np.exp(0.05 * random.standard_normal() + noise)) * 1e9
+            for noise in 0.005 * random.standard_normal((3, 10))
+        ]
+        base = side_of("B", [(f"b{n}", values.tolist()) for n, values in enumerate(drawn[1:])])
+        failed += judged(side_of("A", [("a", drawn[0].tolist())]), base).status == "FAIL"
+    assert failed <= 1
+
+
 def test_the_policy_chooses(tmp_path: Path) -> None:
     path = tmp_path / "gate.toml"
     text = '[metrics."x.time_ns"]\nmargin = "5%"\n'

@@ -107,6 +107,26 @@ def test_sessions_are_the_values_of_a_t_test() -> None:
     assert math.log(ratio.estimate) * 10 == pytest.approx(found.estimate)
 
 
+def test_equal_sessions_differ_by_what_rounding_hides() -> None:
+    """Whole seconds: the spread of 12, 12, 12 is not 0, or any other number is another one."""
+    seconds = [[12e9] * 6] * 3
+    found = session_shift([[13e9] * 6], seconds, 0.95, "difference")
+    error = 1e9 / math.sqrt(12) * math.sqrt(1 + 1 / 3)
+    assert found.p == pytest.approx(2 * stats.t.sf(1e9 / error, 2))
+    assert found.p > 0.05
+    assert found.low == pytest.approx(1e9 - error * stats.t.isf(0.025, 2))
+    ratio = session_shift([[13e9] * 6], seconds, 0.95, "ratio")
+    assert ratio.p == pytest.approx(found.p, rel=0.2)
+    assert ratio.low is not None
+    assert ratio.low < 1
+    # Much more is much more, digits tell, and nothing is nothing.
+    assert session_shift([[16e9] * 6], seconds, 0.95, "ratio").p < 0.02
+    fine = [[12.3456e9] * 6] * 3
+    assert session_shift([[12.4567e9] * 6], fine, 0.95, "ratio").p < 0.001
+    same = session_shift(seconds[:1], seconds, 0.95, "ratio")
+    assert (same.p, same.low, same.high) == (1, 1, 1)
+
+
 def test_two_sessions_tell_nothing() -> None:
     with pytest.raises(ValueError, match="two sessions"):
         session_shift([[1.0, 2.0]], [[3.0, 4.0]], 0.95, "difference")
