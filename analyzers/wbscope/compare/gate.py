@@ -21,7 +21,12 @@ from wbscope.compare.comparison import (
 from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
-from wbscope.compare.published import is_published, published_notice, runs_behind
+from wbscope.compare.published import (
+    is_published,
+    published_notice,
+    published_shift,
+    runs_behind,
+)
 from wbscope.compare.runs_needed import Plan
 from wbscope.compare.sessions import Design, design_of
 from wbscope.compare.tailrule import tail_rule
@@ -215,7 +220,9 @@ def _verdicts(
 ) -> tuple[Verdict, ...]:
     rows = [_row(one, side, base, policy) for one in declared]
     shifts = [
-        None if row is None else _shift(one.rule.margin, row, policy, designs[one.metric.name])
+        None
+        if row is None
+        else _shift(one.rule.margin, row, policy.alpha, designs[one.metric.name])
         for one, row in zip(declared, rows, strict=True)
     ]
     # What cannot be tested counts in Holm's number all the same: it was declared.
@@ -244,17 +251,16 @@ def _row(one: Declared, side: Side, base: Side | None, policy: Policy) -> Row | 
     return contrast(metric, side, base, policy.alpha, 0.0)
 
 
-def _shift(margin: Margin | None, row: Row, policy: Policy, design: Design) -> Shift | None:
+def _shift(margin: Margin | None, row: Row, alpha: float, design: Design) -> Shift | None:
     """On the scale of the margin: a share needs values above 0, else it is a difference."""
     if row.shift is None or margin is None:
         return None
     if is_published(row.shift):
-        return row.shift
+        return published_shift(row.sample, row.base_sample, 1 - alpha)
     scale: Scale = "difference" if margin.relative is None else row.shift.scale
     sides = row.sample.values, row.base_sample.values
-    if (tested := design.tested(*sides, scale, 1 - policy.alpha)) is not None:
-        return tested
-    return row.shift if scale == row.shift.scale else shift(*sides, 1 - policy.alpha, scale)
+    tested = design.tested(*sides, scale, 1 - alpha)
+    return shift(*sides, 1 - alpha, scale) if tested is None else tested
 
 
 def _verdict(
@@ -368,7 +374,11 @@ def _compared(
     known = replace(
         known, delta=delta, detectable=plan.detectable(n, m), runs_needed=plan.runs_needed()
     )
-    least, worse, bound = _worsening(metric, found)
+    # "Surely by more" is said of any of so many metrics, so each has its share of alpha; a
+    # verdict of PASS is of its own metric.
+    strict = found if compared == 1 else _shift(margin, row, policy.alpha / compared, design)
+    least = _worsening(metric, strict or found)[0]
+    _, worse, bound = _worsening(metric, found)
     if min(n, m) < policy.min_runs:
         told = f"{n} + {m} runs, wanted {policy.min_runs} a side: only budgets can decide"
         return replace(known, reasons=(told,))
