@@ -175,6 +175,8 @@ def design_of(
     if shared and all(sum(one in shared for one in s) >= policy.min_runs for s in (mine, theirs)):
         kept = [tuple(one if one in shared else "" for one in s) for s in (mine, theirs)]
         return Design("blocks", kept[0], kept[1], (*told, *_left_out(side, base, kept)))
+    if len({*mine, *theirs} - {""}) == 1:
+        return Design("runs", *alike, tuple(told))
     if len({*mine} - {""}) + len({*theirs} - {""}) == 2:
         untold = (*told, *_single(side, base, (mine, theirs), tested=False))
         return Design("runs", *alike, untold, is_apart=True)

@@ -189,6 +189,13 @@ def test_a_side_of_hardly_known_sessions_is_one() -> None:
     assert [len({*one.side} - {""}) for one in designs] == [1, 2]
 
 
+def test_too_few_runs_of_the_one_session_are_not_called_apart() -> None:
+    base = _unnamed(side_of("B", [("mo", _STEPS)]), [5])
+    found = design_of(side_of("A", [("mo", _STEPS[:2])]), base, POLICY)
+    assert (found.kind, found.is_apart) == ("runs", False)
+    assert [one.slug for one in found.warnings] == ["unknown-session"]
+
+
 def test_runs_far_outside_fail_nothing_where_each_side_has_its_session() -> None:
     """All of them may be one slow session; with one session on each side they did fail."""
     drawn = 100 + np.random.default_rng(13).standard_normal(40)
