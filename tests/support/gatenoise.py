@@ -31,19 +31,24 @@ class Noise:
 
     kind  normal; lognormal or t2: the logarithm is normal, or of Student's t with 2
           degrees of freedom, times the variation
+    tick  what the clock tells, 0 = all digits
     """
 
     name: str
     variation: float = 0.04
     outliers: bool = False
     kind: str = "normal"
+    level: float = LEVEL
+    tick: float = 0.0
 
     def runs(self, random: np.random.Generator, n: int, change: float) -> Array:
         """n runs of a thing that takes longer by this share."""
-        values = LEVEL * (1 + change) * self._factor(random, n)
+        values = self.level * (1 + change) * self._factor(random, n)
         if self.outliers:
             slowed = random.uniform(size=n) < SLOWED
             values *= 1 + slowed * random.exponential(TAIL, n)
+        if self.tick:
+            values = self.tick * np.round(values / self.tick)
         return np.maximum(values, 1e-3)
 
     def _factor(self, random: np.random.Generator, n: int) -> Array:
@@ -67,6 +72,7 @@ TAILS = (
     Noise("t2, 1 %", 0.01, kind="t2"),
     Noise("t2, 2 %", 0.02, kind="t2"),
     Noise("t2, 5 %", 0.05, kind="t2"),
+    Noise("12.35 s in whole seconds, 1 %", 0.01, level=12.35, tick=1.0),
 )
 STALL = 10.0  # so many times longer takes a run that stalls
 

@@ -19,6 +19,7 @@ from wbscope.compare.rundata import RunData
 from wbscope.compare.versions import is_before
 from wbscope.measure.metric import Metric, Spread, split_name
 from wbscope.stats.describe import Description, describe
+from wbscope.stats.margins import is_beyond, rounding_of
 from wbscope.stats.ranktest import smallest_p
 from wbscope.stats.shift import Shift, shift
 
@@ -309,9 +310,11 @@ def _why_untested(mine: Sample, theirs: Sample, alpha: float) -> str:
 
 def _within(found: Shift, base: Sample, margin: float) -> bool:
     """True when the change is smaller than this share of the base."""
+    rounding = rounding_of(found.scale, base.values)
     if found.scale == "ratio":
-        return abs(found.estimate - 1) <= margin
-    return abs(found.estimate) <= margin * abs(base.description.median or 0.0)
+        return not is_beyond(abs(found.estimate - 1), margin, rounding)
+    largest = margin * abs(base.description.median or 0.0)
+    return not is_beyond(abs(found.estimate), largest, rounding)
 
 
 def _all_within(found: Shift, base: Sample, margin: float) -> bool:

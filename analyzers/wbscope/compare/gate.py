@@ -21,13 +21,19 @@ from wbscope.compare.comparison import (
 from wbscope.compare.declared import Declared, declared_by
 from wbscope.compare.guards import Refusal, refusals
 from wbscope.compare.policy import Budget, Margin, Policy, Rule
-from wbscope.compare.published import is_published, published_notice, runs_behind
+from wbscope.compare.published import (
+    is_published,
+    published_notice,
+    published_shift,
+    runs_behind,
+)
 from wbscope.compare.runs_needed import Plan
 from wbscope.compare.sessions import Design, design_of
 from wbscope.compare.tailrule import tail_rule
 from wbscope.compare.toothless import check_amount, check_policy, never_fails
 from wbscope.measure.metric import Metric
 from wbscope.stats.holm import holm
+from wbscope.stats.margins import is_beyond, rounding_of
 from wbscope.stats.shift import Scale, Shift, shift
 
 __all__ = ["EXIT_CODES", "GateResult", "Status", "Verdict", "judge"]
@@ -214,7 +220,9 @@ def _verdicts(
 ) -> tuple[Verdict, ...]:
     rows = [_row(one, side, base, policy) for one in declared]
     shifts = [
-        None if row is None else _shift(one.rule.margin, row, policy, designs[one.metric.name])
+        None
+        if row is None
+        else _shift(one.rule.margin, row, policy.alpha, designs[one.metric.name])
         for one, row in zip(declared, rows, strict=True)
     ]
     # What cannot be tested counts in Holm's number all the same: it was declared.
@@ -243,17 +251,16 @@ def _row(one: Declared, side: Side, base: Side | None, policy: Policy) -> Row | 
     return contrast(metric, side, base, policy.alpha, 0.0)
 
 
-def _shift(margin: Margin | None, row: Row, policy: Policy, design: Design) -> Shift | None:
+def _shift(margin: Margin | None, row: Row, alpha: float, design: Design) -> Shift | None:
     """On the scale of the margin: a share needs values above 0, else it is a difference."""
     if row.shift is None or margin is None:
         return None
     if is_published(row.shift):
-        return row.shift
+        return published_shift(row.sample, row.base_sample, 1 - alpha)
     scale: Scale = "difference" if margin.relative is None else row.shift.scale
     sides = row.sample.values, row.base_sample.values
-    if (tested := design.tested(*sides, scale, 1 - policy.alpha)) is not None:
-        return tested
-    return row.shift if scale == row.shift.scale else shift(*sides, 1 - policy.alpha, scale)
+    tested = design.tested(*sides, scale, 1 - alpha)
+    return shift(*sides, 1 - alpha, scale) if tested is None else tested
 
 
 def _verdict(
@@ -367,12 +374,17 @@ def _compared(
     known = replace(
         known, delta=delta, detectable=plan.detectable(n, m), runs_needed=plan.runs_needed()
     )
-    least, worse, bound = _worsening(metric, found)
+    # "Surely by more" is said of any of so many metrics, so each has its share of alpha; a
+    # verdict of PASS is of its own metric.
+    strict = found if compared == 1 else _shift(margin, row, policy.alpha / compared, design)
+    least = _worsening(metric, strict or found)[0]
+    _, worse, bound = _worsening(metric, found)
     if min(n, m) < policy.min_runs:
         told = f"{n} + {m} runs, wanted {policy.min_runs} a side: only budgets can decide"
         return replace(known, reasons=(told,))
     is_sure = p_adjusted is not None and p_adjusted <= policy.alpha
-    status, told = _word(is_sure, least, worse, bound, delta, policy)
+    rounding = rounding_of(found.scale, (*row.sample.values, *row.base_sample.values))
+    status, told = _word(is_sure, least, worse, bound, delta, rounding, policy)
     if status == "INCONCLUSIVE":
         told = _why_undecided(found, bound, compared, policy, design)
     return replace(known, status=status, reasons=(told,))
@@ -384,14 +396,15 @@ def _word(
     worse: float,
     bound: float | None,
     delta: float,
+    rounding: float,
     policy: Policy,
 ) -> tuple[Status, str]:
     """The test says whether it changed, the interval by how much; the margin decides."""
-    if is_sure and least is not None and least > delta:
+    if is_sure and least is not None and is_beyond(least, delta, rounding):
         return "FAIL", "surely worse by more than the margin"
-    if is_sure and worse > delta and policy.fail_when == "estimate":
+    if is_sure and is_beyond(worse, delta, rounding) and policy.fail_when == "estimate":
         return "FAIL", "surely worse, and the estimate is worse by more than the margin"
-    if bound is not None and bound <= delta:
+    if bound is not None and not is_beyond(bound, delta, rounding):
         if is_sure and worse < 0:
             return "PASS", "better"
         return "PASS", "worse, by less than the margin" if is_sure and worse > 0 else (
@@ -413,7 +426,7 @@ def _with_tail(
     # Where no shift could fail, so few runs are no ground for another FAIL either, and runs of
     # a session that is off as a whole are no evidence each.
     level = policy.alpha / compared
-    if design.smallest_p() > level or design.kind == "sessions":
+    if design.smallest_p() > level or design.kind == "sessions" or design.is_apart:
         level = 0.0
     found = tail_rule(row, judged.shift.scale, judged.delta, side, level, design)
     if judged.status == "FAIL" or found is None:

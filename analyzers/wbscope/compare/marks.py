@@ -73,12 +73,15 @@ def discovered(rows: Iterable[Row]) -> list[Row]:
     """The rows of one side, with q; what may be chance among so many is undecided.
 
     Rows whose runs rank alike are one test, and one that no value can differ in is none.
+    One that has no mark whatever its p is (within the margin, or its interval touches no
+    change) is no discovery, and makes none of others: it counts as p 1.
     """
     listed = list(rows)
     p_values: dict[Hashable, float] = {}
     for row in listed:
         if row.shift is not None and not is_constant(row):
-            p_values.setdefault(_ranks(row), row.shift.p)
+            p = row.shift.p if row.is_sure else 1.0
+            p_values[_ranks(row)] = min(p, p_values.get(_ranks(row), 1.0))
     q_values = dict(zip(p_values, false_discovery(list(p_values.values())), strict=True))
     return [_with_q(row, q_values) for row in listed]
 

@@ -38,6 +38,9 @@ SESSION_FILES = ("session", "meta.json")
 _MOST_BYTES = 1 << 20
 _NAME_CHARACTERS = 80
 _BOOT, _LAB = "boot:", "lab:"
+# Of runs whose session nothing tells: no name has a line break.
+_UNKNOWN = "\nunknown"
+_NOT_TESTED = "drift between sessions is not in this test"
 # A machine that was up all night is not the one of yesterday: load, temperature, fill of the disk.
 _PAUSE_S = 6 * 3600
 
@@ -53,12 +56,14 @@ class Design:
               both sides, so a session counts as one value
     side, base  the session of each run, one name for all where it is "runs"; of blocks, "" is
               a run that is left out
+    is_apart  no session is on both sides, so that a slow one may be all there is to see
     """
 
     kind: Kind
     side: tuple[str, ...]
     base: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
+    is_apart: bool = False
 
     @property
     def runs(self) -> tuple[int, int]:
@@ -130,23 +135,22 @@ def meta_of_folder(folder: Path) -> Mapping[str, Any]:
 
 
 def session_labels(runs: Sequence[RunData]) -> list[str] | None:
-    """The session of each run; None where that of any run is not known.
+    """The session of each run, those of an unknown one together; None where no run has one.
 
     A boot is several sessions where hours are between two runs.
     """
-    sessions = [run.session for run in runs if run.session is not None]
-    if len(sessions) < len(runs) or not runs:
-        return None
+    sessions = [run.session for run in runs]
     names: dict[Session, str] = {}
     last: dict[str, tuple[int, int]] = {}
-    for one in sorted(set(sessions), key=lambda one: (one.name, one.unix_s or 0)):
+    known = {one for one in sessions if one is not None}
+    for one in sorted(known, key=lambda one: (one.name, one.unix_s or 0)):
         names[one] = one.name
         if one.name.startswith(_BOOT) and one.unix_s is not None:
             before, part = last.get(one.name, (one.unix_s, 0))
             part += one.unix_s - before > _PAUSE_S
             last[one.name] = one.unix_s, part
             names[one] = f"{one.name}/{part}" if part else one.name
-    return [names[one] for one in sessions]
+    return [_UNKNOWN if one is None else names[one] for one in sessions] if names else None
 
 
 def design_of(
@@ -164,39 +168,75 @@ def design_of(
     is_ignored = itself or policy.sessions == "ignore"
     if is_ignored or labels is None or len(set(labels)) == 1:
         return Design("runs", *alike)
-    mine, theirs = tuple(labels[: len(side.runs)]), tuple(labels[len(side.runs) :])
-    shared = set(mine) & set(theirs)
+    mine = _with_unknown(labels[: len(side.runs)], "A", policy)
+    theirs = _with_unknown(labels[len(side.runs) :], "B", policy)
+    told = _unknown(side, base, (mine, theirs))
+    shared = (set(mine) & set(theirs)) - {""}
     if shared and all(sum(one in shared for one in s) >= policy.min_runs for s in (mine, theirs)):
         kept = [tuple(one if one in shared else "" for one in s) for s in (mine, theirs)]
-        return Design("blocks", kept[0], kept[1], tuple(_left_out(side, base, kept)))
-    if len(set(mine)) + len(set(theirs)) == 2:
-        return Design("runs", *alike, tuple(_single(side, base, tested=False)))
-    return Design("sessions", mine, theirs, tuple(_single(side, base, tested=True)))
+        return Design("blocks", kept[0], kept[1], (*told, *_left_out(side, base, kept)))
+    if len({*mine, *theirs} - {""}) == 1:
+        return Design("runs", *alike, tuple(told))
+    if len({*mine} - {""}) + len({*theirs} - {""}) == 2:
+        untold = (*told, *_single(side, base, (mine, theirs), tested=False))
+        return Design("runs", *alike, untold, is_apart=True)
+    single = _single(side, base, (mine, theirs), tested=True)
+    return Design("sessions", mine, theirs, (*told, *single), is_apart=not shared)
+
+
+def _with_unknown(labels: Sequence[str], side: str, policy: Policy) -> tuple[str, ...]:
+    """Without runs of unknown sessions, or as one session where nearly nothing else is left.
+
+    As a session of their own beside others they could be half of one of these, which would count
+    twice. As the only one of a side, they vary no more than one session does.
+    """
+    known = sum(one != _UNKNOWN for one in labels)
+    if known < min(policy.min_runs, len(labels)):
+        return (_UNKNOWN + side,) * len(labels)
+    return tuple("" if one == _UNKNOWN else one for one in labels)
+
+
+def _unknown(side: Side, base: Side, labels: tuple[Sequence[str], ...]) -> list[Notice]:
+    """Runs without a session where others have one, and what is made of them."""
+    found = []
+    for one, names in zip((base, side), reversed(labels), strict=True):
+        if count := sum(run.session is None for run in one.runs):
+            what = "they are left out of tests by session"
+            if any(name.startswith(_UNKNOWN) for name in names):
+                what = f"{one.name} counts as one session"
+            told = (
+                f"the session of {count} of {len(one.runs)} runs of {one.name} is unknown: {what};"
+            )
+            told += " name it in a file `session` of the run folder"
+            found.append(Notice("unknown-session", told))
+    return found
 
 
 def _left_out(side: Side, base: Side, kept: Sequence[tuple[str, ...]]) -> list[Notice]:
     found = []
     for one, labels in zip((side, base), kept, strict=True):
-        if count := labels.count(""):
+        runs = zip(one.runs, labels, strict=True)
+        if count := sum(run.session is not None and not label for run, label in runs):
             told = f"{count} of {len(labels)} runs of {one.name} are of sessions that the other"
             told += " side has no run of: the test is of the others, made in turns"
             found.append(Notice("other-session", told))
     return found
 
 
-def _single(side: Side, base: Side, tested: bool) -> list[Notice]:
+def _single(
+    side: Side, base: Side, labels: tuple[Sequence[str], ...], tested: bool
+) -> list[Notice]:
     """What one session of a side leaves open."""
     found = []
-    for one in (base, side):
-        labels = session_labels(one.runs) or []
-        if len(set(labels)) != 1:
+    for one, names in zip((base, side), reversed(labels), strict=True):
+        if len({*names} - {""}) != 1:
             continue
         what = f"{one.name} is one session{_when(one.runs)}"
         if tested:
             told = f"{what}: how much sessions differ is taken from the other ones"
             found.append(Notice("one-session", told))
         else:
-            told = f"{what}: drift between sessions is not in this test; record both sides in turns"
+            told = f"{what}: {_NOT_TESTED}; record both sides in turns"
             found.append(Notice("one-session", told))
     return found
 
@@ -205,8 +245,8 @@ def _when(runs: Sequence[RunData]) -> str:
     times = [run.session.unix_s for run in runs if run.session and run.session.unix_s is not None]
     if times:
         return f" of {datetime.fromtimestamp(min(times), UTC):%Y-%m-%d}"
-    names = Counter(run.session.name for run in runs if run.session)
-    return f" ({next(iter(names), '')})"
+    names = [run.session.name for run in runs if run.session]
+    return f" ({names[0]})" if names else ""
 
 
 def _by_session(labels: Sequence[str], values: Sequence[float]) -> dict[str, list[float]]:

@@ -10,7 +10,7 @@ from wbscope.base.units import format_value
 from wbscope.compare.comparison import Comparison, Row, Side
 from wbscope.compare.sessions import Design
 from wbscope.stats.shift import Scale
-from wbscope.stats.tails import tail_of
+from wbscope.stats.tails import resolution, tail_of
 
 __all__ = ["LEAST_RUNS", "FarRuns", "runs_far_out", "tail_rule"]
 
@@ -73,12 +73,16 @@ def tail_rule(
         margin = math.log1p(delta) if lower else -math.log1p(-delta)
     mine, base = row.sample.values, row.base_sample.values
     blocks = (design.side, design.base) if design and design.kind == "blocks" else None
-    found = tail_of(_worse(mine, scale, lower), _worse(base, scale, lower), margin, blocks)
+    worse = _worse(mine, scale, lower), _worse(base, scale, lower)
+    tick = resolution([*mine, *base])
+    if row.metric.unit == "count":
+        tick = min(tick, 1.0)  # what is counted is not rounded
+    found = tail_of(*worse, margin, blocks, _one_more(tick, base, scale, lower))
     is_worse = found.p <= level
     places = found.beyond if is_worse else found.far
     if not places:
         return None
-    n, m = design.runs if design else (len(mine), len(base))
+    n, m = design.runs if design and blocks else (len(mine), len(base))
     unit = row.metric.unit or None
     known = [run for run in side.runs if run.value(row.metric.name) is not None]
     runs = tuple(known[place].path or known[place].name for place in places)
@@ -93,6 +97,15 @@ def tail_rule(
         told += f" {found.there} of {m} are (Fisher's exact test{within}, p {found.p:.2g})"
     more = [f"and {len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
     return FarRuns(runs, found.p, is_worse, f"{told}: {', '.join([*named[:_MOST_NAMED], *more])}")
+
+
+def _one_more(tick: float, base: tuple[float, ...], scale: Scale, lower: bool) -> float:
+    """A tick on the scale of the shift, from the worst of the base on."""
+    if scale == "difference":
+        return tick
+    if lower:
+        return math.log1p(tick / max(base))
+    return -math.log1p(-tick / min(base)) if tick < min(base) else math.inf
 
 
 def _worse(values: tuple[float, ...], scale: Scale, lower: bool) -> list[float]:

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wbscope.stats.ranktest import MOST_EXACT, normal_tail_of, ways_of
+from wbscope.stats.ranktest import is_countable, normal_tail_of, step_of, ways_of
 from wbscope.stats.shift import Scale, Shift
 
 __all__ = ["Block", "blocked_rank", "blocked_shift"]
@@ -27,7 +27,8 @@ def blocked_shift(blocks: Sequence[Block], confidence: float, scale: Scale) -> S
     Shape:  of each block a (n,), b (m,), n, m >= 1, finite.
     Raises: ValueError when a ratio is asked for and a value is not above 0.
     Source: van Elteren 1960, with equal weights; Hollander, Wolfe, Chicken: Nonparametric
-            Statistical Methods, 3rd ed., 4.1 and comment on blocks; exact up to 50 runs.
+            Statistical Methods, 3rd ed., 4.1 and comment on blocks; exact where
+            rank_test() would be.
     """
     sides = [(np.asarray(a, dtype=float), np.asarray(b, dtype=float)) for a, b in blocks]
     if scale == "ratio":
@@ -49,8 +50,8 @@ def blocked_shift(blocks: Sequence[Block], confidence: float, scale: Scale) -> S
 def blocked_rank(sizes: tuple[tuple[int, int], ...], alpha: float) -> int | None:
     """As critical_rank(), of the sum over blocks."""
     pairs = sum(n * m for n, m in sizes)
-    if all(max(pair) <= MOST_EXACT for pair in sizes):
-        ways = [ways_of(tuple(range(1, n + m + 1)), n)[n * (n + 1) // 2 :] for n, m in sizes]
+    if all(is_countable(np.arange(n + m), n) for n, m in sizes):
+        ways = [ways_of(tuple(range(n + m)), n)[n * (n - 1) // 2 :] for n, m in sizes]
         below = np.cumsum(_joined(ways))
         rank = int(np.searchsorted(below, alpha / 2, side="right"))
         return min(rank, (pairs + 1) // 2) or None
@@ -67,25 +68,27 @@ def blocked_rank(sizes: tuple[tuple[int, int], ...], alpha: float) -> int | None
 
 def _tested(sides: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[float, str]:
     """Doubled ranks are whole numbers, ties or not."""
-    seen, ways = 0, []
-    variance = middle = 0.0
-    exact = all(max(a.size, b.size) <= MOST_EXACT for a, b in sides)
+    seen, variance, middle, step = 0, 0.0, 0.0, 0
+    ranked: list[tuple[NDArray[np.int64], int]] = []
     for a, b in sides:
         _, place, equal = np.unique(np.concatenate([a, b]), return_inverse=True, return_counts=True)
         doubled = (2 * np.cumsum(equal) - equal + 1)[place]
-        seen += int(doubled[: a.size].sum())
-        if exact:
-            ways.append(ways_of(tuple(sorted(doubled.tolist())), int(a.size)))
-        runs, ties = a.size + b.size, float((equal**3 - equal).sum())
-        middle += a.size * (runs + 1)
+        ranks, runs = doubled - doubled.min(), a.size + b.size
+        seen += int(ranks[: a.size].sum())
+        middle += a.size * float(ranks.mean())
+        step = math.gcd(step, step_of(ranks))
+        ranked.append((np.sort(ranks), int(a.size)))
+        ties = float((equal.astype(float) ** 3 - equal).sum())
         if runs > 1:
             variance += a.size * b.size / 3 * (runs + 1 - ties / (runs * (runs - 1)))
-    if variance == 0:
+    if step == 0:
         return 1.0, "equal"
-    if not exact:
-        return min(1.0, 2 * normal_tail_of(abs(seen - middle), variance, 2)), "blocks-asymptotic"
-    counts = _joined(ways)
-    low, high = counts[: seen + 1].sum(), counts[seen:].sum()
+    ranked = [(ranks // step, n) for ranks, n in ranked]
+    if not all(is_countable(*one) for one in ranked):
+        low = normal_tail_of(abs(seen - middle), variance, max(step, 2))
+        return min(1.0, 2 * low), "blocks-asymptotic"
+    counts = _joined([ways_of(tuple(ranks.tolist()), n) for ranks, n in ranked])
+    low, high = counts[: seen // step + 1].sum(), counts[seen // step :].sum()
     return float(min(1.0, 2 * min(low, high))), "blocks"
 
 
@@ -93,5 +96,5 @@ def _joined(ways: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Of the sum over blocks: shares."""
     joined = np.ones(1)
     for one in ways:
-        joined = np.convolve(joined, one / one.sum())
+        joined = np.convolve(joined, one)
     return joined

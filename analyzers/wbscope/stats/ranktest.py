@@ -11,19 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
-    "MOST_EXACT",
     "RankTest",
+    "is_countable",
     "normal_tail_of",
     "rank_order",
     "rank_test",
     "smallest_p",
+    "step_of",
     "tail",
     "ways_of",
 ]
 
-# Up to so many runs a side the distribution is counted out; beyond, the normal
-# approximation is as good.
-MOST_EXACT = 50
+# The distribution is counted out while that takes no more additions: 50 + 50 runs with ties, 60 +
+# 60 without, 4 + 1000.  Beyond, both sides have many runs, and the normal approximation is as good.
+_MOST_ADDED = 4e7
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,19 @@ def rank_test(a: ArrayLike, b: ArrayLike) -> RankTest:
         return RankTest(1.0, "equal")
     # Ranks of equal values are their mean, so halves: doubled, all are whole numbers.
     doubled = (2 * np.cumsum(equal) - equal + 1)[place]
-    if max(n, m) > MOST_EXACT:
+    step = step_of(doubled)
+    ranks = (doubled - doubled.min()) // step
+    if equal[-1] > equal[0]:  # many equal ones at 0 are cheap, and both tails count
+        ranks = ranks.max() - ranks
+    if not is_countable(np.sort(ranks), n):
         above = float(doubled[:n].sum()) / 2 - n * (n + 1) / 2
-        low = _normal_tail(n, m, min(above, n * m - above), float((equal**3 - equal).sum()))
+        ties = float((equal.astype(float) ** 3 - equal).sum())
+        low = _normal_tail(n, m, min(above, n * m - above), ties, max(step, 2) / 2)
         return RankTest(min(1.0, 2 * low), "asymptotic")
-    ties = equal.size < n + m
-    ranks = doubled if ties else doubled // 2
     seen = int(ranks[:n].sum())
-    ways = ways_of(tuple(sorted(ranks.tolist())), n)
-    low, high = ways[: seen + 1].sum(), ways[seen:].sum()
-    p = float(min(1.0, 2 * min(low, high) / ways.sum()))
-    return RankTest(p, "exact-ties" if ties else "exact")
+    ways = ways_of(tuple(np.sort(ranks).tolist()), n)
+    p = float(min(1.0, 2 * min(ways[: seen + 1].sum(), ways[seen:].sum())))
+    return RankTest(p, "exact-ties" if equal.size < n + m else "exact")
 
 
 def rank_order(values: ArrayLike) -> bytes:
@@ -81,40 +84,76 @@ def smallest_p(n: int, m: int) -> float:
 
 def tail(n: int, m: int, u: int) -> float:
     """P(U <= u) of the Mann-Whitney U of n and m values when nothing differs."""
-    if max(n, m) > MOST_EXACT:
+    if not is_countable(np.arange(n + m), n):
         return _normal_tail(n, m, u)
-    ways = ways_of(tuple(range(1, n + m + 1)), n)
-    return float(ways[: u + n * (n + 1) // 2 + 1].sum() / ways.sum())
+    ways = ways_of(tuple(range(n + m)), n)
+    return float(ways[: u + n * (n - 1) // 2 + 1].sum())
 
 
-def _normal_tail(n: int, m: int, u: float, ties: float = 0) -> float:
+def _normal_tail(n: int, m: int, u: float, ties: float = 0, step: float = 1) -> float:
     """P(U <= u), approximated; ties is the sum of t^3 - t for t equal values each.
 
     Source: Hollander, Wolfe, Chicken, 4.1, with the continuity correction.
     """
     runs = n + m
     variance = n * m / 12 * (runs + 1 - ties / (runs * (runs - 1)))
-    return normal_tail_of(n * m / 2 - u, variance, 1)
+    return normal_tail_of(n * m / 2 - u, variance, step)
 
 
-def normal_tail_of(below: float, variance: float, step: int) -> float:
+def normal_tail_of(below: float, variance: float, step: float) -> float:
     """P of a sum of ranks so far below its mean or farther; sums are `step` apart."""
     return erfc((below - step / 2) / sqrt(2 * variance)) / 2
 
 
+def step_of(ranks: NDArray[np.int64]) -> int:
+    """How far apart sums of so many of these ranks are at least; not all ranks are equal."""
+    return int(np.gcd.reduce(ranks - ranks.min()))
+
+
+def is_countable(ranks: NDArray[np.int64], n: int) -> bool:
+    """True where ways_of() is quick: by how many runs have another rank than 0, and their sums.
+
+    Shape: ranks in ascending order from 0 on, (n or more,).
+    """
+    fewer = min(n, ranks.size - n)
+    moving = int(np.count_nonzero(ranks))
+    most = float(ranks[ranks.size - fewer :].sum())
+    return moving * min(fewer, moving) * most <= _MOST_ADDED
+
+
 @lru_cache(maxsize=64)
 def ways_of(ranks: tuple[int, ...], n: int) -> NDArray[np.float64]:
-    """In how many ways n of these ranks have the sum 0, 1, 2, ...: rank by rank.
+    """The share of the ways to choose n of these ranks that have the sum 0, 1, 2, ...
 
+    Counted rank by rank, for the smaller one of what is chosen and what is left.
     Floating point holds the 10^29 ways of 50 + 50 with an error of 10^-14.
-    Shape: ranks in ascending order; (largest sum + 1,).
+    Shape: ranks in ascending order from 0 on; (largest sum + 1,).
     """
-    top = sum(ranks[-n:])
-    ways = np.zeros((n + 1, top + 1))  # by how many are chosen, by their sum
-    ways[0, 0] = 1
-    for number, rank in enumerate(ranks, 1):
-        most = min(number, n)
-        ways[1 : most + 1, rank:] += ways[:most, : top + 1 - rank].copy()
-    counted: NDArray[np.float64] = ways[n].copy()
+    if 2 * n > len(ranks):
+        # What is chosen and what is left have one sum together.
+        left = ways_of(ranks, len(ranks) - n)
+        least, top = sum(ranks[:n]), sum(ranks[-n:])
+        counted = np.zeros(top + 1)
+        counted[least:] = left[::-1][: top + 1 - least]
+    else:
+        counted = _counted([rank for rank in ranks if rank], ranks.count(0), n)
     counted.flags.writeable = False
     return counted
+
+
+def _counted(ranks: list[int], zeros: int, n: int) -> NDArray[np.float64]:
+    """Of ranks above 0 and so many zeros, which change no sum."""
+    most = min(n, len(ranks))
+    top = sum(ranks[len(ranks) - most :])
+    ways = np.zeros((most + 1, top + 1))  # by how many are chosen, by their sum
+    ways[0, 0] = 1
+    for number, rank in enumerate(ranks, 1):
+        # Not more than the largest sum so far, and not fewer than the rest can make up for.
+        high = min(number, most)
+        reach = sum(ranks[number - high : number])
+        low = max(1, n - zeros - (len(ranks) - number))
+        ways[low : high + 1, rank : reach + 1] += ways[low - 1 : high, : reach + 1 - rank].copy()
+    # Divided as whole numbers: such numbers of ways are larger than a float can be.
+    all_ways = comb(len(ranks) + zeros, n)
+    weights = [comb(zeros, n - chosen) / all_ways for chosen in range(most + 1)]
+    return np.asarray(np.array(weights) @ ways)

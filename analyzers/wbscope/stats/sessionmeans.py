@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wbscope.stats.margins import rounding_of
 from wbscope.stats.shift import Scale, Shift, shift
+from wbscope.stats.tails import resolution
 
 __all__ = ["between_sd", "session_shift"]
 
@@ -22,7 +24,8 @@ def session_shift(
     Each session is its pseudomedian (the median of the means of all pairs).  The test is t on
     these, with one spread for both sides, so that a side may have a single session; it is exact
     where sessions are normal and have equally many runs.  p is the larger one of it and of the
-    test of runs, the interval holds both: that the runs differ is needed, too.
+    test of runs, the interval holds both: that the runs differ is needed, too.  Sessions of one
+    side that are equal to the last digit are as different as rounding hides.
 
     Shape:  sessions of (n,), n >= 1, finite; three sessions or more in all.
     Raises: ValueError for two sessions, which do not tell how much sessions differ, and when a
@@ -39,7 +42,10 @@ def session_shift(
         raise ValueError("two sessions do not tell how much sessions differ")
     moved = float(mine.mean() - theirs.mean())
     squares = float(((mine - mine.mean()) ** 2).sum() + ((theirs - theirs.mean()) ** 2).sum())
-    error = math.sqrt(squares / degrees * (1 / mine.size + 1 / theirs.size))
+    variance = squares / degrees
+    if moved and math.sqrt(variance) <= rounding_of("difference", [*mine, *theirs]):
+        variance = _hidden(runs, min(mine.min(), theirs.min()), scale)
+    error = math.sqrt(variance * (1 / mine.size + 1 / theirs.size))
     p = within.p if error == 0 else float(2 * stats.t.sf(abs(moved) / error, degrees))
     reach = error * float(stats.t.isf((1 - confidence) / 2, degrees))
     ends = [moved, moved - reach, moved + reach]
@@ -73,6 +79,17 @@ def between_sd(sessions: Sequence[ArrayLike]) -> float:
 
 def _locations(sessions: Sequence[ArrayLike], scale: Scale) -> NDArray[np.float64]:
     return np.array([_pseudomedian(np.asarray(one, dtype=float), scale) for one in sessions])
+
+
+def _hidden(runs: Sequence[NDArray[np.float64]], lowest: float, scale: Scale) -> float:
+    """The variance that rounding to whole ticks has, and may hide.
+
+    Source: Sheppard's correction: of an even distribution over a tick.
+    """
+    tick = resolution(np.concatenate(runs).tolist())
+    if scale == "ratio":
+        tick = math.log1p(tick / math.exp(lowest))
+    return tick**2 / 12
 
 
 def _pseudomedian(values: NDArray[np.float64], scale: Scale) -> float:

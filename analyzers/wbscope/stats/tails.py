@@ -3,14 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["SPREADS", "Blocks", "Counts", "Tail", "fisher", "fisher_within", "spread", "tail_of"]
+from wbscope.stats.margins import is_beyond, rounding_of
+
+__all__ = [
+    "SPREADS",
+    "Blocks",
+    "Counts",
+    "Tail",
+    "fisher",
+    "fisher_within",
+    "resolution",
+    "spread",
+    "tail_of",
+]
 
 # The block of each value of both sides; "" = the value is left out.
 Blocks = tuple[Sequence[str], Sequence[str]]
@@ -42,11 +56,14 @@ class Tail:
     p: float
 
 
-def tail_of(a: ArrayLike, b: ArrayLike, margin: float, blocks: Blocks | None = None) -> Tail:
+def tail_of(
+    a: ArrayLike, b: ArrayLike, margin: float, blocks: Blocks | None = None, tick: float = 0.0
+) -> Tail:
     """The runs of a that are far above the base b; larger is worse.
 
     Far is above the median of b by the margin and 12 robust spreads. One such run is
     named if it is above the largest of b by the margin, too: the base has no such run.
+    And by more than a tick of the clock: one up or down is what rounding does.
     With blocks each value is what it is above the median of its block, of both sides.
 
     Shape: a (n,), b (m,), n, m >= 1, finite.
@@ -58,10 +75,15 @@ def tail_of(a: ArrayLike, b: ArrayLike, margin: float, blocks: Blocks | None = N
         first, second = _off_the_middle(first, second, labels[0], labels[1])
     kept, base_kept = (one != "" for one in labels)
     base = second[base_kept]
-    border = float(np.median(base)) + margin + SPREADS * spread(base)
-    above, base_above = (first > border) & kept, (second > border) & base_kept
+    border = margin + SPREADS * spread(base)
+    rounding = rounding_of("difference", [*first.tolist(), *second.tolist(), border])
+    above, base_above = (
+        (one - np.median(base) > border + rounding) & of_block
+        for one, of_block in ((first, kept), (second, base_kept))
+    )
     beyond = tuple(int(place) for place in np.flatnonzero(above))
-    far = tuple(place for place in beyond if first[place] > base.max() + margin)
+    least = max(margin, tick)
+    far = tuple(one for one in beyond if is_beyond(first[one] - base.max(), least, rounding))
     counts: list[Counts] = []
     for name in dict.fromkeys(labels[0][kept]):
         mine, theirs = above[labels[0] == name], base_above[labels[1] == name]
@@ -77,6 +99,20 @@ def spread(values: ArrayLike) -> float:
     found = np.asarray(values, dtype=float)
     away = np.abs(found - np.median(found))
     return float(np.median(away)) / _HALF_WITHIN or _OF_MEAN * float(away.mean())
+
+
+def resolution(values: Iterable[float]) -> float:
+    """What the values are whole multiples of: 1e9 of whole seconds in ns; 0 where all are 0.
+
+    Of two different values it is a power of ten: 12 and 24 s are not two ticks of a clock.
+    """
+    # Twelve digits: more are what a conversion of units makes.
+    exact = {Decimal(f"{value:.12g}") for value in values}
+    digits = [one.normalize().as_tuple() for one in exact if one]
+    least = min((int(one.exponent) for one in digits), default=0)
+    counts = [int(one.scaleb(-least)) for one in exact]
+    ticks = math.gcd(*counts) if len(exact) > 2 else 1
+    return float(Decimal(ticks).scaleb(least)) if digits else 0.0
 
 
 def fisher(x: int, n: int, y: int, m: int) -> float:

@@ -41,6 +41,14 @@ def test_sure_but_smaller_than_the_margin() -> None:
     assert slower
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e9])
+def test_exactly_the_margin_is_the_same(unit: float) -> None:
+    """105 is 5 % more than 100, though their logarithms are a little more apart."""
+    for old, new in ((100, 105), (20, 21), (60, 63)):
+        assert _row(TIME, [new * unit] * 6, [old * unit] * 6).outcome == "same"
+        assert _row(TIME, [new * unit * 1.001] * 6, [old * unit] * 6).outcome == "worse"
+
+
 def test_a_fall_to_zero() -> None:
     """The seed's nr_vmscan_write: 667839 and then 0. No per cent of nothing, and no crash."""
     row = _row(WRITES, [0, 0, 0, 0, 0, 0], [667839, 600000, 700000, 650000, 680000, 640000])

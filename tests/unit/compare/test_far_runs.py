@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.opsruns import ops_runs
-from support.rundata import RATE, TIME, side
+from support.rundata import RATE, TIME, metric, side
 from wbscope.compare.gate import Verdict, judge
 from wbscope.compare.policy import Margin, Policy, Rule
 from wbscope.measure.metric import Metric
@@ -100,6 +100,22 @@ def test_a_regression_of_all_runs_names_none() -> None:
 def test_runs_within_the_margin_are_not_far() -> None:
     quiet = [10 + place / 1000 for place in range(20)]  # 40 spreads are less than the margin
     assert verdict([value * 1.04 for value in quiet], quiet).status == "PASS"
+
+
+def test_one_tick_of_a_coarse_clock_is_not_far() -> None:
+    """Whole seconds: 12.4 and 12.6 s are 12 and 13. 20 gates of 100 lost their PASS by that."""
+    clock = [12e9] * 20
+    assert verdict([*clock[:-1], 13e9], clock).status == "PASS"
+    assert verdict([*clock[:-1], 11e9], clock, RATE).status == "PASS"
+    for worse, one in ((14e9, TIME), (24e9, TIME), (10e9, RATE), (1e9, RATE)):
+        found = verdict([*clock[:-1], worse], clock, one)
+        assert (found.status, found.far_runs) == ("INCONCLUSIVE", ("A19",))
+    # Also where values are 0, and where a tick is 4 ms.
+    zeros = [0.0] * 12
+    assert verdict([*zeros[:-2], 4.0, 8.0], zeros).far_runs == ("A11",)
+    assert verdict([*zeros[:-1], 1.0], zeros).far_runs == ()
+    # What is counted has no ticks but 1.
+    assert verdict([*zeros[:-1], 100.0], zeros, metric("x.late_count", unit="count")).far_runs
 
 
 def test_many_runs_are_named_in_part() -> None:

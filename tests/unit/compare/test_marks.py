@@ -57,6 +57,44 @@ def test_what_would_be_found_alone_may_be_chance_among_many() -> None:
     assert "may be chance among 91 metrics" in row.reason
 
 
+def _slightly_moved(count: int) -> dict[Metric, tuple[list[float], list[float]]]:
+    """Surely slower, by 2 %, which is within the margin: each in an order of its own."""
+    made = random.Random(11)
+    near = [100 + 0.1 * i for i in range(10)]
+    names = [metric(f"small.m{i}_ns", "lower", "ns") for i in range(count)]
+    slower = [value * 1.02 for value in near]
+    return {one: (made.sample(slower, 10), made.sample(near, 10)) for one in names}
+
+
+def test_what_has_no_mark_makes_none_of_others() -> None:
+    """60 metrics that surely moved by 2 % are no discoveries: the rest is as without them."""
+    small = _slightly_moved(60)
+    marked = 0
+    for seed in range(20):
+        made = random.Random(seed)
+        names = [metric(f"noise.m{i}_ns", "lower", "ns") for i in range(100)]
+        dull = {
+            one: tuple([made.gauss(100, 10) for _ in range(10)] for _ in range(2)) for one in names
+        }
+        found = compared({**small, **dull})  # type: ignore[dict-item]
+        outcomes = {row.metric: row.outcome for row in found.rows}
+        assert {outcomes[one] for one in small} == {"same"}
+        marked += any(row.is_sure for row in found.rows)
+    assert marked <= 4  # 2 are promised; without that it is 18
+
+
+def test_an_interval_that_touches_no_change_makes_no_mark_of_others() -> None:
+    """With ties p may be small where the interval ends at no change."""
+    touching = metric("ticks.late_count", "lower", "count")
+    found = compared({touching: ([0.0, *[1.0] * 5], [0.0] * 6), TIME: (SLOW, OLD)})
+    rows = {row.metric: row for row in found.rows}
+    shift = rows[touching].shift
+    assert shift is not None
+    assert (shift.p < 0.02, shift.low, rows[touching].outcome) == (True, 0, "undecided")
+    assert rows[touching].q == 1
+    assert rows[TIME].q == pytest.approx(2 * 2 / 924)
+
+
 def test_false_marks_are_few() -> None:
     """Nothing changed: a table of 60 metrics with any mark is rare, 9 in 10 have none."""
     marked = sum(any(row.is_sure for row in compared(noise(60, seed)).rows) for seed in range(100))

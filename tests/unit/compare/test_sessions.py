@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.driftnoise import IGNORE, LAYOUTS, ONE_EACH, POLICY, TIME, Machine, counts
 from support.opsruns import ops_runs
@@ -20,10 +21,11 @@ from wbscope.compare.baseline import baseline_text, read_baseline
 from wbscope.compare.comparison import Side
 from wbscope.compare.policy import read_policy
 from wbscope.compare.rundata import RunData, Session
-from wbscope.compare.sessions import session_labels, session_of, session_of_folder
+from wbscope.compare.sessions import design_of, session_labels, session_of, session_of_folder
 from wbscope.render.gatepage import gate_text
 
 _HOUR = 3600
+_STEPS = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)
 
 
 def _meta(**more: object) -> dict[str, str]:
@@ -58,7 +60,11 @@ def test_a_boot_of_two_days_is_two_sessions() -> None:
     runs = [replace(run(f"r{at}", {TIME: 1}), session=Session("boot:a", at)) for at in times]
     labels = session_labels(runs)
     assert labels == ["boot:a"] * 3 + ["boot:a/1"] * 2
-    assert session_labels([*runs, run("one", {TIME: 1})]) is None
+    # What is not known is one of its own, and nothing where nothing is known.
+    *known, unknown = session_labels([*runs, run("one", {TIME: 1})]) or []
+    assert known == labels
+    assert unknown not in known
+    assert session_labels([run("one", {TIME: 1})]) is None
 
 
 def test_a_baseline_keeps_them(tmp_path: Path) -> None:
@@ -134,6 +140,109 @@ def test_runs_in_turns_are_compared_within_their_session() -> None:
     assert found.status == "FAIL"
     assert [one.slug for one in found.warnings] == ["other-session"]
     assert "2 of 14 runs of B are of sessions" in found.warnings[0].message
+
+
+def _unnamed(side: Side, places: Collection[int]) -> Side:
+    """These runs do not know their session."""
+    runs = enumerate(side.runs)
+    return Side(side.name, tuple(replace(r, session=None) if at in places else r for at, r in runs))
+
+
+def test_one_run_of_an_unknown_session_switches_nothing_off() -> None:
+    """It did: 18 of 100 gates of unchanged code failed, and nothing was told."""
+    steps = (0, 0.5, 1, 1.5, 2, 2.5)
+    levels = {"mo": 100.0, "tu": 115.0, "we": 95.0, "th": 108.0}
+    base = side_of("B", [(name, [at + step for step in steps]) for name, at in levels.items()])
+    side = side_of("A", [("fr", [125 + step for step in steps])])
+    (verdict,) = judged(side, _unnamed(base, [0])).verdicts
+    assert (verdict.status, verdict.shift and verdict.shift.method) == ("INCONCLUSIVE", "sessions")
+    for a, b, told in (
+        (side, _unnamed(base, [0]), "the session of 1 of 24 runs of B is unknown: they are left"),
+        (_unnamed(side, range(6)), base, "the session of 6 of 6 runs of A is unknown: A counts as"),
+    ):
+        found = judged(a, b)
+        assert found.verdicts[0].status == "INCONCLUSIVE"
+        (message,) = [one.message for one in found.warnings if one.slug == "unknown-session"]
+        assert message.startswith(told)
+        assert not judged(a, b, IGNORE).warnings
+    # Without any session on either side there is nothing to say.
+    found = judged(_unnamed(side, range(6)), _unnamed(base, range(24)))
+    assert (found.status, found.warnings) == ("FAIL", ())
+
+
+def test_unknown_runs_beside_sessions_of_both_sides_are_left_out() -> None:
+    near = (0, 0.1, 0.2, 0.3, 0.4, 0.5)
+    base = side_of("B", [("mo", [100 + x for x in near]), ("tu", [130 + x for x in near])])
+    side = side_of("A", [("mo", [100.05 + x for x in near]), ("tu", [130.05 + x for x in near])])
+    found = judged(_unnamed(side, [0]), _unnamed(base, [11]))
+    assert found.status == "PASS"
+    assert [one.slug for one in found.warnings] == ["unknown-session"] * 2
+    assert "1 of 12 runs of A is unknown: they are left out of tests" in found.warnings[1].message
+
+
+def test_a_side_of_hardly_known_sessions_is_one() -> None:
+    base = side_of("B", [(name, _STEPS) for name in ("mo", "tu", "we")])
+    side = _unnamed(side_of("A", [("th", _STEPS), ("fr", [3.0])]), [0, 1, 2, 3])
+    designs = [design_of(side, base, POLICY), design_of(side, base, replace(POLICY, min_runs=3))]
+    assert [one.kind for one in designs] == ["sessions"] * 2
+    assert [one.runs for one in designs] == [(7, 18), (3, 18)]
+    assert [len({*one.side} - {""}) for one in designs] == [1, 2]
+
+
+def test_too_few_runs_of_the_one_session_are_not_called_apart() -> None:
+    base = _unnamed(side_of("B", [("mo", _STEPS)]), [5])
+    found = design_of(side_of("A", [("mo", _STEPS[:2])]), base, POLICY)
+    assert (found.kind, found.is_apart) == ("runs", False)
+    assert [one.slug for one in found.warnings] == ["unknown-session"]
+
+
+def test_runs_far_outside_fail_nothing_where_each_side_has_its_session() -> None:
+    """All of them may be one slow session; with one session on each side they did fail."""
+    drawn = 100 + np.random.default_rng(13).standard_normal(40)
+    base, slow = drawn[:20].tolist(), [*drawn[20:35].tolist(), *(drawn[35:] * 10).tolist()]
+    for theirs in ([("mo", base)], [("mo", base[:10]), ("tu", base[10:])]):
+        found = judged(side_of("A", [("we", slow)]), side_of("B", theirs))
+        (verdict,) = found.verdicts
+        assert (verdict.status, len(verdict.far_runs)) == ("INCONCLUSIVE", 5)
+    assert judged(side_of("A", [("mo", slow)]), side_of("B", [("mo", base)])).status == "FAIL"
+    one_known = judged(
+        side_of("A", [("mo", slow)]), _unnamed(side_of("B", [("mo", base)]), range(20))
+    )
+    assert one_known.status == "INCONCLUSIVE"
+    assert [one.slug for one in one_known.warnings] == ["unknown-session"] + ["one-session"] * 2
+    assert (
+        "20 of 20 runs of B is unknown: B counts as one session;" in one_known.warnings[0].message
+    )
+
+
+@pytest.mark.parametrize("unknown", [[0], range(10), range(0, 60, 7)], ids=["1", "10", "9 apart"])
+def test_unknown_sessions_keep_the_false_alarms(unknown: Collection[int]) -> None:
+    """Drift of 5 % between 1 + 6 sessions: of 60 gates more than 8 fail once in 300 times."""
+    random = np.random.default_rng(20)
+    failed = 0
+    for _ in range(60):
+        drawn = [
+            100 * np.exp(0.05 * random.standard_normal() + 0.02 * random.standard_normal(10))
+            for _ in range(7)
+        ]
+        base = side_of("B", [(f"b{n}", values.tolist()) for n, values in enumerate(drawn[1:])])
+        side = side_of("A", [("a", drawn[0].tolist())])
+        failed += judged(side, _unnamed(base, unknown)).status == "FAIL"
+    assert failed <= 8
+
+
+def test_sessions_in_whole_seconds_keep_the_false_alarms() -> None:
+    """Drift of 5 % about 12 s: equal sessions had no spread, and 8 of 100 gates failed."""
+    random = np.random.default_rng(3)
+    failed = 0
+    for _ in range(100):
+        drawn = [
+            np.round(12 * np.exp(0.05 * random.standard_normal() + noise)) * 1e9
+            for noise in 0.005 * random.standard_normal((3, 10))
+        ]
+        base = side_of("B", [(f"b{n}", values.tolist()) for n, values in enumerate(drawn[1:])])
+        failed += judged(side_of("A", [("a", drawn[0].tolist())]), base).status == "FAIL"
+    assert failed <= 1
 
 
 def test_the_policy_chooses(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
-from support.rundata import RATE, TIME, side
+from support.rundata import RATE, TIME, metric, side
 from wbscope.ci.junit import junit_xml
 from wbscope.cli.exitcodes import Codes, gate_code
 from wbscope.compare.gate import GateResult, judge
@@ -88,6 +89,60 @@ def test_what_fails(a: list[float], when: str, status: str, reason: str) -> None
     base = SPREAD if a is A_LOT else STEADY
     (found,) = gate({TIME: (a, base)}, fail_when=when).verdicts
     assert (found.status, found.reasons[0]) == (status, reason)
+
+
+@pytest.mark.parametrize(("old", "new", "percent"), [(10, 11, 10), (100, 105, 5), (20, 21, 5)])
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e-3])
+@pytest.mark.parametrize("when", ["estimate", "interval"])
+def test_exactly_the_margin_is_within_it(
+    old: int, new: int, percent: int, unit: float, when: str
+) -> None:
+    """The logarithms of 11 and 10 are 1.100000000000001 times apart."""
+    sides = side("a", {TIME: [new * unit] * 6}), side("b", {TIME: [old * unit] * 6})
+    rule = Rule(TIME.name, Margin(f"{percent}%", percent / 100))
+    (found,) = judge(*sides, Policy((rule,), fail_when=when), []).verdicts  # type: ignore[arg-type]
+    assert (found.status, found.reasons) == ("PASS", ("worse, by less than the margin",))
+    (more,) = gate({TIME: ([new * unit * 1.001] * 6, [new * unit / 1.05] * 6)}).verdicts
+    assert more.status == "FAIL"
+
+
+def test_exactly_the_margin_where_values_are_0() -> None:
+    """Of differences: 1.1 - 1.0 is 0.10000000000000009."""
+    sides = (side(name, {TIME: [0.0, *[one] * 9]}) for name, one in (("a", 1.1), ("b", 1.0)))
+    (found,) = judge(*sides, Policy((Rule(TIME.name, Margin("10%", 0.1)),)), []).verdicts
+    assert (found.shift and found.shift.scale, found.status) == ("difference", "PASS")
+
+
+@pytest.mark.parametrize("when", ["estimate", "interval"])
+def test_surely_by_more_is_said_at_the_level_that_many_metrics_leave(when: str) -> None:
+    """Alone its interval of 95 % is beyond the margin; of ten metrics one is so by chance."""
+    a_lot = [value * 1.085 for value in SPREAD]
+    (alone,) = gate({TIME: (a_lot, SPREAD)}, fail_when=when).verdicts
+    assert alone.reasons == ("surely worse by more than the margin",)
+    dull = {metric(f"x.m{i}_ns"): (STEADY, STEADY) for i in range(9)}
+    found = gate({TIME: (a_lot, SPREAD), **dull}, fail_when=when).verdicts[0]
+    assert alone.shift == found.shift  # what is printed is of alpha
+    assert (found.status, found.reasons[0]) == (
+        ("FAIL", "surely worse, and the estimate is worse by more than the margin")
+        if when == "estimate"
+        else ("WORSE", "surely worse; whether by less or by more than the margin is not known")
+    )
+    much = gate({TIME: ([value * 1.4 for value in SPREAD], SPREAD), **dull}, fail_when=when)
+    assert much.verdicts[0].reasons == ("surely worse by more than the margin",)
+
+
+def test_ten_metrics_that_are_worse_by_exactly_the_margin() -> None:
+    """That any of them is surely beyond it is wrong in 5 of 100 gates at most; it was in 25."""
+    random = np.random.default_rng(4)
+    wrong = 0
+    for _ in range(60):
+        drawn = 100 * np.exp(0.02 * random.standard_normal((10, 40)))
+        sides = {
+            metric(f"x.m{i}_ns"): ((1.05 * one[:20]).tolist(), one[20:].tolist())
+            for i, one in enumerate(drawn)
+        }
+        wrong += gate(sides, fail_when="interval").status == "FAIL"
+    assert wrong <= 7  # of 3 at most; more than 7 are there once in 50 times
 
 
 def test_what_leads_is_not_what_counts() -> None:

@@ -50,7 +50,7 @@ def test_p_is_that_of_all_ways(blocks: list[Block]) -> None:
     assert found.p == pytest.approx(_enumerated(blocks), abs=1e-12)
 
 
-@pytest.mark.parametrize(("n", "m"), [(4, 4), (6, 10), (3, 2), (60, 55)])
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (6, 10), (3, 2), (60, 55), (4, 60), (80, 90)])
 @pytest.mark.parametrize("scale", ["ratio", "difference"])
 def test_one_block_is_the_usual_shift(n: int, m: int, scale: str) -> None:
     chance = np.random.default_rng(n)
@@ -59,6 +59,15 @@ def test_one_block_is_the_usual_shift(n: int, m: int, scale: str) -> None:
     plain = shift(a, b, 0.95, scale)  # type: ignore[arg-type]
     assert (one.low, one.high, one.estimate) == (plain.low, plain.high, plain.estimate)
     assert one.p == pytest.approx(plain.p, rel=1e-9)
+
+
+def test_many_runs_in_one_block_are_counted_out() -> None:
+    """A counter that is 0 in most runs; p was 0.0004 from 51 runs on."""
+    rare = ([0.0, 0, 0, 5], [0.0] * 60)
+    found = blocked_shift([rare, ([1.0, 2.0], [1.0, 2.0])], 0.95, "difference")
+    assert found.method == "blocks"
+    # The one run is here in 4 of 64 ways, and the other block is as high or higher in 5 of 6.
+    assert found.p == pytest.approx(2 * 4 / 64 * 5 / 6)
 
 
 def test_intervals_hold_the_shift_whatever_the_blocks_are_at() -> None:
@@ -96,6 +105,26 @@ def test_sessions_are_the_values_of_a_t_test() -> None:
         [[math.exp(x / 10)] * 5 for x in a], [[math.exp(x / 10)] * 5 for x in b], 0.95, "ratio"
     )
     assert math.log(ratio.estimate) * 10 == pytest.approx(found.estimate)
+
+
+def test_equal_sessions_differ_by_what_rounding_hides() -> None:
+    """Whole seconds: the spread of 12, 12, 12 is not 0, or any other number is another one."""
+    seconds = [[12e9] * 6] * 3
+    found = session_shift([[13e9] * 6], seconds, 0.95, "difference")
+    error = 1e9 / math.sqrt(12) * math.sqrt(1 + 1 / 3)
+    assert found.p == pytest.approx(2 * stats.t.sf(1e9 / error, 2))
+    assert found.p > 0.05
+    assert found.low == pytest.approx(1e9 - error * stats.t.isf(0.025, 2))
+    ratio = session_shift([[13e9] * 6], seconds, 0.95, "ratio")
+    assert ratio.p == pytest.approx(found.p, rel=0.2)
+    assert ratio.low is not None
+    assert ratio.low < 1
+    # Much more is much more, digits tell, and nothing is nothing.
+    assert session_shift([[16e9] * 6], seconds, 0.95, "ratio").p < 0.02
+    fine = [[12.3456e9] * 6] * 3
+    assert session_shift([[12.4567e9] * 6], fine, 0.95, "ratio").p < 0.001
+    same = session_shift(seconds[:1], seconds, 0.95, "ratio")
+    assert (same.p, same.low, same.high) == (1, 1, 1)
 
 
 def test_two_sessions_tell_nothing() -> None:

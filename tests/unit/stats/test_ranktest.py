@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from wbscope.stats.ranktest import rank_test, smallest_p, tail
+from wbscope.stats.shift import shift
 
 # Hollander, Wolfe and Chicken, example 4.1 (permeability of the human chorioamnion);
 # R's help of wilcox.test has the same data: p = 0.2544 two-sided.
@@ -121,16 +122,74 @@ def test_many_runs_with_ties_are_counted_out_too(random: np.random.Generator) ->
 
 
 def test_more_runs_than_anybody_makes(random: np.random.Generator) -> None:
-    free = random.normal(size=60), random.normal(1.0, size=60)
-    ties = random.integers(0, 20, 70), random.integers(2, 22, 51)
-    alike = np.arange(60) * 2.0, np.arange(60) * 2.0 + 1
+    free = random.normal(size=80), random.normal(1.0, size=80)
+    ties = random.integers(0, 20, 90), random.integers(2, 22, 81)
+    alike = np.arange(80) * 2.0, np.arange(80) * 2.0 + 1
     for a, b in (free, ties, ties[::-1], alike):
         found = rank_test(a, b)
         assert found.method == "asymptotic"
         expected = stats.mannwhitneyu(a, b, method="asymptotic").pvalue
         assert found.p == pytest.approx(expected, rel=1e-12)
     less = stats.mannwhitneyu(*free, alternative="less", method="asymptotic")
-    assert tail(60, 60, int(less.statistic)) == pytest.approx(less.pvalue, rel=1e-12)
+    assert tail(80, 80, int(less.statistic)) == pytest.approx(less.pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 60), (60, 4), (5, 200), (3, 1000), (50, 51), (60, 60)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_two_values_are_drawn_as_from_an_urn(n: int, m: int, swapped: bool) -> None:
+    """A counter that is 0 in most runs: Fisher's exact test, however many runs a side has."""
+    for mine, theirs in ((1, 0), (min(n, 4), m // 2), (2, 1)):
+        a, b = [5] * mine + [0] * (n - mine), [5] * theirs + [0] * (m - theirs)
+        if swapped:
+            a, b = [-value for value in a], [-value for value in b]
+        urn = stats.hypergeom(n + m, mine + theirs, n)
+        expected = min(1.0, 2 * min(urn.cdf(mine), urn.sf(mine - 1)))
+        found = rank_test(a, b)
+        assert found.method == "exact-ties"
+        assert found.p == pytest.approx(expected, rel=1e-9)
+
+
+def test_one_more_run_on_a_side_is_no_other_test() -> None:
+    """It was: from 51 runs on, the p of these four was 0.00014."""
+    assert rank_test([0, 0, 0, 5], [0] * 60).p == pytest.approx(2 * 4 / 64)
+    before, after = (rank_test([1] * 4, [0] * 25 + [1] * more).p for more in (25, 26))
+    assert after == pytest.approx(before, rel=0.1)
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 60), (70, 5), (60, 55)])
+def test_one_side_with_many_runs_is_exact(n: int, m: int, random: np.random.Generator) -> None:
+    for overlap in (0.0, 1.0):
+        a, b = random.normal(size=n), random.normal(overlap, size=m)
+        found = stats.mannwhitneyu(a, b, method="exact")
+        assert rank_test(a, b).p == pytest.approx(found.pvalue, rel=1e-9)
+        less = stats.mannwhitneyu(a, b, alternative="less", method="exact")
+        assert tail(n, m, int(less.statistic)) == pytest.approx(less.pvalue, rel=1e-9)
+
+
+def test_the_interval_ends_where_the_test_does(random: np.random.Generator) -> None:
+    """A shift outside of the interval is refused, one inside is not, whatever n and m are."""
+    for n, m in ((4, 60), (70, 5), (60, 60), (80, 80)):
+        a, b = random.normal(0.3, size=n), random.normal(size=m)
+        found = shift(a, b, 0.95, "difference")
+        assert found.low is not None
+        assert found.high is not None
+        for end, inwards in ((found.low, 1e-9), (found.high, -1e-9)):
+            assert rank_test(a - end - inwards, b).p > 0.05
+            assert rank_test(a - end + inwards, b).p <= 0.05
+
+
+def test_coarse_sums_have_a_wide_correction(random: np.random.Generator) -> None:
+    """Sums that are 40 apart: half of that is added, as half of 1 is where they are 1 apart."""
+    values = np.repeat(np.arange(12.0), 40)
+    for _ in range(5):
+        random.shuffle(values)
+        a, b = values[:240], values[240:]
+        found = rank_test(a, b)
+        assert found.method == "asymptotic"
+        ranks = stats.rankdata(values)
+        away = abs(ranks[:240].sum() - 240 * 481 / 2) - 20
+        error = np.sqrt(240 * 240 / 480 * ranks.var(ddof=1))
+        assert found.p == pytest.approx(min(1.0, 2 * stats.norm.sf(away / error)), rel=1e-9)
 
 
 def test_equal_values_say_nothing() -> None:

@@ -8,7 +8,15 @@ from math import comb
 
 import numpy as np
 import pytest
-from wbscope.stats.tails import SPREADS, Counts, fisher, fisher_within, spread, tail_of
+from wbscope.stats.tails import (
+    SPREADS,
+    Counts,
+    fisher,
+    fisher_within,
+    resolution,
+    spread,
+    tail_of,
+)
 
 BASE = [10.0, 10.1, 9.9, 10.2, 9.8, 10.0]
 
@@ -46,6 +54,37 @@ def test_what_the_base_has_is_not_far() -> None:
 
 def test_equal_runs_have_no_spread() -> None:
     assert tail_of([5.0, 5.4, 5.6], [5.0] * 6, 0.5).far == (2,)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([12e9, 13e9], 1e9),  # whole seconds
+        ([12e9, 24e9], 1e9),  # no two ticks of 12 s
+        ([40.0, 44.0, 52.0], 4.0),  # a clock of 250 ticks a second, in ms
+        ([40.0, 40.0], 10.0),
+        ([12.25, 12.5, 0.0], 0.25),
+        ([-3.0, 5.0], 1.0),
+        ([0.1 + 0.2, 0.4], 0.1),
+        ([0.0, 0.0], 0.0),
+        ([], 0.0),
+    ],
+)
+def test_what_a_clock_can_tell(values: list[float], expected: float) -> None:
+    assert resolution(values) == pytest.approx(expected, rel=1e-12)
+
+
+def test_one_tick_is_not_far() -> None:
+    base = [12.0] * 10
+    assert tail_of([13.0, 14.0], base, 0.5, tick=1.0).far == (1,)
+    assert tail_of([13.0, 14.0], base, 0.5).far == (0, 1)
+
+
+def test_exactly_the_margin_is_not_far() -> None:
+    a, b = np.log([1.1, 1.1, 1.1]), np.log([1.0] * 6)
+    assert a[0] > np.log1p(0.1) - 1e-15
+    for level in (0.0, 25.0):
+        assert tail_of(a + level, b + level, np.log1p(0.1)).beyond == ()
 
 
 def test_fisher_within_blocks_counts_the_ways_of_each() -> None:
